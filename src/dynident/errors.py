@@ -1,0 +1,59 @@
+"""Errors and warnings: one clear sentence each, naming the field, the value and the remedy."""
+
+from __future__ import annotations
+
+
+class DynidentError(ValueError):
+    """Something the user gave cannot be used; the message says what, where and what to do."""
+
+
+class DescriptionError(DynidentError):
+    """A robot description (URDF, MJCF, DH table, sidecar, Python objects) is wrong."""
+
+
+class LogError(DynidentError):
+    """A log, its schema or its signals cannot be used."""
+
+
+class IdentificationError(DynidentError):
+    """The data cannot support the estimate that was asked for."""
+
+
+class MissingExtraError(DynidentError, ImportError):
+    """An optional dependency is needed; the message names the extra to install."""
+
+
+class DynidentWarning(UserWarning):
+    """Base of all dynident warnings."""
+
+
+class DescriptionWarning(DynidentWarning):
+    """The description was read, but something in it was ignored or looks wrong."""
+
+
+class SignalWarning(DynidentWarning):
+    """The log was read, but a channel looks wrong (dead, stuck, delayed, wrong unit, resampled)."""
+
+
+class ConditionWarning(DynidentWarning):
+    """The regression is badly conditioned: some parameters are barely visible in the data."""
+
+
+def missing_extra(package: str, extra: str, purpose: str) -> MissingExtraError:
+    """Return the error that tells which extra provides `package`.
+
+    Parameters
+    ----------
+    package : str
+        Name of the package that could not be imported.
+    extra : str
+        The dynident extra that installs it.
+    purpose : str
+        What it is needed for, as in "reading Parquet files".
+
+    Returns
+    -------
+    MissingExtraError
+        Error to raise.
+    """
+    return MissingExtraError(f"{purpose} needs the package '{package}': run  pip install 'dynident[{extra}]'")
