@@ -1,0 +1,81 @@
+"""`Motion`: positions, velocities and accelerations over time, sample-major."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """A motion of n coordinates at N samples.
+
+    One sample may be given as plain vectors; it becomes a batch of one.
+
+    Parameters
+    ----------
+    t : array_like, (N,)
+        Time [s], strictly increasing.
+    q, v, a : array_like, (N, n)
+        Positions [rad or m], velocities and accelerations, columns in the order of `Mechanism.coordinate_names`.
+    """
+
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+
+    def __init__(self, t: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> None:
+        time = np.atleast_1d(np.asarray(t, dtype=np.float64))
+        arrays = {"q": q, "v": v, "a": a}
+        for label, values in arrays.items():
+            try:
+                array = np.asarray(values, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise DynidentError(f"motion: {label} is not an array of numbers ({error})") from error
+            arrays[label] = array[None, :] if array.ndim == 1 else array
+        if time.ndim != 1:
+            raise DynidentError(f"motion: t has shape {time.shape}; it must be one-dimensional")
+        shape = np.shape(arrays["q"])
+        if len(shape) != 2:
+            raise DynidentError(f"motion: q has shape {shape}; it must be (samples, joints)")
+        for label, values in arrays.items():
+            if np.shape(values) != shape:
+                raise DynidentError(
+                    f"motion: {label} has shape {np.shape(values)} but q has shape {shape}; they must agree"
+                )
+        if shape[0] != time.size:
+            raise DynidentError(f"motion: t has {time.size} samples but q has {shape[0]}; they must agree")
+        if np.any(np.diff(time) <= 0.0):
+            bad = int(np.argmax(np.diff(time) <= 0.0)) + 1
+            raise DynidentError(
+                f"motion: time does not increase at sample {bad} (t = {time[bad]}); sort or clean the time stamps"
+            )
+        for label, values in {"t": time, **arrays}.items():
+            array = np.asarray(values, dtype=np.float64)
+            if not np.all(np.isfinite(array)):
+                bad = int(np.argwhere(~np.isfinite(array))[0][0])
+                raise DynidentError(f"motion: {label} is not finite at sample {bad}; remove or interpolate it")
+            view = array.view()
+            view.flags.writeable = False
+            object.__setattr__(self, label, view)
+
+    def __len__(self) -> int:
+        return int(self.q.shape[0])
+
+    @property
+    def dof(self) -> int:
+        """Number of coordinates n."""
+        return int(self.q.shape[1])
+
+    def __getitem__(self, rows: slice) -> Motion:
+        """Return the samples of a slice as a Motion."""
+        if not isinstance(rows, slice):
+            raise DynidentError(f"motion: index is {rows!r}; use a slice such as motion[0:100]")
+        return Motion(self.t[rows], self.q[rows], self.v[rows], self.a[rows])

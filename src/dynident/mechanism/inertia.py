@@ -1,0 +1,349 @@
+"""The ten inertial parameters of a body and their other faces.
+
+    phi = [m, mx, my, mz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz]     (10,), SI, all in the LINK FRAME
+
+with first moment h = m c and rotational inertia about the link frame's ORIGIN, I = I_c - m [c]x [c]x.
+The pseudo-inertia is the 4x4 moment matrix
+
+    P = [[Sigma, h], [h^T, m]],    Sigma = tr(I)/2 1 - I,
+
+and a body is physically possible when P is positive semi-definite (Wensing, Kim, Slotine, RA-L 2018).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DescriptionError
+
+Array = NDArray[np.float64]
+
+SYMBOLS: tuple[str, ...] = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+UNITS: tuple[str, ...] = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
+
+
+def skew(x: ArrayLike) -> Array:
+    """Return [x]x, the matrix with [x]x y = x cross y.
+
+    Parameters
+    ----------
+    x : array_like, (3,)
+        Vector.
+
+    Returns
+    -------
+    ndarray, (3, 3)
+        Skew-symmetric matrix.
+    """
+    a, b, c = np.asarray(x, dtype=np.float64)
+    return np.array([[0.0, -c, b], [c, 0.0, -a], [-b, a, 0.0]])
+
+
+def _check(phi: ArrayLike) -> Array:
+    values = np.asarray(phi, dtype=np.float64)
+    if values.shape != (10,):
+        raise DescriptionError(
+            f"inertial parameters have shape {values.shape}; give the 10 numbers {', '.join(SYMBOLS)}"
+        )
+    return values
+
+
+def inertia_matrix(phi: ArrayLike) -> Array:
+    """Return the rotational inertia about the link origin.
+
+    Parameters
+    ----------
+    phi : array_like, (10,)
+        Inertial parameters.
+
+    Returns
+    -------
+    ndarray, (3, 3)
+        I [kg m^2], link frame, about its origin.
+    """
+    xx, xy, xz, yy, yz, zz = _check(phi)[4:]
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def _pack(mass: float, first_moment: Array, inertia: Array) -> Array:
+    upper = inertia[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
+    return np.concatenate([[mass], first_moment, upper])
+
+
+def from_com(mass: float, com: ArrayLike, inertia: ArrayLike) -> Array:
+    """Return phi from mass, centre of mass and inertia about it: I = I_c - m [c]x [c]x.
+
+    Parameters
+    ----------
+    mass : float
+        Mass [kg].
+    com : array_like, (3,)
+        Centre of mass c in the link frame [m].
+    inertia : array_like, (3, 3)
+        I_c about the centre of mass, axes of the link frame [kg m^2].
+
+    Returns
+    -------
+    ndarray, (10,)
+        Inertial parameters in the link frame.
+    """
+    c = np.asarray(com, dtype=np.float64)
+    cx = skew(c)
+    return _pack(float(mass), mass * c, np.asarray(inertia, dtype=np.float64) - mass * (cx @ cx))
+
+
+def to_com(phi: ArrayLike) -> tuple[float, Array, Array]:
+    """Return mass, centre of mass and inertia about it, the inverse of `from_com`.
+
+    Parameters
+    ----------
+    phi : array_like, (10,)
+        Inertial parameters; a mass of zero needs a zero first moment (then c = 0).
+
+    Returns
+    -------
+    mass : float
+        Mass [kg].
+    com : ndarray, (3,)
+        Centre of mass [m].
+    inertia : ndarray, (3, 3)
+        Inertia about the centre of mass [kg m^2].
+    """
+    values = _check(phi)
+    mass, h = float(values[0]), values[1:4]
+    if mass == 0.0 and np.any(h != 0.0):
+        raise DescriptionError(f"a body has mass 0 but first moment {h.tolist()} kg m, so it has no centre of mass")
+    c = h / mass if mass != 0.0 else np.zeros(3)
+    cx = skew(c)
+    return mass, c, inertia_matrix(values) + mass * (cx @ cx)
+
+
+def principal(phi: ArrayLike) -> tuple[float, Array, Array, Array]:
+    """Return mass, centre of mass, principal moments (ascending) and principal axes.
+
+    Parameters
+    ----------
+    phi : array_like, (10,)
+        Inertial parameters.
+
+    Returns
+    -------
+    mass : float
+        Mass [kg].
+    com : ndarray, (3,)
+        Centre of mass [m].
+    moments : ndarray, (3,)
+        Principal moments about the centre of mass [kg m^2].
+    axes : ndarray, (3, 3)
+        Rotation whose columns are the principal axes in the link frame, I_c = axes diag(moments) axes^T.
+    """
+    mass, com, inertia = to_com(phi)
+    moments, axes = np.linalg.eigh(inertia)
+    if np.linalg.det(axes) < 0.0:
+        axes = axes * np.array([1.0, 1.0, -1.0])
+    return mass, com, moments, axes
+
+
+def from_principal(mass: float, com: ArrayLike, moments: ArrayLike, axes: ArrayLike) -> Array:
+    """Return phi from principal moments and axes, the inverse of `principal`.
+
+    Parameters
+    ----------
+    mass : float
+        Mass [kg].
+    com : array_like, (3,)
+        Centre of mass [m].
+    moments : array_like, (3,)
+        Principal moments about the centre of mass [kg m^2].
+    axes : array_like, (3, 3)
+        Rotation with the principal axes as columns.
+
+    Returns
+    -------
+    ndarray, (10,)
+        Inertial parameters.
+    """
+    R = np.asarray(axes, dtype=np.float64)
+    return from_com(mass, com, R @ np.diag(np.asarray(moments, dtype=np.float64)) @ R.T)
+
+
+def pseudo_inertia(phi: ArrayLike) -> Array:
+    """Return P = [[Sigma, h], [h^T, m]] with Sigma = tr(I)/2 1 - I.
+
+    Parameters
+    ----------
+    phi : array_like, (10,)
+        Inertial parameters.
+
+    Returns
+    -------
+    ndarray, (4, 4)
+        Pseudo-inertia; positive semi-definite exactly when the body is possible.
+    """
+    values = _check(phi)
+    inertia = inertia_matrix(values)
+    P = np.empty((4, 4))
+    P[:3, :3] = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    P[:3, 3] = P[3, :3] = values[1:4]
+    P[3, 3] = values[0]
+    return P
+
+
+def from_pseudo_inertia(P: ArrayLike) -> Array:
+    """Return phi from the pseudo-inertia: I = tr(Sigma) 1 - Sigma.
+
+    Parameters
+    ----------
+    P : array_like, (4, 4)
+        Symmetric pseudo-inertia.
+
+    Returns
+    -------
+    ndarray, (10,)
+        Inertial parameters.
+    """
+    matrix = np.asarray(P, dtype=np.float64)
+    sigma = matrix[:3, :3]
+    return _pack(float(matrix[3, 3]), matrix[:3, 3], np.trace(sigma) * np.eye(3) - sigma)
+
+
+def log_cholesky(phi: ArrayLike) -> Array:
+    """Return theta with P = U U^T, U = e^a [[e^d1, s12, s13, t1], [0, e^d2, s23, t2], [0, 0, e^d3, t3], [0, 0, 0, 1]].
+
+    Parameters
+    ----------
+    phi : array_like, (10,)
+        Inertial parameters of a strictly possible body.
+
+    Returns
+    -------
+    ndarray, (10,)
+        theta = [a, d1, d2, d3, s12, s23, s13, t1, t2, t3] (Rucker, Wensing, RA-L 2022), free of constraints.
+    """
+    flipped = pseudo_inertia(phi)[::-1, ::-1]
+    try:
+        U = np.linalg.cholesky(flipped)[::-1, ::-1]
+    except np.linalg.LinAlgError:
+        raise DescriptionError(
+            "log-Cholesky parameters need a strictly possible body, but the smallest eigenvalue of its pseudo-inertia is "
+            f"{np.linalg.eigvalsh(flipped)[0]:.3g}; correct the inertia first"
+        ) from None
+    a = np.log(U[3, 3])
+    U = U / U[3, 3]
+    return np.array([a, *np.log(np.diag(U)[:3]), U[0, 1], U[1, 2], U[0, 2], *U[:3, 3]])
+
+
+def from_log_cholesky(theta: ArrayLike) -> Array:
+    """Return phi from log-Cholesky parameters; any ten numbers give a possible body.
+
+    Parameters
+    ----------
+    theta : array_like, (10,)
+        [a, d1, d2, d3, s12, s23, s13, t1, t2, t3] as in `log_cholesky`.
+
+    Returns
+    -------
+    ndarray, (10,)
+        Inertial parameters.
+    """
+    a, d1, d2, d3, s12, s23, s13, t1, t2, t3 = _check(theta)
+    U = np.exp(a) * np.array(
+        [[np.exp(d1), s12, s13, t1], [0.0, np.exp(d2), s23, t2], [0.0, 0.0, np.exp(d3), t3], [0.0, 0.0, 0.0, 1.0]]
+    )
+    return from_pseudo_inertia(U @ U.T)
+
+
+def transform(phi: ArrayLike, rotation: ArrayLike, translation: ArrayLike) -> Array:
+    """Return phi of the same body in another frame A, given in frame B.
+
+    With pose (R, p) of B in A:  P_A = T P_B T^T,  T = [[R, p], [0, 1]].
+
+    Parameters
+    ----------
+    phi : array_like, (10,)
+        Inertial parameters in B.
+    rotation : array_like, (3, 3)
+        R, orientation of B in A.
+    translation : array_like, (3,)
+        p, origin of B in A [m].
+
+    Returns
+    -------
+    ndarray, (10,)
+        Inertial parameters in A.
+    """
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = rotation, translation
+    return from_pseudo_inertia(T @ pseudo_inertia(phi) @ T.T)
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """Is a body physically possible, and by how much not.
+
+    Parameters
+    ----------
+    name : str
+        Body.
+    ok : bool
+        True when mass > 0 and the pseudo-inertia is positive semi-definite (relative tolerance 1e-9).
+    mass : float
+        Mass [kg].
+    smallest_eigenvalue : float
+        Of the pseudo-inertia, relative to its trace; negative when impossible.
+    triangle_slack : float
+        Smallest of I1 + I2 - I3 over the principal moments about the centre of mass, relative to their sum.
+    sentence : str
+        The finding in words.
+    """
+
+    name: str
+    ok: bool
+    mass: float
+    smallest_eigenvalue: float
+    triangle_slack: float
+    sentence: str
+
+
+def check_consistency(phi: ArrayLike, name: str = "body", tolerance: float = 1e-9) -> Consistency:
+    """Check that a body can exist: m > 0 and P >= 0.
+
+    Parameters
+    ----------
+    phi : array_like, (10,)
+        Inertial parameters.
+    name : str
+        Name used in the sentence.
+    tolerance : float
+        How far the smallest eigenvalue of P / tr(P) may be below zero (round-off).
+
+    Returns
+    -------
+    Consistency
+        Verdict with numbers and a sentence.
+    """
+    values = _check(phi)
+    P = pseudo_inertia(values)
+    trace = float(np.trace(P))
+    smallest = float(np.linalg.eigvalsh(P)[0] / trace) if trace > 0.0 else -1.0
+    mass = float(values[0])
+    slack = float("nan")
+    if mass > 0.0:
+        moments = principal(values)[2]
+        total = float(np.sum(np.abs(moments)))
+        slack = float((np.sum(moments) - 2.0 * np.max(moments)) / total) if total > 0.0 else 0.0
+    reasons = []
+    if not mass > 0.0:
+        reasons.append(f"its mass is {mass:.6g} kg")
+    elif np.min(principal(values)[2]) < 0.0 and smallest < -tolerance:
+        reasons.append(f"a principal moment of inertia is negative ({np.min(principal(values)[2]):.4g} kg m^2)")
+    elif smallest < -tolerance:
+        reasons.append(f"its principal moments break the triangle inequality by {-slack:.3g} of their sum")
+    if reasons:
+        sentence = f"body '{name}' is physically impossible: {' and '.join(reasons)}"
+    else:
+        sentence = f"body '{name}' is physically possible (smallest eigenvalue {smallest:.3g} of the trace)"
+    return Consistency(name, not reasons, mass, smallest, slack, sentence)

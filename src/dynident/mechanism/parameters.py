@@ -1,0 +1,171 @@
+"""`Parameters`: a vector of numbers that knows the name, unit and owner of each of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DescriptionError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """A named vector of standard parameters.
+
+    Body parameters are `m, mx, my, mz, Ixx ... Izz` in the LINK FRAME, first moment m c, inertia about the link origin.
+    Names are ``symbol_owner``, as in ``Izz_link1`` or ``fv_joint1``.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Unique names, in column order of the regressor.
+    values : array_like, (p,)
+        Numbers in SI units.
+    units : tuple of str
+        Unit of each number.
+    owners : tuple of str
+        Body, joint or actuator each number belongs to.
+    provenance : str
+        Where the numbers come from.
+    """
+
+    names: tuple[str, ...]
+    values: Array
+    units: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
+    provenance: str = ""
+    _index: Mapping[str, int] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        values = np.array(self.values, dtype=np.float64)
+        names = tuple(self.names)
+        if values.shape != (len(names),):
+            raise DescriptionError(
+                f"parameters: {len(names)} names but values of shape {values.shape}; give one number per name"
+            )
+        index = {name: i for i, name in enumerate(names)}
+        if len(index) != len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise DescriptionError(f"parameter '{twice}' is named twice; names must be unique")
+        for label in ("units", "owners"):
+            given = tuple(getattr(self, label)) or ("",) * len(names)
+            if len(given) != len(names):
+                raise DescriptionError(f"parameters: {len(names)} names but {len(given)} {label}; give one per name")
+            object.__setattr__(self, label, given)
+        values.flags.writeable = False
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "_index", index)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._index
+
+    def __getitem__(self, name: str) -> float:
+        return float(self.values[self.index(name)])
+
+    def index(self, name: str) -> int:
+        """Return the position of `name` in the vector.
+
+        Parameters
+        ----------
+        name : str
+            Parameter name.
+
+        Returns
+        -------
+        int
+            Column index.
+        """
+        try:
+            return self._index[name]
+        except KeyError:
+            near = [other for other in self.names if other.split("_")[0] == name.split("_", maxsplit=1)[0]][:4] or list(
+                self.names[:4]
+            )
+            raise DescriptionError(f"unknown parameter '{name}'; names look like {', '.join(near)}") from None
+
+    def replace(self, values: ArrayLike | Mapping[str, float], provenance: str | None = None) -> Parameters:
+        """Return a copy with other numbers.
+
+        Parameters
+        ----------
+        values : array_like (p,) or mapping of name to number
+            All numbers, or just the ones that change.
+        provenance : str, optional
+            Where the new numbers come from; kept when omitted.
+
+        Returns
+        -------
+
+        Parameters
+        ----------
+            The changed copy.
+        """
+        if isinstance(values, Mapping):
+            new = self.values.copy()
+            for name, value in values.items():
+                new[self.index(name)] = float(value)
+        else:
+            new = np.asarray(values, dtype=np.float64)
+        return replace(self, values=new, provenance=self.provenance if provenance is None else provenance)
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the numbers by name.
+
+        Returns
+        -------
+        dict
+            Name to number.
+        """
+        return {name: float(value) for name, value in zip(self.names, self.values, strict=True)}
+
+    def to_json(self) -> str:
+        """Return names, numbers, units, owners and provenance as JSON text (exact floats).
+
+        Returns
+        -------
+        str
+            JSON object.
+        """
+        fields = {"names": self.names, "values": self.values.tolist(), "units": self.units, "owners": self.owners}
+        return json.dumps({**fields, "provenance": self.provenance}, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> Parameters:
+        """Read what `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            JSON object.
+
+        Returns
+        -------
+
+        Parameters
+        ----------
+            The same vector.
+        """
+        try:
+            data = json.loads(text)
+            return cls(
+                tuple(data["names"]),
+                np.array(data["values"]),
+                tuple(data["units"]),
+                tuple(data["owners"]),
+                data["provenance"],
+            )
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise DescriptionError(f"parameters file is not what Parameters.to_json writes: {error}") from error

@@ -1,0 +1,181 @@
+"""The spanning tree as flat arrays: what the kernels run on.
+
+Fixed joints disappear: bodies rigidly attached to each other form one group, named after the child of the moving joint,
+and their inertias are summed in its frame. Joints with several axes become chains of simple nodes without mass between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.mechanism.elements import Joint, Placement
+from dynident.mechanism.inertia import transform
+
+if TYPE_CHECKING:
+    from dynident.mechanism.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+REVOLUTE, PRISMATIC, SPHERICAL, FREE = 0, 1, 2, 3
+NODE_DOF = (1, 1, 3, 6)
+
+
+class TreeArrays(NamedTuple):
+    """Flat tree, one entry per node in an order where parents come first.
+
+    Parameters
+    ----------
+    parent : ndarray of int, (k,)
+        Parent node, -1 for the base.
+    kind : ndarray of int, (k,)
+        REVOLUTE, PRISMATIC, SPHERICAL or FREE.
+    dof : ndarray of int, (k,)
+        First coordinate of the node.
+    column : ndarray of int, (k,)
+        First of the ten inertial columns of the node's body, -1 without mass.
+    rotation, translation : ndarray, (k, 3, 3), (k, 3)
+        Joint frame in the parent node's frame.
+    axis : ndarray, (k, 3)
+        Axis in the joint frame.
+    gravity : ndarray, (3,)
+        Gravity in the base frame [m/s^2].
+    """
+
+    parent: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    dof: NDArray[np.int64]
+    column: NDArray[np.int64]
+    rotation: Array
+    translation: Array
+    axis: Array
+    gravity: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A mechanism's spanning tree, ready for computation.
+
+    Parameters
+    ----------
+    arrays : TreeArrays
+        Flat arrays for the kernels.
+    bodies : tuple of str
+        Names of the rigid groups that have parameters, in column order.
+    inertias : ndarray, (10 * len(bodies),)
+        Their prior inertial parameters.
+    coordinates : tuple of str
+        Names of the tree coordinates, in order.
+    frames : mapping of str to (int, Placement)
+        For every link: node that carries it (-1 for the base) and its pose in that node's frame.
+    """
+
+    arrays: TreeArrays
+    bodies: tuple[str, ...]
+    inertias: Array
+    coordinates: tuple[str, ...]
+    frames: Mapping[str, tuple[int, Placement]]
+
+
+def _primitives(joint: Joint) -> list[tuple[int, Array]]:
+    """Return the chain of simple nodes, (kind, axis) each, that makes the joint."""
+    if joint.kind in ("revolute", "continuous"):
+        return [(REVOLUTE, joint.axis)]
+    if joint.kind == "prismatic":
+        return [(PRISMATIC, joint.axis)]
+    if joint.kind == "universal":
+        return [(REVOLUTE, joint.axis), (REVOLUTE, joint.axis2)]
+    if joint.kind == "planar":
+        first, second = joint.plane
+        return [(PRISMATIC, first), (PRISMATIC, second), (REVOLUTE, joint.axis)]
+    return [({"spherical": SPHERICAL, "free": FREE}[joint.kind], joint.axis)]
+
+
+def build_tree(mechanism: Mechanism) -> Tree:
+    """Flatten the spanning tree of `mechanism`.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Checked mechanism.
+
+    Returns
+    -------
+    Tree
+        Arrays and names.
+    """
+    children: dict[str, list[Joint]] = {}
+    for joint in mechanism.joints:
+        children.setdefault(joint.parent, []).append(joint)
+    inertia_of = {body.name: body.inertia for body in mechanism.bodies}
+
+    parent: list[int] = []
+    kind: list[int] = []
+    dof: list[int] = []
+    column: list[int] = []
+    rotation: list[Array] = []
+    translation: list[Array] = []
+    axis: list[Array] = []
+    coordinates: list[str] = []
+    bodies: list[str] = []
+    inertias: list[Array] = []
+    frames: dict[str, tuple[int, Placement]] = {mechanism.root: (-1, Placement())}
+    group_of: list[int] = []  # node -> index into inertias, -1 without mass
+
+    def add_inertia(node: int, body: str, pose: Placement, name: str) -> None:
+        phi = inertia_of[body]
+        if node < 0 or phi is None:
+            return
+        if group_of[node] < 0:
+            group_of[node] = len(bodies)
+            column[node] = 10 * len(bodies)
+            bodies.append(name)
+            inertias.append(np.zeros(10))
+        inertias[group_of[node]] += transform(phi, pose.rotation, pose.translation)
+
+    def outward(body: str) -> list[Joint]:
+        """Return the joints that leave a body, last to be visited first: fixed ones, then in the order of the file."""
+        return sorted(children.get(body, []), key=lambda joint: joint.kind != "fixed")[::-1]
+
+    carrier = {mechanism.root: mechanism.root}  # body -> name of the rigid group it belongs to
+    waiting = outward(mechanism.root)
+    while waiting:
+        joint = waiting.pop()
+        node, pose = frames[joint.parent]
+        placement = pose @ joint.placement
+        if joint.kind == "fixed":
+            frames[joint.child], carrier[joint.child] = (node, placement), carrier[joint.parent]
+            add_inertia(node, joint.child, placement, carrier[joint.child])
+        else:
+            for i, (code, direction) in enumerate(_primitives(joint)):
+                parent.append(node)
+                kind.append(code)
+                dof.append(len(coordinates) + i)
+                column.append(-1)
+                group_of.append(-1)
+                rotation.append(placement.rotation if i == 0 else np.eye(3))
+                translation.append(placement.translation if i == 0 else np.zeros(3))
+                axis.append(direction)
+                node = len(parent) - 1
+            coordinates.extend(joint.coordinates)
+            frames[joint.child], carrier[joint.child] = (node, Placement()), joint.child
+            add_inertia(node, joint.child, Placement(), joint.child)
+        waiting.extend(outward(joint.child))
+
+    k = len(parent)
+    arrays = TreeArrays(
+        np.array(parent, dtype=np.int64),
+        np.array(kind, dtype=np.int64),
+        np.array(dof, dtype=np.int64),
+        np.array(column, dtype=np.int64),
+        np.array(rotation).reshape(k, 3, 3),
+        np.array(translation).reshape(k, 3),
+        np.array(axis).reshape(k, 3),
+        np.array(mechanism.gravity, dtype=np.float64),
+    )
+    flat = np.concatenate(inertias) if inertias else np.zeros(0)
+    return Tree(arrays, tuple(bodies), flat, tuple(coordinates), frames)
