@@ -1,7 +1,9 @@
 """The spanning tree as flat arrays: what the kernels run on.
 
-Fixed joints disappear: bodies rigidly attached to each other form one group, named after the child of the moving joint,
-and their inertias are summed in its frame. Joints with several axes become chains of simple nodes without mass between.
+Fixed joints disappear: bodies rigidly attached to each other form one group. The group is named after its first body with
+mass, counted from the joint that moves it (the joint's own child unless that is a massless frame), and the parameters of
+the group are expressed in that body's link frame. Joints with several axes become chains of simple nodes without mass
+between.
 """
 
 from __future__ import annotations
@@ -67,7 +69,9 @@ class Tree:
     bodies : tuple of str
         Names of the rigid groups that have parameters, in column order.
     inertias : ndarray, (10 * len(bodies),)
-        Their prior inertial parameters.
+        Their prior inertial parameters, each in the link frame of the body that names the group.
+    to_node : ndarray (10 * len(bodies), 10 * len(bodies)) or None
+        Block-diagonal T with phi_node = T phi_link, where a link frame differs from its node's frame; None when all agree.
     coordinates : tuple of str
         Names of the tree coordinates, in order.
     frames : mapping of str to (int, Placement)
@@ -77,6 +81,7 @@ class Tree:
     arrays: TreeArrays
     bodies: tuple[str, ...]
     inertias: Array
+    to_node: Array | None
     coordinates: tuple[str, ...]
     frames: Mapping[str, tuple[int, Placement]]
 
@@ -124,32 +129,33 @@ def build_tree(mechanism: Mechanism) -> Tree:
     bodies: list[str] = []
     inertias: list[Array] = []
     frames: dict[str, tuple[int, Placement]] = {mechanism.root: (-1, Placement())}
+    poses: list[Placement] = []  # frame of the body that names the group, in its node's frame
     group_of: list[int] = []  # node -> index into inertias, -1 without mass
 
-    def add_inertia(node: int, body: str, pose: Placement, name: str) -> None:
+    def add_inertia(node: int, body: str, pose: Placement) -> None:
         phi = inertia_of[body]
         if node < 0 or phi is None:
             return
         if group_of[node] < 0:
             group_of[node] = len(bodies)
             column[node] = 10 * len(bodies)
-            bodies.append(name)
+            bodies.append(body)
+            poses.append(pose)
             inertias.append(np.zeros(10))
-        inertias[group_of[node]] += transform(phi, pose.rotation, pose.translation)
+        seen_from_group = poses[group_of[node]].inverse() @ pose
+        inertias[group_of[node]] += transform(phi, seen_from_group.rotation, seen_from_group.translation)
 
     def outward(body: str) -> list[Joint]:
         """Return the joints that leave a body, last to be visited first: fixed ones, then in the order of the file."""
         return sorted(children.get(body, []), key=lambda joint: joint.kind != "fixed")[::-1]
 
-    carrier = {mechanism.root: mechanism.root}  # body -> name of the rigid group it belongs to
     waiting = outward(mechanism.root)
     while waiting:
         joint = waiting.pop()
         node, pose = frames[joint.parent]
         placement = pose @ joint.placement
         if joint.kind == "fixed":
-            frames[joint.child], carrier[joint.child] = (node, placement), carrier[joint.parent]
-            add_inertia(node, joint.child, placement, carrier[joint.child])
+            frames[joint.child] = (node, placement)
         else:
             for i, (code, direction) in enumerate(_primitives(joint)):
                 parent.append(node)
@@ -162,8 +168,9 @@ def build_tree(mechanism: Mechanism) -> Tree:
                 axis.append(direction)
                 node = len(parent) - 1
             coordinates.extend(joint.coordinates)
-            frames[joint.child], carrier[joint.child] = (node, Placement()), joint.child
-            add_inertia(node, joint.child, Placement(), joint.child)
+            frames[joint.child] = (node, Placement())
+        node, pose = frames[joint.child]
+        add_inertia(node, joint.child, pose)
         waiting.extend(outward(joint.child))
 
     k = len(parent)
@@ -178,4 +185,15 @@ def build_tree(mechanism: Mechanism) -> Tree:
         np.array(mechanism.gravity, dtype=np.float64),
     )
     flat = np.concatenate(inertias) if inertias else np.zeros(0)
-    return Tree(arrays, tuple(bodies), flat, tuple(coordinates), frames)
+    return Tree(arrays, tuple(bodies), flat, _to_node(poses), tuple(coordinates), frames)
+
+
+def _to_node(poses: list[Placement]) -> Array | None:
+    """Return the block-diagonal map from link frames to node frames, or None when they coincide."""
+    if all(np.array_equal(p.rotation, np.eye(3)) and not p.translation.any() for p in poses):
+        return None
+    result = np.zeros((10 * len(poses), 10 * len(poses)))
+    for i, pose in enumerate(poses):
+        block = np.column_stack([transform(unit, pose.rotation, pose.translation) for unit in np.eye(10)])
+        result[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] = block
+    return result
