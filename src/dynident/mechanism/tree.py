@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.mechanism.elements import Joint, Placement
-from dynident.mechanism.inertia import transform
+from dynident.mechanism.inertia import skew, transform
 
 if TYPE_CHECKING:
     from dynident.mechanism.mechanism import Mechanism
@@ -44,6 +44,12 @@ class TreeArrays(NamedTuple):
         Joint frame in the parent node's frame.
     axis : ndarray, (k, 3)
         Axis in the joint frame.
+    turn : ndarray, (k, 3, 3, 3)
+        K0, K1, K2 with rotation(q) = K0 + cos(q) K1 + sin(q) K2 for a REVOLUTE node (Rodrigues, placement included).
+    support : ndarray of int, (k, n)
+        Coordinates that move the node, in order from the base.
+    support_count : ndarray of int, (k,)
+        How many of them.
     gravity : ndarray, (3,)
         Gravity in the base frame [m/s^2].
     """
@@ -55,6 +61,9 @@ class TreeArrays(NamedTuple):
     rotation: Array
     translation: Array
     axis: Array
+    turn: Array
+    support: NDArray[np.int64]
+    support_count: NDArray[np.int64]
     gravity: Array
 
 
@@ -182,10 +191,29 @@ def build_tree(mechanism: Mechanism) -> Tree:
         np.array(rotation).reshape(k, 3, 3),
         np.array(translation).reshape(k, 3),
         np.array(axis).reshape(k, 3),
+        *_precompute(parent, kind, dof, rotation, axis, len(coordinates)),
         np.array(mechanism.gravity, dtype=np.float64),
     )
     flat = np.concatenate(inertias) if inertias else np.zeros(0)
     return Tree(arrays, tuple(bodies), flat, _to_node(poses), tuple(coordinates), frames)
+
+
+def _precompute(
+    parent: list[int], kind: list[int], dof: list[int], rotation: list[Array], axis: list[Array], n: int
+) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
+    """Return turn, support and support_count of `TreeArrays`."""
+    k = len(parent)
+    turn = np.zeros((k, 3, 3, 3))
+    support = np.zeros((k, n), dtype=np.int64)
+    count = np.zeros(k, dtype=np.int64)
+    for i in range(k):
+        along = np.outer(axis[i], axis[i])
+        turn[i] = rotation[i] @ np.array([along, np.eye(3) - along, skew(axis[i])])
+        inherited = support[parent[i], : count[parent[i]]].tolist() if parent[i] >= 0 else []
+        own = range(dof[i], dof[i] + NODE_DOF[kind[i]])
+        count[i] = len(inherited) + len(own)
+        support[i, : count[i]] = [*inherited, *own]
+    return turn, support, count
 
 
 def _to_node(poses: list[Placement]) -> Array | None:

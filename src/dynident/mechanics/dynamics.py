@@ -1,0 +1,259 @@
+"""The equation of motion M(q) a + C(q, v) v + g(q) + tau_joint(q, v, a) = tau + sum J^T w, in every direction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.mechanics.batch import (
+    coordinates,
+    independent,
+    inertial_values,
+    over_samples,
+    tree_motion,
+    tree_only,
+    tree_positions,
+    tree_rates,
+    values_of,
+)
+from dynident.mechanics.joint_terms import joint_groups, joint_torques, motor_columns, motor_torques
+from dynident.mechanics.kinematics import jacobian
+from dynident.mechanics.motion import Motion
+from dynident.mechanism import Mechanism, Parameters
+
+Array = NDArray[np.float64]
+Wrenches = Mapping[str, ArrayLike]
+
+
+def inverse_dynamics(
+    mechanism: Mechanism,
+    motion: Motion,
+    parameters: Parameters | ArrayLike | None = None,
+    wrenches: Wrenches | None = None,
+) -> Array:
+    """Return the torques that make the robot move: tau = M a + C v + g + rotor, friction, offset and spring - J^T w.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates.
+    motion : Motion
+        N samples.
+    parameters : Parameters or array_like (p,), optional
+        Standard parameters; the robot's own when omitted.
+    wrenches : mapping of str to array_like (N, 6) or (6,), optional
+        External wrench (force, moment) on each named link, at its origin and in its axes [N, N m].
+
+    Returns
+    -------
+    ndarray, (N, n)
+        Joint torques and forces [N m, N].
+
+    Examples
+    --------
+    >>> import dynident as di
+    >>> arm = di.Mechanism.from_dh([(0.3, 0, 0, 0)], convention="standard", gravity=(0, -9.81, 0)).with_payload(2.0)
+    >>> di.inverse_dynamics(arm, di.Motion([0.0], [0.0], [0.0], [0.0])).round(4)
+    array([[5.886]])
+    """
+    from dynident.mechanics import kernels  # noqa: PLC0415 - numba is imported on first use
+
+    values = values_of(mechanism, parameters)
+    q, v, a = tree_motion(mechanism, motion)
+    tree, phi = mechanism.tree.arrays, inertial_values(mechanism, values)
+    tau = np.empty_like(q)
+    over_samples(len(motion), lambda i, j: kernels.inverse_dynamics(tree, phi, q[i:j], v[i:j], a[i:j], tau[i:j]))
+    if mechanism.joint_columns and np.any(values[phi.size :]):
+        tau += joint_torques(mechanism, values, q, v, a)
+    tau = independent(mechanism, tau)
+    if mechanism.actuator_columns:
+        tau = tau + motor_torques(mechanism, values, motion.q, motion.v, motion.a)
+    for frame, wrench in (wrenches or {}).items():
+        tau = tau - _wrench_torques(mechanism, motion, frame, wrench)
+    return tau
+
+
+def _wrench_torques(mechanism: Mechanism, motion: Motion, frame: str, wrench: ArrayLike) -> Array:
+    """Return J^T w of an external wrench on a link."""
+    w = np.asarray(wrench, dtype=np.float64)
+    if w.shape not in ((6,), (len(motion), 6)):
+        raise DynidentError(
+            f"wrench on '{frame}' has shape {w.shape}; give (6,) or ({len(motion)}, 6) as (force, moment)"
+        )
+    J = jacobian(mechanism, motion.q, frame)
+    return np.einsum("sij,si->sj", J, np.broadcast_to(w, (len(motion), 6)))
+
+
+def mass_matrix(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | ArrayLike | None = None) -> Array:
+    """Return M(q), symmetric and positive definite for possible bodies, rotor inertias included.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates.
+    q : array_like, (N, n) or (n,)
+        Positions.
+    parameters : Parameters or array_like (p,), optional
+        Standard parameters; the robot's own when omitted.
+
+    Returns
+    -------
+    ndarray, (N, n, n)
+        Mass matrix [kg m^2, kg m, kg].
+    """
+    from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
+
+    tree_only(mechanism)
+    values = values_of(mechanism, parameters)
+    x = tree_positions(mechanism, coordinates(mechanism, q, "q"))
+    tree, phi = mechanism.tree.arrays, inertial_values(mechanism, values)
+    M = np.empty((x.shape[0], x.shape[1], x.shape[1]))
+    over_samples(x.shape[0], lambda i, j: matrix_kernels.mass_matrix(tree, phi, x[i:j], M[i:j]))
+    rotor = _rotor(mechanism, values)
+    M[:, np.arange(rotor.size), np.arange(rotor.size)] += rotor
+    M = _project(mechanism, M)
+    for column, term, row in motor_columns(mechanism):
+        if term.symbol == "ia":
+            M = M + values[column] * np.outer(row, row)
+    return M
+
+
+def coriolis_matrix(
+    mechanism: Mechanism, q: ArrayLike, v: ArrayLike, parameters: Parameters | ArrayLike | None = None
+) -> Array:
+    """Return C(q, v) of the Christoffel symbols: C v are the velocity torques and Mdot - 2 C is skew-symmetric.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates.
+    q, v : array_like, (N, n) or (n,)
+        Positions and velocities.
+    parameters : Parameters or array_like (p,), optional
+        Standard parameters; the robot's own when omitted.
+
+    Returns
+    -------
+    ndarray, (N, n, n)
+        Coriolis matrix.
+    """
+    from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
+
+    tree_only(mechanism)
+    x = tree_positions(mechanism, coordinates(mechanism, q, "q"))
+    rates = tree_rates(mechanism, coordinates(mechanism, v, "v"))
+    if rates.shape != x.shape:
+        raise DynidentError(f"v has {rates.shape[0]} samples but q has {x.shape[0]}; they must agree")
+    tree, phi = mechanism.tree.arrays, inertial_values(mechanism, values_of(mechanism, parameters))
+    C = np.empty((x.shape[0], x.shape[1], x.shape[1]))
+    over_samples(x.shape[0], lambda i, j: matrix_kernels.coriolis_matrix(tree, phi, x[i:j], rates[i:j], C[i:j]))
+    return _project(mechanism, C)
+
+
+def gravity(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | ArrayLike | None = None) -> Array:
+    """Return g(q), the torques that hold the robot against gravity (joint terms such as springs are not included).
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates.
+    q : array_like, (N, n) or (n,)
+        Positions.
+    parameters : Parameters or array_like (p,), optional
+        Standard parameters; the robot's own when omitted.
+
+    Returns
+    -------
+    ndarray, (N, n)
+        Gravity torques [N m, N].
+    """
+    values = values_of(mechanism, parameters).copy()
+    values[mechanism.tree.inertias.size :] = 0.0
+    x = coordinates(mechanism, q, "q")
+    zero = np.zeros_like(x)
+    return inverse_dynamics(mechanism, Motion(np.arange(float(x.shape[0])), x, zero, zero), values)
+
+
+def forward_dynamics(
+    mechanism: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    parameters: Parameters | ArrayLike | None = None,
+    wrenches: Wrenches | None = None,
+) -> Array:
+    """Return the accelerations that torques cause, the inverse of `inverse_dynamics`.
+
+    Articulated-body algorithm; robots with couplings or coupled motors solve M a = tau - bias instead.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates.
+    q, v, tau : array_like, (N, n) or (n,)
+        Positions, velocities and joint torques.
+    parameters : Parameters or array_like (p,), optional
+        Standard parameters; the robot's own when omitted.
+    wrenches : mapping of str to array_like (N, 6) or (6,), optional
+        External wrench (force, moment) on each named link, at its origin and in its axes.
+
+    Returns
+    -------
+    ndarray, (N, n)
+        Accelerations [rad/s^2, m/s^2].
+    """
+    from dynident.mechanics import forward_kernels  # noqa: PLC0415 - numba is imported on first use
+
+    tree_only(mechanism)
+    values = values_of(mechanism, parameters)
+    x, rates, torques = (coordinates(mechanism, y, label) for label, y in (("q", q), ("v", v), ("tau", tau)))
+    if not x.shape == rates.shape == torques.shape:
+        raise DynidentError(
+            f"q, v and tau have {x.shape[0]}, {rates.shape[0]} and {torques.shape[0]} samples; they must agree"
+        )
+    motion = Motion(np.arange(float(x.shape[0])), x, rates, np.zeros_like(x))
+    for frame, wrench in (wrenches or {}).items():
+        torques = torques + _wrench_torques(mechanism, motion, frame, wrench)
+    if mechanism.couplings or mechanism.actuator_columns:
+        bias = inverse_dynamics(mechanism, motion, values)
+        M = mass_matrix(mechanism, x, values)
+        return np.linalg.solve(M, (torques - bias)[:, :, None])[:, :, 0]
+    free = torques - joint_torques(mechanism, values, x, rates, np.zeros_like(x))
+    tree, phi = mechanism.tree.arrays, inertial_values(mechanism, values)
+    rotor = _rotor(mechanism, values)
+    a = np.empty_like(x)
+    failed: list[int] = []
+
+    def work(i: int, j: int) -> None:
+        bad = forward_kernels.forward_dynamics(tree, phi, rotor, x[i:j], rates[i:j], free[i:j], a[i:j])
+        if bad >= 0:
+            failed.append(i + bad)
+
+    over_samples(x.shape[0], work)
+    if failed or not np.all(np.isfinite(a)):
+        sample = min(failed) if failed else int(np.argwhere(~np.isfinite(a))[0][0])
+        raise DynidentError(
+            f"forward dynamics: the mass matrix of robot '{mechanism.name}' is singular at sample {sample}; "
+            "give every moving link a positive inertia"
+        )
+    return a
+
+
+def _rotor(mechanism: Mechanism, values: Array) -> Array:
+    """Return the rotor inertia of every tree coordinate."""
+    rotor = np.zeros(len(mechanism.tree.coordinates))
+    for group in joint_groups(mechanism):
+        if group.term.symbol == "ia":
+            rotor[group.coordinates] = values[group.columns]
+    return rotor
+
+
+def _project(mechanism: Mechanism, M: Array) -> Array:
+    """Return G^T M G."""
+    if not mechanism.couplings:
+        return M
+    G = mechanism.coupling_map[0]
+    return np.asarray(G.T @ M @ G)

@@ -1,0 +1,231 @@
+"""Compiled loops for body motions, Jacobians, mass and Coriolis matrices, with the lanes of `kernels`.
+
+    M = sum_i J_i^T M_i J_i                                   M_i (w, l) = (n, f),  f = m l + w x h,  n = h x l + I w
+    C = sum_i J_i^T (M_i Jdot_i + B_i J_i)                    B_i = (M_i v_i x + v_i x* M_i + (M_i v_i) xbar*) / 2
+
+B_i is skew-symmetric, hence so is Mdot - 2 C, and C is the one of the Christoffel symbols (Echeandia, Wensing 2021).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynident.mechanics.kernels import (
+    LANES,
+    ROW0,
+    ROW1,
+    ROW3,
+    ROW6,
+    add,
+    at,
+    cross,
+    dot,
+    gather,
+    inertia_times,
+    jacobian_columns,
+    kernel,
+    load,
+    move,
+    place,
+    rates,
+    rotate_back,
+    scale,
+    store,
+)
+
+
+@kernel
+def body_motions(tree, q, v, a, orientation, position, velocity, acceleration):
+    """Write, per node: pose in the base frame (N, k, 3, 3), (N, k, 3); (v, omega) and (a, alpha) in the node frame (N, k, 6).
+
+    `a` is the classical acceleration of the node's origin, gravity not included when `tree.gravity` is zero.
+    """
+    n, nodes = q.shape[1], tree.parent.size
+    Q, V, A = np.empty(n * LANES), np.empty(n * LANES), np.empty(n * LANES)
+    R, r = np.empty(nodes * 9 * LANES), np.empty(nodes * 3 * LANES)
+    kin, lin = np.empty(nodes * 9 * LANES), np.empty(nodes * 3 * LANES)
+    for s in range(0, q.shape[0], LANES):
+        gather(q, s, Q)
+        gather(v, s, V)
+        gather(a, s, A)
+        valid = min(LANES, q.shape[0] - s)
+        for i in range(nodes):
+            place(tree, i, Q, R, r)
+            move(tree, i, V, A, R, r, kin)
+            p = tree.parent[i]
+            for k in range(ROW1):
+                u = (0.0, 0.0, 0.0)
+                if p >= 0:
+                    u = add(load(lin, at(p, 3), k), cross(load(kin, at(p, 9), k), load(r, at(i, 3), k)))
+                store(lin, at(i, 3), k, add(rotate_back(R, at(i, 9), k, u), rates(tree, i, V, k)[1]))
+            for k in range(valid):
+                for c in range(3):
+                    velocity[s + k, i, c] = lin[(i * 3 + c) * LANES + k]
+                    velocity[s + k, i, 3 + c] = kin[(i * 9 + c) * LANES + k]
+                    acceleration[s + k, i, c] = kin[(i * 9 + 6 + c) * LANES + k]
+                    acceleration[s + k, i, 3 + c] = kin[(i * 9 + 3 + c) * LANES + k]
+                world_pose(p, i, s, k, R, r, orientation, position)
+
+
+@kernel
+def world_pose(p, i, s, k, R, r, orientation, position):
+    """Write node i's pose in the base frame from its parent's."""
+    for row in range(3):
+        origin = r[(i * 3 + row) * LANES + k]
+        if p >= 0:
+            origin = position[s + k, p, row]
+            for e in range(3):
+                origin += orientation[s + k, p, row, e] * r[(i * 3 + e) * LANES + k]
+        position[s + k, i, row] = origin
+        for col in range(3):
+            value = R[(i * 9 + row * 3 + col) * LANES + k]
+            if p >= 0:
+                value = 0.0
+                for e in range(3):
+                    value += orientation[s + k, p, row, e] * R[(i * 9 + e * 3 + col) * LANES + k]
+            orientation[s + k, i, row, col] = value
+
+
+@kernel
+def jacobians(tree, q, out):
+    """Write the Jacobian of every node, out (N, k, 6, n), rows (linear, angular) in the node frame; zeros are left untouched."""
+    n, nodes = q.shape[1], tree.parent.size
+    Q = np.empty(n * LANES)
+    R, r, J = np.empty(nodes * 9 * LANES), np.empty(nodes * 3 * LANES), np.empty(nodes * n * 6 * LANES)
+    for s in range(0, q.shape[0], LANES):
+        gather(q, s, Q)
+        for i in range(nodes):
+            place(tree, i, Q, R, r)
+            jacobian_columns(tree, i, n, R, r, J)
+            for j in range(tree.support_count[i]):
+                d = tree.support[i, j]
+                for k in range(min(LANES, q.shape[0] - s)):
+                    for c in range(6):
+                        out[s + k, i, (c + 3) % 6, d] = J[((i * n + d) * 6 + c) * LANES + k]
+
+
+@kernel
+def momentum(phi, c, w, lin):
+    """Return (n, f) = M_i (w, l)."""
+    h = (phi[c + 1], phi[c + 2], phi[c + 3])
+    return add(cross(h, lin), inertia_times(phi, c, w)), add(scale(lin, phi[c]), cross(w, h))
+
+
+@kernel
+def project(tree, i, n, e, J, H, triangle, M):
+    """Add J_d . H to M[d, e] for the coordinates d that move node i (d up to e only when `triangle`)."""
+    for j in range(tree.support_count[i]):
+        d = tree.support[i, j]
+        b, m = at(i * n + d, 6), at(d * n + e, 1)
+        for k in range(ROW1):
+            M[m + k] += dot(load(J, b, k), load(H, ROW0, k)) + dot(load(J, b + ROW3, k), load(H, ROW3, k))
+        if triangle and d == e:
+            return
+
+
+@kernel
+def mass_matrix(tree, phi, q, out):
+    """Write M (N, n, n)."""
+    n, nodes = q.shape[1], tree.parent.size
+    Q = np.empty(n * LANES)
+    R, r, J = np.empty(nodes * 9 * LANES), np.empty(nodes * 3 * LANES), np.empty(nodes * n * 6 * LANES)
+    H, M = np.empty(6 * LANES), np.empty(n * n * LANES)
+    for s in range(0, q.shape[0], LANES):
+        gather(q, s, Q)
+        M[:] = 0.0
+        for i in range(nodes):
+            place(tree, i, Q, R, r)
+            jacobian_columns(tree, i, n, R, r, J)
+            c = tree.column[i]
+            if c < 0:
+                continue
+            for j in range(tree.support_count[i]):
+                e = tree.support[i, j]
+                b = at(i * n + e, 6)
+                for k in range(ROW1):
+                    moment, force = momentum(phi, c, load(J, b, k), load(J, b + ROW3, k))
+                    store(H, ROW0, k, moment)
+                    store(H, ROW3, k, force)
+                project(tree, i, n, e, J, H, True, M)
+        for k in range(min(LANES, q.shape[0] - s)):
+            for d in range(n):
+                for e in range(n):  # supports run from the base outward, so exactly one of (d, e), (e, d) was filled
+                    both = M[(d * n + e) * LANES + k] + M[(e * n + d) * LANES + k]
+                    out[s + k, d, e] = M[(d * n + d) * LANES + k] if d == e else both
+
+
+@kernel
+def jacobian_rates(tree, i, n, V, R, r, J, D):
+    """Write D[i, d] = d/dt J[i, d] in the node frame, from the parent's."""
+    p = tree.parent[i]
+    o, rb = at(i, 9), at(i, 3)
+    for s in range(tree.support_count[i]):
+        d = tree.support[i, s]
+        b = at(i * n + d, 6)
+        inherited = p >= 0 and s < tree.support_count[p]
+        m = at(p * n + d, 6) if inherited else b
+        for k in range(ROW1):
+            if not inherited:
+                store(D, b, k, (0.0, 0.0, 0.0))
+                store(D, b + ROW3, k, (0.0, 0.0, 0.0))
+                continue
+            wj, vj = rates(tree, i, V, k)
+            spin = scale(wj, -1.0)
+            w, lin = load(J, b, k), load(J, b + ROW3, k)
+            wd = load(D, m, k)
+            ld = add(load(D, m + ROW3, k), cross(wd, load(r, rb, k)))
+            store(D, b, k, add(rotate_back(R, o, k, wd), cross(spin, w)))
+            store(D, b + ROW3, k, add(rotate_back(R, o, k, ld), add(cross(w, vj), cross(spin, lin))))
+
+
+@kernel
+def body_velocity(tree, i, n, V, J, vel):
+    """Write (omega, v) of node i: J_i times the velocities."""
+    for k in range(ROW6):
+        vel[k] = 0.0
+    for j in range(tree.support_count[i]):
+        d = tree.support[i, j]
+        b, x = at(i * n + d, 6), at(d, 1)
+        for k in range(ROW1):
+            store(vel, ROW0, k, add(load(vel, ROW0, k), scale(load(J, b, k), V[x + k])))
+            store(vel, ROW3, k, add(load(vel, ROW3, k), scale(load(J, b + ROW3, k), V[x + k])))
+
+
+@kernel
+def coriolis_matrix(tree, phi, q, v, out):
+    """Write C (N, n, n) of the Christoffel symbols."""
+    n, nodes = q.shape[1], tree.parent.size
+    Q, V, vel = np.empty(n * LANES), np.empty(n * LANES), np.empty(6 * LANES)
+    R, r, H = np.empty(nodes * 9 * LANES), np.empty(nodes * 3 * LANES), np.empty(6 * LANES)
+    J, D, C = np.empty(nodes * n * 6 * LANES), np.empty(nodes * n * 6 * LANES), np.empty(n * n * LANES)
+    for s in range(0, q.shape[0], LANES):
+        gather(q, s, Q)
+        gather(v, s, V)
+        C[:] = 0.0
+        for i in range(nodes):
+            place(tree, i, Q, R, r)
+            jacobian_columns(tree, i, n, R, r, J)
+            jacobian_rates(tree, i, n, V, R, r, J, D)
+            c = tree.column[i]
+            if c < 0:
+                continue
+            body_velocity(tree, i, n, V, J, vel)
+            for j in range(tree.support_count[i]):
+                e = tree.support[i, j]
+                b = at(i * n + e, 6)
+                for k in range(ROW1):
+                    w, lin = load(J, b, k), load(J, b + ROW3, k)
+                    om, nu = load(vel, ROW0, k), load(vel, ROW3, k)
+                    n0, f0 = momentum(phi, c, om, nu)
+                    n1, f1 = momentum(phi, c, w, lin)
+                    n2, f2 = momentum(phi, c, cross(om, w), add(cross(om, lin), cross(nu, w)))
+                    n3, f3 = momentum(phi, c, load(D, b, k), load(D, b + ROW3, k))
+                    moment = add(add(n2, add(cross(om, n1), cross(nu, f1))), add(cross(w, n0), cross(lin, f0)))
+                    force = add(f2, add(cross(om, f1), cross(w, f0)))
+                    store(H, ROW0, k, add(n3, scale(moment, 0.5)))
+                    store(H, ROW3, k, add(f3, scale(force, 0.5)))
+                project(tree, i, n, e, J, H, False, C)
+        for k in range(min(LANES, q.shape[0] - s)):
+            for d in range(n):
+                for e in range(n):
+                    out[s + k, d, e] = C[(d * n + e) * LANES + k]

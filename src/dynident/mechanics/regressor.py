@@ -1,0 +1,194 @@
+"""The torque regressor Y of tau = Y(q, v, a) phi, and the energy and momentum regressors."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.mechanics.batch import over_samples, tree_motion
+from dynident.mechanics.joint_terms import joint_groups, motor_columns
+from dynident.mechanics.kinematics import body_motions, node_jacobians
+from dynident.mechanics.motion import Motion
+from dynident.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+
+def regressor(mechanism: Mechanism, motion: Motion) -> Array:
+    """Return Y with tau = Y phi for the standard parameters phi of `mechanism.parameters`.
+
+        M(q) a + C(q, v) v + g(q) + rotor, friction, offset and spring torques = Y(q, v, a) phi
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and p standard parameters.
+    motion : Motion
+        N samples.
+
+    Returns
+    -------
+    ndarray, (N, n, p)
+        Regressor; columns in the order of ``mechanism.parameters.names``, N m or N per unit of the parameter.
+
+    Examples
+    --------
+    >>> import numpy as np, dynident as di
+    >>> arm = di.Mechanism.from_dh([(0.3, 0, 0, 0), (0.2, 0, 0, 0)], convention="standard")
+    >>> motion = di.Motion([0.0], [0.1, 0.2], [1.0, -1.0], [0.5, 0.5])
+    >>> di.regressor(arm, motion).shape
+    (1, 2, 28)
+    """
+    from dynident.mechanics import kernels  # noqa: PLC0415 - numba is imported on first use
+
+    q, v, a = tree_motion(mechanism, motion)
+    tree = mechanism.tree
+    inertial = tree.inertias.size
+    samples, width = q.shape
+    Y = np.zeros((samples, width, len(mechanism.parameters)))
+    over_samples(samples, lambda i, j: kernels.regressor(tree.arrays, q[i:j], v[i:j], a[i:j], Y[i:j]))
+    if tree.to_node is not None:
+        Y[:, :, :inertial] = Y[:, :, :inertial] @ tree.to_node
+    for group in joint_groups(mechanism):
+        c = group.coordinates
+        Y[:, c, group.columns] = group.term.column(q[:, c], v[:, c], a[:, c])
+    if mechanism.couplings:
+        Y = np.einsum("tn,stp->snp", mechanism.coupling_map[0], Y)
+    for column, term, row in motor_columns(mechanism):
+        Y[:, :, column] = np.outer(term.column(motion.q @ row, motion.v @ row, motion.a @ row), row)
+    return Y
+
+
+def regressor_rows(mechanism: Mechanism, motion: Motion) -> Array:
+    """Return the same regressor with samples last: row (i, j) is column j of coordinate i over time.
+
+    This is the layout that streaming least squares needs; use it on tiles of a few hundred samples.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and p standard parameters.
+    motion : Motion
+        N samples.
+
+    Returns
+    -------
+    ndarray, (n, p, N)
+        Regressor.
+    """
+    from dynident.mechanics import kernels  # noqa: PLC0415 - numba is imported on first use
+
+    q, v, a = tree_motion(mechanism, motion)
+    tree = mechanism.tree
+    inertial = tree.inertias.size
+    W = np.zeros((q.shape[1], len(mechanism.parameters), q.shape[0]))
+    kernels.regressor_rows(tree.arrays, q, v, a, W)
+    if tree.to_node is not None:
+        W[:, :inertial] = tree.to_node.T @ W[:, :inertial]
+    for group in joint_groups(mechanism):
+        c = group.coordinates
+        W[c, group.columns] = group.term.column(q[:, c], v[:, c], a[:, c]).T
+    if mechanism.couplings:
+        W = np.einsum("tn,tps->nps", mechanism.coupling_map[0], W)
+    for column, term, row in motor_columns(mechanism):
+        W[:, column] = np.outer(row, term.column(motion.q @ row, motion.v @ row, motion.a @ row))
+    return W
+
+
+def energy_regressor(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array]:
+    """Return the kinetic and potential energy regressors: T = Y_T phi, U = Y_U phi.
+
+        T = sum m v.v/2 + h.(v x omega) + omega.I omega/2 + ia v_joint^2/2,   U = -sum g.(m p + R h) + k q^2/2 + off q
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with p standard parameters.
+    motion : Motion
+        N samples; accelerations are not used.
+
+    Returns
+    -------
+    kinetic, potential : ndarray, (N, p)
+        Energies in J per unit of the parameter; friction columns are zero.
+    """
+    tree = mechanism.tree
+    inertial = tree.inertias.size
+    q, v, a = tree_motion(mechanism, motion)
+    kinetic = np.zeros((len(motion), len(mechanism.parameters)))
+    potential = np.zeros_like(kinetic)
+    R, p, velocity, _ = body_motions(mechanism, motion)
+    for i, c in enumerate(tree.arrays.column):
+        if c < 0:
+            continue
+        lin, om = velocity[:, i, :3], velocity[:, i, 3:]
+        kinetic[:, c] = 0.5 * np.sum(lin * lin, axis=1)
+        kinetic[:, c + 1 : c + 4] = np.cross(lin, om)
+        kinetic[:, c + 4 : c + 10] = _quadratic(om, om) * 0.5
+        potential[:, c] = -p[:, i] @ mechanism.gravity
+        potential[:, c + 1 : c + 4] = -np.einsum("sij,i->sj", R[:, i], mechanism.gravity)
+    if tree.to_node is not None:
+        for energy in (kinetic, potential):
+            energy[:, :inertial] = energy[:, :inertial] @ tree.to_node
+    for group in joint_groups(mechanism):
+        c, columns = group.coordinates, group.columns
+        if group.term.symbol == "ia":
+            kinetic[:, columns] = 0.5 * v[:, c] ** 2
+        elif group.term.symbol == "k":
+            potential[:, columns] = 0.5 * q[:, c] ** 2
+        elif group.term.symbol == "off":
+            potential[:, columns] = q[:, c]
+    for column, term, row in motor_columns(mechanism):
+        if term.symbol == "ia":
+            kinetic[:, column] = 0.5 * (motion.v @ row) ** 2
+    return kinetic, potential
+
+
+def momentum_regressor(mechanism: Mechanism, motion: Motion) -> Array:
+    """Return the regressor of the generalised momentum M(q) v = Y_p phi.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and p standard parameters.
+    motion : Motion
+        N samples; accelerations are not used.
+
+    Returns
+    -------
+    ndarray, (N, n, p)
+        Momentum per unit of the parameter; only inertial and rotor columns are not zero.
+    """
+    tree = mechanism.tree
+    inertial = tree.inertias.size
+    _, v, _ = tree_motion(mechanism, motion)
+    _, _, velocity, _ = body_motions(mechanism, motion)
+    J = node_jacobians(mechanism, motion.q)
+    Y = np.zeros((len(motion), v.shape[1], len(mechanism.parameters)))
+    for i, c in enumerate(tree.arrays.column):
+        if c < 0:
+            continue
+        lin, om = velocity[:, i, None, :3], velocity[:, i, None, 3:]
+        jl, jw = J[:, i, :3].transpose(0, 2, 1), J[:, i, 3:].transpose(0, 2, 1)
+        Y[:, :, c] = np.sum(jl * lin, axis=2)
+        Y[:, :, c + 1 : c + 4] = np.cross(jl, om) + np.cross(lin, jw)
+        Y[:, :, c + 4 : c + 10] = _quadratic(jw, om)
+    if tree.to_node is not None:
+        Y[:, :, :inertial] = Y[:, :, :inertial] @ tree.to_node
+    for group in joint_groups(mechanism):
+        if group.term.symbol == "ia":
+            Y[:, group.coordinates, group.columns] = v[:, group.coordinates]
+    if mechanism.couplings:
+        Y = np.einsum("tn,stp->snp", mechanism.coupling_map[0], Y)
+    for column, term, row in motor_columns(mechanism):
+        if term.symbol == "ia":
+            Y[:, :, column] = np.outer(motion.v @ row, row)
+    return Y
+
+
+def _quadratic(x: Array, y: Array) -> Array:
+    """Return the six columns of x . I y for I = (Ixx, Ixy, Ixz, Iyy, Iyz, Izz)."""
+    x, y = np.broadcast_arrays(x, y)
+    pairs = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
+    columns = [x[..., i] * y[..., j] + (x[..., j] * y[..., i] if i != j else 0.0) for i, j in pairs]
+    return np.stack(columns, axis=-1)
