@@ -158,7 +158,7 @@ def jacobian(mechanism: Mechanism, q: ArrayLike, frame: str, reference: str = "l
     if node < 0:
         return np.zeros((positions.shape[0], 6, mechanism.dof))
     J = node_jacobians(mechanism, positions)[:, node]
-    linear = J[:, :3] + np.cross(J[:, 3:], placement.translation[:, None], axis=1)
+    linear = J[:, :3] + np.cross(J[:, 3:], placement.translation, axisa=1, axisc=1)
     R = placement.rotation.T
     if reference == "world":
         R = forward_kinematics(mechanism, positions, frame)[0] @ R

@@ -10,6 +10,7 @@ from dynident.mechanics.joint_terms import joint_groups, motor_columns
 from dynident.mechanics.kinematics import body_motions, node_jacobians
 from dynident.mechanics.motion import Motion
 from dynident.mechanism import Mechanism
+from dynident.mechanism.tree import FREE, NODE_DOF, SPHERICAL
 
 Array = NDArray[np.float64]
 
@@ -110,7 +111,9 @@ def energy_regressor(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array
     Returns
     -------
     kinetic, potential : ndarray, (N, p)
-        Energies in J per unit of the parameter; friction columns are zero.
+        Energies in J per unit of the parameter. Columns of what is not conservative are zero: friction, and on the
+        quasi-velocities of `spherical` and `free` joints the offset (a torque fixed in the child frame has no
+        potential) and the spring of a `free` joint; a `spherical` spring has one when its three stiffnesses are equal.
     """
     tree = mechanism.tree
     inertial = tree.inertias.size
@@ -130,14 +133,18 @@ def energy_regressor(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array
     if tree.to_node is not None:
         for energy in (kinetic, potential):
             energy[:, :inertial] = energy[:, :inertial] @ tree.to_node
+    # Node kind of every coordinate: v = dq/dt holds for simple nodes only.
+    kind = np.empty(q.shape[1], dtype=np.int64)
+    for code, first in zip(tree.arrays.kind, tree.arrays.dof, strict=True):
+        kind[first : first + NODE_DOF[code]] = code
     for group in joint_groups(mechanism):
         c, columns = group.coordinates, group.columns
         if group.term.symbol == "ia":
             kinetic[:, columns] = 0.5 * v[:, c] ** 2
         elif group.term.symbol == "k":
-            potential[:, columns] = 0.5 * q[:, c] ** 2
+            potential[:, columns] = np.where(kind[c] != FREE, 0.5 * q[:, c] ** 2, 0.0)
         elif group.term.symbol == "off":
-            potential[:, columns] = q[:, c]
+            potential[:, columns] = np.where(kind[c] < SPHERICAL, q[:, c], 0.0)
     for column, term, row in motor_columns(mechanism):
         if term.symbol == "ia":
             kinetic[:, column] = 0.5 * (motion.v @ row) ** 2

@@ -54,7 +54,7 @@ def frozen(values: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
     """
     try:
         array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DescriptionError(f"{what} is {values!r}; give numbers of shape {shape}") from error
     if array.shape != shape:
         raise DescriptionError(f"{what} has shape {array.shape}; it must have shape {shape}")
@@ -338,7 +338,10 @@ class Loop:
             raise DescriptionError(
                 f"loop '{self.name}': unknown kind '{self.kind}'; known kinds are {', '.join(LOOP_KINDS)}"
             )
-        object.__setattr__(self, "axis", frozen(self.axis, (3,), f"loop '{self.name}': axis"))
+        axis = frozen(self.axis, (3,), f"loop '{self.name}': axis")
+        if not np.any(axis):
+            raise DescriptionError(f"loop '{self.name}': axis is {axis.tolist()}; give a direction that is not zero")
+        object.__setattr__(self, "axis", frozen(axis / np.linalg.norm(axis), (3,), "axis"))
 
 
 @dataclass(frozen=True, eq=False)

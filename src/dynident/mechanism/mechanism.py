@@ -72,7 +72,7 @@ class Mechanism:
         self._check_couplings()
         if not self.actuators:
             # With loops the actuated joints must be named: which joints are passive cannot be guessed.
-            plain = [c for c in self.coordinate_names if "." not in c] if not self.loops else []
+            plain = [c for c in self.coordinate_names if c in self._joint] if not self.loops else []
             object.__setattr__(self, "actuators", tuple(Actuator(c, {c: 1.0}) for c in plain))
         for actuator in self.actuators:
             for coordinate in actuator.coupling:
@@ -139,6 +139,9 @@ class Mechanism:
 
     def _check_couplings(self) -> None:
         coordinates = set(self.tree.coordinates)
+        if len(coordinates) != len(self.tree.coordinates):
+            twice = next(c for c in self.tree.coordinates if self.tree.coordinates.count(c) > 1)
+            raise DescriptionError(f"robot '{self.name}': two joints have the coordinate '{twice}'; rename one of them")
         followers: set[str] = set()
         for coupling in self.couplings:
             for name in (coupling.joint, *coupling.of):
@@ -195,9 +198,7 @@ class Mechanism:
     @cached_property
     def joint_names(self) -> tuple[str, ...]:
         """Names of the moving joints that do not follow others, in the order of their coordinates."""
-        return tuple(
-            dict.fromkeys(name.split(".")[0] if name not in self._joint else name for name in self.coordinate_names)
-        )
+        return tuple(dict.fromkeys(self._coordinate_joint[name].name for name in self.coordinate_names))
 
     @cached_property
     def _joint(self) -> dict[str, Joint]:
@@ -449,8 +450,10 @@ class Mechanism:
         nodes = {node for node, _ in self.tree.frames.values() if node >= 0}
         inner = set(self.tree.arrays.parent.tolist())
         leaves = nodes - inner
-        moving = {joint.child for joint in self.joints if joint.kind != "fixed"}
-        return [link for link, (node, _) in self.tree.frames.items() if node in leaves and link in moving]
+        # The body that names the group, which is not the joint's child when that is a massless frame.
+        named = {self.tree.frames[body][0]: body for body in self.tree.bodies}
+        children = {self.tree.frames[j.child][0]: j.child for j in self.joints if j.kind != "fixed"}
+        return [named.get(node, children[node]) for node in sorted(leaves)]
 
     def lock(self, positions: Mapping[str, ArrayLike]) -> Mechanism:
         """Return a copy where joints are held fixed.
@@ -465,43 +468,43 @@ class Mechanism:
         Mechanism
             The changed copy, with fewer coordinates.
         """
-        for name in positions:
-            self.joint(name)
+        held: dict[str, float] = {}  # by coordinate
+        for name, position in positions.items():
+            joint = self.joint(name)
+            where = frozen(np.atleast_1d(position), (len(joint.coordinates),), f"position of joint '{name}'")
+            held |= zip(joint.coordinates, where.tolist(), strict=True)
+        # A joint stands still when everything it follows does; one that is held itself no longer follows.
+        couplings = [coupling for coupling in self.couplings if coupling.joint not in held]
+        while still := [c for c in couplings if c.joint not in held and all(name in held for name in c.of)]:
+            for c in still:
+                held[c.joint] = c.offset + sum(ratio * held[name] for name, ratio in c.of.items())
         joints = []
         for joint in self.joints:
-            if joint.name in positions and joint.kind != "fixed":
-                placement = joint.placement @ joint.transform(positions[joint.name])
+            at_rest = [name in held for name in joint.coordinates]
+            if any(at_rest) and not all(at_rest):
+                raise DescriptionError(f"joint '{joint.name}' would be held in some of its coordinates only; lock it too")
+            if any(at_rest):
+                placement = joint.placement @ joint.transform([held[name] for name in joint.coordinates])
                 joints.append(Joint(joint.name, "fixed", joint.parent, joint.child, placement))
             else:
                 joints.append(joint)
-        couplings = []
-        for coupling in self.couplings:
-            held = {name: float(np.asarray(positions[name])) for name in coupling.of if name in positions}
-            rest = {name: ratio for name, ratio in coupling.of.items() if name not in positions}
-            offset = coupling.offset + sum(coupling.of[name] * value for name, value in held.items())
-            if coupling.joint in positions:
-                continue
-            if not rest:  # everything it follows stands still, so it stands still
-                index = next(i for i, joint in enumerate(joints) if joint.name == coupling.joint)
-                old = joints[index]
-                joints[index] = Joint(old.name, "fixed", old.parent, old.child, old.placement @ old.transform(offset))
-                continue
-            couplings.append(Coupling(coupling.joint, rest, offset))
+
+        def split(ratios: Mapping[str, float]) -> tuple[dict[str, float], float]:
+            """Return the ratios of joints that still move, and what the others add."""
+            free = {name: ratio for name, ratio in ratios.items() if name not in held}
+            return free, sum(ratio * held[name] for name, ratio in ratios.items() if name in held)
+
+        kept = []
+        for coupling in couplings:
+            if coupling.joint not in held:
+                free, shift = split(coupling.of)
+                kept.append(Coupling(coupling.joint, free, coupling.offset + shift))
         actuators = []
         for actuator in self.actuators:
-            turning = {
-                name: c
-                for name, c in actuator.coupling.items()
-                if name.split(".")[0] not in positions and name not in positions
-            }
-            held_offset = sum(
-                actuator.ratio * c * float(np.asarray(positions[name]))
-                for name, c in actuator.coupling.items()
-                if name in positions
-            )
-            if turning:
-                actuators.append(replace(actuator, coupling=turning, offset=actuator.offset + held_offset))
-        return replace(self, joints=tuple(joints), couplings=tuple(couplings), actuators=tuple(actuators))
+            free, shift = split(actuator.coupling)
+            if free:
+                actuators.append(replace(actuator, coupling=free, offset=actuator.offset + actuator.ratio * shift))
+        return replace(self, joints=tuple(joints), couplings=tuple(kept), actuators=tuple(actuators))
 
     def keep(self, joints: Sequence[str]) -> Mechanism:
         """Return a copy where only the named joints move; all others are held at zero.
@@ -518,7 +521,9 @@ class Mechanism:
         """
         for name in joints:
             self.joint(name)
-        following = {c.joint for c in self.couplings if any(other in joints for other in c.of)}
+        following: set[str] = set()
+        while new := {c.joint for c in self.couplings if following.union(joints).intersection(c.of)} - following:
+            following |= new
         moving = [
             joint
             for joint in self.joints

@@ -1,0 +1,29 @@
+"""What can be known: evidence, base parameters, estimators, fits and their scores."""
+
+from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.essential import essential_parameters
+from dynident.identify.estimators import OLS, WLS
+from dynident.identify.fit import Fit, Observability, Prediction
+from dynident.identify.matching import Matched, match
+from dynident.identify.metrics import Metrics, evaluate
+from dynident.identify.regression import Regression
+from dynident.identify.score import Score
+from dynident.identify.standard import recover_standard
+
+__all__ = [
+    "OLS",
+    "WLS",
+    "BaseParameters",
+    "Fit",
+    "Matched",
+    "Metrics",
+    "Observability",
+    "Prediction",
+    "Regression",
+    "Score",
+    "base_parameters",
+    "essential_parameters",
+    "evaluate",
+    "match",
+    "recover_standard",
+]

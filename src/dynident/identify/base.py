@@ -1,0 +1,234 @@
+"""Base parameters: the combinations of standard parameters that a robot's torques can show at all.
+
+On random samples the scaled regressor W has rank b < p. With b independent columns W1 and W2 = W1 B for the others,
+
+    W phi = W1 (phi1 + B phi2) = W1 beta,        beta = K phi,   K = [1, B] (b, p),
+
+so b numbers beta predict every torque, and nothing more can ever be learnt from torques (Gautier 1991).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import ConditionWarning, IdentificationError
+from dynident.mechanics import Motion, regressor
+from dynident.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+# Within a body the classical independent set of a revolute joint comes first, so that Iyy, mz and m are the ones regrouped.
+BODY_ORDER = ("Ixx", "Ixy", "Ixz", "Iyz", "Izz", "mx", "my", "Iyy", "mz", "m")
+
+
+@dataclass(frozen=True, eq=False)
+class BaseParameters:
+    """The identifiable combinations beta = K phi.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot they belong to.
+    columns : ndarray of int, (b,)
+        Standard parameters that lead the combinations; their regressor columns are the base regressor.
+    regrouping : ndarray, (b, p)
+        K, with K[:, columns] = 1.
+    unidentifiable : tuple of str
+        Standard parameters without any effect on torques.
+    seen : ndarray of bool, (n, b)
+        Which base columns each coordinate's torque depends on at all.
+    rank_gap : float
+        Ratio of the smallest kept to the largest rejected singular value of the scaled regressor; large is safe.
+    """
+
+    mechanism: Mechanism
+    columns: NDArray[np.int64]
+    regrouping: Array
+    unidentifiable: tuple[str, ...]
+    seen: NDArray[np.bool_]
+    rank_gap: float
+
+    @property
+    def rank(self) -> int:
+        """Number of base parameters b."""
+        return int(self.columns.size)
+
+    @property
+    def leaders(self) -> tuple[str, ...]:
+        """Standard parameter that leads each combination."""
+        names = self.mechanism.parameters.names
+        return tuple(names[c] for c in self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each base parameter: the leader's, with an R behind when others are regrouped into it."""
+        several = np.count_nonzero(self.regrouping, axis=1) > 1
+        return tuple(name + ("R" if more else "") for name, more in zip(self.leaders, several, strict=True))
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Unit of each base parameter."""
+        units = self.mechanism.parameters.units
+        return tuple(units[c] for c in self.columns)
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """Each base parameter as a readable sum, as in ``Izz_link1R = Izz_link1 + ia_joint1 + 0.0625 m_link2``."""
+        names = self.mechanism.parameters.names
+        lines = []
+        for label, leader, row in zip(self.names, self.columns, self.regrouping, strict=True):
+            terms = names[leader]
+            for j in np.flatnonzero(row):
+                if j != leader:
+                    size = f"{abs(row[j]):.6g}"
+                    terms += f" {'-' if row[j] < 0 else '+'} {'' if size == '1' else size + ' '}{names[j]}"
+            lines.append(f"{label} = {terms}")
+        return tuple(lines)
+
+    def values(self, parameters: ArrayLike) -> Array:
+        """Return beta = K phi.
+
+        Parameters
+        ----------
+        parameters : array_like, (p,)
+            Standard parameters.
+
+        Returns
+        -------
+        ndarray, (b,)
+            Base parameters.
+        """
+        return np.asarray(self.regrouping @ np.asarray(parameters, dtype=np.float64))
+
+
+def random_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:
+    """Return unrelated random states that reveal every parameter: angles over a turn, speeds and accelerations of order 1 to 10.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    samples : int
+        How many states.
+    seed : int
+        Seed of the generator.
+
+    Returns
+    -------
+    Motion
+        The states; time is only a counter.
+    """
+    generator = np.random.default_rng(seed)
+    n = mechanism.dof
+    q, v, a = (generator.uniform(-size, size, (samples, n)) for size in (np.pi, 3.0, 10.0))
+    return Motion(np.arange(float(samples)), q, v, a)
+
+
+def _preferred(mechanism: Mechanism) -> list[int]:
+    """Return the standard columns in the order in which they should become independent."""
+    bodies = len(mechanism.tree.bodies)
+    symbols = [name.split("_")[0] for name in mechanism.parameters.names[:10]]
+    within = [symbols.index(symbol) for symbol in BODY_ORDER] if bodies else []
+    order = [10 * body + k for body in range(bodies) for k in within]
+    return [*order, *range(10 * bodies, len(mechanism.parameters))]
+
+
+def base_parameters(
+    mechanism: Mechanism, order: Sequence[str] | None = None, tolerance: float = 3e-5, seed: int = 0
+) -> BaseParameters:
+    """Find the base parameters of a robot.
+
+    Columns of the regressor on random states are scaled to unit length and taken one after the other; a column whose part
+    orthogonal to those already taken is below `tolerance` is regrouped. The rank is checked against the singular values.
+
+    The default tolerance is not round-off but what torques can show: descriptions write a right angle as 1.5708, which
+    makes columns independent by a few millionths, and no measurement resolves that.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with p standard parameters.
+    order : sequence of str, optional
+        Standard parameters that should lead combinations, most wanted first; the rest follows in the default order
+        (bodies from the base outward, then joint terms).
+    tolerance : float
+        Relative size below which an orthogonal part of a column counts as zero.
+    seed : int
+        Seed of the random states.
+
+    Returns
+    -------
+    BaseParameters
+        Rank, columns, regrouping and expressions.
+
+    Examples
+    --------
+    >>> import dynident as di
+    >>> arm = di.Mechanism.from_dh([(0.3, 0, 0, 0), (0.2, 0, 0, 0)], gravity=(0, -9.81, 0)).with_terms(())
+    >>> di.base_parameters(arm).rank
+    6
+    """
+    names = mechanism.parameters.names
+    ranking = _preferred(mechanism)
+    if order is not None:
+        wanted = [mechanism.parameters.index(name) for name in order]
+        ranking = [*dict.fromkeys([*wanted, *ranking])]
+    p, n = len(names), max(mechanism.dof, 1)
+    if mechanism.dof == 0:
+        raise IdentificationError(f"robot '{mechanism.name}' has no moving joint, so it has nothing to identify")
+    samples = max(50, -(-3 * p // n))
+    Y = regressor(mechanism, random_motion(mechanism, samples, seed))
+    W = Y.reshape(-1, p)
+    size = np.linalg.norm(W, axis=0)
+    visible = size > tolerance * np.max(size)
+    scaled = np.where(visible, W / np.where(visible, size, 1.0), 0.0)
+
+    kept, rest = _independent(scaled, [c for c in ranking if visible[c]], tolerance)
+    singular = np.linalg.svd(scaled, compute_uv=False)
+    rank = len(kept)
+    by_svd = int(np.count_nonzero(singular > tolerance * singular[0]))
+    if by_svd != rank:
+        warnings.warn(
+            f"the rank of robot '{mechanism.name}' is not clear-cut: {rank} by QR, {by_svd} by singular values at tolerance "
+            f"{tolerance:g}; check for joint axes that are almost, but not quite, parallel or concurrent",
+            ConditionWarning,
+            stacklevel=2,
+        )
+    gap = singular[rank - 1] / max(singular[rank], np.finfo(float).eps * singular[0]) if rank < p else np.inf
+
+    columns = np.array(kept, dtype=np.int64)
+    regrouping = np.zeros((rank, p))
+    B = np.linalg.lstsq(scaled[:, columns], scaled, rcond=None)[0]
+    B[np.abs(B) < 1e-10 + 10.0 * rest] = 0.0  # what is left of a regrouped column bounds the error of its coefficients
+    regrouping[:] = B * (size / size[columns][:, None])
+    regrouping[:, columns] = np.eye(rank)
+    nearest = np.round(regrouping)
+    regrouping = np.where(np.abs(regrouping - nearest) < 1e-10 * np.maximum(1.0, np.abs(nearest)), nearest, regrouping)
+    invisible = tuple(names[j] for j in range(p) if not visible[j])
+    seen = np.any(np.abs(Y[:, :, columns]) > 1e-12 * size[columns], axis=0)
+    return BaseParameters(mechanism, columns, regrouping, invisible, seen, float(gap))
+
+
+def _independent(W: Array, order: Sequence[int], tolerance: float) -> tuple[list[int], Array]:
+    """Return the columns of W that are independent of those before them in `order`, and what is left of each other column.
+
+    Gram-Schmidt, twice for safety; columns have unit length.
+    """
+    Q = np.zeros((W.shape[0], 0))
+    kept, rest = [], np.zeros(W.shape[1])
+    for c in order:
+        w = W[:, c]
+        for _ in range(2):
+            w = w - Q @ (Q.T @ w)
+        length = float(np.linalg.norm(w))
+        if length > tolerance:
+            Q = np.column_stack([Q, w / length])
+            kept.append(c)
+        else:
+            rest[c] = length
+    return kept, rest

@@ -1,0 +1,239 @@
+"""Estimators with the scikit-learn protocol: options in `__init__`, evidence in `fit`, learned attributes with an underscore."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import ConditionWarning, IdentificationError
+from dynident.identify.fit import Fit
+from dynident.identify.regression import Regression
+from dynident.identify.solve import Solution, solve
+from dynident.identify.standard import recover_standard
+
+Array = NDArray[np.float64]
+
+BAD_CONDITION = 1e6
+
+
+class _LeastSquares:
+    """What OLS and WLS share: parameters, the active set and the making of a `Fit`."""
+
+    coef_: Array
+    covariance_: Array
+    sigma_: Array
+    condition_: float
+    result_: Fit
+
+    recovery: str
+    tolerance: float
+
+    def get_params(self) -> dict[str, Any]:
+        """Return the options by name.
+
+        Returns
+        -------
+        dict
+            Options as given to `__init__`.
+        """
+        return dict(vars(self)) if not hasattr(self, "coef_") else {k: v for k, v in vars(self).items() if not k.endswith("_")}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change options.
+
+        Parameters
+        ----------
+        **params
+            Options by name.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
+        for name, value in params.items():
+            if name not in self.get_params():
+                raise IdentificationError(f"{type(self).__name__} has no option '{name}'; it has {', '.join(self.get_params())}")
+            setattr(self, name, value)
+        return self
+
+    def fit(self, regression: Regression, active: NDArray[np.bool_] | None = None) -> Self:
+        """Estimate the base parameters.
+
+        Parameters
+        ----------
+        regression : Regression
+            Evidence of one or more logs.
+        active : ndarray of bool (b,), optional
+            Base parameters to estimate; the others are held at zero. All when omitted.
+
+        Returns
+        -------
+        self
+            With `coef_` (b,), `covariance_` (b, b), `sigma_` (per row group), `condition_` and `result_` (a `Fit`).
+        """
+        if not isinstance(regression, Regression):
+            raise IdentificationError(
+                f"fit got a {type(regression).__name__}; give a dynident.Regression, as from Regression.from_log(robot, log)"
+            )
+        b = regression.base.rank
+        chosen = np.ones(b, dtype=bool) if active is None else np.asarray(active, dtype=bool)
+        if chosen.shape != (b,):
+            raise IdentificationError(f"active has shape {chosen.shape} but there are {b} base parameters; they must agree")
+        if regression.rows <= int(chosen.sum()):
+            raise IdentificationError(
+                f"{regression.rows} equations cannot determine {int(chosen.sum())} base parameters; record a longer log"
+            )
+        solution, sigma = self._estimate(regression, chosen)
+        if solution.condition > BAD_CONDITION:
+            warnings.warn(
+                f"the regression is badly conditioned ({solution.condition:.2g}): some combinations of parameters are barely "
+                "visible in these data; see Fit.observability() and excite the robot better",
+                ConditionWarning,
+                stacklevel=2,
+            )
+        self.coef_, self.sigma_, self.condition_ = solution.beta, sigma, solution.condition
+        self.covariance_ = self._covariance(regression, solution, sigma)
+        solved = np.zeros(b, dtype=bool)
+        solved[solution.solved] = True
+        standard = recover_standard(regression.base, solution.beta, solved, self.recovery)
+        groups = tuple(group.name for group in regression.groups)
+        self.result_ = Fit(
+            base=regression.base,
+            values=solution.beta,
+            covariance=self.covariance_,
+            solved=solved,
+            active=chosen,
+            groups=groups,
+            sigma=sigma,
+            rows=regression.rows,
+            condition=solution.condition,
+            standard=standard,
+            estimator=f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.get_params().items())})",
+            sources=regression.sources,
+            options=regression.options,
+            notes=regression.notes,
+            training_relative=_relative(regression, solution.beta),
+        )
+        return self
+
+    def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
+        raise AssertionError("implemented by OLS and WLS")
+
+    def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
+        raise AssertionError("implemented by OLS and WLS")
+
+
+def group_sigma(regression: Regression, solution: Solution) -> Array:
+    """Return the residual standard deviation of each row group, sigma_g^2 = RSS_g / (N_g - share of the parameters).
+
+    Each group pays for the parameters in proportion to its share of the rows it helps to determine, so that the shares
+    add up to the number of parameters.
+
+    Parameters
+    ----------
+    regression : Regression
+        Evidence.
+    solution : Solution
+        Estimate.
+
+    Returns
+    -------
+    ndarray, (groups,)
+        Standard deviations [N m or N].
+    """
+    seen = np.zeros((len(regression.groups), regression.base.rank))
+    for i, group in enumerate(regression.groups):
+        seen[i, np.intersect1d(group.columns, solution.solved)] = group.count
+    share = np.sum(seen / np.maximum(seen.sum(axis=0), 1.0), axis=1)
+    sigma = []
+    for group, used in zip(regression.groups, share, strict=True):
+        free = max(group.count - used, 1.0)
+        # A residual of exactly zero (data made by the model) must not become an infinite weight.
+        floor = 1e-13 * max(group.effort_square, 1e-300) / group.count
+        sigma.append(np.sqrt(max(group.residual(solution.beta) / free, floor, 1e-300)))
+    return np.array(sigma)
+
+
+def _relative(regression: Regression, beta: Array) -> float:
+    """Return ||W beta - tau|| / ||tau|| over all rows."""
+    total = sum(group.effort_square for group in regression.groups)
+    return float(np.sqrt(sum(group.residual(beta) for group in regression.groups) / total)) if total > 0 else float("nan")
+
+
+class OLS(_LeastSquares):
+    """Ordinary least squares: all equations have the same variance.
+
+        beta = argmin ||W beta - tau||^2,      cov = sigma^2 (W^T W)^-1,   sigma^2 = RSS / (N - b)
+
+    Parameters
+    ----------
+    recovery : {"prior", "minimum_norm"}
+        How standard parameters are recovered from the base ones: closest to the description's, or shortest.
+    tolerance : float
+        Relative size below which a column counts as not excited by the data.
+
+    Examples
+    --------
+    >>> OLS().get_params()
+    {'recovery': 'prior', 'tolerance': 1e-08}
+    """
+
+    def __init__(self, *, recovery: str = "prior", tolerance: float = 1e-8) -> None:
+        self.recovery = recovery
+        self.tolerance = tolerance
+
+    def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
+        solution = solve(regression, np.ones(len(regression.groups)), active, self.tolerance)
+        return solution, group_sigma(regression, solution)
+
+    def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
+        rss = sum(group.residual(solution.beta) for group in regression.groups)
+        return solution.covariance(rss / (regression.rows - solution.solved.size))
+
+
+class WLS(_LeastSquares):
+    """Weighted least squares: every joint has its own variance, estimated from its own residuals.
+
+        beta = argmin sum_g ||W_g beta - tau_g||^2 / sigma_g^2,     sigma_g^2 = RSS_g / (N_g - b_g),     cov = (sum_g W_g^T W_g / sigma_g^2)^-1
+
+    Parameters
+    ----------
+    iterations : int
+        Largest number of re-weightings; 1 is the classical two-step IDIM-WLS.
+    convergence : float
+        Relative change of the standard deviations at which to stop.
+    recovery : {"prior", "minimum_norm"}
+        How standard parameters are recovered from the base ones: closest to the description's, or shortest.
+    tolerance : float
+        Relative size below which a column counts as not excited by the data.
+    """
+
+    n_iter_: int
+
+    def __init__(
+        self, *, iterations: int = 20, convergence: float = 1e-6, recovery: str = "prior", tolerance: float = 1e-8
+    ) -> None:
+        self.iterations = iterations
+        self.convergence = convergence
+        self.recovery = recovery
+        self.tolerance = tolerance
+
+    def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
+        if self.iterations < 1:
+            raise IdentificationError(f"WLS: iterations is {self.iterations}; it must be 1 or more")
+        solution = solve(regression, np.ones(len(regression.groups)), active, self.tolerance)
+        sigma = group_sigma(regression, solution)
+        for i in range(self.iterations):
+            solution = solve(regression, sigma, active, self.tolerance)
+            previous, sigma = sigma, group_sigma(regression, solution)
+            self.n_iter_ = i + 1
+            if np.max(np.abs(sigma / previous - 1.0)) < self.convergence:
+                break
+        return solution, sigma
+
+    def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
+        return solution.covariance()

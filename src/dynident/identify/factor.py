@@ -1,0 +1,131 @@
+"""Triangular factors: the whole evidence of many samples about one row group, in one small matrix.
+
+For the rows [W, tau] of a joint (or of a projected equation) the factor is the R of their QR decomposition,
+
+    [W, tau]^T [W, tau] = R^T R,
+
+so ||W beta - tau|| = ||R[:, :k] beta - R[:, k]|| for every beta, and two logs are merged by one QR of their stacked factors.
+Samples pass in tiles and are never stored; the Gram matrix, which would square the condition number, is never formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.mechanics.batch import cores
+
+Array = NDArray[np.float64]
+Tile = tuple[Array, Array]
+"""Rows of one tile: base regressor (n, b, T) and effort (n, T)."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowGroup:
+    """Evidence of one row group (one joint of a tree robot).
+
+    Parameters
+    ----------
+    name : str
+        Joint, or projected row.
+    columns : ndarray of int, (k,)
+        Base parameters that this row sees at all.
+    R : ndarray, (m, k + 1) with m <= k + 1
+        Triangular factor of [W, tau] over all samples.
+    count : int
+        Number of rows it stands for.
+    """
+
+    name: str
+    columns: NDArray[np.int64]
+    R: Array
+    count: int
+
+    def residual(self, beta: Array) -> float:
+        """Return ||W beta - tau||^2.
+
+        Parameters
+        ----------
+        beta : ndarray, (b,)
+            All base parameters.
+
+        Returns
+        -------
+        float
+            Sum of squares over this group's rows.
+        """
+        e = self.R[:, :-1] @ beta[self.columns] - self.R[:, -1]
+        return float(e @ e)
+
+    @property
+    def effort_square(self) -> float:
+        """||tau||^2 of this group's rows."""
+        return float(self.R[:, -1] @ self.R[:, -1])
+
+    def merge(self, other: RowGroup) -> RowGroup:
+        """Return the evidence of both.
+
+        Parameters
+        ----------
+        other : RowGroup
+            Same row group of another log.
+
+        Returns
+        -------
+        RowGroup
+            Factor of the stacked factors, counts added.
+        """
+        R = np.linalg.qr(np.vstack([self.R, other.R]), mode="r")
+        return RowGroup(self.name, self.columns, R, self.count + other.count)
+
+
+def accumulate(names: Iterable[str], columns: list[NDArray[np.int64]], tiles: list[Callable[[], Tile]]) -> tuple[RowGroup, ...]:
+    """Reduce tiles of rows to one factor per group, all cores at work.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Row groups.
+    columns : list of ndarray of int
+        Base columns each group sees; others are zero in its rows.
+    tiles : list of callable
+        Each returns base regressor (n, b, T) and effort (n, T) of some samples. They are called once each, in parallel.
+
+    Returns
+    -------
+    tuple of RowGroup
+        One per name.
+    """
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - costs import time
+
+    labels = tuple(names)
+    workers = max(1, min(cores(), len(tiles)))
+
+    def reduce(share: list[Callable[[], Tile]]) -> tuple[list[Array], int]:
+        factors = [np.zeros((0, c.size + 1)) for c in columns]
+        count = 0
+        for tile in share:
+            W, tau = tile()
+            count += tau.shape[1]
+            for i, c in enumerate(columns):
+                rows = np.empty((factors[i].shape[0] + tau.shape[1], c.size + 1))
+                rows[: factors[i].shape[0]] = factors[i]
+                rows[factors[i].shape[0] :, :-1] = W[i, c].T
+                rows[factors[i].shape[0] :, -1] = tau[i]
+                factors[i] = np.linalg.qr(rows, mode="r")
+        return factors, count
+
+    # Several BLAS threads on matrices this small get in each other's way; the tiles are what is parallel.
+    with threadpool_limits(1):
+        if workers == 1:
+            parts = [reduce(tiles)]
+        else:
+            with ThreadPoolExecutor(workers) as pool:
+                parts = list(pool.map(reduce, [tiles[i::workers] for i in range(workers)]))
+        merged = [np.linalg.qr(np.vstack([part[0][i] for part in parts]), mode="r") for i in range(len(labels))]
+    total = sum(part[1] for part in parts)
+    return tuple(RowGroup(label, c, R, total) for label, c, R in zip(labels, columns, merged, strict=True))

@@ -1,0 +1,348 @@
+"""`Fit`: what was learnt, with its uncertainty; it predicts, scores, explains itself and can be stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError
+from dynident.identify.base import BaseParameters, base_parameters
+from dynident.mechanics import Motion, regressor_rows
+from dynident.mechanism import Consistency, Mechanism, Parameters
+
+if TYPE_CHECKING:
+    from dynident.identify.score import Score
+    from dynident.signals import Log
+
+Array = NDArray[np.float64]
+
+ROWS = 1024
+GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Predicted efforts with their uncertainty.
+
+    Parameters
+    ----------
+    t : ndarray, (N,)
+        Time [s].
+    effort : ndarray, (N, n)
+        Predicted joint torques and forces [N m, N].
+    std : ndarray, (N, n)
+        Standard deviation of a new measurement about it: parameter uncertainty and measurement noise together;
+        NaN for a joint whose efforts were not used in the fit.
+    """
+
+    t: Array
+    effort: Array
+    std: Array
+
+
+@dataclass(frozen=True)
+class Observability:
+    """How well one base parameter is known.
+
+    Parameters
+    ----------
+    name, expression, unit : str
+        The base parameter.
+    value, std, relative : float
+        Estimate, its standard deviation, and their ratio (infinite when it is not visible in the data).
+    verdict : str
+        "good", "poor", "bad" or "not excited" or "dropped".
+    """
+
+    name: str
+    expression: str
+    unit: str
+    value: float
+    std: float
+    relative: float
+    verdict: str
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """An identified model.
+
+    Parameters
+    ----------
+    base : BaseParameters
+        The robot and its identifiable combinations.
+    values, covariance : ndarray, (b,), (b, b)
+        Base parameters and their covariance.
+    solved, active : ndarray of bool, (b,)
+        Which were estimated, and which were asked for (others were dropped as not essential).
+    groups : tuple of str
+        Joints whose efforts were used.
+    sigma : ndarray, (groups,)
+        Residual standard deviation of each of them [N m or N].
+    rows : int
+        Number of equations.
+    condition : float
+        Condition number of the scaled, weighted regression.
+    standard : Parameters
+        Standard parameters that give the same torques.
+    estimator : str
+        How it was estimated.
+    sources, options, notes : see `Regression`
+        Provenance.
+    training_relative : float
+        ||e|| / ||tau|| on the data it was fitted to; not a validation.
+    """
+
+    base: BaseParameters
+    values: Array
+    covariance: Array
+    solved: NDArray[np.bool_]
+    active: NDArray[np.bool_]
+    groups: tuple[str, ...]
+    sigma: Array
+    rows: int
+    condition: float
+    standard: Parameters
+    estimator: str
+    sources: tuple[Mapping[str, Any], ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    training_relative: float = float("nan")
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The robot as described (prior parameters)."""
+        return self.base.mechanism
+
+    @property
+    def identified(self) -> Mechanism:
+        """The robot with the identified standard parameters."""
+        return self.mechanism.with_parameters(self.standard)
+
+    @property
+    def std(self) -> Array:
+        """Standard deviation of each base parameter; infinite where the data do not show it."""
+        std = np.sqrt(np.clip(np.diag(self.covariance), 0.0, None))
+        return np.where(self.solved | ~self.active, std, np.inf)
+
+    @property
+    def relative_std(self) -> Array:
+        """Standard deviation relative to the value."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.active, self.std / np.abs(self.values), np.nan)
+
+    def predict(self, motion: Motion) -> Prediction:
+        """Predict the efforts of a motion, tau = W beta, with var = sigma_g^2 + w cov w^T.
+
+        Parameters
+        ----------
+        motion : Motion
+            N samples of the robot's coordinates.
+
+        Returns
+        -------
+        Prediction
+            Efforts and their standard deviations, memory proportional to N n only.
+        """
+        n = self.mechanism.dof
+        effort, std = np.empty((len(motion), n)), np.empty((len(motion), n))
+        noise = self._noise()
+        L = _root(self.covariance)
+        for first in range(0, len(motion), ROWS):
+            piece = slice(first, first + ROWS)
+            W = regressor_rows(self.mechanism, motion[piece])[:, self.base.columns]
+            effort[piece] = np.einsum("nbt,b->tn", W, self.values)
+            spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
+            std[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread) + noise**2)
+        return Prediction(motion.t, effort, std)
+
+    def _noise(self) -> Array:
+        known = dict(zip(self.groups, self.sigma, strict=True))
+        return np.array([known.get(name, np.nan) for name in self.mechanism.coordinate_names])
+
+    def score(self, log: Log, allow_training: bool = False) -> Score:
+        """Compare the model with a log it was not fitted to.
+
+        Parameters
+        ----------
+        log : Log
+            Held-out log; it is prepared like the training logs.
+        allow_training : bool
+            True to score on the training data all the same; refused otherwise, since it proves nothing.
+
+        Returns
+        -------
+        Score
+            Metrics, measured and predicted efforts.
+        """
+        from dynident.identify.score import score_fit  # noqa: PLC0415 - score needs Fit
+
+        return score_fit(self, log, allow_training)
+
+    def observability(self) -> tuple[Observability, ...]:
+        """Return how well each base parameter is known.
+
+        Returns
+        -------
+        tuple of Observability
+            One row per base parameter.
+        """
+        rows = []
+        for i, (name, expression, unit) in enumerate(zip(self.base.names, self.base.expressions, self.base.units, strict=True)):
+            relative = float(self.relative_std[i])
+            if not self.active[i]:
+                verdict = "dropped"
+            elif not self.solved[i]:
+                verdict = "not excited"
+            else:
+                verdict = "good" if relative <= GOOD else "poor" if relative <= POOR else "bad"
+            rows.append(Observability(name, expression, unit, float(self.values[i]), float(self.std[i]), relative, verdict))
+        return tuple(rows)
+
+    def consistency(self) -> tuple[Consistency, ...]:
+        """Return, for every body, whether its recovered standard parameters are physically possible.
+
+        Returns
+        -------
+        tuple of Consistency
+            One verdict per body.
+        """
+        return self.mechanism.check_consistency(self.standard)
+
+    def summary(self) -> str:
+        """Return the fit as a text table.
+
+        Returns
+        -------
+        str
+            Base parameters with standard deviations, and what to know about them.
+        """
+        table = self.observability()
+        width = max(len(row.name) for row in table)
+        verdicts = [row.verdict for row in table]
+        lines = [
+            f"{self.mechanism.name}: {self.base.rank} base parameters from {self.rows} equations, condition {self.condition:.3g}, "
+            f"training error {100 * self.training_relative:.2f} %",
+            f"{'base parameter':<{width}}  {'value':>12}  {'std':>10}  {'rel.':>8}  verdict",
+        ]
+        for row in table:
+            percent = f"{100 * row.relative:.2f}%" if np.isfinite(row.relative) else "-"
+            lines.append(f"{row.name:<{width}}  {row.value:>12.5g}  {row.std:>10.3g}  {percent:>8}  {row.verdict}")
+        counts = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
+        impossible = [c.name for c in self.consistency() if not c.ok]
+        lines.append(f"verdicts: {counts}")
+        if impossible:
+            lines.append(
+                f"standard parameters of {', '.join(impossible)} are physically impossible: torques alone do not fix them; "
+                "their base parameters and predictions hold"
+            )
+        return "\n".join(lines)
+
+    def plot(self) -> Any:
+        """Draw the base parameters with error bars.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.identify.plots import plot_parameters  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_parameters(self)
+
+    def to_json(self) -> str:
+        """Return everything as JSON text, exact floats.
+
+        Returns
+        -------
+        str
+            JSON object; `from_json` reads it back given the robot.
+        """
+        data = {
+            "format": "dynident-fit-1",
+            "robot": self.mechanism.name,
+            "joints": list(self.mechanism.joint_names),
+            "terms": list(self.mechanism.terms),
+            "estimator": self.estimator,
+            "rows": self.rows,
+            "condition": self.condition,
+            "training_relative": self.training_relative,
+            "base_parameters": [_finite(asdict(row)) for row in self.observability()],
+            "covariance": self.covariance.tolist(),
+            "sigma": dict(zip(self.groups, self.sigma.tolist(), strict=True)),
+            "standard_parameters": self.standard.to_dict(),
+            "standard_provenance": self.standard.provenance,
+            "consistency": [_finite(asdict(c)) for c in self.consistency()],
+            "sources": [dict(s) for s in self.sources],
+            "options": dict(self.options),
+            "notes": list(self.notes),
+        }
+        return json.dumps(data, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str, mechanism: Mechanism) -> Fit:
+        """Read what `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            JSON object.
+        mechanism : Mechanism
+            The robot it belongs to, as described; joints that were held still are held again.
+
+        Returns
+        -------
+        Fit
+            The same fit.
+        """
+        try:
+            data = json.loads(text)
+            if not isinstance(data, dict) or data.get("format") != "dynident-fit-1":
+                raise IdentificationError("this is not a fit written by dynident ('format' is not dynident-fit-1)")
+            moving = mechanism.with_terms(data["terms"]).keep(data["joints"])
+            rows = data["base_parameters"]
+            leaders = [row["expression"].split(" = ")[1].split(" ")[0] for row in rows]
+            base = base_parameters(moving, order=leaders)
+            if [row["expression"] for row in rows] != list(base.expressions):
+                raise IdentificationError(
+                    f"the fit of robot '{data['robot']}' does not belong to robot '{mechanism.name}': base parameters differ"
+                )
+            verdicts = [row["verdict"] for row in rows]
+            return cls(
+                base=base,
+                values=np.array([row["value"] for row in rows]),
+                covariance=np.array(data["covariance"]),
+                solved=np.array([v not in ("dropped", "not excited") for v in verdicts]),
+                active=np.array([v != "dropped" for v in verdicts]),
+                groups=tuple(data["sigma"]),
+                sigma=np.array(list(data["sigma"].values())),
+                rows=data["rows"],
+                condition=data["condition"],
+                standard=moving.parameters.replace(
+                    [data["standard_parameters"][name] for name in moving.parameters.names], data["standard_provenance"]
+                ),
+                estimator=data["estimator"],
+                sources=tuple(data["sources"]),
+                options=data["options"],
+                notes=tuple(data["notes"]),
+                training_relative=data["training_relative"],
+            )
+        except (json.JSONDecodeError, KeyError, TypeError, IndexError) as error:
+            raise IdentificationError(f"this is not a fit written by dynident: {type(error).__name__} {error}") from error
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    """Replace numbers JSON cannot hold by None."""
+    return {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in row.items()}
+
+
+def _root(covariance: Array) -> Array:
+    """Return L with L^T L = covariance, also when it is singular."""
+    values, vectors = np.linalg.eigh(covariance)
+    keep = values > 0.0
+    return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T)

@@ -1,0 +1,156 @@
+"""Bringing a log and a robot together: names, motor side to joint side, joints that the log does not have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import LogError
+from dynident.mechanism import Mechanism
+from dynident.signals import Log
+
+Array = NDArray[np.float64]
+
+MOTOR_EFFORTS = ("motor_torque", "motor_current", "voltage")
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """A robot and a log that speak of the same joints.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The robot with only the logged joints moving.
+    log : Log
+        Joint-side positions and generalised efforts, columns in the order of ``mechanism.coordinate_names``.
+    notes : tuple of str
+        What was converted or held fixed.
+    """
+
+    mechanism: Mechanism
+    log: Log
+    notes: tuple[str, ...]
+
+
+def match(mechanism: Mechanism, log: Log) -> Matched:
+    """Convert a log to the joint side and hold the joints still that it does not have.
+
+        q = N^-1 (q_motor - n0),        tau = N^T (gain effort)
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with its actuators.
+    log : Log
+        Log whose channels are named after joints, or after actuators on the motor side.
+
+    Returns
+    -------
+    Matched
+        Robot and log with the same joints in the same order.
+    """
+    notes: list[str] = []
+    motor_effort = log.effort_kind in MOTOR_EFFORTS
+    if not motor_effort and log.position_side == "joint":
+        joints = log.joints
+    else:
+        joints = _driven(mechanism, log)
+    unknown = [name for name in joints if name not in mechanism.coordinate_names]
+    if unknown:
+        raise LogError(
+            f"log '{log.name}' has channels {', '.join(unknown)} that robot '{mechanism.name}' does not have; its joints are "
+            f"{', '.join(mechanism.coordinate_names)} (rename the columns or give joints=)"
+        )
+    missing = [name for name in mechanism.coordinate_names if name not in joints]
+    if missing:
+        mechanism = mechanism.keep([name.split(".")[0] if name not in mechanism.joint_names else name for name in joints])
+        notes.append(f"joints not in the log are held at zero: {', '.join(missing)}")
+    if set(mechanism.coordinate_names) != set(joints):
+        raise LogError(f"log '{log.name}' has only some coordinates of a joint; it needs {', '.join(mechanism.coordinate_names)}")
+
+    gains = _gain(mechanism, log)
+    position, effort = log.position, (log if gains is None else replace(log, gain=gains)).torque()
+    velocity, acceleration = log.velocity, log.acceleration
+    if motor_effort or log.position_side == "motor":
+        N, n0 = mechanism.actuator_matrix
+        order = [_channel(mechanism, log, actuator.name) for actuator in mechanism.actuators]
+        if motor_effort:
+            effort = effort[:, order] @ N
+            notes.append("motor efforts brought to the joints by the actuators' gear and coupling matrix")
+        if log.position_side == "motor":
+            if N.shape[0] != N.shape[1]:
+                raise LogError(
+                    f"log '{log.name}' has motor positions, but robot '{mechanism.name}' has {N.shape[0]} motors for "
+                    f"{N.shape[1]} joints; log joint positions instead"
+                )
+            inverse = np.linalg.inv(N).T
+            position = (position[:, order] - n0) @ inverse
+            velocity, acceleration = (None if x is None else x[:, order] @ inverse for x in (velocity, acceleration))
+            notes.append("motor positions brought to the joints by the actuators' gear and coupling matrix")
+        else:
+            columns = [log.joints.index(name) for name in mechanism.coordinate_names]
+            position = position[:, columns]
+            velocity, acceleration = (None if x is None else x[:, columns] for x in (velocity, acceleration))
+        temperature = None if log.temperature is None else log.temperature[:, order]
+    else:
+        columns = [joints.index(name) for name in mechanism.coordinate_names]
+        position, effort = position[:, columns], effort[:, columns]
+        velocity, acceleration, temperature = (
+            None if x is None else x[:, columns] for x in (velocity, acceleration, log.temperature)
+        )
+    converted = replace(
+        log,
+        joints=mechanism.coordinate_names,
+        position=position,
+        effort=effort,
+        velocity=velocity,
+        acceleration=acceleration,
+        temperature=temperature,
+        effort_kind="joint_torque",
+        gain=None,
+        position_side="joint",
+    )
+    return Matched(mechanism, converted, tuple(notes))
+
+
+def _driven(mechanism: Mechanism, log: Log) -> tuple[str, ...]:
+    """Return the joints that the log's motors drive."""
+    motors = {actuator.name: actuator for actuator in mechanism.actuators}
+    joints: list[str] = []
+    for channel in log.joints:
+        if channel in motors:
+            joints += motors[channel].coupling
+        elif channel in mechanism.coordinate_names:
+            joints.append(channel)
+        else:
+            raise LogError(
+                f"log '{log.name}' has a motor channel '{channel}' that robot '{mechanism.name}' does not have; its actuators "
+                f"are {', '.join(motors) or 'none'}"
+            )
+    return tuple(dict.fromkeys(joints))
+
+
+def _channel(mechanism: Mechanism, log: Log, actuator: str) -> int:
+    """Return the log column of an actuator, named after it or after the only joint it drives."""
+    if actuator in log.joints:
+        return log.joints.index(actuator)
+    motor = next(a for a in mechanism.actuators if a.name == actuator)
+    if len(motor.coupling) == 1 and next(iter(motor.coupling)) in log.joints:
+        return log.joints.index(next(iter(motor.coupling)))
+    raise LogError(f"log '{log.name}' has no channel for actuator '{actuator}'; its channels are {', '.join(log.joints)}")
+
+
+def _gain(mechanism: Mechanism, log: Log) -> Array | None:
+    """Return drive gains from the actuators when the log has none."""
+    if log.gain is not None or log.effort_kind not in MOTOR_EFFORTS:
+        return None
+    gains = {}
+    for actuator in mechanism.actuators:
+        if actuator.gain is not None:
+            gains[actuator.name] = actuator.gain
+            if len(actuator.coupling) == 1:
+                gains.setdefault(next(iter(actuator.coupling)), actuator.gain)
+    return np.array([gains[c] for c in log.joints]) if all(c in gains for c in log.joints) else None

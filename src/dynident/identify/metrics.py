@@ -1,0 +1,136 @@
+"""Error metrics, each defined once and used by every score, table and report.
+
+    e = tau - tau_hat  (N, n)
+    rmse_j     = sqrt(mean_t e_j^2)                           [N m or N], per joint
+    relative   = ||e|| / ||tau||                              over all joints; per joint with that joint's rows only
+    nrms_j     = rmse_j / (max tau_j - min tau_j)             per joint
+    r2_j       = 1 - sum e_j^2 / sum (tau_j - mean tau_j)^2   per joint
+    worst      = the largest |e_j| / rms(tau_j), with its joint and time
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Metrics:
+    """Errors of predicted against measured efforts (definitions at the top of this module).
+
+    Parameters
+    ----------
+    joints : tuple of str
+        Channels.
+    rmse, relative_per_joint, nrms, r2 : ndarray, (n,)
+        Per channel.
+    relative : float
+        ||e|| / ||tau|| over all channels.
+    worst_error : float
+        Largest absolute error [N m or N] of the worst sample.
+    worst_joint : str
+        Its channel.
+    worst_time : float
+        Its time [s].
+    samples : int
+        N.
+    """
+
+    joints: tuple[str, ...]
+    rmse: Array
+    relative_per_joint: Array
+    nrms: Array
+    r2: Array
+    relative: float
+    worst_error: float
+    worst_joint: str
+    worst_time: float
+    samples: int
+
+    def to_dict(self) -> dict[str, object]:
+        """Return all metrics as plain numbers, for JSON.
+
+        Returns
+        -------
+        dict
+            Metric name to number or list; NaN becomes None.
+        """
+        lists = {k: _plain(getattr(self, k)) for k in ("rmse", "relative_per_joint", "nrms", "r2")}
+        return {
+            "joints": list(self.joints),
+            "samples": self.samples,
+            "relative": self.relative,
+            **lists,
+            "worst": {"error": self.worst_error, "joint": self.worst_joint, "time": self.worst_time},
+        }
+
+    def summary(self) -> str:
+        """Return the metrics as a text table.
+
+        Returns
+        -------
+        str
+            Table, one line per joint.
+        """
+        width = max(len(j) for j in self.joints)
+        lines = [f"relative error {100 * self.relative:.2f} % over {self.samples} samples"]
+        lines += [f"{'joint':<{width}}  {'RMSE':>10}  {'relative':>9}  {'NRMS':>8}  {'R2':>8}"]
+        for i, joint in enumerate(self.joints):
+            lines.append(
+                f"{joint:<{width}}  {self.rmse[i]:>10.4g}  {100 * self.relative_per_joint[i]:>8.2f}%  "
+                f"{100 * self.nrms[i]:>7.2f}%  {self.r2[i]:>8.4f}"
+            )
+        lines.append(f"worst sample: {self.worst_joint} at t = {self.worst_time:.3f} s, error {self.worst_error:.4g}")
+        return "\n".join(lines)
+
+
+def _plain(values: Array) -> list[float | None]:
+    return [float(x) if np.isfinite(x) else None for x in values]
+
+
+def evaluate(measured: ArrayLike, predicted: ArrayLike, joints: tuple[str, ...], t: ArrayLike | None = None) -> Metrics:
+    """Compare predicted with measured efforts.
+
+    Parameters
+    ----------
+    measured, predicted : array_like, (N, n)
+        Efforts [N m or N].
+    joints : tuple of str
+        Names of the n channels.
+    t : array_like (N,), optional
+        Time of the samples [s]; sample numbers when omitted.
+
+    Returns
+    -------
+    Metrics
+        All metrics.
+    """
+    tau, hat = np.asarray(measured, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
+    if tau.shape != hat.shape or tau.ndim != 2 or tau.shape[1] != len(joints) or not tau.size:
+        raise DynidentError(
+            f"metrics: measured {tau.shape} and predicted {hat.shape} must both be (samples, {len(joints)}) and not empty"
+        )
+    if not (np.all(np.isfinite(tau)) and np.all(np.isfinite(hat))):
+        raise DynidentError("metrics: measured or predicted efforts are not finite; clean the log first")
+    time = np.arange(tau.shape[0], dtype=np.float64) if t is None else np.asarray(t, dtype=np.float64)
+    e = tau - hat
+    rms = np.sqrt(np.mean(tau**2, axis=0))
+    rmse = np.sqrt(np.mean(e**2, axis=0))
+    spread = np.ptp(tau, axis=0)
+    variance = np.sum((tau - tau.mean(axis=0)) ** 2, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a channel that is zero throughout has no relative error
+        per_joint = np.where(rms > 0, rmse / rms, np.nan)
+        nrms = np.where(spread > 0, rmse / spread, np.nan)
+        r2 = np.where(variance > 0, 1.0 - np.sum(e**2, axis=0) / variance, np.nan)
+        weighted = np.abs(e) / np.where(rms > 0, rms, np.inf)
+    total = float(np.linalg.norm(tau))
+    row, column = np.unravel_index(int(np.argmax(weighted)), e.shape)
+    relative = float(np.linalg.norm(e)) / total if total > 0 else float("nan")
+    worst = float(abs(e[row, column]))
+    return Metrics(joints, rmse, per_joint, nrms, r2, relative, worst, joints[column], float(time[row]), int(tau.shape[0]))

@@ -1,0 +1,299 @@
+"""`Regression`: the compressed evidence of logs about the base parameters of a robot."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError, IdentificationError
+from dynident.files import write_atomic
+from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.factor import RowGroup, Tile, accumulate
+from dynident.identify.matching import match
+from dynident.mechanics import Motion, regressor_rows
+from dynident.mechanism import Mechanism
+from dynident.signals import Decimator, Log, Prepared, prepare
+
+Array = NDArray[np.float64]
+
+ROWS = 1024  # samples per tile: large enough for LAPACK, small enough for the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """Evidence: one triangular factor of [W_base, tau] per row group.
+
+    Everything that least squares needs, whatever the weights, without the samples. Merging logs is adding Regressions.
+
+    Parameters
+    ----------
+    base : BaseParameters
+        Base parameters (and the robot) that the columns stand for.
+    groups : tuple of RowGroup
+        One per joint that has usable efforts.
+    sources : tuple of mapping
+        Where the evidence comes from: name, sha256, first and last time, number of rows.
+    options : mapping
+        Options of `dynident.signals.prepare` that were used, to score other logs alike.
+    notes : tuple of str
+        Every decision of the preparation, in words.
+    """
+
+    base: BaseParameters
+    groups: tuple[RowGroup, ...]
+    sources: tuple[Mapping[str, Any], ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The robot."""
+        return self.base.mechanism
+
+    @property
+    def rows(self) -> int:
+        """Number of scalar equations."""
+        return sum(group.count for group in self.groups)
+
+    @classmethod
+    def from_motion(
+        cls,
+        mechanism: Mechanism,
+        motion: Motion,
+        effort: ArrayLike,
+        base: BaseParameters | None = None,
+        decimator: Decimator | None = None,
+        skip: tuple[str, ...] = (),
+    ) -> Regression:
+        """Compress a motion and its efforts.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            Robot with n coordinates.
+        motion : Motion
+            N samples.
+        effort : array_like, (N, n)
+            Measured joint torques and forces [N m, N].
+        base : BaseParameters, optional
+            Base parameters; found when omitted.
+        decimator : Decimator, optional
+            Parallel filter applied to regressor columns and efforts alike.
+        skip : tuple of str
+            Coordinates whose efforts are not to be used.
+
+        Returns
+        -------
+        Regression
+            The evidence.
+        """
+        tau = np.asarray(effort, dtype=np.float64)
+        if tau.shape != motion.q.shape:
+            raise IdentificationError(f"effort has shape {tau.shape} but the motion has shape {motion.q.shape}; they must agree")
+        if not np.all(np.isfinite(tau)):
+            bad = int(np.argwhere(~np.isfinite(tau))[0][0])
+            raise IdentificationError(f"effort is not finite at sample {bad}; remove or interpolate it")
+        if base is None:
+            base = base_parameters(mechanism)
+        elif base.mechanism.parameters.names != mechanism.parameters.names:
+            raise IdentificationError(f"the base parameters given belong to another robot than '{mechanism.name}'")
+        filter_ = decimator or Decimator(1, 1.0)
+        if filter_.length(len(motion)) < 1:
+            raise IdentificationError(f"{len(motion)} samples are too few for a decimation by {filter_.factor}")
+        rows = [i for i, name in enumerate(mechanism.coordinate_names) if name not in skip]
+        tiles = [_tile(base, motion, tau, filter_, piece, rows) for piece, _ in filter_.tiles(len(motion), ROWS)]
+        names = [mechanism.coordinate_names[i] for i in rows]
+        columns = [np.flatnonzero(base.seen[i]) for i in rows]
+        return cls(base, accumulate(names, columns, tiles))
+
+    @classmethod
+    def from_log(cls, mechanism: Mechanism, log: Log, base: BaseParameters | None = None, **options: Any) -> Regression:
+        """Prepare a log (check, filter, differentiate, decimate) and compress it.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            Robot; joints that the log does not have are held at zero.
+        log : Log
+            What was measured.
+        base : BaseParameters, optional
+            Base parameters; found when omitted.
+        **options
+            Passed to `dynident.signals.prepare`.
+
+        Returns
+        -------
+        Regression
+            The evidence, with the notes of every decision.
+        """
+        matched = match(mechanism, log)
+        prepared = prepare(matched.log, **options)
+        skip = dead_efforts(prepared)
+        notes = [*matched.notes, *prepared.explanation.splitlines()]
+        if skip:
+            notes.append(f"efforts of {', '.join(skip)} are dead and their rows are not used")
+        if len(skip) == len(prepared.joints):
+            raise IdentificationError(f"log '{log.name}': all effort channels are dead; nothing can be identified")
+        evidence = cls.from_motion(matched.mechanism, prepared.motion, prepared.effort, base, prepared.decimator, skip)
+        return replace(evidence, sources=(source_of(log, prepared),), options=dict(options), notes=tuple(notes))
+
+    def __add__(self, other: Regression) -> Regression:
+        """Return the evidence of both; they must belong to the same robot."""
+        if self.mechanism.parameters.names != other.mechanism.parameters.names:
+            raise IdentificationError(
+                f"evidence of robot '{self.mechanism.name}' and of '{other.mechanism.name}' cannot be merged: parameters differ"
+            )
+        if not np.array_equal(self.base.columns, other.base.columns):
+            raise IdentificationError("these two Regressions use different base parameters; build both with the same base=")
+        mine = {group.name: group for group in self.groups}
+        theirs = {group.name: group for group in other.groups}
+        names = [name for name in self.mechanism.coordinate_names if name in mine or name in theirs]
+        groups = tuple(
+            mine[name].merge(theirs[name]) if name in mine and name in theirs else mine.get(name) or theirs[name]
+            for name in names
+        )
+        return replace(
+            self, groups=groups, sources=(*self.sources, *other.sources), notes=tuple(dict.fromkeys((*self.notes, *other.notes)))
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the evidence to an .npz file (a few hundred kilobytes, whatever the number of samples).
+
+        Parameters
+        ----------
+        path : path-like
+            File to write.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        arrays: dict[str, Any] = {"columns": self.base.columns}
+        for i, group in enumerate(self.groups):
+            arrays[f"R{i}"], arrays[f"columns{i}"] = group.R, group.columns
+        about = {
+            "format": "dynident-regression-1",
+            "parameters": list(self.mechanism.parameters.names),
+            "groups": [[group.name, group.count] for group in self.groups],
+            "sources": [dict(source) for source in self.sources],
+            "options": dict(self.options),
+            "notes": list(self.notes),
+        }
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8), **arrays)
+        return write_atomic(path, buffer.getvalue())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], mechanism: Mechanism) -> Regression:
+        """Read what `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            File.
+        mechanism : Mechanism
+            The robot it belongs to, with the same joints moving.
+
+        Returns
+        -------
+        Regression
+            The same evidence.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as data:
+                about = json.loads(bytes(data["about"]).decode())
+                if about.get("format") != "dynident-regression-1":
+                    raise IdentificationError(f"'{path}' is not a Regression file")
+                groups = tuple(
+                    RowGroup(name, data[f"columns{i}"], data[f"R{i}"], int(count))
+                    for i, (name, count) in enumerate(about["groups"])
+                )
+                columns = data["columns"]
+        except (OSError, ValueError, KeyError) as error:
+            if isinstance(error, DynidentError):
+                raise
+            raise IdentificationError(f"cannot read '{path}' as a Regression: {error}") from error
+        if tuple(about["parameters"]) != mechanism.parameters.names:
+            raise IdentificationError(f"'{path}' belongs to another robot than '{mechanism.name}': parameter names differ")
+        base = base_parameters(mechanism, order=[mechanism.parameters.names[c] for c in columns])
+        if not np.array_equal(np.sort(base.columns), np.sort(columns)):
+            raise IdentificationError(f"'{path}' uses base parameters that robot '{mechanism.name}' does not have")
+        return cls(base, groups, tuple(about["sources"]), about["options"], tuple(about["notes"]))
+
+
+def _tile(
+    base: BaseParameters, motion: Motion, tau: Array, decimator: Decimator, piece: slice, rows: list[int]
+) -> Callable[[], Tile]:
+    """Return a function that computes the rows of one tile."""
+
+    def compute() -> Tile:
+        W = regressor_rows(base.mechanism, motion[piece])[:, base.columns][rows]
+        efforts = tau[piece, rows]
+        if decimator.factor == 1:
+            return W, efforts.T
+        return np.moveaxis(decimator.apply(np.moveaxis(W, 2, 0)), 0, 2), decimator.apply(efforts).T
+
+    return compute
+
+
+def dead_efforts(prepared: Prepared) -> tuple[str, ...]:
+    """Return the channels whose effort says nothing.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        Prepared log with its quality findings.
+
+    Returns
+    -------
+    tuple of str
+        Channels to leave out.
+    """
+    dead = {f.channel for f in prepared.quality.findings if f.kind == "dead" and f.channel.startswith("effort")}
+    return tuple(joint for joint in prepared.joints if f"effort {joint}" in dead or f"effort:{joint}" in dead)
+
+
+def source_of(log: Log, prepared: Prepared) -> dict[str, Any]:
+    """Return what identifies the samples used: file, time span, rows.
+
+    Parameters
+    ----------
+    log : Log
+        The log as read.
+    prepared : Prepared
+        What was made of it.
+
+    Returns
+    -------
+    dict
+        JSON-ready record.
+    """
+    return {
+        "name": log.name,
+        "sha256": _digest(log),
+        "start": float(prepared.motion.t[0]),
+        "end": float(prepared.motion.t[-1]),
+        "samples": len(prepared),
+        "decimation": prepared.decimator.factor,
+        "cutoff": prepared.cutoff.frequency,
+        "effort_kind": log.effort_kind,
+    }
+
+
+def _digest(log: Log) -> str:
+    """Return the file's sha256, or one of the data for a log made in memory."""
+    import hashlib  # noqa: PLC0415 - rarely needed
+
+    known = log.provenance.get("sha256")
+    if known:
+        return json.dumps(known, sort_keys=True) if not isinstance(known, str) else known
+    return hashlib.sha256(np.ascontiguousarray(log.position).tobytes() + np.ascontiguousarray(log.effort).tobytes()).hexdigest()

@@ -1,0 +1,131 @@
+"""Scoring a fit on a log: prepared alike, compared in the same band, refused on training data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError
+from dynident.identify.fit import Fit
+from dynident.identify.matching import match
+from dynident.identify.metrics import Metrics, evaluate
+from dynident.identify.regression import dead_efforts, source_of
+from dynident.signals import Log, Quality, prepare
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """A model against measurements.
+
+    Parameters
+    ----------
+    name : str
+        Name of the log.
+    joints : tuple of str
+        Joints compared (those with usable efforts).
+    t : ndarray, (M,)
+        Time of the decimated samples [s].
+    measured, predicted, std : ndarray, (M, n)
+        Efforts in the band that was fitted, and the standard deviation of a measurement about the prediction.
+    metrics : Metrics
+        Errors.
+    coverage : float
+        Share of the measurements within two standard deviations; about 0.95 when the model and its noise are right.
+    training : bool
+        True when the log was (partly) used for the fit, which proves nothing.
+    quality : Quality
+        What was found wrong with the log.
+    source : dict
+        Which samples these are.
+    notes : tuple of str
+        How the log was prepared.
+    """
+
+    name: str
+    joints: tuple[str, ...]
+    t: Array
+    measured: Array
+    predicted: Array
+    std: Array
+    metrics: Metrics
+    coverage: float
+    training: bool
+    quality: Quality
+    source: dict[str, Any]
+    notes: tuple[str, ...]
+
+    def summary(self) -> str:
+        """Return the metrics as a text table.
+
+        Returns
+        -------
+        str
+            Table, with a warning when this is training data.
+        """
+        head = f"log '{self.name}'" + (" - TRAINING DATA, not a validation" if self.training else " (held out)")
+        return f"{head}\n{self.metrics.summary()}\nwithin two standard deviations: {100 * self.coverage:.1f} %"
+
+    def plot(self) -> Any:
+        """Draw measured and predicted efforts with the two-sigma band, and the residuals.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.identify.plots import plot_score  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_score(self)
+
+
+def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
+    """Compare a fit with a log; `Fit.score` is the short way.
+
+    Parameters
+    ----------
+    fit : Fit
+        Identified model.
+    log : Log
+        Log to compare with.
+    allow_training : bool
+        True to accept data that were used for the fit.
+
+    Returns
+    -------
+    Score
+        Metrics and the compared signals.
+    """
+    matched = match(fit.mechanism, log)
+    if matched.mechanism.coordinate_names != fit.mechanism.coordinate_names:
+        lost = set(fit.mechanism.coordinate_names) ^ set(matched.mechanism.coordinate_names)
+        raise IdentificationError(f"log '{log.name}' and the fit do not move the same joints: {', '.join(sorted(lost))}")
+    prepared = prepare(matched.log, **fit.options)
+    source = source_of(log, prepared)
+    training = any(
+        s["sha256"] == source["sha256"] and s["start"] < source["end"] and source["start"] < s["end"] for s in fit.sources
+    )
+    if training and not allow_training:
+        raise IdentificationError(
+            f"log '{log.name}' was used for the fit, so its error is no validation; give another log, or say allow_training=True"
+        )
+    skip = dead_efforts(prepared)
+    keep = [i for i, name in enumerate(fit.mechanism.coordinate_names) if name in fit.groups and name not in skip]
+    if not keep:
+        raise IdentificationError(f"log '{log.name}' has no usable effort channel of a joint that was fitted")
+    prediction = fit.predict(prepared.motion)
+    low_pass = prepared.decimator.apply
+    measured, predicted = low_pass(prepared.effort[:, keep]), low_pass(prediction.effort[:, keep])
+    t = prepared.motion.t[prepared.decimator.centres(len(prepared))]
+    std = prediction.std[prepared.decimator.centres(len(prepared))][:, keep]
+    joints = tuple(fit.mechanism.coordinate_names[i] for i in keep)
+    metrics = evaluate(measured, predicted, joints, t)
+    coverage = float(np.mean(np.abs(measured - predicted) <= 2.0 * std))
+    notes = (*matched.notes, *prepared.explanation.splitlines())
+    return Score(
+        log.name, joints, t, measured, predicted, std, metrics, coverage, training, prepared.quality, source, notes
+    )

@@ -1,0 +1,79 @@
+"""From base parameters back to standard ones: the same torques, and the missing directions from a stated rule.
+
+    minimise  (phi - phi0)^T D^-1 (phi - phi0)   subject to   K phi = beta
+    phi = phi0 + D K^T (K D K^T)^-1 (beta - K phi0)
+
+"prior": phi0 is the description and D its natural spread; "minimum_norm": phi0 = 0 and D = 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError
+from dynident.identify.base import BaseParameters
+from dynident.mechanism import Mechanism, Parameters
+
+Array = NDArray[np.float64]
+
+RECOVERIES = ("prior", "minimum_norm")
+
+
+def recover_standard(base: BaseParameters, beta: Array, solved: NDArray[np.bool_], recovery: str = "prior") -> Parameters:
+    """Return standard parameters that give the estimated base parameters.
+
+    Parameters
+    ----------
+    base : BaseParameters
+        Base parameters.
+    beta : ndarray, (b,)
+        Their estimated values.
+    solved : ndarray of bool, (b,)
+        Which of them were estimated; the others do not constrain the result.
+    recovery : {"prior", "minimum_norm"}
+        Rule for the directions that torques do not show.
+
+    Returns
+    -------
+    Parameters
+        Standard parameters with K phi = beta on the solved rows.
+    """
+    if recovery not in RECOVERIES:
+        raise IdentificationError(f"recovery is '{recovery}'; it must be one of {', '.join(RECOVERIES)}")
+    prior = base.mechanism.parameters
+    K = base.regrouping[solved]
+    phi0 = prior.values if recovery == "prior" else np.zeros(len(prior))
+    spread = natural_spread(base.mechanism) if recovery == "prior" else np.ones(len(prior))
+    root = K * spread  # K D^(1/2)
+    correction = spread * np.linalg.lstsq(root, beta[solved] - K @ phi0, rcond=None)[0]
+    return prior.replace(phi0 + correction, provenance=f"identified, {recovery} recovery")
+
+
+def natural_spread(mechanism: Mechanism) -> Array:
+    """Return how much each prior value may plausibly be off: mass m, first moment m r, inertia m r^2, r the radius of gyration.
+
+    A body without a prior gets the mean of those that have one, so that no unit dominates.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+
+    Returns
+    -------
+    ndarray, (p,)
+        One positive number per standard parameter.
+    """
+    phi = mechanism.tree.inertias.reshape(-1, 10)
+    mass = phi[:, 0]
+    gyration = 0.5 * (phi[:, 4] + phi[:, 7] + phi[:, 9])  # tr(Sigma) = tr(I)/2
+    known = (mass > 0.0) & (gyration > 0.0)
+    typical = float(np.mean(mass[known])) if known.any() else 1.0
+    length = float(np.sqrt(np.mean(gyration[known] / mass[known]))) if known.any() else 0.1
+    m = np.where(known, mass, typical)
+    r = np.where(known, np.sqrt(np.where(known, gyration, 1.0) / m), length)
+    spread = np.empty_like(phi)
+    spread[:, 0], spread[:, 1:4], spread[:, 4:] = m, (m * r)[:, None], (m * r**2)[:, None]
+    joint_terms = np.full(len(mechanism.parameters) - spread.size, typical * length**2)
+    return np.concatenate([spread.ravel(), joint_terms])

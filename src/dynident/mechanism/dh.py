@@ -1,0 +1,131 @@
+"""Denavit-Hartenberg tables, standard and modified, as mechanisms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynident.errors import DescriptionError
+from dynident.mechanism.elements import Body, Joint, Limits, Placement, rotation_exp
+from dynident.mechanism.mechanism import STANDARD_GRAVITY, Mechanism
+
+KEYS = ("a", "alpha", "d", "theta", "kind", "joint", "limits", "antecedent", "gamma", "b")
+BASE = "base"
+
+
+def read_dh(
+    rows: Sequence[Any],
+    convention: str = "standard",
+    name: str = "robot",
+    gravity: ArrayLike = STANDARD_GRAVITY,
+) -> Mechanism:
+    """Make a robot from a Denavit-Hartenberg table; the link frame of ``link_i`` is DH frame i in both conventions.
+
+    Pose of frame i in frame i - 1 (or in its antecedent), with Rx the turn about and Tx the shift along x::
+
+        standard (Denavit-Hartenberg, Paul):   T = Rz(theta) Tz(d) Tx(a) Rx(alpha)
+        modified (Craig, Khalil):              T = Rx(alpha) Tx(a) Rz(theta) Tz(d)
+        modified with gamma and b (trees):     T = Rz(gamma) Tz(b) Rx(alpha) Tx(a) Rz(theta) Tz(d)
+
+    where theta = theta_row + q for a revolute joint and d = d_row + q for a prismatic one. (Khalil writes d for our a
+    and r for our d.) In the standard convention joint i turns about z_(i-1), which is outside link i's own frame; in the
+    modified one it turns about z_i.
+
+    Parameters
+    ----------
+    rows : sequence of mapping or of tuple
+        One row per joint: ``(a, alpha, d, theta)`` with an optional fifth entry ``"revolute"`` or ``"prismatic"``, or
+        a mapping with keys `a`, `alpha`, `d`, `theta` (each 0 when absent) [m, rad], `kind`, `joint` (its name,
+        ``joint_i`` when absent), `limits` (lower, upper) and, in the modified convention, `antecedent` (number of the
+        row whose frame carries this one, 0 for the base), `gamma` [rad] and `b` [m].
+    convention : {"standard", "modified"}
+        Which transform.
+    name : str
+        Name of the robot.
+    gravity : array_like, (3,)
+        Gravity in frame 0 [m/s^2].
+
+    Returns
+    -------
+    Mechanism
+        Bodies ``base``, ``link_1``, ``link_2``, ... with a prior of zero.
+    """
+    if convention not in ("standard", "modified"):
+        raise DescriptionError(f"convention is {convention!r}; give 'standard' or 'modified'")
+    if isinstance(rows, str | Mapping) or not len(rows):
+        raise DescriptionError(f"the DH table is {rows!r}; give a list with one row per joint")
+    bodies, joints = [Body(BASE)], []
+    for i, given in enumerate(rows, 1):
+        row = _row(given, i)
+        link, joint = f"link_{i}", str(row.get("joint", f"joint_{i}"))
+        kind = row.get("kind", "revolute")
+        if kind not in ("revolute", "prismatic"):
+            raise DescriptionError(f"DH row {i}: kind is {kind!r}; give 'revolute' or 'prismatic'")
+        a, alpha, d, theta, gamma, b = (_number(row, key, i) for key in ("a", "alpha", "d", "theta", "gamma", "b"))
+        limits = _limits(row.get("limits"), i)
+        # Turns about and shifts along one axis commute, so the constant part of theta and d stands on either side of q.
+        along_x, along_z = _screw(0, alpha, a), _screw(2, theta, d)
+        if convention == "modified":
+            placement = _screw(2, gamma, b) @ along_x @ along_z
+            joints.append(Joint(joint, kind, _antecedent(row, i), link, placement, limits=limits))
+        else:
+            if any(key in row for key in ("antecedent", "gamma", "b")):
+                raise DescriptionError(f"DH row {i}: antecedent, gamma and b need convention='modified'")
+            frame = f"{link}/{joint}"
+            parent = BASE if i == 1 else f"link_{i - 1}"
+            joints.append(Joint(joint, kind, parent, frame, limits=limits))
+            joints.append(Joint(f"{link}_fixed", "fixed", frame, link, along_z @ along_x))
+            bodies.append(Body(frame))
+        bodies.append(Body(link, np.zeros(10)))
+    source = f"{convention} DH table of {name}"
+    return Mechanism(name, tuple(bodies), tuple(joints), gravity=np.asarray(gravity), source=source)
+
+
+def _screw(axis: int, angle: float, shift: float) -> Placement:
+    direction = np.eye(3)[axis]
+    return Placement(rotation_exp(direction * angle), direction * shift)
+
+
+def _row(given: Any, i: int) -> Mapping[str, Any]:
+    if isinstance(given, Mapping):
+        for key in given:
+            if key not in KEYS:
+                raise DescriptionError(f"DH row {i}: unknown key '{key}'; known keys are {', '.join(KEYS)}")
+        return given
+    try:
+        entries = list(given)
+    except TypeError:
+        entries = []
+    if isinstance(given, str) or len(entries) not in (4, 5):
+        raise DescriptionError(f"DH row {i} is {given!r}; give (a, alpha, d, theta) or (a, alpha, d, theta, kind)")
+    return dict(zip(("a", "alpha", "d", "theta", "kind"), entries, strict=False))
+
+
+def _number(row: Mapping[str, Any], key: str, i: int) -> float:
+    try:
+        value = float(row.get(key, 0.0))
+    except (TypeError, ValueError):
+        value = np.nan
+    if not np.isfinite(value):
+        raise DescriptionError(f"DH row {i}: {key} is {row.get(key)!r}; give a finite number")
+    return value
+
+
+def _limits(given: Any, i: int) -> Limits:
+    if given is None or isinstance(given, Limits):
+        return given or Limits()
+    try:
+        lower, upper = (float(x) for x in given)
+    except (TypeError, ValueError):
+        raise DescriptionError(f"DH row {i}: limits is {given!r}; give (lower, upper)") from None
+    return Limits(lower, upper)
+
+
+def _antecedent(row: Mapping[str, Any], i: int) -> str:
+    number = row.get("antecedent", i - 1)
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < i:
+        raise DescriptionError(f"DH row {i}: antecedent is {number!r}; give the number of an earlier row, or 0")
+    return BASE if number == 0 else f"link_{number}"

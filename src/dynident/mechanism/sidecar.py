@@ -1,0 +1,247 @@
+"""The sidecar: a TOML file beside a URDF with what URDF cannot say (loops, couplings, drives, terms, gravity).
+
+.. code-block:: toml
+
+    gravity = [0.0, 0.0, -9.81]              # in the root frame [m/s^2]
+    terms = ["ia", "fv", "fc", "off"]        # joint terms of every joint
+
+    [[loop]]                                 # a cut joint
+    name = "cut"
+    kind = "revolute"                        # point, revolute, universal, spherical, prismatic or weld
+    body_a = "coupler"
+    body_b = "crank"
+    xyz_a = [0.3, 0.0, 0.0]                  # frame of the cut in each body [m], [rad]
+    rpy_a = [0.0, 0.0, 0.0]
+    xyz_b = [0.2, 0.0, 0.0]
+    rpy_b = [0.0, 0.0, 0.0]
+    axis = [0.0, 0.0, 1.0]
+
+    [[coupling]]                             # q_joint = sum ratio_i q_i + offset
+    joint = "q3"
+    of = { q1 = 1.0, q2 = -1.0 }
+    offset = 0.0
+
+    [[actuator]]                             # q_motor = ratio (sum c_j q_j) + offset
+    name = "motor3"
+    coupling = { q2 = 1.0, q3 = 1.0 }
+    ratio = 100.0
+    offset = 0.0
+    gain = 0.05                              # motor torque per unit of logged effort
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DescriptionError
+from dynident.files import write_atomic
+from dynident.friction import check_terms
+from dynident.mechanism.elements import Actuator, Coupling, Loop, Placement, frozen
+from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.xml import LARGEST, naming_file, read_bytes
+
+Array = NDArray[np.float64]
+
+_TOP = ("gravity", "terms", "loop", "coupling", "actuator")
+_LOOP = ("name", "kind", "body_a", "body_b", "xyz_a", "rpy_a", "xyz_b", "rpy_b", "axis")
+_COUPLING = ("joint", "of", "offset")
+_ACTUATOR = ("name", "coupling", "ratio", "offset", "gain")
+
+
+def apply_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], drives: tuple[Actuator, ...] = ()) -> Mechanism:
+    """Return the mechanism with what the sidecar adds.
+
+    Loops and couplings are added to those of the mechanism; actuators, terms and gravity replace them.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot read from its description.
+    path : path-like
+        TOML file, laid out as at the top of this module.
+    drives : tuple of Actuator
+        Actuators the description itself declares: all that is known when loops appear and the sidecar names none.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy.
+    """
+    data = read_bytes(path, "sidecar")
+    with naming_file(path):
+        try:
+            tables = tomllib.loads(data.decode("utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise DescriptionError(f"the file is not TOML ({error}); correct it") from error
+        _known(tables, _TOP, "the sidecar")
+        loops = [_loop(table, i) for i, table in enumerate(_tables(tables, "loop"), 1)]
+        couplings = [_coupling(table, i) for i, table in enumerate(_tables(tables, "coupling"), 1)]
+        actuators = [_actuator(table, i) for i, table in enumerate(_tables(tables, "actuator"), 1)]
+        every_coupling = (*mechanism.couplings, *couplings)
+        if not actuators:
+            # A joint that follows now has no drive of its own, and in a loop no drive can be guessed.
+            following = {coupling.joint for coupling in couplings}
+            known = drives if loops else mechanism.actuators
+            actuators = [a for a in known if not following.intersection(a.coupling)]
+        changed = replace(
+            mechanism,
+            loops=(*mechanism.loops, *loops),
+            couplings=every_coupling,
+            actuators=tuple(actuators),
+            gravity=_vector(tables, "gravity", mechanism.gravity, "the sidecar"),
+        )
+        if "terms" in tables:
+            terms = tables["terms"]
+            if not isinstance(terms, list) or not all(isinstance(term, str) for term in terms):
+                raise DescriptionError(f'terms is {terms!r}; give a list of names such as ["ia", "fv", "fc"]')
+            changed = changed.with_terms(check_terms(terms))
+        return changed
+
+
+def write_sidecar(mechanism: Mechanism, path: str | os.PathLike[str]) -> Path:
+    """Write loops, couplings, actuators, terms and gravity of a mechanism as a sidecar.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    path : path-like
+        TOML file to write.
+
+    Returns
+    -------
+    pathlib.Path
+        The path written.
+    """
+    lines = [f"gravity = {_toml(mechanism.gravity)}", f"terms = {_toml(mechanism.terms)}"]
+    for loop in mechanism.loops:
+        lines += ["", "[[loop]]"]
+        fields: dict[str, Any] = {key: getattr(loop, key) for key in ("name", "kind", "body_a", "body_b")}
+        for side, placement in (("a", loop.placement_a), ("b", loop.placement_b)):
+            fields |= {f"xyz_{side}": placement.translation, f"rpy_{side}": rpy_of(placement.rotation)}
+        lines += [f"{key} = {_toml(value)}" for key, value in (fields | {"axis": loop.axis}).items()]
+    for coupling in mechanism.couplings:
+        lines += ["", "[[coupling]]"]
+        lines += [f"{key} = {_toml(getattr(coupling, key))}" for key in _COUPLING]
+    for actuator in mechanism.actuators:
+        lines += ["", "[[actuator]]"]
+        values = ((key, getattr(actuator, key)) for key in _ACTUATOR)
+        lines += [f"{key} = {_toml(value)}" for key, value in values if value is not None]
+    return write_atomic(path, "\n".join(lines) + "\n")
+
+
+def rpy_of(rotation: Array) -> Array:
+    """Return roll, pitch, yaw with R = Rz(yaw) Ry(pitch) Rx(roll).
+
+    Parameters
+    ----------
+    rotation : ndarray, (3, 3)
+        R.
+
+    Returns
+    -------
+    ndarray, (3,)
+        Angles [rad]; roll is zero where pitch is a right angle.
+    """
+    R = rotation
+    pitch = np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0]))
+    if np.hypot(R[0, 0], R[1, 0]) < 1e-9:
+        return np.array([0.0, pitch, np.arctan2(-R[0, 1], R[1, 1])])
+    return np.array([np.arctan2(R[2, 1], R[2, 2]), pitch, np.arctan2(R[1, 0], R[0, 0])])
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, str):
+        # JSON-like escapes are TOML's basic strings.
+        return json.dumps(value)
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, np.ndarray | tuple | list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return repr(float(value))
+
+
+def _known(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise DescriptionError(f"{where}: unknown key '{key}'; known keys are {', '.join(known)}")
+
+
+def _tables(tables: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    value = tables.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise DescriptionError(f"'{key}' is {value!r}; write it as [[{key}]] tables")
+    return value
+
+
+def _text(table: Mapping[str, Any], key: str, where: str) -> str:
+    value = table.get(key)
+    if not isinstance(value, str) or not value:
+        raise DescriptionError(f"{where}: {key} is {value!r}; give a name in quotes")
+    return value
+
+
+def _number(table: Mapping[str, Any], key: str, default: float, where: str) -> float:
+    value = table.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
+        raise DescriptionError(f"{where}: {key} is {value!r}; give a finite number")
+    return float(value)
+
+
+def _vector(table: Mapping[str, Any], key: str, default: Any, where: str) -> Array:
+    value = frozen(table.get(key, default), (3,), f"{where}: {key}")
+    if np.max(np.abs(value)) > LARGEST:
+        raise DescriptionError(f"{where}: {key} is {value.tolist()}; give numbers below {LARGEST:g}")
+    return value
+
+
+def _ratios(table: Mapping[str, Any], key: str, where: str) -> dict[str, float]:
+    value = table.get(key)
+    if not isinstance(value, dict) or not value:
+        raise DescriptionError(f"{where}: {key} is {value!r}; give ratios such as {{ joint1 = 1.0 }}")
+    flat: dict[str, float] = {}
+    for name, ratio in value.items():
+        # An unquoted dotted key (base.x = 1.0) reads as a nested table.
+        items = {f"{name}.{suffix}": r for suffix, r in ratio.items()} if isinstance(ratio, dict) else {name: ratio}
+        flat |= {label: _number(items, label, 0.0, f"{where}: {key}") for label in items}
+    return flat
+
+
+def _loop(table: Mapping[str, Any], i: int) -> Loop:
+    where = f"[[loop]] number {i}"
+    _known(table, _LOOP, where)
+    zero = np.zeros(3)
+    placements = [
+        Placement.from_rpy(_vector(table, f"xyz_{side}", zero, where), _vector(table, f"rpy_{side}", zero, where))
+        for side in "ab"
+    ]
+    name, kind, a, b = (_text(table, key, where) for key in ("name", "kind", "body_a", "body_b"))
+    return Loop(name, kind, a, b, placements[0], placements[1], _vector(table, "axis", (0.0, 0.0, 1.0), where))
+
+
+def _coupling(table: Mapping[str, Any], i: int) -> Coupling:
+    where = f"[[coupling]] number {i}"
+    _known(table, _COUPLING, where)
+    return Coupling(_text(table, "joint", where), _ratios(table, "of", where), _number(table, "offset", 0.0, where))
+
+
+def _actuator(table: Mapping[str, Any], i: int) -> Actuator:
+    where = f"[[actuator]] number {i}"
+    _known(table, _ACTUATOR, where)
+    gain = _number(table, "gain", 0.0, where) if "gain" in table else None
+    return Actuator(
+        _text(table, "name", where),
+        _ratios(table, "coupling", where),
+        _number(table, "ratio", 1.0, where),
+        _number(table, "offset", 0.0, where),
+        gain,
+    )

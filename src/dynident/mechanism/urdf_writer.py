@@ -1,0 +1,177 @@
+"""URDF writer: puts identified numbers into a copy of the original file and leaves every other byte alone."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DescriptionError, DescriptionWarning
+from dynident.files import write_atomic
+from dynident.mechanism.elements import COORDINATES, Joint
+from dynident.mechanism.inertia import to_com, transform
+from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.urdf import DYNAMICS, KINDS, read_urdf
+from dynident.mechanism.xml import naming_file, read_bytes
+from dynident.mechanism.xml_patch import XmlPatch, exact
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+Array = NDArray[np.float64]
+
+
+def write_urdf(
+    source: str | os.PathLike[str],
+    mechanism: Mechanism,
+    parameters: Parameters,
+    path: str | os.PathLike[str],
+) -> Path:
+    """Write a copy of a URDF file with identified parameters; reading it back gives the same inverse dynamics.
+
+    Only <inertial> of moving links and <dynamics> of joints change, and only where the numbers differ; comments, order
+    and blanks stay. A moving link takes its rigid group's inertia less that of the links fixed to it, which keep
+    their own. The inertial frame becomes parallel to the link frame, at the centre of mass.
+
+    Parameters
+    ----------
+    source : path-like
+        The URDF file the mechanism was read from.
+    mechanism : Mechanism
+        The robot.
+    parameters : Parameters
+        Standard parameters with the names of ``mechanism.parameters``; every body needs a positive mass.
+    path : path-like
+        File to write, which may be `source` itself.
+
+    Returns
+    -------
+    pathlib.Path
+        The path written.
+    """
+    with naming_file(source):
+        if Path(source).suffix == ".xacro":
+            raise DescriptionError("a .xacro file cannot be patched; expand it to a .urdf and use that as the source")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DescriptionWarning)  # already given when the mechanism was read
+            old = read_urdf(source)
+        patch = XmlPatch(read_bytes(source, "URDF"), "robot")
+        links = {link.get("name", "").strip(): link for link in patch.root.findall("link")}
+        for body, phi in bodies_to_write(mechanism, parameters, old).items():
+            _patch_inertial(patch, links[body], body, phi)
+        new = {joint.name: joint for joint in mechanism.with_parameters(parameters).joints}
+        for element in patch.root.findall("joint"):
+            joint = new.get(element.get("name", "").strip())
+            if joint is not None and joint.kind != "fixed" and joint.kind == KINDS[element.get("type", "").strip()]:
+                _patch_dynamics(patch, element, joint)
+        content = patch.result()
+    return write_atomic(path, content)
+
+
+def bodies_to_write(mechanism: Mechanism, parameters: Parameters, old: Mechanism, every: bool = False) -> dict[str, Array]:
+    """Return the inertial parameters of the bodies that differ from the file's.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    parameters : Parameters
+        Its new standard parameters.
+    old : Mechanism
+        The robot as the file has it.
+    every : bool
+        Return all moving bodies with mass, also those that do not differ.
+
+    Returns
+    -------
+    dict of str to ndarray (10,)
+        Body name to inertial parameters in the link frame.
+    """
+    new = mechanism.with_parameters(parameters)
+    known = {body.name: body.inertia for body in old.bodies}
+    owner_of_node = {new.frame(body)[0]: body for body in new.tree.bodies}
+    values: dict[str, Array] = {}
+    lost: dict[str, Array] = {}
+    for body in new.bodies:
+        if body.inertia is None:
+            continue
+        if body.name in known:
+            values[body.name] = np.array(body.inertia)
+            continue
+        # A body that the file does not have, such as a payload, is carried by the link it is fixed to.
+        node, pose = new.frame(body.name)
+        owner = owner_of_node.get(node, body.name)
+        if owner == body.name or owner not in known:
+            raise DescriptionError(f"body '{body.name}' is not in the file and no link of the file carries it; add it")
+        seen = new.frame(owner)[1].inverse() @ pose
+        lost[owner] = lost.get(owner, np.zeros(10)) + transform(body.inertia, seen.rotation, seen.translation)
+    changed = {}
+    for name, phi in values.items():
+        before = known[name]
+        total = phi + lost.get(name, 0.0)
+        same = np.array_equal(total, np.zeros(10) if before is None else before)
+        if same and not (every and total[0] > 0.0 and new.frame(name)[0] >= 0):
+            continue
+        if not total[0] > 0.0:
+            raise DescriptionError(
+                f"body '{name}' has mass {total[0]:.6g} kg without the links fixed to it, so it has no centre of mass to "
+                "write; use physically consistent parameters"
+            )
+        changed[name] = total
+    return changed
+
+
+def _patch_inertial(patch: XmlPatch, link: Element, name: str, phi: Array) -> None:
+    mass, com, inertia = to_com(phi)
+    keys = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    tensor = {key: exact(value) for key, value in zip(keys, inertia[np.triu_indices(3)], strict=True)}
+    inertial = link.find("inertial")
+    if inertial is None:
+        head = f'<inertial><origin xyz="{exact(*com)}" rpy="0 0 0"/><mass value="{exact(mass)}"/>'
+        written = " ".join(f'{key}="{value}"' for key, value in tensor.items())
+        patch.insert(link, f"{head}<inertia {written}/></inertial>")
+        return
+    origin, mass_element, tensor_element = (inertial.find(tag) for tag in ("origin", "mass", "inertia"))
+    if mass_element is None or tensor_element is None:  # read_urdf has refused such a file
+        raise DescriptionError(f"link '{name}' <inertial> has no <mass> or no <inertia>; add it")
+    if origin is None:
+        patch.insert(inertial, f'<origin xyz="{exact(*com)}" rpy="0 0 0"/>')
+    else:
+        patch.set(origin, "xyz", exact(*com))
+        if not _is_zero(origin.get("rpy", "0 0 0")):
+            patch.set(origin, "rpy", "0 0 0")
+    patch.set(mass_element, "value", exact(mass))
+    for key, value in tensor.items():
+        patch.set(tensor_element, key, value)
+
+
+def _is_zero(text: str) -> bool:
+    return all(float(word) == 0.0 for word in text.split())
+
+
+def _patch_dynamics(patch: XmlPatch, element: Element, joint: Joint) -> None:
+    """Write the joint's terms into <dynamics>; attributes of terms that the joint no longer has become zero."""
+    dynamics = element.find("dynamics")
+    given: dict[str, str] = {} if dynamics is None else dict(dynamics.attrib)
+    changed: dict[str, float] = {}
+    for attribute, symbol in DYNAMICS.items():
+        for suffix in ("", *filter(None, COORDINATES[joint.kind])):
+            key, term = (f"{attribute}_{suffix}", f"{symbol}.{suffix}") if suffix else (attribute, symbol)
+            # What the file leaves out is zero, or the joint's common value; what it has stays when it is the same number.
+            before = float(given.get(key, given.get(attribute, "0") if term in joint.terms else "0"))
+            value = joint.terms.get(term, 0.0)
+            if value != before:
+                changed[key] = value
+    if not changed:
+        return
+    if dynamics is None:
+        written = " ".join(f'{key}="{exact(value)}"' for key, value in changed.items())
+        patch.insert(element, f"<dynamics {written}/>", last=True)
+        return
+    for key, value in changed.items():
+        patch.set(dynamics, key, exact(value))

@@ -1,0 +1,317 @@
+"""Reading XML safely: every malformed file, element or number becomes one clear sentence."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+from xml.etree.ElementTree import ParseError
+
+import defusedxml.ElementTree
+import numpy as np
+from defusedxml.common import DefusedXmlException
+from numpy.typing import NDArray
+
+from dynident.errors import DescriptionError, DescriptionWarning
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+Array = NDArray[np.float64]
+Attributes: TypeAlias = "Element | Mapping[str, str]"
+"""What attributes are read from: an element, or its attributes merged with defaults."""
+
+MAX_DEPTH = 400
+"""Deepest nesting accepted: far beyond any robot, and below what recursion over elements can bear."""
+
+LARGEST = 1e30
+"""Largest number accepted: no robot has one, and products of a few stay within floating point."""
+
+
+@contextmanager
+def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Put the file's name in front of every `DescriptionError` raised inside.
+
+    Parameters
+    ----------
+    path : path-like
+        File being read or written.
+    """
+    name = Path(path).name
+    try:
+        yield
+    except DescriptionError as error:
+        if type(error) is not DescriptionError or str(error).startswith(f"{name}: "):
+            raise
+        raise DescriptionError(f"{name}: {error}") from error
+
+
+def read_bytes(path: str | os.PathLike[str], what: str) -> bytes:
+    """Return the content of a file that must exist and not be empty.
+
+    Parameters
+    ----------
+    path : path-like
+        File.
+    what : str
+        Kind of file for the error, as in "URDF".
+
+    Returns
+    -------
+    bytes
+        Content.
+    """
+    file = Path(path)
+    try:
+        data = file.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = "it is a folder" if file.name and _is_dir(file) else getattr(error, "strerror", None) or str(error)
+        raise DescriptionError(f"cannot read {what} file '{file}': {reason}; give the path of a {what} file") from error
+    if not data.strip():
+        raise DescriptionError(f"{what} file '{file}' is empty; give a {what} file with a robot in it")
+    return data
+
+
+def _is_dir(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def parse_xml(data: bytes | str, root_tag: str) -> Element:
+    """Return the root element of an XML text, refusing entity tricks and over-deep nesting.
+
+    Parameters
+    ----------
+    data : bytes or str
+        XML text.
+    root_tag : str
+        Tag the root must have, as in "robot".
+
+    Returns
+    -------
+    xml.etree.ElementTree.Element
+        Root; tags in the root's default namespace have it removed.
+    """
+    try:
+        root: Element = defusedxml.ElementTree.fromstring(data)
+    except DefusedXmlException as error:
+        raise DescriptionError(
+            f"the file defines XML entities or outside references ({type(error).__name__}); remove its <!DOCTYPE>"
+        ) from error
+    except (ParseError, LookupError, ValueError) as error:  # unknown encodings raise the last two
+        raise DescriptionError(f"the file is not well-formed XML ({error}); correct or re-export it") from error
+    return checked_root(root, root_tag)
+
+
+def checked_root(root: Element, root_tag: str) -> Element:
+    """Return the root after removing its default namespace from tags and checking its tag and depth.
+
+    Parameters
+    ----------
+    root : Element
+        Root element; tags are changed in place.
+    root_tag : str
+        Tag the root must have.
+
+    Returns
+    -------
+    Element
+        The same root.
+    """
+    # A plain default namespace (<robot xmlns="...">) is not part of the tags' meaning.
+    namespace = root.tag[: root.tag.index("}") + 1] if root.tag.startswith("{") else ""
+    level = [root]
+    for _ in range(MAX_DEPTH):
+        if namespace:
+            for element in level:
+                element.tag = element.tag.removeprefix(namespace)
+        level = [child for element in level for child in element]
+        if not level:
+            break
+    else:
+        raise DescriptionError(f"elements are nested more than {MAX_DEPTH} deep; flatten the description")
+    if root.tag != root_tag:
+        raise DescriptionError(f"the root element is <{root.tag}>, but <{root_tag}> is needed; give another file")
+    return root
+
+
+def text_attribute(element: Attributes, attribute: str, where: str) -> str:
+    """Return a text attribute that must be there and not be empty.
+
+    Parameters
+    ----------
+    element : Element or mapping
+        XML element or its attributes.
+    attribute : str
+        Attribute name.
+    where : str
+        How to name the element in the error.
+
+    Returns
+    -------
+    str
+        Its text, stripped.
+    """
+    text = (element.get(attribute) or "").strip()
+    if not text:
+        raise DescriptionError(f"{where} has no attribute '{attribute}'; add {attribute}=\"...\"")
+    return text
+
+
+def parse_numbers(text: str, count: int | None, what: str, finite: bool = True) -> Array:
+    """Return the numbers of a blank-separated text.
+
+    Parameters
+    ----------
+    text : str
+        Text, as in "0 0 1".
+    count : int or None
+        How many numbers there must be; any when None.
+    what : str
+        How to name the text in the error.
+    finite : bool
+        Refuse infinity (NaN is always refused).
+
+    Returns
+    -------
+    ndarray, (count,)
+        Numbers.
+    """
+    need = {None: "numbers", 1: "one number"}.get(count, f"{count} numbers")
+    try:
+        if "_" in text:  # float() reads 1_0 as 10
+            raise ValueError
+        values = np.array([float(word) for word in text.split()], dtype=np.float64)
+    except ValueError:
+        raise DescriptionError(f"{what} is '{_short(text)}'; give {need} separated by blanks") from None
+    if count is not None and values.size != count:
+        raise DescriptionError(f"{what} is '{_short(text)}' ({values.size} numbers); give {need}")
+    if np.any(np.isnan(values)) or (finite and not np.all(np.isfinite(values))):
+        raise DescriptionError(f"{what} is '{_short(text)}'; give finite numbers")
+    if np.any(np.abs(values[np.isfinite(values)]) > LARGEST):
+        raise DescriptionError(f"{what} is '{_short(text)}'; give numbers below {LARGEST:g}")
+    return values
+
+
+def _short(text: str) -> str:
+    return text if len(text) < 80 else text[:77] + "..."
+
+
+def numbers(element: Attributes | None, attribute: str, count: int, default: Any, where: str) -> Array:
+    """Return the numbers of an attribute, or the default when element or attribute is absent.
+
+    Parameters
+    ----------
+    element : Element, mapping or None
+        XML element or its attributes.
+    attribute : str
+        Attribute name.
+    count : int
+        How many numbers there must be.
+    default : array_like or None
+        Value when absent; None makes the attribute required.
+    where : str
+        How to name the element in the error.
+
+    Returns
+    -------
+    ndarray, (count,)
+        Numbers.
+    """
+    text = None if element is None else element.get(attribute)
+    if text is None:
+        if default is None:
+            raise DescriptionError(f"{where} has no attribute '{attribute}'; add {attribute}=\"...\" ({count} numbers)")
+        return np.array(default, dtype=np.float64)
+    return parse_numbers(text, count, f"{where}: {attribute}")
+
+
+def number(element: Attributes | None, attribute: str, default: float | None, where: str, finite: bool = True) -> float:
+    """Return the number of an attribute, or the default when element or attribute is absent.
+
+    Parameters
+    ----------
+    element : Element, mapping or None
+        XML element or its attributes.
+    attribute : str
+        Attribute name.
+    default : float or None
+        Value when absent; None makes the attribute required.
+    where : str
+        How to name the element in the error.
+    finite : bool
+        Refuse infinity.
+
+    Returns
+    -------
+    float
+        The number.
+    """
+    text = None if element is None else element.get(attribute)
+    if text is None:
+        if default is None:
+            raise DescriptionError(f"{where} has no attribute '{attribute}'; add {attribute}=\"...\" (one number)")
+        return default
+    return float(parse_numbers(text, 1, f"{where}: {attribute}", finite)[0])
+
+
+def unique_name(wanted: str, taken: Callable[[str], bool]) -> str:
+    """Return `wanted`, with a number behind it when that name is taken.
+
+    Parameters
+    ----------
+    wanted : str
+        Preferred name.
+    taken : callable
+        ``taken(name)`` says whether a name is in use.
+
+    Returns
+    -------
+    str
+        A free name.
+    """
+    name, count = wanted, 2
+    while taken(name):
+        name, count = f"{wanted}_{count}", count + 1
+    return name
+
+
+def quoted(names: Iterable[str], most: int = 8) -> str:
+    """Return names in quotes, separated by commas, the first few of them.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names.
+    most : int
+        How many to show.
+
+    Returns
+    -------
+    str
+        Text for a message.
+    """
+    every = [f"'{name}'" for name in names]
+    rest = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + rest
+
+
+def warn_description(sentence: str) -> None:
+    """Warn with a `DescriptionWarning` placed at the first caller outside this package.
+
+    Parameters
+    ----------
+    sentence : str
+        What was ignored or looks wrong.
+    """
+    here = str(Path(__file__).parent)
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and (frame.f_code.co_filename.startswith(here)):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, DescriptionWarning, stacklevel=level)

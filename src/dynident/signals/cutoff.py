@@ -1,0 +1,242 @@
+"""Where the motion ends and the noise begins: the cut-off frequency, read from the spectrum of the positions.
+
+The principle. The acceleration density ``S_a = (2 pi f)^4 S_q`` of a motion falls with frequency (accelerations are
+bounded, so at least like f^-2), while that of position noise rises (white noise like f^4, random-walk noise like f^2).
+Between the two lies a valley: below it is motion, above it noise. From that:
+
+* band: 99.9 % of the acceleration power below the valley lies inside it (fastest channel). Rows are decimated to it.
+* cut-off: 2.5 times the band, so that the filter changes nothing inside it (amplitude 0.9993 at its edge).
+* but noise in the accelerations pulls inertias towards zero by the ratio (noise variance / motion variance), so the
+  cut-off goes beyond the valley at most until the variance picked up there, taken as pure noise, is 1 % of the motion's;
+  decimation then leaves 1/100 (white noise) to 2/5 of that.
+* and never below 5 times the band of the positions themselves (99.99 % of their variance), as IDIM practice asks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import signal
+
+from dynident.errors import LogError
+
+Array = NDArray[np.float64]
+
+#: Variance picked up beyond the valley, over that of the motion (accelerations).
+BIAS = 1e-2
+#: A band is motion if the acceleration density falls by this factor somewhere above it; noise only rises.
+FALL = 30.0
+#: Part of the acceleration power of the motion that the band holds.
+POWER = 0.999
+#: Cut-off over band: the amplitude of the filter at the edge of the band is 1 / (1 + 2.5^-8) = 0.9993.
+RATIO = 2.5
+#: Cut-off over the band of the positions, at least (Gautier 1997: omega_f >= 5 omega_dyn).
+SLOW = 5.0
+#: The cut-off stays below this part of the sampling rate: central differences are exact to 0.3 % there.
+HIGHEST = 0.25
+#: Decimation to the band should leave about this many rows per channel.
+ROWS = 150
+#: Bins of the smoothed spectrum: this many per octave, each with at least this many lines.
+PER_OCTAVE = 3
+LINES = 4
+#: A channel that moves less than this (rad or m) and less than this part of the widest motion stands still.
+STILL = 1e-3
+#: Fewer samples show no spectrum.
+SHORTEST = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Cutoff:
+    """A cut-off frequency and why.
+
+    Parameters
+    ----------
+    frequency : float
+        Cut-off in Hz, one for all channels.
+    band : float
+        Frequency in Hz up to which the motion is known and worth keeping; frequency / 2.5.
+    motion_band : float
+        Frequency in Hz below which 99.9 % of the acceleration power of the motion lies (fastest channel).
+    valley : float
+        Frequency in Hz of the lowest acceleration density, between motion and noise.
+    moving : ndarray of bool, shape (n,)
+        Channels with a motion above the noise; only these decide.
+    explanation : str
+        The choice in words and numbers.
+    """
+
+    frequency: float
+    band: float
+    motion_band: float
+    valley: float
+    moving: NDArray[np.bool_]
+    explanation: str
+
+
+def acceleration_spectrum(rate: float, q: Array) -> tuple[Array, Array]:
+    """One-sided density of the acceleration, ``(2 pi f)^4 S_q``, from second differences.
+
+    Differencing first flattens the spectrum, so the strong slow motion does not leak into the weak noise; the taper is
+    short because the accelerations of a single move lie at the ends of its record.
+
+    Parameters
+    ----------
+    rate : float
+        Sampling rate in Hz.
+    q : ndarray, shape (N, n)
+        Positions in rad or m.
+
+    Returns
+    -------
+    f : ndarray, shape (F,)
+        Frequencies in Hz, without zero.
+    density : ndarray, shape (F, n)
+        (rad/s^2)^2/Hz or (m/s^2)^2/Hz.
+    """
+    second = np.diff(q, 2, axis=0)
+    f, density = signal.periodogram(second, fs=rate, window=("tukey", 0.1), detrend=False, axis=0)
+    f, density = f[1:], density[1:]
+    gain = rate**4 * (np.pi * f / (rate * np.sin(np.pi * f / rate))) ** 4
+    return np.asarray(f), np.asarray(density * gain[:, None])
+
+
+def automatic_cutoff(t: ArrayLike, q: ArrayLike) -> Cutoff:
+    """Choose the low-pass frequency for differentiation from the positions alone.
+
+    Parameters
+    ----------
+    t : array, shape (N,), or float
+        Uniform times in s, or the sampling rate in Hz.
+    q : array, shape (N,) or (N, n)
+        Positions in rad or m, finite.
+
+    Returns
+    -------
+    Cutoff
+        One frequency for all channels, so that all columns of a regressor see the same filter.
+    """
+    values = np.asarray(q, dtype=np.float64)
+    values = values[:, None] if values.ndim == 1 else values
+    clock = np.asarray(t, dtype=np.float64)
+    rate = float(clock) if clock.ndim == 0 else (clock.size - 1) / float(clock[-1] - clock[0])
+    if values.shape[0] < SHORTEST:
+        raise LogError(
+            f"{values.shape[0]} samples are too few to see a spectrum ({SHORTEST} are needed); give a cut-off frequency"
+        )
+    if not np.all(np.isfinite(values)):
+        raise LogError("positions have missing values; interpolate or cut them out before choosing a cut-off")
+    top = HIGHEST * rate
+    f, density = acceleration_spectrum(rate, values)
+    slices = _bins(f[f <= top])
+    still = stands_still(values)
+    smooth = np.array([density[s].mean(axis=0) for s in slices])
+    valleys = [None if still[j] else _valley(smooth[:, j]) for j in range(values.shape[1])]
+    moving = np.array([v is not None for v in valleys])
+    if not np.any(moving):
+        return _from_positions(rate, values)
+    step = float(f[1] - f[0])
+    centres = np.array([math.sqrt(f[s.start] * f[s.stop - 1]) for s in slices])
+    power = np.array([density[f <= centres[v], j].sum() * step for j, v in enumerate(valleys) if v is not None])
+    # Every moving channel counts alike, whatever its unit: densities over the variance of its own motion.
+    relative = density[:, moving] / power
+    pooled = relative.mean(axis=1)
+    together = np.array([pooled[s].mean() for s in slices])
+    found = _valley(together)
+    index = max(v for v in valleys if v is not None) if found is None else found
+    index = _shoulder(together, np.array([pooled[s].sum() for s in slices]), centres, index)
+    valley = float(centres[index])
+    kept = np.cumsum(relative[f <= valley], axis=0)
+    fast = float(np.max(f[np.argmax(kept >= POWER * kept[-1], axis=0)]))
+    band = max(fast, 0.4 * ROWS * rate / values.shape[0])
+    beyond = np.cumsum(np.where(f > valley, pooled, 0.0)) * step
+    allowed = int(np.searchsorted(beyond, BIAS))
+    limit = top if allowed >= f.size else max(valley, float(f[max(allowed - 1, 0)]))
+    slow = float(np.max(_position_band(rate, values[:, moving])))
+    frequency = min(max(min(RATIO * band, limit), SLOW * slow), top)
+    reasons = {
+        RATIO * band: f"{RATIO:g} times "
+        + ("the band of the motion" if band == fast else f"the {band:.3g} Hz that give {ROWS} rows"),
+        limit: f"the limit where noise adds {BIAS:.0%} to the variance of the accelerations",
+        SLOW * slow: f"{SLOW:g} times the {slow:.3g} Hz band of the positions, though noise already counts there",
+        top: f"{HIGHEST:g} of the sampling rate",
+    }
+    explanation = (
+        f"cut-off {frequency:.4g} Hz, {reasons[frequency]}: {POWER:.1%} of the acceleration power of the motion lies below "
+        f"{fast:.4g} Hz, the acceleration density has its valley between motion and noise at {valley:.4g} Hz, noise would "
+        f"add {BIAS:.0%} at {limit:.4g} Hz; {int(moving.sum())} of {moving.size} channels move"
+    )
+    return Cutoff(frequency, frequency / RATIO, fast, valley, moving, explanation)
+
+
+def stands_still(q: Array) -> NDArray[np.bool_]:
+    """Channels that move less than 1 mrad or 1 mm and less than a thousandth of the widest motion."""
+    span = np.ptp(q, axis=0)
+    return np.asarray((span == 0.0) | ((span < STILL) & (span < STILL * span.max())))
+
+
+def _from_positions(rate: float, values: Array) -> Cutoff:
+    """Without accelerations above the noise (slow ramps), only the band of the positions is known."""
+    moving = ~stands_still(values)
+    top = HIGHEST * rate
+    slow = float(np.max(_position_band(rate, values[:, moving]))) if np.any(moving) else top
+    frequency = min(SLOW * slow, top)
+    text = (
+        f"cut-off {frequency:.4g} Hz, {SLOW:g} times the {slow:.3g} Hz band of the positions: no channel has accelerations "
+        "above its noise, so inertias cannot be seen in this log"
+    )
+    return Cutoff(frequency, frequency / RATIO, slow, frequency, moving, text)
+
+
+def _position_band(rate: float, q: Array) -> Array:
+    """Frequency below which 99.99 % of the variance of the positions lies, per channel."""
+    f, density = signal.periodogram(q, fs=rate, window="hann", detrend="constant", axis=0)
+    total = np.cumsum(density[1:], axis=0)
+    return np.asarray(f[1:][np.argmax(total >= 0.9999 * total[-1], axis=0)])
+
+
+def _bins(f: Array) -> list[slice]:
+    """Slices of equal frequency ratio, with at least `LINES` lines each."""
+    slices = []
+    start = 0
+    ratio = 2.0 ** (1.0 / PER_OCTAVE)
+    while start < f.size:
+        stop = max(start + LINES, int(np.searchsorted(f, f[start] * ratio)))
+        stop = f.size if stop + LINES > f.size else stop
+        slices.append(slice(start, stop))
+        start = stop
+    return slices
+
+
+def _valley(smooth: Array) -> int | None:
+    """Bin of the lowest density above the motion; None if the density nowhere falls, that is, nothing moves.
+
+    The motion reaches up to the last bin from which the density still falls by `FALL`; gaps between the lines of a
+    multisine lie below that bin and are not mistaken for the valley.
+    """
+    if smooth.size < 3 or not np.all(np.isfinite(smooth)):
+        return None
+    lowest_after = np.minimum.accumulate(smooth[::-1])[::-1]
+    motion = np.flatnonzero(smooth[:-1] > FALL * lowest_after[1:])
+    if motion.size == 0:
+        return None
+    start = int(motion[-1]) + 1
+    return start + int(np.argmin(smooth[start:]))
+
+
+def _shoulder(smooth: Array, power: Array, centres: Array, valley: int) -> int:
+    """Move the valley down to where noise begins, if the noise itself was low-passed.
+
+    Then the density falls once more at the top, and the lowest bin is not between motion and noise. A motion falls by
+    4 per octave or more: the first bin that does not halve in an octave, with less than `BIAS` of the power after it,
+    is the beginning of the noise.
+    """
+    below = np.cumsum(power)
+    for i in range(valley):
+        ahead = int(np.searchsorted(centres, 2.0 * centres[i]))
+        rest = below[valley] - below[i]
+        if ahead <= valley and rest <= BIAS * below[i] and smooth[ahead] >= 0.5 * smooth[i]:
+            return i
+    return valley

@@ -1,0 +1,296 @@
+"""Log: what was measured on one robot during one run, with its names, units, effort kind and clock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import LogError
+
+Array = NDArray[np.float64]
+PathLike = str | os.PathLike[str]
+
+#: What an effort channel can be; there is no default because nothing in a file can tell (trap 19).
+EFFORT_KINDS = ("joint_torque", "joint_force", "motor_torque", "motor_current", "voltage")
+POSITION_SIDES = ("joint", "motor")
+MINIMUM_SAMPLES = 4
+
+
+def check_effort_kind(kind: object) -> str:
+    """Return `kind` if it is one of `EFFORT_KINDS`, else raise the sentence that lists them."""
+    if kind is None:
+        raise LogError(f"effort kind is missing; say what the effort channels are, one of: {', '.join(EFFORT_KINDS)}")
+    if not isinstance(kind, str) or kind not in EFFORT_KINDS:
+        raise LogError(f"effort kind is {kind!r}; it must be one of: {', '.join(EFFORT_KINDS)}")
+    return kind
+
+
+def _array(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """Copy to a read-only float64 array of the given shape; the message says both shapes."""
+    try:
+        result = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise LogError(f"log field '{name}' is not numeric ({error}); give an array of numbers") from error
+    if result.ndim == 1 and len(shape) == 2 and shape[1] == 1:
+        result = result[:, None]
+    if result.shape != shape:
+        raise LogError(f"log field '{name}' has shape {result.shape}, but {shape} is needed (samples, joints)")
+    result.flags.writeable = False
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """Measured signals of one run.
+
+    Parameters
+    ----------
+    t : array, shape (N,)
+        Sample times in s, strictly increasing; need not be uniform.
+    joints : sequence of str, length n
+        Channel names: joints, or actuators when the positions are measured on the motor side.
+    position : array, shape (N, n)
+        rad or m, raw. NaN marks a missing sample; `diagnose` reports it and `prepare` deals with it knowingly.
+    effort : array, shape (N, n)
+        As logged, in SI units of `effort_kind`: Nm, N, A or V.
+    effort_kind : {"joint_torque", "joint_force", "motor_torque", "motor_current", "voltage"}
+        Required. "joint_torque" is the generalised effort: Nm on a revolute joint, N on a prismatic one.
+    gain : array, shape (n,), optional
+        Drive gain, effort unit to Nm or N on the side of the positions: torque = effort * gain.
+    velocity, acceleration, temperature : array, shape (N, n), optional
+        rad/s or m/s; rad/s^2 or m/s^2; degC.
+    position_side : {"joint", "motor"}
+        Where the positions are measured; on "motor", channels are actuator coordinates (before the gears).
+    name : str
+        Short name for reports.
+    provenance : mapping
+        File, sha256, rows, columns, conversions done.
+    truth : mapping, optional
+        Only for simulated logs: what generated the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> t = np.arange(100) / 100
+    >>> log = Log(t=t, joints=["a"], position=np.sin(t), effort=np.cos(t), effort_kind="joint_torque")
+    >>> log.duration
+    0.99
+    """
+
+    t: Array
+    joints: tuple[str, ...]
+    position: Array
+    effort: Array
+    effort_kind: str
+    gain: Array | None = None
+    velocity: Array | None = None
+    acceleration: Array | None = None
+    temperature: Array | None = None
+    position_side: str = "joint"
+    name: str = "log"
+    provenance: Mapping[str, object] = field(default_factory=dict)
+    truth: Mapping[str, object] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.joints, str):
+            raise LogError(f"joints is the text '{self.joints}'; give a list of names")
+        joints = tuple(self.joints)
+        for joint in joints:
+            if not isinstance(joint, str) or not joint:
+                raise LogError(f"joint name {joint!r} is not a name; every channel needs a non-empty text")
+        repeated = sorted({j for j in joints if joints.count(j) > 1})
+        if repeated or not joints:
+            what = f"names {repeated} are repeated" if joints else "list of names is empty"
+            raise LogError(f"joints: the {what}; give one different name per channel")
+        t = np.asarray(self.t)
+        if t.ndim == 2 and t.shape[1] == 1:
+            t = t[:, 0]
+        if t.ndim != 1 or t.size < MINIMUM_SAMPLES:
+            raise LogError(
+                f"log field 't' has shape {t.shape}; at least {MINIMUM_SAMPLES} samples in one row are needed"
+            )
+        set_ = object.__setattr__
+        set_(self, "joints", joints)
+        set_(self, "t", _array("t", t, t.shape))
+        _check_clock(self.t)
+        shape = (t.size, len(joints))
+        for name in ("position", "effort", "velocity", "acceleration", "temperature"):
+            values = getattr(self, name)
+            if values is not None or name in ("position", "effort"):
+                set_(self, name, _array(name, values, shape))
+        check_effort_kind(self.effort_kind)
+        if self.gain is not None:
+            gain = np.array(self.gain, dtype=np.float64)
+            gain = np.full(len(joints), float(gain)) if gain.ndim == 0 else gain
+            set_(self, "gain", _array("gain", gain, (len(joints),)))
+            if not np.all(np.isfinite(gain)) or np.any(gain == 0.0):
+                raise LogError(f"gain is {gain.tolist()}; every drive gain must be finite and not zero")
+        if self.position_side not in POSITION_SIDES:
+            raise LogError(f"position_side is {self.position_side!r}; it must be 'joint' or 'motor'")
+
+    # ------------------------------------------------------------------ reading and writing
+    @classmethod
+    def read(
+        cls,
+        path: PathLike | Sequence[PathLike] | Mapping[str, PathLike],
+        effort: str | None = None,
+        *,
+        schema: PathLike | Mapping[str, object] | None = None,
+        joints: Sequence[str] | None = None,
+        units: Mapping[str, object] | None = None,
+        counts_per_unit: float | Sequence[float] | None = None,
+        gain: float | Sequence[float] | None = None,
+        rate: float | None = None,
+        position_side: str | None = None,
+        name: str | None = None,
+    ) -> Log:
+        """Read a log from CSV (also .gz, .tsv), npz, MATLAB .mat, Parquet or HDF5.
+
+        Parameters
+        ----------
+        path : path, list of paths, or mapping quantity -> path
+            One file; several files with one common clock; or one file per quantity, as
+            ``{"position": "pos.csv", "effort": "cur.csv"}``.
+        effort : str
+            Effort kind, one of `EFFORT_KINDS`. Required unless the file (one of ours) or the schema says it.
+        schema : path of a TOML file, or mapping, optional
+            Where the channels are, when their names are not the conventional ones (see `dynident.signals.schema`).
+        joints : list of str, optional
+            Channels to take, in this order; or the names to give to numbered channels.
+        units : mapping quantity -> unit name, factor, or list per channel, optional
+            As ``{"position": "deg", "effort": "mNm"}``; SI where not given.
+        counts_per_unit : float or list, optional
+            Encoder counts per rad (or m), with the unit "counts".
+        gain : float or list, optional
+            Drive gain per channel (Nm/A, Nm/V, N/V).
+        rate : float, optional
+            Sampling rate in Hz, where the file has no time column or only a sample counter.
+        position_side : {"joint", "motor"}, optional
+            Where the positions are measured ("joint" if nobody says otherwise).
+        name : str, optional
+            Name of the log; the file's name otherwise.
+
+        Returns
+        -------
+        Log
+            In SI units, with the file's sha256 and all conversions in `provenance`.
+
+        Examples
+        --------
+        >>> log = Log.read("run.csv", effort="joint_torque")                   # doctest: +SKIP
+        >>> log = Log.read("emps.mat", schema={"time": "t", "position": "qm", "effort": "vir", "joints": ["slide"],
+        ...                                    "effort_kind": "voltage", "gain": 35.15})  # doctest: +SKIP
+        """
+        from dynident.signals.schema import read_log  # noqa: PLC0415  (readers are only loaded when something is read)
+
+        overrides: dict[str, object] = {
+            "effort_kind": effort,
+            "joints": joints,
+            "unit": units,
+            "counts_per_unit": counts_per_unit,
+            "gain": gain,
+            "rate": rate,
+            "position_side": position_side,
+            "name": name,
+        }
+        return read_log(path, schema, {k: v for k, v in overrides.items() if v is not None})
+
+    def to_csv(self, path: PathLike) -> Path:
+        """Write a CSV (gzip if the name ends in .gz) that `Log.read` takes back exactly, with no options."""
+        from dynident.signals.writers import write_csv  # noqa: PLC0415
+
+        return write_csv(self, path)
+
+    def to_npz(self, path: PathLike) -> Path:
+        """Write an npz that `Log.read` takes back exactly, with no options."""
+        from dynident.signals.writers import write_npz  # noqa: PLC0415
+
+        return write_npz(self, path)
+
+    # ------------------------------------------------------------------ views
+    @property
+    def rate(self) -> float:
+        """Sampling rate in Hz: one over the mean time step, gaps left out."""
+        step = np.diff(self.t)
+        return float(1.0 / np.mean(step[step <= 1.5 * np.median(step)]))
+
+    @property
+    def duration(self) -> float:
+        """Time from the first to the last sample, in s."""
+        return float(self.t[-1] - self.t[0])
+
+    def __len__(self) -> int:
+        return int(self.t.size)
+
+    def __repr__(self) -> str:
+        return (
+            f"Log({self.name!r}: {len(self)} samples, {self.duration:.6g} s at {self.rate:.6g} Hz, "
+            f"{len(self.joints)} {self.position_side} channels {', '.join(self.joints)}; effort is {self.effort_kind})"
+        )
+
+    def torque(self) -> Array:
+        """Effort in Nm or N on the side of the positions: effort * gain, shape (N, n).
+
+        A current or a voltage without a drive gain is refused: it cannot be fitted as a torque.
+        """
+        if self.gain is not None:
+            return np.asarray(self.effort * self.gain)
+        if self.effort_kind in ("motor_current", "voltage"):
+            unit = "Nm/A" if self.effort_kind == "motor_current" else "Nm/V"
+            raise LogError(
+                f"log '{self.name}': effort is {self.effort_kind} and no drive gain is known; "
+                f"give gain= in {unit} for {len(self.joints)} channels ({', '.join(self.joints)})"
+            )
+        return self.effort
+
+    def select(self, joints: Sequence[str]) -> Log:
+        """Return the log of the named channels, in the given order."""
+        names = [joints] if isinstance(joints, str) else list(joints)
+        unknown = [j for j in names if j not in self.joints]
+        if unknown:
+            raise LogError(f"log '{self.name}' has no channel {unknown}; it has {list(self.joints)}")
+        index = [self.joints.index(j) for j in names]
+        parts = {
+            key: None if (values := getattr(self, key)) is None else values[:, index]
+            for key in ("position", "effort", "velocity", "acceleration", "temperature")
+        }
+        return replace(self, joints=tuple(names), gain=None if self.gain is None else self.gain[index], **parts)
+
+    def rows(self, start: int, stop: int) -> Log:
+        """Return samples start, ..., stop-1 (no negative indices, no silent clipping)."""
+        if not 0 <= start < stop <= len(self):
+            raise LogError(f"rows {start}:{stop} are not inside the log '{self.name}', which has {len(self)} samples")
+        parts = {
+            key: None if (values := getattr(self, key)) is None else values[start:stop]
+            for key in ("t", "position", "effort", "velocity", "acceleration", "temperature")
+        }
+        return replace(self, provenance={**self.provenance, "rows_taken": [start, stop]}, **parts)
+
+    def between(self, t0: float, t1: float) -> Log:
+        """Return the samples with t0 <= t <= t1 (s, in the log's own clock)."""
+        start, stop = int(np.searchsorted(self.t, t0, "left")), int(np.searchsorted(self.t, t1, "right"))
+        if stop - start < MINIMUM_SAMPLES:
+            raise LogError(
+                f"between {t0} and {t1} s the log '{self.name}' has {max(stop - start, 0)} samples; "
+                f"it runs from {self.t[0]} to {self.t[-1]} s"
+            )
+        return self.rows(start, stop)
+
+
+def _check_clock(t: Array) -> None:
+    """Refuse a clock that is not finite or does not run forward, naming the sample."""
+    bad = np.flatnonzero(~np.isfinite(t))
+    if bad.size:
+        raise LogError(f"time at sample {bad[0]} is {t[bad[0]]}; every time must be finite, remove that row")
+    back = np.flatnonzero(np.diff(t) <= 0.0)
+    if back.size:
+        k = int(back[0]) + 1
+        raise LogError(
+            f"time does not increase at sample {k} ({t[k - 1]!r} s then {t[k]!r} s, {back.size} such places); "
+            "sort the rows, remove repeated ones, or split the file where the clock restarts"
+        )

@@ -1,0 +1,249 @@
+"""From a log to motion and effort ready for least squares; every decision is written down with its numbers."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import LogError, SignalWarning
+from dynident.mechanics.motion import Motion
+from dynident.signals import resample as rs
+from dynident.signals.cutoff import RATIO, Cutoff, automatic_cutoff
+from dynident.signals.decimate import HALF, Decimator
+from dynident.signals.differentiate import METHODS, check_cutoff
+from dynident.signals.log import Log
+from dynident.signals.quality import Quality, diagnose
+
+Array = NDArray[np.float64]
+
+#: Rows after decimation, at least: with the 2 x 6 lost at the ends, most of the record remains.
+FEWEST_ROWS = 80
+#: Samples at each end, in periods of the cut-off, where a filter has too little on one side.
+SPOILED = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Motion and effort of one continuous, uniformly sampled stretch of a log.
+
+    Parameters
+    ----------
+    joints : tuple of str, length n
+        Channel names of the columns.
+    motion : Motion
+        t (N,), q, v, a (N, n) at the full rate, on the side where the positions were measured.
+    effort : ndarray, shape (N, n)
+        Nm or N (effort times drive gain) at the same samples, not filtered.
+    decimator : Decimator
+        The parallel filter to apply to regressor columns and efforts alike, axis 0.
+    rate : float
+        Sampling rate of motion and effort in Hz.
+    cutoff : Cutoff
+        The low-pass frequency of the differentiation, and why.
+    velocity_noise : ndarray, shape (n,)
+        Standard deviation of the noise left in the velocities, rad/s or m/s: below it the sign of a velocity means
+        nothing (trap 13).
+    quality : Quality
+        What was found wrong with the log.
+    explanation : str
+        Every decision, one per line.
+    method : str
+        Differentiation method.
+    position_side : {"joint", "motor"}
+        As in the log.
+    temperature : ndarray, shape (N, n), optional
+        degC at the same samples, if the log has it.
+    """
+
+    joints: tuple[str, ...]
+    motion: Motion
+    effort: Array
+    decimator: Decimator
+    rate: float
+    cutoff: Cutoff
+    velocity_noise: Array
+    quality: Quality
+    explanation: str
+    method: str
+    position_side: str
+    temperature: Array | None = None
+
+    def __len__(self) -> int:
+        return int(self.motion.t.size)
+
+
+def prepare(
+    log: Log,
+    *,
+    method: str = "butterworth",
+    cutoff: float | str = "auto",
+    decimation: int | str = "auto",
+    resample: float | str = "auto",
+    period: float | None = None,
+    like: Prepared | None = None,
+) -> Prepared:
+    """Check, resample, differentiate and choose the decimation.
+
+    Parameters
+    ----------
+    log : Log
+        What was measured.
+    method : {"butterworth", "savitzky_golay", "smoothing_spline", "kalman_smoother", "fourier"}
+        How positions become velocities and accelerations; "fourier" needs `period`.
+    cutoff : float or "auto"
+        Low-pass frequency in Hz; "auto" reads it from the spectrum (`automatic_cutoff`).
+    decimation : int or "auto"
+        Factor of the parallel decimation; "auto" keeps the band of the motion.
+    resample : float or "auto"
+        New uniform rate in Hz; "auto" keeps the log's own rate and resamples only where the clock asks for it.
+    period : float, optional
+        Period in s of a periodic trial, for "fourier".
+    like : Prepared, optional
+        Take cut-off and decimated band from another log wherever they are "auto", so that a fit is judged in the band it
+        was made in.
+
+    Returns
+    -------
+    Prepared
+        With an explanation of every decision.
+    """
+    if method not in METHODS:
+        raise LogError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
+    if method == "fourier" and period is None:
+        raise LogError("method 'fourier' needs period=, the period of the motion in s")
+    if like is not None:
+        cutoff = like.cutoff.frequency if cutoff == "auto" else cutoff
+    log.torque()  # refuse a current without a gain before anything else
+    quality = diagnose(log)
+    _warn(quality)
+    notes = [f"log '{log.name}': {len(log)} samples, {log.duration:.4g} s, {len(log.joints)} channels, {log.effort_kind}"]
+    notes += [f"{f.severity}: {f.channel} {f.sentence}" for f in quality.findings if f.severity != "info"]
+    log = _one_clock(log, resample, notes)
+    rate = (len(log) - 1) / log.duration
+    chosen = _cutoff(log, rate, cutoff, notes)
+    options = {"period": period} if method == "fourier" else {}
+    q, v, a = METHODS[method](rate, log.position, chosen.frequency, **options)
+    if log.velocity is not None or log.acceleration is not None:
+        notes.append("logged velocities and accelerations are not used: they may be delayed or filtered, positions are not")
+    spoiled = 0 if method == "fourier" else math.ceil(SPOILED * rate / chosen.frequency)
+    if len(log) - 2 * spoiled < 4 * HALF:
+        raise LogError(
+            f"log '{log.name}' has {len(log)} samples and the filter at {chosen.frequency:.4g} Hz spoils {spoiled} at each "
+            "end; record longer or give a higher cutoff="
+        )
+    keep = slice(spoiled, len(log) - spoiled)
+    notes.append(f"{method}: positions low-passed at {chosen.frequency:.4g} Hz, {spoiled} samples dropped at each end")
+    motion = Motion(log.t[keep], q[keep], v[keep], a[keep])
+    band = chosen.band if like is None else like.decimator.cutoff
+    decimator = _decimator(decimation, rate, band, len(motion.t), notes)
+    noise = velocity_noise(rate, log.position, q, chosen.frequency)
+    return Prepared(
+        joints=log.joints,
+        motion=motion,
+        effort=np.ascontiguousarray(log.torque()[keep]),
+        decimator=decimator,
+        rate=rate,
+        cutoff=chosen,
+        velocity_noise=noise,
+        quality=quality,
+        explanation="\n".join(notes),
+        method=method,
+        position_side=log.position_side,
+        temperature=None if log.temperature is None else log.temperature[keep],
+    )
+
+
+def _warn(quality: Quality) -> None:
+    """Warn about what is used: clock, positions and efforts; logged velocities are not."""
+    serious = [f for f in quality.findings if f.severity != "info" and not f.channel.startswith(("velocity", "acceler"))]
+    if serious:
+        text = "; ".join(f"{f.channel} {f.sentence}" for f in serious[:3])
+        more = f" (and {len(serious) - 3} more, see .quality.summary())" if len(serious) > 3 else ""
+        warnings.warn(f"log '{quality.name}': {text}{more}", SignalWarning, stacklevel=3)
+
+
+def _one_clock(log: Log, resample: float | str, notes: list[str]) -> Log:
+    """Return the longest piece without gaps or long holes, filled and on a uniform clock."""
+    ranges = rs.pieces_without_gaps(log)
+    if not ranges:
+        raise LogError(f"log '{log.name}' has no stretch where all positions and efforts are finite; check the channels")
+    start, stop = max(ranges, key=lambda r: r[1] - r[0])
+    if len(ranges) > 1 or (start, stop) != (0, len(log)):
+        notes.append(
+            f"gaps or long missing stretches cut the log into {len(ranges)} pieces; the longest, samples {start}:{stop}, is "
+            "used (split_at_gaps gives the others)"
+        )
+        if stop - start < 4 * HALF:
+            raise LogError(f"log '{log.name}': the longest stretch without gaps has {stop - start} samples, too few")
+        log = log.rows(start, stop)
+    log, filled = rs.fill_holes(log)
+    if filled:
+        notes.append(f"{filled} missing values interpolated (runs up to {rs.LONGEST_HOLE:g} s)")
+    stray = rs.stray(log.t)
+    if resample != "auto":
+        if isinstance(resample, str) or isinstance(resample, bool) or not 0 < resample < math.inf:
+            raise LogError(f"resample is {resample!r}; give 'auto' or a rate in Hz")
+        notes.append(f"resampled from {log.rate:.6g} Hz to {resample:.6g} Hz as asked")
+        return rs.to_uniform(log, float(resample))
+    if stray <= rs.JITTER:
+        return log
+    noise, ratio = rs.stamps_are_noise(log)
+    if noise:
+        notes.append(
+            f"the stamps stray by up to {stray:.3g} steps, but the positions are {ratio:.3g} times smoother taken as uniform "
+            f"samples: the sampling is uniform, the stamps are noise and are replaced by {log.rate:.6g} Hz"
+        )
+        return replace(log, t=np.linspace(log.t[0], log.t[-1], len(log)))
+    notes.append(
+        f"irregular clock (up to {stray:.3g} steps off): resampled to {log.rate:.6g} Hz by its stamps, which make the "
+        f"positions {1 / ratio:.3g} times smoother"
+    )
+    return rs.to_uniform(log, log.rate)
+
+
+def _cutoff(log: Log, rate: float, cutoff: float | str, notes: list[str]) -> Cutoff:
+    if cutoff == "auto":
+        chosen = automatic_cutoff(rate, log.position)
+    elif isinstance(cutoff, str):
+        raise LogError(f"cutoff is {cutoff!r}; give 'auto' or a frequency in Hz")
+    else:
+        frequency = check_cutoff(cutoff, rate)
+        moving = np.ptp(log.position, axis=0) > 0.0
+        band = frequency / RATIO
+        chosen = Cutoff(frequency, band, band, frequency, moving, f"cut-off {frequency:.4g} Hz as asked")
+    notes.append(chosen.explanation)
+    return chosen
+
+
+def _decimator(decimation: int | str, rate: float, band: float, samples: int, notes: list[str]) -> Decimator:
+    if decimation == "auto":
+        wanted = max(1, round(0.8 * rate / (2.0 * band)))
+        factor = max(1, min(wanted, samples // FEWEST_ROWS))
+    elif isinstance(decimation, str) or isinstance(decimation, bool) or decimation < 1:
+        raise LogError(f"decimation is {decimation!r}; give 'auto' or a whole number, 1 or more")
+    else:
+        wanted = factor = int(decimation)
+    decimator = Decimator(factor, rate)
+    if decimator.length(samples) < 1:
+        raise LogError(f"decimation by {factor} needs {decimator.taps.size} samples but {samples} are left; lower it")
+    short = f" (the band alone would allow {wanted}, but at least {FEWEST_ROWS} rows are kept)" if factor < wanted else ""
+    notes.append(
+        f"decimation by {factor}{short}: regressor columns and efforts are low-passed alike at {decimator.cutoff:.4g} Hz; "
+        f"what is fitted and judged on decimated rows is the band 0 to {decimator.cutoff:.4g} Hz, "
+        f"{decimator.length(samples)} rows per channel"
+    )
+    return decimator
+
+
+def velocity_noise(rate: float, raw: Array, filtered: Array, cutoff: float) -> Array:
+    """Noise left in the velocities, std per channel, from the noise the filter removed from the positions.
+
+    What was removed is position noise above the cut-off with the density S; taken as white also below it,
+    ``sigma_v^2 = int_0^fc (2 pi f)^2 S df = 4 pi^2 S fc^3 / 3``.
+    """
+    removed = np.var(raw - filtered, axis=0) / max(rate / 2.0 - cutoff, 0.1 * rate)
+    return np.asarray(np.sqrt(4.0 * np.pi**2 * removed * cutoff**3 / 3.0))
