@@ -56,7 +56,9 @@ class _LeastSquares:
         """
         for name, value in params.items():
             if name not in self.get_params():
-                raise IdentificationError(f"{type(self).__name__} has no option '{name}'; it has {', '.join(self.get_params())}")
+                raise IdentificationError(
+                    f"{type(self).__name__} has no option '{name}'; it has {', '.join(self.get_params())}"
+                )
             setattr(self, name, value)
         return self
 

@@ -56,7 +56,8 @@ class Observability:
     value, std, relative : float
         Estimate, its standard deviation, and their ratio (infinite when it is not visible in the data).
     verdict : str
-        "good", "poor", "bad" or "not excited" or "dropped".
+        "good" (standard deviation up to 10 % of the value), "poor" (up to 50 %), "insignificant" (not clearly different
+        from zero), "not excited" (the data do not show it) or "dropped" (not essential).
     """
 
     name: str
@@ -200,7 +201,7 @@ class Fit:
             elif not self.solved[i]:
                 verdict = "not excited"
             else:
-                verdict = "good" if relative <= GOOD else "poor" if relative <= POOR else "bad"
+                verdict = "good" if relative <= GOOD else "poor" if relative <= POOR else "insignificant"
             rows.append(Observability(name, expression, unit, float(self.values[i]), float(self.std[i]), relative, verdict))
         return tuple(rows)
 

@@ -69,7 +69,9 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
         mechanism = mechanism.keep([name.split(".")[0] if name not in mechanism.joint_names else name for name in joints])
         notes.append(f"joints not in the log are held at zero: {', '.join(missing)}")
     if set(mechanism.coordinate_names) != set(joints):
-        raise LogError(f"log '{log.name}' has only some coordinates of a joint; it needs {', '.join(mechanism.coordinate_names)}")
+        raise LogError(
+            f"log '{log.name}' has only some coordinates of a joint; it needs {', '.join(mechanism.coordinate_names)}"
+        )
 
     gains = _gain(mechanism, log)
     position, effort = log.position, (log if gains is None else replace(log, gain=gains)).torque()

@@ -1,11 +1,11 @@
 """Error metrics, each defined once and used by every score, table and report.
 
-    e = tau - tau_hat  (N, n)
-    rmse_j     = sqrt(mean_t e_j^2)                           [N m or N], per joint
-    relative   = ||e|| / ||tau||                              over all joints; per joint with that joint's rows only
-    nrms_j     = rmse_j / (max tau_j - min tau_j)             per joint
-    r2_j       = 1 - sum e_j^2 / sum (tau_j - mean tau_j)^2   per joint
-    worst      = the largest |e_j| / rms(tau_j), with its joint and time
+e = tau - tau_hat  (N, n)
+rmse_j     = sqrt(mean_t e_j^2)                           [N m or N], per joint
+relative   = ||e|| / ||tau||                              over all joints; per joint with that joint's rows only
+nrms_j     = rmse_j / (max tau_j - min tau_j)             per joint
+r2_j       = 1 - sum e_j^2 / sum (tau_j - mean tau_j)^2   per joint
+worst      = the largest |e_j| / rms(tau_j), with its joint and time
 """
 
 from __future__ import annotations

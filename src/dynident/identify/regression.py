@@ -20,7 +20,8 @@ from dynident.identify.factor import RowGroup, Tile, accumulate
 from dynident.identify.matching import match
 from dynident.mechanics import Motion, regressor_rows
 from dynident.mechanism import Mechanism
-from dynident.signals import Decimator, Log, Prepared, prepare
+from dynident.signals import Decimator, Log, Prepared
+from dynident.signals.prepare import prepare
 
 Array = NDArray[np.float64]
 
@@ -97,7 +98,9 @@ class Regression:
         """
         tau = np.asarray(effort, dtype=np.float64)
         if tau.shape != motion.q.shape:
-            raise IdentificationError(f"effort has shape {tau.shape} but the motion has shape {motion.q.shape}; they must agree")
+            raise IdentificationError(
+                f"effort has shape {tau.shape} but the motion has shape {motion.q.shape}; they must agree"
+            )
         if not np.all(np.isfinite(tau)):
             bad = int(np.argwhere(~np.isfinite(tau))[0][0])
             raise IdentificationError(f"effort is not finite at sample {bad}; remove or interpolate it")
@@ -161,7 +164,10 @@ class Regression:
             for name in names
         )
         return replace(
-            self, groups=groups, sources=(*self.sources, *other.sources), notes=tuple(dict.fromkeys((*self.notes, *other.notes)))
+            self,
+            groups=groups,
+            sources=(*self.sources, *other.sources),
+            notes=tuple(dict.fromkeys((*self.notes, *other.notes))),
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -283,10 +289,34 @@ def source_of(log: Log, prepared: Prepared) -> dict[str, Any]:
         "start": float(prepared.motion.t[0]),
         "end": float(prepared.motion.t[-1]),
         "samples": len(prepared),
-        "decimation": prepared.decimator.factor,
+        "rate": prepared.rate,
         "cutoff": prepared.cutoff.frequency,
+        "bandwidth": prepared.decimator.cutoff,
         "effort_kind": log.effort_kind,
     }
+
+
+def same_band(sources: tuple[Mapping[str, Any], ...], rate: float) -> dict[str, Any]:
+    """Return the options of `prepare` that put another log into the band in which the evidence was taken.
+
+    Parameters
+    ----------
+    sources : tuple of mapping
+        Records made by `source_of`.
+    rate : float
+        Sampling rate of the other log [Hz].
+
+    Returns
+    -------
+    dict
+        `cutoff` and `decimation`; empty when the evidence did not come from logs.
+    """
+    if not sources:
+        return {}
+    cutoff = max(float(s["cutoff"]) for s in sources)
+    bandwidth = max(float(s["bandwidth"]) for s in sources)
+    decimation = max(1, round(0.4 * rate / bandwidth)) if bandwidth < 0.45 * rate else 1
+    return {"cutoff": min(cutoff, 0.4 * rate), "decimation": decimation}
 
 
 def _digest(log: Log) -> str:

@@ -12,8 +12,9 @@ from dynident.errors import IdentificationError
 from dynident.identify.fit import Fit
 from dynident.identify.matching import match
 from dynident.identify.metrics import Metrics, evaluate
-from dynident.identify.regression import dead_efforts, source_of
-from dynident.signals import Log, Quality, prepare
+from dynident.identify.regression import dead_efforts, same_band, source_of
+from dynident.signals import Log, Quality
+from dynident.signals.prepare import prepare
 
 Array = NDArray[np.float64]
 
@@ -104,7 +105,8 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     if matched.mechanism.coordinate_names != fit.mechanism.coordinate_names:
         lost = set(fit.mechanism.coordinate_names) ^ set(matched.mechanism.coordinate_names)
         raise IdentificationError(f"log '{log.name}' and the fit do not move the same joints: {', '.join(sorted(lost))}")
-    prepared = prepare(matched.log, **fit.options)
+    # The model is judged in the band it was fitted in, whatever this log's own spectrum would suggest.
+    prepared = prepare(matched.log, **{**fit.options, **same_band(fit.sources, log.rate)})
     source = source_of(log, prepared)
     training = any(
         s["sha256"] == source["sha256"] and s["start"] < source["end"] and source["start"] < s["end"] for s in fit.sources
@@ -126,6 +128,4 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     metrics = evaluate(measured, predicted, joints, t)
     coverage = float(np.mean(np.abs(measured - predicted) <= 2.0 * std))
     notes = (*matched.notes, *prepared.explanation.splitlines())
-    return Score(
-        log.name, joints, t, measured, predicted, std, metrics, coverage, training, prepared.quality, source, notes
-    )
+    return Score(log.name, joints, t, measured, predicted, std, metrics, coverage, training, prepared.quality, source, notes)

@@ -1,6 +1,6 @@
 """Weighted least squares on factors: a few hundred rows instead of a few hundred thousand samples.
 
-    minimise  sum_g ||W_g beta - tau_g||^2 / sigma_g^2          over the active base parameters
+minimise  sum_g ||W_g beta - tau_g||^2 / sigma_g^2          over the active base parameters
 """
 
 from __future__ import annotations

@@ -36,7 +36,9 @@ def recover_standard(base: BaseParameters, beta: Array, solved: NDArray[np.bool_
 
     Returns
     -------
+
     Parameters
+    ----------
         Standard parameters with K phi = beta on the solved rows.
     """
     if recovery not in RECOVERIES:

@@ -118,6 +118,29 @@ def tree_motion(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array, Arr
     return tree_positions(mechanism, q), tree_rates(mechanism, v), tree_rates(mechanism, a)
 
 
+def times(x: Array, A: Array) -> Array:
+    """Return x A, every row summed in the same order, so that a sample does not depend on the batch around it.
+
+    BLAS chooses its order by the shape of the arrays; here only the non-zero entries of A are visited, one by one.
+
+    Parameters
+    ----------
+    x : ndarray, (N, m) or (N, m, p)
+        Samples; a third axis is carried along.
+    A : ndarray, (m, k)
+        Small, mostly empty matrix.
+
+    Returns
+    -------
+    ndarray, (N, k) or (N, k, p)
+        sum_i x[:, i] A[i, j].
+    """
+    out = np.zeros((x.shape[0], A.shape[1], *x.shape[2:]))
+    for i, j in np.argwhere(A):
+        out[:, j] += x[:, i] * A[i, j]
+    return out
+
+
 def tree_positions(mechanism: Mechanism, q: Array) -> Array:
     """Return q_t = G q + g0.
 
@@ -136,7 +159,7 @@ def tree_positions(mechanism: Mechanism, q: Array) -> Array:
     if not mechanism.couplings:
         return q
     G, g0 = mechanism.coupling_map
-    return np.asarray(q @ G.T + g0)
+    return times(q, G.T) + g0
 
 
 def tree_rates(mechanism: Mechanism, v: Array) -> Array:
@@ -154,7 +177,7 @@ def tree_rates(mechanism: Mechanism, v: Array) -> Array:
     ndarray, (N, n_tree)
         Rates of all tree coordinates.
     """
-    return np.asarray(v @ mechanism.coupling_map[0].T) if mechanism.couplings else v
+    return times(v, mechanism.coupling_map[0].T) if mechanism.couplings else v
 
 
 def independent(mechanism: Mechanism, tree_efforts: Array) -> Array:
@@ -172,7 +195,7 @@ def independent(mechanism: Mechanism, tree_efforts: Array) -> Array:
     ndarray, (N, n)
         Generalised forces on the independent coordinates.
     """
-    return np.asarray(tree_efforts @ mechanism.coupling_map[0]) if mechanism.couplings else tree_efforts
+    return times(tree_efforts, mechanism.coupling_map[0]) if mechanism.couplings else tree_efforts
 
 
 def values_of(mechanism: Mechanism, parameters: Parameters | ArrayLike | None) -> Array:

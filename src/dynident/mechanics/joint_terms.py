@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.friction import TERMS, JointTerm
+from dynident.mechanics.batch import times
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -125,5 +126,26 @@ def motor_torques(mechanism: Mechanism, values: Array, q: Array, v: Array, a: Ar
     tau = np.zeros_like(q)
     for column, term, row in motor_columns(mechanism):
         if values[column] != 0.0:
-            tau += values[column] * np.outer(term.column(q @ row, v @ row, a @ row), row)
+            tau += values[column] * motor_column(term, row, q, v, a)
     return tau
+
+
+def motor_column(term: JointTerm, row: Array, q: Array, v: Array, a: Array) -> Array:
+    """Return the regressor column of a motor term on the independent coordinates: c^T column(c q, c v, c a).
+
+    Parameters
+    ----------
+    term : JointTerm
+        The term.
+    row : ndarray, (n,)
+        c, how the motor turns with the coordinates.
+    q, v, a : ndarray, (N, n)
+        Motion of the independent coordinates.
+
+    Returns
+    -------
+    ndarray, (N, n)
+        Torque per unit of the parameter.
+    """
+    turn = row[:, None]
+    return np.asarray(term.column(times(q, turn), times(v, turn), times(a, turn)) * row)

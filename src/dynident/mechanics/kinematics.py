@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics.batch import coordinates, over_samples, tree_motion, tree_only, tree_positions
+from dynident.mechanics.batch import coordinates, over_samples, times, tree_motion, tree_only, tree_positions
 from dynident.mechanics.motion import Motion
 from dynident.mechanism import Mechanism
 
@@ -104,7 +104,7 @@ def frame_motion(mechanism: Mechanism, motion: Motion, frame: str) -> tuple[Arra
     lever, R = placement.translation, placement.rotation
     v = v + np.cross(om, lever)
     a = a + np.cross(al, lever) + np.cross(om, np.cross(om, lever))
-    return np.hstack([v @ R, om @ R]), np.hstack([a @ R, al @ R])
+    return np.hstack([times(v, R), times(om, R)]), np.hstack([times(a, R), times(al, R)])
 
 
 def node_jacobians(mechanism: Mechanism, q: ArrayLike) -> Array:

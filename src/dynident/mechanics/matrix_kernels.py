@@ -229,3 +229,35 @@ def coriolis_matrix(tree, phi, q, v, out):
             for d in range(n):
                 for e in range(n):
                     out[s + k, d, e] = C[(d * n + e) * LANES + k]
+
+
+@kernel
+def to_links(T, Y):
+    """Overwrite the inertial columns of Y (N, n, p) by Y T, T block-diagonal: parameters in link instead of node frames."""
+    y = np.empty(10)
+    for s in range(Y.shape[0]):
+        for d in range(Y.shape[1]):
+            for c in range(0, T.shape[0], 10):
+                for e in range(10):
+                    y[e] = Y[s, d, c + e]
+                    Y[s, d, c + e] = 0.0
+                for i in range(10):
+                    for e in range(10):
+                        Y[s, d, c + e] += y[i] * T[c + i, c + e]
+
+
+@kernel
+def to_links_rows(T, W):
+    """Overwrite the inertial rows of W (n, p, N) by T^T W, as `to_links`."""
+    samples = W.shape[2]
+    x = np.empty((10, samples))
+    for d in range(W.shape[0]):
+        for c in range(0, T.shape[0], 10):
+            x[:, :] = W[d, c : c + 10]
+            W[d, c : c + 10] = 0.0
+            for i in range(10):
+                for e in range(10):
+                    t = T[c + i, c + e]
+                    if t != 0.0:
+                        for s in range(samples):
+                            W[d, c + e, s] += x[i, s] * t

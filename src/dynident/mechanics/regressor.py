@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.mechanics.batch import over_samples, tree_motion
-from dynident.mechanics.joint_terms import joint_groups, motor_columns
+from dynident.mechanics.batch import independent, over_samples, times, tree_motion
+from dynident.mechanics.joint_terms import joint_groups, motor_column, motor_columns
 from dynident.mechanics.kinematics import body_motions, node_jacobians
 from dynident.mechanics.motion import Motion
 from dynident.mechanism import Mechanism
@@ -48,15 +48,14 @@ def regressor(mechanism: Mechanism, motion: Motion) -> Array:
     samples, width = q.shape
     Y = np.zeros((samples, width, len(mechanism.parameters)))
     over_samples(samples, lambda i, j: kernels.regressor(tree.arrays, q[i:j], v[i:j], a[i:j], Y[i:j]))
-    if tree.to_node is not None:
-        Y[:, :, :inertial] = Y[:, :, :inertial] @ tree.to_node
+    _to_links(mechanism, Y)
     for group in joint_groups(mechanism):
         c = group.coordinates
         Y[:, c, group.columns] = group.term.column(q[:, c], v[:, c], a[:, c])
     if mechanism.couplings:
-        Y = np.einsum("tn,stp->snp", mechanism.coupling_map[0], Y)
+        Y = independent(mechanism, Y)
     for column, term, row in motor_columns(mechanism):
-        Y[:, :, column] = np.outer(term.column(motion.q @ row, motion.v @ row, motion.a @ row), row)
+        Y[:, :, column] = motor_column(term, row, motion.q, motion.v, motion.a)
     return Y
 
 
@@ -77,7 +76,7 @@ def regressor_rows(mechanism: Mechanism, motion: Motion) -> Array:
     ndarray, (n, p, N)
         Regressor.
     """
-    from dynident.mechanics import kernels  # noqa: PLC0415 - numba is imported on first use
+    from dynident.mechanics import kernels, matrix_kernels  # noqa: PLC0415 - numba is imported on first use
 
     q, v, a = tree_motion(mechanism, motion)
     tree = mechanism.tree
@@ -85,14 +84,14 @@ def regressor_rows(mechanism: Mechanism, motion: Motion) -> Array:
     W = np.zeros((q.shape[1], len(mechanism.parameters), q.shape[0]))
     kernels.regressor_rows(tree.arrays, q, v, a, W)
     if tree.to_node is not None:
-        W[:, :inertial] = tree.to_node.T @ W[:, :inertial]
+        matrix_kernels.to_links_rows(tree.to_node, W)
     for group in joint_groups(mechanism):
         c = group.coordinates
         W[c, group.columns] = group.term.column(q[:, c], v[:, c], a[:, c]).T
     if mechanism.couplings:
-        W = np.einsum("tn,tps->nps", mechanism.coupling_map[0], W)
+        W = independent(mechanism, W[None])[0]
     for column, term, row in motor_columns(mechanism):
-        W[:, column] = np.outer(row, term.column(motion.q @ row, motion.v @ row, motion.a @ row))
+        W[:, column] = motor_column(term, row, motion.q, motion.v, motion.a).T
     return W
 
 
@@ -121,6 +120,7 @@ def energy_regressor(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array
     kinetic = np.zeros((len(motion), len(mechanism.parameters)))
     potential = np.zeros_like(kinetic)
     R, p, velocity, _ = body_motions(mechanism, motion)
+    down = -mechanism.gravity[:, None]
     for i, c in enumerate(tree.arrays.column):
         if c < 0:
             continue
@@ -128,11 +128,10 @@ def energy_regressor(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array
         kinetic[:, c] = 0.5 * np.sum(lin * lin, axis=1)
         kinetic[:, c + 1 : c + 4] = np.cross(lin, om)
         kinetic[:, c + 4 : c + 10] = _quadratic(om, om) * 0.5
-        potential[:, c] = -p[:, i] @ mechanism.gravity
-        potential[:, c + 1 : c + 4] = -np.einsum("sij,i->sj", R[:, i], mechanism.gravity)
-    if tree.to_node is not None:
-        for energy in (kinetic, potential):
-            energy[:, :inertial] = energy[:, :inertial] @ tree.to_node
+        potential[:, c] = times(p[:, i], down)[:, 0]
+        potential[:, c + 1 : c + 4] = times(R[:, i].transpose(0, 2, 1).reshape(-1, 3), down).reshape(-1, 3)
+    _to_links(mechanism, kinetic[:, None])
+    _to_links(mechanism, potential[:, None])
     # Node kind of every coordinate: v = dq/dt holds for simple nodes only.
     kind = np.empty(q.shape[1], dtype=np.int64)
     for code, first in zip(tree.arrays.kind, tree.arrays.dof, strict=True):
@@ -147,7 +146,7 @@ def energy_regressor(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array
             potential[:, columns] = np.where(kind[c] < SPHERICAL, q[:, c], 0.0)
     for column, term, row in motor_columns(mechanism):
         if term.symbol == "ia":
-            kinetic[:, column] = 0.5 * (motion.v @ row) ** 2
+            kinetic[:, column] = 0.5 * times(motion.v, row[:, None])[:, 0] ** 2
     return kinetic, potential
 
 
@@ -180,17 +179,25 @@ def momentum_regressor(mechanism: Mechanism, motion: Motion) -> Array:
         Y[:, :, c] = np.sum(jl * lin, axis=2)
         Y[:, :, c + 1 : c + 4] = np.cross(jl, om) + np.cross(lin, jw)
         Y[:, :, c + 4 : c + 10] = _quadratic(jw, om)
-    if tree.to_node is not None:
-        Y[:, :, :inertial] = Y[:, :, :inertial] @ tree.to_node
+    _to_links(mechanism, Y)
     for group in joint_groups(mechanism):
         if group.term.symbol == "ia":
             Y[:, group.coordinates, group.columns] = v[:, group.coordinates]
     if mechanism.couplings:
-        Y = np.einsum("tn,stp->snp", mechanism.coupling_map[0], Y)
+        Y = independent(mechanism, Y)
     for column, term, row in motor_columns(mechanism):
         if term.symbol == "ia":
-            Y[:, :, column] = np.outer(motion.v @ row, row)
+            Y[:, :, column] = times(motion.v, row[:, None]) * row
     return Y
+
+
+def _to_links(mechanism: Mechanism, Y: Array) -> None:
+    """Overwrite the inertial columns of Y (N, n, p), given for parameters in node frames, with those for link frames."""
+    from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
+
+    to_node = mechanism.tree.to_node
+    if to_node is not None:
+        over_samples(Y.shape[0], lambda i, j: matrix_kernels.to_links(to_node, Y[i:j]))
 
 
 def _quadratic(x: Array, y: Array) -> Array:

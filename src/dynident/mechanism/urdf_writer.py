@@ -169,6 +169,8 @@ def _patch_dynamics(patch: XmlPatch, element: Element, joint: Joint) -> None:
                 changed[key] = value
     if not changed:
         return
+    if not {"damping", "friction"}.intersection((*given, *changed)):
+        changed["damping"] = 0.0  # other programs refuse <dynamics> without either
     if dynamics is None:
         written = " ".join(f'{key}="{exact(value)}"' for key, value in changed.items())
         patch.insert(element, f"<dynamics {written}/>", last=True)

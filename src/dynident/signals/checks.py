@@ -93,7 +93,7 @@ def missing(log: Log) -> list[Finding]:
                 longest = int(np.max(runs[:, 1] - runs[:, 0]))
                 text = f"{int(bad.sum())} of {bad.size} samples are missing, the longest run {longest} samples"
                 severity = "error" if bad.all() else "warning"
-                findings.append(Finding("nan", f"{name} of {joint}", severity, text, float(bad.mean())))
+                findings.append(Finding("nan", f"{name}:{joint}", severity, text, float(bad.mean())))
     return findings
 
 
@@ -121,7 +121,7 @@ def constant(view: View) -> list[Finding]:
         if view.still[j]:
             span = float(np.ptp(log.position[:, j]))
             text = f"stays within {span:.2g}: the joint stands still or its sensor is dead, nothing can be learned about it"
-            findings.append(Finding("still", f"position of {joint}", "info", text, span))
+            findings.append(Finding("still", f"position:{joint}", "info", text, span))
             continue
         findings += _frozen_position(log.position[:, j], joint, shortest)
         moves = view.moves[:, j]
@@ -132,7 +132,7 @@ def constant(view: View) -> list[Finding]:
             value, share = _mode(values[moves, j])
             if share > DEAD:
                 text = f"is exactly {value:g} on {share:.0%} of the samples where the joint moves; leave the channel out"
-                findings.append(Finding("dead", f"{name} of {joint}", "error", text, share))
+                findings.append(Finding("dead", f"{name}:{joint}", "error", text, share))
                 continue
             start, length = _longest_run(values[:, j])
             # A coarse channel repeats values anyway: the run must be far longer than its usual ones.
@@ -140,7 +140,7 @@ def constant(view: View) -> list[Finding]:
             inside = moves[start : start + length].mean() > 0.9
             if inside and length >= shortest and length > 20.0 * usual and not _at_limit(values[:, j], start):
                 text = f"keeps {values[start, j]:g} for {length} samples from sample {start} on while the joint moves"
-                findings.append(Finding("stuck", f"{name} of {joint}", "warning", text, length / view.rate))
+                findings.append(Finding("stuck", f"{name}:{joint}", "warning", text, length / view.rate))
     return findings
 
 
@@ -156,7 +156,7 @@ def _frozen_position(q: Array, joint: str, shortest: int) -> list[Finding]:
     if jump <= 3.0 * usual or jump == 0.0:
         return []
     text = f"keeps {q[start]:g} for {length} samples from sample {start} on and then jumps by {jump:.3g}"
-    return [Finding("stuck", f"position of {joint}", "error", text, float(length))]
+    return [Finding("stuck", f"position:{joint}", "error", text, float(length))]
 
 
 def _at_limit(values: Array, k: int) -> bool:
@@ -183,7 +183,7 @@ def saturated(view: View) -> list[Finding]:
                 if counts[index] >= 10 and counts[index] > 5 * counts[beside] and run >= 5 and abs(unique[index]) > 0:
                     share = float(counts[index] / x.size)
                     text = f"stays at its limit {unique[index]:.4g} on {share:.1%} of the moving samples (runs up to {run})"
-                    findings.append(Finding("saturated", f"{name} of {joint}", "warning", text, share))
+                    findings.append(Finding("saturated", f"{name}:{joint}", "warning", text, share))
     return findings
 
 
@@ -205,7 +205,7 @@ def quantised(view: View) -> list[Finding]:
             _, share = _mode(x) if x.size else (0.0, 1.0)
             if x.size > 4 * fewest and 1 < levels < fewest and share <= DEAD:
                 text = f"takes only {levels} different values over {x.size} moving samples; its quantum will show in the fit"
-                findings.append(Finding("quantised", f"{name} of {joint}", "info", text, float(levels)))
+                findings.append(Finding("quantised", f"{name}:{joint}", "info", text, float(levels)))
     return findings
 
 
@@ -216,7 +216,7 @@ def units(view: View) -> list[Finding]:
     for j, joint in enumerate(log.joints):
         q = log.position[np.isfinite(log.position[:, j]), j]
         largest = float(np.max(np.abs(q))) if q.size else 0.0
-        channel = f"position of {joint}"
+        channel = f"position:{joint}"
         if largest > 1e3 and np.all(q == np.round(q)):
             text = f"holds whole numbers up to {largest:.0f}; these look like encoder counts, give unit 'counts'"
             findings.append(Finding("unit_suspect", channel, "error", text, largest))
@@ -227,10 +227,10 @@ def units(view: View) -> list[Finding]:
         return findings
     speeds = np.percentile(np.abs(view.velocity), 99, axis=0)
     for j, joint in enumerate(log.joints):
-        known = any(f.channel == f"position of {joint}" for f in findings)
+        known = any(f.channel == f"position:{joint}" for f in findings)
         if log.position_side == "joint" and speeds[j] > LARGEST_SPEED and not known:
             text = f"moves at {speeds[j]:.4g} per second, too fast for a joint; check its unit and that of the clock"
-            findings.append(Finding("unit_suspect", f"position of {joint}", "error", text, float(speeds[j])))
+            findings.append(Finding("unit_suspect", f"position:{joint}", "error", text, float(speeds[j])))
     return findings + _velocity_ratio(view)
 
 
@@ -250,7 +250,7 @@ def _velocity_ratio(view: View) -> list[Finding]:
         near = [text for value, text in RATIOS.items() if abs(ratio / value - 1.0) < 0.15]
         what = near[0] if near else "one of the two has another unit or another joint"
         text = f"is {ratio:.4g} times the differentiated position; {what}"
-        findings.append(Finding("unit_suspect", f"velocity of {joint}", "error", text, ratio))
+        findings.append(Finding("unit_suspect", f"velocity:{joint}", "error", text, ratio))
     return findings
 
 
@@ -273,7 +273,7 @@ def delayed(view: View) -> list[Finding]:
                 f"differentiated position (correlation {result.correlation:.3f} shifted, {result.at_zero:.3f} as it is); "
                 "prepare does not use it"
             )
-            findings.append(Finding("delayed", f"velocity of {joint}", "warning", text, result.delay))
+            findings.append(Finding("delayed", f"velocity:{joint}", "warning", text, result.delay))
     return findings
 
 

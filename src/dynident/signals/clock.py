@@ -19,9 +19,7 @@ SLOWEST_STEP = 0.5
 EPOCH = 1e8
 
 
-def clock_from_file(
-    columns: Mapping[str, Array], rules: Mapping[str, Any], samples: int
-) -> tuple[Array, list[str], str]:
+def clock_from_file(columns: Mapping[str, Array], rules: Mapping[str, Any], samples: int) -> tuple[Array, list[str], str]:
     """Find the sample times.
 
     Parameters

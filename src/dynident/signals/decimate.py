@@ -110,10 +110,10 @@ class Decimator:
         products = self.taps[:-1].reshape(parts, self.factor) @ flat
         # The last tap of the odd-length filter falls on the first sample of the next block.
         tail = values[parts * self.factor :: self.factor][:count].reshape(count, -1)
-        result = self.taps[-1] * tail
+        result: Array = self.taps[-1] * tail
         for b in range(parts):
             result += products[b : b + count, b, :]
-        return result.reshape(count, *values.shape[1:])
+        return np.asarray(result.reshape(count, *values.shape[1:]))
 
     def tiles(self, samples: int, rows: int) -> Iterator[tuple[slice, slice]]:
         """Cut the work into pieces that never need the whole signal.

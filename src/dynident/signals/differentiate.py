@@ -218,9 +218,7 @@ def _gains(w: float, samples: int) -> tuple[Array, Array]:
     """Kalman and smoother gains of the white-jerk model in natural time, until they no longer change."""
     F = np.array([[1.0, w, w * w / 2.0], [0.0, 1.0, w], [0.0, 0.0, 1.0]])
     # Jerk of density w against a measurement noise of variance 1, that is density w too: equal at omega = 1.
-    Q = w * np.array(
-        [[w**5 / 20, w**4 / 8, w**3 / 6], [w**4 / 8, w**3 / 3, w**2 / 2], [w**3 / 6, w**2 / 2, w]]
-    )
+    Q = w * np.array([[w**5 / 20, w**4 / 8, w**3 / 6], [w**4 / 8, w**3 / 3, w**2 / 2], [w**3 / 6, w**2 / 2, w]])
     P = 1e4 * np.eye(3)
     forward, backward = [], []
     for _ in range(samples):

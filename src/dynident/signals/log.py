@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -111,9 +112,7 @@ class Log:
         if t.ndim == 2 and t.shape[1] == 1:
             t = t[:, 0]
         if t.ndim != 1 or t.size < MINIMUM_SAMPLES:
-            raise LogError(
-                f"log field 't' has shape {t.shape}; at least {MINIMUM_SAMPLES} samples in one row are needed"
-            )
+            raise LogError(f"log field 't' has shape {t.shape}; at least {MINIMUM_SAMPLES} samples in one row are needed")
         set_ = object.__setattr__
         set_(self, "joints", joints)
         set_(self, "t", _array("t", t, t.shape))
@@ -255,7 +254,7 @@ class Log:
         if unknown:
             raise LogError(f"log '{self.name}' has no channel {unknown}; it has {list(self.joints)}")
         index = [self.joints.index(j) for j in names]
-        parts = {
+        parts: dict[str, Any] = {
             key: None if (values := getattr(self, key)) is None else values[:, index]
             for key in ("position", "effort", "velocity", "acceleration", "temperature")
         }
@@ -265,7 +264,7 @@ class Log:
         """Return samples start, ..., stop-1 (no negative indices, no silent clipping)."""
         if not 0 <= start < stop <= len(self):
             raise LogError(f"rows {start}:{stop} are not inside the log '{self.name}', which has {len(self)} samples")
-        parts = {
+        parts: dict[str, Any] = {
             key: None if (values := getattr(self, key)) is None else values[start:stop]
             for key in ("t", "position", "effort", "velocity", "acceleration", "temperature")
         }

@@ -11,12 +11,8 @@ TIME_NAMES = ("t", "time", "times", "timestamp", "timestamps", "time_s", "t_s", 
 
 #: role -> family -> words. A family is one way to measure the role: two families of effort are not interchangeable.
 WORDS: dict[str, dict[str, tuple[str, ...]]] = {
-    "position": {
-        "position": ("joint_positions", "positions", "position", "actual_q", "pos", "qm", "q", "theta", "angle")
-    },
-    "velocity": {
-        "velocity": ("joint_velocities", "velocities", "velocity", "actual_qd", "vel", "dq", "qd", "dtheta", "v")
-    },
+    "position": {"position": ("joint_positions", "positions", "position", "actual_q", "pos", "qm", "q", "theta", "angle")},
+    "velocity": {"velocity": ("joint_velocities", "velocities", "velocity", "actual_qd", "vel", "dq", "qd", "dtheta", "v")},
     "acceleration": {"acceleration": ("accelerations", "acceleration", "acc", "ddq", "qdd", "a")},
     "effort": {
         "torque": ("joint_torques", "torques", "torque", "tau", "trq"),

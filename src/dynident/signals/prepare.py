@@ -185,7 +185,7 @@ def _one_clock(log: Log, resample: float | str, notes: list[str]) -> Log:
         notes.append(f"{filled} missing values interpolated (runs up to {rs.LONGEST_HOLE:g} s)")
     stray = rs.stray(log.t)
     if resample != "auto":
-        if isinstance(resample, str) or isinstance(resample, bool) or not 0 < resample < math.inf:
+        if isinstance(resample, str | bool) or not 0 < resample < math.inf:
             raise LogError(f"resample is {resample!r}; give 'auto' or a rate in Hz")
         notes.append(f"resampled from {log.rate:.6g} Hz to {resample:.6g} Hz as asked")
         return rs.to_uniform(log, float(resample))
@@ -223,7 +223,7 @@ def _decimator(decimation: int | str, rate: float, band: float, samples: int, no
     if decimation == "auto":
         wanted = max(1, round(0.8 * rate / (2.0 * band)))
         factor = max(1, min(wanted, samples // FEWEST_ROWS))
-    elif isinstance(decimation, str) or isinstance(decimation, bool) or decimation < 1:
+    elif isinstance(decimation, str | bool) or decimation < 1:
         raise LogError(f"decimation is {decimation!r}; give 'auto' or a whole number, 1 or more")
     else:
         wanted = factor = int(decimation)

@@ -33,7 +33,7 @@ class Finding:
     kind : str
         One of `KINDS`.
     channel : str
-        "effort of arm_5_joint", "time", ...
+        "time", or quantity and joint as "effort:arm_5_joint"
     severity : {"info", "warning", "error"}
         "info" is dealt with by `prepare`; "warning" may spoil a fit; "error" will.
     sentence : str

@@ -168,9 +168,7 @@ def _slow_rows(lines: list[str], delimiter: str | None, names: list[str]) -> Arr
         if len(cells) == len(names) + 1 and not cells[-1]:
             cells.pop()  # a trailing delimiter
         if len(cells) != len(names):
-            raise LogError(
-                f"data row {i + 1} has {len(cells)} cells but there are {len(names)} columns; is it cut short?"
-            )
+            raise LogError(f"data row {i + 1} has {len(cells)} cells but there are {len(names)} columns; is it cut short?")
         for k, cell in enumerate(cells):
             if cell and cell.lower() not in ("nan", "na", "null", "none", "-"):
                 try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ def pieces_without_gaps(log: Log) -> list[tuple[int, int]]:
             cut[start:stop] = True
     breaks = np.concatenate([[0], np.flatnonzero(step > limit) + 1, [len(log)]])
     ranges = []
-    for a, b in zip(breaks[:-1], breaks[1:], strict=True):
+    for a, b in pairwise(breaks):
         good = np.concatenate([[0], (~cut[a:b]).astype(np.int8), [0]])
         ranges += [(int(a + i), int(a + j)) for i, j in np.flatnonzero(np.diff(good)).reshape(-1, 2)]
     return ranges
@@ -110,9 +111,7 @@ def to_uniform(log: Log, rate: float) -> Log:
     t = log.t[0] + np.arange(count) / rate
     t[-1] = min(t[-1], log.t[-1])
 
-    def linear(values: Array | None) -> Array | None:
-        if values is None:
-            return None
+    def linear(values: Array) -> Array:
         return np.column_stack([np.interp(t, log.t, values[:, j]) for j in range(values.shape[1])])
 
     return replace(
@@ -120,7 +119,7 @@ def to_uniform(log: Log, rate: float) -> Log:
         t=t,
         position=CubicSpline(log.t, log.position, axis=0)(t),
         effort=linear(log.effort),
-        velocity=linear(log.velocity),
-        acceleration=linear(log.acceleration),
-        temperature=linear(log.temperature),
+        velocity=None if log.velocity is None else linear(log.velocity),
+        acceleration=None if log.acceleration is None else linear(log.acceleration),
+        temperature=None if log.temperature is None else linear(log.temperature),
     )

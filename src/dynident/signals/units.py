@@ -47,7 +47,7 @@ def _canonical(unit: str) -> str:
     return text
 
 
-def _factor(quantity: str, unit: str | float, effort_kind: str | None, per_unit: float | None) -> float:
+def _factor(quantity: str, unit: object, effort_kind: str | None, per_unit: object) -> float:
     """Factor that takes one channel to SI, or a LogError that lists the known names."""
     if isinstance(unit, bool):
         raise LogError(f"unit of {quantity} is {unit}; give a unit name or a factor to SI")
@@ -55,14 +55,14 @@ def _factor(quantity: str, unit: str | float, effort_kind: str | None, per_unit:
         if not math.isfinite(unit) or unit == 0.0:
             raise LogError(f"unit of {quantity} is the factor {unit}; a factor to SI must be finite and not zero")
         return float(unit)
+    if not isinstance(unit, str):
+        raise LogError(f"unit of {quantity} is {unit!r}; give a unit name or a number (factor to SI)")
     name = _canonical(unit)
     base, _, derivative = name.partition("/")
     if base in _COUNT_NAMES and quantity in ("position", "velocity", "acceleration"):
         if per_unit is None:
-            raise LogError(
-                f"unit of {quantity} is '{unit}' but counts_per_unit is missing; give the counts per rad (or per m)"
-            )
-        if not math.isfinite(per_unit) or per_unit == 0.0:
+            raise LogError(f"unit of {quantity} is '{unit}' but counts_per_unit is missing; give the counts per rad (or per m)")
+        if not isinstance(per_unit, int | float) or not math.isfinite(per_unit) or per_unit == 0.0:
             raise LogError(f"counts_per_unit is {per_unit}; it must be finite and not zero")
         expected = {"position": "", "velocity": "s", "acceleration": "s2"}[quantity]
         if derivative != expected:
@@ -78,9 +78,7 @@ def _factor(quantity: str, unit: str | float, effort_kind: str | None, per_unit:
         return table[name]
     table = FACTORS[quantity]
     if name not in table:
-        raise LogError(
-            f"unit of {quantity} is '{unit}', which is unknown; known: {', '.join(table)}, counts, or a number"
-        )
+        raise LogError(f"unit of {quantity} is '{unit}', which is unknown; known: {', '.join(table)}, counts, or a number")
     return table[name]
 
 
@@ -119,12 +117,7 @@ def to_si(
     counts = list(counts_per_unit) if isinstance(counts_per_unit, list | tuple) else [counts_per_unit] * width
     for label, entries in (("units", units), ("counts_per_unit values", counts)):
         if len(entries) != width:
-            raise LogError(
-                f"{quantity} has {width} channels but {len(entries)} {label} were given; give one or {width}"
-            )
-    for entry in units:
-        if not isinstance(entry, str | int | float):
-            raise LogError(f"unit of {quantity} is {entry!r}; give a unit name or a number (factor to SI)")
+            raise LogError(f"{quantity} has {width} channels but {len(entries)} {label} were given; give one or {width}")
     if quantity == "temperature" and any(u == "K" for u in units):
         values = values - np.where([u == "K" for u in units], 273.15, 0.0)
     factors = np.array([_factor(quantity, u, effort_kind, c) for u, c in zip(units, counts, strict=True)])

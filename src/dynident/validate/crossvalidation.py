@@ -1,0 +1,120 @@
+"""Cross-validation over time blocks: every block is predicted by a model that never saw it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError
+from dynident.identify import OLS, WLS, Regression, base_parameters, match
+from dynident.mechanism import Mechanism
+from dynident.signals import Log
+from dynident.signals.prepare import prepare
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """Held-out errors of every block.
+
+    Parameters
+    ----------
+    joints : tuple of str
+        Joints compared.
+    relative : ndarray, (folds,)
+        ||e|| / ||tau|| of each block under the model fitted to all others.
+    rmse : ndarray, (folds, n)
+        RMSE per block and joint [N m or N].
+    overall : float
+        ||e|| / ||tau|| over all blocks together.
+    """
+
+    joints: tuple[str, ...]
+    relative: Array
+    rmse: Array
+    overall: float
+
+    def summary(self) -> str:
+        """Return the errors as text.
+
+        Returns
+        -------
+        str
+            One line.
+        """
+        folds = ", ".join(f"{100 * r:.2f}" for r in self.relative)
+        return (
+            f"{len(self.relative)}-fold cross-validation over time: {100 * self.overall:.2f} % relative error (folds {folds} %)"
+        )
+
+
+def cross_validate(blocks: Sequence[Regression], estimator: OLS | WLS | None = None) -> CrossValidation:
+    """Predict each block of evidence by the model fitted to the others.
+
+    Parameters
+    ----------
+    blocks : sequence of Regression
+        Evidence of separate stretches of time, all with the same base parameters.
+    estimator : OLS or WLS, optional
+        Estimator; `WLS()` when omitted.
+
+    Returns
+    -------
+    CrossValidation
+        Errors per block.
+    """
+    if len(blocks) < 2:
+        raise DynidentError(f"cross-validation got {len(blocks)} block; give at least 2")
+    chosen = estimator or WLS()
+    joints = tuple(group.name for group in blocks[0].groups)
+    squares, efforts, counts = [], [], []
+    for i, block in enumerate(blocks):
+        if tuple(group.name for group in block.groups) != joints:
+            raise DynidentError(f"cross-validation: block {i} has other joints than block 0; use blocks of one log")
+        others = reduce(add, [other for j, other in enumerate(blocks) if j != i])
+        beta = chosen.fit(others).coef_
+        squares.append([group.residual(beta) for group in block.groups])
+        efforts.append([group.effort_square for group in block.groups])
+        counts.append([group.count for group in block.groups])
+    e, tau, n = np.array(squares), np.array(efforts), np.array(counts)
+    relative = np.sqrt(e.sum(axis=1) / tau.sum(axis=1))
+    return CrossValidation(joints, relative, np.sqrt(e / n), float(np.sqrt(e.sum() / tau.sum())))
+
+
+def time_blocks(mechanism: Mechanism, log: Log, folds: int = 5, **options: Any) -> list[Regression]:
+    """Cut a log into equal stretches of time and compress each, all in the band of the whole log.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    log : Log
+        Log to cut.
+    folds : int
+        Number of blocks.
+    **options
+        Passed to `dynident.signals.prepare`.
+
+    Returns
+    -------
+    list of Regression
+        One per block, with common base parameters.
+    """
+    if folds < 2 or len(log) < 50 * folds:
+        raise DynidentError(f"cannot cut {len(log)} samples into {folds} blocks; use at least 2 blocks of 50 samples")
+    matched = match(mechanism, log)
+    whole = prepare(matched.log, **options)
+    fixed = {**options, "cutoff": whole.cutoff.frequency, "decimation": whole.decimator.factor}
+    base = base_parameters(matched.mechanism)
+    edges = np.linspace(0, len(log), folds + 1).astype(int)
+    return [
+        Regression.from_log(mechanism, log.rows(int(i), int(j)), base, **fixed)
+        for i, j in zip(edges[:-1], edges[1:], strict=True)
+    ]

@@ -1,0 +1,90 @@
+"""Hold-out: fit on the first part of a log, judge on the last, with a gap between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dynident.errors import DynidentError
+from dynident.identify import OLS, WLS, Fit, Regression, Score
+from dynident.mechanism import Mechanism
+from dynident.signals import Log
+
+
+@dataclass(frozen=True, eq=False)
+class HoldOut:
+    """A fit and its score on the part of the log it never saw.
+
+    Parameters
+    ----------
+    fit : Fit
+        Model fitted to the first part.
+    score : Score
+        Its score on the last part.
+    """
+
+    fit: Fit
+    score: Score
+
+
+def split(log: Log, fraction: float = 2.0 / 3.0, gap: float = 0.0) -> tuple[Log, Log]:
+    """Cut a log in time.
+
+    Parameters
+    ----------
+    log : Log
+        Log.
+    fraction : float
+        Share of the samples in the first part, between 0 and 1.
+    gap : float
+        Time left out between the parts [s].
+
+    Returns
+    -------
+    first, last : Log
+        The parts.
+    """
+    if not 0.0 < fraction < 1.0:
+        raise DynidentError(f"fraction is {fraction}; it must be between 0 and 1")
+    cut = int(fraction * len(log))
+    resume = cut + round(gap * log.rate)
+    if cut < 4 or resume > len(log) - 4:
+        raise DynidentError(
+            f"log '{log.name}' of {len(log)} samples is too short to split at {fraction:g} with a gap of {gap:g} s"
+        )
+    return log.rows(0, cut), log.rows(resume, len(log))
+
+
+def hold_out(
+    mechanism: Mechanism,
+    log: Log,
+    fraction: float = 2.0 / 3.0,
+    gap: float = 0.0,
+    estimator: OLS | WLS | None = None,
+    **options: Any,
+) -> HoldOut:
+    """Fit on the first part of a log and score on the last.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    log : Log
+        Log to split.
+    fraction : float
+        Share of the samples to fit on.
+    gap : float
+        Time left out between the parts [s].
+    estimator : OLS or WLS, optional
+        Estimator; `WLS()` when omitted.
+    **options
+        Passed to `dynident.signals.prepare`.
+
+    Returns
+    -------
+    HoldOut
+        Fit and score.
+    """
+    first, last = split(log, fraction, gap)
+    fit = (estimator or WLS()).fit(Regression.from_log(mechanism, first, **options)).result_
+    return HoldOut(fit, fit.score(last))
