@@ -107,7 +107,7 @@ class BaseParameters:
 
 
 def random_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:
-    """Return unrelated random states that reveal every parameter: angles over a turn, speeds and accelerations of order 1 to 10.
+    """Return unrelated random states that reveal every parameter: a whole turn, speeds and accelerations of order 1 to 10.
 
     Parameters
     ----------

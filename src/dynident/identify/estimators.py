@@ -1,8 +1,9 @@
-"""Estimators with the scikit-learn protocol: options in `__init__`, evidence in `fit`, learned attributes with an underscore."""
+"""Estimators with the scikit-learn protocol: options in `__init__`, evidence in `fit`, learned attributes end in _."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import ConditionWarning, IdentificationError
 from dynident.identify.fit import Fit
+from dynident.identify.physical import physical_parameters
 from dynident.identify.regression import Regression
 from dynident.identify.solve import Solution, solve
 from dynident.identify.standard import recover_standard
@@ -101,7 +103,8 @@ class _LeastSquares:
         self.covariance_ = self._covariance(regression, solution, sigma)
         solved = np.zeros(b, dtype=bool)
         solved[solution.solved] = True
-        standard = recover_standard(regression.base, solution.beta, solved, self.recovery)
+        physical = self.recovery == "physical"
+        standard = recover_standard(regression.base, solution.beta, solved, "prior" if physical else self.recovery)
         groups = tuple(group.name for group in regression.groups)
         self.result_ = Fit(
             base=regression.base,
@@ -120,6 +123,8 @@ class _LeastSquares:
             notes=regression.notes,
             training_relative=_relative(regression, solution.beta),
         )
+        if physical:
+            self.result_ = replace(self.result_, standard=physical_parameters(self.result_).parameters)
         return self
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
@@ -173,8 +178,9 @@ class OLS(_LeastSquares):
 
     Parameters
     ----------
-    recovery : {"prior", "minimum_norm"}
-        How standard parameters are recovered from the base ones: closest to the description's, or shortest.
+    recovery : {"prior", "minimum_norm", "physical"}
+        How standard parameters are recovered from the base ones: closest to the description's, shortest, or the most
+        probable that are physically possible (extra `physical`; the base parameters themselves stay as estimated).
     tolerance : float
         Relative size below which a column counts as not excited by the data.
 
@@ -200,7 +206,8 @@ class OLS(_LeastSquares):
 class WLS(_LeastSquares):
     """Weighted least squares: every joint has its own variance, estimated from its own residuals.
 
-        beta = argmin sum_g ||W_g beta - tau_g||^2 / sigma_g^2,     sigma_g^2 = RSS_g / (N_g - b_g),     cov = (sum_g W_g^T W_g / sigma_g^2)^-1
+        beta = argmin sum_g ||W_g beta - tau_g||^2 / sigma_g^2,     sigma_g^2 = RSS_g / (N_g - b_g)
+        cov = (sum_g W_g^T W_g / sigma_g^2)^-1
 
     Parameters
     ----------
@@ -208,8 +215,9 @@ class WLS(_LeastSquares):
         Largest number of re-weightings; 1 is the classical two-step IDIM-WLS.
     convergence : float
         Relative change of the standard deviations at which to stop.
-    recovery : {"prior", "minimum_norm"}
-        How standard parameters are recovered from the base ones: closest to the description's, or shortest.
+    recovery : {"prior", "minimum_norm", "physical"}
+        How standard parameters are recovered from the base ones: closest to the description's, shortest, or the most
+        probable that are physically possible (extra `physical`; the base parameters themselves stay as estimated).
     tolerance : float
         Relative size below which a column counts as not excited by the data.
     """

@@ -24,6 +24,22 @@ Tile = tuple[Array, Array]
 """Rows of one tile: base regressor (n, b, T) and effort (n, T)."""
 
 
+def triangle(rows: Array) -> Array:
+    """Return R of the QR decomposition of `rows`.
+
+    Parameters
+    ----------
+    rows : ndarray, (N, k)
+        Any rows.
+
+    Returns
+    -------
+    ndarray, (min(N, k), k)
+        Upper triangle with R^T R = rows^T rows.
+    """
+    return np.asarray(np.linalg.qr(rows, mode="r"))
+
+
 @dataclass(frozen=True, eq=False)
 class RowGroup:
     """Evidence of one row group (one joint of a tree robot).
@@ -79,7 +95,7 @@ class RowGroup:
         RowGroup
             Factor of the stacked factors, counts added.
         """
-        R = np.linalg.qr(np.vstack([self.R, other.R]), mode="r")
+        R = triangle(np.vstack([self.R, other.R]))
         return RowGroup(self.name, self.columns, R, self.count + other.count)
 
 
@@ -116,7 +132,7 @@ def accumulate(names: Iterable[str], columns: list[NDArray[np.int64]], tiles: li
                 rows[: factors[i].shape[0]] = factors[i]
                 rows[factors[i].shape[0] :, :-1] = W[i, c].T
                 rows[factors[i].shape[0] :, -1] = tau[i]
-                factors[i] = np.linalg.qr(rows, mode="r")
+                factors[i] = triangle(rows)
         return factors, count
 
     # Several BLAS threads on matrices this small get in each other's way; the tiles are what is parallel.
@@ -126,6 +142,6 @@ def accumulate(names: Iterable[str], columns: list[NDArray[np.int64]], tiles: li
         else:
             with ThreadPoolExecutor(workers) as pool:
                 parts = list(pool.map(reduce, [tiles[i::workers] for i in range(workers)]))
-        merged = [np.linalg.qr(np.vstack([part[0][i] for part in parts]), mode="r") for i in range(len(labels))]
+        merged = [triangle(np.vstack([part[0][i] for part in parts])) for i in range(len(labels))]
     total = sum(part[1] for part in parts)
     return tuple(RowGroup(label, c, R, total) for label, c, R in zip(labels, columns, merged, strict=True))

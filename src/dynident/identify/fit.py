@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,6 +125,16 @@ class Fit:
         """The robot with the identified standard parameters."""
         return self.mechanism.with_parameters(self.standard)
 
+    def exported(self) -> Fit:
+        """Return the fit that the standard parameters alone stand for, beta = K phi: what a written URDF predicts.
+
+        Returns
+        -------
+        Fit
+            Same fit with the base parameters of `standard`; it differs when physical consistency moved them.
+        """
+        return replace(self, values=self.base.values(self.standard.values))
+
     @property
     def std(self) -> Array:
         """Standard deviation of each base parameter; infinite where the data do not show it."""
@@ -227,8 +237,8 @@ class Fit:
         width = max(len(row.name) for row in table)
         verdicts = [row.verdict for row in table]
         lines = [
-            f"{self.mechanism.name}: {self.base.rank} base parameters from {self.rows} equations, condition {self.condition:.3g}, "
-            f"training error {100 * self.training_relative:.2f} %",
+            f"{self.mechanism.name}: {self.base.rank} base parameters from {self.rows} equations, "
+            f"condition {self.condition:.3g}, training error {100 * self.training_relative:.2f} %",
             f"{'base parameter':<{width}}  {'value':>12}  {'std':>10}  {'rel.':>8}  verdict",
         ]
         for row in table:

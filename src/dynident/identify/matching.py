@@ -54,10 +54,8 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
     """
     notes: list[str] = []
     motor_effort = log.effort_kind in MOTOR_EFFORTS
-    if not motor_effort and log.position_side == "joint":
-        joints = log.joints
-    else:
-        joints = _driven(mechanism, log)
+    motor_side = motor_effort or log.position_side == "motor"
+    joints = _driven(mechanism, log) if motor_side else log.joints
     unknown = [name for name in joints if name not in mechanism.coordinate_names]
     if unknown:
         raise LogError(
@@ -76,7 +74,7 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
     gains = _gain(mechanism, log)
     position, effort = log.position, (log if gains is None else replace(log, gain=gains)).torque()
     velocity, acceleration = log.velocity, log.acceleration
-    if motor_effort or log.position_side == "motor":
+    if motor_side:
         N, n0 = mechanism.actuator_matrix
         order = [_channel(mechanism, log, actuator.name) for actuator in mechanism.actuators]
         if motor_effort:

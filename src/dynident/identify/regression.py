@@ -20,8 +20,7 @@ from dynident.identify.factor import RowGroup, Tile, accumulate
 from dynident.identify.matching import match
 from dynident.mechanics import Motion, regressor_rows
 from dynident.mechanism import Mechanism
-from dynident.signals import Decimator, Log, Prepared
-from dynident.signals.prepare import prepare
+from dynident.signals import Decimator, Log, Prepared, prepare
 
 Array = NDArray[np.float64]
 
@@ -264,8 +263,8 @@ def dead_efforts(prepared: Prepared) -> tuple[str, ...]:
     tuple of str
         Channels to leave out.
     """
-    dead = {f.channel for f in prepared.quality.findings if f.kind == "dead" and f.channel.startswith("effort")}
-    return tuple(joint for joint in prepared.joints if f"effort {joint}" in dead or f"effort:{joint}" in dead)
+    dead = {finding.channel for finding in prepared.quality.findings if finding.kind == "dead"}
+    return tuple(joint for joint in prepared.joints if f"effort:{joint}" in dead)
 
 
 def source_of(log: Log, prepared: Prepared) -> dict[str, Any]:

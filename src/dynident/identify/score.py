@@ -13,8 +13,7 @@ from dynident.identify.fit import Fit
 from dynident.identify.matching import match
 from dynident.identify.metrics import Metrics, evaluate
 from dynident.identify.regression import dead_efforts, same_band, source_of
-from dynident.signals import Log, Quality
-from dynident.signals.prepare import prepare
+from dynident.signals import Log, Quality, prepare
 
 Array = NDArray[np.float64]
 

@@ -3,7 +3,8 @@
     minimise  (phi - phi0)^T D^-1 (phi - phi0)   subject to   K phi = beta
     phi = phi0 + D K^T (K D K^T)^-1 (beta - K phi0)
 
-"prior": phi0 is the description and D its natural spread; "minimum_norm": phi0 = 0 and D = 1.
+"prior": phi0 is the description and D its natural spread; "minimum_norm": phi0 = 0 and D = 1. Neither asks whether a body can
+exist; `dynident.identify.physical` does.
 """
 
 from __future__ import annotations
@@ -36,9 +37,7 @@ def recover_standard(base: BaseParameters, beta: Array, solved: NDArray[np.bool_
 
     Returns
     -------
-
-    Parameters
-    ----------
+    result : Parameters
         Standard parameters with K phi = beta on the solved rows.
     """
     if recovery not in RECOVERIES:

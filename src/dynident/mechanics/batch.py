@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DescriptionError, DynidentError
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.motion import Motion, numbers
 from dynident.mechanism import Mechanism, Parameters
 
 Array = NDArray[np.float64]
@@ -85,14 +85,35 @@ def coordinates(mechanism: Mechanism, values: ArrayLike, what: str) -> Array:
     ndarray, (N, n)
         Contiguous copy or view.
     """
-    array = np.asarray(values, dtype=np.float64)
+    array = numbers(values, what)
     array = np.ascontiguousarray(array[None, :] if array.ndim == 1 else array)
     if array.ndim != 2 or array.shape[1] != mechanism.dof:
         raise DynidentError(
             f"{what} has shape {array.shape} but robot '{mechanism.name}' has {mechanism.dof} coordinates "
             f"({', '.join(mechanism.coordinate_names)}); give one column per coordinate"
         )
-    return array
+    if not np.all(np.isfinite(array)):
+        bad = int(np.argwhere(~np.isfinite(array))[0][0])
+        raise DynidentError(f"{what} is not finite at sample {bad}; remove or interpolate it")
+    return sealed(array)
+
+
+def sealed(array: Array) -> Array:
+    """Return a read-only view: kernels are compiled once per kind of array, so all their inputs are of this one kind.
+
+    Parameters
+    ----------
+    array : ndarray
+        Any array.
+
+    Returns
+    -------
+    ndarray
+        The same numbers.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def tree_motion(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array, Array]:
@@ -114,7 +135,7 @@ def tree_motion(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array, Arr
         raise DynidentError(f"motion is a {type(motion).__name__}; give a dynident.Motion(t, q, v, a)")
     tree_only(mechanism)
     q = coordinates(mechanism, motion.q, "motion.q")
-    v, a = np.ascontiguousarray(motion.v), np.ascontiguousarray(motion.a)
+    v, a = sealed(np.ascontiguousarray(motion.v)), sealed(np.ascontiguousarray(motion.a))
     return tree_positions(mechanism, q), tree_rates(mechanism, v), tree_rates(mechanism, a)
 
 
@@ -159,7 +180,7 @@ def tree_positions(mechanism: Mechanism, q: Array) -> Array:
     if not mechanism.couplings:
         return q
     G, g0 = mechanism.coupling_map
-    return times(q, G.T) + g0
+    return sealed(times(q, G.T) + g0)
 
 
 def tree_rates(mechanism: Mechanism, v: Array) -> Array:
@@ -177,7 +198,7 @@ def tree_rates(mechanism: Mechanism, v: Array) -> Array:
     ndarray, (N, n_tree)
         Rates of all tree coordinates.
     """
-    return times(v, mechanism.coupling_map[0].T) if mechanism.couplings else v
+    return sealed(times(v, mechanism.coupling_map[0].T)) if mechanism.couplings else v
 
 
 def independent(mechanism: Mechanism, tree_efforts: Array) -> Array:
@@ -223,13 +244,17 @@ def values_of(mechanism: Mechanism, parameters: Parameters | ArrayLike | None) -
                 f"parameters do not belong to robot '{mechanism.name}': they differ in {', '.join(odd) or 'their order'}; "
                 "start from mechanism.parameters.replace(...)"
             )
-        return parameters.values
-    values = np.asarray(parameters, dtype=np.float64)
+        values = parameters.values
+    else:
+        values = numbers(parameters, "parameters")
     if values.shape != (len(expected),):
         raise DescriptionError(
             f"parameters have shape {values.shape} but robot '{mechanism.name}' has {len(expected)} "
-            f"({expected.names[0]} ... {expected.names[-1]}); give one number each"
+            f"({' ... '.join(expected.names[:: max(1, len(expected) - 1)])}); give one number each"
         )
+    if not np.all(np.isfinite(values)):
+        bad = int(np.argmin(np.isfinite(values)))
+        raise DescriptionError(f"parameter '{expected.names[bad]}' is {values[bad]}; every parameter must be finite")
     return values
 
 
@@ -250,4 +275,4 @@ def inertial_values(mechanism: Mechanism, values: Array) -> Array:
     """
     tree = mechanism.tree
     phi = values[: tree.inertias.size]
-    return np.ascontiguousarray(phi if tree.to_node is None else tree.to_node @ phi)
+    return sealed(np.ascontiguousarray(phi if tree.to_node is None else tree.to_node @ phi))

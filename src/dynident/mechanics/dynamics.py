@@ -21,11 +21,13 @@ from dynident.mechanics.batch import (
 )
 from dynident.mechanics.joint_terms import joint_groups, joint_torques, motor_columns, motor_torques
 from dynident.mechanics.kinematics import jacobian
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.motion import Motion, numbers
 from dynident.mechanism import Mechanism, Parameters
 
 Array = NDArray[np.float64]
 Wrenches = Mapping[str, ArrayLike]
+
+SINGULAR = 1e-13  # joint inertia, relative to what it is made of, below which only rounding errors are left
 
 
 def inverse_dynamics(
@@ -71,20 +73,23 @@ def inverse_dynamics(
     tau = independent(mechanism, tau)
     if mechanism.actuator_columns:
         tau = tau + motor_torques(mechanism, values, motion.q, motion.v, motion.a)
-    for frame, wrench in (wrenches or {}).items():
-        tau = tau - _wrench_torques(mechanism, motion, frame, wrench)
+    return tau - _wrench_torques(mechanism, motion, wrenches) if wrenches else tau
+
+
+def _wrench_torques(mechanism: Mechanism, motion: Motion, wrenches: Wrenches) -> Array:
+    """Return sum J^T w of the external wrenches on links."""
+    if not isinstance(wrenches, Mapping):
+        raise DynidentError(f"wrenches is a {type(wrenches).__name__}; give a mapping of link name to (force, moment)")
+    tau = np.zeros((len(motion), mechanism.dof))
+    for frame, wrench in wrenches.items():
+        w = numbers(wrench, f"wrench on '{frame}'")
+        if w.shape not in ((6,), (len(motion), 6)):
+            raise DynidentError(f"wrench on '{frame}' has shape {w.shape}; give (6,) or ({len(motion)}, 6) as (force, moment)")
+        if not np.all(np.isfinite(w)):
+            raise DynidentError(f"wrench on '{frame}' is not finite; every force and moment must be a finite number")
+        J = jacobian(mechanism, motion.q, frame)
+        tau += np.einsum("sij,si->sj", J, np.broadcast_to(w, (len(motion), 6)))
     return tau
-
-
-def _wrench_torques(mechanism: Mechanism, motion: Motion, frame: str, wrench: ArrayLike) -> Array:
-    """Return J^T w of an external wrench on a link."""
-    w = np.asarray(wrench, dtype=np.float64)
-    if w.shape not in ((6,), (len(motion), 6)):
-        raise DynidentError(
-            f"wrench on '{frame}' has shape {w.shape}; give (6,) or ({len(motion)}, 6) as (force, moment)"
-        )
-    J = jacobian(mechanism, motion.q, frame)
-    return np.einsum("sij,si->sj", J, np.broadcast_to(w, (len(motion), 6)))
 
 
 def mass_matrix(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | ArrayLike | None = None) -> Array:
@@ -211,16 +216,15 @@ def forward_dynamics(
     values = values_of(mechanism, parameters)
     x, rates, torques = (coordinates(mechanism, y, label) for label, y in (("q", q), ("v", v), ("tau", tau)))
     if not x.shape == rates.shape == torques.shape:
-        raise DynidentError(
-            f"q, v and tau have {x.shape[0]}, {rates.shape[0]} and {torques.shape[0]} samples; they must agree"
-        )
+        raise DynidentError(f"q, v and tau have {x.shape[0]}, {rates.shape[0]} and {torques.shape[0]} samples; they must agree")
     motion = Motion(np.arange(float(x.shape[0])), x, rates, np.zeros_like(x))
-    for frame, wrench in (wrenches or {}).items():
-        torques = torques + _wrench_torques(mechanism, motion, frame, wrench)
+    if wrenches:
+        torques = torques + _wrench_torques(mechanism, motion, wrenches)
     if mechanism.couplings or mechanism.actuator_columns:
         bias = inverse_dynamics(mechanism, motion, values)
         M = mass_matrix(mechanism, x, values)
-        return np.linalg.solve(M, (torques - bias)[:, :, None])[:, :, 0]
+        _check_regular(mechanism, M)
+        return np.asarray(np.linalg.solve(M, (torques - bias)[:, :, None])[:, :, 0])
     free = torques - joint_torques(mechanism, values, x, rates, np.zeros_like(x))
     tree, phi = mechanism.tree.arrays, inertial_values(mechanism, values)
     rotor = _rotor(mechanism, values)
@@ -228,18 +232,33 @@ def forward_dynamics(
     failed: list[int] = []
 
     def work(i: int, j: int) -> None:
-        bad = forward_kernels.forward_dynamics(tree, phi, rotor, x[i:j], rates[i:j], free[i:j], a[i:j])
+        bad = forward_kernels.forward_dynamics(tree, phi, rotor, x[i:j], rates[i:j], free[i:j], SINGULAR, a[i:j])
         if bad >= 0:
             failed.append(i + bad)
 
     over_samples(x.shape[0], work)
     if failed or not np.all(np.isfinite(a)):
         sample = min(failed) if failed else int(np.argwhere(~np.isfinite(a))[0][0])
-        raise DynidentError(
-            f"forward dynamics: the mass matrix of robot '{mechanism.name}' is singular at sample {sample}; "
-            "give every moving link a positive inertia"
-        )
+        raise _singular(mechanism, sample)
     return a
+
+
+def _singular(mechanism: Mechanism, sample: int) -> DynidentError:
+    return DynidentError(
+        f"forward dynamics: the mass matrix of robot '{mechanism.name}' is singular at sample {sample}; "
+        "give every moving link a positive inertia"
+    )
+
+
+def _check_regular(mechanism: Mechanism, M: Array) -> None:
+    """Refuse a mass matrix that is singular to working precision, whatever the units of its coordinates."""
+    if M.size == 0:
+        return
+    size = np.sqrt(np.abs(np.diagonal(M, axis1=1, axis2=2)))
+    size = np.where(size > 0.0, size, 1.0)
+    smallest = np.min(np.abs(np.linalg.eigvalsh(M / (size[:, :, None] * size[:, None, :]))), axis=1)
+    if np.any(smallest < SINGULAR):
+        raise _singular(mechanism, int(np.argmax(smallest < SINGULAR)))
 
 
 def _rotor(mechanism: Mechanism, values: Array) -> Array:

@@ -111,14 +111,14 @@ def cross_force(v, f, out):
 
 
 @kernel
-def solve(D, B, count, width):
-    """Overwrite B (count, width) with D^-1 B by Gaussian elimination with row pivoting; return False when D is singular."""
+def solve(D, B, count, width, smallest):
+    """Overwrite B (count, width) with D^-1 B, Gaussian elimination with row pivoting; False when a pivot is too small."""
     for c in range(count):
         pivot = c
         for e in range(c + 1, count):
             if abs(D[e, c]) > abs(D[pivot, c]):
                 pivot = e
-        if not abs(D[pivot, c]) > 0.0:
+        if not abs(D[pivot, c]) > smallest:
             return False
         for e in range(count):
             D[c, e], D[pivot, e] = D[pivot, e], D[c, e]
@@ -138,10 +138,29 @@ def solve(D, B, count, width):
 
 
 @kernel
-def forward_dynamics(tree, phi, rotor, q, v, tau, out):
+def body_size(phi, c, size):
+    """Write |m|, |h| and the trace of |I| of the ten parameters at phi[c]; rotations do not change their meaning."""
+    size[:] = 0.0
+    if c >= 0:
+        size[0] = abs(phi[c])
+        size[1] = sqrt(phi[c + 1] ** 2 + phi[c + 2] ** 2 + phi[c + 3] ** 2)
+        size[2] = abs(phi[c + 4]) + abs(phi[c + 7]) + abs(phi[c + 9])
+
+
+@kernel
+def add_size(child, arm, size):
+    """Add to `size` a bound of what the child's bodies have in the parent's frame, an `arm` away (Steiner)."""
+    size[0] += child[0]
+    size[1] += child[1] + child[0] * arm
+    size[2] += child[2] + 4.0 * child[1] * arm + 2.0 * child[0] * arm * arm
+
+
+@kernel
+def forward_dynamics(tree, phi, rotor, q, v, tau, singular, out):
     """Write accelerations (N, n) from torques; return the first sample with a singular joint inertia, or -1.
 
-    `rotor` (n,) is added to the joint inertia of each coordinate.
+    `rotor` (n,) is added to the joint inertia of each coordinate. A joint inertia is singular when it is smaller than
+    `singular` times the inertia of all bodies it carries: then only rounding errors are left of it.
     """
     k = tree.parent.size
     R, r = np.empty((3, 3)), np.empty(3)
@@ -149,11 +168,13 @@ def forward_dynamics(tree, phi, rotor, q, v, tau, out):
     U, W = np.empty((k, 6, 6)), np.empty((k, 6, 7))
     vel, bias, pA, acc = np.empty((k, 6)), np.empty((k, 6)), np.empty((k, 6)), np.empty((k, 6))
     D, Ia, x6, y6 = np.empty((6, 6)), np.empty((6, 6)), np.empty(6), np.empty(6)
-    count = np.empty(k, dtype=np.int64)
+    count, arm, size = np.empty(k, dtype=np.int64), np.empty(k), np.empty((k, 3))
     for s in range(q.shape[0]):
         for i in range(k):
             pose(tree, i, q[s], R, r)
             motion_transform(R, r, X[i])
+            arm[i] = sqrt(r[0] * r[0] + r[1] * r[1] + r[2] * r[2])
+            body_size(phi, tree.column[i], size[i])
             count[i] = subspace(tree, i, S[i])
             p, d = tree.parent[i], tree.dof[i]
             for row in range(6):
@@ -188,10 +209,14 @@ def forward_dynamics(tree, phi, rotor, q, v, tau, out):
                 for row in range(6):
                     W[i, e, row] = U[i, row, e]
                     W[i, e, 6] -= S[i, row, e] * pA[i, row]
-            if not solve(D, W[i], c, 7):
+            kind = tree.kind[i]
+            least = size[i, 2] if kind in (REVOLUTE, SPHERICAL) else size[i, 0]
+            least = min(size[i, 0], size[i, 2]) if kind == FREE else least
+            if not solve(D, W[i], c, 7, singular * least):
                 return s
             if p < 0:
                 continue
+            add_size(size[i], arm[i], size[p])
             for row in range(6):
                 y6[row] = pA[i, row]
                 for g in range(6):

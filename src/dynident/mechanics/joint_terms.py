@@ -56,9 +56,7 @@ def joint_groups(mechanism: Mechanism) -> tuple[TermGroup, ...]:
         coordinates, columns = found.setdefault(symbol, ([], []))
         coordinates.append(index[coordinate])
         columns.append(first + j)
-    return tuple(
-        TermGroup(TERMS[s], np.array(c, dtype=np.int64), np.array(k, dtype=np.int64)) for s, (c, k) in found.items()
-    )
+    return tuple(TermGroup(TERMS[s], np.array(c, dtype=np.int64), np.array(k, dtype=np.int64)) for s, (c, k) in found.items())
 
 
 def motor_columns(mechanism: Mechanism) -> Iterator[tuple[int, JointTerm, Array]]:

@@ -88,7 +88,7 @@ def world_pose(p, i, s, k, R, r, orientation, position):
 
 @kernel
 def jacobians(tree, q, out):
-    """Write the Jacobian of every node, out (N, k, 6, n), rows (linear, angular) in the node frame; zeros are left untouched."""
+    """Write the Jacobian of every node, out (N, k, 6, n), (linear, angular) in the node frame; zeros are left untouched."""
     n, nodes = q.shape[1], tree.parent.size
     Q = np.empty(n * LANES)
     R, r, J = np.empty(nodes * 9 * LANES), np.empty(nodes * 3 * LANES), np.empty(nodes * n * 6 * LANES)

@@ -12,6 +12,30 @@ from dynident.errors import DynidentError
 Array = NDArray[np.float64]
 
 
+def numbers(values: ArrayLike, what: str) -> Array:
+    """Return `values` as float64 after checking that they are real numbers.
+
+    Parameters
+    ----------
+    values : array_like
+        Numbers; not copied when they are a float64 array already.
+    what : str
+        How to name them in an error.
+
+    Returns
+    -------
+    ndarray
+        Same shape, not necessarily finite.
+    """
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biufO":  # strings and complex numbers would be converted silently
+            raise TypeError(f"it holds {array.dtype}")
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DynidentError(f"{what} is not an array of real numbers ({error}); give floating-point numbers") from error
+
+
 @dataclass(frozen=True, eq=False)
 class Motion:
     """A motion of n coordinates at N samples.
@@ -32,13 +56,10 @@ class Motion:
     a: Array
 
     def __init__(self, t: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> None:
-        time = np.atleast_1d(np.asarray(t, dtype=np.float64))
+        time = np.atleast_1d(numbers(t, "motion: t"))
         arrays = {"q": q, "v": v, "a": a}
         for label, values in arrays.items():
-            try:
-                array = np.asarray(values, dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise DynidentError(f"motion: {label} is not an array of numbers ({error})") from error
+            array = numbers(values, f"motion: {label}")
             arrays[label] = array[None, :] if array.ndim == 1 else array
         if time.ndim != 1:
             raise DynidentError(f"motion: t has shape {time.shape}; it must be one-dimensional")
@@ -47,9 +68,7 @@ class Motion:
             raise DynidentError(f"motion: q has shape {shape}; it must be (samples, joints)")
         for label, values in arrays.items():
             if np.shape(values) != shape:
-                raise DynidentError(
-                    f"motion: {label} has shape {np.shape(values)} but q has shape {shape}; they must agree"
-                )
+                raise DynidentError(f"motion: {label} has shape {np.shape(values)} but q has shape {shape}; they must agree")
         if shape[0] != time.size:
             raise DynidentError(f"motion: t has {time.size} samples but q has {shape[0]}; they must agree")
         if np.any(np.diff(time) <= 0.0):

@@ -44,7 +44,6 @@ def regressor(mechanism: Mechanism, motion: Motion) -> Array:
 
     q, v, a = tree_motion(mechanism, motion)
     tree = mechanism.tree
-    inertial = tree.inertias.size
     samples, width = q.shape
     Y = np.zeros((samples, width, len(mechanism.parameters)))
     over_samples(samples, lambda i, j: kernels.regressor(tree.arrays, q[i:j], v[i:j], a[i:j], Y[i:j]))
@@ -80,7 +79,6 @@ def regressor_rows(mechanism: Mechanism, motion: Motion) -> Array:
 
     q, v, a = tree_motion(mechanism, motion)
     tree = mechanism.tree
-    inertial = tree.inertias.size
     W = np.zeros((q.shape[1], len(mechanism.parameters), q.shape[0]))
     kernels.regressor_rows(tree.arrays, q, v, a, W)
     if tree.to_node is not None:
@@ -115,8 +113,7 @@ def energy_regressor(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array
         potential) and the spring of a `free` joint; a `spherical` spring has one when its three stiffnesses are equal.
     """
     tree = mechanism.tree
-    inertial = tree.inertias.size
-    q, v, a = tree_motion(mechanism, motion)
+    q, v, _ = tree_motion(mechanism, motion)
     kinetic = np.zeros((len(motion), len(mechanism.parameters)))
     potential = np.zeros_like(kinetic)
     R, p, velocity, _ = body_motions(mechanism, motion)
@@ -166,7 +163,6 @@ def momentum_regressor(mechanism: Mechanism, motion: Motion) -> Array:
         Momentum per unit of the parameter; only inertial and rotor columns are not zero.
     """
     tree = mechanism.tree
-    inertial = tree.inertias.size
     _, v, _ = tree_motion(mechanism, motion)
     _, _, velocity, _ = body_motions(mechanism, motion)
     J = node_jacobians(mechanism, motion.q)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from dynident.errors import DescriptionError
 from dynident.mechanism.elements import Body, Joint, Limits, Placement, rotation_exp
 from dynident.mechanism.mechanism import STANDARD_GRAVITY, Mechanism
+from dynident.mechanism.xml import LARGEST
 
 KEYS = ("a", "alpha", "d", "theta", "kind", "joint", "limits", "antecedent", "gamma", "b")
 BASE = "base"
@@ -107,9 +108,9 @@ def _row(given: Any, i: int) -> Mapping[str, Any]:
 def _number(row: Mapping[str, Any], key: str, i: int) -> float:
     try:
         value = float(row.get(key, 0.0))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = np.nan
-    if not np.isfinite(value):
+    if not abs(value) < LARGEST:
         raise DescriptionError(f"DH row {i}: {key} is {row.get(key)!r}; give a finite number")
     return value
 

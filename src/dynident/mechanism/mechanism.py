@@ -78,8 +78,8 @@ class Mechanism:
             for coordinate in actuator.coupling:
                 if coordinate not in self.coordinate_names:
                     raise DescriptionError(
-                        f"actuator '{actuator.name}' drives '{coordinate}', which is not an independent joint of '{self.name}'; "
-                        f"joints are {', '.join(self.coordinate_names)}"
+                        f"actuator '{actuator.name}' drives '{coordinate}', which is not an independent joint of "
+                        f"'{self.name}'; joints are {', '.join(self.coordinate_names)}"
                     )
 
     def _check_names(self) -> None:
@@ -129,8 +129,8 @@ class Mechanism:
         if reached != known:
             lost = sorted(known - reached)
             raise DescriptionError(
-                f"robot '{self.name}': bodies {', '.join(lost[:6])} are not connected to the base '{roots[0]}' (a cycle of joints); "
-                "cut one joint and declare it as a loop"
+                f"robot '{self.name}': bodies {', '.join(lost[:6])} are not connected to the base '{roots[0]}' "
+                "(a cycle of joints); cut one joint and declare it as a loop"
             )
         for loop in self.loops:
             for body in (loop.body_a, loop.body_b):

@@ -108,9 +108,7 @@ class Parameters:
 
         Returns
         -------
-
-        Parameters
-        ----------
+        result : Parameters
             The changed copy.
         """
         if isinstance(values, Mapping):
@@ -153,9 +151,7 @@ class Parameters:
 
         Returns
         -------
-
-        Parameters
-        ----------
+        result : Parameters
             The same vector.
         """
         try:

@@ -70,9 +70,9 @@ class XmlPatch:
             raise DescriptionError(f"the file is not well-formed XML ({error}); correct or re-export it") from error
         self.root = checked_root(root, self.root_tag)
         self._starts, self._ends = builder.starts, builder.ends
-        for begin in self._starts.values():
-            if self.data[begin : begin + 1] != b"<":
-                raise DescriptionError("the file is not in UTF-8 or another ASCII encoding; save it as UTF-8")
+        # UTF-16 has zero bytes in every tag.
+        if b"\0" in self.data or any(self.data[begin : begin + 1] != b"<" for begin in self._starts.values()):
+            raise DescriptionError("the file is not in UTF-8 or another ASCII encoding; save it as UTF-8")
 
     def __contains__(self, element: Element) -> bool:
         return element in self._starts
@@ -168,7 +168,8 @@ class XmlPatch:
         if inner:
             blanks = inner.group(1)
         else:
-            blanks = b"\n" + line + b"  " if not line.strip() and b"\n" in self.data[end : self._ends[element]] else b""
+            newline = b"\r\n" if b"\r\n" in self.data else b"\n"
+            blanks = newline + line + b"  " if not line.strip() and b"\n" in self.data[end : self._ends[element]] else b""
         self._edits.append((at, at, blanks + _ascii(text)))
 
     def result(self) -> bytes:

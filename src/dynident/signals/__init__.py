@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dynident.signals.cutoff import Cutoff, automatic_cutoff
     from dynident.signals.decimate import Decimator
     from dynident.signals.differentiate import butterworth, fourier, kalman_smoother, savitzky_golay, smoothing_spline
-    from dynident.signals.prepare import Prepared, prepare
+    from dynident.signals.preparation import Prepared, prepare
     from dynident.signals.quality import Finding, Quality, diagnose
     from dynident.signals.resample import split_at_gaps
 
@@ -38,14 +38,14 @@ _HOME = {
     "Cutoff": "cutoff",
     "Decimator": "decimate",
     "Finding": "quality",
-    "Prepared": "prepare",
+    "Prepared": "preparation",
     "Quality": "quality",
     "automatic_cutoff": "cutoff",
     "butterworth": "differentiate",
     "diagnose": "quality",
     "fourier": "differentiate",
     "kalman_smoother": "differentiate",
-    "prepare": "prepare",
+    "prepare": "preparation",
     "savitzky_golay": "differentiate",
     "smoothing_spline": "differentiate",
     "split_at_gaps": "resample",

@@ -137,7 +137,7 @@ def constant(view: View) -> list[Finding]:
             start, length = _longest_run(values[:, j])
             # A coarse channel repeats values anyway: the run must be far longer than its usual ones.
             usual = 1.0 / max(np.mean(np.diff(values[moves, j]) != 0.0), 1e-9)
-            inside = moves[start : start + length].mean() > 0.9
+            inside = moves[start : start + length].mean() > 0.5
             if inside and length >= shortest and length > 20.0 * usual and not _at_limit(values[:, j], start):
                 text = f"keeps {values[start, j]:g} for {length} samples from sample {start} on while the joint moves"
                 findings.append(Finding("stuck", f"{name}:{joint}", "warning", text, length / view.rate))

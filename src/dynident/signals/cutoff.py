@@ -35,6 +35,10 @@ POWER = 0.999
 RATIO = 2.5
 #: Cut-off over the band of the positions, at least (Gautier 1997: omega_f >= 5 omega_dyn).
 SLOW = 5.0
+#: A second hump of the density with less than this part of the power may be low-passed noise, and is left out.
+HUMP = 0.1
+#: Such a hump rises at least by this factor (white noise does in less than an octave).
+RISE = 10.0
 #: The cut-off stays below this part of the sampling rate: central differences are exact to 0.3 % there.
 HIGHEST = 0.25
 #: Decimation to the band should leave about this many rows per channel.
@@ -146,7 +150,7 @@ def automatic_cutoff(t: ArrayLike, q: ArrayLike) -> Cutoff:
     together = np.array([pooled[s].mean() for s in slices])
     found = _valley(together)
     index = max(v for v in valleys if v is not None) if found is None else found
-    index = _shoulder(together, np.array([pooled[s].sum() for s in slices]), centres, index)
+    index = _shoulder(together, np.array([pooled[s].sum() for s in slices]), index)
     valley = float(centres[index])
     kept = np.cumsum(relative[f <= valley], axis=0)
     fast = float(np.max(f[np.argmax(kept >= POWER * kept[-1], axis=0)]))
@@ -226,17 +230,15 @@ def _valley(smooth: Array) -> int | None:
     return start + int(np.argmin(smooth[start:]))
 
 
-def _shoulder(smooth: Array, power: Array, centres: Array, valley: int) -> int:
+def _shoulder(smooth: Array, power: Array, valley: int) -> int:
     """Move the valley down to where noise begins, if the noise itself was low-passed.
 
-    Then the density falls once more at the top, and the lowest bin is not between motion and noise. A motion falls by
-    4 per octave or more: the first bin that does not halve in an octave, with less than `BIAS` of the power after it,
-    is the beginning of the noise.
+    Then the density rises with the noise and falls once more at the top, and the lowest bin is not between motion and
+    noise. A hump that rises by `RISE` and holds less than `HUMP` of the power is taken as noise. If it was motion after
+    all, only a little evidence is lost, because the same band is cut from the efforts; noise taken for motion would bias.
     """
     below = np.cumsum(power)
-    for i in range(valley):
-        ahead = int(np.searchsorted(centres, 2.0 * centres[i]))
-        rest = below[valley] - below[i]
-        if ahead <= valley and rest <= BIAS * below[i] and smooth[ahead] >= 0.5 * smooth[i]:
-            return i
-    return valley
+    highest_after = np.maximum.accumulate(smooth[: valley + 1][::-1])[::-1]
+    noise = (highest_after >= RISE * smooth[: valley + 1]) & (below[valley] - below[: valley + 1] <= HUMP * below[: valley + 1])
+    candidates = np.flatnonzero(noise)
+    return int(candidates[np.argmin(smooth[candidates])]) if candidates.size else valley

@@ -74,11 +74,33 @@ class Decimator:
         return self.rate / self.factor
 
     def length(self, samples: int) -> int:
-        """Number of fully supported outputs for `samples` inputs."""
+        """Return the number of fully supported outputs.
+
+        Parameters
+        ----------
+        samples : int
+            Number of input samples.
+
+        Returns
+        -------
+        int
+            Rows after decimation.
+        """
         return max(0, (samples - self.taps.size) // self.factor + 1)
 
     def centres(self, samples: int) -> NDArray[np.intp]:
-        """Input index each output belongs to, shape (length(samples),)."""
+        """Return the input sample each output belongs to.
+
+        Parameters
+        ----------
+        samples : int
+            Number of input samples.
+
+        Returns
+        -------
+        ndarray of int, shape (length(samples),)
+            Index of the input in the middle of the filter.
+        """
         return np.arange(self.length(samples), dtype=np.intp) * self.factor + self.taps.size // 2
 
     def apply(self, x: ArrayLike) -> Array:

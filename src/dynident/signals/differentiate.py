@@ -137,7 +137,23 @@ def butterworth(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 4) ->
 def savitzky_golay(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 5) -> Triple:
     """Fit a polynomial of the given order to a sliding window and differentiate it.
 
-    The window is the one whose amplitude is 1/2 at the cut-off. Parameters and result as for `butterworth`.
+    The window is the one whose amplitude is 1/2 at the cut-off.
+
+    Parameters
+    ----------
+    t : array, shape (N,), or float
+        Uniform times in s, or the sampling rate in Hz.
+    q : array, shape (N,) or (N, n)
+        Positions in rad or m; every coordinate is treated.
+    cutoff : float
+        Frequency in Hz where the amplitude is 1/2.
+    order : int
+        Order of the polynomial.
+
+    Returns
+    -------
+    q, v, a : ndarray, shape of q
+        Smoothed positions, velocities and accelerations at the same times.
     """
     _, values, step = _inputs(t, q)
     check_cutoff(cutoff, 1.0 / step)
@@ -175,7 +191,21 @@ def smoothing_spline(t: ArrayLike, q: ArrayLike, cutoff: float) -> Triple:
     It minimises ``sum (q - s)^2 + lambda int (d^3 s / dt^3)^2 dt``, and ``lambda = f / (2 pi fc)^6`` puts the amplitude
     1/2 at the cut-off (the mean rate f turns the sum into an integral). Knots lie 16 per period of the cut-off, close
     enough not to limit the spline; on equal knots the integral is the third difference of the coefficients (Eilers and
-    Marx 1996). Parameters and result as for `butterworth`.
+    Marx 1996).
+
+    Parameters
+    ----------
+    t : array, shape (N,), or float
+        Times in s, which need not be uniform, or the sampling rate in Hz.
+    q : array, shape (N,) or (N, n)
+        Positions in rad or m; every coordinate is treated.
+    cutoff : float
+        Frequency in Hz where the amplitude is 1/2.
+
+    Returns
+    -------
+    q, v, a : ndarray, shape of q
+        Smoothed positions, velocities and accelerations at the same times.
     """
     clock, values, step = _inputs(t, q, uniform=False)
     check_cutoff(cutoff, 1.0 / step)
@@ -199,7 +229,21 @@ def kalman_smoother(t: ArrayLike, q: ArrayLike, cutoff: float) -> Triple:
 
     Only the ratio of the two noises matters; the position then has the amplitude ``1 / (1 + (f/fc)^6)`` with
     ``(2 pi fc)^6 = S_jerk / (sigma^2 h)``: giving the frequency where motion and noise are equally strong, which
-    `automatic_cutoff` reads from the data, is giving the noises. Parameters and result as for `butterworth`.
+    `automatic_cutoff` reads from the data, is giving the noises.
+
+    Parameters
+    ----------
+    t : array, shape (N,), or float
+        Uniform times in s, or the sampling rate in Hz.
+    q : array, shape (N,) or (N, n)
+        Positions in rad or m; every coordinate is treated.
+    cutoff : float
+        Frequency in Hz where the amplitude is 1/2.
+
+    Returns
+    -------
+    q, v, a : ndarray, shape of q
+        Smoothed positions, velocities and accelerations at the same times.
     """
     from dynident.signals.kernels import rts_sweeps  # noqa: PLC0415  (numba is slow to import)
 

@@ -200,13 +200,35 @@ class Log:
         return read_log(path, schema, {k: v for k, v in overrides.items() if v is not None})
 
     def to_csv(self, path: PathLike) -> Path:
-        """Write a CSV (gzip if the name ends in .gz) that `Log.read` takes back exactly, with no options."""
+        """Write a CSV that `Log.read` takes back exactly, with no options.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write; compressed by gzip if its name ends in .gz.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
         from dynident.signals.writers import write_csv  # noqa: PLC0415
 
         return write_csv(self, path)
 
     def to_npz(self, path: PathLike) -> Path:
-        """Write an npz that `Log.read` takes back exactly, with no options."""
+        """Write an npz that `Log.read` takes back exactly, with no options.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
         from dynident.signals.writers import write_npz  # noqa: PLC0415
 
         return write_npz(self, path)
@@ -216,7 +238,7 @@ class Log:
     def rate(self) -> float:
         """Sampling rate in Hz: one over the mean time step, gaps left out."""
         step = np.diff(self.t)
-        return float(1.0 / np.mean(step[step <= 1.5 * np.median(step)]))
+        return float(1.0 / np.mean(step[step <= 1.75 * np.median(step)]))
 
     @property
     def duration(self) -> float:
@@ -233,9 +255,14 @@ class Log:
         )
 
     def torque(self) -> Array:
-        """Effort in Nm or N on the side of the positions: effort * gain, shape (N, n).
+        """Return the effort in Nm or N: effort * gain.
 
         A current or a voltage without a drive gain is refused: it cannot be fitted as a torque.
+
+        Returns
+        -------
+        ndarray, shape (N, n)
+            Torques or forces on the side of the positions.
         """
         if self.gain is not None:
             return np.asarray(self.effort * self.gain)
@@ -248,7 +275,18 @@ class Log:
         return self.effort
 
     def select(self, joints: Sequence[str]) -> Log:
-        """Return the log of the named channels, in the given order."""
+        """Return the log of some channels.
+
+        Parameters
+        ----------
+        joints : sequence of str
+            Channels to keep, in the order wanted.
+
+        Returns
+        -------
+        Log
+            The smaller log.
+        """
         names = [joints] if isinstance(joints, str) else list(joints)
         unknown = [j for j in names if j not in self.joints]
         if unknown:
@@ -261,7 +299,18 @@ class Log:
         return replace(self, joints=tuple(names), gain=None if self.gain is None else self.gain[index], **parts)
 
     def rows(self, start: int, stop: int) -> Log:
-        """Return samples start, ..., stop-1 (no negative indices, no silent clipping)."""
+        """Return a stretch of samples (no negative indices, no silent clipping).
+
+        Parameters
+        ----------
+        start, stop : int
+            First sample, and the one past the last.
+
+        Returns
+        -------
+        Log
+            The stretch.
+        """
         if not 0 <= start < stop <= len(self):
             raise LogError(f"rows {start}:{stop} are not inside the log '{self.name}', which has {len(self)} samples")
         parts: dict[str, Any] = {
@@ -271,7 +320,18 @@ class Log:
         return replace(self, provenance={**self.provenance, "rows_taken": [start, stop]}, **parts)
 
     def between(self, t0: float, t1: float) -> Log:
-        """Return the samples with t0 <= t <= t1 (s, in the log's own clock)."""
+        """Return the samples with t0 <= t <= t1.
+
+        Parameters
+        ----------
+        t0, t1 : float
+            Times in s, in the log's own clock.
+
+        Returns
+        -------
+        Log
+            The stretch.
+        """
         start, stop = int(np.searchsorted(self.t, t0, "left")), int(np.searchsorted(self.t, t1, "right"))
         if stop - start < MINIMUM_SAMPLES:
             raise LogError(

@@ -51,7 +51,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Quality:
-    """All findings of one log."""
+    """All findings of one log.
+
+    Parameters
+    ----------
+    name : str
+        Name of the log.
+    findings : tuple of Finding
+        What was found, in the order of the checks.
+    """
 
     name: str
     findings: tuple[Finding, ...] = ()
@@ -62,18 +70,41 @@ class Quality:
         return all(f.severity == "info" for f in self.findings)
 
     def of(self, kind: str) -> tuple[Finding, ...]:
-        """Findings of one kind."""
+        """Return the findings of one kind.
+
+        Parameters
+        ----------
+        kind : str
+            One of `KINDS`.
+
+        Returns
+        -------
+        tuple of Finding
+            Those of this kind.
+        """
         return tuple(f for f in self.findings if f.kind == kind)
 
     def summary(self) -> str:
-        """One line per finding."""
+        """Return the findings as text.
+
+        Returns
+        -------
+        str
+            One line per finding.
+        """
         if not self.findings:
             return f"log '{self.name}': nothing suspicious"
         lines = [f"  {f.severity:8}{f.kind:16}{f.channel}: {f.sentence}" for f in self.findings]
         return "\n".join([f"log '{self.name}': {len(self.findings)} findings", *lines])
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
+        """Return the findings as plain values, for JSON.
+
+        Returns
+        -------
+        dict
+            `name`, `ok` and the list `findings`.
+        """
         return {
             "name": self.name,
             "ok": self.ok,

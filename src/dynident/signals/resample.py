@@ -15,7 +15,7 @@ from dynident.signals.log import Log
 Array = NDArray[np.float64]
 
 #: Steps longer than this many median steps are gaps.
-GAP = 1.5
+GAP = 1.75
 #: A clock closer to uniform than this part of a step needs nothing.
 JITTER = 0.02
 #: Missing stretches up to this long (s) are interpolated; longer ones cut the log.
@@ -25,7 +25,7 @@ LONGEST_HOLE = 0.05
 def pieces_without_gaps(log: Log) -> list[tuple[int, int]]:
     """Sample ranges [start, stop) between gaps of the clock and long runs of missing values.
 
-    A gap is a step longer than both 1.5 median steps and 0.05 s; a long run is one in position or effort over 0.05 s.
+    A gap is a step longer than both 1.75 median steps and 0.05 s; a long run is one in position or effort over 0.05 s.
     """
     step = np.diff(log.t)
     median = float(np.median(step))
@@ -46,9 +46,21 @@ def pieces_without_gaps(log: Log) -> list[tuple[int, int]]:
 
 
 def split_at_gaps(log: Log, shortest: int = 64) -> tuple[Log, ...]:
-    """Cut a log at its gaps and long holes; pieces shorter than `shortest` samples are left out.
+    """Cut a log at its gaps and long holes.
 
     Regressions are additive, so every piece can be prepared and fitted together with the others.
+
+    Parameters
+    ----------
+    log : Log
+        Log with gaps.
+    shortest : int
+        Pieces with fewer samples are left out.
+
+    Returns
+    -------
+    tuple of Log
+        The pieces, in time order.
     """
     return tuple(log.rows(a, b) for a, b in pieces_without_gaps(log) if b - a >= shortest)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
 from operator import add
 from typing import Any
 
@@ -14,8 +15,7 @@ from numpy.typing import NDArray
 from dynident.errors import DynidentError
 from dynident.identify import OLS, WLS, Regression, base_parameters, match
 from dynident.mechanism import Mechanism
-from dynident.signals import Log
-from dynident.signals.prepare import prepare
+from dynident.signals import Log, prepare
 
 Array = NDArray[np.float64]
 
@@ -116,5 +116,5 @@ def time_blocks(mechanism: Mechanism, log: Log, folds: int = 5, **options: Any) 
     edges = np.linspace(0, len(log), folds + 1).astype(int)
     return [
         Regression.from_log(mechanism, log.rows(int(i), int(j)), base, **fixed)
-        for i, j in zip(edges[:-1], edges[1:], strict=True)
+        for i, j in pairwise(edges)
     ]

@@ -161,7 +161,8 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
             good >= SHARE_GOOD_LIMIT,
             good,
             SHARE_GOOD_LIMIT,
-            f"{100 * good:.0f} % of the base parameters are known to 10 % or better (at least {100 * SHARE_GOOD_LIMIT:.0f} % wanted)",
+            f"{100 * good:.0f} % of the base parameters are known to 10 % or better "
+            f"(at least {100 * SHARE_GOOD_LIMIT:.0f} % wanted)",
         )
     )
     friction = [row.name for row in table if row.name.startswith(("fv", "fc")) and row.verdict == "good" and row.value < 0.0]

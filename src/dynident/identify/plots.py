@@ -1,0 +1,389 @@
+"""Figures of a fit and of its scores, drawn with matplotlib's object API (no pyplot, no global state)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError, missing_extra
+from dynident.identify.fit import GOOD, POOR, Fit
+from dynident.identify.score import Score
+from dynident.mechanism import Mechanism, Parameters
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+# Okabe and Ito's palette, which readers with any colour vision can tell apart; ink and grid are greys.
+BLUE, ORANGE, GREEN, SKY = "#0072B2", "#D55E00", "#009E73", "#A6D3EE"
+INK, MUTED, GRID = "#333333", "#767676", "#E3E6E8"
+VERDICT_COLOURS = {"good": BLUE, "poor": "#E69F00", "insignificant": ORANGE, "not excited": MUTED, "dropped": MUTED}
+
+WIDTH = 11.0  # inches
+BUCKETS = 900  # drawn columns per panel: about one per pixel
+MOST_PER_COLUMN = 8  # joints below each other before a second column is opened
+LONGEST_LABEL = 34
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty matplotlib figure, or say which extra is missing.
+
+    Parameters
+    ----------
+    width, height : float
+        Size [inch].
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure, white.
+    """
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - matplotlib is an extra
+    except ImportError as error:
+        raise missing_extra("matplotlib", "report", "drawing figures") from error
+    return Figure(figsize=(width, height), facecolor="white")
+
+
+def label(name: str, longest: int = LONGEST_LABEL) -> str:
+    """Return a name as text that matplotlib draws literally: one short line, no mathematics.
+
+    Parameters
+    ----------
+    name : str
+        Any text, possibly from a file.
+    longest : int
+        Longer names lose their middle.
+
+    Returns
+    -------
+    str
+        Text to draw.
+    """
+    clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+    if len(clean) > longest:
+        half = (longest - 1) // 2
+        clean = f"{clean[:half]}\N{HORIZONTAL ELLIPSIS}{clean[-half:]}"
+    return clean.replace("$", r"\$")
+
+
+def effort_units(mechanism: Mechanism) -> dict[str, str]:
+    """Return the unit of the effort of every coordinate.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+
+    Returns
+    -------
+    dict
+        Coordinate name to "N m" (turning) or "N" (sliding).
+    """
+    units = {}
+    for joint in mechanism.joints:
+        for coordinate in joint.coordinates:
+            sliding = joint.kind == "prismatic" or coordinate.endswith((".x", ".y", ".z"))
+            units[coordinate] = "N" if sliding else "N m"
+    return units
+
+
+def true_base_values(fit: Fit, truth: Mapping[str, float] | Parameters) -> Array:
+    """Return the true base parameters beta = K phi.
+
+    Parameters
+    ----------
+    fit : Fit
+        Identified model.
+    truth : mapping or Parameters
+        True standard parameters by name; some may be missing.
+
+    Returns
+    -------
+    ndarray, (b,)
+        True base parameters; NaN where a standard parameter that enters is not given.
+    """
+    known = truth.to_dict() if isinstance(truth, Parameters) else dict(truth)
+    names = fit.mechanism.parameters.names
+    unknown = [name for name in known if name not in fit.mechanism.parameters]
+    if unknown:
+        raise DynidentError(
+            f"truth names the parameter '{unknown[0]}', which robot '{fit.mechanism.name}' does not have; "
+            f"give the standard parameters of the robot as fitted, as in {', '.join(names[:3])}"
+        )
+    phi = np.array([float(known.get(name, np.nan)) for name in names])
+    K = fit.base.regrouping
+    beta = np.where(K != 0.0, K * phi, 0.0).sum(axis=1)
+    return np.asarray(beta)
+
+
+# ------------------------------------------------------------------------------------------------- measured and predicted
+def plot_score(score: Score, joints: Sequence[str] | None = None, units: Mapping[str, str] | None = None) -> Figure:
+    """Draw measured and predicted efforts with the two-sigma band, and the residuals below, one block per joint.
+
+    Parameters
+    ----------
+    score : Score
+        A model against a log.
+    joints : sequence of str, optional
+        Joints to draw; all of the score when omitted.
+    units : mapping, optional
+        Unit of each joint's effort; "N m or N" when omitted.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Time in s on the shared axis; long logs are drawn by their extremes per pixel.
+    """
+    chosen = tuple(score.joints if joints is None else joints)
+    missing = [name for name in chosen if name not in score.joints]
+    if missing or not chosen:
+        raise DynidentError(f"cannot draw joints {missing or chosen}; the score has {', '.join(score.joints)}")
+    columns = 1 if len(chosen) <= MOST_PER_COLUMN else 2
+    rows = -(-len(chosen) // columns)
+    head, foot, block = 0.45, 0.55, 2.35 if columns == 1 else 2.0
+    height = rows * block + head + foot
+    figure = new_figure(WIDTH, height)
+    outer = figure.add_gridspec(
+        rows,
+        columns,
+        left=0.075,
+        right=0.985,
+        top=1.0 - head / height,
+        bottom=foot / height,
+        hspace=0.16,
+        wspace=0.16,
+    )
+    first: Axes | None = None
+    for k, name in enumerate(chosen):
+        row, column = k % rows, k // rows
+        inner = outer[row, column].subgridspec(2, 1, height_ratios=(2.3, 1.0), hspace=0.08)
+        upper = figure.add_subplot(inner[0], sharex=first)
+        first = first or upper
+        lower = figure.add_subplot(inner[1], sharex=first)
+        unit = (units or {}).get(name, "N m or N")
+        _draw_joint(upper, lower, score, score.joints.index(name), unit)
+        last = row == rows - 1 or k == len(chosen) - 1
+        upper.tick_params(labelbottom=False)
+        lower.tick_params(labelbottom=last)
+        if last:
+            lower.set_xlabel("time [s]", fontsize=9, color=INK)
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    residual_handles, residual_names = figure.axes[1].get_legend_handles_labels()
+    figure.legend(
+        [*handles, *residual_handles],
+        [*names, *residual_names],
+        loc="upper center",
+        ncols=4,
+        frameon=False,
+        fontsize=9,
+        bbox_to_anchor=(0.53, 1.0),
+    )
+    return figure
+
+
+def _draw_joint(upper: Axes, lower: Axes, score: Score, j: int, unit: str) -> None:
+    t, measured, predicted, std = score.t, score.measured[:, j], score.predicted[:, j], score.std[:, j]
+    band_t, low = extremes(t, predicted - 2.0 * std, pick=np.fmin)
+    _, high = extremes(t, predicted + 2.0 * std, pick=np.fmax)
+    upper.fill_between(band_t, low, high, color=SKY, linewidth=0.0, label="two-sigma band", rasterized=True)
+    upper.plot(*extremes(t, measured), color=INK, linewidth=0.9, label="measured", rasterized=True)
+    upper.plot(*extremes(t, predicted), color=BLUE, linewidth=0.9, dashes=(5, 1.5), label="predicted", rasterized=True)
+    lower.axhline(0.0, color=MUTED, linewidth=0.6)
+    lower.plot(*extremes(t, measured - predicted), color=ORANGE, linewidth=0.8, label="residual", rasterized=True)
+    relative = score.metrics.relative_per_joint[score.metrics.joints.index(score.joints[j])]
+    error = f"   relative error {100 * relative:.1f} %" if np.isfinite(relative) else ""
+    upper.set_title(label(score.joints[j], 60) + error, loc="left", fontsize=9.5, color=INK, pad=3)
+    upper.set_ylabel(f"effort\n[{unit}]", fontsize=8.5, color=INK)
+    lower.set_ylabel(f"residual\n[{unit}]", fontsize=8.5, color=INK)
+    for axes in (upper, lower):
+        plain_axes(axes)
+    upper.margins(x=0.0)
+    lower.margins(x=0.0)
+    lower.locator_params(axis="y", nbins=3)
+
+
+def extremes(t: Array, y: Array, buckets: int = BUCKETS, pick: Callable[..., Any] | None = None) -> tuple[Array, Array]:
+    """Thin a long signal for drawing without losing a peak.
+
+    Parameters
+    ----------
+    t, y : ndarray, (N,)
+        Time and signal.
+    buckets : int
+        Equal stretches of samples to draw.
+    pick : ufunc, optional
+        ``np.fmin`` or ``np.fmax`` to keep one extreme per stretch; both, in their order, when omitted.
+
+    Returns
+    -------
+    t, y : ndarray, (M,)
+        At most `buckets` or 2 `buckets` points; the signal itself when it is shorter than that.
+    """
+    if t.size <= 2 * buckets:
+        return t, y
+    edges = np.linspace(0, t.size, buckets + 1).astype(int)
+    starts = edges[:-1]
+    if pick is not None:
+        return t[starts], np.asarray(pick.reduceat(y, starts))  # type: ignore[attr-defined]
+    low = [i + int(np.argmin(y[i:j])) for i, j in zip(starts, edges[1:], strict=True)]
+    high = [i + int(np.argmax(y[i:j])) for i, j in zip(starts, edges[1:], strict=True)]
+    index = np.sort(np.concatenate([low, high]))
+    return t[index], y[index]
+
+
+# ------------------------------------------------------------------------------------------------------------- parameters
+def plot_parameters(
+    fit: Fit, truth: Mapping[str, float] | Parameters | None = None, names: Sequence[str] | None = None
+) -> Figure:
+    """Draw the base parameters with two-sigma error bars, one pair of panels per unit.
+
+    Left: value, on an axis that is linear around zero and logarithmic beyond, since values span decades and have signs;
+    hollow diamonds are the values of the robot's description. Right: standard deviation relative to the value.
+
+    Parameters
+    ----------
+    fit : Fit
+        Identified model.
+    truth : mapping or Parameters, optional
+        True standard parameters, drawn as crosses.
+    names : sequence of str, optional
+        Base parameters to draw; all when omitted.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One row per base parameter.
+    """
+    wanted = set(fit.base.names if names is None else names)
+    picked = [i for i, name in enumerate(fit.base.names) if name in wanted]
+    if not picked:
+        raise DynidentError("there is no base parameter of these names to draw; see fit.base.names")
+    true = None if truth is None else true_base_values(fit, truth)
+    families = {unit: [i for i in picked if fit.base.units[i] == unit] for unit in dict.fromkeys(fit.base.units[i] for i in picked)}
+    row, head, foot, gap = 0.21, 0.75, 0.1, 0.62
+    sizes = [max(len(members), 2) * row for members in families.values()]
+    height = head + foot + sum(size + gap for size in sizes)
+    figure = new_figure(WIDTH, height)
+    prior = fit.base.values(fit.mechanism.parameters.values)
+    top = height - head
+    for (unit, members), size in zip(families.items(), sizes, strict=True):
+        bottom = top - size
+        left = figure.add_axes((0.235, bottom / height, 0.45, size / height))
+        right = figure.add_axes((0.715, bottom / height, 0.265, size / height))
+        _draw_values(left, fit, members, unit, prior, true)
+        _draw_precision(right, fit, members)
+        top = bottom - gap
+    figure.text(0.235, 1.0 - 0.52 / height, "value with two-sigma error bar", fontsize=10, color=INK)
+    figure.text(0.715, 1.0 - 0.52 / height, "standard deviation relative to value", fontsize=10, color=INK)
+    _legend(figure, true is not None, height)
+    return figure
+
+
+def _draw_values(axes: Axes, fit: Fit, members: list[int], unit: str, prior: Array, true: Array | None) -> None:
+    rows = np.arange(len(members))
+    verdicts = [row.verdict for row in fit.observability()]
+    std = np.where(np.isfinite(fit.std), fit.std, 0.0)
+    drawn = [prior[members], *([] if true is None else [true[members]])]
+    for y, i in zip(rows, members, strict=True):
+        colour = VERDICT_COLOURS[verdicts[i]]
+        hidden = verdicts[i] in ("not excited", "dropped")
+        style: dict[str, Any] = {"marker": "o", "markersize": 5, "color": colour, "linestyle": "none"}
+        axes.errorbar(
+            fit.values[i], y, xerr=2.0 * std[i], elinewidth=1.6, capsize=2.5, mfc="white" if hidden else colour, zorder=3, **style
+        )
+        if prior[i] != 0.0:
+            axes.plot(prior[i], y, marker="D", markersize=5.5, mfc="none", mec=MUTED, mew=0.9, linestyle="none", zorder=2)
+        if true is not None and np.isfinite(true[i]):
+            axes.plot(true[i], y, marker="x", markersize=6.5, mec=GREEN, mew=1.7, linestyle="none", zorder=4)
+    size = np.abs(np.concatenate([fit.values[members], *drawn]))
+    _signed_decades(axes, size[np.isfinite(size) & (size > 0.0)])
+    axes.axvline(0.0, color=MUTED, linewidth=0.7, zorder=1)
+    axes.set_yticks(rows, [label(fit.base.names[i]) for i in members])
+    axes.set_xlabel(f"[{unit}]", fontsize=8.5, color=INK, labelpad=1)
+    _rows_axes(axes, len(members))
+
+
+def _signed_decades(axes: Axes, size: Array) -> None:
+    """Give the axis decades on both sides of zero, at most three and a half below the largest value."""
+    from matplotlib.ticker import FuncFormatter, SymmetricalLogLocator  # noqa: PLC0415 - matplotlib is an extra
+
+    if not size.size:
+        return
+    largest = float(np.max(size))
+    linear = 10.0 ** np.floor(np.log10(max(float(np.quantile(size, 0.2)), largest * 10**-3.5)))
+    if largest <= 20.0 * linear and float(np.min(size)) >= linear:
+        return  # all values are of one size: a plain axis reads better
+    axes.set_xscale("symlog", linthresh=linear, linscale=0.6)
+    axes.xaxis.set_major_locator(SymmetricalLogLocator(base=10.0, linthresh=linear))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}".replace("-", "\N{MINUS SIGN}")))
+    axes.set_xlim(*(1.25 * limit for limit in axes.get_xlim()))
+
+
+def _draw_precision(axes: Axes, fit: Fit, members: list[int]) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # noqa: PLC0415 - matplotlib is an extra
+
+    lowest, highest = 1e-4, 10.0
+    verdicts = [row.verdict for row in fit.observability()]
+    axes.axvspan(lowest, GOOD, color="#EEF5FA", zorder=0)
+    axes.axvspan(POOR, highest, color="#FBEFE8", zorder=0)
+    axes.set_xscale("log")
+    axes.set_xlim(lowest, highest)
+    for y, i in enumerate(members):
+        if verdicts[i] in ("not excited", "dropped"):
+            axes.text(1.3 * lowest, y, verdicts[i], fontsize=7.5, color=MUTED, va="center")
+            continue
+        x = float(np.clip(fit.relative_std[i], lowest, highest))
+        axes.plot([lowest, x], [y, y], color=VERDICT_COLOURS[verdicts[i]], linewidth=1.0, alpha=0.6, zorder=2)
+        axes.plot(x, y, marker="o", markersize=5, color=VERDICT_COLOURS[verdicts[i]], linestyle="none", zorder=3, clip_on=False)
+    axes.xaxis.set_major_locator(FixedLocator([1e-4, 1e-3, 1e-2, 0.1, 0.5, 10.0]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:g} %"))
+    axes.set_yticks(np.arange(len(members)), [""] * len(members))
+    _rows_axes(axes, len(members))
+
+
+def _rows_axes(axes: Axes, count: int) -> None:
+    axes.set_ylim(max(count, 2) - 0.5, -0.5)
+    plain_axes(axes)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
+
+
+def _legend(figure: Figure, with_truth: bool, height: float) -> None:
+    from matplotlib.lines import Line2D  # noqa: PLC0415 - matplotlib is an extra
+
+    marks = [
+        Line2D([], [], marker="o", color=VERDICT_COLOURS["good"], linewidth=1.6, label=f"good (up to {GOOD:.0%})"),
+        Line2D([], [], marker="o", color=VERDICT_COLOURS["poor"], linewidth=1.6, label=f"poor (up to {POOR:.0%})"),
+        Line2D([], [], marker="o", color=VERDICT_COLOURS["insignificant"], linewidth=1.6, label="insignificant"),
+        Line2D([], [], marker="o", color=MUTED, mfc="white", linestyle="none", label="not excited or dropped"),
+        Line2D([], [], marker="D", color=MUTED, mfc="none", linestyle="none", label="robot description"),
+    ]
+    if with_truth:
+        marks.append(Line2D([], [], marker="x", color=GREEN, mew=1.7, linestyle="none", label="truth"))
+    top = 1.0 - 0.05 / height
+    figure.legend(handles=marks, loc="upper center", ncols=6, frameon=False, fontsize=8.5, bbox_to_anchor=(0.5, top))
+
+
+def plain_axes(axes: Axes) -> None:
+    """Give axes the common quiet look.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Axes to change.
+    """
+    axes.grid(color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=8, colors=INK, length=3, width=0.6)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(MUTED)
+        axes.spines[side].set_linewidth(0.6)

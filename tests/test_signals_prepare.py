@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynident.errors import LogError, SignalWarning
+from dynident.signals import Log, Prepared, prepare, split_at_gaps
+from test_signals_motions import PLANT, clean_log, columns, multisine
+
+METHODS = ["butterworth", "savitzky_golay", "smoothing_spline", "kalman_smoother"]
+
+
+def fit(p: Prepared) -> np.ndarray:
+    W, y = p.decimator.apply(columns(p.motion.v, p.motion.a)), p.decimator.apply(p.effort)
+    return np.array([np.linalg.lstsq(W[:, j], y[:, j], rcond=None)[0] for j in range(len(p.joints))])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_known_plant_is_recovered(method):
+    p = prepare(clean_log(noise=1e-5, torque_noise=0.05), method=method)
+    np.testing.assert_allclose(fit(p), np.tile(PLANT, (3, 1)), rtol=0.02)
+    assert p.effort.shape == p.motion.q.shape == (len(p), 3)
+    assert p.rate == pytest.approx(500.0)
+
+
+def test_fourier_needs_and_uses_the_period():
+    log = clean_log(noise=1e-4, torque_noise=0.05)
+    with pytest.raises(LogError, match="period="):
+        prepare(log, method="fourier")
+    p = prepare(log, method="fourier", period=10.0, cutoff=0.55)
+    assert len(p) == len(log)
+    np.testing.assert_allclose(fit(p), np.tile(PLANT, (3, 1)), rtol=0.02)
+
+
+def test_explanation_tells_every_decision():
+    p = prepare(clean_log(noise=1e-5))
+    for words in ("cut-off", "valley", "decimation by", "samples dropped", "velocities and accelerations are not used", "rows"):
+        assert words in p.explanation
+    assert f"{p.decimator.cutoff:.4g} Hz" in p.explanation
+    assert p.decimator.length(len(p)) >= 60
+
+
+def test_options_are_honoured():
+    log = clean_log(noise=1e-5)
+    p = prepare(log, cutoff=12.0, decimation=7, resample=250.0)
+    assert (p.cutoff.frequency, p.decimator.factor, p.rate) == (12.0, 7, pytest.approx(250.0))
+    other = prepare(clean_log(rate=1000.0, noise=1e-5), like=p)
+    assert other.cutoff.frequency == 12.0
+    assert other.decimator.cutoff == pytest.approx(p.decimator.cutoff, rel=0.05)
+    for options, words in (
+        ({"method": "magic"}, "butterworth"),
+        ({"cutoff": 250.0}, "Nyquist"),
+        ({"cutoff": "low"}, "'auto'"),
+        ({"decimation": 0}, "decimation"),
+        ({"decimation": 900}, "lower it"),
+        ({"decimation": "x"}, "decimation"),
+        ({"resample": -1.0}, "resample"),
+        ({"cutoff": 0.1}, "record longer"),
+    ):
+        with pytest.raises(LogError, match=words):
+            prepare(log, **options)
+
+
+def test_current_without_gain_is_refused():
+    with pytest.raises(LogError, match="drive gain"):
+        prepare(clean_log(effort_kind="motor_current"))
+    log = clean_log()
+    p = prepare(clean_log(effort_kind="motor_current", effort=log.effort / 4.0, gain=[4.0] * 3))
+    np.testing.assert_allclose(fit(p), np.tile(PLANT, (3, 1)), rtol=0.02)
+
+
+def test_noisy_stamps_are_replaced_and_true_jitter_is_resampled():
+    rng = np.random.default_rng(0)
+    rate = 200.0
+    t, q, v, a = multisine(rate, 20.0)
+    tau = columns(v, a) @ PLANT
+    stamps = t + rng.uniform(-0.3, 0.3, t.size) / rate
+    stamps[[0, -1]] = t[[0, -1]]
+    common = {"joints": ["a", "b", "c"], "effort_kind": "joint_torque"}
+    p = prepare(Log(t=stamps, position=q, effort=tau, **common))
+    assert "the stamps are noise" in p.explanation
+    np.testing.assert_allclose(fit(p), np.tile(PLANT, (3, 1)), rtol=0.01)
+    # The same stamps, but now the samples were really taken at those times.
+    fine_t, fine_q, fine_v, fine_a = multisine(20 * rate, 20.0)
+    exact = [np.column_stack([np.interp(stamps, fine_t, x[:, j]) for j in range(3)]) for x in (fine_q, fine_v, fine_a)]
+    p = prepare(Log(t=stamps, position=exact[0], effort=columns(exact[1], exact[2]) @ PLANT, **common))
+    assert "resampled to" in p.explanation
+    np.testing.assert_allclose(fit(p), np.tile(PLANT, (3, 1)), rtol=0.02)
+
+
+def test_lost_samples_are_resampled():
+    log = clean_log(rate=200.0, noise=1e-6)
+    keep = np.random.default_rng(1).uniform(size=len(log)) > 0.02
+    part = {name: getattr(log, name)[keep] for name in ("t", "position", "effort", "velocity")}
+    with pytest.warns(SignalWarning, match="gaps"):
+        p = prepare(clean_log(rate=200.0, **part))
+    assert "resampled to" in p.explanation
+    assert p.rate == pytest.approx(200.0, rel=1e-3)
+    np.testing.assert_allclose(fit(p), np.tile(PLANT, (3, 1)), rtol=0.03)
+
+
+def test_short_holes_are_filled_and_long_ones_cut():
+    log = clean_log(noise=1e-6)
+    q, tau = log.position.copy(), log.effort.copy()
+    q[2000:2005, 1] = np.nan
+    tau[5000:5003, 0] = np.nan
+    with pytest.warns(SignalWarning, match="missing"):
+        p = prepare(clean_log(position=q, effort=tau))
+    assert "8 missing values interpolated" in p.explanation
+    np.testing.assert_allclose(fit(p), np.tile(PLANT, (3, 1)), rtol=0.02)
+    q[7000:7500, 2] = np.nan
+    holed = clean_log(position=q, effort=tau)
+    with pytest.warns(SignalWarning, match="missing"):
+        p = prepare(holed)
+    assert "samples 0:7000" in p.explanation
+    assert [len(x) for x in split_at_gaps(holed)] == [7000, 2500]
+    q[:, 0] = np.nan
+    with pytest.raises(LogError, match="no stretch"), pytest.warns(SignalWarning):
+        prepare(clean_log(position=q))
+
+
+def test_velocity_noise_is_the_noise_left():
+    rate, noise = 500.0, 1e-4
+    _, _, v, _ = multisine(rate, 20.0)
+    p = prepare(clean_log(rate=rate, noise=noise))
+    start = round(p.motion.t[0] * rate)
+    actual = np.std(p.motion.v - v[start : start + len(p)], axis=0)
+    np.testing.assert_allclose(p.velocity_noise, actual, rtol=0.5)
+
+
+def test_too_short_logs_are_refused():
+    with pytest.raises(LogError, match="too few"):
+        prepare(clean_log(duration=0.08))
