@@ -73,20 +73,22 @@ def build(
     return Mechanism("random", tuple(bodies), tuple(joints), terms=tuple(terms), gravity=g)
 
 
-@st.composite
-def mechanisms(
-    draw: st.DrawFn,
-    kinds: Sequence[str] = KINDS,
-    terms: Sequence[str] = (),
-    largest: int = 6,
-    massless: bool = True,
-) -> Mechanism:
-    """Draw a tree of up to `largest` joints of the given kinds, the first one moving."""
-    moving = [kind for kind in kinds if kind != "fixed"]
-    link = st.tuples(st.sampled_from(list(kinds)), st.integers(-1, largest), st.booleans() if massless else st.just(False))
-    first = st.tuples(st.sampled_from(moving), st.just(-1), st.booleans() if massless else st.just(False))
-    links = [draw(first), *draw(st.lists(link, max_size=largest - 1))]
-    return build(links, draw(st.integers(0, 2**32 - 1)), terms)
+def mechanisms(kinds: Sequence[str] = KINDS, terms: Sequence[str] = (), largest: int = 7) -> st.SearchStrategy[Mechanism]:
+    """Return a strategy of trees of up to `largest` joints of the given kinds, the first one moving.
+
+    One number chooses the whole robot: drawn piece by piece, most examples would be tiny and alike.
+    """
+
+    def make(index: int) -> Mechanism:
+        rng = np.random.default_rng(index)
+        moving = [kind for kind in kinds if kind != "fixed"]
+        links = [
+            (str(rng.choice(moving if i == 0 else list(kinds))), int(rng.integers(-1, largest)), bool(rng.random() < 0.25))
+            for i in range(1 + index % largest)
+        ]
+        return build(links, index, terms)
+
+    return st.sampled_from(range(10_000)).map(make)
 
 
 ALL_TERMS = tuple(TERMS)

@@ -132,7 +132,7 @@ def test_something_else_than_a_motion(name: str) -> None:
         Q[None],
         np.array(1.0),
         with_nan(Q),
-        Q * np.inf,
+        Q + np.inf,
         "abc",
         [["a", "b", "c"]],
         Q * 1j,

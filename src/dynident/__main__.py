@@ -33,7 +33,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("dynident: interrupted; nothing was written halfway\n")
         sys.exit(INTERRUPTED)
-    except Exception as error:  # noqa: BLE001 - the last line of defence: a bug must not look like the user's fault
+    except Exception as error:
         if "--debug" in sys.argv:
             raise
         sys.stderr.write(

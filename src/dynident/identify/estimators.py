@@ -113,7 +113,7 @@ class _LeastSquares:
             solved=solved,
             active=chosen,
             groups=groups,
-            sigma=sigma,
+            sigma=sigma * np.sqrt([group.independence for group in regression.groups]),
             rows=regression.rows,
             condition=solution.condition,
             standard=standard,
@@ -135,10 +135,10 @@ class _LeastSquares:
 
 
 def group_sigma(regression: Regression, solution: Solution) -> Array:
-    """Return the residual standard deviation of each row group, sigma_g^2 = RSS_g / (N_g - share of the parameters).
+    """Return the noise standard deviation of each row group, sigma_g^2 = RSS_g / (independent rows - share of the parameters).
 
-    Each group pays for the parameters in proportion to its share of the rows it helps to determine, so that the shares
-    add up to the number of parameters.
+    Each group pays for the parameters in proportion to its share of the rows that show them, so that the shares add up to
+    the number of parameters.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def group_sigma(regression: Regression, solution: Solution) -> Array:
     Returns
     -------
     ndarray, (groups,)
-        Standard deviations [N m or N].
+        Standard deviations [N m or N] of independent rows.
     """
     seen = np.zeros((len(regression.groups), regression.base.rank))
     for i, group in enumerate(regression.groups):
@@ -158,10 +158,10 @@ def group_sigma(regression: Regression, solution: Solution) -> Array:
     share = np.sum(seen / np.maximum(seen.sum(axis=0), 1.0), axis=1)
     sigma = []
     for group, used in zip(regression.groups, share, strict=True):
-        free = max(group.count - used, 1.0)
+        free = max(group.count * group.independence - used, 1.0)
         # A residual of exactly zero (data made by the model) must not become an infinite weight.
-        floor = 1e-13 * max(group.effort_square, 1e-300) / group.count
-        sigma.append(np.sqrt(max(group.residual(solution.beta) / free, floor, 1e-300)))
+        floor = 1e-26 * max(group.effort_square, 1e-300) / group.count
+        sigma.append(np.sqrt(max(group.residual(solution.beta) / free, floor)))
     return np.array(sigma)
 
 
@@ -200,7 +200,8 @@ class OLS(_LeastSquares):
 
     def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
         rss = sum(group.residual(solution.beta) for group in regression.groups)
-        return solution.covariance(rss / (regression.rows - solution.solved.size))
+        independent = sum(group.count * group.independence for group in regression.groups)
+        return solution.covariance(rss / max(independent - solution.solved.size, 1.0))
 
 
 class WLS(_LeastSquares):

@@ -54,12 +54,15 @@ class RowGroup:
         Triangular factor of [W, tau] over all samples.
     count : int
         Number of rows it stands for.
+    independence : float
+        Effective number of independent rows per row; below 1 when the rows were low-passed together.
     """
 
     name: str
     columns: NDArray[np.int64]
     R: Array
     count: int
+    independence: float = 1.0
 
     def residual(self, beta: Array) -> float:
         """Return ||W beta - tau||^2.
@@ -96,10 +99,14 @@ class RowGroup:
             Factor of the stacked factors, counts added.
         """
         R = triangle(np.vstack([self.R, other.R]))
-        return RowGroup(self.name, self.columns, R, self.count + other.count)
+        count = self.count + other.count
+        independence = (self.count * self.independence + other.count * other.independence) / count
+        return RowGroup(self.name, self.columns, R, count, independence)
 
 
-def accumulate(names: Iterable[str], columns: list[NDArray[np.int64]], tiles: list[Callable[[], Tile]]) -> tuple[RowGroup, ...]:
+def accumulate(
+    names: Iterable[str], columns: list[NDArray[np.int64]], tiles: list[Callable[[], Tile]], independence: float = 1.0
+) -> tuple[RowGroup, ...]:
     """Reduce tiles of rows to one factor per group, all cores at work.
 
     Parameters
@@ -110,38 +117,34 @@ def accumulate(names: Iterable[str], columns: list[NDArray[np.int64]], tiles: li
         Base columns each group sees; others are zero in its rows.
     tiles : list of callable
         Each returns base regressor (n, b, T) and effort (n, T) of some samples. They are called once each, in parallel.
+    independence : float
+        Effective number of independent rows per row.
 
     Returns
     -------
     tuple of RowGroup
         One per name.
     """
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - costs import time
+    from dynident.mechanics.kernels import fold  # noqa: PLC0415 - numba is imported on first use
 
     labels = tuple(names)
     workers = max(1, min(cores(), len(tiles)))
 
     def reduce(share: list[Callable[[], Tile]]) -> tuple[list[Array], int]:
-        factors = [np.zeros((0, c.size + 1)) for c in columns]
+        factors = [np.zeros((c.size + 1, c.size + 4)) for c in columns]  # as `fold` wants them
         count = 0
         for tile in share:
             W, tau = tile()
             count += tau.shape[1]
             for i, c in enumerate(columns):
-                rows = np.empty((factors[i].shape[0] + tau.shape[1], c.size + 1))
-                rows[: factors[i].shape[0]] = factors[i]
-                rows[factors[i].shape[0] :, :-1] = W[i, c].T
-                rows[factors[i].shape[0] :, -1] = tau[i]
-                factors[i] = triangle(rows)
+                fold(factors[i], W[i], c, tau[i])
         return factors, count
 
-    # Several BLAS threads on matrices this small get in each other's way; the tiles are what is parallel.
-    with threadpool_limits(1):
-        if workers == 1:
-            parts = [reduce(tiles)]
-        else:
-            with ThreadPoolExecutor(workers) as pool:
-                parts = list(pool.map(reduce, [tiles[i::workers] for i in range(workers)]))
-        merged = [triangle(np.vstack([part[0][i] for part in parts])) for i in range(len(labels))]
+    if workers == 1:
+        parts = [reduce(tiles)]
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            parts = list(pool.map(reduce, [tiles[i::workers] for i in range(workers)]))
+    merged = [triangle(np.vstack([part[0][i][:, : c.size + 1] for part in parts])) for i, c in enumerate(columns)]
     total = sum(part[1] for part in parts)
-    return tuple(RowGroup(label, c, R, total) for label, c, R in zip(labels, columns, merged, strict=True))
+    return tuple(RowGroup(label, c, R, total, independence) for label, c, R in zip(labels, columns, merged, strict=True))

@@ -24,6 +24,8 @@ BLUE, ORANGE, GREEN, SKY = "#0072B2", "#D55E00", "#009E73", "#A6D3EE"
 INK, MUTED, GRID = "#333333", "#767676", "#E3E6E8"
 VERDICT_COLOURS = {"good": BLUE, "poor": "#E69F00", "insignificant": ORANGE, "not excited": MUTED, "dropped": MUTED}
 
+HIDDEN = ("not excited", "dropped")  # verdicts of parameters without an estimate
+
 WIDTH = 11.0  # inches
 BUCKETS = 900  # drawn columns per panel: about one per pixel
 MOST_PER_COLUMN = 8  # joints below each other before a second column is opened
@@ -70,6 +72,22 @@ def label(name: str, longest: int = LONGEST_LABEL) -> str:
         half = (longest - 1) // 2
         clean = f"{clean[:half]}\N{HORIZONTAL ELLIPSIS}{clean[-half:]}"
     return clean.replace("$", r"\$")
+
+
+def pretty_unit(unit: str) -> str:
+    """Return a unit with raised exponents, as in kg m².
+
+    Parameters
+    ----------
+    unit : str
+        Unit as in `Parameters.units`.
+
+    Returns
+    -------
+    str
+        Unit to read.
+    """
+    return unit.replace("^2", "\N{SUPERSCRIPT TWO}").replace("^3", "\N{SUPERSCRIPT THREE}")
 
 
 def effort_units(mechanism: Mechanism) -> dict[str, str]:
@@ -123,7 +141,12 @@ def true_base_values(fit: Fit, truth: Mapping[str, float] | Parameters) -> Array
 
 
 # ------------------------------------------------------------------------------------------------- measured and predicted
-def plot_score(score: Score, joints: Sequence[str] | None = None, units: Mapping[str, str] | None = None) -> Figure:
+def plot_score(
+    score: Score,
+    joints: Sequence[str] | None = None,
+    units: Mapping[str, str] | None = None,
+    window: tuple[float, float] | None = None,
+) -> Figure:
     """Draw measured and predicted efforts with the two-sigma band, and the residuals below, one block per joint.
 
     Parameters
@@ -134,6 +157,8 @@ def plot_score(score: Score, joints: Sequence[str] | None = None, units: Mapping
         Joints to draw; all of the score when omitted.
     units : mapping, optional
         Unit of each joint's effort; "N m or N" when omitted.
+    window : (float, float), optional
+        First and last time to draw [s]; all when omitted.
 
     Returns
     -------
@@ -144,6 +169,10 @@ def plot_score(score: Score, joints: Sequence[str] | None = None, units: Mapping
     missing = [name for name in chosen if name not in score.joints]
     if missing or not chosen:
         raise DynidentError(f"cannot draw joints {missing or chosen}; the score has {', '.join(score.joints)}")
+    start, end = window or (-np.inf, np.inf)
+    shown = (score.t >= start) & (score.t <= end)
+    if not np.any(shown):
+        raise DynidentError(f"window is {window} but the score has times {score.t[0]:g} to {score.t[-1]:g} s; choose inside")
     columns = 1 if len(chosen) <= MOST_PER_COLUMN else 2
     rows = -(-len(chosen) // columns)
     head, foot, block = 0.45, 0.55, 2.35 if columns == 1 else 2.0
@@ -167,7 +196,7 @@ def plot_score(score: Score, joints: Sequence[str] | None = None, units: Mapping
         first = first or upper
         lower = figure.add_subplot(inner[1], sharex=first)
         unit = (units or {}).get(name, "N m or N")
-        _draw_joint(upper, lower, score, score.joints.index(name), unit)
+        _draw_joint(upper, lower, score, score.joints.index(name), shown, unit)
         last = row == rows - 1 or k == len(chosen) - 1
         upper.tick_params(labelbottom=False)
         lower.tick_params(labelbottom=last)
@@ -187,15 +216,16 @@ def plot_score(score: Score, joints: Sequence[str] | None = None, units: Mapping
     return figure
 
 
-def _draw_joint(upper: Axes, lower: Axes, score: Score, j: int, unit: str) -> None:
-    t, measured, predicted, std = score.t, score.measured[:, j], score.predicted[:, j], score.std[:, j]
+def _draw_joint(upper: Axes, lower: Axes, score: Score, j: int, shown: NDArray[np.bool_], unit: str) -> None:
+    t, measured, predicted, std = (x[shown] for x in (score.t, score.measured[:, j], score.predicted[:, j], score.std[:, j]))
+    width = 0.9 if t.size <= BUCKETS else 0.6
     band_t, low = extremes(t, predicted - 2.0 * std, pick=np.fmin)
     _, high = extremes(t, predicted + 2.0 * std, pick=np.fmax)
     upper.fill_between(band_t, low, high, color=SKY, linewidth=0.0, label="two-sigma band", rasterized=True)
-    upper.plot(*extremes(t, measured), color=INK, linewidth=0.9, label="measured", rasterized=True)
-    upper.plot(*extremes(t, predicted), color=BLUE, linewidth=0.9, dashes=(5, 1.5), label="predicted", rasterized=True)
+    upper.plot(*extremes(t, measured), color=INK, linewidth=width, label="measured", rasterized=True)
+    upper.plot(*extremes(t, predicted), color=BLUE, linewidth=width, dashes=(5, 1.5), label="predicted", rasterized=True)
     lower.axhline(0.0, color=MUTED, linewidth=0.6)
-    lower.plot(*extremes(t, measured - predicted), color=ORANGE, linewidth=0.8, label="residual", rasterized=True)
+    lower.plot(*extremes(t, measured - predicted), color=ORANGE, linewidth=width, label="residual", rasterized=True)
     relative = score.metrics.relative_per_joint[score.metrics.joints.index(score.joints[j])]
     error = f"   relative error {100 * relative:.1f} %" if np.isfinite(relative) else ""
     upper.set_title(label(score.joints[j], 60) + error, loc="left", fontsize=9.5, color=INK, pad=3)
@@ -265,7 +295,9 @@ def plot_parameters(
     if not picked:
         raise DynidentError("there is no base parameter of these names to draw; see fit.base.names")
     true = None if truth is None else true_base_values(fit, truth)
-    families = {unit: [i for i in picked if fit.base.units[i] == unit] for unit in dict.fromkeys(fit.base.units[i] for i in picked)}
+    families = {
+        unit: [i for i in picked if fit.base.units[i] == unit] for unit in dict.fromkeys(fit.base.units[i] for i in picked)
+    }
     row, head, foot, gap = 0.21, 0.75, 0.1, 0.62
     sizes = [max(len(members), 2) * row for members in families.values()]
     height = head + foot + sum(size + gap for size in sizes)
@@ -275,7 +307,7 @@ def plot_parameters(
     for (unit, members), size in zip(families.items(), sizes, strict=True):
         bottom = top - size
         left = figure.add_axes((0.235, bottom / height, 0.45, size / height))
-        right = figure.add_axes((0.715, bottom / height, 0.265, size / height))
+        right = figure.add_axes((0.715, bottom / height, 0.255, size / height))
         _draw_values(left, fit, members, unit, prior, true)
         _draw_precision(right, fit, members)
         top = bottom - gap
@@ -286,65 +318,71 @@ def plot_parameters(
 
 
 def _draw_values(axes: Axes, fit: Fit, members: list[int], unit: str, prior: Array, true: Array | None) -> None:
-    rows = np.arange(len(members))
-    verdicts = [row.verdict for row in fit.observability()]
-    std = np.where(np.isfinite(fit.std), fit.std, 0.0)
-    drawn = [prior[members], *([] if true is None else [true[members]])]
-    for y, i in zip(rows, members, strict=True):
-        colour = VERDICT_COLOURS[verdicts[i]]
-        hidden = verdicts[i] in ("not excited", "dropped")
-        style: dict[str, Any] = {"marker": "o", "markersize": 5, "color": colour, "linestyle": "none"}
-        axes.errorbar(
-            fit.values[i], y, xerr=2.0 * std[i], elinewidth=1.6, capsize=2.5, mfc="white" if hidden else colour, zorder=3, **style
-        )
-        if prior[i] != 0.0:
-            axes.plot(prior[i], y, marker="D", markersize=5.5, mfc="none", mec=MUTED, mew=0.9, linestyle="none", zorder=2)
-        if true is not None and np.isfinite(true[i]):
-            axes.plot(true[i], y, marker="x", markersize=6.5, mec=GREEN, mew=1.7, linestyle="none", zorder=4)
-    size = np.abs(np.concatenate([fit.values[members], *drawn]))
-    _signed_decades(axes, size[np.isfinite(size) & (size > 0.0)])
+    verdicts = np.array([row.verdict for row in fit.observability()])[members]
+    values, rows = fit.values[members], np.arange(len(members))
+    reach = 2.0 * np.where(np.isfinite(fit.std), fit.std, 0.0)[members]
+    ends = [values - reach, values + reach]
+    for verdict, colour in VERDICT_COLOURS.items():
+        at = verdicts == verdict
+        if np.any(at):
+            face = "white" if verdict in HIDDEN else colour
+            style: dict[str, Any] = {"elinewidth": 1.6, "capsize": 2.5, "markersize": 5, "zorder": 3}
+            axes.errorbar(values[at], rows[at], xerr=reach[at], fmt="o", color=colour, mfc=face, **style)
+    described = prior[members] != 0.0
+    if np.any(described):
+        axes.plot(prior[members][described], rows[described], "D", markersize=5.5, mfc="none", mec=MUTED, mew=0.9, zorder=2)
+        ends.append(prior[members][described])
+    if true is not None:
+        axes.plot(true[members], rows, "x", markersize=6.5, mec=GREEN, mew=1.7, zorder=4)
+        ends.append(true[members])
+    _signed_decades(axes, values, np.concatenate(ends))
     axes.axvline(0.0, color=MUTED, linewidth=0.7, zorder=1)
     axes.set_yticks(rows, [label(fit.base.names[i]) for i in members])
-    axes.set_xlabel(f"[{unit}]", fontsize=8.5, color=INK, labelpad=1)
+    axes.set_xlabel(f"[{pretty_unit(unit)}]", fontsize=8.5, color=INK, labelpad=1)
     _rows_axes(axes, len(members))
 
 
-def _signed_decades(axes: Axes, size: Array) -> None:
-    """Give the axis decades on both sides of zero, at most three and a half below the largest value."""
+def _signed_decades(axes: Axes, values: Array, ends: Array) -> None:
+    """Give the axis decades on both sides of zero, unless all values are of one size: a plain axis then reads better."""
     from matplotlib.ticker import FuncFormatter, SymmetricalLogLocator  # noqa: PLC0415 - matplotlib is an extra
 
-    if not size.size:
+    ends = ends[np.isfinite(ends)]
+    size = np.abs(values[values != 0.0])
+    low, high = min(0.0, float(np.min(ends, initial=0.0))), max(0.0, float(np.max(ends, initial=0.0)))
+    if not size.size or np.max(size) <= 30.0 * np.min(size):
+        margin = 0.05 * (high - low) or 1.0
+        axes.set_xlim(low - margin * (low < 0.0), high + margin)
         return
-    largest = float(np.max(size))
-    linear = 10.0 ** np.floor(np.log10(max(float(np.quantile(size, 0.2)), largest * 10**-3.5)))
-    if largest <= 20.0 * linear and float(np.min(size)) >= linear:
-        return  # all values are of one size: a plain axis reads better
+    # The linear part covers what is near zero; three and a half decades are as many as can be read.
+    linear = 10.0 ** np.floor(np.log10(max(float(np.quantile(size, 0.2)), float(np.max(size)) * 10**-3.5)))
     axes.set_xscale("symlog", linthresh=linear, linscale=0.6)
     axes.xaxis.set_major_locator(SymmetricalLogLocator(base=10.0, linthresh=linear))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}".replace("-", "\N{MINUS SIGN}")))
-    axes.set_xlim(*(1.25 * limit for limit in axes.get_xlim()))
+    axes.set_xlim(min(1.5 * low, -0.2 * linear), max(1.5 * high, 0.2 * linear))
 
 
 def _draw_precision(axes: Axes, fit: Fit, members: list[int]) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # noqa: PLC0415 - matplotlib is an extra
 
     lowest, highest = 1e-4, 10.0
-    verdicts = [row.verdict for row in fit.observability()]
+    verdicts = np.array([row.verdict for row in fit.observability()])[members]
+    relative, rows = np.clip(fit.relative_std[members], lowest, highest), np.arange(len(members))
     axes.axvspan(lowest, GOOD, color="#EEF5FA", zorder=0)
     axes.axvspan(POOR, highest, color="#FBEFE8", zorder=0)
     axes.set_xscale("log")
     axes.set_xlim(lowest, highest)
-    for y, i in enumerate(members):
-        if verdicts[i] in ("not excited", "dropped"):
-            axes.text(1.3 * lowest, y, verdicts[i], fontsize=7.5, color=MUTED, va="center")
-            continue
-        x = float(np.clip(fit.relative_std[i], lowest, highest))
-        axes.plot([lowest, x], [y, y], color=VERDICT_COLOURS[verdicts[i]], linewidth=1.0, alpha=0.6, zorder=2)
-        axes.plot(x, y, marker="o", markersize=5, color=VERDICT_COLOURS[verdicts[i]], linestyle="none", zorder=3, clip_on=False)
+    for verdict, colour in VERDICT_COLOURS.items():
+        at = verdicts == verdict
+        if verdict in HIDDEN:
+            for y in rows[at]:
+                axes.text(1.3 * lowest, y, verdict, fontsize=7.5, color=MUTED, va="center")
+        elif np.any(at):
+            axes.hlines(rows[at], lowest, relative[at], color=colour, linewidth=1.0, alpha=0.6, zorder=2)
+            axes.plot(relative[at], rows[at], "o", markersize=5, color=colour, zorder=3, clip_on=False)
     axes.xaxis.set_major_locator(FixedLocator([1e-4, 1e-3, 1e-2, 0.1, 0.5, 10.0]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:g} %"))
-    axes.set_yticks(np.arange(len(members)), [""] * len(members))
+    axes.set_yticks(rows, [""] * len(members))
     _rows_axes(axes, len(members))
 
 

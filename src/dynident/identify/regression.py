@@ -114,7 +114,7 @@ class Regression:
         tiles = [_tile(base, motion, tau, filter_, piece, rows) for piece, _ in filter_.tiles(len(motion), ROWS)]
         names = [mechanism.coordinate_names[i] for i in rows]
         columns = [np.flatnonzero(base.seen[i]) for i in rows]
-        return cls(base, accumulate(names, columns, tiles))
+        return cls(base, accumulate(names, columns, tiles, filter_.independence))
 
     @classmethod
     def from_log(cls, mechanism: Mechanism, log: Log, base: BaseParameters | None = None, **options: Any) -> Regression:
@@ -188,7 +188,7 @@ class Regression:
         about = {
             "format": "dynident-regression-1",
             "parameters": list(self.mechanism.parameters.names),
-            "groups": [[group.name, group.count] for group in self.groups],
+            "groups": [[group.name, group.count, group.independence] for group in self.groups],
             "sources": [dict(source) for source in self.sources],
             "options": dict(self.options),
             "notes": list(self.notes),
@@ -219,8 +219,8 @@ class Regression:
                 if about.get("format") != "dynident-regression-1":
                     raise IdentificationError(f"'{path}' is not a Regression file")
                 groups = tuple(
-                    RowGroup(name, data[f"columns{i}"], data[f"R{i}"], int(count))
-                    for i, (name, count) in enumerate(about["groups"])
+                    RowGroup(name, data[f"columns{i}"], data[f"R{i}"], int(count), float(independence))
+                    for i, (name, count, independence) in enumerate(about["groups"])
                 )
                 columns = data["columns"]
         except (OSError, ValueError, KeyError) as error:

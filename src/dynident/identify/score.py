@@ -33,7 +33,9 @@ class Score:
     measured, predicted, std : ndarray, (M, n)
         Efforts in the band that was fitted, and the standard deviation of a measurement about the prediction.
     metrics : Metrics
-        Errors.
+        Errors in that band.
+    all_samples : Metrics
+        Errors of every sample without the parallel low-pass: also what no rigid-body model explains (ripple, noise).
     coverage : float
         Share of the measurements within two standard deviations; about 0.95 when the model and its noise are right.
     training : bool
@@ -53,6 +55,7 @@ class Score:
     predicted: Array
     std: Array
     metrics: Metrics
+    all_samples: Metrics
     coverage: float
     training: bool
     quality: Quality
@@ -68,7 +71,10 @@ class Score:
             Table, with a warning when this is training data.
         """
         head = f"log '{self.name}'" + (" - TRAINING DATA, not a validation" if self.training else " (held out)")
-        return f"{head}\n{self.metrics.summary()}\nwithin two standard deviations: {100 * self.coverage:.1f} %"
+        return (
+            f"{head}\n{self.metrics.summary()}\nwithin two standard deviations: {100 * self.coverage:.1f} %; "
+            f"all samples, not low-passed: {100 * self.all_samples.relative:.2f} %"
+        )
 
     def plot(self) -> Any:
         """Draw measured and predicted efforts with the two-sigma band, and the residuals.
@@ -125,6 +131,9 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     std = prediction.std[prepared.decimator.centres(len(prepared))][:, keep]
     joints = tuple(fit.mechanism.coordinate_names[i] for i in keep)
     metrics = evaluate(measured, predicted, joints, t)
+    every = evaluate(prepared.effort[:, keep], prediction.effort[:, keep], joints, prepared.motion.t)
     coverage = float(np.mean(np.abs(measured - predicted) <= 2.0 * std))
     notes = (*matched.notes, *prepared.explanation.splitlines())
-    return Score(log.name, joints, t, measured, predicted, std, metrics, coverage, training, prepared.quality, source, notes)
+    return Score(
+        log.name, joints, t, measured, predicted, std, metrics, every, coverage, training, prepared.quality, source, notes
+    )

@@ -234,16 +234,18 @@ def coriolis_matrix(tree, phi, q, v, out):
 @kernel
 def to_links(T, Y):
     """Overwrite the inertial columns of Y (N, n, p) by Y T, T block-diagonal: parameters in link instead of node frames."""
-    y = np.empty(10)
+    z = np.empty(10)
     for s in range(Y.shape[0]):
         for d in range(Y.shape[1]):
             for c in range(0, T.shape[0], 10):
-                for e in range(10):
-                    y[e] = Y[s, d, c + e]
-                    Y[s, d, c + e] = 0.0
+                z[:] = 0.0
                 for i in range(10):
-                    for e in range(10):
-                        Y[s, d, c + e] += y[i] * T[c + i, c + e]
+                    y = Y[s, d, c + i]
+                    if y != 0.0:  # most blocks are empty: a joint moves only the bodies behind it
+                        for e in range(10):
+                            z[e] += y * T[c + i, c + e]
+                for e in range(10):
+                    Y[s, d, c + e] = z[e]
 
 
 @kernel
@@ -253,8 +255,10 @@ def to_links_rows(T, W):
     x = np.empty((10, samples))
     for d in range(W.shape[0]):
         for c in range(0, T.shape[0], 10):
-            x[:, :] = W[d, c : c + 10]
-            W[d, c : c + 10] = 0.0
+            for e in range(10):
+                for s in range(samples):
+                    x[e, s] = W[d, c + e, s]
+                    W[d, c + e, s] = 0.0
             for i in range(10):
                 for e in range(10):
                     t = T[c + i, c + e]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dynident.mechanics.batch import independent, over_samples, times, tree_motion
 from dynident.mechanics.joint_terms import joint_groups, motor_column, motor_columns
@@ -58,7 +58,7 @@ def regressor(mechanism: Mechanism, motion: Motion) -> Array:
     return Y
 
 
-def regressor_rows(mechanism: Mechanism, motion: Motion) -> Array:
+def regressor_rows(mechanism: Mechanism, motion: Motion, columns: ArrayLike | None = None) -> Array:
     """Return the same regressor with samples last: row (i, j) is column j of coordinate i over time.
 
     This is the layout that streaming least squares needs; use it on tiles of a few hundred samples.
@@ -69,28 +69,38 @@ def regressor_rows(mechanism: Mechanism, motion: Motion) -> Array:
         Robot with n coordinates and p standard parameters.
     motion : Motion
         N samples.
+    columns : array_like of int, (m,), optional
+        Standard parameters whose columns are wanted, each once; all p when omitted.
 
     Returns
     -------
-    ndarray, (n, p, N)
+    ndarray, (n, m, N)
         Regressor.
     """
     from dynident.mechanics import kernels, matrix_kernels  # noqa: PLC0415 - numba is imported on first use
 
     q, v, a = tree_motion(mechanism, motion)
     tree = mechanism.tree
-    W = np.zeros((q.shape[1], len(mechanism.parameters), q.shape[0]))
-    kernels.regressor_rows(tree.arrays, q, v, a, W)
+    every = np.arange(len(mechanism.parameters))
+    wanted = every if columns is None else np.asarray(columns, dtype=np.int64)
+    chosen = wanted if tree.to_node is None else every  # a change of frame mixes the columns of a body
+    slot = np.full(every.size, -1)
+    slot[chosen] = np.arange(chosen.size)
+    W = np.zeros((q.shape[1], chosen.size, q.shape[0]))
+    kernels.regressor_rows(tree.arrays, q, v, a, slot, W)
     if tree.to_node is not None:
         matrix_kernels.to_links_rows(tree.to_node, W)
+    qt, vt, at = (np.ascontiguousarray(x.T) for x in (q, v, a))
     for group in joint_groups(mechanism):
-        c = group.coordinates
-        W[c, group.columns] = group.term.column(q[:, c], v[:, c], a[:, c]).T
+        use = slot[group.columns] >= 0
+        c = group.coordinates[use]
+        W[c, slot[group.columns[use]]] = group.term.column(qt[c], vt[c], at[c])
     if mechanism.couplings:
         W = independent(mechanism, W[None])[0]
     for column, term, row in motor_columns(mechanism):
-        W[:, column] = motor_column(term, row, motion.q, motion.v, motion.a).T
-    return W
+        if slot[column] >= 0:
+            W[:, slot[column]] = motor_column(term, row, motion.q, motion.v, motion.a).T
+    return W if chosen is wanted else W[:, wanted]
 
 
 def energy_regressor(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array]:

@@ -226,16 +226,12 @@ class Joint:
 
     def __post_init__(self) -> None:
         if self.kind not in COORDINATES:
-            raise DescriptionError(
-                f"joint '{self.name}': unknown kind '{self.kind}'; known kinds are {', '.join(COORDINATES)}"
-            )
+            raise DescriptionError(f"joint '{self.name}': unknown kind '{self.kind}'; known kinds are {', '.join(COORDINATES)}")
         for label in ("axis", "axis2"):
             axis = frozen(getattr(self, label), (3,), f"joint '{self.name}': {label}")
             length = float(np.linalg.norm(axis))
             if length < 1e-9:
-                raise DescriptionError(
-                    f"joint '{self.name}': {label} is {axis.tolist()}; give a direction that is not zero"
-                )
+                raise DescriptionError(f"joint '{self.name}': {label} is {axis.tolist()}; give a direction that is not zero")
             object.__setattr__(self, label, frozen(axis / length, (3,), label))
         if self.limits.lower > self.limits.upper:
             raise DescriptionError(
@@ -288,9 +284,7 @@ class Joint:
         Placement
             Pose at q.
         """
-        x = frozen(
-            np.atleast_1d(np.asarray(q, dtype=np.float64)), (len(self.coordinates),), f"joint '{self.name}': position"
-        )
+        x = frozen(np.atleast_1d(np.asarray(q, dtype=np.float64)), (len(self.coordinates),), f"joint '{self.name}': position")
         if self.kind in ("revolute", "continuous"):
             return Placement(rotation_exp(self.axis * x[0]))
         if self.kind == "prismatic":
@@ -335,9 +329,7 @@ class Loop:
 
     def __post_init__(self) -> None:
         if self.kind not in LOOP_KINDS:
-            raise DescriptionError(
-                f"loop '{self.name}': unknown kind '{self.kind}'; known kinds are {', '.join(LOOP_KINDS)}"
-            )
+            raise DescriptionError(f"loop '{self.name}': unknown kind '{self.kind}'; known kinds are {', '.join(LOOP_KINDS)}")
         axis = frozen(self.axis, (3,), f"loop '{self.name}': axis")
         if not np.any(axis):
             raise DescriptionError(f"loop '{self.name}': axis is {axis.tolist()}; give a direction that is not zero")
@@ -364,9 +356,7 @@ class Coupling:
 
     def __post_init__(self) -> None:
         if not self.of or not all(np.isfinite(r) for r in self.of.values()) or not np.isfinite(self.offset):
-            raise DescriptionError(
-                f"coupling of joint '{self.joint}' is {dict(self.of)} + {self.offset}; give finite ratios"
-            )
+            raise DescriptionError(f"coupling of joint '{self.joint}' is {dict(self.of)} + {self.offset}; give finite ratios")
         object.__setattr__(self, "of", MappingProxyType({k: float(v) for k, v in self.of.items()}))
 
 
@@ -399,12 +389,8 @@ class Actuator:
 
     def __post_init__(self) -> None:
         if not self.coupling or not all(np.isfinite(c) for c in self.coupling.values()):
-            raise DescriptionError(
-                f"actuator '{self.name}': coupling is {dict(self.coupling)}; name at least one joint"
-            )
+            raise DescriptionError(f"actuator '{self.name}': coupling is {dict(self.coupling)}; name at least one joint")
         if not np.isfinite(self.ratio) or self.ratio == 0.0:
-            raise DescriptionError(
-                f"actuator '{self.name}': gear ratio is {self.ratio}; give a finite number that is not zero"
-            )
+            raise DescriptionError(f"actuator '{self.name}': gear ratio is {self.ratio}; give a finite number that is not zero")
         object.__setattr__(self, "coupling", MappingProxyType({k: float(v) for k, v in self.coupling.items()}))
         object.__setattr__(self, "terms", _frozen_terms(self.terms, f"actuator '{self.name}'"))

@@ -45,9 +45,7 @@ def skew(x: ArrayLike) -> Array:
 def _check(phi: ArrayLike) -> Array:
     values = np.asarray(phi, dtype=np.float64)
     if values.shape != (10,):
-        raise DescriptionError(
-            f"inertial parameters have shape {values.shape}; give the 10 numbers {', '.join(SYMBOLS)}"
-        )
+        raise DescriptionError(f"inertial parameters have shape {values.shape}; give the 10 numbers {', '.join(SYMBOLS)}")
     return values
 
 

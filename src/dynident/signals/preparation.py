@@ -24,6 +24,10 @@ Array = NDArray[np.float64]
 FEWEST_ROWS = 80
 #: Samples at each end, in periods of the cut-off, where a filter has too little on one side.
 SPOILED = 1.5
+#: A joint rests while its speed stays below this many standard deviations of its noise ...
+DEAD_ZONE = 3.0
+#: ... for this many periods of the cut-off.
+REST = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +49,8 @@ class Prepared:
     cutoff : Cutoff
         The low-pass frequency of the differentiation, and why.
     velocity_noise : ndarray, shape (n,)
-        Standard deviation of the noise left in the velocities, rad/s or m/s: below it the sign of a velocity means
-        nothing (trap 13).
+        Standard deviation of the noise left in the velocities, rad/s or m/s. ``motion.v`` is zero where a joint
+        rests, that is where its speed stays within three of these.
     quality : Quality
         What was found wrong with the log.
     explanation : str
@@ -137,10 +141,11 @@ def prepare(
         )
     keep = slice(spoiled, len(log) - spoiled)
     notes.append(f"{method}: positions low-passed at {chosen.frequency:.4g} Hz, {spoiled} samples dropped at each end")
+    noise = velocity_noise(rate, log.position, q, chosen.frequency)
+    v = _rest(v, noise, math.ceil(REST * rate / chosen.frequency), log.joints, notes)
     motion = Motion(log.t[keep], q[keep], v[keep], a[keep])
     band = chosen.band if like is None else like.decimator.cutoff
     decimator = _decimator(decimation, rate, band, len(motion.t), notes)
-    noise = velocity_noise(rate, log.position, q, chosen.frequency)
     return Prepared(
         joints=log.joints,
         motion=motion,
@@ -155,6 +160,27 @@ def prepare(
         position_side=log.position_side,
         temperature=None if log.temperature is None else log.temperature[keep],
     )
+
+
+def _rest(v: Array, noise: Array, shortest: int, joints: tuple[str, ...], notes: list[str]) -> Array:
+    """Return the velocities with joints at rest at exactly zero: there the sign, which Coulomb friction follows, is noise.
+
+    A joint rests while its velocity stays within `DEAD_ZONE` standard deviations for longer than the filter remembers
+    (`shortest` samples); passing through zero on the way is no rest.
+    """
+    result = v.copy()
+    resting = []
+    for j, joint in enumerate(joints):
+        still = np.abs(v[:, j]) < DEAD_ZONE * noise[j]
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], still, [False]]).astype(np.int8))).reshape(-1, 2)
+        runs = [(first, last) for first, last in edges if last - first >= shortest]
+        for first, last in runs:
+            result[first:last, j] = 0.0
+        if runs:
+            resting.append(f"{joint} {100 * sum(last - first for first, last in runs) / v.shape[0]:.1f} %")
+    if resting:
+        notes.append(f"at rest (speed within its noise for at least {shortest} samples): {', '.join(resting)} of the time")
+    return result
 
 
 def _warn(quality: Quality) -> None:

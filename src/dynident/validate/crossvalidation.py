@@ -114,7 +114,4 @@ def time_blocks(mechanism: Mechanism, log: Log, folds: int = 5, **options: Any) 
     fixed = {**options, "cutoff": whole.cutoff.frequency, "decimation": whole.decimator.factor}
     base = base_parameters(matched.mechanism)
     edges = np.linspace(0, len(log), folds + 1).astype(int)
-    return [
-        Regression.from_log(mechanism, log.rows(int(i), int(j)), base, **fixed)
-        for i, j in pairwise(edges)
-    ]
+    return [Regression.from_log(mechanism, log.rows(int(i), int(j)), base, **fixed) for i, j in pairwise(edges)]

@@ -177,5 +177,14 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
             else "friction takes energy out",
         )
     )
-    scored = tuple({"log": s.name, "training": s.training, "coverage": s.coverage, **s.metrics.to_dict()} for s in scores)
+    scored = tuple(
+        {
+            "log": s.name,
+            "training": s.training,
+            "coverage": s.coverage,
+            "all_samples_relative": s.all_samples.relative,
+            **s.metrics.to_dict(),
+        }
+        for s in scores
+    )
     return Verdict(fit.mechanism.name, bool(held_out), tuple(checks), scored)

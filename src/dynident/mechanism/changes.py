@@ -1,0 +1,241 @@
+"""Changed copies of a mechanism: other terms or parameters, a payload, joints held still.
+
+These functions are the methods of `Mechanism` of the same names; a mechanism itself never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynident.errors import DescriptionError
+from dynident.friction import check_terms
+from dynident.mechanism import inertia as inertial
+from dynident.mechanism.elements import Body, Coupling, Joint, frozen
+from dynident.mechanism.parameters import Parameters
+
+if TYPE_CHECKING:
+    from dynident.mechanism.mechanism import Mechanism
+
+
+def with_terms(self: Mechanism, terms: Iterable[str]) -> Mechanism:
+    """Return a copy whose joints have other terms (rotor inertia, friction, offset, spring).
+
+    Parameters
+    ----------
+    terms : iterable of str
+        Keys of `dynident.friction.TERMS`; empty for rigid bodies alone. Prior values of other terms are dropped.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy.
+    """
+    chosen = check_terms(terms)
+    joints = [
+        replace(joint, terms={k: v for k, v in joint.terms.items() if k.split(".")[0] in chosen}) for joint in self.joints
+    ]
+    return replace(self, terms=chosen, joints=tuple(joints))
+
+
+def with_parameters(self: Mechanism, parameters: Parameters) -> Mechanism:
+    """Return a copy whose prior values are `parameters`.
+
+    Links fixed to a moving link keep their own inertia; the moving link takes the rest of its group's.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Standard parameters with the names of `self.parameters`.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy.
+    """
+    if parameters.names != self.parameters.names:
+        raise DescriptionError(
+            f"these parameters do not belong to robot '{self.name}': their names differ from mechanism.parameters"
+        )
+    change = dict(
+        zip(
+            self.tree.bodies,
+            (parameters.values - self.parameters.values)[: self.tree.inertias.size].reshape(-1, 10),
+            strict=True,
+        )
+    )
+    bodies = [
+        replace(b, inertia=(b.inertia if b.inertia is not None else 0.0) + change[b.name]) if b.name in change else b
+        for b in self.bodies
+    ]
+    terms: dict[str, dict[str, float]] = {joint.name: dict(joint.terms) for joint in self.joints}
+    for coordinate, symbol in self.joint_columns:
+        joint = self._coordinate_joint[coordinate]
+        terms[joint.name][symbol + coordinate.removeprefix(joint.name)] = parameters[f"{symbol}_{coordinate}"]
+    joints = tuple(replace(joint, terms=terms[joint.name]) for joint in self.joints)
+    motors: dict[str, dict[str, float]] = {actuator.name: {} for actuator in self.actuators}
+    for name, symbol in self.actuator_columns:
+        motors[name][symbol] = parameters[self._motor_parameter(name, symbol)]
+    actuators = tuple(replace(actuator, terms=motors[actuator.name]) for actuator in self.actuators)
+    return replace(self, bodies=tuple(bodies), joints=joints, actuators=actuators, source=parameters.provenance or self.source)
+
+
+def with_payload(
+    self: Mechanism,
+    mass: float,
+    com: ArrayLike = (0.0, 0.0, 0.0),
+    inertia: ArrayLike | None = None,
+    body: str | None = None,
+    name: str = "payload",
+) -> Mechanism:
+    """Return a copy that carries a payload, added (never substituted) to a link.
+
+    Parameters
+    ----------
+    mass : float
+        Payload mass [kg].
+    com : array_like, (3,)
+        Its centre of mass in the link frame [m].
+    inertia : array_like (3, 3), optional
+        Its inertia about its centre of mass, axes of the link frame [kg m^2]; a point mass when omitted.
+    body : str, optional
+        Link that carries it; the last moving link when there is only one end.
+    name : str
+        Name of the payload body, to remove it again by `without`.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy.
+    """
+    if not (np.isfinite(mass) and mass > 0.0):
+        raise DescriptionError(f"payload mass is {mass}; give a positive number of kilograms")
+    if body is None:
+        ends = _ends(self)
+        if len(ends) != 1:
+            raise DescriptionError(
+                f"robot '{self.name}' has {len(ends)} ends ({', '.join(ends)}); say which body carries the payload"
+            )
+        body = ends[0]
+    phi = inertial.from_com(
+        mass,
+        frozen(com, (3,), "payload com"),
+        frozen(np.zeros((3, 3)) if inertia is None else inertia, (3, 3), "payload inertia"),
+    )
+    mount = Joint(f"{name}_mount", "fixed", body, name)
+    return replace(self, bodies=(*self.bodies, Body(name, phi)), joints=(*self.joints, mount))
+
+
+def without(self: Mechanism, body: str) -> Mechanism:
+    """Return a copy without a leaf body, such as a payload.
+
+    Parameters
+    ----------
+    body : str
+        Body to remove; nothing may hang on it.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy.
+    """
+    if body not in {b.name for b in self.bodies} or any(j.parent == body for j in self.joints):
+        raise DescriptionError(
+            f"body '{body}' cannot be removed from robot '{self.name}': it does not exist or other bodies hang on it"
+        )
+    return replace(
+        self,
+        bodies=tuple(b for b in self.bodies if b.name != body),
+        joints=tuple(j for j in self.joints if j.child != body),
+    )
+
+
+def _ends(self: Mechanism) -> list[str]:
+    """Return the moving links with no moving joint below."""
+    nodes = {node for node, _ in self.tree.frames.values() if node >= 0}
+    inner = set(self.tree.arrays.parent.tolist())
+    leaves = nodes - inner
+    # The body that names the group, which is not the joint's child when that is a massless frame.
+    named = {self.tree.frames[body][0]: body for body in self.tree.bodies}
+    children = {self.tree.frames[j.child][0]: j.child for j in self.joints if j.kind != "fixed"}
+    return [named.get(node, children[node]) for node in sorted(leaves)]
+
+
+def lock(self: Mechanism, positions: Mapping[str, ArrayLike]) -> Mechanism:
+    """Return a copy where joints are held fixed.
+
+    Parameters
+    ----------
+    positions : mapping of str to float
+        Joint name to the position where it is held [rad or m].
+
+    Returns
+    -------
+    Mechanism
+        The changed copy, with fewer coordinates.
+    """
+    held: dict[str, float] = {}  # by coordinate
+    for name, position in positions.items():
+        joint = self.joint(name)
+        where = frozen(np.atleast_1d(position), (len(joint.coordinates),), f"position of joint '{name}'")
+        held |= zip(joint.coordinates, where.tolist(), strict=True)
+    # A joint stands still when everything it follows does; one that is held itself no longer follows.
+    couplings = [coupling for coupling in self.couplings if coupling.joint not in held]
+    while still := [c for c in couplings if c.joint not in held and all(name in held for name in c.of)]:
+        for c in still:
+            held[c.joint] = c.offset + sum(ratio * held[name] for name, ratio in c.of.items())
+    joints = []
+    for joint in self.joints:
+        at_rest = [name in held for name in joint.coordinates]
+        if any(at_rest) and not all(at_rest):
+            raise DescriptionError(f"joint '{joint.name}' would be held in some of its coordinates only; lock it too")
+        if any(at_rest):
+            placement = joint.placement @ joint.transform([held[name] for name in joint.coordinates])
+            joints.append(Joint(joint.name, "fixed", joint.parent, joint.child, placement))
+        else:
+            joints.append(joint)
+
+    def split(ratios: Mapping[str, float]) -> tuple[dict[str, float], float]:
+        """Return the ratios of joints that still move, and what the others add."""
+        free = {name: ratio for name, ratio in ratios.items() if name not in held}
+        return free, sum(ratio * held[name] for name, ratio in ratios.items() if name in held)
+
+    kept = []
+    for coupling in couplings:
+        if coupling.joint not in held:
+            free, shift = split(coupling.of)
+            kept.append(Coupling(coupling.joint, free, coupling.offset + shift))
+    actuators = []
+    for actuator in self.actuators:
+        free, shift = split(actuator.coupling)
+        if free:
+            actuators.append(replace(actuator, coupling=free, offset=actuator.offset + actuator.ratio * shift))
+    return replace(self, joints=tuple(joints), couplings=tuple(kept), actuators=tuple(actuators))
+
+
+def keep(self: Mechanism, joints: Sequence[str]) -> Mechanism:
+    """Return a copy where only the named joints move; all others are held at zero.
+
+    Parameters
+    ----------
+    joints : sequence of str
+        Joints that stay free.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy.
+    """
+    for name in joints:
+        self.joint(name)
+    following: set[str] = set()
+    while new := {c.joint for c in self.couplings if following.union(joints).intersection(c.of)} - following:
+        following |= new
+    moving = [
+        joint for joint in self.joints if joint.kind != "fixed" and joint.name not in joints and joint.name not in following
+    ]
+    return self.lock({joint.name: np.zeros(len(joint.coordinates)) if len(joint.coordinates) > 1 else 0.0 for joint in moving})

@@ -1,0 +1,99 @@
+"""What makes a mechanism well formed: unique names, one tree from one root, loops and couplings between things that exist."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynident.errors import DescriptionError
+from dynident.mechanism.elements import Joint
+
+if TYPE_CHECKING:
+    from dynident.mechanism.mechanism import Mechanism
+
+
+def check_structure(mechanism: Mechanism) -> None:
+    """Raise the sentence that says what is wrong with a mechanism, if anything.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot to check.
+    """
+    _check_names(mechanism)
+    _check_tree(mechanism)
+    _check_couplings(mechanism)
+
+
+def _check_names(mechanism: Mechanism) -> None:
+    for label in ("bodies", "joints", "loops", "actuators"):
+        seen: set[str] = set()
+        for item in getattr(mechanism, label):
+            if not item.name or item.name in seen:
+                word = {"bodies": "body"}.get(label, label[:-1])
+                problem = f"{word} name '{item.name}' is used twice" if item.name else f"a {word} has an empty name"
+                raise DescriptionError(f"robot '{mechanism.name}': {problem}; give every {word} its own name")
+            seen.add(item.name)
+
+
+def _check_tree(mechanism: Mechanism) -> None:
+    known = {body.name for body in mechanism.bodies}
+    if not known:
+        raise DescriptionError(f"robot '{mechanism.name}' has no body; describe at least a base and one link")
+    parent_of: dict[str, Joint] = {}
+    for joint in mechanism.joints:
+        for role in ("parent", "child"):
+            if getattr(joint, role) not in known:
+                raise DescriptionError(f"joint '{joint.name}': {role} body '{getattr(joint, role)}' does not exist")
+        if joint.child in parent_of:
+            other = parent_of[joint.child].name
+            raise DescriptionError(
+                f"body '{joint.child}' is the child of two joints, '{other}' and '{joint.name}'; "
+                "cut one of them and declare it as a loop"
+            )
+        parent_of[joint.child] = joint
+    roots = [body.name for body in mechanism.bodies if body.name not in parent_of]
+    if not roots:
+        raise DescriptionError(
+            f"robot '{mechanism.name}': the joints form a cycle with no base; cut one joint and declare it as a loop"
+        )
+    if len(roots) > 1:
+        raise DescriptionError(
+            f"robot '{mechanism.name}' has {len(roots)} bases: {', '.join(roots[:6])}; connect them by joints"
+        )
+    reached = {roots[0]}
+    children: dict[str, list[str]] = {}
+    for joint in mechanism.joints:
+        children.setdefault(joint.parent, []).append(joint.child)
+    waiting = [roots[0]]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        reached.update(below)
+        waiting.extend(below)
+    if reached != known:
+        lost = sorted(known - reached)
+        raise DescriptionError(
+            f"robot '{mechanism.name}': bodies {', '.join(lost[:6])} are not connected to the base '{roots[0]}' "
+            "(a cycle of joints); cut one joint and declare it as a loop"
+        )
+    for loop in mechanism.loops:
+        for body in (loop.body_a, loop.body_b):
+            if body not in known:
+                raise DescriptionError(f"loop '{loop.name}': body '{body}' does not exist")
+
+
+def _check_couplings(mechanism: Mechanism) -> None:
+    coordinates = set(mechanism.tree.coordinates)
+    if len(coordinates) != len(mechanism.tree.coordinates):
+        twice = next(c for c in mechanism.tree.coordinates if mechanism.tree.coordinates.count(c) > 1)
+        raise DescriptionError(f"robot '{mechanism.name}': two joints have the coordinate '{twice}'; rename one of them")
+    followers: set[str] = set()
+    for coupling in mechanism.couplings:
+        for name in (coupling.joint, *coupling.of):
+            if name not in coordinates:
+                raise DescriptionError(
+                    f"coupling of joint '{coupling.joint}' names '{name}', which is not a moving joint of '{mechanism.name}'"
+                )
+        if coupling.joint in followers:
+            raise DescriptionError(f"joint '{coupling.joint}' follows two couplings; keep one")
+        followers.add(coupling.joint)
+    _ = mechanism.coupling_map  # raises where couplings follow each other in a circle

@@ -1,0 +1,148 @@
+"""The examples of the README and of the documentation run as they stand."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynident as di
+
+ROOT = Path(__file__).resolve().parents[1]
+DEMO = ROOT / "examples" / "demo"
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.M | re.S)
+#: Languages a code block may have: Python runs here, the others are for people.
+MARKED = {"python", "sh", "toml", "text", "csv", "xml", "{math}", "{eval-rst}", "{toctree}"}
+
+URDF = """<robot name="arm"><link name="base"/>
+ <link name="upper"><inertial><origin xyz="0.2 0 0"/><mass value="4"/>
+  <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>
+ <link name="lower"><inertial><origin xyz="0.15 0 0"/><mass value="2"/>
+  <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.05" iyz="0" izz="0.05"/></inertial></link>
+ <joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
+  <limit lower="-3" upper="3" velocity="5" effort="100"/></joint>
+ <joint name="elbow" type="revolute"><parent link="upper"/><child link="lower"/><origin xyz="0.4 0 0"/><axis xyz="0 1 0"/>
+  <limit lower="-3" upper="3" velocity="5" effort="100"/></joint>
+</robot>
+"""
+
+
+def _simulate(robot: di.Mechanism, path: Path, seed: int) -> None:
+    """Write a log of a plain ROS-like kind: t, q_*, tau_*."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(0.0, 20.0, 0.004)
+    w = 2.0 * np.pi * 0.1 * np.arange(1, 6)[:, None, None]
+    phase = rng.uniform(0.0, 2.0 * np.pi, (5, 1, robot.dof))
+    x = w * t[None, :, None] + phase
+    size = 0.8 / np.arange(1, 6)[:, None, None]
+    motion = di.Motion(t, *((size * y).sum(axis=0) for y in (np.sin(x), w * np.cos(x), -(w**2) * np.sin(x))))
+    effort = di.inverse_dynamics(robot, motion)
+    effort += 0.01 * effort.std(axis=0) * rng.standard_normal(effort.shape)
+    head = ["t", *(f"q_{j}" for j in robot.joint_names), *(f"tau_{j}" for j in robot.joint_names)]
+    np.savetxt(path, np.column_stack([t, motion.q, effort]), delimiter=",", header=",".join(head), comments="")
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with robot.urdf, run.csv and other.csv: the demo's where it is present, a simulated arm otherwise."""
+    folder = tmp_path_factory.mktemp("example")
+    if (DEMO / "robot.urdf").is_file():
+        shutil.copy(DEMO / "robot.urdf", folder)
+        for source, name in (("train", "run"), ("validate", "other")):
+            (folder / f"{name}.csv").write_bytes(gzip.decompress((DEMO / f"{source}.csv.gz").read_bytes()))
+        return folder
+    (folder / "robot.urdf").write_text(URDF, encoding="utf-8")
+    robot = di.Mechanism.from_urdf(folder / "robot.urdf")
+    truth = robot.with_parameters(robot.parameters.replace({"fv_elbow": 1.0, "fc_elbow": 0.5, "fv_shoulder": 2.0}))
+    for seed, name in enumerate(("run", "other")):
+        _simulate(truth, folder / f"{name}.csv", seed)
+    return folder
+
+
+def _blocks(page: Path) -> list[tuple[str, str]]:
+    return FENCE.findall(page.read_text(encoding="utf-8"))
+
+
+def _run(code: str, folder: Path, where: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    monkeypatch.chdir(folder)
+    space: dict[str, object] = {"__name__": "example"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # examples may show what happens with imperfect data
+        exec(compile(code, where, "exec"), space)
+    return space
+
+
+def test_the_readme_example_runs(example: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = [code for language, code in _blocks(ROOT / "README.md") if language == "python"]
+    assert len(blocks) == 1
+    assert len([line for line in blocks[0].splitlines() if line.strip()]) <= 15
+    space = _run(blocks[0], example, "README.md", monkeypatch)
+    score = space["score"]
+    assert isinstance(score, di.Score)
+    assert score.metrics.relative < 0.05
+    assert not score.training
+    written = di.Mechanism.from_urdf(example / "identified.urdf")
+    fit = space["fit"]
+    assert isinstance(fit, di.Fit)
+    np.testing.assert_allclose(fit.base.values(written.parameters.values), fit.values, rtol=1e-6, atol=1e-6)
+    assert "verdict" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_python_block_of_the_documentation_runs(page: Path, example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of one page share their names, as a reader would type them one after the other."""
+    blocks = _blocks(page)
+    unknown = {language for language, _ in blocks} - MARKED
+    assert not unknown, f"{page.name}: code blocks are marked {unknown}; mark them python, sh, toml or text"
+    code = "\n".join(code for language, code in blocks if language == "python")
+    if code:
+        _run(code, example, page.name, monkeypatch)
+
+
+def test_the_one_command_of_the_readme_runs(example: Path) -> None:
+    pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
+    pytest.importorskip("matplotlib", reason="the report is an extra: pip install 'dynident[report]'")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    command = re.search(r"^dynident (identify .*)$", text, re.M)
+    assert command
+    done = subprocess.run(
+        [sys.executable, "-m", "dynident", *command.group(1).split()],
+        cwd=example,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "MPLBACKEND": "Agg", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+    )
+    assert done.returncode == 0, done.stderr
+    made = {path.name for path in (example / "out").iterdir()}
+    assert {"fit.json", "verdict.json", "report.html", "identified.urdf"} <= made
+
+
+def test_links_of_the_documents_lead_somewhere() -> None:
+    for page in [*ROOT.glob("*.md"), *PAGES]:
+        for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"
+
+
+def test_make_targets_that_the_documents_name_exist() -> None:
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+        named = set(re.findall(r"^make (\w+)", page.read_text(encoding="utf-8"), re.M))
+        assert named <= targets, f"{page.name} names {named - targets}"
+
+
+def test_constraints_are_exact_and_without_addresses() -> None:
+    lines = [line for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    assert len(lines) > 50
+    for line in lines:
+        assert re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+", line), line
