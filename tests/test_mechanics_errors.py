@@ -212,13 +212,13 @@ def test_parameters_for_a_robot_that_has_none() -> None:
 # ---- robots ----------------------------------------------------------------------------------------------------------
 
 
-def test_loops_are_refused_instead_of_ignored() -> None:
+def test_loops_that_cannot_close_are_named() -> None:
     robot = replace(ROBOT, loops=(Loop("cut", "revolute", "L2", "base"),))
     for name, f in POSITIONS.items():
         if "base" not in name:
-            refused(lambda f=f: f(robot, Q), "loops (cut)", "trees only")
+            refused(lambda f=f: f(robot, Q), "loop 'cut'", "home")
     for f in MOTIONS.values():
-        refused(lambda f=f: f(robot, MOTION), "loops (cut)")
+        refused(lambda f=f: f(robot, MOTION), "loop 'cut'")
 
 
 def singular_robots() -> dict[str, Mechanism]:

@@ -66,6 +66,13 @@ def test_regressor_of_special_robots(robot: Mechanism) -> None:
     close(regressor_rows(robot, motion), Y.transpose(1, 2, 0), 1e-13)
 
 
+@pytest.mark.parametrize("robot", SPECIAL)
+def test_chosen_columns_of_the_rows(robot: Mechanism) -> None:
+    motion = random_motion(robot, SAMPLES)
+    chosen = np.random.default_rng(3).permutation(len(robot.parameters))[::3]
+    close(regressor_rows(robot, motion, chosen), regressor_rows(robot, motion)[:, chosen], 0.0)
+
+
 @PROPERTY
 @given(mechanisms(terms=ALL_TERMS))
 def test_inverse_dynamics_is_linear_in_the_parameters(robot: Mechanism) -> None:

@@ -66,7 +66,10 @@ def run() -> int:
             return error.exit_code
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: object = None, line: str | None = None
+) -> None:
+    """Tell a warning of ours in one line; others are for developers."""
     if issubclass(category, DynidentWarning):
         notes.print(f"note: {message}", style="yellow", markup=False)
 

@@ -105,6 +105,33 @@ class BaseParameters:
         """
         return np.asarray(self.regrouping @ np.asarray(parameters, dtype=np.float64))
 
+    def fingerprint(self) -> Array:
+        """Return torques that tell this robot's geometry, gravity and terms from another's, whatever its parameters.
+
+        Returns
+        -------
+        ndarray, (4 n,)
+            Torques in four fixed random states when the base parameters are 1, 2, ..., b over b.
+        """
+        W = regressor(self.mechanism, random_motion(self.mechanism, 4))[:, :, self.columns]
+        return np.asarray(W @ np.arange(1.0, self.rank + 1.0)).ravel() / self.rank
+
+    def fits(self, fingerprint: ArrayLike) -> bool:
+        """Return whether a fingerprint is of these base parameters, to a millionth.
+
+        Parameters
+        ----------
+        fingerprint : array_like
+            What `fingerprint` returned once.
+
+        Returns
+        -------
+        bool
+            True when it is the same robot.
+        """
+        mine, other = self.fingerprint(), np.asarray(fingerprint, dtype=np.float64)
+        return mine.shape == other.shape and bool(np.max(np.abs(mine - other)) <= 1e-6 * np.max(np.abs(mine)))
+
 
 def random_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:
     """Return unrelated random states that reveal every parameter: a whole turn, speeds and accelerations of order 1 to 10.

@@ -41,7 +41,7 @@ class _LeastSquares:
         dict
             Options as given to `__init__`.
         """
-        return dict(vars(self)) if not hasattr(self, "coef_") else {k: v for k, v in vars(self).items() if not k.endswith("_")}
+        return {k: v for k, v in vars(self).items() if not k.endswith("_")}
 
     def set_params(self, **params: Any) -> Self:
         """Change options.
@@ -102,9 +102,10 @@ class _LeastSquares:
         self.coef_, self.sigma_, self.condition_ = solution.beta, sigma, solution.condition
         self.covariance_ = self._covariance(regression, solution, sigma)
         solved = np.zeros(b, dtype=bool)
-        solved[solution.solved] = True
+        solved[solution.solved] = np.count_nonzero(solution.combinations, axis=1) == 1
         physical = self.recovery == "physical"
-        standard = recover_standard(regression.base, solution.beta, solved, "prior" if physical else self.recovery)
+        known = np.vstack([solution.combinations, np.eye(b)[~chosen]])  # what was dropped is known to be zero
+        standard = recover_standard(regression.base, solution.beta, known, "prior" if physical else self.recovery)
         groups = tuple(group.name for group in regression.groups)
         self.result_ = Fit(
             base=regression.base,
@@ -112,6 +113,7 @@ class _LeastSquares:
             covariance=self.covariance_,
             solved=solved,
             active=chosen,
+            combinations=solution.combinations,
             groups=groups,
             sigma=sigma * np.sqrt([group.independence for group in regression.groups]),
             rows=regression.rows,
@@ -156,11 +158,12 @@ def group_sigma(regression: Regression, solution: Solution) -> Array:
     for i, group in enumerate(regression.groups):
         seen[i, np.intersect1d(group.columns, solution.solved)] = group.count
     share = np.sum(seen / np.maximum(seen.sum(axis=0), 1.0), axis=1)
+    # A residual of exactly zero (data made by the model, a joint at rest) must not become an infinite weight.
+    typical = sum(group.effort_square for group in regression.groups) / regression.rows
     sigma = []
     for group, used in zip(regression.groups, share, strict=True):
         free = max(group.count * group.independence - used, 1.0)
-        # A residual of exactly zero (data made by the model) must not become an infinite weight.
-        floor = 1e-26 * max(group.effort_square, 1e-300) / group.count
+        floor = 1e-26 * (group.effort_square / group.count or typical or 1.0)
         sigma.append(np.sqrt(max(group.residual(solution.beta) / free, floor)))
     return np.array(sigma)
 

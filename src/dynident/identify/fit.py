@@ -57,7 +57,7 @@ class Observability:
         Estimate, its standard deviation, and their ratio (infinite when it is not visible in the data).
     verdict : str
         "good" (standard deviation up to 10 % of the value), "poor" (up to 50 %), "insignificant" (not clearly different
-        from zero), "not excited" (the data do not show it) or "dropped" (not essential).
+        from zero), "not excited" (the data do not show it, or only its sum with others) or "dropped" (not essential).
     """
 
     name: str
@@ -80,7 +80,10 @@ class Fit:
     values, covariance : ndarray, (b,), (b, b)
         Base parameters and their covariance.
     solved, active : ndarray of bool, (b,)
-        Which were estimated, and which were asked for (others were dropped as not essential).
+        Which were estimated each by itself, and which were asked for (others were dropped as not essential).
+    combinations : ndarray, (k, b)
+        E: the data determine E beta, no more. Rows of the unit matrix for `solved` parameters; other rows are sums of
+        parameters that these data cannot tell apart, of which `values` holds the sum in one and zero in the others.
     groups : tuple of str
         Joints whose efforts were used.
     sigma : ndarray, (groups,)
@@ -104,6 +107,7 @@ class Fit:
     covariance: Array
     solved: NDArray[np.bool_]
     active: NDArray[np.bool_]
+    combinations: Array
     groups: tuple[str, ...]
     sigma: Array
     rows: int
@@ -279,12 +283,15 @@ class Fit:
             "robot": self.mechanism.name,
             "joints": list(self.mechanism.joint_names),
             "terms": list(self.mechanism.terms),
+            "leaders": list(self.base.leaders),
+            "fingerprint": self.base.fingerprint().tolist(),
             "estimator": self.estimator,
             "rows": self.rows,
             "condition": self.condition,
-            "training_relative": self.training_relative,
+            "training_relative": self.training_relative if np.isfinite(self.training_relative) else None,
             "base_parameters": [_finite(asdict(row)) for row in self.observability()],
             "covariance": self.covariance.tolist(),
+            "combinations": self.combinations.tolist(),
             "sigma": dict(zip(self.groups, self.sigma.tolist(), strict=True)),
             "standard_parameters": self.standard.to_dict(),
             "standard_provenance": self.standard.provenance,
@@ -315,13 +322,13 @@ class Fit:
             data = json.loads(text)
             if not isinstance(data, dict) or data.get("format") != "dynident-fit-1":
                 raise IdentificationError("this is not a fit written by dynident ('format' is not dynident-fit-1)")
-            moving = mechanism.with_terms(data["terms"]).keep(data["joints"])
-            rows = data["base_parameters"]
-            leaders = [row["expression"].split(" = ")[1].split(" ")[0] for row in rows]
-            base = base_parameters(moving, order=leaders)
-            if [row["expression"] for row in rows] != list(base.expressions):
+            rows, terms = data["base_parameters"], tuple(data["terms"])
+            moving = (mechanism if mechanism.terms == terms else mechanism.with_terms(terms)).keep(data["joints"])
+            base = base_parameters(moving, order=data["leaders"])
+            if list(base.leaders) != data["leaders"] or not base.fits(data["fingerprint"]):
                 raise IdentificationError(
-                    f"the fit of robot '{data['robot']}' does not belong to robot '{mechanism.name}': base parameters differ"
+                    f"the fit of robot '{data['robot']}' does not belong to robot '{mechanism.name}': "
+                    "geometry, gravity or terms differ"
                 )
             verdicts = [row["verdict"] for row in rows]
             return cls(
@@ -330,6 +337,7 @@ class Fit:
                 covariance=np.array(data["covariance"]),
                 solved=np.array([v not in ("dropped", "not excited") for v in verdicts]),
                 active=np.array([v != "dropped" for v in verdicts]),
+                combinations=np.array(data["combinations"]),
                 groups=tuple(data["sigma"]),
                 sigma=np.array(list(data["sigma"].values())),
                 rows=data["rows"],
@@ -341,7 +349,7 @@ class Fit:
                 sources=tuple(data["sources"]),
                 options=data["options"],
                 notes=tuple(data["notes"]),
-                training_relative=data["training_relative"],
+                training_relative=float("nan") if data["training_relative"] is None else data["training_relative"],
             )
         except (json.JSONDecodeError, KeyError, TypeError, IndexError) as error:
             raise IdentificationError(f"this is not a fit written by dynident: {type(error).__name__} {error}") from error
@@ -354,6 +362,8 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
 
 def _root(covariance: Array) -> Array:
     """Return L with L^T L = covariance, also when it is singular."""
-    values, vectors = np.linalg.eigh(covariance)
+    std = np.sqrt(np.diag(covariance))
+    scale = np.where(std > 0.0, std, 1.0)  # units and excitation differ by many decades; correlations do not
+    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
     keep = values > 0.0
-    return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T)
+    return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T * scale)

@@ -80,6 +80,8 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
         if motor_effort:
             effort = effort[:, order] @ N
             notes.append("motor efforts brought to the joints by the actuators' gear and coupling matrix")
+        else:
+            effort = effort[:, [_joint_channel(mechanism, log, name) for name in mechanism.coordinate_names]]
         if log.position_side == "motor":
             if N.shape[0] != N.shape[1]:
                 raise LogError(
@@ -141,6 +143,18 @@ def _channel(mechanism: Mechanism, log: Log, actuator: str) -> int:
     if len(motor.coupling) == 1 and next(iter(motor.coupling)) in log.joints:
         return log.joints.index(next(iter(motor.coupling)))
     raise LogError(f"log '{log.name}' has no channel for actuator '{actuator}'; its channels are {', '.join(log.joints)}")
+
+
+def _joint_channel(mechanism: Mechanism, log: Log, joint: str) -> int:
+    """Return the log column of a joint's own effort, named after it or after the motor that drives it alone."""
+    names = [joint, *(a.name for a in mechanism.actuators if list(a.coupling) == [joint])]
+    found = [log.joints.index(name) for name in names if name in log.joints]
+    if not found:
+        raise LogError(
+            f"log '{log.name}' has motor positions with joint efforts, but no channel is named after joint '{joint}' or after "
+            f"a motor of it alone; its channels are {', '.join(log.joints)}"
+        )
+    return found[0]
 
 
 def _gain(mechanism: Mechanism, log: Log) -> Array | None:

@@ -63,11 +63,13 @@ def physical_parameters(fit: Fit) -> Physical:
         raise missing_extra("cvxpy", "physical", "physically consistent parameters") from error
     spread = natural_spread(fit.mechanism)
     prior = fit.mechanism.parameters
-    K = fit.base.regrouping[fit.solved] * spread
-    whitening = np.linalg.inv(_cholesky(fit.covariance[np.ix_(fit.solved, fit.solved)]))
-    target = whitening @ fit.values[fit.solved]
+    E = fit.combinations
+    K = E @ fit.base.regrouping * spread
+    whitening = np.linalg.inv(_cholesky(E @ fit.covariance @ E.T))
+    target = whitening @ (E @ fit.values)
     x = cp.Variable(len(prior))  # phi in units of its natural spread
-    cost = cp.sum_squares(whitening @ K @ x - target) + cp.sum_squares(x - prior.values / spread)
+    # The root of the cost has the same minimum and numbers of a moderate size, which the solver needs.
+    cost = cp.norm2(cp.hstack([whitening @ K @ x - target, x - prior.values / spread]))
     problem = cp.Problem(cp.Minimize(cost), _constraints(cp, fit, x, spread))
     try:
         problem.solve(solver=cp.CLARABEL)
@@ -81,7 +83,7 @@ def physical_parameters(fit: Fit) -> Physical:
     if impossible:  # a solver may call a point optimal that is slightly outside
         raise IdentificationError(f"the solver's answer is not physically possible: {impossible[0].sentence}")
     residual = whitening @ K @ x.value - target
-    return Physical(parameters, float(np.sqrt(residual @ residual / fit.solved.sum())))
+    return Physical(parameters, float(np.sqrt(residual @ residual / E.shape[0])))
 
 
 def _cholesky(covariance: Array) -> Array:

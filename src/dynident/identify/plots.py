@@ -27,7 +27,7 @@ VERDICT_COLOURS = {"good": BLUE, "poor": "#E69F00", "insignificant": ORANGE, "no
 HIDDEN = ("not excited", "dropped")  # verdicts of parameters without an estimate
 
 WIDTH = 11.0  # inches
-BUCKETS = 900  # drawn columns per panel: about one per pixel
+BUCKETS = 600  # drawn columns per panel: about one per pixel of a laptop
 MOST_PER_COLUMN = 8  # joints below each other before a second column is opened
 LONGEST_LABEL = 34
 
@@ -221,20 +221,21 @@ def _draw_joint(upper: Axes, lower: Axes, score: Score, j: int, shown: NDArray[n
     width = 0.9 if t.size <= BUCKETS else 0.6
     band_t, low = extremes(t, predicted - 2.0 * std, pick=np.fmin)
     _, high = extremes(t, predicted + 2.0 * std, pick=np.fmax)
-    upper.fill_between(band_t, low, high, color=SKY, linewidth=0.0, label="two-sigma band", rasterized=True)
-    upper.plot(*extremes(t, measured), color=INK, linewidth=width, label="measured", rasterized=True)
-    upper.plot(*extremes(t, predicted), color=BLUE, linewidth=width, dashes=(5, 1.5), label="predicted", rasterized=True)
+    upper.fill_between(band_t, low, high, color=SKY, linewidth=0.0, label="two-sigma band")
+    upper.plot(*extremes(t, measured), color=INK, linewidth=width, label="measured")
+    upper.plot(*extremes(t, predicted), color=BLUE, linewidth=width, dashes=(5, 1.5), label="predicted")
+    _, reach = extremes(t, 2.0 * std, pick=np.fmax)
+    lower.fill_between(band_t, -reach, reach, color=SKY, linewidth=0.0)
     lower.axhline(0.0, color=MUTED, linewidth=0.6)
-    lower.plot(*extremes(t, measured - predicted), color=ORANGE, linewidth=width, label="residual", rasterized=True)
+    lower.plot(*extremes(t, measured - predicted), color=ORANGE, linewidth=width, label="residual")
     relative = score.metrics.relative_per_joint[score.metrics.joints.index(score.joints[j])]
-    error = f"   relative error {100 * relative:.1f} %" if np.isfinite(relative) else ""
+    error = f" \N{MIDDLE DOT} relative error {100 * relative:.1f} %" if np.isfinite(relative) else ""
     upper.set_title(label(score.joints[j], 60) + error, loc="left", fontsize=9.5, color=INK, pad=3)
     upper.set_ylabel(f"effort\n[{unit}]", fontsize=8.5, color=INK)
     lower.set_ylabel(f"residual\n[{unit}]", fontsize=8.5, color=INK)
     for axes in (upper, lower):
         plain_axes(axes)
-    upper.margins(x=0.0)
-    lower.margins(x=0.0)
+        axes.margins(x=0.0)
     lower.locator_params(axis="y", nbins=3)
 
 
@@ -307,12 +308,12 @@ def plot_parameters(
     for (unit, members), size in zip(families.items(), sizes, strict=True):
         bottom = top - size
         left = figure.add_axes((0.235, bottom / height, 0.45, size / height))
-        right = figure.add_axes((0.715, bottom / height, 0.255, size / height))
+        right = figure.add_axes((0.735, bottom / height, 0.235, size / height))
         _draw_values(left, fit, members, unit, prior, true)
         _draw_precision(right, fit, members)
         top = bottom - gap
     figure.text(0.235, 1.0 - 0.52 / height, "value with two-sigma error bar", fontsize=10, color=INK)
-    figure.text(0.715, 1.0 - 0.52 / height, "standard deviation relative to value", fontsize=10, color=INK)
+    figure.text(0.735, 1.0 - 0.52 / height, "standard deviation relative to value", fontsize=10, color=INK)
     _legend(figure, true is not None, height)
     return figure
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -105,7 +106,7 @@ class Regression:
             raise IdentificationError(f"effort is not finite at sample {bad}; remove or interpolate it")
         if base is None:
             base = base_parameters(mechanism)
-        elif base.mechanism.parameters.names != mechanism.parameters.names:
+        elif not _same(base, mechanism):
             raise IdentificationError(f"the base parameters given belong to another robot than '{mechanism.name}'")
         filter_ = decimator or Decimator(1, 1.0)
         if filter_.length(len(motion)) < 1:
@@ -145,7 +146,8 @@ class Regression:
         if len(skip) == len(prepared.joints):
             raise IdentificationError(f"log '{log.name}': all effort channels are dead; nothing can be identified")
         evidence = cls.from_motion(matched.mechanism, prepared.motion, prepared.effort, base, prepared.decimator, skip)
-        return replace(evidence, sources=(source_of(log, prepared),), options=dict(options), notes=tuple(notes))
+        kept = {name: value for name, value in options.items() if name != "like"}  # the band is in the source
+        return replace(evidence, sources=(source_of(log, prepared),), options=kept, notes=tuple(notes))
 
     def __add__(self, other: Regression) -> Regression:
         """Return the evidence of both; they must belong to the same robot."""
@@ -155,6 +157,11 @@ class Regression:
             )
         if not np.array_equal(self.base.columns, other.base.columns):
             raise IdentificationError("these two Regressions use different base parameters; build both with the same base=")
+        if not _same(other.base, self.mechanism):
+            raise IdentificationError(
+                f"evidence of robot '{self.mechanism.name}' and of '{other.mechanism.name}' cannot be merged: geometry, "
+                "gravity or terms differ"
+            )
         mine = {group.name: group for group in self.groups}
         theirs = {group.name: group for group in other.groups}
         names = [name for name in self.mechanism.coordinate_names if name in mine or name in theirs]
@@ -182,7 +189,7 @@ class Regression:
         pathlib.Path
             The file.
         """
-        arrays: dict[str, Any] = {"columns": self.base.columns}
+        arrays: dict[str, Any] = {"columns": self.base.columns, "fingerprint": self.base.fingerprint()}
         for i, group in enumerate(self.groups):
             arrays[f"R{i}"], arrays[f"columns{i}"] = group.R, group.columns
         about = {
@@ -222,17 +229,29 @@ class Regression:
                     RowGroup(name, data[f"columns{i}"], data[f"R{i}"], int(count), float(independence))
                     for i, (name, count, independence) in enumerate(about["groups"])
                 )
-                columns = data["columns"]
-        except (OSError, ValueError, KeyError) as error:
+                columns, fingerprint = data["columns"], data["fingerprint"]
+                names, sources, options, notes = (about[key] for key in ("parameters", "sources", "options", "notes"))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
             if isinstance(error, DynidentError):
                 raise
             raise IdentificationError(f"cannot read '{path}' as a Regression: {error}") from error
-        if tuple(about["parameters"]) != mechanism.parameters.names:
+        if tuple(names) != mechanism.parameters.names:
             raise IdentificationError(f"'{path}' belongs to another robot than '{mechanism.name}': parameter names differ")
         base = base_parameters(mechanism, order=[mechanism.parameters.names[c] for c in columns])
-        if not np.array_equal(np.sort(base.columns), np.sort(columns)):
-            raise IdentificationError(f"'{path}' uses base parameters that robot '{mechanism.name}' does not have")
-        return cls(base, groups, tuple(about["sources"]), about["options"], tuple(about["notes"]))
+        if not np.array_equal(base.columns, columns) or not base.fits(fingerprint):
+            raise IdentificationError(
+                f"'{path}' belongs to another robot than '{mechanism.name}': its geometry, gravity or terms differ"
+            )
+        return cls(base, groups, tuple(sources), options, tuple(notes))
+
+
+def _same(base: BaseParameters, mechanism: Mechanism) -> bool:
+    """Return whether base parameters belong to a robot; its parameter values do not matter."""
+    if base.mechanism is mechanism:
+        return True
+    if base.mechanism.parameters.names != mechanism.parameters.names or base.mechanism.dof != mechanism.dof:
+        return False
+    return base.fits(replace(base, mechanism=mechanism).fingerprint())
 
 
 def _tile(

@@ -118,7 +118,8 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     )
     if training and not allow_training:
         raise IdentificationError(
-            f"log '{log.name}' was used for the fit, so its error is no validation; give another log, or say allow_training=True"
+            f"log '{log.name}' was used for the fit, so its error is no validation; give another log, or say "
+            "allow_training=True"
         )
     skip = dead_efforts(prepared)
     keep = [i for i, name in enumerate(fit.mechanism.coordinate_names) if name in fit.groups and name not in skip]

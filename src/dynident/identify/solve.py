@@ -15,6 +15,9 @@ from dynident.identify.regression import Regression
 
 Array = NDArray[np.float64]
 
+ROUND_OFF = 1e-12  # relative length below which a column is zero but for round-off
+CONTAINED = 1e-6  # part of a column of unit length below which it is round-off
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
@@ -30,6 +33,9 @@ class Solution:
         Column lengths, so that cov(beta_solved) = S^-1 (T^T T)^-1 S^-1 times the variance of unit weight.
     solved : ndarray of int, (k,)
         Base parameters that were solved for.
+    combinations : ndarray, (k, b)
+        E with E beta_true = beta[solved]: what the data determine. Identity where a parameter stands alone; other entries
+        where one that was not solved for acts on these data just like solved ones and is contained in their values.
     condition : float
         Condition number of the scaled stack of the solved columns.
     """
@@ -38,6 +44,7 @@ class Solution:
     precision_root: Array
     scale: Array
     solved: NDArray[np.int64]
+    combinations: Array
     condition: float
 
     def covariance(self, variance: float = 1.0) -> Array:
@@ -92,7 +99,7 @@ def solve(regression: Regression, sigma: Array, active: NDArray[np.bool_], toler
         targets.append(group.R[:, -1] / s)
     W, y = np.vstack(blocks), np.concatenate(targets)
     length = np.linalg.norm(W, axis=0)
-    candidates = np.flatnonzero(active & (length > 0.0))
+    candidates = np.flatnonzero(active & (length > ROUND_OFF * np.max(length)))
     if not candidates.size:
         raise IdentificationError("no parameter is excited by these data: nothing moves, or all efforts are unusable")
     scaled = W[:, candidates] / length[candidates]
@@ -102,8 +109,14 @@ def solve(regression: Regression, sigma: Array, active: NDArray[np.bool_], toler
     kept = order[:rank]
     solved = candidates[kept]
     T = R[:rank, :rank]
+    combinations = np.zeros((rank, b))
+    combinations[np.arange(rank), solved] = 1.0
+    hidden = candidates[order[rank:]]
+    contained = solve_triangular(T, R[:rank, rank:])
+    contained[np.abs(contained) < CONTAINED] = 0.0
+    combinations[:, hidden] = contained * length[hidden] / length[solved][:, None]
     x = solve_triangular(T, Q[:, :rank].T @ y)
     beta = np.zeros(b)
     beta[solved] = x / length[solved]
     singular = np.linalg.svd(T, compute_uv=False)
-    return Solution(beta, T, length[solved], solved, float(singular[0] / singular[-1]))
+    return Solution(beta, T, length[solved], solved, combinations, float(singular[0] / singular[-1]))

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 RECOVERIES = ("prior", "minimum_norm")
 
 
-def recover_standard(base: BaseParameters, beta: Array, solved: NDArray[np.bool_], recovery: str = "prior") -> Parameters:
+def recover_standard(base: BaseParameters, beta: Array, combinations: Array, recovery: str = "prior") -> Parameters:
     """Return standard parameters that give the estimated base parameters.
 
     Parameters
@@ -30,24 +30,24 @@ def recover_standard(base: BaseParameters, beta: Array, solved: NDArray[np.bool_
         Base parameters.
     beta : ndarray, (b,)
         Their estimated values.
-    solved : ndarray of bool, (b,)
-        Which of them were estimated; the others do not constrain the result.
+    combinations : ndarray, (k, b)
+        E: what is known of them is E beta; the unit matrix when all were estimated.
     recovery : {"prior", "minimum_norm"}
         Rule for the directions that torques do not show.
 
     Returns
     -------
     result : Parameters
-        Standard parameters with K phi = beta on the solved rows.
+        Standard parameters with E K phi = E beta.
     """
     if recovery not in RECOVERIES:
         raise IdentificationError(f"recovery is '{recovery}'; it must be one of {', '.join(RECOVERIES)}")
     prior = base.mechanism.parameters
-    K = base.regrouping[solved]
+    K = combinations @ base.regrouping
     phi0 = prior.values if recovery == "prior" else np.zeros(len(prior))
     spread = natural_spread(base.mechanism) if recovery == "prior" else np.ones(len(prior))
     root = K * spread  # K D^(1/2)
-    correction = spread * np.linalg.lstsq(root, beta[solved] - K @ phi0, rcond=None)[0]
+    correction = spread * np.linalg.lstsq(root, combinations @ beta - K @ phi0, rcond=None)[0]
     return prior.replace(phi0 + correction, provenance=f"identified, {recovery} recovery")
 
 

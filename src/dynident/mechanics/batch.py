@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DescriptionError, DynidentError
+from dynident.mechanics.closure import close_motion
 from dynident.mechanics.motion import Motion, numbers
 from dynident.mechanism import Mechanism, Parameters
 
@@ -52,20 +54,19 @@ def over_samples(samples: int, work: Callable[[int, int], object]) -> None:
         list(pool.map(lambda first: work(first, min(first + step, samples)), starts))
 
 
-def tree_only(mechanism: Mechanism) -> None:
-    """Refuse a mechanism whose loops would be ignored.
+def tree_only(mechanism: Mechanism, purpose: str) -> None:
+    """Refuse a robot with loops where only trees can be treated.
 
     Parameters
     ----------
     mechanism : Mechanism
         Robot.
+    purpose : str
+        What is for trees only, as in "closed-form inverse kinematics".
     """
     if mechanism.loops:
         names = ", ".join(loop.name for loop in mechanism.loops)
-        raise DescriptionError(
-            f"robot '{mechanism.name}' has loops ({names}), and this version computes trees only; "
-            "remove the loops to get its open spanning tree"
-        )
+        raise DescriptionError(f"{purpose} is for trees only, but robot '{mechanism.name}' has loops ({names})")
 
 
 def coordinates(mechanism: Mechanism, values: ArrayLike, what: str) -> Array:
@@ -116,8 +117,25 @@ def sealed(array: Array) -> Array:
     return view
 
 
-def tree_motion(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array, Array]:
-    """Return q, v, a of all tree coordinates: q_t = G q + g0, v_t = G v, a_t = G a.
+class TreeMotion(NamedTuple):
+    """Motion of all tree coordinates and how it follows from the robot's own.
+
+    Parameters
+    ----------
+    q, v, a : ndarray, (N, n_tree)
+        Tree positions, velocities and accelerations.
+    G : None, ndarray (n_tree, n) or ndarray (N, n_tree, n)
+        v = G nu: absent for a plain tree, constant with couplings, of the position with loops.
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    G: Array | None
+
+
+def tree_motion(mechanism: Mechanism, motion: Motion) -> TreeMotion:
+    """Return q, v, a of all tree coordinates: q_t = q, or G q + g0 with couplings, or on the loop closure.
 
     Parameters
     ----------
@@ -128,15 +146,20 @@ def tree_motion(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array, Arr
 
     Returns
     -------
-    q, v, a : ndarray, (N, n_tree)
-        Tree coordinates.
+    TreeMotion
+        Tree motion and G.
     """
     if not isinstance(motion, Motion):
         raise DynidentError(f"motion is a {type(motion).__name__}; give a dynident.Motion(t, q, v, a)")
-    tree_only(mechanism)
     q = coordinates(mechanism, motion.q, "motion.q")
     v, a = sealed(np.ascontiguousarray(motion.v)), sealed(np.ascontiguousarray(motion.a))
-    return tree_positions(mechanism, q), tree_rates(mechanism, v), tree_rates(mechanism, a)
+    if mechanism.loops:
+        closed = close_motion(mechanism, motion)
+        return TreeMotion(sealed(closed.q), sealed(closed.v), sealed(closed.a), closed.G)
+    if mechanism.couplings:
+        G, g0 = mechanism.coupling_map
+        return TreeMotion(sealed(times(q, G.T) + g0), sealed(times(v, G.T)), sealed(times(a, G.T)), G)
+    return TreeMotion(q, v, a, None)
 
 
 def times(x: Array, A: Array) -> Array:
@@ -162,61 +185,52 @@ def times(x: Array, A: Array) -> Array:
     return out
 
 
-def tree_positions(mechanism: Mechanism, q: Array) -> Array:
-    """Return q_t = G q + g0.
+def at_rest(mechanism: Mechanism, q: ArrayLike, v: ArrayLike | None = None) -> Motion:
+    """Return a motion through given positions without acceleration (and without velocity when none is given).
 
     Parameters
     ----------
     mechanism : Mechanism
         Robot.
-    q : ndarray, (N, n)
-        Independent positions.
+    q : array_like, (N, n) or (n,)
+        Positions.
+    v : array_like (N, n) or (n,), optional
+        Velocities.
 
     Returns
     -------
-    ndarray, (N, n_tree)
-        Positions of all tree coordinates.
+    Motion
+        The motion; time is only a counter.
     """
-    if not mechanism.couplings:
-        return q
-    G, g0 = mechanism.coupling_map
-    return sealed(times(q, G.T) + g0)
+    x = coordinates(mechanism, q, "q")
+    rates = np.zeros_like(x) if v is None else coordinates(mechanism, v, "v")
+    if rates.shape != x.shape:
+        raise DynidentError(f"v has {rates.shape[0]} samples but q has {x.shape[0]}; they must agree")
+    return Motion(np.arange(float(x.shape[0])), x, rates, np.zeros_like(x))
 
 
-def tree_rates(mechanism: Mechanism, v: Array) -> Array:
-    """Return v_t = G v.
+def project(G: Array | None, rows: Array) -> Array:
+    """Return G^T X: generalised forces, or regressor rows, on the robot's own coordinates.
 
     Parameters
     ----------
-    mechanism : Mechanism
-        Robot.
-    v : ndarray, (N, n)
-        Independent velocities or accelerations.
+    G : None, ndarray (n_tree, n) or ndarray (N, n_tree, n)
+        As in `TreeMotion`.
+    rows : ndarray, (N, n_tree) or (N, n_tree, p)
+        Tree rows of every sample.
 
     Returns
     -------
-    ndarray, (N, n_tree)
-        Rates of all tree coordinates.
+    ndarray, (N, n) or (N, n, p)
+        Projected rows.
     """
-    return sealed(times(v, mechanism.coupling_map[0].T)) if mechanism.couplings else v
-
-
-def independent(mechanism: Mechanism, tree_efforts: Array) -> Array:
-    """Return G^T tau_t.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    tree_efforts : ndarray, (N, n_tree)
-        Generalised forces on the tree coordinates.
-
-    Returns
-    -------
-    ndarray, (N, n)
-        Generalised forces on the independent coordinates.
-    """
-    return times(tree_efforts, mechanism.coupling_map[0]) if mechanism.couplings else tree_efforts
+    if G is None:
+        return rows
+    if G.ndim == 2:
+        return times(rows, G)
+    if rows.ndim == 2:
+        return np.asarray(np.einsum("stn,st->sn", G, rows))
+    return np.asarray(np.swapaxes(G, 1, 2) @ rows)
 
 
 def values_of(mechanism: Mechanism, parameters: Parameters | ArrayLike | None) -> Array:

@@ -9,16 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
 from dynident.mechanics.batch import (
+    at_rest,
     coordinates,
-    independent,
     inertial_values,
     over_samples,
+    project,
     tree_motion,
-    tree_only,
-    tree_positions,
-    tree_rates,
     values_of,
 )
+from dynident.mechanics.closure import projector_rate
 from dynident.mechanics.joint_terms import joint_groups, joint_torques, motor_columns, motor_torques
 from dynident.mechanics.kinematics import jacobian
 from dynident.mechanics.motion import Motion, numbers
@@ -64,15 +63,15 @@ def inverse_dynamics(
     from dynident.mechanics import kernels  # noqa: PLC0415 - numba is imported on first use
 
     values = values_of(mechanism, parameters)
-    q, v, a = tree_motion(mechanism, motion)
+    q, v, a, G = tree_motion(mechanism, motion)
     tree, phi = mechanism.tree.arrays, inertial_values(mechanism, values)
     tau = np.empty_like(q)
     over_samples(len(motion), lambda i, j: kernels.inverse_dynamics(tree, phi, q[i:j], v[i:j], a[i:j], tau[i:j]))
     if mechanism.joint_columns and np.any(values[phi.size :]):
         tau += joint_torques(mechanism, values, q, v, a)
-    tau = independent(mechanism, tau)
     if mechanism.actuator_columns:
-        tau = tau + motor_torques(mechanism, values, motion.q, motion.v, motion.a)
+        tau += motor_torques(mechanism, values, q, v, a)
+    tau = project(G, tau)
     return tau - _wrench_torques(mechanism, motion, wrenches) if wrenches else tau
 
 
@@ -109,17 +108,20 @@ def mass_matrix(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | Arr
     ndarray, (N, n, n)
         Mass matrix [kg m^2, kg m, kg].
     """
+    values = values_of(mechanism, parameters)
+    still = tree_motion(mechanism, at_rest(mechanism, q))
+    return _sandwich(_tree_mass_matrix(mechanism, still.q, values), still.G)
+
+
+def _tree_mass_matrix(mechanism: Mechanism, x: Array, values: Array) -> Array:
+    """Return the mass matrix of the spanning tree at tree positions x, motors included."""
     from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
 
-    tree_only(mechanism)
-    values = values_of(mechanism, parameters)
-    x = tree_positions(mechanism, coordinates(mechanism, q, "q"))
     tree, phi = mechanism.tree.arrays, inertial_values(mechanism, values)
     M = np.empty((x.shape[0], x.shape[1], x.shape[1]))
     over_samples(x.shape[0], lambda i, j: matrix_kernels.mass_matrix(tree, phi, x[i:j], M[i:j]))
     rotor = _rotor(mechanism, values)
     M[:, np.arange(rotor.size), np.arange(rotor.size)] += rotor
-    M = _project(mechanism, M)
     for column, term, row in motor_columns(mechanism):
         if term.symbol == "ia":
             M = M + values[column] * np.outer(row, row)
@@ -147,15 +149,17 @@ def coriolis_matrix(
     """
     from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
 
-    tree_only(mechanism)
-    x = tree_positions(mechanism, coordinates(mechanism, q, "q"))
-    rates = tree_rates(mechanism, coordinates(mechanism, v, "v"))
-    if rates.shape != x.shape:
-        raise DynidentError(f"v has {rates.shape[0]} samples but q has {x.shape[0]}; they must agree")
-    tree, phi = mechanism.tree.arrays, inertial_values(mechanism, values_of(mechanism, parameters))
+    values = values_of(mechanism, parameters)
+    nu = coordinates(mechanism, v, "v")
+    x, rates, _, G = tree_motion(mechanism, at_rest(mechanism, q, nu))
+    tree, phi = mechanism.tree.arrays, inertial_values(mechanism, values)
     C = np.empty((x.shape[0], x.shape[1], x.shape[1]))
     over_samples(x.shape[0], lambda i, j: matrix_kernels.coriolis_matrix(tree, phi, x[i:j], rates[i:j], C[i:j]))
-    return _project(mechanism, C)
+    C = _sandwich(C, G)
+    if mechanism.loops and G is not None:  # C = G^T (C_t G + M_t Gdot)
+        M = _tree_mass_matrix(mechanism, x, values)
+        C += np.swapaxes(G, 1, 2) @ M @ projector_rate(mechanism, x, nu)
+    return C
 
 
 def gravity(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | ArrayLike | None = None) -> Array:
@@ -177,9 +181,7 @@ def gravity(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | ArrayLi
     """
     values = values_of(mechanism, parameters).copy()
     values[mechanism.tree.inertias.size :] = 0.0
-    x = coordinates(mechanism, q, "q")
-    zero = np.zeros_like(x)
-    return inverse_dynamics(mechanism, Motion(np.arange(float(x.shape[0])), x, zero, zero), values)
+    return inverse_dynamics(mechanism, at_rest(mechanism, q), values)
 
 
 def forward_dynamics(
@@ -212,15 +214,14 @@ def forward_dynamics(
     """
     from dynident.mechanics import forward_kernels  # noqa: PLC0415 - numba is imported on first use
 
-    tree_only(mechanism)
     values = values_of(mechanism, parameters)
     x, rates, torques = (coordinates(mechanism, y, label) for label, y in (("q", q), ("v", v), ("tau", tau)))
     if not x.shape == rates.shape == torques.shape:
         raise DynidentError(f"q, v and tau have {x.shape[0]}, {rates.shape[0]} and {torques.shape[0]} samples; they must agree")
-    motion = Motion(np.arange(float(x.shape[0])), x, rates, np.zeros_like(x))
+    motion = at_rest(mechanism, x, rates)
     if wrenches:
         torques = torques + _wrench_torques(mechanism, motion, wrenches)
-    if mechanism.couplings or mechanism.actuator_columns:
+    if mechanism.loops or mechanism.couplings or mechanism.actuator_columns:
         bias = inverse_dynamics(mechanism, motion, values)
         M = mass_matrix(mechanism, x, values)
         _check_regular(mechanism, M)
@@ -270,9 +271,6 @@ def _rotor(mechanism: Mechanism, values: Array) -> Array:
     return rotor
 
 
-def _project(mechanism: Mechanism, M: Array) -> Array:
+def _sandwich(M: Array, G: Array | None) -> Array:
     """Return G^T M G."""
-    if not mechanism.couplings:
-        return M
-    G = mechanism.coupling_map[0]
-    return np.asarray(G.T @ M @ G)
+    return M if G is None else np.asarray(np.swapaxes(G, -1, -2) @ M @ G)

@@ -60,7 +60,7 @@ def joint_groups(mechanism: Mechanism) -> tuple[TermGroup, ...]:
 
 
 def motor_columns(mechanism: Mechanism) -> Iterator[tuple[int, JointTerm, Array]]:
-    """Yield column, term and joint-side coupling row (n,) of every motor term.
+    """Yield column, term and joint-side coupling row (n_tree,) of every motor term.
 
     Parameters
     ----------
@@ -70,12 +70,17 @@ def motor_columns(mechanism: Mechanism) -> Iterator[tuple[int, JointTerm, Array]
     Yields
     ------
     tuple
-        Column in the regressor, term, and c with rho = c q.
+        Column in the regressor, term, and c with rho = c q_tree.
     """
     first = mechanism.tree.inertias.size + len(mechanism.joint_columns)
-    rows = {a.name: mechanism.actuator_matrix[0][i] / a.ratio for i, a in enumerate(mechanism.actuators)}
-    for j, (actuator, symbol) in enumerate(mechanism.actuator_columns):
-        yield first + j, TERMS[symbol], rows[actuator]
+    index = {name: i for i, name in enumerate(mechanism.tree.coordinates)}
+    rows = {}
+    for actuator in mechanism.actuators:
+        rows[actuator.name] = row = np.zeros(len(index))
+        for coordinate, coefficient in actuator.coupling.items():
+            row[index[coordinate]] = coefficient
+    for j, (name, symbol) in enumerate(mechanism.actuator_columns):
+        yield first + j, TERMS[symbol], rows[name]
 
 
 def joint_torques(mechanism: Mechanism, values: Array, q: Array, v: Array, a: Array) -> Array:
@@ -105,7 +110,7 @@ def joint_torques(mechanism: Mechanism, values: Array, q: Array, v: Array, a: Ar
 
 
 def motor_torques(mechanism: Mechanism, values: Array, q: Array, v: Array, a: Array) -> Array:
-    """Return the torque of all motor terms on the independent coordinates.
+    """Return the torque of all motor terms on the tree coordinates.
 
     Parameters
     ----------
@@ -113,12 +118,12 @@ def motor_torques(mechanism: Mechanism, values: Array, q: Array, v: Array, a: Ar
         Robot.
     values : ndarray, (p,)
         Standard parameters.
-    q, v, a : ndarray, (N, n)
-        Motion of the independent coordinates.
+    q, v, a : ndarray, (N, n_tree)
+        Tree motion.
 
     Returns
     -------
-    ndarray, (N, n)
+    ndarray, (N, n_tree)
         Torques.
     """
     tau = np.zeros_like(q)
@@ -129,20 +134,20 @@ def motor_torques(mechanism: Mechanism, values: Array, q: Array, v: Array, a: Ar
 
 
 def motor_column(term: JointTerm, row: Array, q: Array, v: Array, a: Array) -> Array:
-    """Return the regressor column of a motor term on the independent coordinates: c^T column(c q, c v, c a).
+    """Return the regressor column of a motor term on the tree coordinates: c^T column(c q, c v, c a).
 
     Parameters
     ----------
     term : JointTerm
         The term.
-    row : ndarray, (n,)
+    row : ndarray, (n_tree,)
         c, how the motor turns with the coordinates.
-    q, v, a : ndarray, (N, n)
-        Motion of the independent coordinates.
+    q, v, a : ndarray, (N, n_tree)
+        Tree motion.
 
     Returns
     -------
-    ndarray, (N, n)
+    ndarray, (N, n_tree)
         Torque per unit of the parameter.
     """
     turn = row[:, None]

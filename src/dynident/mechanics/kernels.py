@@ -114,6 +114,16 @@ def gather(x, s, X):
 
 
 @kernel
+def turn_row(K, i, c, s):
+    """Return row i of the rotation K[0] + cos K[1] + sin K[2]."""
+    return (
+        K[0, i, 0] + c * K[1, i, 0] + s * K[2, i, 0],
+        K[0, i, 1] + c * K[1, i, 1] + s * K[2, i, 1],
+        K[0, i, 2] + c * K[1, i, 2] + s * K[2, i, 2],
+    )
+
+
+@kernel
 def place(tree, i, Q, R, r):
     """Write node i's orientation R and origin r in its parent's frame."""
     kind = tree.kind[i]
@@ -128,36 +138,9 @@ def place(tree, i, Q, R, r):
             R[o + ROW1 + k] = s
         for k in range(ROW1):
             c, s = R[o + k], R[o + ROW1 + k]
-            store(
-                R,
-                o,
-                k,
-                (
-                    K[0, 0, 0] + c * K[1, 0, 0] + s * K[2, 0, 0],
-                    K[0, 0, 1] + c * K[1, 0, 1] + s * K[2, 0, 1],
-                    K[0, 0, 2] + c * K[1, 0, 2] + s * K[2, 0, 2],
-                ),
-            )
-            store(
-                R,
-                o + ROW3,
-                k,
-                (
-                    K[0, 1, 0] + c * K[1, 1, 0] + s * K[2, 1, 0],
-                    K[0, 1, 1] + c * K[1, 1, 1] + s * K[2, 1, 1],
-                    K[0, 1, 2] + c * K[1, 1, 2] + s * K[2, 1, 2],
-                ),
-            )
-            store(
-                R,
-                o + ROW6,
-                k,
-                (
-                    K[0, 2, 0] + c * K[1, 2, 0] + s * K[2, 2, 0],
-                    K[0, 2, 1] + c * K[1, 2, 1] + s * K[2, 2, 1],
-                    K[0, 2, 2] + c * K[1, 2, 2] + s * K[2, 2, 2],
-                ),
-            )
+            store(R, o, k, turn_row(K, 0, c, s))
+            store(R, o + ROW3, k, turn_row(K, 1, c, s))
+            store(R, o + ROW6, k, turn_row(K, 2, c, s))
             store(r, b, k, (t[0], t[1], t[2]))
         return
     for k in range(ROW1):
@@ -380,7 +363,7 @@ def regressor(tree, q, v, a, Y):
 
 @kernel
 def regressor_rows(tree, q, v, a, slot, W):
-    """Write inertial column c as rows of samples into W[:, slot[c]] (n, m, N), the layout for streaming; none if slot[c] < 0."""
+    """Write inertial column c as rows of samples into W[:, slot[c]] (n, m, N); left out when slot[c] < 0."""
     n, nodes = q.shape[1], tree.parent.size
     Q, V, A = np.empty(n * LANES), np.empty(n * LANES), np.empty(n * LANES)
     R, r = np.empty(nodes * 9 * LANES), np.empty(nodes * 3 * LANES)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics.batch import coordinates, over_samples, times, tree_motion, tree_only, tree_positions
+from dynident.mechanics.batch import at_rest, coordinates, over_samples, times, tree_motion
 from dynident.mechanics.motion import Motion
 from dynident.mechanism import Mechanism
 
@@ -36,7 +36,7 @@ def body_motions(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array, Ar
     """
     from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
 
-    q, v, a = tree_motion(mechanism, motion)
+    q, v, a, _ = tree_motion(mechanism, motion)
     tree = mechanism.tree.arrays._replace(gravity=np.zeros(3))
     nodes = tree.parent.size
     out = [np.empty((len(motion), nodes, *shape)) for shape in ((3, 3), (3,), (6,), (6,))]
@@ -66,7 +66,7 @@ def forward_kinematics(mechanism: Mechanism, q: ArrayLike, frame: str) -> tuple[
     position : ndarray, (N, 3)
         p [m].
     """
-    motion = _still(mechanism, q)
+    motion = at_rest(mechanism, q)
     node, placement = mechanism.frame(frame)
     if node < 0:
         count = len(motion)
@@ -122,10 +122,13 @@ def node_jacobians(mechanism: Mechanism, q: ArrayLike) -> Array:
     ndarray, (N, k, 6, n_tree)
         (v, omega) = J v_tree.
     """
+    return _jacobians(mechanism, tree_motion(mechanism, at_rest(mechanism, q)).q)
+
+
+def _jacobians(mechanism: Mechanism, positions: Array) -> Array:
+    """Return the Jacobian (N, k, 6, n_tree) of every node at tree positions."""
     from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
 
-    tree_only(mechanism)
-    positions = tree_positions(mechanism, coordinates(mechanism, q, "q"))
     tree = mechanism.tree.arrays
     J = np.zeros((positions.shape[0], tree.parent.size, 6, positions.shape[1]))
     over_samples(positions.shape[0], lambda i, j: matrix_kernels.jacobians(tree, positions[i:j], J[i:j]))
@@ -157,17 +160,11 @@ def jacobian(mechanism: Mechanism, q: ArrayLike, frame: str, reference: str = "l
     positions = coordinates(mechanism, q, "q")
     if node < 0:
         return np.zeros((positions.shape[0], 6, mechanism.dof))
-    J = node_jacobians(mechanism, positions)[:, node]
+    still = tree_motion(mechanism, at_rest(mechanism, positions))
+    J = _jacobians(mechanism, still.q)[:, node]
     linear = J[:, :3] + np.cross(J[:, 3:], placement.translation, axisa=1, axisc=1)
     R = placement.rotation.T
     if reference == "world":
         R = forward_kinematics(mechanism, positions, frame)[0] @ R
     result = np.concatenate([R @ linear, R @ J[:, 3:]], axis=1)
-    return np.asarray(result @ mechanism.coupling_map[0]) if mechanism.couplings else result
-
-
-def _still(mechanism: Mechanism, q: ArrayLike) -> Motion:
-    """Return a motion at rest through the given positions."""
-    positions = coordinates(mechanism, q, "q")
-    zero = np.zeros_like(positions)
-    return Motion(np.arange(positions.shape[0], dtype=np.float64), positions, zero, zero)
+    return result if still.G is None else np.asarray(result @ still.G)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.mechanics.batch import independent, over_samples, times, tree_motion
+from dynident.mechanics.batch import over_samples, project, times, tree_motion
 from dynident.mechanics.joint_terms import joint_groups, motor_column, motor_columns
 from dynident.mechanics.kinematics import body_motions, node_jacobians
 from dynident.mechanics.motion import Motion
@@ -42,7 +42,7 @@ def regressor(mechanism: Mechanism, motion: Motion) -> Array:
     """
     from dynident.mechanics import kernels  # noqa: PLC0415 - numba is imported on first use
 
-    q, v, a = tree_motion(mechanism, motion)
+    q, v, a, G = tree_motion(mechanism, motion)
     tree = mechanism.tree
     samples, width = q.shape
     Y = np.zeros((samples, width, len(mechanism.parameters)))
@@ -51,11 +51,9 @@ def regressor(mechanism: Mechanism, motion: Motion) -> Array:
     for group in joint_groups(mechanism):
         c = group.coordinates
         Y[:, c, group.columns] = group.term.column(q[:, c], v[:, c], a[:, c])
-    if mechanism.couplings:
-        Y = independent(mechanism, Y)
     for column, term, row in motor_columns(mechanism):
-        Y[:, :, column] = motor_column(term, row, motion.q, motion.v, motion.a)
-    return Y
+        Y[:, :, column] = motor_column(term, row, q, v, a)
+    return project(G, Y)
 
 
 def regressor_rows(mechanism: Mechanism, motion: Motion, columns: ArrayLike | None = None) -> Array:
@@ -79,7 +77,7 @@ def regressor_rows(mechanism: Mechanism, motion: Motion, columns: ArrayLike | No
     """
     from dynident.mechanics import kernels, matrix_kernels  # noqa: PLC0415 - numba is imported on first use
 
-    q, v, a = tree_motion(mechanism, motion)
+    q, v, a, G = tree_motion(mechanism, motion)
     tree = mechanism.tree
     every = np.arange(len(mechanism.parameters))
     wanted = every if columns is None else np.asarray(columns, dtype=np.int64)
@@ -95,11 +93,11 @@ def regressor_rows(mechanism: Mechanism, motion: Motion, columns: ArrayLike | No
         use = slot[group.columns] >= 0
         c = group.coordinates[use]
         W[c, slot[group.columns[use]]] = group.term.column(qt[c], vt[c], at[c])
-    if mechanism.couplings:
-        W = independent(mechanism, W[None])[0]
     for column, term, row in motor_columns(mechanism):
         if slot[column] >= 0:
-            W[:, slot[column]] = motor_column(term, row, motion.q, motion.v, motion.a).T
+            W[:, slot[column]] = motor_column(term, row, q, v, a).T
+    if G is not None:
+        W = times(W[None], G)[0] if G.ndim == 2 else np.einsum("tin,ipt->npt", G, W, optimize=True)
     return W if chosen is wanted else W[:, wanted]
 
 
@@ -123,7 +121,7 @@ def energy_regressor(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array
         potential) and the spring of a `free` joint; a `spherical` spring has one when its three stiffnesses are equal.
     """
     tree = mechanism.tree
-    q, v, _ = tree_motion(mechanism, motion)
+    q, v, _, _ = tree_motion(mechanism, motion)
     kinetic = np.zeros((len(motion), len(mechanism.parameters)))
     potential = np.zeros_like(kinetic)
     R, p, velocity, _ = body_motions(mechanism, motion)
@@ -153,7 +151,7 @@ def energy_regressor(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array
             potential[:, columns] = np.where(kind[c] < SPHERICAL, q[:, c], 0.0)
     for column, term, row in motor_columns(mechanism):
         if term.symbol == "ia":
-            kinetic[:, column] = 0.5 * times(motion.v, row[:, None])[:, 0] ** 2
+            kinetic[:, column] = 0.5 * times(v, row[:, None])[:, 0] ** 2
     return kinetic, potential
 
 
@@ -173,7 +171,7 @@ def momentum_regressor(mechanism: Mechanism, motion: Motion) -> Array:
         Momentum per unit of the parameter; only inertial and rotor columns are not zero.
     """
     tree = mechanism.tree
-    _, v, _ = tree_motion(mechanism, motion)
+    _, v, _, G = tree_motion(mechanism, motion)
     _, _, velocity, _ = body_motions(mechanism, motion)
     J = node_jacobians(mechanism, motion.q)
     Y = np.zeros((len(motion), v.shape[1], len(mechanism.parameters)))
@@ -189,12 +187,10 @@ def momentum_regressor(mechanism: Mechanism, motion: Motion) -> Array:
     for group in joint_groups(mechanism):
         if group.term.symbol == "ia":
             Y[:, group.coordinates, group.columns] = v[:, group.coordinates]
-    if mechanism.couplings:
-        Y = independent(mechanism, Y)
     for column, term, row in motor_columns(mechanism):
         if term.symbol == "ia":
-            Y[:, :, column] = times(motion.v, row[:, None]) * row
-    return Y
+            Y[:, :, column] = times(v, row[:, None]) * row
+    return project(G, Y)
 
 
 def _to_links(mechanism: Mechanism, Y: Array) -> None:

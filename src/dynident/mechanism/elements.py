@@ -84,6 +84,26 @@ def rotation_exp(r: ArrayLike) -> Array:
     return np.asarray(np.eye(3) + np.sin(angle) / angle * rx + (1.0 - np.cos(angle)) / angle**2 * rx @ rx)
 
 
+def perpendicular(axis: Array) -> tuple[Array, Array]:
+    """Return two unit vectors that make a right-handed frame with a unit axis; x and y for the axis z.
+
+    Parameters
+    ----------
+    axis : ndarray, (3,)
+        Unit vector.
+
+    Returns
+    -------
+    first, second : ndarray, (3,)
+        Unit vectors with first x second = axis.
+    """
+    helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
+    first = np.array([1.0, 0.0, 0.0]) if abs(axis[2]) > 0.999999 else np.cross(helper, axis)
+    first = first - (first @ axis) * axis
+    first = first / np.linalg.norm(first)
+    return first, np.cross(axis, first)
+
+
 @dataclass(frozen=True, eq=False)
 class Placement:
     """Pose of frame B in frame A: x_A = R x_B + p.
@@ -265,11 +285,7 @@ class Joint:
     @property
     def plane(self) -> tuple[Array, Array]:
         """Two unit vectors spanning the plane of a `planar` joint, right-handed with its axis."""
-        helper = np.eye(3)[int(np.argmin(np.abs(self.axis)))]
-        # For axis z this gives x and y, the natural choice.
-        first = np.array([1.0, 0.0, 0.0]) if abs(self.axis[2]) > 0.999999 else np.cross(helper, self.axis)
-        first = first / np.linalg.norm(first)
-        return first, np.cross(self.axis, first)
+        return perpendicular(self.axis)
 
     def transform(self, q: ArrayLike) -> Placement:
         """Return the pose of the child frame in the joint frame.
@@ -316,7 +332,9 @@ class Loop:
     placement_a, placement_b : Placement
         Frame of the cut joint in each body.
     axis : array_like, (3,)
-        Axis of `revolute` and `prismatic` cuts (first axis of `universal`) in both frames.
+        Axis of `revolute` and `prismatic` cuts, in both frames; axis of `universal` in frame a.
+    axis2 : array_like, (3,)
+        Second axis of `universal`, in frame b; it stays perpendicular to the first.
     """
 
     name: str
@@ -326,14 +344,16 @@ class Loop:
     placement_a: Placement = field(default_factory=Placement)
     placement_b: Placement = field(default_factory=Placement)
     axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    axis2: Array = field(default_factory=lambda: np.array([0.0, 1.0, 0.0]))
 
     def __post_init__(self) -> None:
         if self.kind not in LOOP_KINDS:
             raise DescriptionError(f"loop '{self.name}': unknown kind '{self.kind}'; known kinds are {', '.join(LOOP_KINDS)}")
-        axis = frozen(self.axis, (3,), f"loop '{self.name}': axis")
-        if not np.any(axis):
-            raise DescriptionError(f"loop '{self.name}': axis is {axis.tolist()}; give a direction that is not zero")
-        object.__setattr__(self, "axis", frozen(axis / np.linalg.norm(axis), (3,), "axis"))
+        for label in ("axis", "axis2"):
+            axis = frozen(getattr(self, label), (3,), f"loop '{self.name}': {label}")
+            if not np.any(axis):
+                raise DescriptionError(f"loop '{self.name}': {label} is {axis.tolist()}; give a direction that is not zero")
+            object.__setattr__(self, label, frozen(axis / np.linalg.norm(axis), (3,), label))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from dynident.mechanism import changes
 from dynident.mechanism import inertia as inertial
 from dynident.mechanism.checks import check_structure
 from dynident.mechanism.elements import Actuator, Body, Coupling, Joint, Loop, Placement, frozen
+from dynident.mechanism.loops import Closure, find_closure
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import Tree, build_tree
 
@@ -50,6 +52,10 @@ class Mechanism:
         prior value for. A motor that turns with several joints has them too, but for the offset.
     gravity : array_like, (3,)
         Gravity in the root frame [m/s^2].
+    independent : tuple of str
+        With loops: tree coordinates that serve as the robot's coordinates q; chosen (actuated ones first) when empty.
+    home : mapping of str to float
+        With loops: a guess of one closed configuration, which selects the assembly and working mode; 0 where not named.
     source : str
         Where the description comes from.
     """
@@ -62,11 +68,14 @@ class Mechanism:
     actuators: tuple[Actuator, ...] = ()
     terms: tuple[str, ...] = SYMMETRIC
     gravity: Array = field(default_factory=lambda: np.array(STANDARD_GRAVITY))
+    independent: tuple[str, ...] = ()
+    home: Mapping[str, float] = field(default_factory=dict)
     source: str = ""
 
     def __post_init__(self) -> None:
-        for label in ("bodies", "joints", "loops", "couplings", "actuators"):
+        for label in ("bodies", "joints", "loops", "couplings", "actuators", "independent"):
             object.__setattr__(self, label, tuple(getattr(self, label)))
+        object.__setattr__(self, "home", MappingProxyType({name: float(x) for name, x in self.home.items()}))
         object.__setattr__(self, "terms", check_terms(self.terms))
         object.__setattr__(self, "gravity", frozen(self.gravity, (3,), "gravity"))
         check_structure(self)
@@ -74,12 +83,14 @@ class Mechanism:
             # With loops the actuated joints must be named: which joints are passive cannot be guessed.
             plain = [c for c in self.coordinate_names if c in self._joint] if not self.loops else []
             object.__setattr__(self, "actuators", tuple(Actuator(c, {c: 1.0}) for c in plain))
+        following = {c.joint for c in self.couplings}
+        driveable = [name for name in self.tree.coordinates if name not in following]
         for actuator in self.actuators:
             for coordinate in actuator.coupling:
-                if coordinate not in self.coordinate_names:
+                if coordinate not in driveable:
                     raise DescriptionError(
                         f"actuator '{actuator.name}' drives '{coordinate}', which is not an independent joint of "
-                        f"'{self.name}'; joints are {', '.join(self.coordinate_names)}"
+                        f"'{self.name}'; joints are {', '.join(driveable)}"
                     )
 
     # ---- what is in it ----------------------------------------------------------------------------------------------
@@ -118,8 +129,15 @@ class Mechanism:
         return matrix, np.array([rows[name][1] for name in tree])
 
     @cached_property
+    def closure(self) -> Closure:
+        """What the loops leave free: independent coordinates, equations to solve, home configuration."""
+        return find_closure(self, self.independent)
+
+    @cached_property
     def coordinate_names(self) -> tuple[str, ...]:
-        """Names of the independent tree coordinates: columns of q, v and a."""
+        """Names of the robot's coordinates, columns of q, v and a: tree coordinates that follow no others and close no loop."""
+        if self.loops:
+            return tuple(self.tree.coordinates[i] for i in self.closure.independent)
         following = {c.joint for c in self.couplings}
         return tuple(name for name in self.tree.coordinates if name not in following)
 
@@ -134,7 +152,7 @@ class Mechanism:
 
     @property
     def dof(self) -> int:
-        """Number of independent coordinates of the spanning tree (the loops, if any, reduce it further)."""
+        """Degrees of freedom: number of independent coordinates."""
         return len(self.coordinate_names)
 
     def joint(self, name: str) -> Joint:
@@ -178,9 +196,10 @@ class Mechanism:
 
     @cached_property
     def actuator_matrix(self) -> tuple[Array, Array]:
-        """N (actuators x coordinates) and n0 with q_motor = N q + n0 and tau_joint = N^T tau_motor."""
-        index = {name: i for i, name in enumerate(self.coordinate_names)}
-        matrix = np.zeros((len(self.actuators), self.dof))
+        """N and n0 with q_motor = N q + n0 and tau_joint = N^T tau_motor; q are the tree coordinates of a robot with loops."""
+        names = self.tree.coordinates if self.loops else self.coordinate_names
+        index = {name: i for i, name in enumerate(names)}
+        matrix = np.zeros((len(self.actuators), len(names)))
         for row, actuator in zip(matrix, self.actuators, strict=True):
             for coordinate, coefficient in actuator.coupling.items():
                 row[index[coordinate]] = actuator.ratio * coefficient

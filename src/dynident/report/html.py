@@ -10,6 +10,9 @@ from collections.abc import Iterable, Sequence
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
+SPACES = "\n\t\N{NO-BREAK SPACE}\N{THIN SPACE}"
+
+
 class Html(str):
     """Text that is HTML already."""
 
@@ -32,7 +35,7 @@ def escape(text: object) -> Html:
     if isinstance(text, Html):
         return text
     # Surrogates cannot be written as UTF-8; control and direction marks could hide what a name says.
-    shown = (c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+    shown = (c if c.isprintable() or c in SPACES else "\N{REPLACEMENT CHARACTER}" for c in str(text))
     return Html(standard.escape("".join(shown), quote=True))
 
 
@@ -81,6 +84,7 @@ def table(
     caption: str = "",
     numeric: Iterable[int] = (),
     wide: Iterable[int] = (),
+    short: Iterable[int] = (),
     foot: Sequence[object] = (),
 ) -> Html:
     """Return a table whose first column heads its rows.
@@ -93,8 +97,8 @@ def table(
         Cells, texts or `Html`.
     caption : str
         What the table shows.
-    numeric, wide : iterable of int
-        Columns with numbers (aligned right), and with long text.
+    numeric, wide, short : iterable of int
+        Columns with numbers (aligned right), with long text, and with text that must not be broken.
     foot : sequence, optional
         A last row, for totals.
 
@@ -103,10 +107,10 @@ def table(
     Html
         The table.
     """
-    right, long_ = frozenset(numeric), frozenset(wide)
+    right, long_, unbroken = frozenset(numeric), frozenset(wide), frozenset(short)
 
     def kind(column: int) -> str:
-        return "num" if column in right else "wide" if column in long_ else ""
+        return "num" if column in right else "wide" if column in long_ else "short" if column in unbroken else ""
 
     def line(cells: Sequence[object]) -> Html:
         first = tag("th", cells[0], scope="row", class_=kind(0))
@@ -239,7 +243,10 @@ def number(value: float | None, digits: int = 4) -> str:
         return "\N{EN DASH}"
     if math.isinf(value):
         return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
-    return f"{value:.{digits}g}".replace("-", "\N{MINUS SIGN}")
+    text = f"{value:.{digits}g}"
+    if "e" in text and 1.0 <= abs(value) < 1e6:
+        text = f"{float(text):.0f}"
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def percent(value: float | None, decimals: int = 2) -> str:

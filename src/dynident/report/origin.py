@@ -109,7 +109,9 @@ def provenance(fit: Fit, scores: Sequence[Score]) -> Html:
         for use, source in entries
     ]
     heads = ("Log", "Use", "Time [s]", "Samples", "Rate [Hz]", "Cut-off [Hz]", "Band [Hz]", "Effort", "SHA-256")
-    logs = table(heads, rows, numeric=(3, 4, 5, 6)) if rows else tag("p", "The evidence did not come from logs.")
+    logs = (
+        table(heads, rows, numeric=(3, 4, 5, 6), short=(1, 2, 7)) if rows else tag("p", "The evidence did not come from logs.")
+    )
     facts = [
         ("Robot description", fit.mechanism.source or "made in memory"),
         ("Joint terms", ", ".join(fit.mechanism.terms) or "none"),

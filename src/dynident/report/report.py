@@ -12,7 +12,7 @@ from dynident.files import write_atomic
 from dynident.identify import Fit, Score
 from dynident.identify.plots import new_figure
 from dynident.mechanism import Parameters
-from dynident.report import origin, sections
+from dynident.report import model, origin, sections
 from dynident.report.html import escape, page
 from dynident.report.style import CSS
 from dynident.validate import Verdict, judge
@@ -67,11 +67,11 @@ def write_report(
         ("verdict", "Verdict", sections.checks(verdict)),
         ("predictions", "Predictions", sections.predictions(fit, shown)),
         ("residuals", "Residuals", sections.residuals(fit, shown)),
-        ("parameters", "Parameters", sections.parameters(fit, truth)),
-        *([("truth", "Truth", sections.against_truth(fit, truth))] if truth is not None else []),
-        ("observability", "Observability", sections.observability(fit)),
-        ("conditioning", "Conditioning", sections.conditioning(fit)),
-        ("bodies", "Consistency", sections.bodies(fit)),
+        ("parameters", "Parameters", model.parameters(fit, truth)),
+        *([("truth", "Truth", model.against_truth(fit, truth))] if truth is not None else []),
+        ("observability", "Observability", model.observability(fit)),
+        ("conditioning", "Conditioning", model.conditioning(fit)),
+        ("bodies", "Consistency", model.bodies(fit)),
         ("quality", "Data quality", origin.quality(shown)),
         ("preparation", "Preparation", origin.preparation(fit, shown)),
         ("provenance", "Provenance", origin.provenance(fit, shown)),

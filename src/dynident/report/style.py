@@ -18,8 +18,9 @@ p { margin:.5rem 0; max-width:78ch; }
 .lead, .note, caption, figcaption, footer { color:var(--muted); }
 .lead { margin:0; }
 .note { font-size:.9rem; }
-nav { position:sticky; top:0; z-index:2; background:rgba(255,255,255,.96); border-bottom:1px solid var(--line); margin-top:1.4rem; }
-nav ul { max-width:1120px; margin:0 auto; padding:.55rem 1.5rem; list-style:none; display:flex; flex-wrap:wrap; gap:.2rem 1.1rem; }
+nav { position:sticky; top:0; z-index:2; background:#fffffff5; border-bottom:1px solid var(--line); margin-top:1.4rem; }
+nav ul { max-width:1120px; margin:0 auto; padding:.55rem 1.5rem; list-style:none;
+  display:flex; flex-wrap:wrap; gap:.2rem 1.1rem; }
 nav a { color:var(--muted); text-decoration:none; font-size:.86rem; }
 nav a:hover, nav a:focus { color:var(--blue); text-decoration:underline; }
 .banner { margin:1.2rem 0 .9rem; padding:.9rem 1.1rem; border-left:6px solid; border-radius:4px; }
@@ -36,11 +37,13 @@ nav a:hover, nav a:focus { color:var(--blue); text-decoration:underline; }
 .scroll { overflow-x:auto; margin:.6rem 0 1rem; }
 table { border-collapse:collapse; width:100%; font-size:.88rem; }
 caption { text-align:left; padding:.1rem 0 .35rem; font-size:.86rem; }
-th, td { padding:.3rem .6rem; border-bottom:1px solid var(--line); text-align:left; vertical-align:top; overflow-wrap:anywhere; }
+th, td { padding:.3rem .6rem; border-bottom:1px solid var(--line); text-align:left; vertical-align:top;
+  overflow-wrap:break-word; }
 thead th { background:var(--soft); font-weight:600; border-bottom:1px solid #c3ccd3; white-space:nowrap; }
 tbody th { font-weight:500; }
 tfoot td, tfoot th { font-weight:620; border-top:1px solid #c3ccd3; }
 .num { text-align:right; font-variant-numeric:tabular-nums; white-space:nowrap; }
+.short { white-space:nowrap; }
 td.wide { min-width:22rem; }
 code, .mono { font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace; font-size:.82rem; overflow-wrap:anywhere; }
 .badge { display:inline-block; padding:0 .5em; border-radius:3px; font-size:.8rem; white-space:nowrap; background:var(--soft);
@@ -64,7 +67,8 @@ footer { margin-top:3rem; padding-top:.8rem; padding-bottom:2rem; border-top:1px
 @media print {
   nav { display:none; } body { font-size:10.5pt; } header, main, footer { max-width:none; padding:0; }
   figure, tr, .cards div, .banner { break-inside:avoid; } h2, h3 { break-after:avoid; } .scroll { overflow:visible; }
-  td.wide { min-width:0; } details::details-content { content-visibility:visible; block-size:auto; }
+  .short { white-space:nowrap; }
+td.wide { min-width:0; } details::details-content { content-visibility:visible; block-size:auto; }
   * { print-color-adjust:exact; -webkit-print-color-adjust:exact; }
 }
 """

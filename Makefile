@@ -1,0 +1,64 @@
+# Needs Python 3.11 or newer, git, make and a package index; everything else goes into $(VENV).
+#   make demo     install what a user needs and run the example
+#   make test     install the development tools and run every check
+#   make bench    measure against the alternatives       make docs    build the documentation
+#   make venv     the development environment only       make clean   remove everything that was made here
+
+PYTHON ?= python3
+VENV ?= .venv
+
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+INPUTS := pyproject.toml constraints.txt
+
+# Figures are drawn to files: no screen is needed.
+export MPLBACKEND := Agg
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test bench docs clean
+
+help:
+	@sed -n '2,5s/^# *//p' Makefile
+
+# One environment that grows: each stamp says which extras are in it, and is renewed when the requirements change.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(f"$(PYTHON) is {v[0]}.{v[1]}; dynident needs Python 3.11 or newer: make PYTHON=python3.12" if v < (3, 11) else 0)'
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.user: $(INPUTS) | $(BIN)/python
+	@echo "installing dynident and its extras into $(VENV) ..."
+	@$(INSTALL) -e ".[all]"
+	@touch $@
+
+$(VENV)/.dev: $(INPUTS) | $(BIN)/python
+	@echo "installing dynident and its development tools into $(VENV) ..."
+	@$(INSTALL) -e ".[dev,docs]"
+	@touch $@
+
+$(VENV)/.bench: $(INPUTS) | $(BIN)/python
+	@echo "installing dynident and what it is compared with into $(VENV) ..."
+	@$(INSTALL) -e ".[bench]"
+	@touch $@
+
+venv: $(VENV)/.dev
+
+demo: $(VENV)/.user
+	@$(BIN)/python examples/demo/demo.py
+
+test: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n auto -q
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.dev
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "documentation: docs/_build/html/index.html"
+
+clean:
+	rm -rf $(VENV) build dist docs/_build demo_out benchmarks/out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -path ./.git -prune -o \( -name __pycache__ -o -name '*.egg-info' \) -prune -exec rm -rf {} +

@@ -1,0 +1,94 @@
+"""Run all benchmarks: ``python -m benchmarks [--quick] [--strict] [--out FOLDER]``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import dynident as di
+from benchmarks import cases
+from benchmarks.cases import Result
+from dynident.files import write_atomic
+from dynident.mechanics.batch import cores
+
+PACKAGES = ("numpy", "scipy", "numba", "pin", "figaroh")
+
+
+def environment() -> dict[str, Any]:
+    """Return what the figures depend on: processor, threads, versions, load."""
+    from threadpoolctl import threadpool_info
+
+    versions = {"python": platform.python_version(), "dynident": di.__version__}
+    for package in PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            versions[package] = "not installed"
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return {
+        "processor": names[0] if names else platform.processor(),
+        "system": platform.platform(),
+        "threads": cores(),
+        "blas": sorted(
+            {f"{pool['internal_api']} {pool['version']}, {pool['num_threads']} threads" for pool in threadpool_info()}
+        ),
+        "load": os.getloadavg() if hasattr(os, "getloadavg") else None,
+        "versions": versions,
+    }
+
+
+def show(result: Result) -> tuple[str, str, str, str, str]:
+    """Return the cells of one line."""
+    digits = {"x": 1, "MB": 1, "s": 2}[result.unit]
+    value = "-" if result.value is None else f"{result.value:.{digits}f} {result.unit}"
+    sign = ">=" if result.unit == "x" else "<"
+    target = "" if result.target is None else f"{sign} {result.target:g} {result.unit}"
+    mark = {True: "pass", False: "MISS", None: ""}[result.passed]
+    return result.what, value, target, mark, result.detail
+
+
+def table(results: list[Result]) -> str:
+    """Return the results as aligned text."""
+    rows = [("measured", "figure", "target", "", "how"), *map(show, results)]
+    widths = [max(len(row[i]) for row in rows) for i in range(5)]
+    align = (str.ljust, str.rjust, str.rjust, str.ljust, str.ljust)
+    lines = ["  ".join(put(cell, width) for put, cell, width in zip(align, row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
+
+
+def main() -> int:
+    """Measure, print the table and write results.json."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure dynident against the usual ways.")
+    parser.add_argument("--quick", action="store_true", help="few samples, as a smoke test; targets are not meant for it")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 when a target is missed")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "out", help="folder for results.json")
+    options = parser.parse_args()
+    samples, repeats = (5_000, 1) if options.quick else (100_000, 4)
+
+    about = environment()
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    print(f"{about['processor']}, {about['threads']} threads for ours; {'; '.join(about['blas'])}\n{versions}\n", flush=True)
+    results = cases.startup(repeats)
+    results += cases.memory((samples, 10 * samples))
+    results += cases.mechanics(samples, repeats)
+    results += cases.identification(samples, repeats)
+    results += cases.figaroh(samples // 5, max(1, repeats // 2))
+    print(table(results))
+
+    options.out.mkdir(parents=True, exist_ok=True)
+    record = {"environment": about, "results": [{**vars(r), "passed": r.passed} for r in results]}
+    path = write_atomic(options.out / "results.json", json.dumps(record, indent=1).encode())
+    print(f"\nwritten to {path}")
+    return int(options.strict and any(r.passed is False for r in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

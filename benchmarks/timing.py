@@ -1,0 +1,88 @@
+"""Fair timing on a shared machine: peer and ours take turns, the best of each counts, and only their ratio is judged."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+
+
+def interleaved(peer: Callable[[], object], ours: Callable[[], object], repeats: int) -> tuple[float, float]:
+    """Return the best times of two functions that are called in turn, after one unmeasured call of ours.
+
+    Parameters
+    ----------
+    peer, ours : callable
+        What to time; results are dropped before the next call.
+    repeats : int
+        Calls of each.
+
+    Returns
+    -------
+    tuple of float
+        Seconds of the peer and of ours.
+    """
+    ours()
+    best = [float("inf"), float("inf")]
+    for _ in range(repeats):
+        for i, function in enumerate((peer, ours)):
+            gc.collect()
+            start = perf_counter()
+            result = function()
+            best[i] = min(best[i], perf_counter() - start)
+            del result
+    return best[0], best[1]
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Keep everything, BLAS included, on one processor inside the block."""
+    from threadpoolctl import threadpool_limits
+
+    if not hasattr(os, "sched_setaffinity"):
+        raise OSError("this system cannot restrict a process to one processor")
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def peak_extra(work: Callable[[], object]) -> float | None:
+    """Return how much the resident memory of this process rose at most while `work` ran, beyond what it had before.
+
+    Parameters
+    ----------
+    work : callable
+        What to measure.
+
+    Returns
+    -------
+    float or None
+        Megabytes (1e6 bytes); None where the system does not tell (only Linux does).
+    """
+    import ctypes
+
+    try:
+        gc.collect()
+        # What was freed earlier must not serve as free space now.
+        ctypes.CDLL(None).malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5")
+        before = _status("VmRSS")
+        work()
+        return (_status("VmHWM") - before) / 1e6
+    except (OSError, AttributeError):
+        return None
+
+
+def _status(field: str) -> float:
+    """Return a line of /proc/self/status in bytes."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return 1024.0 * float(line.split()[1])
+    raise OSError(f"/proc/self/status has no {field}")

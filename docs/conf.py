@@ -1,0 +1,24 @@
+"""Sphinx configuration: `make docs` builds with warnings as errors, and without the network."""
+
+from __future__ import annotations
+
+import dynident
+
+project = "dynident"
+author = "The dynident developers"
+copyright = "2026, The dynident developers"
+release = version = dynident.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc"]
+exclude_patterns = ["_build"]
+root_doc = "index"
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+html_theme = "furo"
+html_title = f"dynident {release}"

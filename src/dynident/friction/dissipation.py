@@ -1,0 +1,134 @@
+"""Does the friction dissipate? Friction must take power, ``f(v) v >= 0``; an identified law need not.
+
+The sigmoid laws printed in document 0 (Table 4) feed energy into the motion near zero speed on three of four joints:
+a simulated robot then never comes to rest. Detect it before using a law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DescriptionError
+from dynident.friction.combine import Friction
+from dynident.friction.state import State
+
+Array = NDArray[np.float64]
+
+#: Speeds looked at per direction, and the lowest one over the highest one.
+POINTS = 2000
+LOWEST = 1e-7
+#: Friction against the motion that is negative by less than this part of its largest value is round-off.
+ROUNDOFF = 1e-12
+
+
+@dataclass(frozen=True)
+class Dissipation:
+    """Where a friction law takes power and where it feeds it.
+
+    Parameters
+    ----------
+    active : tuple of (float, float)
+        Intervals of velocity in which ``f(v) v < 0``; an interval that starts at zero speed is open there.
+    lowest : float
+        Lowest friction against the motion, ``min f(v) sgn(v)`` [N m or N]; negative where the law is active.
+    at : float
+        Velocity of that minimum.
+    speed : float
+        Largest speed looked at.
+    """
+
+    active: tuple[tuple[float, float], ...]
+    lowest: float
+    at: float
+    speed: float
+
+    @property
+    def dissipative(self) -> bool:
+        """True if the friction opposes the motion at every speed looked at."""
+        return not self.active
+
+    def summary(self) -> str:
+        """Say the finding in one sentence.
+
+        Returns
+        -------
+        str
+            The sentence.
+        """
+        if self.dissipative:
+            return f"dissipative up to a speed of {self.speed:g}"
+        spans = ", ".join(f"{low:.4g} to {high:.4g}" for low, high in self.active)
+        worst = f"lowest friction against the motion {self.lowest:.4g} at {self.at:.4g}"
+        return f"active (feeds energy) at velocities {spans}; {worst}"
+
+
+def dissipation(
+    friction: Friction, speed: float, q: float | None = None, tau: float | None = None, T: float | None = None
+) -> Dissipation:
+    """Check ``f(v) v >= 0`` for all velocities up to `speed` in both directions.
+
+    Speeds are looked at on a grid that is fine near zero; the ends of every active interval are then found by bisection.
+
+    Parameters
+    ----------
+    friction : Friction
+        Law with numbers.
+    speed : float
+        Largest speed [rad/s or m/s], above zero.
+    q, tau, T : float, optional
+        Position, load and temperature at which to look, where the law needs them.
+
+    Returns
+    -------
+    Dissipation
+        Active intervals and the lowest friction against the motion.
+    """
+    if not (np.isfinite(speed) and speed > 0.0):
+        raise DescriptionError(f"speed = {speed} must be above zero; give the largest absolute speed of interest")
+
+    def channel(value: float | None) -> Array | None:
+        return None if value is None else np.asarray(value, dtype=np.float64)
+
+    def against(speeds: Array, sign: float) -> Array:
+        v = sign * speeds
+        return np.asarray(friction(State(v, channel(q), channel(tau), channel(T))) * np.sign(v))
+
+    grid = np.union1d(np.geomspace(LOWEST * speed, speed, POINTS), np.linspace(0.0, speed, POINTS + 1)[1:])
+    active: list[tuple[float, float]] = []
+    lowest, at = np.inf, 0.0
+    for sign in (1.0, -1.0):
+        force = against(grid, sign)
+        negative = force < -ROUNDOFF * np.abs(force).max()
+        edges = np.flatnonzero(negative[1:] != negative[:-1])
+        roots = _bisect(partial(against, sign=sign), grid[edges], grid[edges + 1])
+        bounds = [0.0] * bool(negative[0]) + roots.tolist() + [speed] * bool(negative[-1])
+        spans = [(sign * low + 0.0, sign * high + 0.0) for low, high in zip(bounds[0::2], bounds[1::2], strict=True)]
+        active += [(min(span), max(span)) for span in spans]
+        k = int(np.argmin(force))
+        low, high = grid[max(k - 1, 0)], grid[min(k + 1, grid.size - 1)]
+        for _ in range(4):
+            near = np.linspace(low, high, 101)
+            force = against(near, sign)
+            k = int(np.argmin(force))
+            low, high = near[max(k - 1, 0)], near[min(k + 1, 100)]
+        if force[k] < lowest:
+            lowest, at = float(force[k]), float(sign * near[k])
+    return Dissipation(tuple(sorted(active)), lowest, at, speed)
+
+
+def _bisect(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """Zeros of a function between brackets, all at once."""
+    low, high = low.copy(), high.copy()
+    if low.size == 0:
+        return low
+    negative = function(low) < 0.0
+    for _ in range(80):
+        middle = 0.5 * (low + high)
+        left = (function(middle) < 0.0) == negative
+        low, high = np.where(left, middle, low), np.where(left, high, middle)
+    return 0.5 * (low + high)

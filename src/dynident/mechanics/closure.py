@@ -1,0 +1,261 @@
+"""Robots with loops: positions on the constraint manifold, the projector G, the bias b and the actuator Jacobian A.
+
+Phi(q_t) = 0,    v_t = G(q) nu,    a_t = G nu_dot + b(q, nu),    rho_dot = A nu,    A^T tau = G^T (tree torques).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.mechanics.motion import Motion
+from dynident.mechanism import Mechanism
+from dynident.mechanism.loops import residual
+
+Array = NDArray[np.float64]
+
+REACH = 0.5  # largest change of a dependent coordinate [rad or m] that one Newton solve may bridge
+SINGULAR = 1e-7  # pivot ratio of the closure below which the independent coordinates no longer determine the others
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedMotion:
+    """A motion of all tree coordinates that keeps the loops closed.
+
+    Parameters
+    ----------
+    q, v, a : ndarray, (N, n_tree)
+        Tree positions, velocities and accelerations.
+    G : ndarray, (N, n_tree, n)
+        v = G nu.
+    pivot : ndarray, (N,)
+        Ratio of the smallest to the largest pivot of the closure; near zero at a singularity of the chosen coordinates.
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    G: Array
+    pivot: Array
+
+
+def close_positions(mechanism: Mechanism, q: Array, start: Array | None = None) -> Array:
+    """Return the tree coordinates that close the loops, following the branch of `start` by continuity.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops.
+    q : ndarray, (N, n)
+        Independent coordinates, in an order of time in which neighbours are close.
+    start : ndarray (n_tree,), optional
+        Closed configuration to start from; the robot's home when omitted.
+
+    Returns
+    -------
+    ndarray, (N, n_tree)
+        Closed configurations.
+    """
+    from dynident.mechanics import loop_kernels  # noqa: PLC0415 - numba is imported on first use
+
+    closure = mechanism.closure
+    origin = closure.home if start is None else start
+    out = np.empty((q.shape[0], origin.size))
+    tree, rows = mechanism.tree.arrays, (closure.selected, closure.independent, closure.dependent)
+    bad = loop_kernels.close_positions(tree, *rows, _sealed(q), _sealed(origin), REACH, out)
+    if bad >= 0:
+        where = ", ".join(f"{name} = {x:.6g}" for name, x in zip(mechanism.coordinate_names, q[bad], strict=True))
+        raise DynidentError(
+            f"robot '{mechanism.name}' cannot follow the motion at sample {bad} ({where}): out of reach, or through a "
+            "singularity where the branch is lost"
+        )
+    for row in {0, q.shape[0] // 2, q.shape[0] - 1} if q.shape[0] else set():
+        gap = np.max(np.abs(residual(mechanism.tree, closure.arrays, out[row])))
+        if gap > 1e-8:
+            raise DynidentError(
+                f"robot '{mechanism.name}': the loops stay open by {gap:.3g} at sample {row}; they contradict each other"
+            )
+    return out
+
+
+def close_motion(mechanism: Mechanism, motion: Motion, start: Array | None = None) -> ClosedMotion:
+    """Return the motion of all tree coordinates that goes with a motion of the independent ones.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops.
+    motion : Motion
+        N samples of its independent coordinates.
+    start : ndarray (n_tree,), optional
+        Closed configuration near the first sample; the robot's home when omitted.
+
+    Returns
+    -------
+    ClosedMotion
+        Tree motion and projector.
+    """
+    positions = close_positions(mechanism, motion.q, start)
+    return close_rates(mechanism, positions, motion.v, motion.a)
+
+
+def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLike) -> ClosedMotion:
+    """Return velocities, accelerations and projector at closed positions.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops.
+    positions : ndarray, (N, n_tree)
+        Closed configurations.
+    v, a : array_like, (N, n)
+        Independent velocities and accelerations.
+
+    Returns
+    -------
+    ClosedMotion
+        Tree motion and projector.
+    """
+    from dynident.mechanics import loop_kernels  # noqa: PLC0415 - numba is imported on first use
+    from dynident.mechanics.batch import over_samples  # noqa: PLC0415 - batch imports this module
+
+    closure = mechanism.closure
+    samples, width, n = positions.shape[0], positions.shape[1], closure.dof
+    x, nu, nu_dot = _sealed(positions), _sealed(v), _sealed(a)
+    G, vt, at, pivot = np.empty((samples, width, n)), np.empty((samples, width)), np.empty((samples, width)), np.empty(samples)
+    tree, rows = mechanism.tree.arrays, (closure.selected, closure.independent, closure.dependent)
+    over_samples(
+        samples,
+        lambda i, j: loop_kernels.close_rates(
+            tree, *rows, x[i:j], nu[i:j], nu_dot[i:j], G[i:j], vt[i:j], at[i:j], pivot[i:j]
+        ),
+    )
+    if samples and np.min(pivot) < SINGULAR:
+        bad = int(np.argmin(pivot))
+        raise DynidentError(
+            f"robot '{mechanism.name}' is singular at sample {bad}: {', '.join(mechanism.coordinate_names)} do not determine "
+            "the other joints there; keep away from it or choose other independent coordinates"
+        )
+    return ClosedMotion(positions, vt, at, G, pivot)
+
+
+def _sealed(values: ArrayLike) -> Array:
+    """Return a read-only contiguous view: kernels are compiled once per kind of array, so all inputs are of one kind."""
+    view = np.ascontiguousarray(values, dtype=np.float64).view()
+    view.flags.writeable = False
+    return view
+
+
+def projector_rate(mechanism: Mechanism, positions: Array, v: Array) -> Array:
+    """Return dG/dt along a motion.
+
+    The bias b(q, nu) = Gdot nu is quadratic in nu, and dG_j/dq_i = dG_i/dq_j for true coordinates, so the columns of Gdot
+    follow from b by polarisation: Gdot e_j = (b(nu + e_j) - b(nu) - b(e_j)) / 2.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops whose independent coordinates are angles and lengths (not `spherical` or `free` ones).
+    positions : ndarray, (N, n_tree)
+        Closed configurations.
+    v : ndarray, (N, n)
+        Independent velocities.
+
+    Returns
+    -------
+    ndarray, (N, n_tree, n)
+        dG/dt.
+    """
+    zero = np.zeros_like(v)
+
+    def bias(nu: Array) -> Array:
+        return close_rates(mechanism, positions, nu, zero).a
+
+    own, columns = bias(v), []
+    for unit in np.eye(v.shape[1]):
+        step = np.broadcast_to(unit, v.shape)
+        columns.append(0.5 * (bias(v + step) - own - bias(step)))
+    return np.stack(columns, axis=2)
+
+
+def actuator_jacobian(mechanism: Mechanism, q: ArrayLike) -> Array:
+    """Return A with rho_dot = A nu, motors on the joint side of their gears included.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and k actuators.
+    q : array_like, (N, n) or (n,)
+        Positions of its coordinates.
+
+    Returns
+    -------
+    ndarray, (N, k, n)
+        Actuator Jacobian; constant for a robot without loops.
+    """
+    from dynident.mechanics.batch import coordinates  # noqa: PLC0415 - batch imports this module
+
+    x = coordinates(mechanism, q, "q")
+    N = mechanism.actuator_matrix[0]
+    if not mechanism.loops:
+        return np.broadcast_to(N, (x.shape[0], *N.shape)).copy()
+    positions = close_positions(mechanism, x)
+    zero = np.zeros_like(x)
+    return np.asarray(N @ close_rates(mechanism, positions, zero, zero).G)
+
+
+def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike, start: Array | None = None) -> Array:
+    """Return the robot's coordinates from motor positions (forward problem), least squares when there are more motors.
+
+        minimise ||N q_t + n0 - rho||^2   subject to   Phi(q_t) = 0,        followed by continuity from home
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with k actuators.
+    rho : array_like, (N, k)
+        Motor positions.
+    start : ndarray (n,), optional
+        Coordinates near the first sample; the robot's home when omitted.
+
+    Returns
+    -------
+    ndarray, (N, n)
+        Coordinates.
+    """
+    motors = np.atleast_2d(np.asarray(rho, dtype=np.float64))
+    N, n0 = mechanism.actuator_matrix
+    if motors.shape[1] != N.shape[0]:
+        raise DynidentError(
+            f"motor positions have {motors.shape[1]} columns but robot '{mechanism.name}' has {N.shape[0]} motors"
+        )
+    if not mechanism.loops:
+        return np.asarray((motors - n0) @ np.linalg.pinv(N).T)
+    closure = mechanism.closure
+    tree_now = closure.home.copy()
+    x = tree_now[closure.independent].copy() if start is None else np.asarray(start, dtype=np.float64).copy()
+    out = np.empty((motors.shape[0], x.size))
+    previous = N @ tree_now + n0
+    for s, target in enumerate(motors):
+        # Walk towards the target in steps of at most REACH, so that the assembly mode is kept.
+        steps = max(1, int(np.ceil(np.max(np.abs(target - previous)) / (0.2 * max(np.max(np.abs(N)), 1e-12)))))
+        for goal in np.linspace(previous, target, steps + 1)[1:]:
+            for _ in range(30):
+                tree_now = close_positions(mechanism, x[None], tree_now)[0]
+                zero = np.zeros((1, x.size))
+                A = N @ close_rates(mechanism, tree_now[None], zero, zero).G[0]
+                step, _, rank, _ = np.linalg.lstsq(A, goal - N @ tree_now - n0, rcond=1e-10)
+                if rank < x.size:
+                    raise DynidentError(
+                        f"robot '{mechanism.name}' is in a parallel singularity at sample {s}: motors do not hold it"
+                    )
+                x = x + step
+                if np.max(np.abs(step)) < 1e-12:
+                    break
+            else:
+                raise DynidentError(f"robot '{mechanism.name}': no pose fits the motor positions at sample {s}")
+        out[s], previous = x, target
+    return out

@@ -1,0 +1,407 @@
+"""Arms whose inverse kinematics has a closed form: planar and SCARA, elbow arms (3R with offsets), elbow arms with a wrist.
+
+Every family answers the same questions: `solve` (all branches), `distance` (how far out of reach), `singularities`.
+Square roots are taken of factored differences, as in Heron's formula, so that poses stay exact when the arm is stretched
+or the wrist is straight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from dynident.mechanics.inverse_kinematics_chain import (
+    TOUCH,
+    Array,
+    Chain,
+    angle_between,
+    rotations,
+    turned,
+    wrapped,
+)
+
+TILT = 1e-9  # rad, or parts of the arm's length, by which a target may stand off the plane of a planar arm
+
+
+class Arm(Protocol):
+    """What a family of arms can do."""
+
+    chain: Chain
+    mismatch: float
+
+    @property
+    def kind(self) -> str:
+        """Name of the family."""
+
+    @property
+    def postures(self) -> tuple[str, ...]:
+        """Name of each branch."""
+
+    @property
+    def needs_rotation(self) -> bool:
+        """Does a target include an orientation?"""
+
+    def solve(self, rotation: Array | None, position: Array) -> Array:
+        """Return all branches (N, branches, n), NaN where a branch does not exist."""
+
+    def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
+        """Return how far the targets are out of reach [m] and by how much their orientation cannot be had [rad]."""
+
+    def singularities(self, q: Array) -> dict[str, Array]:
+        """Return for each kind of singularity how far it is: 0 on it, 1 at most."""
+
+
+def two_links(first: float, second: float, reach: Array, scale: float) -> tuple[Array, Array]:
+    """Return cosine and sine (>= 0) of the elbow angle of two links that span `reach`; NaN where they cannot."""
+    long, short = first + second, abs(first - second)
+    product = (long - reach) * (long + reach) * (reach - short) * (reach + short)
+    off = np.maximum(reach - long, short - reach) > TOUCH * scale
+    sine = np.where(off, np.nan, np.sqrt(np.maximum(product, 0.0)) / (2.0 * first * second))
+    return (reach**2 - first**2 - second**2) / (2.0 * first * second), sine
+
+
+@dataclass(frozen=True, eq=False)
+class PlanarArm:
+    """One to three parallel revolute joints and at most one slide along them (SCARA): motions in a plane.
+
+    Parameters
+    ----------
+    chain : Chain
+        Joint axes.
+    mismatch : float
+        How far the axes are from parallel [rad].
+    """
+
+    chain: Chain
+    mismatch: float
+
+    @property
+    def kind(self) -> str:
+        """Name of the family."""
+        turns = int(self.chain.revolute.sum())
+        return f"planar {turns}R" if self.chain.revolute.all() else f"SCARA ({turns}R and a slide)"
+
+    @property
+    def postures(self) -> tuple[str, ...]:
+        """Elbow left or right of the line from shoulder to wrist, seen with the axes towards the eye."""
+        return ("left", "right") if self.chain.revolute.sum() > 1 else ("only",)
+
+    @property
+    def needs_rotation(self) -> bool:
+        """True with three turning joints."""
+        return bool(self.chain.revolute.sum() == 3)
+
+    def _plane(self) -> tuple[Array, Array, Array]:
+        """Return the normal and two axes of the plane, right-handed."""
+        k = self.chain.axes[self.chain.revolute][0]
+        x = np.cross(k, np.eye(3)[int(np.argmin(np.abs(k)))])
+        x /= np.linalg.norm(x)
+        return k, x, np.cross(k, x)
+
+    def _target(self, rotation: Array | None, position: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """Return complex link vectors, complex wrist target, total turn, height above q = 0, tilt."""
+        chain, (k, x, y) = self.chain, self._plane()
+        points, turn, tilt = chain.points[chain.revolute], np.zeros(len(position)), np.zeros(len(position))
+        corners, wrist = [*points, chain.position], position
+        if rotation is not None:
+            change = rotation @ chain.rotation.T
+            tilt = np.arctan2(np.linalg.norm(np.cross(k, change @ k), axis=-1), change @ k @ k)
+            turn = angle_between(k, np.broadcast_to(x, position.shape), change @ x)
+            wrist, corners = position + change @ (points[2] - chain.position), [*points]
+        plane = np.array([c @ x + 1j * (c @ y) for c in corners])
+        sense = np.sign(chain.axes[chain.revolute] @ k)  # axes may point down as well as up
+        height = position @ k - chain.position @ k
+        return np.diff(plane), wrist @ x + 1j * (wrist @ y) - plane[0], np.vstack([turn, tilt]), height, sense
+
+    def solve(self, rotation: Array | None, position: Array) -> Array:
+        """Return all branches (N, branches, n), NaN where a branch does not exist."""
+        chain = self.chain
+        links, wrist, (turn, tilt), height, sense = self._target(rotation, position)
+        slides = not chain.revolute.all()
+        out = np.full((len(position), len(self.postures), len(chain.joints)), np.nan)
+        angles = np.empty((len(position), len(self.postures), int(chain.revolute.sum())))
+        if angles.shape[2] == 1:
+            off = np.abs(np.abs(wrist) - abs(links[0])) > TOUCH * chain.length
+            angles[:, 0, 0] = np.where(off, np.nan, np.angle(wrist / links[0]))
+        else:
+            cosine, sine = two_links(abs(links[0]), abs(links[1]), np.abs(wrist), chain.length)
+            for b, sign in enumerate((-1.0, 1.0)):  # a negative turn at the elbow leaves it on the left
+                second = np.arctan2(sign * sine, cosine) - np.angle(links[1] / links[0])
+                span = links[0] + np.exp(1j * second) * links[1]
+                angles[:, b, 0] = np.angle(wrist * np.conj(span))
+                angles[:, b, 1] = second
+            if rotation is not None:
+                angles[:, :, 2] = turn[:, None] - angles[:, :, 0] - angles[:, :, 1]
+        out[:, :, chain.revolute] = wrapped(angles * sense)
+        if slides:
+            along = chain.axes[~chain.revolute][0] @ self._plane()[0]
+            out[:, :, ~chain.revolute] = (np.sign(along) * height)[:, None, None]
+        else:
+            tilt = np.maximum(tilt, np.abs(height) / chain.length)
+        out[(tilt > TILT) | ~np.isfinite(out).all(axis=2).any(axis=1)] = np.nan
+        return out
+
+    def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
+        """Return how far the targets are out of reach [m] and by how much their orientation cannot be had [rad]."""
+        links, wrist, (_, tilt), height, _ = self._target(rotation, position)
+        first, second = abs(links[0]), abs(links[1]) if links.size > 1 else 0.0
+        gap = np.maximum(np.maximum(np.abs(wrist) - first - second, abs(first - second) - np.abs(wrist)), 0.0)
+        return np.hypot(gap, height if self.chain.revolute.all() else 0.0), tilt
+
+    def singularities(self, q: Array) -> dict[str, Array]:
+        """Return how far the arm is from being stretched or folded: |sin| of the elbow angle."""
+        links = self._target(np.eye(3)[None] if self.needs_rotation else None, np.zeros((1, 3)))[0]
+        if links.size < 2:
+            return {}
+        sense = np.sign(self.chain.axes[self.chain.revolute] @ self._plane()[0])
+        return {"elbow": np.abs(np.sin(sense[1] * q[:, self.chain.revolute][:, 1] + np.angle(links[1] / links[0])))}
+
+
+@dataclass(frozen=True, eq=False)
+class ElbowArm:
+    """Three revolute joints, the second and third parallel, the first not: places a point, with any offsets.
+
+    Parameters
+    ----------
+    chain : Chain
+        Joint axes (the first three are used).
+    mismatch : float
+        How far axes 2 and 3 are from parallel [rad].
+    point : ndarray, (3,)
+        The point to place, at q = 0 in the base frame [m].
+    """
+
+    chain: Chain
+    mismatch: float
+    point: Array
+
+    @property
+    def kind(self) -> str:
+        """Name of the family."""
+        return "elbow arm (3R, axes 2 and 3 parallel)"
+
+    @property
+    def postures(self) -> tuple[str, ...]:
+        """Front or back: the side of axis 1 on which the point is, against where it is at q = 0; elbow above or below."""
+        return ("front up", "front down", "back up", "back down")
+
+    @property
+    def needs_rotation(self) -> bool:
+        """Three joints place a point only."""
+        return False
+
+    def _plane(self) -> tuple[Array, Array, float, float]:
+        """Return the plane's axes (forward, k2 x forward), the forward sense of k1 x k2, and +1 if the second is up."""
+        k1, k2 = self.chain.axes[:2]
+        forward = np.cross(k1, k2)
+        forward = forward / np.linalg.norm(forward)
+        second = np.cross(k2, forward)
+        reach = forward @ (self.point - self.chain.points[0])
+        side = -1.0 if reach < -1e-9 * self.chain.length else 1.0
+        # Up is against gravity as far as gravity acts along axis 1; without gravity it is along axis 1.
+        up = -k1 if k1 @ self.chain.gravity > 0.0 else k1
+        return forward, second, side, float(np.sign(second @ up))
+
+    def _links(self) -> tuple[complex, complex, float]:
+        """Return the two links as complex numbers in the plane, and the offset along axis 2."""
+        forward, second, _, _ = self._plane()
+        corners = [*self.chain.points[1:3], self.point]
+        flat = [complex(c @ forward, c @ second) for c in corners]
+        offset = float(self.chain.axes[1] @ (self.point - self.chain.points[0]))
+        return flat[1] - flat[0], flat[2] - flat[1], offset
+
+    def solve(self, rotation: Array | None, position: Array) -> Array:
+        """Return all branches (N, 4, 3), NaN where a branch does not exist."""
+        (k1, k2, k3), (o1, o2, _) = self.chain.axes[:3], self.chain.points[:3]
+        forward, second, side, up = self._plane()
+        first_link, second_link, offset = self._links()
+        v = position - o1
+        # Axes 2 and 3 cannot change the offset along k2, so k2 . Rot(k1, -q1) v = offset fixes the waist.
+        across, along = k2 - (k2 @ k1) * k1, v @ k1
+        radius = np.linalg.norm(v - along[:, None] * k1, axis=1) * np.linalg.norm(across)
+        level = offset - (k2 @ k1) * along
+        root = np.sqrt(np.maximum((radius - level) * (radius + level), 0.0))
+        swing = np.where(np.abs(level) - radius > TOUCH * self.chain.length, np.nan, np.arctan2(root, level))
+        middle = np.arctan2(np.cross(across, v) @ k1, v @ across)
+        out = np.empty((len(position), 4, 3))
+        for b, (front, elbow) in enumerate(((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0))):
+            # Turning v back by more than to the middle brings it to the side of k1 x k2.
+            waist = middle - front * side * swing
+            u = turned(k1, -waist, v) + o1 - o2
+            w = u @ forward + 1j * (u @ second)
+            cosine, sine = two_links(abs(first_link), abs(second_link), np.abs(w), self.chain.length)
+            # A positive turn at the elbow leaves it on the right of the line from shoulder to point.
+            bend = np.arctan2(-elbow * front * side * up * sine, cosine) - np.angle(second_link / first_link)
+            shoulder = np.angle(w * np.conj(first_link + np.exp(1j * bend) * second_link))
+            out[:, b] = np.stack([waist, shoulder, bend * np.sign(k2 @ k3)], axis=1)
+        out[~np.isfinite(out).all(axis=2)] = np.nan
+        return wrapped(out)
+
+    def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
+        """Return how far the targets are out of reach [m]; a point has no orientation."""
+        k1, o1 = self.chain.axes[0], self.chain.points[0]
+        far = np.flatnonzero(np.isnan(self.solve(None, position)).all(axis=(1, 2)))
+        result = np.zeros(len(position))
+        if not far.size:
+            return result, np.zeros(len(position))
+        v = position[far] - o1
+        height = v @ k1
+        radius = np.linalg.norm(v - height[:, None] * k1, axis=1)
+        edges = [nearest(lambda t, e=edge: self._meridian(e(t)), low, high, radius, height) for edge, low, high in self._edges()]
+        result[far] = np.min(edges, axis=0)
+        return result, np.zeros(len(position))
+
+    def _edges(self) -> list[tuple[Callable[[Array], Array], float, float]]:
+        """Return where the reachable set can end, in the arm's plane (complex): stretched, folded, and over axis 1."""
+        first_link, second_link, _ = self._links()
+        long, short = abs(first_link) + abs(second_link), abs(abs(first_link) - abs(second_link))
+        edges: list[tuple[Callable[[Array], Array], float, float]] = [
+            (lambda t: long * np.exp(1j * t), -np.pi, np.pi),
+            (lambda t: short * np.exp(1j * t), -np.pi, np.pi),
+        ]
+        # Where the component along k1 x k2 is zero the arm reaches neither forwards nor backwards.
+        fold = self._plane()[0] @ (self.chain.points[0] - self.chain.points[1])
+        if abs(fold) < long:
+            top, hole = np.sqrt(long**2 - fold**2), np.sqrt(max(short**2 - fold**2, 0.0))
+            edges += [(lambda t: fold + 1j * t, hole, top), (lambda t: fold - 1j * t, hole, top)]
+        return edges
+
+    def _meridian(self, flat: Array) -> tuple[Array, Array]:
+        """Return radius and height about axis 1 of points of the arm's plane."""
+        (k1, k2), (o1, o2) = self.chain.axes[:2], self.chain.points[:2]
+        forward, second, _, _ = self._plane()
+        points = o2 - o1 + k2 * (k2 @ (self.point - o2)) + flat.real[..., None] * forward + flat.imag[..., None] * second
+        height = points @ k1
+        return np.linalg.norm(points - height[..., None] * k1, axis=-1), height
+
+    def singularities(self, q: Array) -> dict[str, Array]:
+        """Return |sin| of the elbow angle and the point's distance across axis 1 over its largest: det J is their product."""
+        first_link, second_link, _ = self._links()
+        sign = np.sign(self.chain.axes[1] @ self.chain.axes[2])
+        bend = sign * q[:, 2]
+        forward = self._plane()[0] @ (self.chain.points[1] - self.chain.points[0])
+        reach = forward + (np.exp(1j * q[:, 1]) * (first_link + np.exp(1j * bend) * second_link)).real
+        longest = abs(forward) + abs(first_link) + abs(second_link)
+        elbow = np.abs(np.sin(bend + np.angle(second_link / first_link)))
+        return {"shoulder": np.abs(reach) / longest, "elbow": elbow}
+
+
+def nearest(curve: Callable[[Array], tuple[Array, Array]], low: float, high: float, x: Array, y: Array) -> Array:
+    """Return the distance of points (x, y) to a plane curve over [low, high]: best of a grid, then ternary search."""
+    grid, step = np.linspace(low, high, 361, retstep=True)
+    cx, cy = curve(grid)
+    best = grid[np.argmin((x[:, None] - cx) ** 2 + (y[:, None] - cy) ** 2, axis=1)]
+    left, right = np.maximum(best - step, low), np.minimum(best + step, high)
+
+    def away(t: Array) -> Array:
+        px, py = curve(t)
+        return np.hypot(px - x, py - y)
+
+    for _ in range(60):
+        a, b = left + (right - left) / 3.0, right - (right - left) / 3.0
+        closer = away(a) < away(b)
+        left, right = np.where(closer, left, a), np.where(closer, b, right)
+    return away(0.5 * (left + right))
+
+
+@dataclass(frozen=True, eq=False)
+class WristArm:
+    """An elbow arm whose last three axes meet in one point (Pieper 1968): arm and wrist are solved one after the other.
+
+    Parameters
+    ----------
+    chain : Chain
+        Six joint axes.
+    mismatch : float
+        How far the structure is from exact [rad, or parts of the arm's length].
+    centre : ndarray, (3,)
+        Wrist centre at q = 0 in the base frame [m].
+    """
+
+    chain: Chain
+    mismatch: float
+    centre: Array
+
+    @property
+    def arm(self) -> ElbowArm:
+        """The first three joints, which place the wrist centre."""
+        return ElbowArm(self.chain, self.mismatch, self.centre)
+
+    @property
+    def kind(self) -> str:
+        """Name of the family."""
+        return "elbow arm with spherical wrist (6R)"
+
+    @property
+    def postures(self) -> tuple[str, ...]:
+        """Those of the elbow arm; flip turns joint 5 to the negative side of where axes 4 and 6 are in line."""
+        return tuple(f"{arm} {wrist}" for arm in self.arm.postures for wrist in ("noflip", "flip"))
+
+    @property
+    def needs_rotation(self) -> bool:
+        """A pose needs both."""
+        return True
+
+    def _centre(self, rotation: Array, position: Array) -> Array:
+        return np.asarray(position + rotation @ (self.chain.rotation.T @ (self.centre - self.chain.position)))
+
+    def _wrist(self, change: Array, q: Array) -> tuple[Array, Array]:
+        """Return the direction of axis 6 that the wrist must reach, in arm axes, and the turn of the wrist."""
+        before = np.eye(3)
+        for k, angle in zip(self.chain.axes[:3], np.nan_to_num(q).T, strict=True):
+            before = before @ rotations(k, angle)
+        turn = np.swapaxes(before, -1, -2) @ change
+        return turn @ self.chain.axes[5], turn
+
+    def _cone(self, x: Array) -> tuple[Array, float, float]:
+        """Return the angle of axis 6 to axis 4, and those of axes 4 and 6 to axis 5."""
+        k4, k5, k6 = self.chain.axes[3:]
+        phi = np.arctan2(np.linalg.norm(np.cross(k4, x), axis=-1), x @ k4)
+        return phi, float(np.arccos(np.clip(k4 @ k5, -1, 1))), float(np.arccos(np.clip(k5 @ k6, -1, 1)))
+
+    def solve(self, rotation: Array | None, position: Array) -> Array:
+        """Return all branches (N, 8, 6), NaN where a branch does not exist."""
+        assert rotation is not None
+        k4, k5, k6 = self.chain.axes[3:]
+        middle = angle_between(k5, k6, k4)
+        side = np.eye(3)[int(np.argmin(np.abs(k6)))]
+        out = np.empty((len(position), 8, 6))
+        for b, q in enumerate(np.moveaxis(self.arm.solve(None, self._centre(rotation, position)), 1, 0)):
+            x, turn = self._wrist(rotation @ self.chain.rotation.T, q)
+            phi, alpha, beta = self._cone(x)
+            edges = [phi + alpha - beta, phi - alpha + beta, alpha + beta + phi, alpha + beta - phi]
+            off = (np.minimum(edges[0], edges[1]) < -TOUCH) | (edges[3] < -TOUCH) | (edges[2] > 2 * np.pi + TOUCH)
+            root = np.sqrt(np.maximum(4.0 * np.prod([np.sin(0.5 * e) for e in edges], axis=0), 0.0))
+            swing = np.where(off, np.nan, np.arctan2(root, np.cos(phi) - np.cos(alpha) * np.cos(beta)))
+            for c, sign in enumerate((1.0, -1.0)):
+                q5 = middle + sign * swing
+                q4 = angle_between(k4, turned(k5, q5, np.broadcast_to(k6, x.shape)), x)
+                # What is left after q4 and q5 is a turn about axis 6, also when the wrist is straight.
+                y = turned(k5, -q5, turned(k4, -q4, turn @ side))
+                q6 = angle_between(k6, np.broadcast_to(side, y.shape), y)
+                out[:, 2 * b + c] = np.column_stack([q, q4, q5, q6])
+        out[~np.isfinite(out).all(axis=2)] = np.nan
+        return wrapped(out)
+
+    def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
+        """Return how far the targets are out of reach [m] and by how much their orientation cannot be had [rad]."""
+        assert rotation is not None
+        centre = self._centre(rotation, position)
+        branches = self.arm.solve(None, centre)
+        excess = []
+        for q in np.moveaxis(branches, 1, 0):
+            phi, alpha, beta = self._cone(self._wrist(rotation @ self.chain.rotation.T, q)[0])
+            widest = min(alpha + beta, 2.0 * np.pi - alpha - beta)
+            gap = np.maximum(np.maximum(abs(alpha - beta) - phi, phi - widest), 0.0)
+            excess.append(np.where(np.isnan(q).any(axis=1), np.inf, gap))
+        least = np.min(excess, axis=0)
+        return self.arm.distance(None, centre)[0], np.where(np.isfinite(least), least, 0.0)
+
+    def singularities(self, q: Array) -> dict[str, Array]:
+        """Return those of the elbow arm and |sin| of the angle of joint 5 from where axes 4 and 6 are in line."""
+        k4, k5, k6 = self.chain.axes[3:]
+        wrist = np.abs(np.sin(q[:, 4] - angle_between(k5, k6, k4)))
+        return {**self.arm.singularities(q), "wrist": wrist}

@@ -1,0 +1,382 @@
+"""Loop closure as rows of equations, and what they leave free.
+
+Every cut joint becomes scalar equations Phi(q_tree) = 0 of three sorts, with point x and frame axes of the two bodies a and b:
+
+    POINT    e . (x_a - x_b)          e fixed in the base
+    SLIDE    u_a . (x_b - x_a)        u fixed in body a
+    DOT      u_a . e_b                u fixed in body a, e fixed in body b
+
+and every coupling a LINEAR one, c . q - offset. Cut joints of planar robots repeat equations; the rank of dPhi/dq at closed
+configurations tells how many count, hence the degrees of freedom, and which rows to solve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DescriptionError
+from dynident.mechanism.elements import Loop, Placement, perpendicular, rotation_exp
+from dynident.mechanism.tree import FREE, PRISMATIC, REVOLUTE, SPHERICAL, Tree
+
+if TYPE_CHECKING:
+    from dynident.mechanism.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+POINT, SLIDE, DOT, LINEAR = 0, 1, 2, 3
+CLOSED = 1e-10  # residual of a closed configuration [m, or dot product of unit vectors]
+RANK = 1e-7  # relative size below which a pivot of the constraint Jacobian counts as zero
+
+
+class LoopArrays(NamedTuple):
+    """Closure equations as flat arrays, one entry per row.
+
+    Parameters
+    ----------
+    kind : ndarray of int, (m,)
+        POINT, SLIDE, DOT or LINEAR.
+    node_a, node_b : ndarray of int, (m,)
+        Tree nodes of the two bodies, -1 for the base.
+    point_a, point_b : ndarray, (m, 3)
+        The point in each node's frame.
+    vector_a, vector_b : ndarray, (m, 3)
+        u in node a's frame; e in node b's frame (DOT) or in the base frame (POINT).
+    linear : ndarray, (m, n_tree)
+        c of LINEAR rows.
+    offset : ndarray, (m,)
+        Offset of LINEAR rows.
+    """
+
+    kind: NDArray[np.int64]
+    node_a: NDArray[np.int64]
+    node_b: NDArray[np.int64]
+    point_a: Array
+    point_b: Array
+    vector_a: Array
+    vector_b: Array
+    linear: Array
+    offset: Array
+
+    def take(self, rows: Sequence[int]) -> LoopArrays:
+        """Return some of the rows.
+
+        Parameters
+        ----------
+        rows : sequence of int
+            Which.
+
+        Returns
+        -------
+        LoopArrays
+            Those rows.
+        """
+        index = np.asarray(rows, dtype=np.int64)
+        return self._replace(**{name: np.ascontiguousarray(array[index]) for name, array in self._asdict().items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Closure:
+    """What the loops of a mechanism leave free.
+
+    Parameters
+    ----------
+    arrays : LoopArrays
+        All closure equations.
+    names : tuple of str
+        Loop (or coupled joint) each equation belongs to.
+    selected : LoopArrays
+        Independent equations, as many as dependent coordinates.
+    independent, dependent : ndarray of int
+        Tree coordinates that are free, and those that follow.
+    home : ndarray, (n_tree,)
+        A closed configuration; it selects the assembly and working mode.
+    dof : int
+        Degrees of freedom, n_tree - rank.
+    redundant_equations : int
+        Equations that repeat others (over-constraint), rows - rank.
+    """
+
+    arrays: LoopArrays
+    names: tuple[str, ...]
+    selected: LoopArrays
+    independent: NDArray[np.int64]
+    dependent: NDArray[np.int64]
+    home: Array
+    dof: int
+    redundant_equations: int
+
+
+def loop_arrays(mechanism: Mechanism) -> tuple[LoopArrays, tuple[str, ...]]:
+    """Return the closure equations of a mechanism and the loop each belongs to.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops.
+
+    Returns
+    -------
+    arrays : LoopArrays
+        Equations.
+    names : tuple of str
+        Loop or coupled joint of each row.
+    """
+    tree = mechanism.tree
+    n = len(tree.coordinates)
+    rows: list[tuple[int, int, int, Array, Array, Array, Array]] = []
+    names: list[str] = []
+    for loop in mechanism.loops:
+        node_a, frame_a = tree.frames[loop.body_a]
+        node_b, frame_b = tree.frames[loop.body_b]
+        A, B = frame_a @ loop.placement_a, frame_b @ loop.placement_b
+        for kind, u, e in _equations(loop, A, B):
+            rows.append((kind, node_a, node_b, A.translation, B.translation, u, e))
+            names.append(loop.name)
+    linear, offset = np.zeros((len(rows) + len(mechanism.couplings), n)), np.zeros(len(rows) + len(mechanism.couplings))
+    for i, coupling in enumerate(mechanism.couplings, len(rows)):
+        linear[i, tree.coordinates.index(coupling.joint)] = 1.0
+        for name, ratio in coupling.of.items():
+            linear[i, tree.coordinates.index(name)] -= ratio
+        offset[i] = coupling.offset
+        names.append(coupling.joint)
+    zero = np.zeros(3)
+    rows += [(LINEAR, -1, -1, zero, zero, zero, zero)] * len(mechanism.couplings)
+    kinds, first, second = (np.array([row[i] for row in rows], dtype=np.int64) for i in range(3))
+    vectors = [np.array([row[i] for row in rows], dtype=np.float64).reshape(-1, 3) for i in range(3, 7)]
+    return LoopArrays(kinds, first, second, vectors[0], vectors[1], vectors[2], vectors[3], linear, offset), tuple(names)
+
+
+def _equations(loop: Loop, A: Placement, B: Placement) -> list[tuple[int, Array, Array]]:
+    """Return (kind, u, e) of each equation of a cut joint, vectors in node frames."""
+    zero, base = np.zeros(3), np.eye(3)
+    points = [(POINT, zero, axis) for axis in base]
+    axes = [(DOT, A.rotation @ base[i], B.rotation @ base[(i + 1) % 3]) for i in range(3)]
+    first, second = perpendicular(loop.axis)
+    if loop.kind in ("point", "spherical"):
+        return points
+    if loop.kind == "revolute":
+        return points + [(DOT, A.rotation @ loop.axis, B.rotation @ e) for e in (first, second)]
+    if loop.kind == "universal":
+        return [*points, (DOT, A.rotation @ loop.axis, B.rotation @ loop.axis2)]
+    if loop.kind == "prismatic":
+        return [(SLIDE, A.rotation @ u, zero) for u in (first, second)] + axes
+    return points + axes
+
+
+def residual(tree: Tree, loops: LoopArrays, q: Array) -> Array:
+    """Return Phi(q) (plain and slow; the kernels do this for batches).
+
+    Parameters
+    ----------
+    tree : Tree
+        Spanning tree.
+    loops : LoopArrays
+        Equations.
+    q : ndarray, (n_tree,)
+        Tree coordinates.
+
+    Returns
+    -------
+    ndarray, (m,)
+        Residuals, zero when closed.
+    """
+    frames = _poses(tree, q)
+    values = np.empty(loops.kind.size)
+    for i, kind in enumerate(loops.kind):
+        (Ra, pa), (Rb, pb) = frames[loops.node_a[i]], frames[loops.node_b[i]]
+        gap = pa + Ra @ loops.point_a[i] - pb - Rb @ loops.point_b[i]
+        if kind == POINT:
+            values[i] = loops.vector_b[i] @ gap
+        elif kind == SLIDE:
+            values[i] = -(Ra @ loops.vector_a[i]) @ gap
+        elif kind == DOT:
+            values[i] = (Ra @ loops.vector_a[i]) @ (Rb @ loops.vector_b[i])
+        else:
+            values[i] = loops.linear[i] @ q - loops.offset[i]
+    return values
+
+
+def _poses(tree: Tree, q: Array) -> list[tuple[Array, Array]]:
+    """Return orientation and origin of every node in the base frame, and last (index -1) of the base itself."""
+    arrays = tree.arrays
+    result: list[tuple[Array, Array]] = []
+    base = (np.eye(3), np.zeros(3))
+    for i in range(arrays.parent.size):
+        kind, d = arrays.kind[i], arrays.dof[i]
+        R, p = arrays.rotation[i], arrays.translation[i]
+        if kind == REVOLUTE:
+            R = arrays.turn[i, 0] + np.cos(q[d]) * arrays.turn[i, 1] + np.sin(q[d]) * arrays.turn[i, 2]
+        elif kind == PRISMATIC:
+            p = p + R @ arrays.axis[i] * q[d]
+        elif kind == SPHERICAL:
+            R = R @ rotation_exp(q[d : d + 3])
+        elif kind == FREE:
+            R, p = R @ rotation_exp(q[d + 3 : d + 6]), p + R @ q[d : d + 3]
+        parent = base if arrays.parent[i] < 0 else result[arrays.parent[i]]
+        result.append((parent[0] @ R, parent[1] + parent[0] @ p))
+    return [*result, base]
+
+
+def constraint_jacobian(tree: Tree, loops: LoopArrays, q: Array, step: float = 1e-6) -> Array:
+    """Return dPhi/dq by central differences, accurate enough to count ranks.
+
+    Parameters
+    ----------
+    tree : Tree
+        Spanning tree.
+    loops : LoopArrays
+        Equations.
+    q : ndarray, (n_tree,)
+        Tree coordinates.
+    step : float
+        Step of the differences.
+
+    Returns
+    -------
+    ndarray, (m, n_tree)
+        Jacobian.
+    """
+    columns = []
+    for unit in np.eye(q.size):
+        columns.append((residual(tree, loops, q + step * unit) - residual(tree, loops, q - step * unit)) / (2.0 * step))
+    return np.array(columns).T
+
+
+def assemble(tree: Tree, loops: LoopArrays, start: Array, iterations: int = 100) -> tuple[Array, float]:
+    """Close the loops from a guess by damped Gauss-Newton steps of minimum length.
+
+    Parameters
+    ----------
+    tree : Tree
+        Spanning tree.
+    loops : LoopArrays
+        Equations.
+    start : ndarray, (n_tree,)
+        Guess.
+    iterations : int
+        Largest number of steps.
+
+    Returns
+    -------
+    q : ndarray, (n_tree,)
+        Best configuration found.
+    error : float
+        Its largest residual.
+    """
+    q = start.copy()
+    phi = residual(tree, loops, q)
+    for _ in range(iterations):
+        if np.max(np.abs(phi)) < 1e-13:
+            break
+        step = -np.linalg.lstsq(constraint_jacobian(tree, loops, q), phi, rcond=1e-8)[0]
+        step *= min(1.0, 0.5 / max(float(np.max(np.abs(step))), 1e-300))
+        for _ in range(12):
+            trial = residual(tree, loops, q + step)
+            if np.linalg.norm(trial) < np.linalg.norm(phi):
+                break
+            step = 0.5 * step
+        else:
+            break
+        q, phi = q + step, trial
+    return q, float(np.max(np.abs(phi)))
+
+
+def find_closure(mechanism: Mechanism, independent: Sequence[str], seed: int = 0) -> Closure:
+    """Close the loops near home, count what is free and choose the equations to solve.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops.
+    independent : sequence of str
+        Tree coordinates wanted as the free ones; chosen when empty, actuated ones first.
+    seed : int
+        Seed of the random closed configurations.
+
+    Returns
+    -------
+    Closure
+        Free and dependent coordinates, selected equations, home.
+    """
+    tree = mechanism.tree
+    arrays, names = loop_arrays(mechanism)
+    guess = np.array([float(mechanism.home.get(name, 0.0)) for name in tree.coordinates])
+    home, error = assemble(tree, arrays, guess)
+    if error > CLOSED:
+        worst = names[int(np.argmax(np.abs(residual(tree, arrays, home))))]
+        raise DescriptionError(
+            f"robot '{mechanism.name}': no configuration near home closes loop '{worst}' (gap {error:.3g}); "
+            "check its frames, or give a better home position"
+        )
+    generator = np.random.default_rng(seed)
+    stack = [constraint_jacobian(tree, arrays, home)]
+    for _ in range(4):  # generic configurations beside home, which may be special
+        q, error = assemble(tree, arrays, home + generator.uniform(-0.1, 0.1, home.size))
+        if error < CLOSED:
+            stack.append(constraint_jacobian(tree, arrays, q))
+    ranks = [int(np.linalg.matrix_rank(J, tol=RANK * np.linalg.norm(J, 2))) for J in stack]
+    rank, J = max(ranks), stack[int(np.argmax(ranks))]
+    free = tree.arrays.support.shape[1] - rank
+    rows = _pivots(J.T, rank)
+    wanted = [_coordinate(mechanism, name) for name in independent]
+    if wanted and len(wanted) != free:
+        raise DescriptionError(
+            f"robot '{mechanism.name}' has {free} degrees of freedom but {len(wanted)} independent coordinates are named; "
+            f"name {free} of {', '.join(tree.coordinates)}"
+        )
+    if not wanted:
+        driven = [tree.coordinates.index(c) for a in mechanism.actuators for c in a.coupling if c in tree.coordinates]
+        rest = [i for i in range(home.size) if i not in driven]
+        # Columns that are NOT needed to span the constraints are free: take the actuated ones last into the pivots.
+        dependent = _greedy(J[rows], [*rest, *dict.fromkeys(driven)], rank)
+        wanted = [i for i in range(home.size) if i not in dependent]
+    dependent = [i for i in range(home.size) if i not in wanted]
+    block = J[np.ix_(rows, dependent)]
+    if np.linalg.matrix_rank(block, tol=RANK * max(float(np.linalg.norm(block, 2)), 1e-300)) < rank:
+        listed = ", ".join(tree.coordinates[i] for i in wanted)
+        raise DescriptionError(
+            f"robot '{mechanism.name}': {listed} do not determine the other joints; choose other independent ones"
+        )
+    return Closure(
+        arrays,
+        names,
+        arrays.take(rows),
+        np.array(wanted, dtype=np.int64),
+        np.array(dependent, dtype=np.int64),
+        home,
+        free,
+        int(arrays.kind.size - rank),
+    )
+
+
+def _coordinate(mechanism: Mechanism, name: str) -> int:
+    if name not in mechanism.tree.coordinates:
+        raise DescriptionError(
+            f"robot '{mechanism.name}': independent coordinate '{name}' is not one of {', '.join(mechanism.tree.coordinates)}"
+        )
+    return mechanism.tree.coordinates.index(name)
+
+
+def _pivots(A: Array, rank: int) -> list[int]:
+    """Return `rank` well-conditioned independent columns of A."""
+    from scipy.linalg import qr  # noqa: PLC0415 - scipy.linalg costs import time
+
+    return sorted(int(i) for i in qr(A, mode="r", pivoting=True)[1][:rank])
+
+
+def _greedy(J: Array, order: Sequence[int], rank: int) -> list[int]:
+    """Return `rank` independent columns of J, preferring those early in `order`."""
+    kept: list[int] = []
+    Q = np.zeros((J.shape[0], 0))
+    for c in order:
+        w = J[:, c] - Q @ (Q.T @ J[:, c])
+        w = w - Q @ (Q.T @ w)
+        if np.linalg.norm(w) > 1e-6 * max(float(np.linalg.norm(J[:, c])), 1e-300) and len(kept) < rank:
+            Q = np.column_stack([Q, w / np.linalg.norm(w)])
+            kept.append(c)
+    return kept

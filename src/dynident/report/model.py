@@ -1,0 +1,296 @@
+"""The sections of the report about the model itself: parameters, observability, conditioning, bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dynident.identify import Fit
+from dynident.identify.plots import plot_parameters, pretty_unit, true_base_values
+from dynident.mechanism import Parameters
+from dynident.report.figures import data_address, plot_singular_values, plot_truth, weak_directions
+from dynident.report.html import Html, badge, details, figure, join, number, percent, section, table, tag
+
+ROWS_PER_FIGURE = 40  # so that a figure fits on a printed page
+VERDICT_KIND = {"good": "ok", "poor": "mid", "insignificant": "bad", "not excited": "bad", "dropped": ""}
+MEANING = {
+    "good": "standard deviation up to 10 % of the value",
+    "poor": "up to 50 %",
+    "insignificant": "not clearly different from zero",
+    "not excited": "the data do not show it",
+    "dropped": "left out as not essential",
+}
+
+
+def parameters(fit: Fit, truth: Mapping[str, float] | Parameters | None) -> Html:
+    """Return the base parameters as table and figure.
+
+    Parameters
+    ----------
+    fit : Fit
+        Identified model.
+    truth : mapping or Parameters, optional
+        True standard parameters, drawn as crosses.
+
+    Returns
+    -------
+    Html
+        Section.
+    """
+    table_ = fit.observability()
+    prior = fit.base.values(fit.mechanism.parameters.values)
+    rows = [
+        (
+            row.name,
+            number(row.value, 5),
+            number(row.std, 3),
+            percent(row.relative, 1),
+            pretty_unit(row.unit),
+            badge(row.verdict, VERDICT_KIND[row.verdict]),
+            number(float(prior[i])),
+            tag("span", row.expression.split(" = ", 1)[1], class_="mono"),
+        )
+        for i, row in enumerate(table_)
+    ]
+    heads = ("Base parameter", "Value", "Std", "Relative", "Unit", "Verdict", "Description", "Expression")
+    verdicts = [row.verdict for row in table_]
+    counts = join((badge(f"{verdicts.count(v)} {v}", k) for v, k in VERDICT_KIND.items() if v in verdicts), " ")
+    meaning = "; ".join(f"{v}: {MEANING[v]}" for v in VERDICT_KIND if v in verdicts)
+    order = [
+        name
+        for unit in dict.fromkeys(fit.base.units)
+        for name, u in zip(fit.base.names, fit.base.units, strict=True)
+        if u == unit
+    ]
+    pictures = [
+        figure(
+            data_address(plot_parameters(fit, truth, names)),
+            f"Base parameters {names[0]} to {names[-1]} with two-sigma error bars",
+        )
+        for names in (order[i : i + ROWS_PER_FIGURE] for i in range(0, len(order), ROWS_PER_FIGURE))
+    ]
+    return section(
+        "parameters",
+        "Base parameters",
+        tag("p", counts),
+        tag(
+            "p",
+            f"{meaning[:1].upper()}{meaning[1:]}. Description: the same combination of the values the robot's file gives.",
+            class_="note",
+        ),
+        *pictures,
+        details(
+            f"Table of all {len(rows)} base parameters",
+            table(heads, rows, numeric=(1, 2, 3, 6), wide=(7,), short=(0, 4)),
+            opened=len(rows) <= 20,
+        ),
+    )
+
+
+def against_truth(fit: Fit, truth: Mapping[str, float] | Parameters) -> Html:
+    """Return true against identified base parameters.
+
+    Parameters
+    ----------
+    fit : Fit
+        Identified model.
+    truth : mapping or Parameters
+        True standard parameters.
+
+    Returns
+    -------
+    Html
+        Section.
+    """
+    true = true_base_values(fit, truth)
+    usable = fit.solved & np.isfinite(true) & (fit.std > 0.0)
+    error = fit.values - true
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(usable, error / fit.std, np.nan)
+    rows = [
+        (
+            name,
+            number(true[i], 5),
+            number(fit.values[i], 5),
+            number(error[i], 3),
+            number(fit.std[i], 3),
+            number(z[i], 3),
+            pretty_unit(unit),
+        )
+        for i, (name, unit) in enumerate(zip(fit.base.names, fit.base.units, strict=True))
+    ]
+    inside = float(np.mean(np.abs(z[usable]) <= 2.0)) if np.any(usable) else float("nan")
+    e, C = error[usable], fit.covariance[np.ix_(usable, usable)]
+    chi2 = float(e @ np.linalg.lstsq(C, e, rcond=None)[0]) / max(e.size, 1)
+    sentence = (
+        f"The truth is known (a simulated robot). {percent(inside, 0)} of the base parameters lie within two standard "
+        f"deviations of it (about 95 % expected), and the mean squared error in "
+        f"units of the covariance is {number(chi2, 3)} (1 expected)."
+    )
+    heads = ("Base parameter", "True", "Identified", "Error", "Std", "Error / std", "Unit")
+    picture = figure(
+        data_address(plot_truth(fit, true)), "Error of every base parameter in standard deviations, with two-sigma band"
+    )
+    return section(
+        "truth",
+        "Against the truth",
+        tag("p", sentence),
+        picture,
+        details(
+            f"Table of true and identified values of {fit.base.rank} base parameters", table(heads, rows, numeric=range(1, 6))
+        ),
+    )
+
+
+def observability(fit: Fit) -> Html:
+    """Return which standard parameters torques can show: alone, only combined with others, or never.
+
+    Parameters
+    ----------
+    fit : Fit
+        Identified model.
+
+    Returns
+    -------
+    Html
+        Section.
+    """
+    p = fit.mechanism.parameters
+    state = standard_states(fit)
+    words = {"alone": "●", "combined": "◐", "never": "·"}
+    meaning = {"alone": "identifiable alone", "combined": "only in combination", "never": "no effect on the efforts"}
+    keys = [name.split("_", 1) for name in p.names]
+    bodies = 10 * len(fit.mechanism.tree.bodies)
+    maps = []
+    for title, span in (("Body", slice(0, bodies)), ("Joint or motor", slice(bodies, None))):
+        heads = list(dict.fromkeys(key[0] for key in keys[span]))
+        lines: dict[str, dict[str, str]] = {}
+        for (symbol, owner), name in zip(keys[span], p.names[span], strict=True):
+            lines.setdefault(owner, {})[symbol] = state[name]
+        if not lines:
+            continue
+        head = tag("tr", *(tag("th", text, scope="col") for text in (title, *heads)))
+        body = []
+        for owner, cells in lines.items():
+            marks = [
+                tag("td", words[cells[s]], class_=cells[s], title=f"{s}_{owner}: {meaning[cells[s]]}")
+                if s in cells
+                else tag("td")
+                for s in heads
+            ]
+            body.append(tag("tr", tag("th", owner, scope="row"), *marks))
+        maps.append(tag("div", tag("table", tag("thead", head), tag("tbody", *body), class_="map"), class_="scroll"))
+    counts = {kind: sum(s == kind for s in state.values()) for kind in words}
+    legend = tag("p", *(tag("span", f"{words[k]} {counts[k]} {meaning[k]}") for k in words), class_="legend")
+    sentence = (
+        f"The robot has {len(p)} standard parameters, of which efforts can show {fit.base.rank} combinations, the base "
+        "parameters. More data cannot change this; it follows from the kinematics."
+    )
+    hidden = [row.name for row in fit.observability() if row.verdict == "not excited"]
+    extra = tag("p", f"Not excited by these data: {', '.join(hidden)}.") if hidden else ""
+    return section("observability", "Observability", tag("p", sentence), extra, legend, *maps)
+
+
+def standard_states(fit: Fit) -> dict[str, str]:
+    """Return how each standard parameter can be seen.
+
+    Parameters
+    ----------
+    fit : Fit
+        Identified model.
+
+    Returns
+    -------
+    dict
+        Name to "alone" (a base parameter by itself), "combined" or "never".
+    """
+    K = fit.base.regrouping != 0.0
+    single = K.sum(axis=1) == 1
+    states = {}
+    for j, name in enumerate(fit.mechanism.parameters.names):
+        rows = np.flatnonzero(K[:, j])
+        if name in fit.base.unidentifiable or not rows.size:
+            states[name] = "never"
+        else:
+            states[name] = "alone" if rows.size == 1 and single[rows[0]] else "combined"
+    return states
+
+
+def conditioning(fit: Fit) -> Html:
+    """Return how well posed the regression is.
+
+    Parameters
+    ----------
+    fit : Fit
+        Identified model.
+
+    Returns
+    -------
+    Html
+        Section.
+    """
+    gap = fit.base.rank_gap
+    factor = number(gap, 2) if gap < 1e9 else "more than 10\N{SUPERSCRIPT NINE}"
+    clear = "clear-cut" if gap > 1e3 else "NOT clear-cut: check for joint axes that are almost parallel"
+    parts: list[object] = [
+        tag(
+            "p",
+            f"Condition number of the scaled, weighted regression: {number(fit.condition, 4)}. The rank of "
+            f"{fit.base.rank} is {clear} (the smallest kept singular value is {factor} times the "
+            "largest rejected one).",
+        )
+    ]
+    decomposition = weak_directions(fit)
+    if decomposition is None:
+        parts.append(tag("p", "Singular values cannot be rebuilt from the covariance of this estimator.", class_="note"))
+    else:
+        values, vectors, solved = decomposition
+        weakest = vectors[:, -1]
+        largest = np.argsort(-np.abs(weakest))[:4]
+        names = ", ".join(
+            f"{fit.base.names[solved[i]]} ({percent(float(weakest[i] ** 2), 0)})" for i in largest if weakest[i] ** 2 >= 0.01
+        )
+        parts.append(tag("p", f"What the data show least is a combination of {names}."))
+        parts.append(
+            figure(
+                data_address(plot_singular_values(values)),
+                f"Singular values from {number(values[0], 3)} to {number(values[-1], 3)}",
+                "Singular values of the scaled, weighted regression; an even fall means even excitation.",
+                "narrow",
+            )
+        )
+    return section("conditioning", "Conditioning", *parts)
+
+
+def bodies(fit: Fit) -> Html:
+    """Return whether the recovered standard parameters of every body are physically possible.
+
+    Parameters
+    ----------
+    fit : Fit
+        Identified model.
+
+    Returns
+    -------
+    Html
+        Section.
+    """
+    found = fit.consistency()
+    rows = [
+        (c.name, badge("possible", "ok") if c.ok else badge("impossible", "bad"), number(c.mass), c.sentence) for c in found
+    ]
+    wrong = sum(not c.ok for c in found)
+    text = (
+        "All bodies are physically possible."
+        if not wrong
+        else f"{wrong} of {len(found)} bodies have impossible standard parameters. Efforts alone do not fix them, so this is "
+        "a choice among equals: base parameters and predictions hold, but do not simulate with these bodies."
+    )
+    return section(
+        "bodies",
+        "Physical consistency",
+        tag("p", text),
+        tag("p", f"Standard parameters: {fit.standard.provenance or 'no provenance'}.", class_="note"),
+        table(("Body", "Result", "Mass [kg]", "Finding"), rows, numeric=(2,), wide=(3,), short=(0,)),
+    )

@@ -1,0 +1,1 @@
+"""Closed forms: derivation, base parameters, printers for C, NumPy, numba and LaTeX."""

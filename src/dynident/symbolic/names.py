@@ -1,0 +1,76 @@
+"""Names that any language accepts: letters, digits and underscores, from whatever a joint is called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+RESERVED = frozenset(
+    """auto break case char const continue default do double else enum extern float for goto if inline int long register
+    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false
+    and as assert async await class def del elif except finally from global import in is lambda nonlocal not or pass raise
+    try with yield None True False main sin cos sqrt math np numpy double_t""".split()
+)
+
+
+def identifier(name: str) -> str:
+    """Return a legal C and Python identifier for a name.
+
+    Parameters
+    ----------
+    name : str
+        Any text.
+
+    Returns
+    -------
+    str
+        ASCII letters, digits and underscores; other characters become their code, as in ``a-b`` -> ``a_b``, ``é`` -> ``u00e9``.
+    """
+    text = re.sub(r"[\s\-./:]+", "_", name)
+    text = "".join(c if c.isascii() and (c.isalnum() or c == "_") else f"u{ord(c):04x}" for c in text)
+    text = re.sub(r"_+", "_", text).strip("_")
+    if not text or text[0].isdigit():
+        text = f"n{text}" if text else "unnamed"
+    return f"{text}_" if text in RESERVED else text
+
+
+def identifiers(names: Iterable[str]) -> tuple[str, ...]:
+    """Return identifiers that also differ from each other, whatever their case.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Any texts.
+
+    Returns
+    -------
+    tuple of str
+        One identifier each; a number is added where two would be the same.
+    """
+    used: set[str] = set()
+    result = []
+    for name in names:
+        plain = label = identifier(name)
+        count = 2
+        while label.lower() in used:
+            label, count = f"{plain}_{count}", count + 1
+        used.add(label.lower())
+        result.append(label)
+    return tuple(result)
+
+
+def comment(text: str) -> str:
+    """Return text that may stand in a comment of C, Python or LaTeX.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+        One line of printable ASCII that cannot end the comment.
+    """
+    line = "".join(c if c.isascii() and c.isprintable() else "?" for c in text)
+    return line.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/").replace('"""', "'''").replace("??", "?")

@@ -1,0 +1,455 @@
+"""The equations of `mechanics.kernels` on expressions: kinematics, Newton-Euler, regressor, matrices, energies.
+
+With S = [alpha]x + [omega]x^2 of a body, computed once and shared by everything below,
+
+    f = m a + S h,                                        a_child = R^T (a + S r)
+    n = h x a + column by column of the inertia tensor,   written with the entries of S:
+        n_x = Ixx al_x - Ixy S_zx + Ixz S_yx + (Izz - Iyy) w_y w_z + Iyz (w_y^2 - w_z^2),   and so on cyclically.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from dynident.mechanism import Mechanism
+from dynident.mechanism.tree import FREE, NODE_DOF, PRISMATIC, REVOLUTE, SPHERICAL
+from dynident.symbolic.expression import Graph, Node
+from dynident.symbolic.geometry import Geometry, Pose
+from dynident.symbolic.vectors import (
+    Inertia,
+    Matrix,
+    Vector,
+    back,
+    cross,
+    dot,
+    matrix,
+    moved,
+    plus,
+    product,
+    scale,
+    tensor,
+    times,
+    total,
+    transposed,
+    vector,
+)
+
+Twist = tuple[Vector, Vector]
+"""(angular, linear), as the Jacobian columns and wrenches (moment, force) of the kernels."""
+
+
+class Recursion:
+    """All quantities of one state (q, v, a) of the tree, each computed when first asked for.
+
+    Parameters
+    ----------
+    graph : Graph
+        Where the expressions live.
+    mechanism : Mechanism
+        Robot.
+    geometry : Geometry
+        Its placements.
+    q, v, a : sequence of Node
+        Tree coordinates and their rates.
+    gravity : Vector
+        Gravity in the base frame; zero leaves it out.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        mechanism: Mechanism,
+        geometry: Geometry,
+        q: Sequence[Node],
+        v: Sequence[Node],
+        a: Sequence[Node],
+        gravity: Vector,
+    ) -> None:
+        self.graph, self.geometry, self.q, self.v, self.a, self.gravity = graph, geometry, q, v, a, gravity
+        self.tree = mechanism.tree.arrays
+        self.nodes = int(self.tree.parent.size)
+        self.zero = vector(graph, (0.0, 0.0, 0.0))
+
+    def support(self, i: int) -> list[int]:
+        """Return the coordinates that move a node, from the base outward.
+
+        Parameters
+        ----------
+        i : int
+            Node.
+
+        Returns
+        -------
+        list of int
+            Tree coordinates.
+        """
+        return [int(d) for d in self.tree.support[i, : self.tree.support_count[i]]]
+
+    # ---- kinematics -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def poses(self) -> list[Pose]:
+        """Pose of every node in its parent's frame."""
+        return [self._pose(i) for i in range(self.nodes)]
+
+    def _pose(self, i: int) -> Pose:
+        kind, d = int(self.tree.kind[i]), int(self.tree.dof[i])
+        (P, t), u, q = self.geometry.placements[i], self.geometry.axes[i], self.q
+        one = self.graph.one
+        if kind == REVOLUTE:
+            c, s = self.graph.call("cos", q[d]), self.graph.call("sin", q[d])
+            return product(P, self._turn(u, c, s, one - c)), t
+        if kind == PRISMATIC:
+            return P, plus(t, scale(times(P, u), q[d]))
+        shift = plus(t, times(P, (q[d], q[d + 1], q[d + 2]))) if kind == FREE else t
+        first = d + 3 if kind == FREE else d
+        x: Vector = (q[first], q[first + 1], q[first + 2])
+        square = dot(x, x)
+        f, g = self.graph.call("sinc", square), self.graph.call("cosc", square)
+        return product(P, self._turn(x, one - g * square, f, g)), shift
+
+    def _turn(self, x: Vector, c: Node, s: Node, g: Node) -> Matrix:
+        """Return c 1 + s [x]x + g x x^T; a unit axis along x, y or z gives entries without 1 - cos."""
+        lone = [i for i in range(3) if x[i].is_const(1.0) or x[i].is_const(-1.0)]
+        rows: list[list[Node]] = []
+        for i in range(3):
+            row = []
+            for j in range(3):
+                if i == j:
+                    row.append(self.graph.one if i in lone else c + g * x[i] * x[i])
+                else:
+                    k = 3 - i - j
+                    sign = -1.0 if (j - i) % 3 == 1 else 1.0
+                    row.append(g * x[i] * x[j] + s * x[k] * sign)
+            rows.append(row)
+        return matrix(self.graph, rows)
+
+    def rates(self, i: int, x: Sequence[Node]) -> Twist:
+        """Return the joint's own angular and linear rate in the child frame.
+
+        Parameters
+        ----------
+        i : int
+            Node.
+        x : sequence of Node
+            Velocities or accelerations of the tree.
+
+        Returns
+        -------
+        Twist
+            Angular and linear rate.
+        """
+        kind, d = int(self.tree.kind[i]), int(self.tree.dof[i])
+        if kind == REVOLUTE:
+            return scale(self.geometry.axes[i], x[d]), self.zero
+        if kind == PRISMATIC:
+            return self.zero, scale(self.geometry.axes[i], x[d])
+        if kind == SPHERICAL:
+            return (x[d], x[d + 1], x[d + 2]), self.zero
+        return (x[d + 3], x[d + 4], x[d + 5]), (x[d], x[d + 1], x[d + 2])
+
+    @cached_property
+    def motions(self) -> list[tuple[Vector, Vector, Vector]]:
+        """Angular velocity, angular acceleration and origin acceleration less gravity, in each node's frame."""
+        found: list[tuple[Vector, Vector, Vector]] = []
+        for i in range(self.nodes):
+            p, (R, r) = int(self.tree.parent[i]), self.poses[i]
+            (wj, vj), (aj, lj) = self.rates(i, self.v), self.rates(i, self.a)
+            w, al, ac = self.zero, self.zero, scale(self.gravity, -1.0)
+            if p >= 0:
+                w, al, ac = found[p]
+                ac = plus(ac, times(spin(w, al), r))
+                w, al = back(R, w), back(R, al)
+            ac = back(R, ac)
+            alpha = plus(plus(al, aj), cross(w, wj))
+            found.append((plus(w, wj), alpha, plus(plus(ac, lj), cross(plus(scale(w, 2.0), wj), vj))))
+        return found
+
+    @cached_property
+    def velocities(self) -> list[Twist]:
+        """Angular and linear velocity of every node, in its own frame."""
+        found: list[Twist] = []
+        for i in range(self.nodes):
+            p, (R, r) = int(self.tree.parent[i]), self.poses[i]
+            w, u = found[p] if p >= 0 else (self.zero, self.zero)
+            wj, vj = self.rates(i, self.v)
+            found.append((plus(back(R, w), wj), plus(back(R, plus(u, cross(w, r))), vj)))
+        return found
+
+    @cached_property
+    def columns(self) -> list[dict[int, Twist]]:
+        """Jacobian columns (w, l) of every node by coordinate, in its own frame."""
+        found: list[dict[int, Twist]] = []
+        for i in range(self.nodes):
+            p, (R, r), d = int(self.tree.parent[i]), self.poses[i], int(self.tree.dof[i])
+            own: dict[int, Twist] = {}
+            for e, (w, u) in (found[p] if p >= 0 else {}).items():
+                own[e] = (back(R, w), back(R, plus(u, cross(w, r))))
+            for k in range(NODE_DOF[int(self.tree.kind[i])]):
+                unit = [self.graph.one if e == d + k else self.graph.zero for e in range(len(self.q))]
+                own[d + k] = self.rates(i, unit)
+            found.append(own)
+        return found
+
+    def world(self, i: int) -> Pose:
+        """Return the pose of a node in the base frame.
+
+        Parameters
+        ----------
+        i : int
+            Node, -1 for the base.
+
+        Returns
+        -------
+        Pose
+            Orientation and origin.
+        """
+        R, p = matrix(self.graph, ((1, 0, 0), (0, 1, 0), (0, 0, 1))), self.zero
+        while i >= 0:
+            r, t = self.poses[i]
+            R, p = product(r, R), plus(times(r, p), t)
+            i = int(self.tree.parent[i])
+        return R, p
+
+    # ---- dynamics ---------------------------------------------------------------------------------------------------
+
+    def inverse_dynamics(self, bodies: Sequence[Inertia | None]) -> list[Node]:
+        """Return the torques of the tree coordinates by the Newton-Euler recursion.
+
+        Parameters
+        ----------
+        bodies : sequence of Inertia or None
+            Inertial parameters per node, in its frame.
+
+        Returns
+        -------
+        list of Node
+            Torques.
+        """
+        wrench: list[Twist] = [(self.zero, self.zero)] * self.nodes
+        tau = [self.graph.zero] * len(self.q)
+        for i in range(self.nodes - 1, -1, -1):
+            phi = bodies[i]
+            n, f = wrench[i]
+            if phi is not None:
+                moment, force = body_wrench(phi, *self.motions[i])
+                n, f = plus(n, moment), plus(f, force)
+            for d, (w, u) in self.columns[i].items():
+                if int(self.tree.dof[i]) <= d < int(self.tree.dof[i]) + NODE_DOF[int(self.tree.kind[i])]:
+                    tau[d] = dot(w, n) + dot(u, f)
+            p, (R, r) = int(self.tree.parent[i]), self.poses[i]
+            if p >= 0:
+                f = times(R, f)
+                above = wrench[p]
+                wrench[p] = (plus(above[0], plus(times(R, n), cross(r, f))), plus(above[1], f))
+        return tau
+
+    def regressor(self, i: int) -> dict[int, Inertia]:
+        """Return the ten columns of a node's body in every coordinate that moves it.
+
+        Parameters
+        ----------
+        i : int
+            Node with a body.
+
+        Returns
+        -------
+        dict of int to tuple of Node, (10,)
+            Row blocks by tree coordinate.
+        """
+        om, al, ac = self.motions[i]
+        S = spin(om, al)
+        p = [[om[j] * om[k] for k in range(3)] for j in range(3)]
+        # Columns of n with respect to Ixx, Ixy, Ixz, Iyy, Iyz, Izz.
+        moments: tuple[Vector, ...] = (
+            (al[0], p[0][2], -p[0][1]),
+            (-S[2][0], S[2][1], p[0][0] - p[1][1]),
+            (S[1][0], p[2][2] - p[0][0], -S[1][2]),
+            (-p[1][2], al[1], p[0][1]),
+            (p[1][1] - p[2][2], -S[0][1], S[0][2]),
+            (p[1][2], -p[0][2], al[2]),
+        )
+        blocks: dict[int, Inertia] = {}
+        for d, (w, u) in self.columns[i].items():
+            first = plus(back(S, u), cross(ac, w))
+            blocks[d] = (dot(u, ac), *first, *(dot(w, column) for column in moments))
+        return blocks
+
+    def mass_matrix(self, bodies: Sequence[Inertia | None]) -> list[list[Node]]:
+        """Return M of the tree coordinates by composite bodies.
+
+        Parameters
+        ----------
+        bodies : sequence of Inertia or None
+            Inertial parameters per node, in its frame.
+
+        Returns
+        -------
+        list of list of Node
+            Symmetric matrix.
+        """
+        n, zero = len(self.q), self.graph.zero
+        composite: list[Inertia] = [body if body is not None else (zero,) * 10 for body in bodies]
+        M = [[zero] * n for _ in range(n)]
+        for i in range(self.nodes - 1, -1, -1):
+            first, p = int(self.tree.dof[i]), int(self.tree.parent[i])
+            for e in range(first, first + NODE_DOF[int(self.tree.kind[i])]):
+                w, u = self.columns[i][e]
+                moment, force = momentum(composite[i], w, u)
+                j = i
+                while j >= 0:
+                    start = int(self.tree.dof[j])
+                    for d in range(start, start + NODE_DOF[int(self.tree.kind[j])]):
+                        if d <= e:
+                            cw, cu = self.columns[j][d]
+                            M[d][e] = M[e][d] = dot(cw, moment) + dot(cu, force)
+                    R, r = self.poses[j]
+                    force = times(R, force)
+                    moment = plus(times(R, moment), cross(r, force))
+                    j = int(self.tree.parent[j])
+            if p >= 0:
+                seen = moved(composite[i], *self.poses[i])
+                composite[p] = tuple(x + y for x, y in zip(composite[p], seen, strict=True))
+        return M
+
+    def coriolis_matrix(self, bodies: Sequence[Inertia | None]) -> list[list[Node]]:
+        """Return C of the Christoffel symbols (Echeandia, Wensing 2021), as `matrix_kernels.coriolis_matrix`.
+
+        Parameters
+        ----------
+        bodies : sequence of Inertia or None
+            Inertial parameters per node, in its frame.
+
+        Returns
+        -------
+        list of list of Node
+            Matrix.
+        """
+        n, zero = len(self.q), self.graph.zero
+        C = [[zero] * n for _ in range(n)]
+        derivatives: list[dict[int, Twist]] = []
+        for i in range(self.nodes):
+            p, (R, r) = int(self.tree.parent[i]), self.poses[i]
+            wj, vj = self.rates(i, self.v)
+            rate: dict[int, Twist] = {}
+            for d, (w, u) in self.columns[i].items():
+                if p < 0 or d not in derivatives[p]:
+                    rate[d] = (self.zero, self.zero)
+                    continue
+                wd, ld = derivatives[p][d]
+                ld = plus(ld, cross(wd, r))
+                rate[d] = (plus(back(R, wd), cross(w, wj)), plus(back(R, ld), plus(cross(w, vj), cross(u, wj))))
+            derivatives.append(rate)
+            phi = bodies[i]
+            if phi is None:
+                continue
+            om, nu = self.velocities[i]
+            n0, f0 = momentum(phi, om, nu)
+            for e, (w, u) in self.columns[i].items():
+                n1, f1 = momentum(phi, w, u)
+                n2, f2 = momentum(phi, cross(om, w), plus(cross(om, u), cross(nu, w)))
+                n3, f3 = momentum(phi, *rate[e])
+                moment = plus(plus(n2, plus(cross(om, n1), cross(nu, f1))), plus(cross(w, n0), cross(u, f0)))
+                force = plus(f2, plus(cross(om, f1), cross(w, f0)))
+                moment, force = plus(n3, scale(moment, 0.5)), plus(f3, scale(force, 0.5))
+                for d, (cw, cu) in self.columns[i].items():
+                    C[d][e] = C[d][e] + (dot(cw, moment) + dot(cu, force))
+        return C
+
+    def energies(self, bodies: Sequence[Inertia | None]) -> tuple[Node, Node]:
+        """Return kinetic energy sum m v.v/2 + h.(v x w) + w.I w/2 and potential energy -sum g.(m p + R h).
+
+        Parameters
+        ----------
+        bodies : sequence of Inertia or None
+            Inertial parameters per node, in its frame.
+
+        Returns
+        -------
+        tuple of Node
+            Kinetic and potential energy of the bodies.
+        """
+        kinetic = potential = self.graph.zero
+        for i, phi in enumerate(bodies):
+            if phi is None:
+                continue
+            w, u = self.velocities[i]
+            n, f = momentum(phi, w, u)
+            kinetic = kinetic + 0.5 * (dot(w, n) + dot(u, f))
+            R, p = self.world(i)
+            place = plus(scale(p, phi[0]), times(R, (phi[1], phi[2], phi[3])))
+            potential = potential - dot(self.gravity, place)
+        return kinetic, potential
+
+
+def spin(w: Vector, al: Vector) -> Matrix:
+    """Return S = [alpha]x + [omega]x^2.
+
+    Parameters
+    ----------
+    w, al : Vector
+        Angular velocity and acceleration.
+
+    Returns
+    -------
+    Matrix
+        S.
+    """
+    p01, p02, p12 = w[0] * w[1], w[0] * w[2], w[1] * w[2]
+    p00, p11, p22 = w[0] * w[0], w[1] * w[1], w[2] * w[2]
+    return (
+        (-(p11 + p22), p01 - al[2], p02 + al[1]),
+        (p01 + al[2], -(p00 + p22), p12 - al[0]),
+        (p02 - al[1], p12 + al[0], -(p00 + p11)),
+    )
+
+
+def body_wrench(phi: Inertia, w: Vector, al: Vector, ac: Vector) -> Twist:
+    """Return moment and force that move a body, at its origin and in its frame.
+
+    Parameters
+    ----------
+    phi : tuple of Node, (10,)
+        Inertial parameters.
+    w, al, ac : Vector
+        Angular velocity, angular acceleration, origin acceleration less gravity.
+
+    Returns
+    -------
+    Twist
+        Moment and force.
+    """
+    S = spin(w, al)
+    h: Vector = (phi[1], phi[2], phi[3])
+    force = plus(scale(ac, phi[0]), times(S, h))
+    xx, xy, xz, yy, yz, zz = phi[4:]
+    p00, p11, p22 = w[0] * w[0], w[1] * w[1], w[2] * w[2]
+    euler = (
+        total([xx * al[0], (zz - yy) * (w[1] * w[2]), xz * S[1][0], -(xy * S[2][0]), yz * (p11 - p22)]),
+        total([yy * al[1], (xx - zz) * (w[0] * w[2]), xy * S[2][1], -(yz * S[0][1]), xz * (p22 - p00)]),
+        total([zz * al[2], (yy - xx) * (w[0] * w[1]), yz * S[0][2], -(xz * S[1][2]), xy * (p00 - p11)]),
+    )
+    return plus(euler, cross(h, ac)), force
+
+
+def momentum(phi: Inertia, w: Vector, u: Vector) -> Twist:
+    """Return (n, f) = M_i (w, u): f = m u + w x h, n = h x u + I w.
+
+    Parameters
+    ----------
+    phi : tuple of Node, (10,)
+        Inertial parameters.
+    w, u : Vector
+        Angular and linear velocity.
+
+    Returns
+    -------
+    Twist
+        Moment and force.
+    """
+    h: Vector = (phi[1], phi[2], phi[3])
+    return plus(cross(h, u), times(tensor(phi), w)), plus(scale(u, phi[0]), cross(w, h))
+
+
+__all__ = ["Recursion", "body_wrench", "momentum", "spin", "transposed"]

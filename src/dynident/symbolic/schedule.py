@@ -1,0 +1,179 @@
+"""From a graph to statements: which sub-expressions get a name, in which order, and how they are written.
+
+A sub-expression that is used more than once gets a name; one that is used once stands inside its user, so that the code
+reads like formulas, up to a length that still fits a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from dynident.symbolic.expression import Node, reachable
+
+LONGEST = 100  # characters of an inlined expression
+RANK = {"add": 1, "sub": 1, "neg": 2, "mul": 3, "div": 3}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a language writes expressions.
+
+    Parameters
+    ----------
+    symbol : callable
+        Text of a symbol's name.
+    number : callable
+        Text of a constant.
+    call : mapping of str to str
+        Format of every function of one argument, with ``{0}`` for it.
+    times, over : str
+        Text between factors, and around a quotient with ``{0}`` and ``{1}``.
+    """
+
+    symbol: Callable[[str], str]
+    number: Callable[[float], str]
+    call: Mapping[str, str]
+    times: str = " * "
+    over: str = "{0} / {1}"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One named sub-expression.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    text : str
+        What it is equal to.
+    node : Node
+        The sub-expression.
+    """
+
+    name: str
+    text: str
+    node: Node
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Statements and the results in terms of them.
+
+    Parameters
+    ----------
+    statements : tuple of Statement
+        Named sub-expressions, in order.
+    results : tuple of str
+        Text of every output.
+    """
+
+    statements: tuple[Statement, ...]
+    results: tuple[str, ...]
+
+
+def schedule(
+    outputs: Iterable[Node],
+    dialect: Dialect,
+    name: Callable[[Node, int], str],
+    longest: int = LONGEST,
+) -> Schedule:
+    """Return the statements that compute the outputs.
+
+    Parameters
+    ----------
+    outputs : iterable of Node
+        What is wanted.
+    dialect : Dialect
+        How to write it.
+    name : callable
+        ``name(node, count)`` of the count-th named sub-expression.
+    longest : int
+        Characters above which an expression gets a name although it is used once.
+
+    Returns
+    -------
+    Schedule
+        Statements and results.
+    """
+    wanted = list(outputs)
+    order = reachable(wanted)
+    uses = use_counts(order, wanted)
+    text: dict[int, tuple[str, int]] = {}
+    statements: list[Statement] = []
+    for node in order:
+        body, rank = write(node, text, dialect)
+        plain = node.op in ("const", "symbol") or (node.op == "neg" and text[node.args[0].index][1] > 3)
+        called = node.op not in RANK and not plain
+        if not plain and (called or uses[node.index] > 1 or len(body) > longest):
+            label = name(node, len(statements))
+            statements.append(Statement(label, body, node))
+            text[node.index] = (label, 4)
+        else:
+            text[node.index] = (body, rank)
+    return Schedule(tuple(statements), tuple(text[node.index][0] for node in wanted))
+
+
+def use_counts(order: Iterable[Node], outputs: Iterable[Node]) -> dict[int, int]:
+    """Return how often each node is used.
+
+    Parameters
+    ----------
+    order : iterable of Node
+        All nodes.
+    outputs : iterable of Node
+        Results, each a use.
+
+    Returns
+    -------
+    dict of int to int
+        Uses by node index.
+    """
+    uses: dict[int, int] = {}
+    for node in order:
+        uses.setdefault(node.index, 0)
+        for arg in node.args:
+            uses[arg.index] += 1
+    for node in outputs:
+        uses[node.index] += 1
+    return uses
+
+
+def write(node: Node, text: Mapping[int, tuple[str, int]], dialect: Dialect) -> tuple[str, int]:
+    """Return a node in terms of its arguments' texts.
+
+    Parameters
+    ----------
+    node : Node
+        What to write.
+    text : mapping of int to (str, int)
+        Text and rank of the arguments: 1 sum, 2 sign, 3 product, 4 atom.
+    dialect : Dialect
+        How to write it.
+
+    Returns
+    -------
+    tuple of (str, int)
+        Text and rank.
+    """
+    if node.op == "const":
+        return dialect.number(node.value), 4 if node.value >= 0.0 else 2
+    if node.op == "symbol":
+        return dialect.symbol(node.name), 4
+
+    def arg(i: int, least: int) -> str:
+        body, rank = text[node.args[i].index]
+        return body if rank >= least else f"({body})"
+
+    if node.op == "add":
+        return f"{arg(0, 1)} + {arg(1, 2)}" if text[node.args[1].index][1] != 2 else f"{arg(0, 1)} + {arg(1, 3)}", 1
+    if node.op == "sub":
+        return f"{arg(0, 1)} - {arg(1, 3)}", 1
+    if node.op == "neg":
+        return f"-{arg(0, 3)}", 2
+    if node.op == "mul":
+        return f"{arg(0, 3)}{dialect.times}{arg(1, 4)}", 3
+    if node.op == "div":
+        return dialect.over.format(arg(0, 3), arg(1, 4)), 3
+    return dialect.call[node.op].format(text[node.args[0].index][0]), 4

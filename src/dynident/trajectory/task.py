@@ -1,0 +1,281 @@
+"""Motions of the tip: paths with velocity profiles one after the other, and the joint motion that makes them.
+
+    x(t) = path(s(t)),   x' = path' s',   x'' = path'' s'^2 + path' s''
+    q = IK(x),           J q' = x',       J q'' = x'' - J' q'            exact, no differences are taken
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.mechanics import Motion, forward_kinematics, frame_motion, jacobian
+from dynident.mechanics.inverse_kinematics import choose_posture
+from dynident.mechanics.inverse_kinematics_chain import end_frame
+from dynident.mechanics.inverse_kinematics_numeric import inverse_kinematics_numeric, size_of, targets
+from dynident.mechanism import Mechanism
+from dynident.trajectory.letters import joined, strokes
+from dynident.trajectory.paths import Hop, Line, Path
+from dynident.trajectory.profiles import Profile, Quintic
+
+Array = NDArray[np.float64]
+ProfileMaker = Callable[[float, float, float], Profile]
+
+SINGULAR = 1e-6  # smallest over largest singular value of the scaled Jacobian below which rates are meaningless
+JUMP = 0.05  # rad or m by which positions may leave what the velocities say before it counts as a change of branch
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A path and how fast to go along it.
+
+    Parameters
+    ----------
+    path : Path
+        Where to go.
+    profile : Profile
+        How fast; its distance must be the path's length.
+    pen : bool
+        True while the pen is down.
+    """
+
+    path: Path
+    profile: Profile
+    pen: bool = True
+
+    def __post_init__(self) -> None:
+        if abs(self.path.length - self.profile.distance) > 1e-9 * max(self.path.length, 1e-3):
+            raise DynidentError(
+                f"the profile goes {self.profile.distance} m but the path is {self.path.length} m long; "
+                "make the profile for the path's length"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class TipMotion:
+    """A sampled motion of the tip.
+
+    Parameters
+    ----------
+    t : ndarray, (N,)
+        Time [s].
+    x, v, a : ndarray, (N, 3)
+        Position, velocity and acceleration in the base frame [m, m/s, m/s^2].
+    pen : ndarray of bool, (N,)
+        True while the pen is down.
+    """
+
+    t: Array
+    x: Array
+    v: Array
+    a: Array
+    pen: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Segments one after the other, each from rest to rest.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+        What to do, in order; each starts where the one before it ends.
+    """
+
+    segments: Sequence[Segment]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "segments", tuple(self.segments))
+        if not self.segments:
+            raise DynidentError("the task has no segment; give at least one path with a profile")
+        meets = joined([segment.path for segment in self.segments])
+        if not all(meets[1:]):
+            bad = meets.index(False, 1)
+            raise DynidentError(f"segment {bad} does not start where segment {bad - 1} ends; put a line or a hop between them")
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+        return float(sum(segment.profile.duration for segment in self.segments))
+
+    def sample(self, rate: float) -> TipMotion:
+        """Return the tip's motion at a fixed rate.
+
+        Parameters
+        ----------
+        rate : float
+            Samples per second [Hz].
+
+        Returns
+        -------
+        TipMotion
+            Position, velocity, acceleration and pen.
+        """
+        if not (np.isfinite(rate) and rate > 0.0):
+            raise DynidentError(f"rate is {rate}; give samples per second above zero")
+        t = np.arange(int(np.floor(self.duration * rate * (1.0 + 1e-12))) + 1) / rate
+        starts = np.concatenate([[0.0], np.cumsum([segment.profile.duration for segment in self.segments])])
+        which = np.clip(np.searchsorted(starts, t, side="right") - 1, 0, len(self.segments) - 1)
+        x, v, a, pen = np.empty((t.size, 3)), np.empty((t.size, 3)), np.empty((t.size, 3)), np.empty(t.size, dtype=np.bool_)
+        for i, segment in enumerate(self.segments):
+            mine = which == i
+            s, ds, dds = (y[:, None] for y in segment.profile(t[mine] - starts[i]))
+            p, d, e = segment.path(s[:, 0])
+            x[mine], v[mine], a[mine], pen[mine] = p, d * ds, e * ds**2 + d * dds, segment.pen
+        return TipMotion(t, x, v, a, pen)
+
+
+def along(paths: Sequence[Path], speed: float, acceleration: float, profile: ProfileMaker = Quintic.within) -> Task:
+    """Return the task that goes along paths, resting where one ends and the next starts.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Paths that meet.
+    speed : float
+        Largest speed along the path [m/s].
+    acceleration : float
+        Largest acceleration along the path [m/s^2].
+    profile : callable
+        Makes a profile from distance, speed and acceleration, such as ``Trapezoid.within``.
+
+    Returns
+    -------
+    Task
+        One segment per path.
+    """
+    return Task([Segment(path, profile(path.length, speed, acceleration)) for path in paths])
+
+
+def write(
+    text: str,
+    height: float,
+    origin: ArrayLike = (0.0, 0.0, 0.0),
+    right: ArrayLike = (1.0, 0.0, 0.0),
+    up: ArrayLike = (0.0, 0.0, 1.0),
+    speed: float = 0.5,
+    acceleration: float = 2.0,
+    lift: float = 0.02,
+    profile: ProfileMaker = Quintic.within,
+) -> Task:
+    """Return the writing task: the strokes of a text with the pen down, hops with the pen up between them.
+
+    Parameters
+    ----------
+    text : str
+        Small letters and blanks.
+    height : float
+        Height of an x [m].
+    origin : array_like, (3,)
+        Where the base line starts [m].
+    right, up : array_like, (3,)
+        Direction of writing and of the stems; the pen is lifted along right x up.
+    speed : float
+        Largest speed along a stroke [m/s].
+    acceleration : float
+        Largest acceleration along a stroke [m/s^2].
+    lift : float
+        How high the pen is lifted [m]; 0 draws the connections as straight lines on the plane.
+    profile : callable
+        Makes a profile from distance, speed and acceleration.
+
+    Returns
+    -------
+    Task
+        Segments with the pen down and up.
+    """
+    paths = strokes(text, height, origin, right, up)
+    normal = np.cross(np.asarray(right, dtype=np.float64), np.asarray(up, dtype=np.float64))
+    segments: list[Segment] = []
+    last: Array | None = None
+    for path, meets in zip(paths, joined(paths), strict=True):
+        first = path(0.0)[0][0]
+        if last is not None and not meets:
+            way: Path = Hop(last, first, normal, lift) if lift > 0.0 else Line(last, first)
+            segments.append(Segment(way, profile(way.length, speed, acceleration), pen=False))
+        segments.append(Segment(path, profile(path.length, speed, acceleration)))
+        last = path(path.length)[0][0]
+    return Task(segments)
+
+
+def joint_motion(
+    mechanism: Mechanism,
+    tip: TipMotion,
+    rotation: ArrayLike | None = None,
+    posture: str = "",
+    start: ArrayLike | None = None,
+    frame: str | None = None,
+) -> Motion:
+    """Return the joint motion that moves a link as asked, with exact velocities and accelerations.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    tip : TipMotion
+        What the link's origin does.
+    rotation : array_like (3, 3), optional
+        Orientation that the link keeps; None when only its position matters.
+    posture : str
+        Branch of the closed-form inverse, see `choose_posture`.
+    start : array_like (n,), optional
+        First guess for the numeric inverse, which is then used instead of the closed form.
+    frame : str, optional
+        Link name; the only end when omitted.
+
+    Returns
+    -------
+    Motion
+        Joint positions, velocities and accelerations.
+    """
+    name = end_frame(mechanism, frame)
+    R, _ = targets(rotation, tip.x)
+    if start is None:
+        q = choose_posture(mechanism, R, tip.x, posture, name)
+    else:
+        q = inverse_kinematics_numeric(mechanism, R, tip.x, start, name, path=True)
+    rows = 3 if R is None else 6
+    scale = np.r_[np.ones(3), np.full(rows - 3, size_of(mechanism))]
+    J = jacobian(mechanism, q, name, "world")[:, :rows] * scale[:, None]
+    U, sizes, Vt = np.linalg.svd(J, full_matrices=False)
+    rank = min(rows, mechanism.dof)
+    near = sizes[:, rank - 1] / sizes[:, 0]
+    if near.min() < SINGULAR:
+        i = int(np.argmin(near))
+        raise DynidentError(
+            f"the path meets a singularity at t = {tip.t[i]:.6g} s (sample {i}, joints {np.round(q[i], 4).tolist()}), where "
+            "joint velocities are not defined; move the path or choose another posture"
+        )
+
+    def rates(x: Array) -> Array:
+        full = np.zeros((len(x), rows))
+        full[:, : x.shape[1]] = x
+        return np.asarray(np.einsum("nji,nj,nkj,nk->ni", Vt, 1.0 / sizes, U, full * scale))
+
+    v = rates(tip.v)
+    still = Motion(tip.t, q, v, np.zeros_like(v))
+    _, bias = frame_motion(mechanism, still, name)
+    turn = forward_kinematics(mechanism, q, name)[0]
+    drift = np.hstack([np.einsum("nij,nj->ni", turn, bias[:, :3]), np.einsum("nij,nj->ni", turn, bias[:, 3:])])[:, :rows]
+    wanted = -drift
+    wanted[:, :3] += tip.a
+    _continuous(mechanism, tip.t, q, v)
+    return Motion(tip.t, q, v, rates(wanted))
+
+
+def _continuous(mechanism: Mechanism, t: Array, q: Array, v: Array) -> None:
+    """Refuse positions that do not follow from the velocities: the branch has changed on the way."""
+    if len(t) < 2:
+        return
+    off = np.abs(np.diff(q, axis=0) - 0.5 * (v[1:] + v[:-1]) * np.diff(t)[:, None])
+    steps = np.maximum(np.abs(v[1:]), np.abs(v[:-1])) * np.diff(t)[:, None]
+    if np.any(off > JUMP + steps):
+        i, j = (int(k) for k in np.argwhere(off > JUMP + steps)[0])
+        raise DynidentError(
+            f"joint '{mechanism.coordinate_names[j]}' jumps by {q[i + 1, j] - q[i, j]:.4g} after t = {t[i]:.6g} s: the path "
+            "crosses a singularity between two samples; move the path or choose another posture"
+        )

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from identify_cases import DOWN_Y, PLANAR, RRR, UR10, arm, evidence, smooth, truth
+from scipy.optimize import minimize
+
+from dynident.errors import IdentificationError
+from dynident.identify import OLS, WLS, base_parameters, recover_standard
+from dynident.identify.standard import natural_spread
+from dynident.mechanics import inverse_dynamics
+
+
+@pytest.mark.parametrize("recovery", ["prior", "minimum_norm"])
+def test_standard_parameters_give_the_base_parameters(recovery):
+    robot = arm(UR10)
+    regression, _ = evidence(robot, samples=800, noise=0.1)
+    fit = WLS(recovery=recovery).fit(regression).result_
+    np.testing.assert_allclose(fit.base.values(fit.standard.values), fit.values, rtol=1e-9, atol=1e-9)
+    assert fit.standard.names == robot.parameters.names
+    assert recovery in fit.standard.provenance
+    motion = smooth(6, 50, seed=4)
+    np.testing.assert_allclose(inverse_dynamics(fit.identified, motion), fit.predict(motion).effort, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("recovery", ["prior", "minimum_norm"])
+def test_the_closest_is_the_closest(recovery):
+    robot = arm(PLANAR, ("fv",), DOWN_Y)
+    base = base_parameters(robot)
+    beta = base.values(truth(robot, 5))
+    phi = recover_standard(base, beta, np.eye(base.rank), recovery).values
+    spread = natural_spread(robot) if recovery == "prior" else np.ones(phi.size)
+    start = robot.parameters.values if recovery == "prior" else np.zeros(phi.size)
+
+    def distance(x: np.ndarray) -> float:
+        return float(np.sum(((x - start) / spread) ** 2))
+
+    found = minimize(
+        lambda x: distance(start + spread * x),
+        np.zeros(phi.size),
+        constraints={"type": "eq", "fun": lambda x: base.values(start + spread * x) - beta},
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    assert found.success
+    assert distance(phi) == pytest.approx(found.fun, rel=1e-6)
+    np.testing.assert_allclose(phi, start + spread * found.x, atol=1e-5)
+    _, _, rows = np.linalg.svd(base.regrouping)
+    for direction in rows[base.rank :]:  # any other solution is farther
+        for step in (-1e-3, 1e-3):
+            assert distance(phi + step * direction) > distance(phi)
+
+
+def test_a_true_prior_stays():
+    robot = arm(UR10)
+    base = base_parameters(robot)
+    phi = recover_standard(base, base.values(robot.parameters.values), np.eye(base.rank)).values
+    np.testing.assert_allclose(phi, robot.parameters.values, atol=1e-9)
+
+
+def test_what_is_not_known_stays_as_described():
+    robot = arm(RRR)
+    base = base_parameters(robot)
+    known = np.eye(base.rank)[[base.leaders.index("fv_joint_2")]]
+    phi = recover_standard(base, np.full(base.rank, 7.0), known)
+    assert phi["fv_joint_2"] == pytest.approx(7.0)
+    others = [i for i, name in enumerate(phi.names) if name != "fv_joint_2"]
+    np.testing.assert_allclose(phi.values[others], robot.parameters.values[others], atol=1e-12)
+
+
+def test_spread_follows_the_bodies():
+    robot = arm(PLANAR, ("fv",))
+    spread = natural_spread(robot)
+    assert np.all(spread > 0)
+    for i in range(2):
+        phi = robot.parameters.values[10 * i : 10 * i + 10]
+        r2 = 0.5 * (phi[4] + phi[7] + phi[9]) / phi[0]
+        np.testing.assert_allclose(spread[10 * i : 10 * i + 5], phi[0] * np.array([1, r2**0.5, r2**0.5, r2**0.5, r2]))
+    assert np.all(natural_spread(arm(PLANAR, prior=None)) > 0)  # no prior at all
+    with pytest.raises(IdentificationError, match="recovery is 'nearest'"):
+        base = base_parameters(robot)
+        recover_standard(base, np.zeros(base.rank), np.eye(base.rank), "nearest")
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.3])
+def test_physical_recovery_gives_possible_bodies(noise):
+    pytest.importorskip("cvxpy")
+    robot = arm(RRR)
+    regression, _ = evidence(robot, samples=500, noise=noise)
+    described = arm(RRR, prior=6)  # the description is another robot of the same shape, the truth is `robot`
+    groups = regression.groups
+    regression = type(regression)(base_parameters(described), groups)
+    plain, fit = OLS().fit(regression).result_, OLS(recovery="physical").fit(regression).result_
+    np.testing.assert_array_equal(plain.values, fit.values)  # base parameters stay as estimated
+    assert all(verdict.ok for verdict in fit.consistency())
+    assert "physically consistent" in fit.standard.provenance
+    assert all(fit.standard[name] >= -1e-9 for name in fit.standard.names if name.startswith(("ia", "fv", "fc")))
+    motion = smooth(3, 300, seed=4)
+    free, bound = fit.predict(motion), fit.exported().predict(motion)
+    change = np.sqrt(np.mean((free.effort - bound.effort) ** 2, axis=0))
+    assert np.all(change < 0.2 * noise)  # far below what one measurement shows
+    shift = (fit.exported().values - fit.values) / fit.std
+    assert np.sqrt(np.mean(shift**2)) < 1.5
+
+
+def test_physical_recovery_with_a_resting_joint():
+    pytest.importorskip("cvxpy")
+    from identify_cases import resting
+
+    from dynident.identify import Regression
+
+    robot = arm(RRR)
+    motion = resting(smooth(3, 500), 1)
+    tau = inverse_dynamics(robot, motion)
+    noisy = tau + np.random.default_rng(0).normal(size=tau.shape) * 0.05
+    fit = WLS(recovery="physical").fit(Regression.from_motion(robot, motion, noisy)).result_
+    assert not fit.solved.all()
+    assert all(verdict.ok for verdict in fit.consistency())
+    assert np.sqrt(np.mean((fit.exported().predict(motion).effort - tau) ** 2)) < 0.05
+
+
+def test_physical_recovery_without_its_extra_says_so(monkeypatch):
+    import sys
+
+    from dynident.errors import MissingExtraError
+
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
+    regression, _ = evidence(arm(PLANAR, gravity=DOWN_Y), noise=0.1)
+    with pytest.raises(MissingExtraError, match=r"dynident\[physical\]"):
+        OLS(recovery="physical").fit(regression)

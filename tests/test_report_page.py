@@ -1,0 +1,347 @@
+"""The report as a whole: self-contained, escaped, complete, and with the numbers of the fit."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynident as di
+from dynident.errors import DynidentError, MissingExtraError
+from dynident.identify import Score, evaluate
+from dynident.identify.plots import effort_units, extremes, plot_parameters, plot_score, true_base_values
+from dynident.report import write_report, write_verdict
+from dynident.report.figures import autocorrelation, independent_share, weak_directions
+from dynident.report.html import number, percent
+from dynident.report.model import standard_states
+from dynident.signals import Quality
+from dynident.signals.quality import Finding
+from dynident.validate import judge
+
+HOSTILE = "<script>alert(1)</script>$\\frac{1}"
+SECTIONS = [
+    "verdict",
+    "predictions",
+    "residuals",
+    "parameters",
+    "observability",
+    "conditioning",
+    "bodies",
+    "quality",
+    "preparation",
+    "provenance",
+]
+VOID = {"meta", "img", "br", "wbr", "hr"}
+
+
+class Page(HTMLParser):
+    """Collects what a browser would see, and complains about elements that are not closed in order."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] != ["style"]:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+
+def arm(joint: str = "elbow", name: str = "arm") -> di.Mechanism:
+    rows = [
+        {"a": 0.3, "alpha": 0.0, "d": 0.0, "theta": 0.0, "joint": "shoulder"},
+        {"a": 0.2, "alpha": 0.0, "d": 0.0, "theta": 0.0, "joint": joint},
+    ]
+    return replace(di.Mechanism.from_dh(rows, gravity=(0.0, -9.81, 0.0)), name=name)
+
+
+def truth_of(robot: di.Mechanism) -> di.Parameters:
+    rng = np.random.default_rng(3)
+    return robot.parameters.replace(rng.uniform(0.2, 1.0, len(robot.parameters)))
+
+
+def motion_of(robot: di.Mechanism, seed: int, samples: int = 600) -> di.Motion:
+    rng = np.random.default_rng(seed)
+    t = 0.01 * np.arange(samples)
+    w = 2.0 * np.pi * np.array([0.4, 0.9, 1.7])
+    phase, size = rng.uniform(0, 6, (2, 3, robot.dof)), rng.uniform(0.3, 1.0, (2, 3, robot.dof))[0]
+    x = t[:, None, None] * w[:, None] + phase[0]
+    q = (size * np.sin(x)).sum(axis=1)
+    v = (size * w[:, None] * np.cos(x)).sum(axis=1)
+    a = (-size * w[:, None] ** 2 * np.sin(x)).sum(axis=1)
+    return di.Motion(t, q, v, a)
+
+
+def efforts(robot: di.Mechanism, motion: di.Motion, seed: int) -> np.ndarray:
+    tau = di.inverse_dynamics(robot, motion, truth_of(robot))
+    return tau + np.random.default_rng(seed).normal(scale=0.1, size=tau.shape)
+
+
+def fitted(robot: di.Mechanism) -> di.Fit:
+    motion = motion_of(robot, 1)
+    return di.WLS().fit(di.Regression.from_motion(robot, motion, efforts(robot, motion, 1))).result_
+
+
+def scored(fit: di.Fit, name: str = "held", training: bool = False, samples: int = 600) -> Score:
+    motion = motion_of(fit.mechanism, 1 if training else 2, samples)
+    measured = efforts(fit.mechanism, motion, 1 if training else 2)
+    prediction = fit.predict(motion)
+    joints = fit.mechanism.coordinate_names
+    metrics = evaluate(measured, prediction.effort, joints, motion.t)
+    coverage = float(np.mean(np.abs(measured - prediction.effort) <= 2.0 * prediction.std))
+    finding = Finding("quantised", f"effort:{joints[0]}", "warning", f"steps of 0.1 in {joints[0]}", 0.1)
+    source = {"name": name, "sha256": '["abc123"]', "start": 0.0, "end": 5.99, "samples": samples, "rate": 100.0}
+    return Score(
+        name=name,
+        joints=joints,
+        t=motion.t,
+        measured=measured,
+        predicted=prediction.effort,
+        std=prediction.std,
+        metrics=metrics,
+        all_samples=metrics,
+        coverage=coverage,
+        training=training,
+        quality=Quality(name, (finding,)),
+        source=source,
+        notes=(f"note about {name}",),
+    )
+
+
+@pytest.fixture(scope="module")
+def fit() -> di.Fit:
+    return fitted(arm())
+
+
+@pytest.fixture(scope="module")
+def page_path(fit: di.Fit, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    truth = truth_of(fit.mechanism).to_dict()
+    return write_report(path, fit, [scored(fit)], training_score=scored(fit, "train", training=True), truth=truth)
+
+
+def test_page_is_complete_and_well_formed(page_path: Path) -> None:
+    page = Page(page_path)
+    anchors = [attrs["id"] for tag, attrs in page.tags if tag == "section"]
+    assert anchors == [*SECTIONS[:4], "truth", *SECTIONS[4:]]
+    assert page_path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    links = [attrs["href"] for tag, attrs in page.tags if tag == "a"]
+    assert links == [f"#{anchor}" for anchor in anchors]
+    assert all(attrs.get("scope") for tag, attrs in page.tags if tag == "th")
+
+
+def test_page_loads_nothing(page_path: Path) -> None:
+    page = Page(page_path)
+    assert not {tag for tag, _ in page.tags} & {"script", "link", "iframe", "object", "embed", "base"}
+    pictures = [attrs for tag, attrs in page.tags if tag == "img"]
+    assert len(pictures) >= 5
+    for attrs in pictures:
+        assert (attrs["src"] or "").startswith("data:image/svg+xml,")
+        assert attrs["alt"]
+    style = page_path.read_text(encoding="utf-8").split("<style>")[1].split("</style>")[0]
+    assert "url(" not in style
+    assert "@import" not in style
+    for _, attrs in page.tags:
+        assert not [key for key in attrs if key.startswith("on")]
+        assert not re.match(r"\s*(https?:)?//", attrs.get("href") or attrs.get("src") or "")
+    assert "default-src 'none'" in str([attrs.get("content") for tag, attrs in page.tags if tag == "meta"])
+    assert page_path.stat().st_size < 1_000_000
+
+
+def test_numbers_are_those_of_the_fit(page_path: Path, fit: di.Fit) -> None:
+    text = Page(page_path).text
+    score = scored(fit)
+    for row in fit.observability():
+        assert row.name in text
+        assert number(row.value, 5) in text
+        assert number(row.std, 3) in text
+        assert row.expression.split(" = ", 1)[1] in text
+    for value in score.metrics.rmse:
+        assert number(float(value)) in text
+    assert percent(score.metrics.relative) in text
+    assert percent(fit.training_relative) in text
+    assert number(fit.condition, 4) in text
+    assert f"{fit.base.rank} of {fit.base.rank}" in text
+    for check in judge(fit, [score]).checks:
+        assert check.sentence in text
+    for body in fit.consistency():
+        assert body.sentence in text
+    assert fit.estimator in text
+    assert "abc123" in text
+    assert np.__version__ in text
+
+
+def test_training_is_labelled_and_validation_is_said(page_path: Path) -> None:
+    text = Page(page_path).text
+    assert "train: TRAINING DATA, not a validation" in text
+    assert "held: held out" in text
+    assert "NOT VALIDATED" not in text
+    assert "steps of 0.1" in text
+    assert "note about held" in text
+
+
+def test_without_held_out_logs_the_page_says_so_first(fit: di.Fit, tmp_path: Path) -> None:
+    for extra in (None, scored(fit, "train", training=True)):
+        page = Page(write_report(tmp_path / "r.html", fit, training_score=extra))
+        assert page.text.index("NOT VALIDATED") < page.text.index("Verdict")
+        assert page.text.count("NOT VALIDATED") == 2
+        assert [attrs["id"] for tag, attrs in page.tags if tag == "section"] == SECTIONS
+
+
+def test_a_training_score_among_the_scores_validates_nothing(fit: di.Fit, tmp_path: Path) -> None:
+    page = Page(write_report(tmp_path / "r.html", fit, [scored(fit, "train", training=True)]))
+    assert "NOT VALIDATED" in page.text
+    assert "TRAINING DATA" in page.text
+
+
+def test_held_out_score_as_training_score_is_refused(fit: di.Fit, tmp_path: Path) -> None:
+    with pytest.raises(DynidentError, match="not used for the fit"):
+        write_report(tmp_path / "r.html", fit, training_score=scored(fit))
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    fit = fitted(arm(HOSTILE, HOSTILE))
+    path = write_report(tmp_path / "r.html", fit, [scored(fit, HOSTILE)], truth=truth_of(fit.mechanism))
+    page = Page(path)
+    assert "script" not in {tag for tag, _ in page.tags}
+    assert "<script" not in path.read_text(encoding="utf-8").lower()
+    assert f"{HOSTILE}: held out" in page.text
+
+
+def test_names_no_font_has_and_very_long_ones_are_drawn(tmp_path: Path) -> None:
+    fit = fitted(arm("関節" + "x" * 300 + "\x07"))
+    assert Page(write_report(tmp_path / "r.html", fit, [scored(fit)])).text
+
+
+def test_parameters_that_were_dropped_or_not_excited_are_shown_as_such(fit: di.Fit, tmp_path: Path) -> None:
+    active, solved = np.ones(fit.base.rank, dtype=bool), np.ones(fit.base.rank, dtype=bool)
+    active[0] = solved[0] = solved[1] = False
+    covariance = fit.covariance.copy()
+    covariance[:2], covariance[:, :2] = 0.0, 0.0
+    page = Page(write_report(tmp_path / "r.html", replace(fit, active=active, solved=solved, covariance=covariance)))
+    assert "1 dropped" in page.text
+    assert "1 not excited" in page.text
+    assert f"Not excited by these data: {fit.base.names[1]}" in page.text
+
+
+def test_verdict_is_written_for_machines(fit: di.Fit, tmp_path: Path) -> None:
+    verdict = judge(fit, [scored(fit)])
+    data = json.loads(write_verdict(tmp_path / "verdict.json", verdict).read_text())
+    assert data["ok"] == verdict.ok
+    assert [c["name"] for c in data["checks"]] == [c.name for c in verdict.checks]
+
+
+def test_missing_matplotlib_gives_the_hint(fit: di.Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"dynident\[report\]"):
+        write_report(tmp_path / "r.html", fit)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(MissingExtraError, match=r"dynident\[report\]"):
+        plot_parameters(fit)
+
+
+def test_figures_leave_pyplot_alone(fit: di.Fit) -> None:
+    before = sys.modules.get("matplotlib.pyplot")
+    score = scored(fit)
+    assert len(plot_score(score, units=effort_units(fit.mechanism)).axes) == 2 * fit.mechanism.dof
+    assert fit.plot().axes
+    assert score.plot().axes
+    assert sys.modules.get("matplotlib.pyplot") is before
+
+
+def test_many_joints_get_two_columns_and_wrong_requests_are_refused(fit: di.Fit) -> None:
+    score = scored(fit)
+    names = tuple(f"joint{i}" for i in range(20))
+    many = [np.tile(x, (1, 10)) for x in (score.measured, score.predicted, score.std)]
+    wide = replace(
+        score, joints=names, measured=many[0], predicted=many[1], std=many[2], metrics=evaluate(many[0], many[1], names)
+    )
+    figure = plot_score(wide)
+    assert len(figure.axes) == 40
+    assert figure.get_size_inches()[1] < 25
+    with pytest.raises(DynidentError, match="cannot draw joints"):
+        plot_score(score, ["nowhere"])
+    with pytest.raises(DynidentError, match="window"):
+        plot_score(score, window=(1e6, 2e6))
+    with pytest.raises(DynidentError, match="no base parameter"):
+        plot_parameters(fit, names=["nothing"])
+
+
+def test_thinning_keeps_peaks() -> None:
+    t = np.arange(100_000.0)
+    y = np.zeros_like(t)
+    y[54_321], y[77_777] = 5.0, -7.0
+    thin_t, thin_y = extremes(t, y, 500)
+    assert thin_t.size <= 1000
+    assert np.all(np.diff(thin_t) >= 0.0)
+    assert thin_y.max() == 5.0
+    assert thin_y.min() == -7.0
+    assert extremes(t, y, 500, pick=np.fmax)[1].max() == 5.0
+    assert extremes(t[:50], y[:50], 500)[0].size == 50
+
+
+def test_truth_is_regrouped_like_the_model(fit: di.Fit) -> None:
+    truth = truth_of(fit.mechanism)
+    np.testing.assert_allclose(true_base_values(fit, truth), fit.base.regrouping @ truth.values, rtol=1e-12)
+    some = truth.to_dict()
+    lost = fit.base.leaders[0]
+    del some[lost]
+    values = true_base_values(fit, some)
+    assert np.isnan(values[0])
+    assert np.isfinite(values[1:]).all()
+    with pytest.raises(DynidentError, match="mass_of_the_moon"):
+        true_base_values(fit, {"mass_of_the_moon": 7e22})
+
+
+def test_standard_parameters_are_sorted_by_what_efforts_show(fit: di.Fit) -> None:
+    states = standard_states(fit)
+    # Planar arm: out-of-plane inertias never matter, friction is seen alone, the last mass only through the first link.
+    last = fit.mechanism.tree.bodies[-1]
+    assert states[f"Ixy_{last}"] == "never"
+    assert states["fv_elbow"] == "alone"
+    assert states[f"m_{last}"] == "combined"
+    assert set(fit.base.unidentifiable) == {name for name, state in states.items() if state == "never"}
+
+
+def test_singular_values_reproduce_the_condition_number(fit: di.Fit) -> None:
+    found = weak_directions(fit)
+    assert found is not None
+    assert found[0][0] / found[0][-1] == pytest.approx(fit.condition, rel=1e-6)
+    assert weak_directions(replace(fit, condition=2.0 * fit.condition)) is None
+
+
+def test_autocorrelation_of_a_known_process() -> None:
+    rng = np.random.default_rng(0)
+    white = rng.normal(size=20_000)
+    slow = np.empty_like(white)
+    slow[0] = white[0]
+    for k in range(1, white.size):
+        slow[k] = 0.8 * slow[k - 1] + white[k]
+    x = white[:40] - white[:40].mean()
+    direct = np.array([x[: 40 - k] @ x[k:] for k in range(40)]) / (x @ x)
+    np.testing.assert_allclose(autocorrelation(white[:40], 100), direct, atol=1e-12)
+    np.testing.assert_allclose(autocorrelation(slow, 3), 0.8 ** np.arange(4), atol=0.03)
+    assert independent_share(slow) == pytest.approx(0.2 / 1.8, rel=0.2)  # (1 - a) / (1 + a)
+    assert independent_share(white) > 0.9
+    assert np.all(autocorrelation(np.ones(10), 3) == 0.0)
