@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +77,17 @@ def main() -> int:
     about = environment()
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     print(f"{about['processor']}, {about['threads']} threads for ours; {'; '.join(about['blas'])}\n{versions}\n", flush=True)
-    results = cases.startup(repeats)
-    results += cases.memory((samples, 10 * samples))
-    results += cases.mechanics(samples, repeats)
-    results += cases.identification(samples, repeats)
-    results += cases.figaroh(samples // 5, max(1, repeats // 2))
+    steps: list[tuple[str, Callable[[], list[Result]]]] = [
+        ("start-up", lambda: cases.startup(repeats)),
+        ("memory", lambda: cases.memory((samples, 10 * samples))),
+        ("mechanics", lambda: cases.mechanics(samples, repeats)),
+        ("identification", lambda: cases.identification(samples, repeats)),
+        ("FIGAROH", lambda: cases.figaroh(samples // 5, max(1, repeats // 2))),
+    ]
+    results: list[Result] = []
+    for label, measure in steps:
+        print(f"measuring {label} ...", file=sys.stderr, flush=True)
+        results += measure()
     print(table(results))
 
     options.out.mkdir(parents=True, exist_ok=True)

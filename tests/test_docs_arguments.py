@@ -56,11 +56,16 @@ def _public() -> dict[str, Any]:
 
 
 PUBLIC = _public()
-CALLABLES = {
-    name: item
-    for name, item in PUBLIC.items()
-    if (inspect.isfunction(item) or inspect.isclass(item)) and not (inspect.isclass(item) and issubclass(item, BaseException))
-}
+
+
+def _is_made_by_users(item: Any) -> bool:
+    """Functions and classes, but neither errors nor protocols, which nobody calls."""
+    if inspect.isclass(item):
+        return not issubclass(item, BaseException) and not getattr(item, "_is_protocol", False)
+    return inspect.isfunction(item)
+
+
+CALLABLES = {name: item for name, item in PUBLIC.items() if _is_made_by_users(item)}
 
 
 def _arguments(item: Any) -> list[str]:

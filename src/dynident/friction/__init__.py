@@ -1,5 +1,75 @@
-"""What resists: joint terms that are linear in their parameters."""
+"""What resists: static, dynamic and thermal laws of joint friction, and the joint terms that are linear columns."""
 
+from dynident.friction.combine import Friction, Sum
+from dynident.friction.dissipation import Dissipation, dissipation
+from dynident.friction.dynamic import Dahl, DynamicLaw, GeneralisedMaxwellSlip, LuGre, Response
+from dynident.friction.law import FrictionLaw
+from dynident.friction.modifiers import Asymmetric, LoadDependent, Ripple, TemperatureDependent
+from dynident.friction.state import State
+from dynident.friction.static import Coulomb, Offset, Polynomial, Sigmoid, SmoothStribeck, Stribeck, Tanh, Viscous
 from dynident.friction.terms import ASYMMETRIC, SYMMETRIC, TERMS, JointTerm, check_terms
+from dynident.friction.thermal import (
+    AdvancedSecondOrder,
+    FirstOrder,
+    Fractional,
+    Recurrence,
+    SecondOrder,
+    Thermal,
+    ThermalModel,
+    TwoPole,
+    WarmFriction,
+    Warming,
+    copper_losses,
+    duty_cycle,
+    iron_losses,
+    mean_power,
+    mittag_leffler,
+    mittag_leffler_derivatives,
+)
 
-__all__ = ["ASYMMETRIC", "SYMMETRIC", "TERMS", "JointTerm", "check_terms"]
+__all__ = [
+    "ASYMMETRIC",
+    "SYMMETRIC",
+    "TERMS",
+    "AdvancedSecondOrder",
+    "Asymmetric",
+    "Coulomb",
+    "Dahl",
+    "Dissipation",
+    "DynamicLaw",
+    "FirstOrder",
+    "Fractional",
+    "Friction",
+    "FrictionLaw",
+    "GeneralisedMaxwellSlip",
+    "JointTerm",
+    "LoadDependent",
+    "LuGre",
+    "Offset",
+    "Polynomial",
+    "Recurrence",
+    "Response",
+    "Ripple",
+    "SecondOrder",
+    "Sigmoid",
+    "SmoothStribeck",
+    "State",
+    "Stribeck",
+    "Sum",
+    "Tanh",
+    "TemperatureDependent",
+    "Thermal",
+    "ThermalModel",
+    "TwoPole",
+    "Viscous",
+    "WarmFriction",
+    "Warming",
+    "check_terms",
+    "copper_losses",
+    "dissipation",
+    "duty_cycle",
+    "iron_losses",
+    "mean_power",
+    "mittag_leffler",
+    "mittag_leffler_derivatives",
+]

@@ -5,6 +5,7 @@ Phi(q_t) = 0,    v_t = G(q) nu,    a_t = G nu_dot + b(q, nu),    rho_dot = A nu,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,8 @@ from dynident.mechanism.loops import residual
 
 Array = NDArray[np.float64]
 
+STRETCH = 4096  # samples closed at a time when only a few of them are kept
+OPEN = 1e-8  # largest residual of a closed loop
 REACH = 0.5  # largest change of a dependent coordinate [rad or m] that one Newton solve may bridge
 SINGULAR = 1e-7  # pivot ratio of the closure below which the independent coordinates no longer determine the others
 
@@ -42,17 +45,21 @@ class ClosedMotion:
     pivot: Array
 
 
-def close_positions(mechanism: Mechanism, q: Array, start: Array | None = None) -> Array:
+def close_positions(
+    mechanism: Mechanism, q: ArrayLike, start: Array | None = None, given: Sequence[str] | None = None
+) -> Array:
     """Return the tree coordinates that close the loops, following the branch of `start` by continuity.
 
     Parameters
     ----------
     mechanism : Mechanism
         Robot with loops.
-    q : ndarray, (N, n)
+    q : array_like, (N, n)
         Independent coordinates, in an order of time in which neighbours are close.
     start : ndarray (n_tree,), optional
         Closed configuration to start from; the robot's home when omitted.
+    given : sequence of str, optional
+        Tree coordinates whose positions `q` holds, when they are not the robot's own.
 
     Returns
     -------
@@ -62,23 +69,61 @@ def close_positions(mechanism: Mechanism, q: Array, start: Array | None = None) 
     from dynident.mechanics import loop_kernels  # noqa: PLC0415 - numba is imported on first use
 
     closure = mechanism.closure
+    independent, dependent = closure.independent, closure.dependent
+    names = mechanism.coordinate_names
+    if given is not None:
+        names = tuple(given)
+        independent = np.array([mechanism.tree.coordinates.index(name) for name in names], dtype=np.int64)
+        dependent = np.setdiff1d(np.arange(closure.home.size), independent)
+    x = _sealed(q)
+    if x.ndim != 2 or x.shape[1] != closure.dof:
+        raise DynidentError(f"positions have shape {x.shape}; give one column for each of {', '.join(names)}")
     origin = closure.home if start is None else start
-    out = np.empty((q.shape[0], origin.size))
-    tree, rows = mechanism.tree.arrays, (closure.selected, closure.independent, closure.dependent)
-    bad = loop_kernels.close_positions(tree, *rows, _sealed(q), _sealed(origin), REACH, out)
+    out = np.empty((x.shape[0], origin.size))
+    tree = mechanism.tree.arrays
+    bad = loop_kernels.close_positions(tree, closure.selected, independent, dependent, x, _sealed(origin), REACH, out)
     if bad >= 0:
-        where = ", ".join(f"{name} = {x:.6g}" for name, x in zip(mechanism.coordinate_names, q[bad], strict=True))
+        where = ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, x[bad], strict=True))
         raise DynidentError(
             f"robot '{mechanism.name}' cannot follow the motion at sample {bad} ({where}): out of reach, or through a "
             "singularity where the branch is lost"
         )
-    for row in {0, q.shape[0] // 2, q.shape[0] - 1} if q.shape[0] else set():
+    for row in {0, x.shape[0] // 2, x.shape[0] - 1} if x.shape[0] else set():
         gap = np.max(np.abs(residual(mechanism.tree, closure.arrays, out[row])))
-        if gap > 1e-8:
+        if gap > OPEN:
             raise DynidentError(
                 f"robot '{mechanism.name}': the loops stay open by {gap:.3g} at sample {row}; they contradict each other"
             )
     return out
+
+
+def closure_starts(mechanism: Mechanism, q: ArrayLike, samples: Sequence[int]) -> list[Array]:
+    """Return the closed configuration at some samples of a motion, with memory for one stretch at a time.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops.
+    q : array_like, (N, n)
+        Independent coordinates over time.
+    samples : sequence of int
+        Samples wanted, ascending.
+
+    Returns
+    -------
+    list of ndarray, (n_tree,)
+        Closed configurations there; later stretches can be solved from them independently.
+    """
+    x = np.asarray(q, dtype=np.float64)
+    found: list[Array] = []
+    here, at = mechanism.closure.home, 0
+    for sample in samples:
+        while at <= sample:
+            stop = min(at + STRETCH, sample + 1)
+            here = close_positions(mechanism, x[at:stop], here)[-1]
+            at = stop
+        found.append(here)
+    return found
 
 
 def close_motion(mechanism: Mechanism, motion: Motion, start: Array | None = None) -> ClosedMotion:
@@ -129,9 +174,7 @@ def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLi
     tree, rows = mechanism.tree.arrays, (closure.selected, closure.independent, closure.dependent)
     over_samples(
         samples,
-        lambda i, j: loop_kernels.close_rates(
-            tree, *rows, x[i:j], nu[i:j], nu_dot[i:j], G[i:j], vt[i:j], at[i:j], pivot[i:j]
-        ),
+        lambda i, j: loop_kernels.close_rates(tree, *rows, x[i:j], nu[i:j], nu_dot[i:j], G[i:j], vt[i:j], at[i:j], pivot[i:j]),
     )
     if samples and np.min(pivot) < SINGULAR:
         bad = int(np.argmin(pivot))
@@ -207,7 +250,7 @@ def actuator_jacobian(mechanism: Mechanism, q: ArrayLike) -> Array:
     return np.asarray(N @ close_rates(mechanism, positions, zero, zero).G)
 
 
-def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike, start: Array | None = None) -> Array:
+def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
     """Return the robot's coordinates from motor positions (forward problem), least squares when there are more motors.
 
         minimise ||N q_t + n0 - rho||^2   subject to   Phi(q_t) = 0,        followed by continuity from home
@@ -215,11 +258,9 @@ def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike, start: Arra
     Parameters
     ----------
     mechanism : Mechanism
-        Robot with k actuators.
+        Robot with k actuators, each turning with one tree coordinate when there are loops.
     rho : array_like, (N, k)
         Motor positions.
-    start : ndarray (n,), optional
-        Coordinates near the first sample; the robot's home when omitted.
 
     Returns
     -------
@@ -234,28 +275,39 @@ def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike, start: Arra
         )
     if not mechanism.loops:
         return np.asarray((motors - n0) @ np.linalg.pinv(N).T)
-    closure = mechanism.closure
-    tree_now = closure.home.copy()
-    x = tree_now[closure.independent].copy() if start is None else np.asarray(start, dtype=np.float64).copy()
-    out = np.empty((motors.shape[0], x.size))
-    previous = N @ tree_now + n0
-    for s, target in enumerate(motors):
-        # Walk towards the target in steps of at most REACH, so that the assembly mode is kept.
-        steps = max(1, int(np.ceil(np.max(np.abs(target - previous)) / (0.2 * max(np.max(np.abs(N)), 1e-12)))))
-        for goal in np.linspace(previous, target, steps + 1)[1:]:
-            for _ in range(30):
-                tree_now = close_positions(mechanism, x[None], tree_now)[0]
-                zero = np.zeros((1, x.size))
-                A = N @ close_rates(mechanism, tree_now[None], zero, zero).G[0]
-                step, _, rank, _ = np.linalg.lstsq(A, goal - N @ tree_now - n0, rcond=1e-10)
-                if rank < x.size:
-                    raise DynidentError(
-                        f"robot '{mechanism.name}' is in a parallel singularity at sample {s}: motors do not hold it"
-                    )
-                x = x + step
-                if np.max(np.abs(step)) < 1e-12:
-                    break
-            else:
-                raise DynidentError(f"robot '{mechanism.name}': no pose fits the motor positions at sample {s}")
-        out[s], previous = x, target
-    return out
+    driven = [next(iter(actuator.coupling)) for actuator in mechanism.actuators]
+    if any(len(actuator.coupling) > 1 for actuator in mechanism.actuators):
+        raise DynidentError(f"robot '{mechanism.name}' has motors that turn with several joints; give joint positions instead")
+    joints = (motors - n0) / np.array(
+        [actuator.ratio * actuator.coupling[c] for actuator, c in zip(mechanism.actuators, driven, strict=True)]
+    )
+    chosen = _best_motors(mechanism, driven)
+    tree = close_positions(mechanism, joints[:, chosen], given=[driven[i] for i in chosen])
+    x = tree[:, mechanism.closure.independent]
+    if len(driven) == mechanism.closure.dof:
+        return x
+    zero = np.zeros_like(x)
+    for _ in range(4):  # Gauss-Newton from the solution of the chosen motors: all of them pull alike
+        G = close_rates(mechanism, tree, zero, zero).G
+        error = motors - n0 - tree @ N.T
+        step = np.linalg.pinv(N @ G) @ error[:, :, None]
+        x = x + step[:, :, 0]
+        tree = close_positions(mechanism, x, tree[0])
+        if np.max(np.abs(step)) < 1e-10:
+            break
+    return x
+
+
+def _best_motors(mechanism: Mechanism, driven: list[str]) -> list[int]:
+    """Return as many motors as degrees of freedom, those that determine the pose best at home."""
+    from scipy.linalg import qr  # noqa: PLC0415 - scipy.linalg costs import time
+
+    home = mechanism.closure.home
+    zero = np.zeros((1, mechanism.closure.dof))
+    G = close_rates(mechanism, home[None], zero, zero).G[0]
+    A = G[[mechanism.tree.coordinates.index(c) for c in driven]]
+    if np.linalg.matrix_rank(A) < mechanism.closure.dof:
+        raise DynidentError(
+            f"robot '{mechanism.name}': its {len(driven)} motors do not hold the home pose (parallel singularity)"
+        )
+    return sorted(int(i) for i in qr(A.T, mode="r", pivoting=True)[1][: mechanism.closure.dof])

@@ -19,11 +19,17 @@ def pose(tree, i, q, R, r):
     """Write node i's orientation R (3, 3) and origin r (3,) in its parent's frame."""
     kind, d = tree.kind[i], tree.dof[i]
     P, u = tree.rotation[i], tree.axis[i]
-    r[:] = tree.translation[i]
+    for row in range(3):
+        r[row] = tree.translation[i, row]
     if kind == REVOLUTE:
-        R[:, :] = tree.turn[i, 0] + cos(q[d]) * tree.turn[i, 1] + sin(q[d]) * tree.turn[i, 2]
+        c, s = cos(q[d]), sin(q[d])
+        for row in range(3):
+            for col in range(3):  # written out: an array expression would allocate
+                R[row, col] = tree.turn[i, 0, row, col] + c * tree.turn[i, 1, row, col] + s * tree.turn[i, 2, row, col]
         return
-    R[:, :] = P
+    for row in range(3):
+        for col in range(3):
+            R[row, col] = P[row, col]
     if kind != SPHERICAL:
         for row in range(3):
             for e in range(3):

@@ -106,7 +106,9 @@ def inverse_kinematics(
     found = np.argwhere(np.isfinite(q).all(axis=2))
     free = np.full(mechanism.dof, np.inf)
     pick = found[:, 0]
-    task = PoseTask(mechanism, end_frame(mechanism, frame), None if R is None else R[pick], p[pick], -free, free, size_of(mechanism))
+    task = PoseTask(
+        mechanism, end_frame(mechanism, frame), None if R is None else R[pick], p[pick], -free, free, size_of(mechanism)
+    )
     polished, left = damped_least_squares(task, q[tuple(found.T)], 1e-14 * task.size, 30)
     q[tuple(found.T)] = np.where((left < 1e-9 * task.size)[:, None], polished, np.nan)
     return q
@@ -288,7 +290,10 @@ def _not_an_elbow(chain: Chain, point: Array) -> list[str]:
     if _angle(k1, k2) < PARALLEL:
         lack.append("axis 1 across axis 2: they are parallel")
     across = np.eye(3) - np.outer(k2, k2)
-    for o, target, what in ((chain.points[1], chain.points[2], "axes 2 and 3"), (chain.points[2], point, "axis 3 and the wrist")):
+    for o, target, what in (
+        (chain.points[1], chain.points[2], "axes 2 and 3"),
+        (chain.points[2], point, "axis 3 and the wrist"),
+    ):
         if np.linalg.norm(across @ (target - o)) < 1e-9 * chain.length:
             lack.append(f"a distance between {what}: they coincide")
     return lack

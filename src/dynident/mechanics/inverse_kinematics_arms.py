@@ -250,7 +250,9 @@ class ElbowArm:
         v = position[far] - o1
         height = v @ k1
         radius = np.linalg.norm(v - height[:, None] * k1, axis=1)
-        edges = [nearest(lambda t, e=edge: self._meridian(e(t)), low, high, radius, height) for edge, low, high in self._edges()]
+        edges = [
+            nearest(lambda t, e=edge: self._meridian(e(t)), low, high, radius, height) for edge, low, high in self._edges()
+        ]
         result[far] = np.min(edges, axis=0)
         return result, np.zeros(len(position))
 

@@ -248,7 +248,7 @@ def newton(tree, loops, dependent, q, R, p, rel, r3, w, lin, phi, J, D, B, reach
             return False
         for c in range(n):
             q[dependent[c]] += B[c, 0]
-        if step < 1e-8:  # quadratic convergence: the next step would be below 1e-15
+        if step < 1e-7:  # quadratic convergence: the next step would be of order 1e-14
             return True
     return False
 
@@ -265,24 +265,22 @@ def close_positions(tree, loops, independent, dependent, given, start, reach, ou
     w, lin = np.empty((n, 3)), np.empty((n, 3))
     m = dependent.size
     phi, J, D, B = np.empty(m), np.empty((m, n)), np.empty((m, m)), np.empty((m, 1))
-    last, before, trial = start.copy(), start.copy(), start.copy()
+    last, trial = start.copy(), start.copy()
     for s in range(given.shape[0]):
         done, share = 0.0, 1.0
-        smooth = s >= 2  # two samples behind us make a straight prediction
+        smooth = s >= 3  # three samples behind us predict the next one to third order
         while done < 1.0:
             target = min(1.0, done + share)
             for c in range(n):
-                trial[c] = 2.0 * last[c] - before[c] if smooth and done == 0.0 and target == 1.0 else last[c]
+                trial[c] = last[c]
+                if smooth:
+                    trial[c] = 3.0 * (out[s - 1, c] - out[s - 2, c]) + out[s - 3, c]
             for c in range(r):
                 i = independent[c]
                 origin = start[i] if s == 0 else out[s - 1, i]
                 trial[i] = given[s, c] if target == 1.0 else origin + target * (given[s, c] - origin)
             if newton(tree, loops, dependent, trial, R, p, rel, r3, w, lin, phi, J, D, B, reach):
                 for c in range(n):
-                    if target == 1.0 and done == 0.0:
-                        before[c] = last[c]
-                    else:
-                        before[c] = trial[c]
                     last[c] = trial[c]
                 done = target
                 share *= 2.0

@@ -1,0 +1,111 @@
+"""What heats a joint: friction power over duty cycles, and the losses of its motor."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DescriptionError, LogError
+from dynident.friction.checks import check_not_negative, check_positive, signal, time_axis
+
+Array = NDArray[np.float64]
+
+
+def mean_power(t: ArrayLike, torque: ArrayLike, v: ArrayLike) -> float:
+    """Mean friction power of a cycle, ``W = 1/t_c int f v dt`` (document 3 eq. 129, trapezoidal rule).
+
+    Parameters
+    ----------
+    t : array_like, shape (N,)
+        Times of one cycle [s], increasing, N >= 2.
+    torque : array_like, shape (N,)
+        Friction torque [N m or N].
+    v : array_like, shape (N,)
+        Velocity [rad/s or m/s].
+
+    Returns
+    -------
+    float
+        Mean power [W].
+    """
+    times = time_axis(t)
+    if times.size < 2:
+        raise LogError("the mean power of a cycle needs at least two samples; give a whole cycle")
+    power = signal("torque", torque, times.size) * signal("v", v, times.size)
+    return float(np.trapezoid(power, times) / (times[-1] - times[0]))
+
+
+def duty_cycle(t: ArrayLike, power: float, duty: float, period: float) -> Array:
+    """Power that is on for the first part of every period (document 3 section 4.3.1).
+
+    The mean over a period is ``duty * power`` where the samples resolve the period; a period far below the thermal time
+    constants heats like that mean.
+
+    Parameters
+    ----------
+    t : array_like, shape (N,)
+        Times [s], increasing.
+    power : float
+        Power while moving [W].
+    duty : float
+        Part D of the period in motion, 0 to 1.
+    period : float
+        Period [s].
+
+    Returns
+    -------
+    ndarray, shape (N,)
+        Power from each time on [W].
+    """
+    check_positive("duty_cycle", period=period)
+    if not 0.0 <= duty <= 1.0:
+        raise DescriptionError(
+            f"duty = {duty} must be between 0 (always still) and 1 (always moving); give a part, not per cent"
+        )
+    phase = (time_axis(t) / period) % 1.0
+    # The last digits of t / period must not turn a sample at the start of a period into its end.
+    phase[phase > 1.0 - 1e-9] = 0.0
+    return np.where(phase < duty - 1e-9, power, 0.0)
+
+
+def copper_losses(resistance: float, current: ArrayLike) -> Array:
+    """Heat of three windings, ``W = 3 R I^2`` (document 3 eq. 144).
+
+    Parameters
+    ----------
+    resistance : float
+        Resistance of one phase [Ohm].
+    current : array_like, shape (...)
+        Current of one phase [A]; the effective value gives the mean loss.
+
+    Returns
+    -------
+    ndarray, shape (...)
+        Losses [W].
+    """
+    check_not_negative("copper_losses", resistance=resistance)
+    return np.asarray(3.0 * resistance * np.asarray(current, dtype=np.float64) ** 2)
+
+
+def iron_losses(eddy: float, hysteresis: float, flux: ArrayLike, frequency: ArrayLike, exponent: float = 2.0) -> Array:
+    """Heat of the iron, ``W = l1 B^2 f^2 + l2 B^n f`` (document 3 eq. 145; its exponent is called alpha there).
+
+    Parameters
+    ----------
+    eddy, hysteresis : float
+        Coefficients l1 [W s^2/T^2] and l2 [W s/T^n].
+    flux : array_like, shape (...)
+        Peak flux density B [T].
+    frequency : array_like, shape (...)
+        Electrical frequency f [Hz].
+    exponent : float
+        Exponent n of the hysteresis losses.
+
+    Returns
+    -------
+    ndarray, shape (...)
+        Losses [W].
+    """
+    check_not_negative("iron_losses", eddy=eddy, hysteresis=hysteresis)
+    b, f = np.abs(np.asarray(flux, dtype=np.float64)), np.abs(np.asarray(frequency, dtype=np.float64))
+    return np.asarray(eddy * b**2 * f**2 + hysteresis * b**exponent * f)
