@@ -1,17 +1,16 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from identify_cases import DOWN_Y, LWR, PLANAR, RRR, UR10, arm, check_estimator, dense, evidence, resting, smooth, truth
 
 from dynident.errors import ConditionWarning, IdentificationError
 from dynident.friction import ASYMMETRIC, SYMMETRIC
 from dynident.identify import OLS, WLS, Regression, base_parameters, essential_parameters
 from dynident.mechanics import Motion, inverse_dynamics
 from dynident.signals import Decimator
+from identify_cases import DOWN_Y, LWR, PLANAR, RRR, UR10, arm, check_estimator, evidence, resting, smooth
 
 SIGMA = np.array([2.0, 0.5, 0.1])
 
@@ -24,12 +23,12 @@ def test_conformance(Estimator):
 @pytest.mark.parametrize("Estimator", [OLS, WLS])
 @pytest.mark.parametrize("rows", [UR10, LWR], ids=["6 axes", "7 axes"])
 def test_truth_without_noise_is_recovered(Estimator, rows):
-    regression, beta = evidence(arm(rows, seed_terms := SYMMETRIC), samples=1500)
+    regression, beta = evidence(arm(rows, SYMMETRIC), samples=1500)
     fit = Estimator().fit(regression).result_
     assert np.max(np.abs(fit.values - beta)) <= 1e-8 * np.max(np.abs(beta))
     np.testing.assert_allclose(fit.values, beta, rtol=1e-8, atol=1e-9)
     assert fit.training_relative < 1e-11
-    assert fit.mechanism.terms == seed_terms
+    assert {"fv_joint_1", "fc_joint_6", "off_joint_2"} <= set(fit.base.leaders)
 
 
 @pytest.mark.parametrize("terms", [ASYMMETRIC, (*SYMMETRIC, "k"), ("ia", "fvp", "fvn", "fcp", "fcn", "k")])
@@ -267,6 +266,4 @@ def test_options_reach_the_fit():
     assert "iterations=3" in fit.estimator
     assert fit.rows == regression.rows == 1500
     assert fit.condition == pytest.approx(WLS().fit(regression).condition_, rel=0.2)
-    assert replace(fit, values=beta).values is beta
-    assert dense(fit.mechanism, smooth(3, 2)).shape == (2, 3, beta.size)
-    assert truth(fit.mechanism).shape == (len(fit.mechanism.parameters),)
+    assert fit.values.shape == beta.shape

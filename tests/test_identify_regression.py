@@ -4,12 +4,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from identify_cases import LWR, RRR, UR10, arm, dense, evidence, simulated_log, smooth
 
 from dynident.errors import IdentificationError
 from dynident.identify import OLS, WLS, Regression, base_parameters, factor, regression
 from dynident.mechanics import Motion, inverse_dynamics
 from dynident.signals import Decimator, prepare
+from identify_cases import LWR, RRR, UR10, arm, dense, evidence, simulated_log, smooth
 
 
 def noisy(robot, samples, seed=0, noise=(0.5, 0.3, 0.1)):
@@ -166,9 +166,7 @@ def test_save_and_load_are_exact(tmp_path):
         assert (a.name, a.count, a.independence) == (b.name, b.count, b.independence)
     assert (back.sources, back.options, back.notes) == (r.sources, r.options, r.notes)
     np.testing.assert_array_equal(WLS().fit(back).coef_, WLS().fit(r).coef_)
-    special = Regression.from_motion(
-        robot, *noisy(robot, 100), base=base_parameters(robot, order=["ia_joint_1", "m_link_3"])
-    )
+    special = Regression.from_motion(robot, *noisy(robot, 100), base=base_parameters(robot, order=["ia_joint_1", "m_link_3"]))
     again = Regression.load(special.save(tmp_path / "special.npz"), robot)
     np.testing.assert_array_equal(again.base.columns, special.base.columns)
 

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from identify_cases import DOWN_Y, PLANAR, RRR, UR10, arm, evidence, smooth, truth
 from scipy.optimize import minimize
 
 from dynident.errors import IdentificationError
-from dynident.identify import OLS, WLS, base_parameters, recover_standard
+from dynident.identify import OLS, WLS, Regression, base_parameters, recover_standard
 from dynident.identify.standard import natural_spread
 from dynident.mechanics import inverse_dynamics
+from identify_cases import DOWN_Y, PLANAR, RRR, UR10, arm, evidence, resting, smooth, truth
 
 
 @pytest.mark.parametrize("recovery", ["prior", "minimum_norm"])
@@ -105,10 +105,6 @@ def test_physical_recovery_gives_possible_bodies(noise):
 
 def test_physical_recovery_with_a_resting_joint():
     pytest.importorskip("cvxpy")
-    from identify_cases import resting
-
-    from dynident.identify import Regression
-
     robot = arm(RRR)
     motion = resting(smooth(3, 500), 1)
     tau = inverse_dynamics(robot, motion)

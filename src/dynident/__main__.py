@@ -22,25 +22,30 @@ def main() -> None:
             raise
         sys.stderr.write("dynident: the command line needs typer and rich: run  pip install 'dynident[cli]'\n")
         sys.exit(BAD_INPUT)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # names may hold letters that the terminal does not have
     try:
-        sys.exit(run())
+        code = run()
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
     except DynidentError as error:
-        sys.stderr.write(f"dynident: {' '.join(str(error).split())}\n")
-        sys.exit(BAD_INPUT)
+        code = _tell(BAD_INPUT, str(error))
     except (OSError, MemoryError, UnicodeError) as error:
-        sys.stderr.write(f"dynident: {type(error).__name__}: {error}; check the file and the free space\n")
-        sys.exit(BAD_INPUT)
+        code = _tell(BAD_INPUT, f"{type(error).__name__} {error}; check the file, the free space and the memory")
     except KeyboardInterrupt:
-        sys.stderr.write("dynident: interrupted; nothing was written halfway\n")
-        sys.exit(INTERRUPTED)
+        code = _tell(INTERRUPTED, "interrupted; nothing was written halfway")
     except Exception as error:
         if "--debug" in sys.argv:
             raise
-        sys.stderr.write(
-            f"dynident: internal error ({type(error).__name__}: {error}); please report it with the output of the same "
-            "command and --debug\n"
-        )
-        sys.exit(INTERNAL)
+        code = _tell(INTERNAL, f"internal error ({type(error).__name__}: {error}); please report it with the output of --debug")
+    sys.exit(code)
+
+
+def _tell(code: int, sentence: str) -> int:
+    """Write one sentence on standard error and return the exit code."""
+    sys.stderr.write(f"dynident: {' '.join(sentence.split())}\n")
+    return code
 
 
 if __name__ == "__main__":

@@ -1,10 +1,14 @@
-"""Writing results: a temporary file in the same folder, then a rename, so nothing is ever half-written."""
+"""Writing results: valid JSON, and a temporary file then a rename, so that nothing is ever half-written."""
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from dynident.errors import DynidentError
 
@@ -47,3 +51,27 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
         Path(temporary).unlink(missing_ok=True)
         raise
     return target
+
+
+def to_json(data: Any) -> str:
+    """Return JSON text that every reader accepts: NaN and infinities, which JSON does not have, become null.
+
+    Parameters
+    ----------
+    data : mapping, list, text or number
+        Plain data; floats are written exactly.
+
+    Returns
+    -------
+    str
+        JSON text.
+    """
+    return json.dumps(_plain(data), indent=1, allow_nan=False)
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {key: _plain(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_plain(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data

@@ -53,20 +53,8 @@ class Sum(FrictionLaw):
         """Shape parameters of all members."""
         return tuple(f"{p}.{n}" for p, law in zip(self._prefixes(), self.members, strict=True) for n in law.shape)
 
-    def shape_range(self, speed: float) -> Array:
-        """Interval in which to search each shape parameter, from the largest speed of the data alone.
-
-        Parameters
-        ----------
-        speed : float
-            Largest absolute speed of the data [rad/s or m/s].
-
-        Returns
-        -------
-        ndarray, shape (s, 2)
-            Lowest and highest value.
-        """
-        return np.concatenate([law.shape_range(speed) for law in self.members])
+    def _range(self, speed: float) -> Array:
+        return np.concatenate([law._range(speed) for law in self.members])
 
     def _parts(self, eta: Array) -> list[tuple[FrictionLaw, Array]]:
         ends = np.cumsum([len(law.shape) for law in self.members])

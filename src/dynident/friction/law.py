@@ -90,6 +90,11 @@ class FrictionLaw(ABC):
         ndarray, shape (s, 2)
             Lowest and highest value.
         """
+        if not (np.isfinite(speed) and speed > 0.0):
+            raise DescriptionError(f"speed = {speed} must be above zero; give the largest absolute speed of the data")
+        return self._range(speed)
+
+    def _range(self, speed: float) -> Array:
         del speed
         return np.zeros((0, 2))
 

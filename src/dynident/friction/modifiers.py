@@ -50,20 +50,8 @@ class Asymmetric(FrictionLaw):
         """Shape parameters of the law, forward and backward in turn."""
         return tuple(name + way for name in self.law.shape for way in "pn")
 
-    def shape_range(self, speed: float) -> Array:
-        """Interval in which to search each shape parameter, from the largest speed of the data alone.
-
-        Parameters
-        ----------
-        speed : float
-            Largest absolute speed of the data [rad/s or m/s].
-
-        Returns
-        -------
-        ndarray, shape (s, 2)
-            Lowest and highest value.
-        """
-        return np.repeat(self.law.shape_range(speed), 2, axis=0)
+    def _range(self, speed: float) -> Array:
+        return np.repeat(self.law._range(speed), 2, axis=0)
 
     def _check(self, eta: Array) -> None:
         self.law._check(eta[0::2])
@@ -122,20 +110,8 @@ class _Modulated(FrictionLaw):
         """Shape parameters of the inner law."""
         return self.law.shape
 
-    def shape_range(self, speed: float) -> Array:
-        """Interval in which to search each shape parameter, from the largest speed of the data alone.
-
-        Parameters
-        ----------
-        speed : float
-            Largest absolute speed of the data [rad/s or m/s].
-
-        Returns
-        -------
-        ndarray, shape (s, 2)
-            Lowest and highest value.
-        """
-        return self.law.shape_range(speed)
+    def _range(self, speed: float) -> Array:
+        return self.law._range(speed)
 
     def _check(self, eta: Array) -> None:
         self.law._check(eta)
@@ -301,20 +277,8 @@ class TemperatureDependent(FrictionLaw):
         """Shape parameters of the law and ``alpha`` [1/K]."""
         return (*self.law.shape, "alpha")
 
-    def shape_range(self, speed: float) -> Array:
-        """Interval in which to search each shape parameter, from the largest speed of the data alone.
-
-        Parameters
-        ----------
-        speed : float
-            Largest absolute speed of the data [rad/s or m/s].
-
-        Returns
-        -------
-        ndarray, shape (s, 2)
-            Lowest and highest value; alpha from -0.1 to 0.1 1/K.
-        """
-        return np.concatenate([self.law.shape_range(speed), [[-0.1, 0.1]]])
+    def _range(self, speed: float) -> Array:
+        return np.concatenate([self.law._range(speed), [[-0.1, 0.1]]])
 
     def _check(self, eta: Array) -> None:
         self.law._check(eta[:-1])

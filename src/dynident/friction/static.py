@@ -23,8 +23,6 @@ FINEST = 1e-3
 
 def _transition(speed: float) -> tuple[float, float]:
     """Slopes beta of tanh(beta v) that turn within the speeds of the data."""
-    if not (np.isfinite(speed) and speed > 0.0):
-        raise DescriptionError(f"speed = {speed} must be above zero; give the largest absolute speed of the data")
     return 1.0 / speed, 1.0 / (FINEST * speed)
 
 
@@ -161,19 +159,7 @@ class Stribeck(FrictionLaw):
         """``vs``: Stribeck speed [rad/s or m/s], and ``delta`` where the exponent is free."""
         return ("vs",) if self.exponent is not None else ("vs", "delta")
 
-    def shape_range(self, speed: float) -> Array:
-        """Interval in which to search each shape parameter, from the largest speed of the data alone.
-
-        Parameters
-        ----------
-        speed : float
-            Largest absolute speed of the data [rad/s or m/s].
-
-        Returns
-        -------
-        ndarray, shape (s, 2)
-            Lowest and highest value.
-        """
+    def _range(self, speed: float) -> Array:
         low, high = _transition(speed)
         ranges = [(1.0 / high, 1.0 / low), (0.5, 4.0)]
         return np.array(ranges[: len(self.shape)])
@@ -233,19 +219,7 @@ class Tanh(FrictionLaw):
         """``beta`` [s/rad or s/m]: inverse of the speed at which the friction has turned."""
         return ("beta",)
 
-    def shape_range(self, speed: float) -> Array:
-        """Interval in which to search each shape parameter, from the largest speed of the data alone.
-
-        Parameters
-        ----------
-        speed : float
-            Largest absolute speed of the data [rad/s or m/s].
-
-        Returns
-        -------
-        ndarray, shape (s, 2)
-            Lowest and highest value.
-        """
+    def _range(self, speed: float) -> Array:
         return np.array([_transition(speed)])
 
     def _columns(self, state: State, eta: Array) -> Array:
@@ -277,19 +251,7 @@ class SmoothStribeck(FrictionLaw):
         """``alpha``, ``beta`` [s/rad or s/m]."""
         return ("alpha", "beta")
 
-    def shape_range(self, speed: float) -> Array:
-        """Interval in which to search each shape parameter, from the largest speed of the data alone.
-
-        Parameters
-        ----------
-        speed : float
-            Largest absolute speed of the data [rad/s or m/s].
-
-        Returns
-        -------
-        ndarray, shape (s, 2)
-            Lowest and highest value.
-        """
+    def _range(self, speed: float) -> Array:
         return np.array([_transition(speed)] * 2)
 
     def _parts(self, state: State, eta: Array) -> tuple[Array, Array, Array]:
@@ -351,19 +313,7 @@ class Sigmoid(FrictionLaw):
         """``w1``, ``w2``, ... [s/rad or s/m]."""
         return tuple(f"w{i}" for i in range(1, self.terms + 1))
 
-    def shape_range(self, speed: float) -> Array:
-        """Interval in which to search each shape parameter, from the largest speed of the data alone.
-
-        Parameters
-        ----------
-        speed : float
-            Largest absolute speed of the data [rad/s or m/s].
-
-        Returns
-        -------
-        ndarray, shape (s, 2)
-            Lowest and highest value.
-        """
+    def _range(self, speed: float) -> Array:
         return np.array([_transition(speed)] * self.terms)
 
     def canonical(self, parameters: ArrayLike) -> Array:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import ConditionWarning, IdentificationError
+from dynident.identify.manifold import random_closed_motion
 from dynident.mechanics import Motion, regressor
 from dynident.mechanism import Mechanism
 
@@ -141,7 +142,7 @@ def random_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:
     mechanism : Mechanism
         Robot.
     samples : int
-        How many states.
+        How many states (twice as many with loops, see `random_closed_motion`).
     seed : int
         Seed of the generator.
 
@@ -150,6 +151,8 @@ def random_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:
     Motion
         The states; time is only a counter.
     """
+    if mechanism.loops:
+        return random_closed_motion(mechanism, 2 * samples, seed)
     generator = np.random.default_rng(seed)
     n = mechanism.dof
     q, v, a = (generator.uniform(-size, size, (samples, n)) for size in (np.pi, 3.0, 10.0))
@@ -212,7 +215,7 @@ def base_parameters(
     Y = regressor(mechanism, random_motion(mechanism, samples, seed))
     W = Y.reshape(-1, p)
     size = np.linalg.norm(W, axis=0)
-    visible = size > tolerance * np.max(size)
+    visible = size > tolerance * _family_size(mechanism.parameters.units, size)
     scaled = np.where(visible, W / np.where(visible, size, 1.0), 0.0)
 
     kept, rest = _independent(scaled, [c for c in ranking if visible[c]], tolerance)
@@ -239,6 +242,13 @@ def base_parameters(
     invisible = tuple(names[j] for j in range(p) if not visible[j])
     seen = np.any(np.abs(Y[:, :, columns]) > 1e-12 * size[columns], axis=0)
     return BaseParameters(mechanism, columns, regrouping, invisible, seen, float(gap))
+
+
+def _family_size(units: Sequence[str], size: Array) -> Array:
+    """Return, for each column, the largest column of the same unit: masses and friction cannot be compared."""
+    families = np.array([unit.replace(" ", "") for unit in units])
+    largest = np.array([np.max(size[families == family]) for family in families])
+    return np.asarray(np.maximum(largest, 1e-9 * np.max(size)))
 
 
 def _independent(W: Array, order: Sequence[int], tolerance: float) -> tuple[list[int], Array]:

@@ -124,6 +124,7 @@ class _LeastSquares:
             options=regression.options,
             notes=regression.notes,
             training_relative=_relative(regression, solution.beta),
+            projection=regression.projection,
         )
         if physical:
             self.result_ = replace(self.result_, standard=physical_parameters(self.result_).parameters)

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import IdentificationError
+from dynident.errors import DynidentError, IdentificationError
+from dynident.files import to_json
 from dynident.identify.base import BaseParameters, base_parameters
-from dynident.mechanics import Motion, regressor_rows
+from dynident.identify.rows import Projection, Rows, check_projection
+from dynident.mechanics import Motion
+from dynident.mechanics.closure import closure_starts
 from dynident.mechanism import Consistency, Mechanism, Parameters
 
 if TYPE_CHECKING:
@@ -100,6 +103,8 @@ class Fit:
         Provenance.
     training_relative : float
         ||e|| / ||tau|| on the data it was fitted to; not a validation.
+    projection : str or tuple of str
+        How the equations of a robot with loops were projected.
     """
 
     base: BaseParameters
@@ -118,6 +123,7 @@ class Fit:
     options: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     training_relative: float = float("nan")
+    projection: Projection = "gls"
 
     @property
     def mechanism(self) -> Mechanism:
@@ -154,6 +160,8 @@ class Fit:
     def predict(self, motion: Motion) -> Prediction:
         """Predict the efforts of a motion, tau = W beta, with var = sigma_g^2 + w cov w^T.
 
+        With loops the columns are the projected rows of ``fit.equations``; `actuator_torques` distributes them to motors.
+
         Parameters
         ----------
         motion : Motion
@@ -168,9 +176,11 @@ class Fit:
         effort, std = np.empty((len(motion), n)), np.empty((len(motion), n))
         noise = self._noise()
         L = _root(self.covariance)
-        for first in range(0, len(motion), ROWS):
+        firsts = range(0, len(motion), ROWS)
+        starts = closure_starts(self.mechanism, motion.q, firsts) if self.mechanism.loops else [None] * len(firsts)
+        for first, start in zip(firsts, starts, strict=True):
             piece = slice(first, first + ROWS)
-            W = regressor_rows(self.mechanism, motion[piece])[:, self.base.columns]
+            W, _ = self.equations.equations(motion[piece], None, self.base.columns, start)
             effort[piece] = np.einsum("nbt,b->tn", W, self.values)
             spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
             std[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread) + noise**2)
@@ -178,7 +188,12 @@ class Fit:
 
     def _noise(self) -> Array:
         known = dict(zip(self.groups, self.sigma, strict=True))
-        return np.array([known.get(name, np.nan) for name in self.mechanism.coordinate_names])
+        return np.array([known.get(name, np.nan) for name in self.equations.names])
+
+    @property
+    def equations(self) -> Rows:
+        """The equations that were fitted: joint torques of a tree robot, projected motor torques of a robot with loops."""
+        return Rows(self.mechanism, self.projection)
 
     def score(self, log: Log, allow_training: bool = False) -> Score:
         """Compare the model with a log it was not fitted to.
@@ -288,19 +303,20 @@ class Fit:
             "estimator": self.estimator,
             "rows": self.rows,
             "condition": self.condition,
-            "training_relative": self.training_relative if np.isfinite(self.training_relative) else None,
-            "base_parameters": [_finite(asdict(row)) for row in self.observability()],
+            "training_relative": self.training_relative,
+            "base_parameters": [asdict(row) for row in self.observability()],
             "covariance": self.covariance.tolist(),
             "combinations": self.combinations.tolist(),
             "sigma": dict(zip(self.groups, self.sigma.tolist(), strict=True)),
             "standard_parameters": self.standard.to_dict(),
             "standard_provenance": self.standard.provenance,
-            "consistency": [_finite(asdict(c)) for c in self.consistency()],
+            "consistency": [asdict(c) for c in self.consistency()],
             "sources": [dict(s) for s in self.sources],
             "options": dict(self.options),
             "notes": list(self.notes),
+            "projection": self.projection if isinstance(self.projection, str) else list(self.projection),
         }
-        return json.dumps(data, indent=1)
+        return to_json(data)
 
     @classmethod
     def from_json(cls, text: str, mechanism: Mechanism) -> Fit:
@@ -323,41 +339,55 @@ class Fit:
             if not isinstance(data, dict) or data.get("format") != "dynident-fit-1":
                 raise IdentificationError("this is not a fit written by dynident ('format' is not dynident-fit-1)")
             rows, terms = data["base_parameters"], tuple(data["terms"])
-            moving = (mechanism if mechanism.terms == terms else mechanism.with_terms(terms)).keep(data["joints"])
+            moving = mechanism if mechanism.terms == terms else mechanism.with_terms(terms)
+            moving = moving if moving.loops else moving.keep(data["joints"])
             base = base_parameters(moving, order=data["leaders"])
             if list(base.leaders) != data["leaders"] or not base.fits(data["fingerprint"]):
                 raise IdentificationError(
                     f"the fit of robot '{data['robot']}' does not belong to robot '{mechanism.name}': "
                     "geometry, gravity or terms differ"
                 )
-            verdicts = [row["verdict"] for row in rows]
+            verdicts, b = [row["verdict"] for row in rows], base.rank
             return cls(
                 base=base,
-                values=np.array([row["value"] for row in rows]),
-                covariance=np.array(data["covariance"]),
+                values=_stored([row["value"] for row in rows], (b,), "base_parameters"),
+                covariance=_stored(data["covariance"], (b, b), "covariance"),
                 solved=np.array([v not in ("dropped", "not excited") for v in verdicts]),
                 active=np.array([v != "dropped" for v in verdicts]),
-                combinations=np.array(data["combinations"]),
+                combinations=_stored(data["combinations"], (len(data["combinations"]), b), "combinations"),
                 groups=tuple(data["sigma"]),
-                sigma=np.array(list(data["sigma"].values())),
-                rows=data["rows"],
-                condition=data["condition"],
+                sigma=_stored(list(data["sigma"].values()), (len(data["sigma"]),), "sigma"),
+                rows=int(data["rows"]),
+                condition=float("inf") if data["condition"] is None else float(data["condition"]),
                 standard=moving.parameters.replace(
-                    [data["standard_parameters"][name] for name in moving.parameters.names], data["standard_provenance"]
+                    _stored(
+                        [data["standard_parameters"][name] for name in moving.parameters.names],
+                        (len(moving.parameters),),
+                        "standard_parameters",
+                    ),
+                    str(data["standard_provenance"]),
                 ),
-                estimator=data["estimator"],
-                sources=tuple(data["sources"]),
-                options=data["options"],
-                notes=tuple(data["notes"]),
-                training_relative=float("nan") if data["training_relative"] is None else data["training_relative"],
+                estimator=str(data["estimator"]),
+                sources=tuple(dict(source) for source in data["sources"]),
+                options=dict(data["options"]),
+                notes=tuple(str(note) for note in data["notes"]),
+                training_relative=float("nan") if data["training_relative"] is None else float(data["training_relative"]),
+                projection=check_projection(data["projection"]),
             )
-        except (json.JSONDecodeError, KeyError, TypeError, IndexError) as error:
+        except DynidentError:
+            raise
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
             raise IdentificationError(f"this is not a fit written by dynident: {type(error).__name__} {error}") from error
 
 
-def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    """Replace numbers JSON cannot hold by None."""
-    return {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in row.items()}
+def _stored(values: Any, shape: tuple[int, ...], what: str) -> Array:
+    """Return stored numbers as an array after checking their number and that none is missing."""
+    array = np.array(values, dtype=np.float64)
+    if array.shape != shape or not np.all(np.isfinite(array)):
+        raise IdentificationError(
+            f"this is not a whole fit: '{what}' needs {' x '.join(map(str, shape))} finite numbers; identify again"
+        )
+    return array
 
 
 def _root(covariance: Array) -> Array:
@@ -366,4 +396,4 @@ def _root(covariance: Array) -> Array:
     scale = np.where(std > 0.0, std, 1.0)  # units and excitation differ by many decades; correlations do not
     values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
     keep = values > 0.0
-    return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T * scale)
+    return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T * std)

@@ -52,6 +52,8 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
     Matched
         Robot and log with the same joints in the same order.
     """
+    if mechanism.loops:
+        return _match_motors(mechanism, log)
     notes: list[str] = []
     motor_effort = log.effort_kind in MOTOR_EFFORTS
     motor_side = motor_effort or log.position_side == "motor"
@@ -118,6 +120,40 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
     return Matched(mechanism, converted, tuple(notes))
 
 
+def _match_motors(mechanism: Mechanism, log: Log) -> Matched:
+    """Return the log of a robot with loops on the motor side, one channel per actuator: rho and motor torques."""
+    order = [_channel(mechanism, log, actuator.name) for actuator in mechanism.actuators]
+    if len(order) < mechanism.dof:
+        raise LogError(
+            f"robot '{mechanism.name}' has {mechanism.dof} degrees of freedom but {len(order)} actuators; declare them"
+        )
+    if any(len(actuator.coupling) > 1 for actuator in mechanism.actuators):
+        raise LogError(f"robot '{mechanism.name}' has loops and motors that turn with several joints; this is not supported")
+    ratio = np.array([a.ratio * next(iter(a.coupling.values())) for a in mechanism.actuators])
+    gains = _gain(mechanism, log)
+    effort = (log if gains is None else replace(log, gain=gains)).torque()[:, order]
+    if log.effort_kind not in MOTOR_EFFORTS:
+        effort = effort / ratio
+    position = log.position[:, order]
+    velocity, acceleration = (None if x is None else x[:, order] for x in (log.velocity, log.acceleration))
+    if log.position_side == "joint":
+        position = position * ratio + mechanism.actuator_matrix[1]
+        velocity, acceleration = (None if x is None else x * ratio for x in (velocity, acceleration))
+    converted = replace(
+        log,
+        joints=tuple(actuator.name for actuator in mechanism.actuators),
+        position=position,
+        effort=effort,
+        velocity=velocity,
+        acceleration=acceleration,
+        temperature=None if log.temperature is None else log.temperature[:, order],
+        effort_kind="motor_torque",
+        gain=None,
+        position_side="motor",
+    )
+    return Matched(mechanism, converted, ("robot with loops: motor positions and torques are used, the loops give the rest",))
+
+
 def _driven(mechanism: Mechanism, log: Log) -> tuple[str, ...]:
     """Return the joints that the log's motors drive."""
     motors = {actuator.name: actuator for actuator in mechanism.actuators}
@@ -158,8 +194,8 @@ def _joint_channel(mechanism: Mechanism, log: Log, joint: str) -> int:
 
 
 def _gain(mechanism: Mechanism, log: Log) -> Array | None:
-    """Return drive gains from the actuators when the log has none."""
-    if log.gain is not None or log.effort_kind not in MOTOR_EFFORTS:
+    """Return drive gains (N m per A or V) from the actuators when the log has none and its efforts are not torques yet."""
+    if log.gain is not None or log.effort_kind not in ("motor_current", "voltage"):
         return None
     gains = {}
     for actuator in mechanism.actuators:

@@ -65,7 +65,7 @@ class Metrics:
         return {
             "joints": list(self.joints),
             "samples": self.samples,
-            "relative": self.relative,
+            "relative": self.relative if np.isfinite(self.relative) else None,
             **lists,
             "worst": {"error": self.worst_error, "joint": self.worst_joint, "time": self.worst_time},
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ from dynident.files import write_atomic
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.factor import RowGroup, Tile, accumulate
 from dynident.identify.matching import match
-from dynident.mechanics import Motion, regressor_rows
+from dynident.identify.rows import Projection, Rows, check_projection
+from dynident.mechanics import Motion
+from dynident.mechanics.closure import closure_starts, motion_from_actuators
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log, Prepared, prepare
 
@@ -46,6 +48,8 @@ class Regression:
         Options of `dynident.signals.prepare` that were used, to score other logs alike.
     notes : tuple of str
         Every decision of the preparation, in words.
+    projection : str or tuple of str
+        How the equations of a robot with loops were projected (see `dynident.identify.rows`).
     """
 
     base: BaseParameters
@@ -53,6 +57,7 @@ class Regression:
     sources: tuple[Mapping[str, Any], ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    projection: Projection = "gls"
 
     @property
     def mechanism(self) -> Mechanism:
@@ -73,6 +78,7 @@ class Regression:
         base: BaseParameters | None = None,
         decimator: Decimator | None = None,
         skip: tuple[str, ...] = (),
+        projection: Projection | Sequence[str] = "gls",
     ) -> Regression:
         """Compress a motion and its efforts.
 
@@ -82,25 +88,31 @@ class Regression:
             Robot with n coordinates.
         motion : Motion
             N samples.
-        effort : array_like, (N, n)
-            Measured joint torques and forces [N m, N].
+        effort : array_like, (N, n) or (N, k)
+            Measured joint torques and forces [N m, N]; of the k motors when the robot has loops.
         base : BaseParameters, optional
             Base parameters; found when omitted.
         decimator : Decimator, optional
             Parallel filter applied to regressor columns and efforts alike.
         skip : tuple of str
-            Coordinates whose efforts are not to be used.
+            Joints of a tree robot whose efforts are not to be used.
+        projection : str or sequence of str
+            Equations of a robot with loops: "gls", "independent" or the names of motors (see `dynident.identify.rows`).
 
         Returns
         -------
         Regression
             The evidence.
         """
+        rows = Rows(mechanism, check_projection(projection))
         tau = np.asarray(effort, dtype=np.float64)
-        if tau.shape != motion.q.shape:
+        if tau.shape != (len(motion), len(rows.efforts)):
+            motors = f" and robot '{mechanism.name}' has {len(rows.efforts)} motors" if mechanism.loops else ""
             raise IdentificationError(
-                f"effort has shape {tau.shape} but the motion has shape {motion.q.shape}; they must agree"
+                f"effort has shape {tau.shape} but the motion has shape {motion.q.shape}{motors}; they must agree"
             )
+        if mechanism.loops and skip:
+            raise IdentificationError(f"efforts of {', '.join(skip)} are missing; a projection needs the efforts of all motors")
         if not np.all(np.isfinite(tau)):
             bad = int(np.argwhere(~np.isfinite(tau))[0][0])
             raise IdentificationError(f"effort is not finite at sample {bad}; remove or interpolate it")
@@ -111,14 +123,27 @@ class Regression:
         filter_ = decimator or Decimator(1, 1.0)
         if filter_.length(len(motion)) < 1:
             raise IdentificationError(f"{len(motion)} samples are too few for a decimation by {filter_.factor}")
-        rows = [i for i, name in enumerate(mechanism.coordinate_names) if name not in skip]
-        tiles = [_tile(base, motion, tau, filter_, piece, rows) for piece, _ in filter_.tiles(len(motion), ROWS)]
-        names = [mechanism.coordinate_names[i] for i in rows]
-        columns = [np.flatnonzero(base.seen[i]) for i in rows]
-        return cls(base, accumulate(names, columns, tiles, filter_.independence))
+        pieces = [piece for piece, _ in filter_.tiles(len(motion), ROWS)]
+        starts: Sequence[Array | None] = [None] * len(pieces)
+        if mechanism.loops:  # the branch is followed once through all samples; then every tile stands alone
+            starts = closure_starts(mechanism, motion.q, [piece.start for piece in pieces])
+        used = [i for i, name in enumerate(rows.names) if name not in skip]
+        tiles = [
+            _tile(base, rows, motion, tau, filter_, piece, start, used) for piece, start in zip(pieces, starts, strict=True)
+        ]
+        names = [rows.names[i] for i in used]
+        columns = [np.flatnonzero(rows.seen(base.seen)[i]) for i in used]
+        return cls(base, accumulate(names, columns, tiles, filter_.independence), projection=rows.projection)
 
     @classmethod
-    def from_log(cls, mechanism: Mechanism, log: Log, base: BaseParameters | None = None, **options: Any) -> Regression:
+    def from_log(
+        cls,
+        mechanism: Mechanism,
+        log: Log,
+        base: BaseParameters | None = None,
+        projection: Projection | Sequence[str] = "gls",
+        **options: Any,
+    ) -> Regression:
         """Prepare a log (check, filter, differentiate, decimate) and compress it.
 
         Parameters
@@ -129,6 +154,8 @@ class Regression:
             What was measured.
         base : BaseParameters, optional
             Base parameters; found when omitted.
+        projection : str or sequence of str
+            Equations of a robot with loops, see `from_motion`.
         **options
             Passed to `dynident.signals.prepare`.
 
@@ -145,7 +172,10 @@ class Regression:
             notes.append(f"efforts of {', '.join(skip)} are dead and their rows are not used")
         if len(skip) == len(prepared.joints):
             raise IdentificationError(f"log '{log.name}': all effort channels are dead; nothing can be identified")
-        evidence = cls.from_motion(matched.mechanism, prepared.motion, prepared.effort, base, prepared.decimator, skip)
+        motion = robot_motion(matched.mechanism, prepared.motion)
+        evidence = cls.from_motion(
+            matched.mechanism, motion, prepared.effort, base, prepared.decimator, skip, check_projection(projection)
+        )
         kept = {name: value for name, value in options.items() if name != "like"}  # the band is in the source
         return replace(evidence, sources=(source_of(log, prepared),), options=kept, notes=tuple(notes))
 
@@ -164,7 +194,9 @@ class Regression:
             )
         mine = {group.name: group for group in self.groups}
         theirs = {group.name: group for group in other.groups}
-        names = [name for name in self.mechanism.coordinate_names if name in mine or name in theirs]
+        if self.projection != other.projection:
+            raise IdentificationError(f"evidence projected on {self.projection} and on {other.projection} cannot be merged")
+        names = [name for name in Rows(self.mechanism, self.projection).names if name in mine or name in theirs]
         groups = tuple(
             mine[name].merge(theirs[name]) if name in mine and name in theirs else mine.get(name) or theirs[name]
             for name in names
@@ -199,6 +231,7 @@ class Regression:
             "sources": [dict(source) for source in self.sources],
             "options": dict(self.options),
             "notes": list(self.notes),
+            "projection": self.projection if isinstance(self.projection, str) else list(self.projection),
         }
         buffer = io.BytesIO()
         np.savez_compressed(buffer, about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8), **arrays)
@@ -231,6 +264,7 @@ class Regression:
                 )
                 columns, fingerprint = data["columns"], data["fingerprint"]
                 names, sources, options, notes = (about[key] for key in ("parameters", "sources", "options", "notes"))
+                projection = check_projection(about["projection"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
             if isinstance(error, DynidentError):
                 raise
@@ -242,7 +276,7 @@ class Regression:
             raise IdentificationError(
                 f"'{path}' belongs to another robot than '{mechanism.name}': its geometry, gravity or terms differ"
             )
-        return cls(base, groups, tuple(sources), options, tuple(notes))
+        return cls(base, groups, tuple(sources), options, tuple(notes), projection)
 
 
 def _same(base: BaseParameters, mechanism: Mechanism) -> bool:
@@ -255,18 +289,45 @@ def _same(base: BaseParameters, mechanism: Mechanism) -> bool:
 
 
 def _tile(
-    base: BaseParameters, motion: Motion, tau: Array, decimator: Decimator, piece: slice, rows: list[int]
+    base: BaseParameters,
+    rows: Rows,
+    motion: Motion,
+    tau: Array,
+    decimator: Decimator,
+    piece: slice,
+    start: Array | None,
+    used: list[int],
 ) -> Callable[[], Tile]:
-    """Return a function that computes the rows of one tile."""
+    """Return a function that computes the equations of one tile."""
 
     def compute() -> Tile:
-        W = regressor_rows(base.mechanism, motion[piece])[:, base.columns][rows]
-        efforts = tau[piece, rows]
+        W, y = rows.equations(motion[piece], tau[piece], base.columns, start)
+        assert y is not None
+        if len(used) < W.shape[0]:
+            W, y = W[used], y[used]
         if decimator.factor == 1:
-            return W, efforts.T
-        return np.moveaxis(decimator.apply(np.moveaxis(W, 2, 0)), 0, 2), decimator.apply(efforts).T
+            return W, y
+        return np.moveaxis(decimator.apply(np.moveaxis(W, 2, 0)), 0, 2), decimator.apply(y.T).T
 
     return compute
+
+
+def robot_motion(mechanism: Mechanism, measured: Motion) -> Motion:
+    """Return the motion of the robot's coordinates from what was measured: the same for a tree, from the motors with loops.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    measured : Motion
+        Joint motion of a tree robot, motor motion of a robot with loops.
+
+    Returns
+    -------
+    Motion
+        Motion of ``mechanism.coordinate_names``.
+    """
+    return motion_from_actuators(mechanism, measured) if mechanism.loops else measured
 
 
 def dead_efforts(prepared: Prepared) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dynident.errors import IdentificationError
 from dynident.identify.fit import Fit
 from dynident.identify.matching import match
 from dynident.identify.metrics import Metrics, evaluate
-from dynident.identify.regression import dead_efforts, same_band, source_of
+from dynident.identify.regression import dead_efforts, robot_motion, same_band, source_of
 from dynident.signals import Log, Quality, prepare
 
 Array = NDArray[np.float64]
@@ -122,17 +122,20 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
             "allow_training=True"
         )
     skip = dead_efforts(prepared)
-    keep = [i for i, name in enumerate(fit.mechanism.coordinate_names) if name in fit.groups and name not in skip]
-    if not keep:
+    rows = fit.equations
+    keep = [i for i, name in enumerate(rows.names) if name in fit.groups and name not in skip]
+    if not keep or (fit.mechanism.loops and skip):
         raise IdentificationError(f"log '{log.name}' has no usable effort channel of a joint that was fitted")
-    prediction = fit.predict(prepared.motion)
+    motion = robot_motion(fit.mechanism, prepared.motion)
+    prediction = fit.predict(motion)
+    effort = rows.targets(motion, prepared.effort)[:, keep]
     low_pass = prepared.decimator.apply
-    measured, predicted = low_pass(prepared.effort[:, keep]), low_pass(prediction.effort[:, keep])
+    measured, predicted = low_pass(effort), low_pass(prediction.effort[:, keep])
     t = prepared.motion.t[prepared.decimator.centres(len(prepared))]
     std = prediction.std[prepared.decimator.centres(len(prepared))][:, keep]
-    joints = tuple(fit.mechanism.coordinate_names[i] for i in keep)
+    joints = tuple(rows.names[i] for i in keep)
     metrics = evaluate(measured, predicted, joints, t)
-    every = evaluate(prepared.effort[:, keep], prediction.effort[:, keep], joints, prepared.motion.t)
+    every = evaluate(effort, prediction.effort[:, keep], joints, prepared.motion.t)
     coverage = float(np.mean(np.abs(measured - predicted) <= 2.0 * std))
     notes = (*matched.notes, *prepared.explanation.splitlines())
     return Score(

@@ -298,6 +298,64 @@ def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
     return x
 
 
+def motion_from_actuators(mechanism: Mechanism, motion: Motion) -> Motion:
+    """Return the motion of the robot's coordinates from that of its motors.
+
+        rho_dot = A nu,    rho_ddot = A nu_dot + N b        solved by least squares when there are more motors
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops and k actuators.
+    motion : Motion
+        N samples of the motor positions, velocities and accelerations, columns in the order of ``mechanism.actuators``.
+
+    Returns
+    -------
+    Motion
+        N samples of the robot's coordinates.
+    """
+    N = mechanism.actuator_matrix[0]
+    q = coordinates_from_actuators(mechanism, motion.q)
+    tree = close_positions(mechanism, q)
+    zero = np.zeros_like(q)
+    inverse = np.linalg.pinv(N @ close_rates(mechanism, tree, zero, zero).G)
+    v = np.einsum("tnk,tk->tn", inverse, motion.v)
+    bias = close_rates(mechanism, tree, v, zero).a @ N.T
+    return Motion(motion.t, q, v, np.einsum("tnk,tk->tn", inverse, motion.a - bias))
+
+
+def actuator_torques(mechanism: Mechanism, q: ArrayLike, generalised: ArrayLike, preload: ArrayLike | None = None) -> Array:
+    """Return motor torques that give generalised forces: A^T tau = f, of minimum norm, plus a preload.
+
+        tau = A (A^T A)^-1 f + U c,        U an orthonormal basis of the null space of A^T
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and k actuators.
+    q : array_like, (N, n)
+        Positions.
+    generalised : array_like, (N, n)
+        Forces on the robot's coordinates, as from `inverse_dynamics`.
+    preload : array_like (N, k) or (k,), optional
+        Any motor torques; their internal part (U U^T preload) is added. None gives the unique or minimum-norm torques.
+
+    Returns
+    -------
+    ndarray, (N, k)
+        Motor torques [N m or N].
+    """
+    A = actuator_jacobian(mechanism, q)
+    f = np.atleast_2d(np.asarray(generalised, dtype=np.float64))
+    inverse = np.linalg.pinv(A)  # (N, n, k)
+    tau = np.einsum("tnk,tn->tk", inverse, f)
+    if preload is None:
+        return np.asarray(tau)
+    u = np.broadcast_to(np.asarray(preload, dtype=np.float64), tau.shape)
+    return np.asarray(tau + u - np.einsum("tkn,tn->tk", A, np.einsum("tnk,tk->tn", inverse, u)))
+
+
 def _best_motors(mechanism: Mechanism, driven: list[str]) -> list[int]:
     """Return as many motors as degrees of freedom, those that determine the pose best at home."""
     from scipy.linalg import qr  # noqa: PLC0415 - scipy.linalg costs import time

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
 from dynident.mechanics.inverse_kinematics_arms import Arm, ElbowArm, PlanarArm, WristArm
@@ -128,7 +128,7 @@ class Reach:
         Angle by which the orientation cannot be had [rad].
     """
 
-    reachable: Array
+    reachable: NDArray[np.bool_]
     distance: Array
     tilt: Array
 
@@ -154,7 +154,7 @@ def reach(mechanism: Mechanism, rotation: ArrayLike | None, position: ArrayLike,
     """
     arm = arm_structure(mechanism, frame)
     R, p = _targets(arm, rotation, position)
-    reachable = np.isfinite(arm.solve(R, p)).all(axis=2).any(axis=1)
+    reachable = np.any(np.isfinite(arm.solve(R, p)).all(axis=2), axis=1)
     distance, tilt = arm.distance(R, p)
     return Reach(reachable, np.where(reachable, 0.0, distance), np.where(reachable, 0.0, tilt))
 
@@ -202,19 +202,20 @@ def choose_posture(
         if distance == 0.0 and tilt == 0.0:
             how = f"not within reach in posture '{arm.postures[branch]}'"
         raise DynidentError(
-            f"target {i} of {len(q)} (position {p[i].tolist()}) is {how}; {lost.size - 1} more targets fail: move them into reach"
+            f"target {i} of {len(q)} (position {p[i].tolist()}) is {how}; {lost.size - 1} more targets fail: move them into "
+            "reach"
         )
     if path:
         q[:, arm.chain.revolute] = np.unwrap(q[:, arm.chain.revolute], axis=0)
     return _into_limits(mechanism, q, arm.chain.revolute, path)
 
 
-def _into_limits(mechanism: Mechanism, q: Array, revolute: Array, path: bool) -> Array:
+def _into_limits(mechanism: Mechanism, q: Array, revolute: NDArray[np.bool_], path: bool) -> Array:
     """Shift angles by whole turns into the limits (a whole path at once), or say which joint cannot."""
     lower, upper = limits_of(mechanism)
     middle = middle_of(lower, upper)
     centre = 0.5 * (q.max(axis=0) + q.min(axis=0)) if path else q
-    outside = ((q < lower) | (q > upper)).any(axis=0) & revolute
+    outside = np.any((q < lower) | (q > upper), axis=0) & revolute
     q = q + np.where(outside, 2.0 * np.pi * np.round((middle - centre) / (2.0 * np.pi)), 0.0)
     slack = 1e-12
     bad = np.argwhere((q < lower - slack) | (q > upper + slack))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -29,8 +30,13 @@ TILT = 1e-9  # rad, or parts of the arm's length, by which a target may stand of
 class Arm(Protocol):
     """What a family of arms can do."""
 
-    chain: Chain
-    mismatch: float
+    @property
+    def chain(self) -> Chain:
+        """Joint axes."""
+
+    @property
+    def mismatch(self) -> float:
+        """How far the structure is from exact [rad, or parts of the arm's length]."""
 
     @property
     def kind(self) -> str:
@@ -42,7 +48,7 @@ class Arm(Protocol):
 
     @property
     def needs_rotation(self) -> bool:
-        """Does a target include an orientation?"""
+        """Whether a target includes an orientation."""
 
     def solve(self, rotation: Array | None, position: Array) -> Array:
         """Return all branches (N, branches, n), NaN where a branch does not exist."""
@@ -250,9 +256,7 @@ class ElbowArm:
         v = position[far] - o1
         height = v @ k1
         radius = np.linalg.norm(v - height[:, None] * k1, axis=1)
-        edges = [
-            nearest(lambda t, e=edge: self._meridian(e(t)), low, high, radius, height) for edge, low, high in self._edges()
-        ]
+        edges = [nearest(partial(self._meridian, edge), low, high, radius, height) for edge, low, high in self._edges()]
         result[far] = np.min(edges, axis=0)
         return result, np.zeros(len(position))
 
@@ -271,8 +275,9 @@ class ElbowArm:
             edges += [(lambda t: fold + 1j * t, hole, top), (lambda t: fold - 1j * t, hole, top)]
         return edges
 
-    def _meridian(self, flat: Array) -> tuple[Array, Array]:
-        """Return radius and height about axis 1 of points of the arm's plane."""
+    def _meridian(self, edge: Callable[[Array], Array], t: Array) -> tuple[Array, Array]:
+        """Return radius and height about axis 1 of points on an edge in the arm's plane."""
+        flat = edge(t)
         (k1, k2), (o1, o2) = self.chain.axes[:2], self.chain.points[:2]
         forward, second, _, _ = self._plane()
         points = o2 - o1 + k2 * (k2 @ (self.point - o2)) + flat.real[..., None] * forward + flat.imag[..., None] * second

@@ -192,7 +192,7 @@ def angle_between(axis: Array, x: Array, y: Array) -> Array:
         Angle in (-pi, pi], 0 when x or y lies along k.
     """
     across = x - (x @ axis)[..., None] * axis
-    return np.arctan2(np.sum(np.cross(across, y) * axis, axis=-1), np.sum(across * y, axis=-1))
+    return np.asarray(np.arctan2(np.sum(np.cross(across, y) * axis, axis=-1), np.sum(across * y, axis=-1)))
 
 
 def wrapped(angle: Array) -> Array:

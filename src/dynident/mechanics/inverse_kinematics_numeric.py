@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
 from dynident.mechanics.batch import coordinates
@@ -138,16 +138,19 @@ class PoseTask:
     upper: Array
     size: float
 
-    def rows(self, keep: Array) -> PoseTask:
+    def rows(self, keep: NDArray[np.int64]) -> PoseTask:
+        """Return the task for some of the targets."""
         rotation = None if self.rotation is None else self.rotation[keep]
         return PoseTask(self.mechanism, self.frame, rotation, self.position[keep], self.lower, self.upper, self.size)
 
     def error(self, q: Array) -> Array:
+        """Return the pose error, angles times the size [m]."""
         e = pose_error(self.rotation, self.position, *forward_kinematics(self.mechanism, q, self.frame))
         e[:, 3:] *= self.size
         return e
 
     def slope(self, q: Array) -> Array:
+        """Return the Jacobian that goes with the error."""
         J = jacobian(self.mechanism, q, self.frame, "world")
         if self.rotation is None:
             return J[:, :3]
@@ -183,7 +186,7 @@ def damped_least_squares(task: PoseTask, start: Array, tolerance: float, iterati
     for _ in range(iterations):
         if not busy.any():
             break
-        i = np.flatnonzero(busy)
+        i = np.flatnonzero(busy).astype(np.int64)
         now = task.rows(i)
         J, x = now.slope(q[i]), q[i]
         g = np.einsum("nij,ni->nj", J, e[i])
@@ -273,7 +276,7 @@ def inverse_kinematics_numeric(
         generator = np.random.default_rng(0)
         low, high = np.maximum(lower, middle - np.pi), np.minimum(upper, middle + np.pi)
         for _ in range(restarts):
-            again = np.flatnonzero(left > 1e4 * done)
+            again = np.flatnonzero(left > 1e4 * done).astype(np.int64)
             if not again.size:
                 break
             tried, after = damped_least_squares(

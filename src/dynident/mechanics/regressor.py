@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.mechanics.batch import over_samples, project, times, tree_motion
+from dynident.mechanics.batch import TreeMotion, over_samples, project, times, tree_motion
 from dynident.mechanics.joint_terms import joint_groups, motor_column, motor_columns
 from dynident.mechanics.kinematics import body_motions, node_jacobians
 from dynident.mechanics.motion import Motion
@@ -56,7 +56,9 @@ def regressor(mechanism: Mechanism, motion: Motion) -> Array:
     return project(G, Y)
 
 
-def regressor_rows(mechanism: Mechanism, motion: Motion, columns: ArrayLike | None = None) -> Array:
+def regressor_rows(
+    mechanism: Mechanism, motion: Motion, columns: ArrayLike | None = None, tree: TreeMotion | None = None
+) -> Array:
     """Return the same regressor with samples last: row (i, j) is column j of coordinate i over time.
 
     This is the layout that streaming least squares needs; use it on tiles of a few hundred samples.
@@ -69,6 +71,8 @@ def regressor_rows(mechanism: Mechanism, motion: Motion, columns: ArrayLike | No
         N samples.
     columns : array_like of int, (m,), optional
         Standard parameters whose columns are wanted, each once; all p when omitted.
+    tree : TreeMotion, optional
+        The same motion of all tree coordinates, when it is known already (loops).
 
     Returns
     -------
@@ -77,17 +81,17 @@ def regressor_rows(mechanism: Mechanism, motion: Motion, columns: ArrayLike | No
     """
     from dynident.mechanics import kernels, matrix_kernels  # noqa: PLC0415 - numba is imported on first use
 
-    q, v, a, G = tree_motion(mechanism, motion)
-    tree = mechanism.tree
+    q, v, a, G = tree_motion(mechanism, motion) if tree is None else tree
+    frames = mechanism.tree
     every = np.arange(len(mechanism.parameters))
     wanted = every if columns is None else np.asarray(columns, dtype=np.int64)
-    chosen = wanted if tree.to_node is None else every  # a change of frame mixes the columns of a body
+    chosen = wanted if frames.to_node is None else every  # a change of frame mixes the columns of a body
     slot = np.full(every.size, -1)
     slot[chosen] = np.arange(chosen.size)
     W = np.zeros((q.shape[1], chosen.size, q.shape[0]))
-    kernels.regressor_rows(tree.arrays, q, v, a, slot, W)
-    if tree.to_node is not None:
-        matrix_kernels.to_links_rows(tree.to_node, W)
+    kernels.regressor_rows(frames.arrays, q, v, a, slot, W)
+    if frames.to_node is not None:
+        matrix_kernels.to_links_rows(frames.to_node, W)
     qt, vt, at = (np.ascontiguousarray(x.T) for x in (q, v, a))
     for group in joint_groups(mechanism):
         use = slot[group.columns] >= 0

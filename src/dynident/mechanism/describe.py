@@ -1,7 +1,8 @@
-"""A mechanism in plain data, for tables and JSON."""
+"""A mechanism in plain data, for JSON, and as text."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ def description(mechanism: Mechanism) -> dict[str, Any]:
     Returns
     -------
     dict
-        Name, degrees of freedom, joints, bodies, couplings, loops, actuators, parameters and consistency, JSON-ready.
+        Name, degrees of freedom, joints, bodies, couplings, loops and what they leave free, actuators, parameters and
+        consistency, JSON-ready.
     """
     follows = {c.joint: " + ".join(f"{r:g} {j}" for j, r in c.of.items()) for c in mechanism.couplings}
     return {
@@ -43,6 +45,7 @@ def description(mechanism: Mechanism) -> dict[str, Any]:
         ],
         "bodies": list(mechanism.tree.bodies),
         "loops": [{"name": x.name, "kind": x.kind, "bodies": [x.body_a, x.body_b]} for x in mechanism.loops],
+        "closure": _closure(mechanism) if mechanism.loops else None,
         "actuators": [{"name": a.name, "ratio": a.ratio, "coupling": dict(a.coupling)} for a in mechanism.actuators],
         "terms": list(mechanism.terms),
         "parameters": mechanism.parameters.to_dict(),
@@ -53,3 +56,52 @@ def description(mechanism: Mechanism) -> dict[str, Any]:
 
 def _limit(value: float) -> float | None:
     return round(float(value), 6) if np.isfinite(value) else None
+
+
+def _closure(mechanism: Mechanism) -> dict[str, Any]:
+    closure, names = mechanism.closure, mechanism.tree.coordinates
+    return {
+        "dof": int(closure.dof),
+        "independent": [names[i] for i in closure.independent],
+        "dependent": [names[i] for i in closure.dependent],
+        "redundant_equations": int(closure.redundant_equations),
+    }
+
+
+def description_text(data: Mapping[str, Any]) -> str:
+    """Return a description as text for people.
+
+    Parameters
+    ----------
+    data : mapping
+        What `description` returned; `base_parameters` (rank, expressions) and `unidentifiable` are shown when added.
+
+    Returns
+    -------
+    str
+        Lines of text.
+    """
+    lines = [f"robot {data['name']}: {data['dof']} degrees of freedom, {len(data['bodies'])} moving bodies"]
+    keys = ("name", "kind", "parent", "child", "lower", "upper", "follows")
+    rows = [("joint", *keys[1:]), *(tuple("" if j[k] is None else str(j[k]) for k in keys) for j in data["joints"])]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(keys))]
+    lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines += [f"loop {x['name']}: {x['kind']} between {x['bodies'][0]} and {x['bodies'][1]}" for x in data["loops"]]
+    if data["closure"]:
+        free, bound = (", ".join(data["closure"][key]) or "nothing" for key in ("independent", "dependent"))
+        repeated = data["closure"]["redundant_equations"]
+        lines.append(f"closure: {free} can be chosen, {bound} must follow; {repeated} closure equations repeat others")
+    for actuator in data["actuators"]:
+        drives = " + ".join(f"{c:g} {joint}" for joint, c in actuator["coupling"].items())
+        if data["loops"] or actuator["ratio"] != 1.0 or len(actuator["coupling"]) > 1:
+            lines.append(f"actuator {actuator['name']} turns {actuator['ratio']:g} ({drives})")
+    lines += data["consistency"]
+    base = data.get("base_parameters")
+    if base:
+        lines.append(f"{base['rank']} base parameters (with {', '.join(data['terms']) or 'no joint terms'}):")
+        lines += ["  " + expression for expression in base["expressions"]]
+    if not data["dof"]:
+        lines.append("no joint moves: nothing can be identified")
+    if data.get("unidentifiable"):
+        lines.append(f"no torque ever shows: {', '.join(data['unidentifiable'])}")
+    return "\n".join(lines)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from dynident.errors import DescriptionError
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.xml import read_bytes
 
 URDF_SUFFIXES = (".urdf", ".xacro")
 MJCF_SUFFIXES = (".xml", ".mjcf")
@@ -32,10 +34,10 @@ def is_mjcf(path: str | os.PathLike[str]) -> bool:
     if file.suffix.lower() not in MJCF_SUFFIXES:
         known = ", ".join((*URDF_SUFFIXES, *MJCF_SUFFIXES))
         raise DescriptionError(f"robot file '{file}' has the ending '{file.suffix}'; known endings are {known}")
-    try:
-        return "<mujoco" in file.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise DescriptionError(f"cannot read the robot file '{file}': {error.strerror}") from error
+    text = read_bytes(file, "robot").decode("utf-8", errors="replace")
+    # The first element is the root; a URDF may have a <mujoco> element inside.
+    root = re.search(r"<\s*([A-Za-z_][\w.:-]*)", re.sub(r"<!--.*?-->", "", text, flags=re.S))
+    return root is not None and root.group(1) == "mujoco"
 
 
 def read_robot(path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | None = None) -> Mechanism:

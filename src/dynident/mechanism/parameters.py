@@ -90,10 +90,9 @@ class Parameters:
         """
         try:
             return self._index[name]
-        except KeyError:
-            near = [other for other in self.names if other.split("_")[0] == name.split("_", maxsplit=1)[0]][:4] or list(
-                self.names[:4]
-            )
+        except (KeyError, TypeError):  # a list is no name, and cannot even be looked up
+            symbol = str(name).split("_", maxsplit=1)[0]
+            near = [other for other in self.names if other.split("_")[0] == symbol][:4] or list(self.names[:4])
             raise DescriptionError(f"unknown parameter '{name}'; names look like {', '.join(near)}") from None
 
     def replace(self, values: ArrayLike | Mapping[str, float], provenance: str | None = None) -> Parameters:

@@ -1,1 +1,39 @@
-"""Closed forms: derivation, base parameters, printers for C, NumPy, numba and LaTeX."""
+"""Closed forms: derivation on shared expressions, base parameters, printers for C, NumPy, numba and LaTeX."""
+
+from dynident.symbolic.contributions import Contributions, contributions
+from dynident.symbolic.derive import DEFAULT, QUANTITIES, derive
+from dynident.symbolic.expression import Graph, Node
+from dynident.symbolic.lagrange import Lagrange, lagrange
+from dynident.symbolic.print_c import CSources, to_c
+from dynident.symbolic.print_latex import to_latex
+from dynident.symbolic.print_numba import compile_kernel, kernel_program, to_numba
+from dynident.symbolic.print_numpy import to_numpy
+from dynident.symbolic.program import Operations, Program, Quantity
+from dynident.symbolic.regroup import Coefficient, Regrouping
+from dynident.symbolic.write import operation_table, write
+
+__all__ = [
+    "DEFAULT",
+    "QUANTITIES",
+    "CSources",
+    "Coefficient",
+    "Contributions",
+    "Graph",
+    "Lagrange",
+    "Node",
+    "Operations",
+    "Program",
+    "Quantity",
+    "Regrouping",
+    "compile_kernel",
+    "contributions",
+    "derive",
+    "kernel_program",
+    "lagrange",
+    "operation_table",
+    "to_c",
+    "to_latex",
+    "to_numba",
+    "to_numpy",
+    "write",
+]

@@ -107,12 +107,16 @@ def schedule(
         plain = node.op in ("const", "symbol") or (node.op == "neg" and text[node.args[0].index][1] > 3)
         called = node.op not in RANK and not plain
         if not plain and (called or uses[node.index] > 1 or len(body) > longest):
-            label = name(node, len(statements))
+            label = name(node, sum(s.node.op not in ("sin", "cos") for s in statements) + 1)
             statements.append(Statement(label, body, node))
             text[node.index] = (label, 4)
         else:
             text[node.index] = (body, rank)
-    return Schedule(tuple(statements), tuple(text[node.index][0] for node in wanted))
+    # Sines and cosines of coordinates first: that is how people read such code, and nothing depends on their order.
+    trigonometric = [s for s in statements if s.node.op in ("sin", "cos") and s.node.args[0].op == "symbol"]
+    trigonometric.sort(key=lambda s: (s.node.args[0].index, s.node.op))
+    rest = [s for s in statements if s not in trigonometric]
+    return Schedule((*trigonometric, *rest), tuple(text[node.index][0] for node in wanted))
 
 
 def use_counts(order: Iterable[Node], outputs: Iterable[Node]) -> dict[int, int]:

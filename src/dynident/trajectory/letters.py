@@ -7,6 +7,7 @@ through a few points, in units of the height of an x, and has a continuous tange
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -107,7 +108,7 @@ def strokes(
         shapes = glyph(letter)
         left, far = min(s[:, 0].min() for s in shapes), max(s[:, 0].max() for s in shapes)
         for shape in shapes:
-            plane = height * (shape + [pen - left, 0.0])
+            plane = height * (shape + np.array([pen - left, 0.0]))
             points = np.asarray(origin, dtype=np.float64) + np.outer(plane[:, 0], e) + np.outer(plane[:, 1], f)
             paths.append(Line(points[0], points[1]) if len(points) == 2 else Spline(points))
         pen += far - left + GAP
@@ -130,4 +131,4 @@ def joined(paths: Sequence[Path]) -> list[bool]:
         False for the first.
     """
     ends = [(path(0.0)[0][0], path(path.length)[0][0]) for path in paths]
-    return [False] + [bool(np.linalg.norm(b[0] - a[1]) < 1e-9) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [False] + [bool(np.linalg.norm(b[0] - a[1]) < 1e-9) for a, b in pairwise(ends)]

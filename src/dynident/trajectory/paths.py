@@ -6,6 +6,7 @@ arc length (|x'| = 1), so that the profile's speed is the tip's speed.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -147,9 +148,8 @@ class Spline:
         # Centripetal parameters keep the curve free of loops between unevenly spaced points.
         u = np.concatenate([[0.0], np.cumsum(np.sqrt(gaps))])
         self._curve = CubicSpline(u, nodes, bc_type="periodic" if closed else "natural")
-        self._breaks = np.unique(np.concatenate([np.linspace(a, b, 17) for a, b in zip(u[:-1], u[1:], strict=True)]))
-        spans = [self._way(a, b) for a, b in zip(self._breaks[:-1], self._breaks[1:], strict=True)]
-        self._ways = np.concatenate([[0.0], np.cumsum(spans)])
+        self._breaks = np.unique(np.concatenate([np.linspace(a, b, 17) for a, b in pairwise(u)]))
+        self._ways = np.concatenate([[0.0], np.cumsum(self._way(self._breaks[:-1], self._breaks[1:]))])
         self.length = float(self._ways[-1])
 
     def _way(self, a: ArrayLike, b: ArrayLike) -> Array:

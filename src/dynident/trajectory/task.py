@@ -1,7 +1,7 @@
 """Motions of the tip: paths with velocity profiles one after the other, and the joint motion that makes them.
 
-    x(t) = path(s(t)),   x' = path' s',   x'' = path'' s'^2 + path' s''
-    q = IK(x),           J q' = x',       J q'' = x'' - J' q'            exact, no differences are taken
+x(t) = path(s(t)),   x' = path' s',   x'' = path'' s'^2 + path' s''
+q = IK(x),           J q' = x',       J q'' = x'' - J' q'            exact, no differences are taken
 """
 
 from __future__ import annotations
@@ -239,11 +239,15 @@ def joint_motion(
     else:
         q = inverse_kinematics_numeric(mechanism, R, tip.x, start, name, path=True)
     rows = 3 if R is None else 6
+    if mechanism.dof > rows:
+        raise DynidentError(
+            f"robot '{mechanism.name}' has {mechanism.dof} coordinates but the task fixes {rows}, so its joint velocities are not "
+            "determined; lock joints with mechanism.lock or give a rotation"
+        )
     scale = np.r_[np.ones(3), np.full(rows - 3, size_of(mechanism))]
     J = jacobian(mechanism, q, name, "world")[:, :rows] * scale[:, None]
     U, sizes, Vt = np.linalg.svd(J, full_matrices=False)
-    rank = min(rows, mechanism.dof)
-    near = sizes[:, rank - 1] / sizes[:, 0]
+    near = sizes[:, -1] / sizes[:, 0]
     if near.min() < SINGULAR:
         i = int(np.argmin(near))
         raise DynidentError(

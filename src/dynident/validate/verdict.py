@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
+from dynident.files import to_json
 from dynident.identify import Fit, Score
 
 # Limits that a usable rigid-body model meets; they are stated in every verdict.
@@ -75,11 +73,8 @@ class Verdict:
         str
             JSON object with `ok`, `validated`, `checks` and `scores`.
         """
-        checks = [
-            {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in asdict(c).items()} for c in self.checks
-        ]
         data = {"format": "dynident-verdict-1", "robot": self.robot, "ok": self.ok, "validated": self.validated}
-        return json.dumps({**data, "checks": checks, "scores": list(self.scores)}, indent=1)
+        return to_json({**data, "checks": [asdict(check) for check in self.checks], "scores": self.scores})
 
     def summary(self) -> str:
         """Return the verdict as text, one line per check.

@@ -1,0 +1,70 @@
+"""Random states of a robot with loops: on the constraint manifold, never beside it.
+
+Base parameters of a parallel robot are those of its closed configurations; free samples of the opened tree would show more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynident.errors import DynidentError, IdentificationError
+from dynident.mechanics import Motion
+from dynident.mechanics.closure import close_positions, close_rates
+from dynident.mechanism import Mechanism
+
+ANGLE, SHARE = 0.6, 0.4  # how far from home to look: angles [rad], and lengths as a share of the robot's size
+LARGEST = 5.0  # how much faster than at home joints may have to move; beyond, a singularity is near
+
+
+def random_closed_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:
+    """Return random states whose loops are closed, on the branch of home and away from singularities.
+
+    Every second state is home itself (with other velocities), so that going through them in order is always possible.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops.
+    samples : int
+        How many states.
+    seed : int
+        Seed of the generator.
+
+    Returns
+    -------
+    Motion
+        The states; time is only a counter.
+    """
+    generator = np.random.default_rng(seed)
+    closure = mechanism.closure
+    home = closure.home[closure.independent]
+    reach = np.array([_reach(mechanism, int(i)) for i in closure.independent])
+    zero = np.zeros((1, home.size))
+    fastest = LARGEST * np.max(np.abs(close_rates(mechanism, closure.home[None], zero, zero).G))
+    q = np.tile(home, (samples, 1))
+    for s in range(0, samples, 2):
+        step = generator.uniform(-reach, reach)
+        for _ in range(8):
+            try:
+                tree = close_positions(mechanism, (home + step)[None])
+                if np.max(np.abs(close_rates(mechanism, tree, zero, zero).G)) < fastest:
+                    q[s] = home + step
+                    break
+            except DynidentError:
+                pass  # out of reach: look closer to home
+            step = 0.6 * step
+    if np.all(q == home):
+        raise IdentificationError(f"robot '{mechanism.name}' cannot move away from its home position; give another home")
+    v, a = (generator.uniform(-size, size, q.shape) for size in (3.0, 10.0))
+    return Motion(np.arange(float(samples)), q, v, a)
+
+
+def _reach(mechanism: Mechanism, coordinate: int) -> float:
+    """Return how far to move a coordinate from home: within its limits, angles up to ANGLE, lengths a share of the size."""
+    name = mechanism.tree.coordinates[coordinate]
+    joint = next(j for j in mechanism.joints if name in j.coordinates)
+    sliding = joint.kind == "prismatic" or name.removeprefix(joint.name) in (".x", ".y", ".z")
+    size = float(np.mean(np.linalg.norm(mechanism.tree.arrays.translation, axis=1))) or 1.0
+    span = joint.limits.upper - joint.limits.lower
+    natural = SHARE * size if sliding else ANGLE
+    return min(natural, 0.5 * span) if np.isfinite(span) and span > 0.0 else natural

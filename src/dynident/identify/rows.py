@@ -1,0 +1,184 @@
+"""How measured efforts become equations W beta = y.
+
+A tree robot gives one equation per joint: y = tau_joint. A robot with loops is projected, so that reactions and any internal
+preload drop out (A^T u = 0 for a preload u):
+
+    A^T tau = G^T Y_tree phi                                        "independent": one row per coordinate of the robot
+    J_r^-T (A^T tau) = J_r^-T G^T Y_tree phi,   J_r = rows of A     a tuple of motors: one row per named motor
+    Q^T tau = R^-T G^T Y_tree phi,              A = Q R             "gls": minimum variance for alike, independent motor noise
+
+All three have the same exact solutions; they differ only in how they weigh noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError
+from dynident.mechanics import Motion, regressor_rows
+from dynident.mechanics.batch import TreeMotion
+from dynident.mechanics.closure import close_motion
+from dynident.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+Projection = str | tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The equations of a robot.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates.
+    projection : str or tuple of str
+        "independent", "gls", or the names of n motors; ignored for a tree robot.
+    """
+
+    mechanism: Mechanism
+    projection: Projection = "independent"
+
+    def __post_init__(self) -> None:
+        if not self.mechanism.loops:
+            return
+        motors = self.efforts
+        if len(motors) < self.mechanism.dof:
+            raise IdentificationError(
+                f"robot '{self.mechanism.name}' has {self.mechanism.dof} degrees of freedom but {len(motors)} actuators; "
+                "declare its actuators"
+            )
+        if isinstance(self.projection, str):
+            if self.projection not in ("independent", "gls"):
+                raise IdentificationError(
+                    f"projection is '{self.projection}'; use 'independent', 'gls' or the names of {self.mechanism.dof} motors"
+                )
+            return
+        unknown = [name for name in self.projection if name not in motors]
+        if unknown or len(self.projection) != self.mechanism.dof or len(set(self.projection)) != len(self.projection):
+            raise IdentificationError(
+                f"projection is {', '.join(self.projection)}; name {self.mechanism.dof} different ones of {', '.join(motors)}"
+            )
+
+    @property
+    def efforts(self) -> tuple[str, ...]:
+        """Effort channels expected: joints of a tree robot, motors of a robot with loops."""
+        if self.mechanism.loops:
+            return tuple(actuator.name for actuator in self.mechanism.actuators)
+        return self.mechanism.coordinate_names
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the equations."""
+        if not self.mechanism.loops or self.projection == "independent":
+            return self.mechanism.coordinate_names
+        if self.projection == "gls":
+            return tuple(f"row_{i + 1}" for i in range(self.mechanism.dof))
+        return tuple(self.projection)
+
+    def seen(self, pattern: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which base columns each equation sees.
+
+        Parameters
+        ----------
+        pattern : ndarray of bool, (n, b)
+            Which columns the robot's coordinates see.
+
+        Returns
+        -------
+        ndarray of bool, (n, b)
+            The same for the equations; a projection mixes them.
+        """
+        mixed = self.mechanism.loops and self.projection != "independent"
+        return np.broadcast_to(pattern.any(axis=0), pattern.shape) if mixed else pattern
+
+    def equations(
+        self, motion: Motion, effort: Array | None, columns: NDArray[np.int64], start: Array | None = None
+    ) -> tuple[Array, Array | None]:
+        """Return W and y of a stretch of motion.
+
+        Parameters
+        ----------
+        motion : Motion
+            N samples of the robot's coordinates.
+        effort : ndarray (N, k) or None
+            Measured efforts, columns as in `efforts`.
+        columns : ndarray of int, (b,)
+            Base columns.
+        start : ndarray (n_tree,), optional
+            Closed configuration near the first sample of a robot with loops.
+
+        Returns
+        -------
+        W : ndarray, (n, b, N)
+            Rows of the base regressor.
+        y : ndarray (n, N) or None
+            What they should give.
+        """
+        if not self.mechanism.loops:
+            return regressor_rows(self.mechanism, motion, columns), None if effort is None else effort.T
+        closed = close_motion(self.mechanism, motion, start)
+        W = regressor_rows(self.mechanism, motion, columns, TreeMotion(closed.q, closed.v, closed.a, closed.G))
+        A = self.mechanism.actuator_matrix[0] @ closed.G
+        y = None if effort is None else np.einsum("tkn,tk->tn", A, effort)
+        if self.projection == "independent":
+            return W, None if y is None else y.T
+        S = self._weights(A, motion)
+        W = np.einsum("tij,jbt->ibt", S, W, optimize=True)
+        return W, None if y is None else np.einsum("tij,tj->it", S, y)
+
+    def targets(self, motion: Motion, effort: Array) -> Array:
+        """Return what the equations should give, without the regressor.
+
+        Parameters
+        ----------
+        motion : Motion
+            N samples of the robot's coordinates.
+        effort : ndarray, (N, k)
+            Measured efforts.
+
+        Returns
+        -------
+        ndarray, (N, n)
+            Projected efforts; the efforts themselves for a tree robot.
+        """
+        if not self.mechanism.loops:
+            return effort
+        A = self.mechanism.actuator_matrix[0] @ close_motion(self.mechanism, motion).G
+        y = np.einsum("tkn,tk->tn", A, effort)
+        return np.asarray(y if self.projection == "independent" else np.einsum("tij,tj->ti", self._weights(A, motion), y))
+
+    def _weights(self, A: Array, motion: Motion) -> Array:
+        """Return J_r^-T or R^-T of every sample."""
+        if self.projection == "gls":
+            block = np.asarray(np.linalg.qr(A, mode="r"))
+        else:
+            block = A[:, [self.efforts.index(name) for name in self.projection]]
+        singular = np.linalg.cond(block) > 1e8
+        if singular.any():
+            sample = int(np.argmax(singular))
+            raise IdentificationError(
+                f"robot '{self.mechanism.name}': the motors of the projection do not hold it at t = {motion.t[sample]:.6g} s "
+                "(a parallel singularity); choose other motors or another motion"
+            )
+        return np.asarray(np.swapaxes(np.linalg.inv(block), 1, 2))
+
+
+def check_projection(projection: Projection | Sequence[str]) -> Projection:
+    """Return a projection as a string or a tuple.
+
+    Parameters
+    ----------
+    projection : str or sequence of str
+        What the user gave.
+
+    Returns
+    -------
+    str or tuple of str
+        The same, hashable.
+    """
+    return projection if isinstance(projection, str) else tuple(projection)

@@ -1,0 +1,187 @@
+"""Tables of the CFT-transposer report (TU/e WFW 2002.52): lengths, parameters, limits, encoders, gains, excitation."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.mechanics.motion import numbers
+
+Array = NDArray[np.float64]
+
+JOINTS = ("q1", "q2", "q4", "q5")
+"""Reduced joint coordinates (57): rail [m], base rotation [rad], pantograph angles [rad]."""
+
+CARTESIAN = ("xc1", "xc2", "xc3", "xc4")
+"""Cartesian coordinates: down/up [m], reach [m], rotation [rad], rail [m]."""
+
+# Table 1 [m]
+L2, L4, L5, L6, L7, L8 = 0.25, 0.05, 0.35, 0.30, 0.08, 0.48
+D6 = 0.04  # and d7 = -d6
+DS = 0.185
+D20 = 0.0916  # d_2,0'
+GRAVITY = 9.81
+
+# Constants of (44), (57)
+HEIGHT = 0.25
+TURN = 2.4
+
+_TABLE_4 = (
+    ("m1 + m2", 121.3049, "kg"),
+    ("m2 lxc2", 0.3107, "kg m"),
+    ("m2 lyc2", 4.1955, "kg m"),
+    ("yaw inertia", 1.7453, "kg m^2"),
+    ("m4 lxc4", 0.8316, "kg m"),
+    ("m4 lyc4", 0.8687, "kg m"),
+    ("m6 lxc6", 0.8105, "kg m"),
+    ("m6 lyc6", 1.6721, "kg m"),
+    ("m5 lxc5", -0.1879, "kg m"),
+    ("m5 lyc5", 1.7850, "kg m"),
+    ("m6", 0.8759, "kg"),
+    ("m7 + m8", 4.1328, "kg"),
+    ("Bv1", 97.2600, "N s/m"),
+    ("Bv2", 9.0999, "N m s/rad"),
+    ("Bv4", 11.6257, "N m s/rad"),
+    ("Bv5", 9.6229, "N m s/rad"),
+    ("Bf1,1", -54.9912, "N"),
+    ("Bf1,2", 18.4710, "N m"),
+    ("Bf1,4", -3.5232, "N m"),
+    ("Bf1,5", -5.8564, "N m"),
+    ("Bf2,1", -46.5915, "N"),
+    ("Bf2,2", 11.1605, "N m"),
+    ("Bf2,4", 2.2684, "N m"),
+    ("Bf2,5", 8.2304, "N m"),
+    ("w1,1", 150.3190, "s/m"),
+    ("w1,2", 136.8945, "s/rad"),
+    ("w1,4", -35.3699, "s/rad"),
+    ("w1,5", 36.0641, "s/rad"),
+    ("w2,1", -98.9881, "s/m"),
+    ("w2,2", -170.4702, "s/rad"),
+    ("w2,4", -89.3236, "s/rad"),
+    ("w2,5", 16.2942, "s/rad"),
+)
+THETA_NAMES = tuple(name for name, _, _ in _TABLE_4)
+THETA_UNITS = tuple(unit for _, _, unit in _TABLE_4)
+"""Units of Table 4; the report does not print them."""
+THETA: Array = np.array([value for _, value, _ in _TABLE_4])
+"""Table 4: theta_1 ... theta_12 inertial, theta_13 ... theta_32 friction."""
+THETA.flags.writeable = False
+
+# Table 5 (set-up with TUEdACS); rows xc1 ... xc4
+ENCODER_FACTORS: Array = np.array([8.7989e-6, 7.5209e-6, 1.6886e-5, 5.0e-6])
+"""Metres or radians per pulse (Table 5). The third one means 182.4 turns of the motor, not 182 (ERR-C16)."""
+ENCODER_PULSES = 2000
+LIMITS: Array = np.array([[-0.2918, 0.0232], [-0.0269, 0.5801], [-0.2892, 5.8708], [-0.0606, 0.5344]])
+"""Lower and upper limits of xc1 ... xc4 (Table 5)."""
+LIMITS_DSPACE: Array = np.array([*LIMITS[:3].tolist(), [-0.55, 0.05]])
+"""Limits of the other set-up (Remark 5)."""
+
+# Table 6
+AMPLIFIER = MappingProxyType({"TUEdACS": 1.6, "dSPACE": 0.4})
+"""K_a [A/V]."""
+TORQUE_CONSTANT = 0.107
+"""K_t [N m/A]."""
+MOTORS = ("m1", "m2", "m3", "m4")
+"""Motors of y_r, x_r, xc3 and xc4."""
+GEAR_RATIOS: Array = np.array([1 / 2, 1 / 2, 1.0, 1 / 6])
+"""K_g; that of m3 is contained in its K_c."""
+CONVERSIONS: Array = np.array([0.005, 0.005, 6.16 / 182, 0.06]) / (2.0 * np.pi)
+"""K_c [m/rad or rad/rad]."""
+GAINS_PRINTED = MappingProxyType(
+    {
+        "TUEdACS": (430.2725, 430.2725, 31.7814, 107.5681),
+        # ERR-C12: the last one is printed in N m/V but is N/V; 31.7814 and 7.9453 are truncated, not rounded.
+        "dSPACE": (107.5681, 107.5681, 7.9453, 26.8920),
+    }
+)
+"""K_T as printed [N/V, N/V, N m/V, N/V]."""
+
+# Table 3: rows axes 1 ... 4, columns harmonics 1 ... 4
+EXCITATION_A: Array = np.array(
+    [
+        [-0.1102, 0.0042, -0.0014, -0.0173],
+        [0.1629, -0.0118, 0.1438, -0.0043],
+        [1.9698, 0.0014, -0.0267, 0.0021],
+        [0.0002, -0.0302, 0.0021, -0.0800],
+    ]
+)
+EXCITATION_B: Array = np.array(
+    [
+        [0.0037, 0.0009, 0.0005, -0.0168],
+        [0.0188, -0.0257, 0.0033, -0.0277],
+        [0.0011, 0.0005, -0.0060, 0.0024],
+        [-0.0347, 0.0273, 0.0294, 0.0447],
+    ]
+)
+EXCITATION_OFFSET: Array = np.array([-0.1343, 0.2766, 2.4, 0.0869])  # sec. 4.2.1; ERR-C10: not all mid-span
+EXCITATION_FREQUENCY = 0.1
+"""Fundamental [Hz]. ERR-C8: printed 0.4 Hz, which is the fourth harmonic; inferred from J_k = 277.4 (digest A8.3)."""
+
+
+def columns(values: ArrayLike, what: str) -> Array:
+    """Return (N, 4) numbers after checking them; one sample may be a plain vector.
+
+    Parameters
+    ----------
+    values : array_like, (N, 4) or (4,)
+        Numbers.
+    what : str
+        How to name them in an error.
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        The numbers.
+    """
+    array = numbers(values, what)
+    array = array[None] if array.ndim == 1 else array
+    if array.ndim != 2 or array.shape[1] != 4:
+        raise DynidentError(f"{what} has shape {np.shape(values)}; give (samples, 4)")
+    return array
+
+
+def same_samples(**given: ArrayLike) -> list[Array]:
+    """Return several (N, 4) arrays after checking that they have as many samples.
+
+    Parameters
+    ----------
+    **given : array_like
+        Arrays by name.
+
+    Returns
+    -------
+    list of ndarray
+        In the same order.
+    """
+    arrays = [columns(values, what) for what, values in given.items()]
+    if len({len(array) for array in arrays}) > 1:
+        sizes = ", ".join(f"{what} {len(array)}" for what, array in zip(given, arrays, strict=True))
+        raise DynidentError(f"numbers of samples differ ({sizes}); give as many of each")
+    return arrays
+
+
+def excitation(t: ArrayLike) -> tuple[Array, Array, Array]:
+    """Return the excitation of Table 3 in Cartesian coordinates, its velocity and acceleration.
+
+    ERR-C9: Table 3 is read as amplitudes of position, x = x_0 + sum a_l sin(l w t) - b_l cos(l w t), without the factor
+    1/(l w) of (43). This and the frequency are inferred: it is the reading that gives the printed J_k (digest A8.3).
+
+    Parameters
+    ----------
+    t : array_like, (N,)
+        Time [s]; one period is 10 s.
+
+    Returns
+    -------
+    x, v, a : ndarray, (N, 4)
+        xc1 ... xc4.
+    """
+    time = np.atleast_1d(numbers(t, "t"))
+    w = 2.0 * np.pi * EXCITATION_FREQUENCY * np.arange(1, 5)
+    s, c = np.sin(np.outer(time, w)), np.cos(np.outer(time, w))
+    A, B = EXCITATION_A, EXCITATION_B
+    x = EXCITATION_OFFSET + s @ A.T - c @ B.T
+    return x, c @ (A * w).T + s @ (B * w).T, -s @ (A * w**2).T + c @ (B * w**2).T

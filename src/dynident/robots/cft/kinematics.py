@@ -1,0 +1,330 @@
+"""CFT-transposer: from Cartesian coordinates to joints and back, (44) to (62), and the forces that go with them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynident.errors import DynidentError
+from dynident.mechanics.inverse_kinematics_arms import nearest
+from dynident.robots.cft.data import (
+    AMPLIFIER,
+    CONVERSIONS,
+    D20,
+    DS,
+    ENCODER_FACTORS,
+    GEAR_RATIOS,
+    HEIGHT,
+    L2,
+    L4,
+    L5,
+    L6,
+    L7,
+    L8,
+    TORQUE_CONSTANT,
+    TURN,
+    Array,
+    columns,
+    same_samples,
+)
+
+UP, REACH = (L4 + L6) / L4, L6 / L4  # 7 and 6: how much the pantograph enlarges the nuts' motions (47)
+
+
+def references_from_cartesian(xc: ArrayLike) -> Array:
+    """Return the positions of the two nuts, (48) and (49).
+
+    Parameters
+    ----------
+    xc : array_like, (N, 4)
+        Cartesian coordinates.
+
+    Returns
+    -------
+    ndarray, (N, 2)
+        x_r, y_r [m].
+    """
+    x = columns(xc, "xc")
+    return np.column_stack([(x[:, 1] - D20 - DS) / REACH, (HEIGHT - x[:, 0]) / UP])
+
+
+def joint_from_cartesian(xc: ArrayLike) -> Array:
+    """Return q = [q1, q2, q4, q5] for Cartesian coordinates (57).
+
+    (52) and (53) are used as beta = gamma + half, alpha = gamma - half with gamma = atan2(y_r, -x_r) and
+    half = arccos(r / 2 L4), which needs no cases and also holds for y_r < 0.
+
+    Parameters
+    ----------
+    xc : array_like, (N, 4)
+        xc1 (down/up) [m], xc2 (reach) [m], xc3 (rotation) [rad], xc4 (rail) [m].
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        q1 [m], q2, q4, q5 [rad].
+    """
+    x = columns(xc, "xc")
+    xr, yr = references_from_cartesian(x).T
+    r = np.hypot(xr, yr)
+    if np.any(r > 2.0 * L4 * (1.0 + 1e-13)):
+        i = int(np.argmax(r))
+        # The nuts stay within the circle r = 2 L4, which the pantograph enlarges to an ellipse.
+        away = nearest(
+            lambda t: (2.0 * L4 * REACH * np.cos(t), 2.0 * L4 * UP * np.sin(t)),
+            -np.pi,
+            np.pi,
+            REACH * xr[i : i + 1],
+            UP * yr[i : i + 1],
+        )
+        raise DynidentError(
+            f"sample {i}: xc1 = {x[i, 0]:.6g}, xc2 = {x[i, 1]:.6g} m is {away[0]:.4g} m out of the pantograph's reach; stay "
+            "within the limits of Table 5"
+        )
+    gamma, half = np.arctan2(yr, -xr), np.arccos(np.minimum(r / (2.0 * L4), 1.0))
+    return np.column_stack([x[:, 3] + DS, x[:, 2] - TURN, 0.5 * np.pi - gamma - half, 2.0 * half])
+
+
+def cartesian_from_joint(q: ArrayLike) -> Array:
+    """Return the Cartesian coordinates for q: (62), then (48) and (49) inverted.
+
+    Parameters
+    ----------
+    q : array_like, (N, 4)
+        q1 [m], q2, q4, q5 [rad].
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        xc1, xc2 [m], xc3 [rad], xc4 [m].
+    """
+    joints = columns(q, "q")
+    q1, q2, q4, q5 = joints.T
+    xr = -L4 * (np.sin(q4 + q5) + np.sin(q4))
+    yr = L4 * (np.cos(q4 + q5) + np.cos(q4))
+    return np.column_stack([HEIGHT - UP * yr, REACH * xr + D20 + DS, q2 + TURN, q1 - DS])
+
+
+def cartesian_jacobian(q: ArrayLike) -> Array:
+    """Return J with dxc/dt = J dq/dt.
+
+    Parameters
+    ----------
+    q : array_like, (N, 4)
+        Joint positions.
+
+    Returns
+    -------
+    ndarray, (N, 4, 4)
+        Rows xc1 ... xc4.
+    """
+    joints = columns(q, "q")
+    _, _, q4, q5 = joints.T
+    c4, s4, c45, s45 = np.cos(q4), np.sin(q4), np.cos(q4 + q5), np.sin(q4 + q5)
+    J = np.zeros((len(joints), 4, 4))
+    J[:, 0, 2], J[:, 0, 3] = UP * L4 * (s45 + s4), UP * L4 * s45
+    J[:, 1, 2], J[:, 1, 3] = -REACH * L4 * (c45 + c4), -REACH * L4 * c45
+    J[:, 2, 1] = J[:, 3, 0] = 1.0
+    return J
+
+
+def joint_motion(xc: ArrayLike, vc: ArrayLike, ac: ArrayLike) -> tuple[Array, Array, Array]:
+    """Return joint positions, velocities and accelerations of a Cartesian motion, exactly.
+
+    Parameters
+    ----------
+    xc, vc, ac : array_like, (N, 4)
+        Cartesian position, velocity and acceleration.
+
+    Returns
+    -------
+    q, v, a : ndarray, (N, 4)
+        Joint motion: J v = vc, J a = ac - J' v.
+    """
+    x, dx, ddx = same_samples(xc=xc, vc=vc, ac=ac)
+    q = joint_from_cartesian(x)
+    regular(q)
+    J = cartesian_jacobian(q)
+    v: Array = np.asarray(np.linalg.solve(J, dx[..., None])[..., 0], dtype=np.float64)
+    _, _, q4, q5 = q.T
+    w4, w45 = v[:, 2], v[:, 2] + v[:, 3]
+    drift = np.zeros_like(ddx)
+    drift[:, 0] = UP * L4 * (np.cos(q4 + q5) * w45**2 + np.cos(q4) * w4**2)
+    drift[:, 1] = REACH * L4 * (np.sin(q4 + q5) * w45**2 + np.sin(q4) * w4**2)
+    a = np.linalg.solve(J, (ddx - drift)[..., None])[..., 0]
+    return q, v, np.asarray(a, dtype=np.float64)
+
+
+def tool_position(q: ArrayLike, tool: bool = True) -> Array:
+    """Return the position of the tool's end (59), with the sign of ERR-C3 corrected in y.
+
+    Parameters
+    ----------
+    q : array_like, (N, 4)
+        Joint positions.
+    tool : bool
+        False for the point P_e at the wrist, that is L7 = L8 = 0.
+
+    Returns
+    -------
+    ndarray, (N, 3)
+        x, y, z in the base frame [m].
+    """
+    q1, q2, q4, q5 = columns(q, "q").T
+    long, drop = (L8, L7) if tool else (0.0, 0.0)
+    forward = long + D20 - L6 * np.sin(q4) - (L5 - L4) * np.sin(q4 + q5)
+    up = L2 - drop + (L6 + L4) * np.cos(q4) + L5 * np.cos(q4 + q5)
+    return np.column_stack([-np.sin(q2) * forward, q1 + np.cos(q2) * forward, up])
+
+
+# ---- forces -------------------------------------------------------------------------------------------------------------
+
+
+def regular(q: Array) -> None:
+    """Refuse joint positions in which the pantograph is stretched or folded.
+
+    Parameters
+    ----------
+    q : ndarray, (N, 4)
+        Joint positions.
+    """
+    flat = np.abs(np.sin(q[:, 3]))
+    if np.any(flat < 1e-9):
+        i = int(np.argmin(flat))
+        raise DynidentError(
+            f"sample {i}: q5 = {q[i, 3]:.6g} rad is singular (sin q5 = 0); the pantograph is stretched or folded"
+        )
+
+
+def torque_from_force(q: ArrayLike, force: ArrayLike) -> Array:
+    """Return joint torques from the controller's forces (66).
+
+    Parameters
+    ----------
+    q : array_like, (N, 4)
+        Joint positions.
+    force : array_like, (N, 4)
+        F_xc1, F_xc2, F_xc3, F_xc4: forces of the nuts (F_xc2 on x_r, F_xc1 against y_r), torque of the base, force on the
+        rail [N, N, N m, N].
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        tau_1 [N], tau_2, tau_4, tau_5 [N m].
+    """
+    joints, f = same_samples(q=q, force=force)
+    _, _, q4, q5 = joints.T
+    c4, s4, c45, s45 = np.cos(q4), np.sin(q4), np.cos(q4 + q5), np.sin(q4 + q5)
+    tau4 = -L4 * (f[:, 1] * (c45 + c4) - f[:, 0] * (s45 + s4))
+    return np.column_stack([f[:, 3], f[:, 2], tau4, -L4 * (f[:, 1] * c45 - f[:, 0] * s45)])
+
+
+def force_from_torque(q: ArrayLike, torque: ArrayLike) -> Array:
+    """Return the controller's forces from joint torques: (65) with the minus of its fourth row (ERR-C11).
+
+    Parameters
+    ----------
+    q : array_like, (N, 4)
+        Joint positions.
+    torque : array_like, (N, 4)
+        tau_1 [N], tau_2, tau_4, tau_5 [N m].
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        F_xc1, F_xc2, F_xc3, F_xc4 as in `torque_from_force`.
+    """
+    joints, tau = same_samples(q=q, torque=torque)
+    regular(joints)
+    _, _, q4, q5 = joints.T
+    c4, s4, c45, s45 = np.cos(q4), np.sin(q4), np.cos(q4 + q5), np.sin(q4 + q5)
+    determinant = L4 * np.sin(q5)
+    on_x = (-tau[:, 2] * s45 + tau[:, 3] * (s45 + s4)) / determinant
+    on_y = (tau[:, 2] * c45 - tau[:, 3] * (c45 + c4)) / determinant
+    return np.column_stack([-on_y, on_x, tau[:, 1], tau[:, 0]])
+
+
+def cartesian_force(force: ArrayLike) -> Array:
+    """Return the forces that do the same work on xc1 and xc2 as the nuts' forces: a seventh and a sixth of them (I-C3).
+
+    Parameters
+    ----------
+    force : array_like, (N, 4)
+        F_xc1 ... F_xc4 of the nuts.
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        Power-consistent forces, tau = J^T F with `cartesian_jacobian`.
+    """
+    return np.asarray(columns(force, "force") / [UP, REACH, 1.0, 1.0])
+
+
+def motor_gains(setup: str = "TUEdACS") -> Array:
+    """Return K_T = K_a K_t / (K_g K_c) for xc1 ... xc4 (Table 6).
+
+    Parameters
+    ----------
+    setup : {"TUEdACS", "dSPACE"}
+        Which amplifiers.
+
+    Returns
+    -------
+    ndarray, (4,)
+        Gains [N/V, N/V, N m/V, N/V]; m1 moves xc1 and m2 moves xc2, so the order is the table's.
+    """
+    if setup not in AMPLIFIER:
+        raise DynidentError(f"setup is {setup!r}; the report describes {' and '.join(AMPLIFIER)}")
+    return np.asarray(AMPLIFIER[setup] * TORQUE_CONSTANT / (GEAR_RATIOS * CONVERSIONS))
+
+
+def force_from_voltage(voltage: ArrayLike, setup: str = "TUEdACS") -> Array:
+    """Return the forces F_xc1 ... F_xc4 that amplifier voltages make.
+
+    Parameters
+    ----------
+    voltage : array_like, (N, 4)
+        Voltages of the motors of xc1 ... xc4 [V].
+    setup : {"TUEdACS", "dSPACE"}
+        Which amplifiers.
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        Forces [N, N, N m, N].
+    """
+    return np.asarray(columns(voltage, "voltage") * motor_gains(setup))
+
+
+def voltage_from_force(force: ArrayLike, setup: str = "TUEdACS") -> Array:
+    """Return the amplifier voltages that make forces F_xc1 ... F_xc4.
+
+    Parameters
+    ----------
+    force : array_like, (N, 4)
+        Forces [N, N, N m, N].
+    setup : {"TUEdACS", "dSPACE"}
+        Which amplifiers.
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        Voltages [V].
+    """
+    return np.asarray(columns(force, "force") / motor_gains(setup))
+
+
+def encoder_position(pulses: ArrayLike) -> Array:
+    """Return Cartesian displacements from encoder pulses (Table 5).
+
+    Parameters
+    ----------
+    pulses : array_like, (N, 4)
+        Counts since the zero of each axis.
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        xc1 ... xc4 [m, m, rad, m].
+    """
+    return np.asarray(columns(pulses, "pulses") * ENCODER_FACTORS)

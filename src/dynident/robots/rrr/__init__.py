@@ -1,0 +1,57 @@
+"""The RRR robot of TU Eindhoven: waist, shoulder, elbow, direct drives, in closed form.
+
+D. Kostic, R. Hensen, B. de Jager, M. Steinbuch, "Closed-form kinematic and dynamic models of an industrial-like RRR robot",
+ICRA 2002. Numbers in brackets are the paper's equations; corrections carry the id of the digest's errata register:
+ERR-R1 (velocity for acceleration in r_1,1) and ERR-R2 (asin and atan lose quadrants and branches in (6)).
+
+    tau = R(q, v, a) p,   u = tau / k_t + u_friction                                           (10)
+
+The paper prints neither lengths nor masses nor gains (digest part H).
+"""
+
+from dynident.robots.rrr.drive import FLOPS, RMS_FEEDBACK, RMS_FEEDFORWARD, control_voltage, friction_voltage, voltage
+from dynident.robots.rrr.dynamics import (
+    PARAMETER_NAMES,
+    base_matrix,
+    base_parameters,
+    gravity_torque,
+    inverse_dynamics,
+    mass_matrix,
+    mechanism,
+    regressor,
+)
+from dynident.robots.rrr.kinematics import (
+    EXAMPLE,
+    JOINTS,
+    POSTURES,
+    Geometry,
+    forward_kinematics,
+    inverse_kinematics,
+    jacobian_determinant,
+    orientation,
+)
+
+__all__ = [
+    "EXAMPLE",
+    "FLOPS",
+    "JOINTS",
+    "PARAMETER_NAMES",
+    "POSTURES",
+    "RMS_FEEDBACK",
+    "RMS_FEEDFORWARD",
+    "Geometry",
+    "base_matrix",
+    "base_parameters",
+    "control_voltage",
+    "forward_kinematics",
+    "friction_voltage",
+    "gravity_torque",
+    "inverse_dynamics",
+    "inverse_kinematics",
+    "jacobian_determinant",
+    "mass_matrix",
+    "mechanism",
+    "orientation",
+    "regressor",
+    "voltage",
+]

@@ -1,0 +1,103 @@
+"""Closed forms to files, and tables of what they cost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from dynident.files import write_atomic
+from dynident.mechanism import Mechanism
+from dynident.symbolic.derive import DEFAULT, derive
+from dynident.symbolic.names import identifier
+from dynident.symbolic.print_c import to_c
+from dynident.symbolic.print_latex import to_latex
+from dynident.symbolic.print_numpy import to_numpy
+from dynident.symbolic.program import Operations, Program
+
+LATEX = ("inverse_dynamics", "mass_matrix", "gravity", "forward_kinematics", "jacobian", "base_regressor")
+
+# Additions, products and trigonometric functions per tree node of `mechanics.kernels.inverse_dynamics`, a method that knows
+# nothing of the robot: rotation 18 + 18, motion 57 + 66, wrench 39 + 51, torque and transfer 26 + 27, one sine, one cosine.
+NUMERIC_NODE = {"+": 140, "*": 162, "sin": 1, "cos": 1}
+
+
+def write(
+    mechanism: Mechanism,
+    folder: str | os.PathLike[str],
+    latex: bool = True,
+    c: bool = True,
+    numpy: bool = True,
+    *,
+    quantities: Sequence[str] = DEFAULT,
+    columns: Sequence[int] | None = None,
+    geometry: str = "numeric",
+) -> list[Path]:
+    """Derive a robot's closed forms and write them.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Tree without loops.
+    folder : path-like
+        Where to write; made when absent.
+    latex : bool
+        Write ``<robot>.tex``, with symbols for the lengths.
+    c : bool
+        Write ``<robot>.h``, ``<robot>.c`` and ``<robot>_test.c``.
+    numpy : bool
+        Write ``<robot>.py``.
+    quantities : sequence of str
+        What to derive, see `derive`.
+    columns : sequence of int, optional
+        Leaders of the base parameters.
+    geometry : {"numeric", "symbolic"}
+        Lengths in the C and NumPy code.
+
+    Returns
+    -------
+    list of pathlib.Path
+        Files written.
+    """
+    target, name = Path(folder), identifier(mechanism.name).lower()
+    files: dict[str, str] = {}
+    if c or numpy:
+        program = derive(mechanism, quantities, geometry=geometry, columns=columns)
+        if c:
+            files |= to_c(program).files
+        if numpy:
+            files[f"{name}.py"] = to_numpy(program)
+    if latex:
+        chosen = [quantity for quantity in quantities if quantity in LATEX] or list(quantities)
+        files[f"{name}.tex"] = to_latex(derive(mechanism, chosen, geometry="symbolic", columns=columns))
+    return [write_atomic(target / file, text) for file, text in files.items()]
+
+
+def operation_table(program: Program, mechanism: Mechanism | None = None) -> str:
+    """Return the operations of every quantity as text, as generated and multiplied out.
+
+    Parameters
+    ----------
+    program : Program
+        Closed forms.
+    mechanism : Mechanism, optional
+        The robot; adds the generic numeric Newton-Euler recursion to compare with.
+
+    Returns
+    -------
+    str
+        Table with additions, products, sines and cosines, and their sum.
+    """
+    rows: list[tuple[str, Operations, str]] = []
+    for name in program.quantities:
+        expanded = program.expanded_operations(name).total
+        rows.append((name, program.operations(name), str(expanded) if expanded < 10**7 else f"{float(expanded):.1e}"))
+    if mechanism is not None:
+        nodes = int(mechanism.tree.arrays.parent.size)
+        rows.append(("numeric Newton-Euler", Operations({kind: nodes * x for kind, x in NUMERIC_NODE.items()}), "-"))
+    lines = [f"{'method':<24}{'+':>8}{'*':>8}{'/':>6}{'sin, cos':>10}{'total':>8}{'multiplied out':>16}"]
+    for name, cost, expanded_text in rows:
+        trigonometric = cost["sin"] + cost["cos"] + cost["other"]
+        numbers = f"{cost['+']:>8}{cost['*']:>8}{cost['/']:>6}{trigonometric:>10}{cost.total:>8}{expanded_text:>16}"
+        lines.append(f"{name:<24}{numbers}")
+    return "\n".join(lines)
