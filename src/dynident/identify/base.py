@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import ConditionWarning, IdentificationError
+from dynident.identify.factor import one_blas_thread
 from dynident.identify.manifold import random_closed_motion
-from dynident.mechanics import Motion, regressor
+from dynident.mechanics import Motion, regressor_rows
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -114,7 +115,7 @@ class BaseParameters:
         ndarray, (4 n,)
             Torques in four fixed random states when the base parameters are 1, 2, ..., b over b.
         """
-        W = regressor(self.mechanism, random_motion(self.mechanism, 4))[:, :, self.columns]
+        W = regressor_rows(self.mechanism, random_motion(self.mechanism, 4), self.columns).transpose(2, 0, 1)
         return np.asarray(W @ np.arange(1.0, self.rank + 1.0)).ravel() / self.rank
 
     def fits(self, fingerprint: ArrayLike) -> bool:
@@ -212,14 +213,16 @@ def base_parameters(
     if mechanism.dof == 0:
         raise IdentificationError(f"robot '{mechanism.name}' has no moving joint, so it has nothing to identify")
     samples = max(50, -(-3 * p // n))
-    Y = regressor(mechanism, random_motion(mechanism, samples, seed))
+    Y = regressor_rows(mechanism, random_motion(mechanism, samples, seed)).transpose(2, 0, 1)
     W = Y.reshape(-1, p)
     size = np.linalg.norm(W, axis=0)
     visible = size > tolerance * _family_size(mechanism.parameters.units, size)
     scaled = np.where(visible, W / np.where(visible, size, 1.0), 0.0)
 
-    kept, rest = _independent(scaled, [c for c in ranking if visible[c]], tolerance)
-    singular = np.linalg.svd(scaled, compute_uv=False)
+    with one_blas_thread():
+        kept, rest = _independent(scaled, [c for c in ranking if visible[c]], tolerance)
+        singular = np.linalg.svd(scaled, compute_uv=False)
+        B = np.linalg.lstsq(scaled[:, kept], scaled, rcond=None)[0]
     rank = len(kept)
     by_svd = int(np.count_nonzero(singular > tolerance * singular[0]))
     if by_svd != rank:
@@ -233,7 +236,6 @@ def base_parameters(
 
     columns = np.array(kept, dtype=np.int64)
     regrouping = np.zeros((rank, p))
-    B = np.linalg.lstsq(scaled[:, columns], scaled, rcond=None)[0]
     B[np.abs(B) < 1e-10 + 10.0 * rest] = 0.0  # what is left of a regrouped column bounds the error of its coefficients
     regrouping[:] = B * (size / size[columns][:, None])
     regrouping[:, columns] = np.eye(rank)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import ConditionWarning, IdentificationError
+from dynident.identify.factor import one_blas_thread
 from dynident.identify.fit import Fit
 from dynident.identify.physical import physical_parameters
 from dynident.identify.regression import Regression
@@ -91,7 +92,9 @@ class _LeastSquares:
             raise IdentificationError(
                 f"{regression.rows} equations cannot determine {int(chosen.sum())} base parameters; record a longer log"
             )
-        solution, sigma = self._estimate(regression, chosen)
+        with one_blas_thread():
+            solution, sigma = self._estimate(regression, chosen)
+            covariance = self._covariance(regression, solution, sigma)
         if solution.condition > BAD_CONDITION:
             warnings.warn(
                 f"the regression is badly conditioned ({solution.condition:.2g}): some combinations of parameters are barely "
@@ -100,7 +103,7 @@ class _LeastSquares:
                 stacklevel=2,
             )
         self.coef_, self.sigma_, self.condition_ = solution.beta, sigma, solution.condition
-        self.covariance_ = self._covariance(regression, solution, sigma)
+        self.covariance_ = covariance
         solved = np.zeros(b, dtype=bool)
         solved[solution.solved] = np.count_nonzero(solution.combinations, axis=1) == 1
         physical = self.recovery == "physical"

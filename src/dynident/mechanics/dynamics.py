@@ -18,6 +18,7 @@ from dynident.mechanics.batch import (
     values_of,
 )
 from dynident.mechanics.closure import projector_rate
+from dynident.mechanics.generated import kernel_of
 from dynident.mechanics.joint_terms import joint_groups, joint_torques, motor_columns, motor_torques
 from dynident.mechanics.kinematics import jacobian
 from dynident.mechanics.motion import Motion, numbers
@@ -60,13 +61,11 @@ def inverse_dynamics(
     >>> di.inverse_dynamics(arm, di.Motion([0.0], [0.0], [0.0], [0.0])).round(4)
     array([[5.886]])
     """
-    from dynident.mechanics import kernels  # noqa: PLC0415 - numba is imported on first use
-
     values = values_of(mechanism, parameters)
     q, v, a, G = tree_motion(mechanism, motion)
-    tree, phi = mechanism.tree.arrays, inertial_values(mechanism, values)
+    kernel, phi = kernel_of(mechanism), inertial_values(mechanism, values)
     tau = np.empty_like(q)
-    over_samples(len(motion), lambda i, j: kernels.inverse_dynamics(tree, phi, q[i:j], v[i:j], a[i:j], tau[i:j]))
+    over_samples(len(motion), lambda i, j: kernel.inverse_dynamics(phi, q[i:j], v[i:j], a[i:j], tau[i:j]))
     if mechanism.joint_columns and np.any(values[phi.size :]):
         tau += joint_torques(mechanism, values, q, v, a)
     if mechanism.actuator_columns:

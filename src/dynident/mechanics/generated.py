@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from weakref import WeakKeyDictionary
 
 from dynident.mechanism import Mechanism
@@ -54,7 +55,7 @@ def use_kernel(mechanism: Mechanism, kernel: Kernel | None) -> None:
         _KERNELS[mechanism] = kernel
 
 
-def kernel_of(mechanism: Mechanism, columns: Iterable[int] = ()) -> Kernel | None:
+def kernel_of(mechanism: Mechanism, columns: Iterable[int] = ()) -> Kernel:
     """Return the kernel to use for a robot.
 
     Parameters
@@ -62,12 +63,22 @@ def kernel_of(mechanism: Mechanism, columns: Iterable[int] = ()) -> Kernel | Non
     mechanism : Mechanism
         Robot.
     columns : iterable of int
-        Inertial columns that are needed.
+        Inertial columns of the regressor that are needed.
 
     Returns
     -------
-    Kernel or None
-        The generated kernel when there is one that has these columns.
+    Kernel
+        The generated kernel when there is one that has these columns, else the generic one.
     """
-    kernel = _KERNELS.get(mechanism)
-    return kernel if kernel is not None and kernel.columns.issuperset(columns) else None
+    from dynident.mechanics import kernels  # noqa: PLC0415 - numba is imported on first use
+
+    own = _KERNELS.get(mechanism)
+    if own is not None and own.columns.issuperset(columns):
+        return own
+    tree = mechanism.tree.arrays
+    return Kernel(
+        partial(kernels.inverse_dynamics, tree),
+        partial(kernels.regressor, tree),
+        partial(kernels.regressor_rows, tree),
+        frozenset(),
+    )

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.mechanics.batch import TreeMotion, over_samples, project, times, tree_motion
+from dynident.mechanics.generated import kernel_of
 from dynident.mechanics.joint_terms import joint_groups, motor_column, motor_columns
 from dynident.mechanics.kinematics import body_motions, node_jacobians
 from dynident.mechanics.motion import Motion
@@ -40,13 +41,11 @@ def regressor(mechanism: Mechanism, motion: Motion) -> Array:
     >>> di.regressor(arm, motion).shape
     (1, 2, 28)
     """
-    from dynident.mechanics import kernels  # noqa: PLC0415 - numba is imported on first use
-
     q, v, a, G = tree_motion(mechanism, motion)
-    tree = mechanism.tree
     samples, width = q.shape
+    kernel = kernel_of(mechanism, range(mechanism.tree.inertias.size))
     Y = np.zeros((samples, width, len(mechanism.parameters)))
-    over_samples(samples, lambda i, j: kernels.regressor(tree.arrays, q[i:j], v[i:j], a[i:j], Y[i:j]))
+    over_samples(samples, lambda i, j: kernel.regressor(q[i:j], v[i:j], a[i:j], Y[i:j]))
     _to_links(mechanism, Y)
     for group in joint_groups(mechanism):
         c = group.coordinates
@@ -79,7 +78,7 @@ def regressor_rows(
     ndarray, (n, m, N)
         Regressor.
     """
-    from dynident.mechanics import kernels, matrix_kernels  # noqa: PLC0415 - numba is imported on first use
+    from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
 
     q, v, a, G = tree_motion(mechanism, motion) if tree is None else tree
     frames = mechanism.tree
@@ -89,7 +88,8 @@ def regressor_rows(
     slot = np.full(every.size, -1)
     slot[chosen] = np.arange(chosen.size)
     W = np.zeros((q.shape[1], chosen.size, q.shape[0]))
-    kernels.regressor_rows(frames.arrays, q, v, a, slot, W)
+    inertial = (int(c) for c in chosen if c < frames.inertias.size)
+    kernel_of(mechanism, inertial).regressor_rows(q, v, a, slot, W)
     if frames.to_node is not None:
         matrix_kernels.to_links_rows(frames.to_node, W)
     qt, vt, at = (np.ascontiguousarray(x.T) for x in (q, v, a))

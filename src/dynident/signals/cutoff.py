@@ -18,8 +18,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
-from scipy import signal
 
 from dynident.errors import LogError
 
@@ -101,7 +101,7 @@ def acceleration_spectrum(rate: float, q: Array) -> tuple[Array, Array]:
         (rad/s^2)^2/Hz or (m/s^2)^2/Hz.
     """
     second = np.diff(q, 2, axis=0)
-    f, density = signal.periodogram(second, fs=rate, window=("tukey", 0.1), detrend=False, axis=0)
+    f, density = scipy.signal.periodogram(second, fs=rate, window=("tukey", 0.1), detrend=False, axis=0)
     f, density = f[1:], density[1:]
     gain = rate**4 * (np.pi * f / (rate * np.sin(np.pi * f / rate))) ** 4
     return np.asarray(f), np.asarray(density * gain[:, None])
@@ -196,7 +196,7 @@ def _from_positions(rate: float, values: Array) -> Cutoff:
 
 def _position_band(rate: float, q: Array) -> Array:
     """Frequency below which 99.99 % of the variance of the positions lies, per channel."""
-    f, density = signal.periodogram(q, fs=rate, window="hann", detrend="constant", axis=0)
+    f, density = scipy.signal.periodogram(q, fs=rate, window="hann", detrend="constant", axis=0)
     total = np.cumsum(density[1:], axis=0)
     return np.asarray(f[1:][np.argmax(total >= 0.9999 * total[-1], axis=0)])
 

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
-from scipy import signal
 
 Array = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ def delay_between(first: Array, second: Array, rate: float) -> Delay | None:
     if norm == 0.0:
         return None
     reach = min(int(LONGEST * rate), x.size // 4)
-    full = signal.correlate(y, x, mode="full", method="fft") / norm
+    full = scipy.signal.correlate(y, x, mode="full", method="fft") / norm
     lags = np.arange(-reach, reach + 1)
     window = full[x.size - 1 + lags]
     k = int(np.argmax(window))

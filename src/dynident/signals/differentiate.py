@@ -22,8 +22,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
-from scipy import interpolate, linalg, signal, sparse
 
 from dynident.errors import LogError
 
@@ -124,11 +124,11 @@ def butterworth(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 4) ->
     _, values, step = _inputs(t, q)
     check_cutoff(cutoff, 1.0 / step)
     # Forward and backward the amplitude is 1/2 at the cut-off because each pass has 1/sqrt(2) there.
-    sections = signal.butter(order, cutoff, fs=1.0 / step, output="sos")
+    sections = scipy.signal.butter(order, cutoff, fs=1.0 / step, output="sos")
     margin = _FIRST.size // 2
     pad = margin + math.ceil(3.0 / (cutoff * step))  # the impulse response has died out after 3 periods of the cut-off
     extended = _extend(values, pad, math.ceil(1.0 / (cutoff * step)))
-    filtered = np.asarray(signal.sosfiltfilt(sections, extended, axis=0, padtype=None))
+    filtered = np.asarray(scipy.signal.sosfiltfilt(sections, extended, axis=0, padtype=None))
     v, a = central_differences(filtered, step)
     keep = slice(pad - margin, pad - margin + values.shape[0])
     return _like(q, filtered[pad : pad + values.shape[0]], v[keep], a[keep])
@@ -162,7 +162,7 @@ def savitzky_golay(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 5)
         raise LogError(
             f"cut-off frequency {cutoff:g} Hz needs a window of {window} samples but there are {values.shape[0]}; raise it"
         )
-    results = [signal.savgol_filter(values, window, order, deriv=d, delta=step, axis=0, mode="interp") for d in range(3)]
+    results = [scipy.signal.savgol_filter(values, window, order, deriv=d, delta=step, axis=0, mode="interp") for d in range(3)]
     return _like(q, *results)
 
 
@@ -170,7 +170,7 @@ def _window(cutoff: float, order: int) -> int:
     """Odd window length with amplitude 1/2 at `cutoff` (cycles per sample), by bisection."""
 
     def amplitude(half: int) -> float:
-        h = signal.savgol_coeffs(2 * half + 1, order)
+        h = scipy.signal.savgol_coeffs(2 * half + 1, order)
         return float(np.cos(2 * np.pi * cutoff * np.arange(-half, half + 1)) @ h)
 
     low = order // 2 + 1
@@ -213,14 +213,14 @@ def smoothing_spline(t: ArrayLike, q: ArrayLike, cutoff: float) -> Triple:
     pieces = max(1, math.ceil(16.0 * float(x[-1])))
     spacing = float(x[-1]) / pieces
     knots = spacing * np.arange(-5, pieces + 6)
-    design = interpolate.BSpline.design_matrix(np.clip(x, 0.0, np.nextafter(x[-1], 0.0)), knots, 5)
-    third = sparse.diags_array([-1.0, 3.0, -3.0, 1.0], offsets=[0, 1, 2, 3], shape=(pieces + 2, pieces + 5))
+    design = scipy.interpolate.BSpline.design_matrix(np.clip(x, 0.0, np.nextafter(x[-1], 0.0)), knots, 5)
+    third = scipy.sparse.diags_array([-1.0, 3.0, -3.0, 1.0], offsets=[0, 1, 2, 3], shape=(pieces + 2, pieces + 5))
     penalty = 1.0 / (step * cutoff * (2.0 * np.pi) ** 6 * spacing**5)
     gram = design.T @ design + penalty * (third.T @ third)
     banded = np.zeros((6, pieces + 5))
     for k in range(6):
         banded[5 - k, k:] = gram.diagonal(k)
-    spline = interpolate.BSpline(knots, linalg.solveh_banded(banded, design.T @ values), 5)
+    spline = scipy.interpolate.BSpline(knots, scipy.linalg.solveh_banded(banded, design.T @ values), 5)
     return _like(q, spline(x), spline(x, nu=1) * cutoff, spline(x, nu=2) * cutoff**2)
 
 
@@ -312,7 +312,7 @@ def fourier(t: ArrayLike, q: ArrayLike, cutoff: float, *, period: float) -> Trip
     cosine, sine = np.cos(phase), np.sin(phase)
     basis = np.hstack([np.ones((clock.size, 1)), cosine, sine])
     # Close to orthogonal over whole periods, hence the normal equations are safe.
-    coefficients = linalg.solve(basis.T @ basis, basis.T @ values, assume_a="pos")
+    coefficients = scipy.linalg.solve(basis.T @ basis, basis.T @ values, assume_a="pos")
     a, b = coefficients[1 : harmonics + 1], coefficients[harmonics + 1 :]
     w = (omega * order)[:, None]
     return _like(q, basis @ coefficients, cosine @ (w * b) - sine @ (w * a), -(cosine @ (w**2 * a)) - sine @ (w**2 * b))

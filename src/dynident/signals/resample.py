@@ -6,8 +6,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
 
 from dynident.errors import LogError
 from dynident.signals.log import Log
@@ -79,7 +79,7 @@ def fill_holes(log: Log) -> tuple[Log, int]:
                 raise LogError(f"{name} of '{log.joints[j]}' has {int((~bad).sum())} finite samples; at least 4 are needed")
             filled += int(bad.sum())
             if name == "position":
-                values[bad, j] = CubicSpline(log.t[~bad], values[~bad, j])(log.t[bad])
+                values[bad, j] = scipy.interpolate.CubicSpline(log.t[~bad], values[~bad, j])(log.t[bad])
             else:
                 values[bad, j] = np.interp(log.t[bad], log.t[~bad], values[~bad, j])
         arrays[name] = values
@@ -110,7 +110,7 @@ def stamps_are_noise(log: Log) -> tuple[bool, float]:
         True if the samples taken as uniform are smoother; roughness by the stamps over roughness as uniform (median).
     """
     uniform = np.linspace(log.t[0], log.t[-1], len(log))
-    as_stamped = CubicSpline(log.t, log.position, axis=0)(uniform)
+    as_stamped = scipy.interpolate.CubicSpline(log.t, log.position, axis=0)(uniform)
     even, stamped = roughness(log.position), roughness(as_stamped)
     use = (even > 0.0) & (stamped > 0.0)
     ratio = float(np.median(stamped[use] / even[use])) if use.any() else 1.0
@@ -129,7 +129,7 @@ def to_uniform(log: Log, rate: float) -> Log:
     return replace(
         log,
         t=t,
-        position=CubicSpline(log.t, log.position, axis=0)(t),
+        position=scipy.interpolate.CubicSpline(log.t, log.position, axis=0)(t),
         effort=linear(log.effort),
         velocity=None if log.velocity is None else linear(log.velocity),
         acceleration=None if log.acceleration is None else linear(log.acceleration),

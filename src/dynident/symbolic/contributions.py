@@ -79,9 +79,7 @@ class Contributions:
         return figure
 
 
-def contributions(
-    mechanism: Mechanism, motion: Motion, parameters: Parameters | ArrayLike | None = None
-) -> Contributions:
+def contributions(mechanism: Mechanism, motion: Motion, parameters: Parameters | ArrayLike | None = None) -> Contributions:
     """Split the torques of a motion into inertial, centrifugal, Coriolis, gravity, friction and constant parts.
 
         tau = M a + sum_i c_ii v_i^2 + sum_(i<j) c_ij v_i v_j + g + friction + springs and offsets

@@ -12,69 +12,15 @@ There is no search and therefore nothing that can hang; a limit on nodes and tim
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from time import monotonic
 
 from dynident.errors import DynidentError
+from dynident.symbolic.functions import FOLD
 
-UNARY = ("neg", "sin", "cos", "sinc", "cosc", "sign", "positive", "step")
-"""Functions of one argument beside the usual ones:
-
-sinc(x) = sin(sqrt x)/sqrt x and cosc(x) = (1 - cos(sqrt x))/x of a squared angle, as rotation vectors need them;
-positive(x) = max(x, 0), step(x) = 1 where x > 0, else 0.
-"""
 BINARY = ("add", "sub", "mul", "div")
 
 MAX_NODES = 500_000
 MAX_SECONDS = 60.0
-
-
-def sinc(square: float) -> float:
-    """Return sin(x)/x for a given x^2.
-
-    Parameters
-    ----------
-    square : float
-        x^2.
-
-    Returns
-    -------
-    float
-        sin(x)/x, by its series near zero.
-    """
-    if square <= 1e-12:
-        return 1.0 - square / 6.0
-    return math.sin(math.sqrt(square)) / math.sqrt(square)
-
-
-def cosc(square: float) -> float:
-    """Return (1 - cos(x))/x^2 for a given x^2.
-
-    Parameters
-    ----------
-    square : float
-        x^2.
-
-    Returns
-    -------
-    float
-        (1 - cos(x))/x^2, by its series near zero.
-    """
-    if square <= 1e-12:
-        return 0.5 - square / 24.0
-    return (1.0 - math.cos(math.sqrt(square))) / square
-
-
-_FOLD = {
-    "sin": math.sin,
-    "cos": math.cos,
-    "sinc": sinc,
-    "cosc": cosc,
-    "sign": lambda x: float((x > 0.0) - (x < 0.0)),
-    "positive": lambda x: max(x, 0.0),
-    "step": lambda x: float(x > 0.0),
-}
 
 
 class Node:
@@ -87,7 +33,7 @@ class Node:
     index : int
         Position in the graph; arguments always have a smaller one.
     op : str
-        ``const``, ``symbol``, one of `UNARY` or one of `BINARY`.
+        ``const``, ``symbol``, one of `functions.UNARY` or one of `BINARY`.
     args : tuple of Node
         Arguments.
     value : float
@@ -370,7 +316,7 @@ class Graph:
         Parameters
         ----------
         function : str
-            One of `UNARY`.
+            One of `functions.UNARY`.
         x : Node
             Argument.
 
@@ -382,37 +328,9 @@ class Graph:
         if function == "neg":
             return self.neg(x)
         if x.op == "const":
-            return self.const(_FOLD[function](x.value))
+            return self.const(FOLD[function](x.value))
         if x.op == "neg" and function in ("sin", "sign"):
             return self.neg(self.call(function, x.args[0]))
         if x.op == "neg" and function == "cos":
             x = x.args[0]
         return self._get((function, x.index), function, (x,))
-
-
-def reachable(outputs: Iterable[Node]) -> list[Node]:
-    """Return every node that the outputs need, arguments before their users.
-
-    Parameters
-    ----------
-    outputs : iterable of Node
-        Expressions.
-
-    Returns
-    -------
-    list of Node
-        Depth first from the first output on, so that a value is made shortly before it is used.
-    """
-    seen: set[int] = set()
-    order: list[Node] = []
-    for output in outputs:
-        stack: list[tuple[Node, bool]] = [(output, False)]
-        while stack:
-            node, done = stack.pop()
-            if done:
-                order.append(node)
-            elif node.index not in seen:
-                seen.add(node.index)
-                stack.append((node, True))
-                stack.extend((arg, False) for arg in reversed(node.args) if arg.index not in seen)
-    return order

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import DescriptionError, missing_extra
+from dynident.errors import DescriptionError
 from dynident.mechanism import Joint, Mechanism
+from dynident.symbolic.program import load_sympy
 
 Array = NDArray[np.float64]
 
@@ -64,8 +65,7 @@ class Lagrange:
         ndarray, (N, n, n) or (N, n)
             Values.
         """
-        import sympy  # noqa: PLC0415 - an optional extra
-
+        sympy = load_sympy("evaluating Lagrange's equations")
         matrix = getattr(self, quantity)
         function = sympy.lambdify([self.q, self.v, self.a, self.phi], list(matrix), "numpy", cse=True)
         rows = [np.asarray(x, dtype=np.float64) for x in (q, v, a)]
@@ -87,10 +87,7 @@ def lagrange(mechanism: Mechanism) -> Lagrange:
     Lagrange
         Symbols and expressions.
     """
-    try:
-        import sympy  # noqa: PLC0415 - an optional extra
-    except ImportError:
-        raise missing_extra("sympy", "symbolic", "deriving Lagrange's equations") from None
+    sympy = load_sympy("deriving Lagrange's equations")
     n = mechanism.dof
     if n > LARGEST or mechanism.loops:
         raise DescriptionError(
@@ -139,8 +136,7 @@ def _tree(mechanism: Mechanism, x: list[Any], offset: bool) -> list[Any]:
 
 def _exact(value: float) -> Any:
     """Return a number, an integer where it is one: sympy then drops zeros and ones."""
-    import sympy  # noqa: PLC0415 - an optional extra
-
+    sympy = load_sympy("deriving Lagrange's equations")
     near = round(float(value))
     return sympy.Integer(near) if abs(float(value) - near) < 1e-14 else sympy.Float(float(value))
 
@@ -176,9 +172,7 @@ def _pseudo_inertia(sympy: Any, phi: list[Any]) -> Any:
     """Return the 4 x 4 matrix of integrals of (x, y, z, 1)(x, y, z, 1)^T dm."""
     m, hx, hy, hz, xx, xy, xz, yy, yz, zz = phi
     half = (xx + yy + zz) / 2
-    return sympy.Matrix(
-        [[half - xx, -xy, -xz, hx], [-xy, half - yy, -yz, hy], [-xz, -yz, half - zz, hz], [hx, hy, hz, m]]
-    )
+    return sympy.Matrix([[half - xx, -xy, -xz, hx], [-xy, half - yy, -yz, hy], [-xz, -yz, half - zz, hz], [hx, hy, hz, m]])
 
 
 def _joint_terms(sympy: Any, mechanism: Mechanism, phi: list[Any], tree: Any, own: Any, M: Any) -> Any:

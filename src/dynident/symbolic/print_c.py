@@ -5,74 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from dynident.symbolic.c_parts import HELPERS, harness, number
 from dynident.symbolic.expression import Node
 from dynident.symbolic.names import comment, identifier, identifiers
 from dynident.symbolic.program import Program, Quantity
 from dynident.symbolic.schedule import Dialect, schedule
-
-HELPERS = {
-    "sinc": """static double {0}_sinc(const double square)
-{{
-    double value = 1.0 - (square / 6.0);
-    if (square > 1.0e-12)
-    {{
-        const double angle = sqrt(square);
-        value = sin(angle) / angle;
-    }}
-    return value;
-}}
-""",
-    "cosc": """static double {0}_cosc(const double square)
-{{
-    double value = 0.5 - (square / 24.0);
-    if (square > 1.0e-12)
-    {{
-        value = (1.0 - cos(sqrt(square))) / square;
-    }}
-    return value;
-}}
-""",
-    "sign": """static double {0}_sign(const double x)
-{{
-    double value = 0.0;
-    if (x > 0.0)
-    {{
-        value = 1.0;
-    }}
-    else if (x < 0.0)
-    {{
-        value = -1.0;
-    }}
-    else
-    {{
-        value = 0.0;
-    }}
-    return value;
-}}
-""",
-    "positive": """static double {0}_positive(const double x)
-{{
-    double value = 0.0;
-    if (x > 0.0)
-    {{
-        value = x;
-    }}
-    return value;
-}}
-""",
-    "step": """static double {0}_step(const double x)
-{{
-    double value = 0.0;
-    if (x > 0.0)
-    {{
-        value = 1.0;
-    }}
-    return value;
-}}
-""",
-}
 
 
 @dataclass(frozen=True)
@@ -132,25 +69,8 @@ def to_c(program: Program, name: str | None = None, *, samples: int = 5, seed: i
         prefix,
         _header(program, prefix, forms),
         _source(program, prefix, forms),
-        _harness(program, prefix, forms, samples, seed),
+        harness(program, prefix, forms, samples, seed),
     )
-
-
-def number(value: float) -> str:
-    """Return a double constant that C reads back exactly.
-
-    Parameters
-    ----------
-    value : float
-        Number.
-
-    Returns
-    -------
-    str
-        Its text, with a point or an exponent.
-    """
-    text = repr(float(value))
-    return text if "." in text or "e" in text else f"{text}.0"
 
 
 def signature(program: Program, prefix: str, form: Quantity) -> str:
@@ -295,9 +215,7 @@ def _function(program: Program, prefix: str, form: Quantity, style: Dialect) -> 
     lines += [f"    {form.result}[{i}] = {text};" for i, text in enumerate(plan.results)]
     arrays = program.needed(form.name)
     once = ("phi", "beta", "geometry")
-    calls = [
-        array if array in once else f"&{array}[sample * (size_t){len(program.inputs[array])}]" for array in arrays
-    ]
+    calls = [array if array in once else f"&{array}[sample * (size_t){len(program.inputs[array])}]" for array in arrays]
     calls.append(f"&{form.result}[sample * (size_t){len(form.entries)}]")
     lines += [
         "}",
@@ -313,67 +231,3 @@ def _function(program: Program, prefix: str, form: Quantity, style: Dialect) -> 
         "",
     ]
     return lines
-
-
-def _harness(program: Program, prefix: str, forms: Sequence[Quantity], samples: int, seed: int) -> str:
-    """Return a main that compares every function with numbers from `Program.evaluate`."""
-    rng = np.random.default_rng(seed)
-    data: dict[str, np.ndarray] = {}
-    for array, names in program.inputs.items():
-        count = 1 if array in ("phi", "beta", "geometry") else samples
-        own = program.values.get(array)
-        use_own = own is not None and array == "geometry"
-        data[array] = np.atleast_2d(own) if use_own and own is not None else rng.uniform(-1.5, 1.5, (count, len(names)))
-    lines = [
-        f"/* Checks the functions of {prefix}.c on {samples} test vectors each: prints the largest relative errors. */",
-        f'#include "{prefix}.h"',
-        "",
-        "#include <math.h>",
-        "#include <stdio.h>",
-        "",
-    ]
-    used = {array for form in forms for array in program.needed(form.name)}
-    lines += [_table(f"test_{array}", data[array]) for array in program.inputs if array in used]
-    main = ["int main(void)", "{", "    int failed = 0;"]
-    for form in forms:
-        arrays = program.needed(form.name)
-        expected = program.evaluate(form.name, **{array: data[array] for array in arrays})
-        count, width = expected.shape[0], len(form.entries)
-        lines.append(_table(f"expected_{form.name}", expected.reshape(count, width)))
-        lines.append(f"static double computed_{form.name}[{count * width}];\n")
-        inputs = ", ".join([f"test_{array}" for array in arrays])
-        comma = ", " if inputs else ""
-        main += [
-            f"    {prefix}_{form.name}_batch({count}U, {inputs}{comma}computed_{form.name});",
-            f'    failed += compare("{form.name}", {count * width}U, expected_{form.name}, computed_{form.name});',
-        ]
-    lines.append(_COMPARE)
-    return "\n".join([*lines, *main, "    return (failed == 0) ? 0 : 1;", "}", ""])
-
-
-def _table(name: str, values: np.ndarray) -> str:
-    flat = [number(x) for x in values.ravel()]
-    rows = [", ".join(flat[i : i + 6]) for i in range(0, len(flat), 6)]
-    return f"static const double {name}[{len(flat)}] = {{\n    " + ",\n    ".join(rows) + "\n};"
-
-
-_COMPARE = """static int compare(const char *name, const size_t count, const double *expected, const double *computed)
-{
-    double largest = 1.0;
-    double error = 0.0;
-    int failed = 1;
-    size_t i;
-    for (i = 0U; i < count; i++)
-    {
-        largest = fmax(largest, fabs(expected[i]));
-        error = fmax(error, fabs(expected[i] - computed[i]));
-    }
-    error = error / largest;
-    if (error <= 1.0e-9)
-    {
-        failed = 0;
-    }
-    (void)printf("%s %.3e\\n", name, error);
-    return failed;
-}
-"""

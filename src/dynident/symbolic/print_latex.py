@@ -11,6 +11,7 @@ from dynident.symbolic.program import Program, Quantity
 from dynident.symbolic.schedule import Dialect, schedule
 
 LONGEST = 60  # characters of source before a sub-expression gets its own line
+WIDEST = 120  # characters of source before a sum goes on in the next line
 _COORDINATE = {"q": "q", "v": r"\dot{q}", "a": r"\ddot{q}"}
 _RESULT = {"tau": r"\tau", "beta": r"\beta", "E": "E"}
 _CALLS = {
@@ -138,7 +139,7 @@ def _section(program: Program, form: Quantity) -> list[str]:
             return f"{node.op[0]}_{{{int(node.args[0].name[2:-1]) + 1}}}"
         return f"x_{{{count}}}"
 
-    plan = schedule(form.entries, Dialect(symbol, _number, _CALLS, r" \, ", r"\frac{{{0}}}{{{1}}}"), name, LONGEST)
+    plan = schedule(form.entries, Dialect(symbol, _number, _CALLS, r" \, ", r"\frac{{{0}}}{{{1}}}", "{0}^{{2}}"), name, LONGEST)
     cost, expanded = program.operations(form.name), program.expanded_operations(form.name)
     title = _TITLE.get(form.name, form.name.replace("_", " ").capitalize())
     lines = [
@@ -167,8 +168,20 @@ def _align(rows: Sequence[tuple[str, str]], label: str) -> list[str]:
     lines = [r"\begin{align}"]
     for i, (left, right) in enumerate(rows):
         mark = rf" \label{{{label}-{i + 1}}}" if label else ""
-        lines.append(rf"{left} &= {right}{mark}" + (r" \\" if i + 1 < len(rows) else ""))
+        lines.append(rf"{left} &= {_wrapped(right)}{mark}" + (r" \\" if i + 1 < len(rows) else ""))
     return [*lines, r"\end{align}"]
+
+
+def _wrapped(text: str) -> str:
+    """Return a long sum on several lines, broken between terms only; the number stands at the last line."""
+    lines, current, depth = [], "", 0
+    for piece in re.split(r"(?= [+-] )", text):
+        if len(current) > WIDEST and depth == 0:
+            lines.append(current)
+            current = ""
+        current += piece
+        depth += piece.count("(") - piece.count(")")
+    return " \\nonumber \\\\\n&\\quad".join([*lines, current])
 
 
 def _base(program: Program) -> list[str]:
@@ -192,7 +205,7 @@ def _base(program: Program) -> list[str]:
                 text += rf" {'-' if inner.startswith('-') else '+'} {inner.removeprefix('-')} \, {target}"
         rows.append((rf"\beta_{{{i + 1}}}", text))
     note = "" if grouping.exact else " Numbers stand where no polynomial of the lengths was recognised."
-    head = rf"\section{{Base parameters}}" + f"\n{grouping.rank} combinations determine every torque.{note}"
+    head = "\\section{Base parameters}" + f"\n{grouping.rank} combinations determine every torque.{note}"
     return [head, *_align(rows, "eq:base")]
 
 
@@ -205,12 +218,11 @@ def _where(program: Program, forms: Sequence[Quantity]) -> list[str]:
     if "phi" in used or program.regrouping is not None:
         for (inertial, owner), number in _owners(program).items():
             if inertial:
-                meaning = r"mass, first moments and inertia about the origin of"
-                lines.append(
-                    rf"\item $m_{{{number}}}$, $mc_{{x{number}}}, \ldots$, $I_{{xx{number}}}, \ldots$: {meaning} {escaped(owner)}"
-                )
+                meaning = rf"mass, first moments and inertia about the origin of {escaped(owner)}"
+                lines.append(rf"\item $m_{{{number}}}$, $mc_{{x{number}}}, \ldots$, $I_{{xx{number}}}, \ldots$: {meaning}")
             else:
-                symbols = r"rotor inertia $i_{a%d}$, friction $f_{v%d}$, $f_{c%d}$, offset $o_{%d}$" % ((number,) * 4)
+                friction = rf"friction $f_{{v{number}}}$, $f_{{c{number}}}$, offset $o_{{{number}}}$"
+                symbols = rf"rotor inertia $i_{{a{number}}}$, {friction}"
                 lines.append(rf"\item {symbols} (those that occur) of {escaped(owner)}")
     for i, name in enumerate(program.inputs.get("geometry", ())):
         value = _number(float(program.values["geometry"][i]))

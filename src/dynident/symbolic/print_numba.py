@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-
 from dynident.errors import DynidentError
 from dynident.files import write_atomic
 from dynident.mechanics.generated import Kernel
 from dynident.mechanism import Mechanism
-from dynident.symbolic.expression import Graph, Node, reachable
+from dynident.symbolic.expression import Graph, Node
 from dynident.symbolic.geometry import read_geometry
 from dynident.symbolic.names import comment, identifier
+from dynident.symbolic.order import reachable
 from dynident.symbolic.program import Program, Quantity
 from dynident.symbolic.recursion import Recursion
 
@@ -53,7 +53,9 @@ def kernel_program(mechanism: Mechanism, columns: Sequence[int] | None = None, s
     if n == 0:
         raise DynidentError(f"robot '{mechanism.name}' has no moving joint, so there is nothing to generate")
     geometry = read_geometry(graph, mechanism, False, snap)
-    q, v, a, phi = ([graph.symbol(f"{key}[{i}]") for i in range(size)] for key, size in zip("qvap", (n, n, n, width), strict=True))
+    q, v, a, phi = (
+        [graph.symbol(f"{key}[{i}]") for i in range(size)] for key, size in zip("qvap", (n, n, n, width), strict=True)
+    )
     recursion = Recursion(graph, mechanism, geometry, q, v, a, geometry.gravity)
     bodies = [tuple(phi[c : c + 10]) if c >= 0 else None for c in map(int, arrays.column)]
     tau = tuple(recursion.inverse_dynamics(bodies))
@@ -106,7 +108,9 @@ def to_numba(program: Program, *, cache: bool = False) -> str:
     tau = _straight(program, "inverse_dynamics", {(i, 0): node for i, node in enumerate(program["inverse_dynamics"].entries)})
     width = program["regressor"].shape[1]
     entries = program["regressor"].entries
-    blocks = {(d, c): entries[d * width + c] for c in range(width) for d in range(n) if not entries[d * width + c].is_const(0.0)}
+    blocks = {
+        (d, c): entries[d * width + c] for c in range(width) for d in range(n) if not entries[d * width + c].is_const(0.0)
+    }
     Y = _straight(program, "regressor", blocks)
     places = [f"({d}, {c})" for d, c in blocks]
     rows = [", ".join(places[i : i + 12]) for i in range(0, len(places), 12)]
@@ -128,7 +132,9 @@ def to_numba(program: Program, *, cache: bool = False) -> str:
         "            place = slot[PLACES[r, 1]]",
         "            if place >= 0:",
         f"                b = ({Y.first} + r) * LANES",
-        "                W[PLACES[r, 0], place, s : s + valid] = X[b : b + valid]",
+        "                d = PLACES[r, 0]",
+        "                for k in range(valid):",
+        "                    W[d, place, s + k] = X[b + k]",
         "",
     ]
     return "\n".join(lines)
@@ -289,5 +295,3 @@ def _operand(
         known.add(node.index)
         body.append(f"x{node.index} = X[{row[node.index] * LANES} + k]")
     return f"x{node.index}"
-
-

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from dynident.symbolic.expression import Node, reachable
+from dynident.symbolic.expression import Node
 from dynident.symbolic.names import comment, identifier, identifiers
+from dynident.symbolic.order import reachable
 from dynident.symbolic.program import Program, Quantity
 from dynident.symbolic.schedule import Dialect, schedule
 
@@ -60,7 +61,7 @@ def to_numpy(program: Program) -> str:
     ]
     names = {array: labels for array, labels in program.inputs.items() if array in ("phi", "beta", "geometry")}
     for array, labels in names.items():
-        head += [f"# Order of {array}.", f"{array.upper()} = (", *(f"    {ascii(label)}," for label in labels), ")", ""]
+        head += [f"# Order of {array}.", f"{array.upper()} = (", *(f"    {label!a}," for label in labels), ")", ""]
     if "geometry" in program.inputs:
         numbers = ", ".join(repr(float(x)) for x in program.values["geometry"])
         head += ["# Lengths of the robot itself.", f"OWN_GEOMETRY = np.array([{numbers}])", ""]
@@ -92,8 +93,8 @@ def _function(program: Program, form: Quantity) -> str:
     count = form.shape[1] if len(form.shape) == 2 else 0
     for i, (node, text) in enumerate(zip(form.entries, plan.results, strict=True)):
         if not node.is_const(0.0):
-            place = f"{i // count}, {i % count}" if count else str(i)
-            lines.append(f"    {form.result}[..., {place}] = {text}")
+            index = f"{i // count}, {i % count}" if count else str(i)
+            lines.append(f"    {form.result}[..., {index}] = {text}")
     return "\n".join([*lines, f"    return {form.result}", ""])
 
 
@@ -103,7 +104,9 @@ def _locals(program: Program, form: Quantity) -> dict[str, str]:
     used.sort(key=lambda name: (list(program.inputs).index(program.symbols[name][0]), program.symbols[name][1]))
     coordinates = [name for name in used if program.symbols[name][0] in COORDINATE]
     others = [name for name in used if program.symbols[name][0] not in COORDINATE]
-    result = {name: f"{COORDINATE[program.symbols[name][0]]}{program.symbols[name][1] + 1}" for name in coordinates}
+    result: dict[str, str] = {
+        name: f"{COORDINATE[program.symbols[name][0]]}{program.symbols[name][1] + 1}" for name in coordinates
+    }
     labels = []
     for name in others:
         label = identifier(program.label(*program.symbols[name]))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError, missing_extra
-from dynident.symbolic.expression import Graph, Node, reachable
+from dynident.symbolic.expression import Graph, Node
+from dynident.symbolic.functions import NUMPY, sympy_functions
+from dynident.symbolic.order import reachable
 
 if TYPE_CHECKING:
     from dynident.symbolic.regroup import Regrouping
@@ -239,10 +242,7 @@ class Program:
         sympy.Matrix
             Entries in the shape of the quantity (a column for a vector).
         """
-        try:
-            import sympy  # noqa: PLC0415 - an optional extra
-        except ImportError:
-            raise missing_extra("sympy", "symbolic", "converting closed forms to sympy") from None
+        sympy = load_sympy("converting closed forms to sympy")
         form = self[quantity]
         value: dict[int, Any] = {}
         for node in reachable(form.entries):
@@ -253,7 +253,7 @@ class Program:
                 array, place = self.symbols[node.name]
                 value[node.index] = sympy.Symbol(self.label(array, place), real=True)
             else:
-                value[node.index] = _sympy_functions(sympy)[node.op](*args)
+                value[node.index] = sympy_functions(sympy)[node.op](*args)
         rows = form.shape[0] if form.shape else 1
         return sympy.Matrix(rows, len(form.entries) // rows, [value[entry.index] for entry in form.entries])
 
@@ -276,6 +276,25 @@ class Program:
         return f"{array}_{own}" if array in ("q", "v", "a") else own
 
 
+def load_sympy(purpose: str) -> Any:
+    """Return the module sympy, an optional extra.
+
+    Parameters
+    ----------
+    purpose : str
+        What it is needed for.
+
+    Returns
+    -------
+    module
+        sympy.
+    """
+    try:
+        return import_module("sympy")
+    except ImportError:
+        raise missing_extra("sympy", "symbolic", purpose) from None
+
+
 def _expanded(node: Node, size: Mapping[int, tuple[int, dict[str, int]]]) -> tuple[int, dict[str, int]]:
     """Return terms and factor counts of a node in multiplied-out form."""
     if node.op == "const":
@@ -296,46 +315,3 @@ def _expanded(node: Node, size: Mapping[int, tuple[int, dict[str, int]]]) -> tup
         return t1, {**f1, "/": f1.get("/", 0) + t1}
     kind = _CLASS.get(node.op, "other")
     return 1, {"*": 1, kind: 1}
-
-
-def _sinc(square: Any) -> Any:
-    x = np.sqrt(np.maximum(square, 1e-12))
-    return np.where(square > 1e-12, np.sin(x) / x, 1.0 - square / 6.0)
-
-
-def _cosc(square: Any) -> Any:
-    y = np.maximum(square, 1e-12)
-    return np.where(square > 1e-12, (1.0 - np.cos(np.sqrt(y))) / y, 0.5 - square / 24.0)
-
-
-NUMPY: dict[str, Callable[..., Any]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.divide,
-    "neg": np.negative,
-    "sin": np.sin,
-    "cos": np.cos,
-    "sinc": _sinc,
-    "cosc": _cosc,
-    "sign": np.sign,
-    "positive": lambda x: np.maximum(x, 0.0),
-    "step": lambda x: np.where(x > 0.0, 1.0, 0.0),
-}
-
-
-def _sympy_functions(sympy: Any) -> dict[str, Callable[..., Any]]:
-    return {
-        "add": lambda x, y: x + y,
-        "sub": lambda x, y: x - y,
-        "mul": lambda x, y: x * y,
-        "div": lambda x, y: x / y,
-        "neg": lambda x: -x,
-        "sin": sympy.sin,
-        "cos": sympy.cos,
-        "sinc": lambda x: sympy.sin(sympy.sqrt(x)) / sympy.sqrt(x),
-        "cosc": lambda x: (1 - sympy.cos(sympy.sqrt(x))) / x,
-        "sign": sympy.sign,
-        "positive": lambda x: sympy.Max(x, 0),
-        "step": lambda x: sympy.Piecewise((1, x > 0), (0, True)),
-    }

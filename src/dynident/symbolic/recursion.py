@@ -10,7 +10,7 @@ from functools import cached_property
 
 from dynident.mechanism import Mechanism
 from dynident.mechanism.tree import FREE, NODE_DOF, PRISMATIC, REVOLUTE, SPHERICAL
-from dynident.symbolic.bodies import Twist, body_wrench, momentum, spin
+from dynident.symbolic.bodies import Twist, body_wrench, spin
 from dynident.symbolic.expression import Graph, Node
 from dynident.symbolic.geometry import Geometry, Pose
 from dynident.symbolic.vectors import (
@@ -21,7 +21,6 @@ from dynident.symbolic.vectors import (
     cross,
     dot,
     matrix,
-    moved,
     plus,
     product,
     scale,
@@ -266,109 +265,3 @@ class Recursion:
             first = plus(back(S, u), cross(ac, w))
             blocks[d] = (dot(u, ac), *first, *(dot(w, column) for column in moments))
         return blocks
-
-    def mass_matrix(self, bodies: Sequence[Inertia | None]) -> list[list[Node]]:
-        """Return M of the tree coordinates by composite bodies.
-
-        Parameters
-        ----------
-        bodies : sequence of Inertia or None
-            Inertial parameters per node, in its frame.
-
-        Returns
-        -------
-        list of list of Node
-            Symmetric matrix.
-        """
-        n, zero = len(self.q), self.graph.zero
-        composite: list[Inertia] = [body if body is not None else (zero,) * 10 for body in bodies]
-        M = [[zero] * n for _ in range(n)]
-        for i in range(self.nodes - 1, -1, -1):
-            first, p = int(self.tree.dof[i]), int(self.tree.parent[i])
-            for e in range(first, first + NODE_DOF[int(self.tree.kind[i])]):
-                w, u = self.columns[i][e]
-                moment, force = momentum(composite[i], w, u)
-                j = i
-                while j >= 0:
-                    start = int(self.tree.dof[j])
-                    for d in range(start, start + NODE_DOF[int(self.tree.kind[j])]):
-                        if d <= e:
-                            cw, cu = self.columns[j][d]
-                            M[d][e] = M[e][d] = dot(cw, moment) + dot(cu, force)
-                    R, r = self.poses[j]
-                    force = times(R, force)
-                    moment = plus(times(R, moment), cross(r, force))
-                    j = int(self.tree.parent[j])
-            if p >= 0:
-                seen = moved(composite[i], *self.poses[i])
-                composite[p] = tuple(x + y for x, y in zip(composite[p], seen, strict=True))
-        return M
-
-    def coriolis_matrix(self, bodies: Sequence[Inertia | None]) -> list[list[Node]]:
-        """Return C of the Christoffel symbols (Echeandia, Wensing 2021), as `matrix_kernels.coriolis_matrix`.
-
-        Parameters
-        ----------
-        bodies : sequence of Inertia or None
-            Inertial parameters per node, in its frame.
-
-        Returns
-        -------
-        list of list of Node
-            Matrix.
-        """
-        n, zero = len(self.q), self.graph.zero
-        C = [[zero] * n for _ in range(n)]
-        derivatives: list[dict[int, Twist]] = []
-        for i in range(self.nodes):
-            p, (R, r) = int(self.tree.parent[i]), self.poses[i]
-            wj, vj = self.rates(i, self.v)
-            rate: dict[int, Twist] = {}
-            for d, (w, u) in self.columns[i].items():
-                if p < 0 or d not in derivatives[p]:
-                    rate[d] = (self.zero, self.zero)
-                    continue
-                wd, ld = derivatives[p][d]
-                ld = plus(ld, cross(wd, r))
-                rate[d] = (plus(back(R, wd), cross(w, wj)), plus(back(R, ld), plus(cross(w, vj), cross(u, wj))))
-            derivatives.append(rate)
-            phi = bodies[i]
-            if phi is None:
-                continue
-            om, nu = self.velocities[i]
-            n0, f0 = momentum(phi, om, nu)
-            for e, (w, u) in self.columns[i].items():
-                n1, f1 = momentum(phi, w, u)
-                n2, f2 = momentum(phi, cross(om, w), plus(cross(om, u), cross(nu, w)))
-                n3, f3 = momentum(phi, *rate[e])
-                moment = plus(plus(n2, plus(cross(om, n1), cross(nu, f1))), plus(cross(w, n0), cross(u, f0)))
-                force = plus(f2, plus(cross(om, f1), cross(w, f0)))
-                moment, force = plus(n3, scale(moment, 0.5)), plus(f3, scale(force, 0.5))
-                for d, (cw, cu) in self.columns[i].items():
-                    C[d][e] = C[d][e] + (dot(cw, moment) + dot(cu, force))
-        return C
-
-    def energies(self, bodies: Sequence[Inertia | None]) -> tuple[Node, Node]:
-        """Return kinetic energy sum m v.v/2 + h.(v x w) + w.I w/2 and potential energy -sum g.(m p + R h).
-
-        Parameters
-        ----------
-        bodies : sequence of Inertia or None
-            Inertial parameters per node, in its frame.
-
-        Returns
-        -------
-        tuple of Node
-            Kinetic and potential energy of the bodies.
-        """
-        kinetic = potential = self.graph.zero
-        for i, phi in enumerate(bodies):
-            if phi is None:
-                continue
-            w, u = self.velocities[i]
-            n, f = momentum(phi, w, u)
-            kinetic = kinetic + 0.5 * (dot(w, n) + dot(u, f))
-            R, p = self.world(i)
-            place = plus(scale(p, phi[0]), times(R, (phi[1], phi[2], phi[3])))
-            potential = potential - dot(self.gravity, place)
-        return kinetic, potential

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
 from dynident.mechanism import Mechanism
-from dynident.symbolic.expression import Graph, Node, reachable
+from dynident.symbolic.expression import Graph, Node
+from dynident.symbolic.order import reachable
 from dynident.symbolic.program import Program
 from dynident.symbolic.vectors import total
 
@@ -161,7 +162,7 @@ def regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | Non
     leaders = _leaders(W[0] / size, mechanism) if columns is None else _checked(columns, p, mechanism)
     K, _ = _solve(W, leaders)
     names = mechanism.parameters.names
-    table = [{j: _constant(K[0, i, j], symbols) for j in np.flatnonzero(K[0, i])} for i in range(len(leaders))]
+    table = [{int(j): _constant(K[0, i, j], symbols) for j in np.flatnonzero(K[0, i])} for i in range(len(leaders))]
     if symbols:
         used = {node.name for node in reachable(program["regressor"].entries) if node.op == "symbol"}
         families = list(_families(symbols, used))

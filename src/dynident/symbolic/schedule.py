@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from dynident.symbolic.expression import Node, reachable
+from dynident.symbolic.expression import Node
+from dynident.symbolic.order import reachable, use_counts
 
 LONGEST = 100  # characters of an inlined expression
 RANK = {"add": 1, "sub": 1, "neg": 2, "mul": 3, "div": 3}
@@ -29,6 +30,8 @@ class Dialect:
         Format of every function of one argument, with ``{0}`` for it.
     times, over : str
         Text between factors, and around a quotient with ``{0}`` and ``{1}``.
+    square : str
+        Format of a square with ``{0}`` for its base; a product when empty.
     """
 
     symbol: Callable[[str], str]
@@ -36,6 +39,7 @@ class Dialect:
     call: Mapping[str, str]
     times: str = " * "
     over: str = "{0} / {1}"
+    square: str = ""
 
 
 @dataclass(frozen=True)
@@ -119,31 +123,6 @@ def schedule(
     return Schedule((*trigonometric, *rest), tuple(text[node.index][0] for node in wanted))
 
 
-def use_counts(order: Iterable[Node], outputs: Iterable[Node]) -> dict[int, int]:
-    """Return how often each node is used.
-
-    Parameters
-    ----------
-    order : iterable of Node
-        All nodes.
-    outputs : iterable of Node
-        Results, each a use.
-
-    Returns
-    -------
-    dict of int to int
-        Uses by node index.
-    """
-    uses: dict[int, int] = {}
-    for node in order:
-        uses.setdefault(node.index, 0)
-        for arg in node.args:
-            uses[arg.index] += 1
-    for node in outputs:
-        uses[node.index] += 1
-    return uses
-
-
 def write(node: Node, text: Mapping[int, tuple[str, int]], dialect: Dialect) -> tuple[str, int]:
     """Return a node in terms of its arguments' texts.
 
@@ -176,6 +155,8 @@ def write(node: Node, text: Mapping[int, tuple[str, int]], dialect: Dialect) -> 
         return f"{arg(0, 1)} - {arg(1, 3)}", 1
     if node.op == "neg":
         return f"-{arg(0, 3)}", 2
+    if node.op == "mul" and dialect.square and node.args[0] is node.args[1]:
+        return dialect.square.format(arg(0, 4)), 3
     if node.op == "mul":
         return f"{arg(0, 3)}{dialect.times}{arg(1, 4)}", 3
     if node.op == "div":

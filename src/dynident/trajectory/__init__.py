@@ -1,8 +1,8 @@
 """How a robot is asked to move: paths, velocity profiles, letters, and the joint motions that follow them."""
 
 from dynident.trajectory.letters import strokes
-from dynident.trajectory.paths import Arc, Hop, Line, Path, Spline
-from dynident.trajectory.profiles import Cycloid, Profile, Quintic, Trapezoid
+from dynident.trajectory.paths import Arc, Hop, Line, Spline
+from dynident.trajectory.profiles import Cycloid, Quintic, Trapezoid
 from dynident.trajectory.task import Segment, Task, TipMotion, along, joint_motion, write
 
 __all__ = [
@@ -10,8 +10,6 @@ __all__ = [
     "Cycloid",
     "Hop",
     "Line",
-    "Path",
-    "Profile",
     "Quintic",
     "Segment",
     "Spline",

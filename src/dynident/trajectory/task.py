@@ -241,7 +241,7 @@ def joint_motion(
     rows = 3 if R is None else 6
     if mechanism.dof > rows:
         raise DynidentError(
-            f"robot '{mechanism.name}' has {mechanism.dof} coordinates but the task fixes {rows}, so its joint velocities are not "
+            f"robot '{mechanism.name}' has {mechanism.dof} coordinates but the task fixes {rows}, so joint velocities are not "
             "determined; lock joints with mechanism.lock or give a rotation"
         )
     scale = np.r_[np.ones(3), np.full(rows - 3, size_of(mechanism))]

@@ -89,7 +89,9 @@ def _rows(name: str, given: Fit | Mapping[str, tuple[float, float]]) -> dict[str
         chosen = zip(given.base.names, given.values, percent, given.active, strict=True)
         return {label: (float(value), float(sigma)) for label, value, sigma, active in chosen if active}
     if not isinstance(given, Mapping):
-        raise DynidentError(f"DualV: '{name}' is a {type(given).__name__}; give a Fit, or a mapping of name to (value, percent)")
+        raise DynidentError(
+            f"DualV: '{name}' is a {type(given).__name__}; give a Fit, or a mapping of name to (value, percent)"
+        )
     return dict(given)
 
 

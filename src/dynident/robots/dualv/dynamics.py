@@ -162,7 +162,9 @@ def case_2(
     try:
         maps = np.swapaxes(np.linalg.solve(np.swapaxes(A, 1, 2), np.swapaxes(B, 1, 2)), 1, 2)  # B A^-1 = [J1, J2, J3] (35)
     except np.linalg.LinAlgError as error:
-        raise DynidentError(f"DualV: motors {tuple(kept)} alone do not hold the platform at some sample; keep others") from error
+        raise DynidentError(
+            f"DualV: motors {tuple(kept)} alone do not hold the platform at some sample; keep others"
+        ) from error
     projector = np.zeros((samples, 3, 4))
     projector[:, np.arange(3), stay] = 1.0
     projector[:, :, go] = -maps[:, :, 0]
@@ -186,7 +188,9 @@ def partitions(x: ArrayLike, geometry: Geometry | None = None) -> list[tuple[tup
         Motors kept and the largest condition number of their rows (rotation scaled by 0.1 m), best first.
     """
     J = jacobians(x, geometry).J_inv / np.array([1.0, 1.0, 0.1])
-    ranked = [(tuple(i + 1 for i in kept), float(np.max(np.linalg.cond(J[:, list(kept)])))) for kept in combinations(range(4), 3)]
+    ranked = [
+        (tuple(i + 1 for i in kept), float(np.max(np.linalg.cond(J[:, list(kept)])))) for kept in combinations(range(4), 3)
+    ]
     return sorted(ranked, key=lambda item: item[1])
 
 

@@ -48,8 +48,8 @@ def excitation(
     limits = np.asarray(box, dtype=np.float64)
     if limits.shape != (3,) or not np.all(limits > 0.0) or not duration > 0.0 or not rate * duration >= 2.0 or harmonics < 1:
         raise DynidentError(
-            f"DualV: box {tuple(box)}, duration {duration}, rate {rate}, harmonics {harmonics}; give three positive half-widths, "
-            "at least two samples and one harmonic"
+            f"DualV: box {tuple(box)}, duration {duration}, rate {rate}, harmonics {harmonics}; give three positive "
+            "half-widths, at least two samples and one harmonic"
         )
     generator = np.random.default_rng(seed)
     t = np.arange(round(duration * rate)) / rate

@@ -39,7 +39,15 @@ class Jacobians(NamedTuple):
     @property
     def G(self) -> Array:
         """J_k^-1 J_tk with q_dot = G v for all joints, (N, 4, 3, 3)."""
-        return np.linalg.solve(self.J_k, self.J_tk)
+        return _solve(self.J_k, self.J_tk)
+
+
+def _solve(A: Array, B: Array) -> Array:
+    try:
+        return np.asarray(np.linalg.solve(A, B), dtype=np.float64)
+    except np.linalg.LinAlgError as error:
+        sample = int(np.argmin(np.min(np.abs(np.linalg.det(A)), axis=1)))
+        raise DynidentError(f"DualV: a leg is stretched or folded at sample {sample} (serial singularity)") from error
 
 
 def _turned(x: Array) -> Array:
@@ -66,7 +74,7 @@ def inverse_kinematics(x: ArrayLike, geometry: Geometry | None = None) -> Array:
     Returns
     -------
     ndarray, (N, 4, 3)
-        q_1i, q_2i, q_3i of every leg; q_1i is absolute, in (-pi, pi] up to the elbow's part [rad].
+        q_1i, q_2i, q_3i of every leg; q_1i is absolute, without jumps inside the workspace [rad].
     """
     g = geometry or Geometry()
     poses = columns(x, 3, "x")
@@ -79,7 +87,10 @@ def inverse_kinematics(x: ArrayLike, geometry: Geometry | None = None) -> Array:
             "keep the pose inside the workspace"
         )
     q2 = g.elbows * np.arccos(c2)
-    q1 = np.arctan2(reach[:, :, 1], reach[:, :, 0]) - np.arctan2(g.d3 * np.sin(q2), g.d2 + g.d3 * c2)
+    # Legs 1 and 4 point to -x at home: counted from there, their angles do not jump by a turn inside the workspace.
+    back = np.where(g.anchors[:, 0] > 0.0, -1.0, 1.0)
+    pointing = np.arctan2(back * reach[:, :, 1], back * reach[:, :, 0]) + np.where(back < 0.0, np.pi, 0.0)
+    q1 = pointing - np.arctan2(g.d3 * np.sin(q2), g.d2 + g.d3 * c2)
     q3 = poses[:, 2, None] + np.pi * (1 - HALF_TURNS) - q1 - q2
     return np.stack([q1, q2, q3], axis=2)
 
@@ -99,7 +110,9 @@ def _meeting(first: Array, second: Array, g: Geometry) -> Array:
     square = g.d3**2 - 0.25 * length**2
     bad = (square < 0.0) | (length == 0.0)
     if np.any(bad):
-        raise DynidentError(f"DualV: the legs do not meet at sample {int(np.argmax(bad))}; these motor angles cannot be assembled")
+        raise DynidentError(
+            f"DualV: the legs do not meet at sample {int(np.argmax(bad))}; these motor angles cannot be assembled"
+        )
     side = g.elbows[0] * np.sqrt(square) / length
     return np.asarray(0.5 * (first + second) + side[:, None] * np.stack([-gap[:, 1], gap[:, 0]], axis=1))
 
@@ -218,9 +231,9 @@ def joint_motion(x: ArrayLike, v: ArrayLike, a: ArrayLike, geometry: Geometry | 
     g = geometry or Geometry()
     poses, rates, accelerations = (columns(y, 3, label) for label, y in (("x", x), ("v", v), ("a", a)))
     q, J = inverse_kinematics(poses, g), jacobians(poses, g)
-    qd = np.linalg.solve(J.J_k, J.J_tk @ rates[:, None, :, None])[..., 0]
+    qd = _solve(J.J_k, J.J_tk @ rates[:, None, :, None])[..., 0]
     push = (J.J_tk @ accelerations[:, None, :, None])[..., 0] + _bias(poses, rates, q, qd, g)
-    return q, qd, np.linalg.solve(J.J_k, push[..., None])[..., 0]
+    return q, qd, _solve(J.J_k, push[..., None])[..., 0]
 
 
 def _bias(x: Array, v: Array, q: Array, qd: Array, g: Geometry) -> Array:

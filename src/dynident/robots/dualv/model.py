@@ -11,7 +11,6 @@ from dynident.robots.dualv.data import TABLE_2
 from dynident.robots.dualv.geometry import HALF_TURNS, Geometry
 from dynident.robots.dualv.kinematics import inverse_kinematics
 
-
 _TERMS = {
     "paper": ({"ia": 0.0, "fv": 0.0, "fc": 0.0}, {"fv": 0.0, "fc": 0.0}, {"fv": 0.0, "fc": 0.0}),
     "full": ({"ia": 0.0, "fv": 0.0, "fc": 0.0, "off": 0.0},) * 3,

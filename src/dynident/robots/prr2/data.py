@@ -1,0 +1,110 @@
+"""Numbers of the 2-PRR mechanism: sections 6.1 and 6.1.4 to 6.1.7 of the thesis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.mechanics.motion import Motion
+from dynident.robots.prr2.inputs import fourier
+
+Array = NDArray[np.float64]
+
+BAR = 0.654  # L [m]
+RAIL = 1.3  # a, distance between the origins of the two sliders [m]
+SPACING = 0.095  # d, distance between the revolute joints [m]
+GRAVITY = 9.81
+TORQUE_CONSTANT, GEAR, PITCH = 30.2e-3, 14.0, 0.07  # K_t [N m/A], i_r, p [m/rev] (6.21)
+MOTOR_RATIO = 2.0 * np.pi * GEAR / PITCH  # motor rad per metre of slider (6.22); also F / tau of the motor (6.3)
+WORKSPACE = {"x": (0.4, 0.86), "y": (-0.68, -0.41)}
+"""Figure 6.1b [m]. y = -0.68 m is beyond the bars: it is of a tool point whose offset the thesis does not print."""
+
+PARAMETER_NAMES = ("m1", "m2", "m3", "m4", "m5", "m6", "I3", "I4", "I5", "Fc1", "Fc2", "c1", "c2")
+"""Phi of (6.13) and (6.14). The text says I1, I2, I3 drop out; those without effect are I1, I2, I6 (ERR-24)."""
+
+THEORETICAL: Mapping[str, float] = {
+    **{"m1": 23.9744, "m2": 23.5028, "m3": 1.0267, "m4": 1.0267, "m5": 1.0267},
+    **{"m6": 2.7750, "I3": 0.0366, "I4": 0.0366, "I5": 0.0366},
+}
+"""Table 6.2, column "Theoretic" [kg, kg m^2]. The text has 2.5 kg for the platform and 1.02 kg for bars (ERR-22)."""
+
+TABLE_6_2: Mapping[str, tuple[float, float]] = {
+    **{"m1": (18.9629, 0.7672), "m2": (20.0594, 0.6310), "m3": (3.3610, 1.4459), "m4": (3.3610, 1.4459)},
+    **{"m5": (3.3610, 1.4459), "m6": (4.2582, 0.0452), "I3": (0.2651, 0.1642), "I4": (0.2651, 0.1642)},
+    **{"I5": (0.2651, 0.1642), "Fc1": (44.6720, 0.0012), "Fc2": (41.8698, 0.0013), "c1": (6.6421, 0.0082)},
+    **{"c2": (2.4614, 0.0085)},
+}
+"""Table 6.2: mean and standard deviation over the 15 solvable subsets of TRUSTED."""
+
+TRUSTED = ("I3", "I4", "I5", "m3", "m4", "m5", "m6")
+"""Parameters weighed or measured beforehand (6.1.6): 21 subsets of five, 15 of them solvable."""
+
+THESIS_EQUATIONS: tuple[tuple[Mapping[str, float], float], ...] = (
+    ({"I3": 0.0075, "I4": 0.0075, "I5": 0.0075, "Fc1": 1.0}, 44.6742),
+    ({"I3": 0.008, "I4": 0.008, "I5": 0.008, "Fc2": 1.0}, 41.8721),
+    ({"I3": -0.0504, "I4": -0.0504, "I5": -0.0504, "c1": 1.0}, 6.6274),
+    ({"I3": -0.0523, "I4": -0.0523, "I5": -0.0523, "c2": 1.0}, 2.4461),
+    ({"m1": 1.0, "m5": -0.5, "I3": 4.6625, "I4": 4.6625, "I5": 4.6625}, 19.5026),
+    ({"m2": 1.0, "m5": 0.5, "I3": 0.0092, "I4": 0.0092, "I5": 0.0092}, 20.8867),
+    ({"m6": 1.0, "I3": 4.6417, "I4": 4.6417, "I5": 4.6417}, 4.7265),
+    ({"m3": 1.0, "m4": 1.0, "m5": 1.0, "I3": -9.3088, "I4": -9.3088, "I5": -9.3088}, 2.2236),
+)
+"""(6.23) to (6.30) as printed. The coefficients are those of `base_matrix` polluted by numerical derivatives (up to 0.8 %)."""
+
+BASE_LEADERS = ("m1", "m2", "m3", "m6", "Fc1", "Fc2", "c1", "c2")
+"""Leaders that give the exact combinations of `base_matrix`; columns on which the condition numbers below are taken."""
+
+FUNDAMENTAL, HARMONICS, START = 0.4, 10, (0.2, 0.25)  # [Hz], -, rho_0 [m]
+POSITION_LIMITS = ((0.002, 0.35), (0.047, 0.35))
+"""Limits of rho [m]. The thesis prints 0.035 m above, below its own start: 0.35 m is meant (ERR-23)."""
+VELOCITY_LIMIT, ACCELERATION_LIMIT = 0.57, 5.0  # [m/s], [m/s^2]
+SAMPLING, CUTOFF = 0.002, 15.0  # [s]; third-order low-pass [Hz]
+_C1 = (0.0066, 0.0033, 0.0022, 0.0016, 0.0013, 0.0011, 0.0009, 0.0008, 0.0007, 0.0007)
+_C2 = (0.0060, 0.0030, 0.0020, 0.0015, 0.0012, 0.0010, 0.0009, 0.0008, 0.0007, 0.0006)
+INITIAL_AMPLITUDES = (np.array([_C1, _C2]), np.array([_C1, _C2]))
+"""C and D of Table 6.1, (2, 10) each: velocity amplitudes in m/s (the table says m, ERR-28)."""
+CONDITION_FMINCON, CONDITION_PATTERNSEARCH = 28.23, 20.78
+"""Condition number of the base regressor after optimising (6.1.4); the optimised amplitudes are not printed."""
+CONDITION_INITIAL = 1.919e4
+"""That of Table 6.1 as printed, by the digest."""
+VALIDATION = {"frequency": 3.5, "amplitude": 0.01145, "cycles": 7.0, "control period": 0.005}
+"""Sine of the validation (6.1.7) [Hz, m, -, s]; errors 92 of 190 N and 75 of 156 N ("40 N" in 6.3 is wrong, ERR-25)."""
+
+WORKING_MODES = ("inward", "outward")
+"""Bars between the sliders (cos alpha > 0), or crossed over them. Bars that lean the same way give two more solutions of
+the inverse problem, but in them the sliders cannot hold the platform at all (parallel singularity everywhere)."""
+ASSEMBLY_MODES = ("below", "above")
+"""Platform under the rail (sin alpha > 0, as built), or over it."""
+
+
+def thesis_system() -> tuple[Array, Array]:
+    """Return (6.23) to (6.30) as printed.
+
+    Returns
+    -------
+    C : ndarray, (8, 13)
+        Coefficients, columns in the order of `PARAMETER_NAMES`.
+    V : ndarray, (8,)
+        Identified values.
+    """
+    rows = [[terms.get(name, 0.0) for name in PARAMETER_NAMES] for terms, _ in THESIS_EQUATIONS]
+    return np.array(rows), np.array([value for _, value in THESIS_EQUATIONS])
+
+
+def initial_motion(sampling: float = SAMPLING) -> Motion:
+    """Return one period of the motion of Table 6.1, with which the thesis starts its optimisation.
+
+    Parameters
+    ----------
+    sampling : float
+        Sampling time [s].
+
+    Returns
+    -------
+    Motion
+        2.5 s of the two sliders.
+    """
+    C, D = INITIAL_AMPLITUDES
+    return fourier(np.arange(0.0, 1.0 / FUNDAMENTAL - 0.5 * sampling, sampling), START, C, D, FUNDAMENTAL)
