@@ -22,7 +22,14 @@ from dynident.mechanics.inverse_kinematics_chain import end_frame
 
 pi = np.pi
 RRR = [(0, pi / 2, 0.56, 0), (0.2, 0, 0.169, 0), (0.415, 0, 0.09, 0)]
-PUMA = [(0, pi / 2, 0.67, 0), (0.4318, 0, 0, 0), (0.0203, -pi / 2, 0.15, 0), (0, pi / 2, 0.4318, 0), (0, -pi / 2, 0, 0), (0, 0, 0.1, 0)]
+PUMA = [
+    (0, pi / 2, 0.67, 0),
+    (0.4318, 0, 0, 0),
+    (0.0203, -pi / 2, 0.15, 0),
+    (0, pi / 2, 0.4318, 0),
+    (0, -pi / 2, 0, 0),
+    (0, 0, 0.1, 0),
+]
 KUKA = [
     (0.35, -pi / 2, 0.675, 0),
     (1.15, 0, 0, 0),
@@ -31,9 +38,23 @@ KUKA = [
     (0, -pi / 2, 0, 0),
     (0, pi, 0.215, pi),
 ]
-OBLIQUE = [(0.35, -1.1, 0.675, 0), (1.15, 0, 0, 0), (0.041, -1.2, 0.1, -1.5), (0, 1.3, 1.2, 0), (0, -1.0, 0, 0), (0, 0.4, 0.2, 3.0)]
+OBLIQUE = [
+    (0.35, -1.1, 0.675, 0),
+    (1.15, 0, 0, 0),
+    (0.041, -1.2, 0.1, -1.5),
+    (0, 1.3, 1.2, 0),
+    (0, -1.0, 0, 0),
+    (0, 0.4, 0.2, 3.0),
+]
 SCARA = [(0.3, 0, 0.1, 0.2), (0.2, pi, 0, 0.4), (0, 0, 0, 0, "prismatic"), (0, 0, 0.1, 0.3)]
-UR10 = [(0, pi / 2, 0.1273, 0), (-0.612, 0, 0, 0), (-0.5723, 0, 0, 0), (0, pi / 2, 0.1639, 0), (0, -pi / 2, 0.1157, 0), (0, 0, 0.0922, 0)]
+UR10 = [
+    (0, pi / 2, 0.1273, 0),
+    (-0.612, 0, 0, 0),
+    (-0.5723, 0, 0, 0),
+    (0, pi / 2, 0.1639, 0),
+    (0, -pi / 2, 0.1157, 0),
+    (0, 0, 0.0922, 0),
+]
 TABLES = {
     "rrr": RRR,
     "planar 1R": [(0.4, 0, 0, 0.3)],
@@ -189,7 +210,11 @@ def test_limits_shift_whole_turns_or_refuse() -> None:
 @pytest.mark.parametrize("name", ["rrr", "oblique axes", "kuka"])
 def test_distance_to_the_reachable_set(name: str) -> None:
     """Against a search over the joints by an optimiser that knows nothing of the structure."""
-    robot = di.Mechanism.from_dh(TABLES[name][:3]) if name == "rrr" else di.Mechanism.from_dh(TABLES[name][:2] + [(0.9, 0.2, 0.1, 0)])
+    robot = (
+        di.Mechanism.from_dh(TABLES[name][:3])
+        if name == "rrr"
+        else di.Mechanism.from_dh(TABLES[name][:2] + [(0.9, 0.2, 0.1, 0)])
+    )
     rng = np.random.default_rng(7)
     targets = np.vstack([rng.normal(size=(4, 3)) * 3.0, [[0.02, 0.01, 0.6], [0.1, 0.0, 0.7], [0.0, 0.0, 4.0]]])
     found = reach(robot, None, targets)

@@ -13,7 +13,14 @@ from dynident.mechanics.inverse_kinematics_numeric import inverse_kinematics_num
 
 pi = np.pi
 UR10 = di.Mechanism.from_dh(
-    [(0, pi / 2, 0.1273, 0), (-0.612, 0, 0, 0), (-0.5723, 0, 0, 0), (0, pi / 2, 0.1639, 0), (0, -pi / 2, 0.1157, 0), (0, 0, 0.0922, 0)],
+    [
+        (0, pi / 2, 0.1273, 0),
+        (-0.612, 0, 0, 0),
+        (-0.5723, 0, 0, 0),
+        (0, pi / 2, 0.1639, 0),
+        (0, -pi / 2, 0.1157, 0),
+        (0, 0, 0.0922, 0),
+    ],
     name="ur10",
 )
 RRR = di.Mechanism.from_dh([(0, pi / 2, 0.56, 0), (0.2, 0, 0.169, 0), (0.415, 0, 0.09, 0)])

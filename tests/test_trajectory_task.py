@@ -23,7 +23,14 @@ from dynident.trajectory import (
 pi = np.pi
 RRR = rrr.mechanism()
 PUMA = di.Mechanism.from_dh(
-    [(0, pi / 2, 0.67, 0), (0.4318, 0, 0, 0), (0.0203, -pi / 2, 0.15, 0), (0, pi / 2, 0.4318, 0), (0, -pi / 2, 0, 0), (0, 0, 0.1, 0)]
+    [
+        (0, pi / 2, 0.67, 0),
+        (0.4318, 0, 0, 0),
+        (0.0203, -pi / 2, 0.15, 0),
+        (0, pi / 2, 0.4318, 0),
+        (0, -pi / 2, 0, 0),
+        (0, 0, 0.1, 0),
+    ]
 )
 SCARA = di.Mechanism.from_dh([(0.3, 0, 0.4, 0), (0.25, pi, 0, 0), (0, 0, 0, 0, "prismatic"), (0, 0, 0.1, 0)])
 DOWN = np.diag([1.0, -1.0, -1.0])
@@ -64,10 +71,7 @@ def test_joint_derivatives_are_those_of_the_positions() -> None:
     for rate in (500.0, 1000.0):
         motion = joint_motion(PUMA, task.sample(rate), rotation=DOWN)
         errors.append(
-            [
-                np.abs((y[2:] - y[:-2]) * rate / 2 - dy[1:-1]).max()
-                for y, dy in ((motion.q, motion.v), (motion.v, motion.a))
-            ]
+            [np.abs((y[2:] - y[:-2]) * rate / 2 - dy[1:-1]).max() for y, dy in ((motion.q, motion.v), (motion.v, motion.a))]
         )
     ratio = np.array(errors[0]) / np.array(errors[1])
     assert np.all(ratio > 3.5) and np.all(np.array(errors[1]) < [1e-3, 1e-1])
@@ -83,7 +87,14 @@ def test_lines_and_circles_with_a_fixed_orientation(robot: di.Mechanism, z: floa
 
 def test_robots_without_closed_form_go_by_the_numeric_inverse() -> None:
     ur10 = di.Mechanism.from_dh(
-        [(0, pi / 2, 0.1273, 0), (-0.612, 0, 0, 0), (-0.5723, 0, 0, 0), (0, pi / 2, 0.1639, 0), (0, -pi / 2, 0.1157, 0), (0, 0, 0.0922, 0)]
+        [
+            (0, pi / 2, 0.1273, 0),
+            (-0.612, 0, 0, 0),
+            (-0.5723, 0, 0, 0),
+            (0, pi / 2, 0.1639, 0),
+            (0, -pi / 2, 0.1157, 0),
+            (0, 0, 0.0922, 0),
+        ]
     )
     tip = along([Line((0.6, 0.3, 0.4), (0.5, 0.2, 0.6))], 0.5, 2.0).sample(40.0)
     with pytest.raises(di.DynidentError, match="use inverse_kinematics_numeric"):

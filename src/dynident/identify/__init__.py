@@ -6,6 +6,7 @@ from dynident.identify.estimators import OLS, WLS
 from dynident.identify.fit import Fit, Observability, Prediction
 from dynident.identify.matching import Matched, match
 from dynident.identify.metrics import Metrics, evaluate
+from dynident.identify.payload import Payload, payload_of, payload_regression
 from dynident.identify.regression import Regression
 from dynident.identify.score import Score
 from dynident.identify.standard import recover_standard
@@ -18,6 +19,7 @@ __all__ = [
     "Matched",
     "Metrics",
     "Observability",
+    "Payload",
     "Prediction",
     "Regression",
     "Score",
@@ -25,5 +27,7 @@ __all__ = [
     "essential_parameters",
     "evaluate",
     "match",
+    "payload_of",
+    "payload_regression",
     "recover_standard",
 ]

@@ -170,7 +170,11 @@ def _preferred(mechanism: Mechanism) -> list[int]:
 
 
 def base_parameters(
-    mechanism: Mechanism, order: Sequence[str] | None = None, tolerance: float = 3e-5, seed: int = 0
+    mechanism: Mechanism,
+    order: Sequence[str] | None = None,
+    tolerance: float = 3e-5,
+    seed: int = 0,
+    removable: Sequence[str] = (),
 ) -> BaseParameters:
     """Find the base parameters of a robot.
 
@@ -191,6 +195,9 @@ def base_parameters(
         Relative size below which an orthogonal part of a column counts as zero.
     seed : int
         Seed of the random states.
+    removable : sequence of str
+        Bodies with parameters of their own that some of the data will be without, such as a payload: only data with and
+        without it tell its parameters from those of the link that carries it.
 
     Returns
     -------
@@ -214,6 +221,10 @@ def base_parameters(
         raise IdentificationError(f"robot '{mechanism.name}' has no moving joint, so it has nothing to identify")
     samples = max(50, -(-3 * p // n))
     Y = regressor_rows(mechanism, random_motion(mechanism, samples, seed)).transpose(2, 0, 1)
+    if removable:
+        bare = Y.copy()
+        bare[:, :, columns_of(mechanism, removable)] = 0.0
+        Y = np.concatenate([Y, bare])
     W = Y.reshape(-1, p)
     size = np.linalg.norm(W, axis=0)
     visible = size > tolerance * _family_size(mechanism.parameters.units, size)
@@ -244,6 +255,30 @@ def base_parameters(
     invisible = tuple(names[j] for j in range(p) if not visible[j])
     seen = np.any(np.abs(Y[:, :, columns]) > 1e-12 * size[columns], axis=0)
     return BaseParameters(mechanism, columns, regrouping, invisible, seen, float(gap))
+
+
+def columns_of(mechanism: Mechanism, bodies: Sequence[str]) -> list[int]:
+    """Return the standard parameters of some bodies.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    bodies : sequence of str
+        Bodies that have parameters of their own.
+
+    Returns
+    -------
+    list of int
+        Columns of the regressor.
+    """
+    for body in bodies:
+        if body not in mechanism.tree.bodies:
+            raise IdentificationError(
+                f"body '{body}' has no parameters of its own in robot '{mechanism.name}'; add it with separate=True"
+            )
+    inertial = mechanism.tree.inertias.size
+    return [i for i, owner in enumerate(mechanism.parameters.owners[:inertial]) if owner in bodies]
 
 
 def _family_size(units: Sequence[str], size: Array) -> Array:

@@ -1,8 +1,8 @@
 """Essential parameters: the few that the data really need.
 
 The parameter with the largest relative standard deviation is dropped and the rest estimated again, until the largest is
-no more than `ratio` times the smallest (Pham, Gautier 1991), or until the residuals would grow: with precise data even a
-parameter known to 1 % is ten times worse than the best, and yet needed. What is left predicts as well with fewer numbers.
+no more than `ratio` times the smallest (Pham, Gautier 1991). With precise data that rule can drop parameters that are needed
+(one known to 1 % may be ten times worse than the best); `loss` stops it before the residuals grow.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dynident.identify.regression import Regression
 
 
 def essential_parameters(
-    regression: Regression, estimator: OLS | WLS | None = None, ratio: float = 10.0, loss: float = 0.02
+    regression: Regression, estimator: OLS | WLS | None = None, ratio: float = 10.0, loss: float | None = None
 ) -> Fit:
     """Return the fit of the essential parameters alone.
 
@@ -29,8 +29,9 @@ def essential_parameters(
         Estimator; `WLS()` when omitted.
     ratio : float
         Ratio of the worst to the best relative standard deviation at which to stop.
-    loss : float
-        Largest allowed growth of the residuals (weighted by the noise of every joint) over those of the full fit.
+    loss : float, optional
+        Largest allowed growth of the residuals (weighted by the noise of every joint) over those of the full fit, as in
+        0.02; no limit when omitted.
 
     Returns
     -------
@@ -39,7 +40,7 @@ def essential_parameters(
     """
     if not ratio > 1.0:
         raise IdentificationError(f"ratio is {ratio}; it must be above 1 (10 is usual)")
-    if not loss >= 0.0:
+    if loss is not None and not loss >= 0.0:
         raise IdentificationError(f"loss is {loss}; it must be 0 or more (0.02 is 2 %)")
     chosen = estimator or WLS()
     fit = chosen.fit(regression).result_
@@ -48,7 +49,7 @@ def essential_parameters(
     def residual(beta: NDArray[np.float64]) -> float:
         return float(sum(group.residual(beta) / s**2 for group, s in zip(regression.groups, sigma, strict=True)))
 
-    limit = (1.0 + loss) ** 2 * residual(fit.values)
+    limit = np.inf if loss is None else (1.0 + loss) ** 2 * residual(fit.values)
     while True:
         relative = np.where(fit.active, fit.relative_std, -np.inf)
         relative = np.where(np.isnan(relative), np.inf, relative)

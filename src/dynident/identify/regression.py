@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError, IdentificationError
 from dynident.files import write_atomic
-from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.factor import RowGroup, Tile, accumulate
 from dynident.identify.matching import match
 from dynident.identify.rows import Projection, Rows, check_projection
@@ -79,6 +79,7 @@ class Regression:
         decimator: Decimator | None = None,
         skip: tuple[str, ...] = (),
         projection: Projection | Sequence[str] = "gls",
+        absent: Sequence[str] = (),
     ) -> Regression:
         """Compress a motion and its efforts.
 
@@ -98,13 +99,15 @@ class Regression:
             Joints of a tree robot whose efforts are not to be used.
         projection : str or sequence of str
             Equations of a robot with loops: "gls", "independent" or the names of motors (see `dynident.identify.rows`).
+        absent : sequence of str
+            Bodies with parameters of their own that were not there, such as a payload in a run without it.
 
         Returns
         -------
         Regression
             The evidence.
         """
-        rows = Rows(mechanism, check_projection(projection))
+        rows = Rows(mechanism, check_projection(projection), tuple(columns_of(mechanism, absent)))
         tau = np.asarray(effort, dtype=np.float64)
         if tau.shape != (len(motion), len(rows.efforts)):
             motors = f" and robot '{mechanism.name}' has {len(rows.efforts)} motors" if mechanism.loops else ""
@@ -142,6 +145,7 @@ class Regression:
         log: Log,
         base: BaseParameters | None = None,
         projection: Projection | Sequence[str] = "gls",
+        absent: Sequence[str] = (),
         **options: Any,
     ) -> Regression:
         """Prepare a log (check, filter, differentiate, decimate) and compress it.
@@ -156,6 +160,8 @@ class Regression:
             Base parameters; found when omitted.
         projection : str or sequence of str
             Equations of a robot with loops, see `from_motion`.
+        absent : sequence of str
+            Bodies that were not there, see `from_motion`.
         **options
             Passed to `dynident.signals.prepare`.
 
@@ -174,7 +180,7 @@ class Regression:
             raise IdentificationError(f"log '{log.name}': all effort channels are dead; nothing can be identified")
         motion = robot_motion(matched.mechanism, prepared.motion)
         evidence = cls.from_motion(
-            matched.mechanism, motion, prepared.effort, base, prepared.decimator, skip, check_projection(projection)
+            matched.mechanism, motion, prepared.effort, base, prepared.decimator, skip, projection, absent
         )
         kept = {name: value for name, value in options.items() if name != "like"}  # the band is in the source
         return replace(evidence, sources=(source_of(log, prepared),), options=kept, notes=tuple(notes))

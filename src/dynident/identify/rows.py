@@ -38,10 +38,13 @@ class Rows:
         Robot with n coordinates.
     projection : str or tuple of str
         "independent", "gls", or the names of n motors; ignored for a tree robot.
+    absent : tuple of int
+        Standard parameters of bodies that were not there, such as those of a payload in a run without it.
     """
 
     mechanism: Mechanism
     projection: Projection = "independent"
+    absent: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.mechanism.loops:
@@ -119,10 +122,14 @@ class Rows:
         y : ndarray (n, N) or None
             What they should give.
         """
+        gone = np.isin(columns, self.absent)
         if not self.mechanism.loops:
-            return regressor_rows(self.mechanism, motion, columns), None if effort is None else effort.T
+            W = regressor_rows(self.mechanism, motion, columns)
+            W[:, gone] = 0.0
+            return W, None if effort is None else effort.T
         closed = close_motion(self.mechanism, motion, start)
         W = regressor_rows(self.mechanism, motion, columns, TreeMotion(closed.q, closed.v, closed.a, closed.G))
+        W[:, gone] = 0.0
         A = self.mechanism.actuator_matrix[0] @ closed.G
         y = None if effort is None else np.einsum("tkn,tk->tn", A, effort)
         if self.projection == "independent":

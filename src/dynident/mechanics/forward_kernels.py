@@ -11,7 +11,7 @@ from math import cos, sin, sqrt
 import numpy as np
 
 from dynident.mechanics.kernels import kernel
-from dynident.mechanism.tree import FREE, PRISMATIC, REVOLUTE, SPHERICAL
+from dynident.mechanism.tree import FIXED, FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
 
 @kernel
@@ -30,11 +30,11 @@ def pose(tree, i, q, R, r):
     for row in range(3):
         for col in range(3):
             R[row, col] = P[row, col]
-    if kind != SPHERICAL:
+    if kind in (PRISMATIC, FREE):
         for row in range(3):
             for e in range(3):
                 r[row] += P[row, e] * (u[e] * q[d] if kind == PRISMATIC else q[d + e])
-    if kind != PRISMATIC:
+    if kind in (SPHERICAL, FREE):
         o = d if kind == SPHERICAL else d + 3
         x, y, z = q[o], q[o + 1], q[o + 2]
         square = x * x + y * y + z * z
@@ -74,6 +74,8 @@ def subspace(tree, i, S):
     if kind == PRISMATIC:
         S[3:, 0] = tree.axis[i]
         return 1
+    if kind == FIXED:
+        return 0
     for e in range(3):
         if kind == FREE:
             S[3 + e, e] = 1.0

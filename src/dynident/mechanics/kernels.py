@@ -22,7 +22,7 @@ from math import cos, sin, sqrt
 import numpy as np
 from numba import njit
 
-from dynident.mechanism.tree import FREE, PRISMATIC, REVOLUTE, SPHERICAL
+from dynident.mechanism.tree import FIXED, FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
 kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 
@@ -160,7 +160,7 @@ def place(tree, i, Q, R, r):
             ),
         )
         f, g, c = 0.0, 0.0, 1.0
-        if kind != PRISMATIC:  # R = P exp[x]x, Rodrigues with Taylor series near zero
+        if kind not in (PRISMATIC, FIXED):  # R = P exp[x]x, Rodrigues with Taylor series near zero
             x = load(Q, d if kind == SPHERICAL else d + ROW3, k)
             square = dot(x, x)
             f, g = 1.0 - square / 6.0, 0.5 - square / 24.0
@@ -187,6 +187,8 @@ def rates(tree, i, X, k):
         return zero, scale(axis, X[d + k])
     if kind == SPHERICAL:
         return load(X, d, k), zero
+    if kind == FIXED:
+        return zero, zero
     return load(X, d + ROW3, k), load(X, d, k)
 
 
@@ -215,7 +217,7 @@ def move(tree, i, V, A, R, r, kin):
 def own_columns(tree, i, n, J):
     """Write the Jacobian columns of node i's own coordinates: its constant motion subspace (w, l)."""
     kind = tree.kind[i]
-    count = 1 if kind < SPHERICAL else (3 if kind == SPHERICAL else 6)
+    count = 1 if kind < SPHERICAL else (3 if kind == SPHERICAL else (6 if kind == FREE else 0))
     for e in range(count):
         b = at(i * n + tree.dof[i] + e, 6)
         for row in range(6):
@@ -295,6 +297,8 @@ def joint_torque(tree, i, F, T):
         b = b + ROW3 if kind == REVOLUTE else b
         for k in range(ROW1):
             T[d + k] = dot(axis, load(F, b, k))
+        return
+    if kind == FIXED:
         return
     start, count = (b + ROW3, ROW3) if kind == SPHERICAL else (b, ROW6)
     for k in range(count):

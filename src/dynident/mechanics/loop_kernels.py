@@ -18,6 +18,12 @@ from dynident.mechanism.tree import FREE, PRISMATIC, SPHERICAL
 
 
 @kernel
+def coordinates_of(kind):
+    """Return how many coordinates a node of this kind has."""
+    return 1 if kind < SPHERICAL else (3 if kind == SPHERICAL else (6 if kind == FREE else 0))
+
+
+@kernel
 def world_frames(tree, q, R, p, rel, r3):
     """Write orientation R (k, 3, 3) and origin p (k, 3) of every node in the base frame."""
     for i in range(tree.parent.size):
@@ -67,7 +73,7 @@ def twists(tree, R, p, w, lin):
     for i in range(tree.parent.size):
         kind, d = tree.kind[i], tree.dof[i]
         origin = (p[i, 0], p[i, 1], p[i, 2])
-        count = 1 if kind < SPHERICAL else (3 if kind == SPHERICAL else 6)
+        count = coordinates_of(kind)
         for e in range(count):
             axis = turned(R, i, tree.axis[i]) if kind < SPHERICAL else (R[i, 0, e % 3], R[i, 1, e % 3], R[i, 2, e % 3])
             sliding = kind == PRISMATIC or (kind == FREE and e < 3)
@@ -124,7 +130,7 @@ def body_twists(tree, w, lin, v, T, A):
     """Write twist T (k, 6) and spatial acceleration A (k, 6) without joint accelerations, (angular, linear), of every node."""
     for i in range(tree.parent.size):
         p, kind, d = tree.parent[i], tree.kind[i], tree.dof[i]
-        count = 1 if kind < SPHERICAL else (3 if kind == SPHERICAL else 6)
+        count = coordinates_of(kind)
         for k in range(6):
             T[i, k] = T[p, k] if p >= 0 else 0.0
             A[i, k] = A[p, k] if p >= 0 else 0.0

@@ -91,6 +91,7 @@ def with_payload(
     inertia: ArrayLike | None = None,
     body: str | None = None,
     name: str = "payload",
+    separate: bool = False,
 ) -> Mechanism:
     """Return a copy that carries a payload, added (never substituted) to a link.
 
@@ -106,6 +107,8 @@ def with_payload(
         Link that carries it; the last moving link when there is only one end.
     name : str
         Name of the payload body, to remove it again by `without`.
+    separate : bool
+        True to give the payload ten parameters of its own, for identifying it; otherwise it is part of its link.
 
     Returns
     -------
@@ -127,7 +130,7 @@ def with_payload(
         frozen(np.zeros((3, 3)) if inertia is None else inertia, (3, 3), "payload inertia"),
     )
     mount = Joint(f"{name}_mount", "fixed", body, name)
-    return replace(self, bodies=(*self.bodies, Body(name, phi)), joints=(*self.joints, mount))
+    return replace(self, bodies=(*self.bodies, Body(name, phi, separate)), joints=(*self.joints, mount))
 
 
 def without(self: Mechanism, body: str) -> Mechanism:

@@ -171,10 +171,13 @@ class Body:
     inertia : array_like (10,) or None
         Prior inertial parameters in the link frame (see `inertia.SYMBOLS`). None marks a massless frame between two
         joints: it has no parameters at all.
+    separate : bool
+        True for a body that keeps parameters of its own although it is fixed to another one, such as a payload.
     """
 
     name: str
     inertia: Array | None = None
+    separate: bool = False
 
     def __post_init__(self) -> None:
         if self.inertia is not None:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-REVOLUTE, PRISMATIC, SPHERICAL, FREE = 0, 1, 2, 3
-NODE_DOF = (1, 1, 3, 6)
+REVOLUTE, PRISMATIC, SPHERICAL, FREE, FIXED = 0, 1, 2, 3, 4
+NODE_DOF = (1, 1, 3, 6, 0)
 
 
 class TreeArrays(NamedTuple):
@@ -35,7 +35,7 @@ class TreeArrays(NamedTuple):
     parent : ndarray of int, (k,)
         Parent node, -1 for the base.
     kind : ndarray of int, (k,)
-        REVOLUTE, PRISMATIC, SPHERICAL or FREE.
+        REVOLUTE, PRISMATIC, SPHERICAL, FREE, or FIXED (a body with parameters of its own on another one).
     dof : ndarray of int, (k,)
         First coordinate of the node.
     column : ndarray of int, (k,)
@@ -103,6 +103,8 @@ def _primitives(joint: Joint) -> list[tuple[int, Array]]:
         return [(PRISMATIC, joint.axis)]
     if joint.kind == "universal":
         return [(REVOLUTE, joint.axis), (REVOLUTE, joint.axis2)]
+    if joint.kind == "fixed":
+        return [(FIXED, joint.axis)]
     if joint.kind == "planar":
         first, second = joint.plane
         return [(PRISMATIC, first), (PRISMATIC, second), (REVOLUTE, joint.axis)]
@@ -126,6 +128,7 @@ def build_tree(mechanism: Mechanism) -> Tree:
     for joint in mechanism.joints:
         children.setdefault(joint.parent, []).append(joint)
     inertia_of = {body.name: body.inertia for body in mechanism.bodies}
+    separate = {body.name for body in mechanism.bodies if body.separate}
 
     parent: list[int] = []
     kind: list[int] = []
@@ -163,7 +166,7 @@ def build_tree(mechanism: Mechanism) -> Tree:
         joint = waiting.pop()
         node, pose = frames[joint.parent]
         placement = pose @ joint.placement
-        if joint.kind == "fixed":
+        if joint.kind == "fixed" and joint.child not in separate:
             frames[joint.child] = (node, placement)
         else:
             for i, (code, direction) in enumerate(_primitives(joint)):

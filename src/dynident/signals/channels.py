@@ -25,7 +25,8 @@ def find_channels(
 ) -> tuple[list[str], dict[str, Array], list[str]]:
     """Joint names, one (N, n) array per role, and notes about what was left out."""
     wanted = rules.get("joints")
-    if wanted is not None and (isinstance(wanted, str) or not all(isinstance(j, str) for j in wanted)):
+    listed = isinstance(wanted, list | tuple | np.ndarray)
+    if wanted is not None and (not listed or not all(isinstance(j, str) for j in wanted)):
         raise LogError(f"joints is {wanted!r}; give a list of names")
     wanted = None if wanted is None else list(wanted)
     maps: dict[str, dict[str, Array]] = {}

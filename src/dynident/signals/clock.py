@@ -44,7 +44,7 @@ def clock_from_file(columns: Mapping[str, Array], rules: Mapping[str, Any], samp
     if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < np.inf):
         raise LogError(f"rate is {rate!r}; give the sampling rate in Hz, a positive number")
     name = rules.get("time")
-    if name is not None and name not in columns:
+    if name is not None and (not isinstance(name, str) or name not in columns):
         raise LogError(f"time column '{name}' is not there; the columns are {', '.join(list(columns)[:40])}")
     if name is None:
         candidates = [c for c in columns if is_time(c)]

@@ -129,7 +129,7 @@ def _load_schema(schema: PathLike | Mapping[str, object] | None) -> tuple[dict[s
             rules = tomllib.loads(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise LogError(f"cannot read {label}: {error}") from error
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:  # wrong TOML, or numbers and nesting beyond all measure
             raise LogError(f"{label} is not valid TOML: {error}") from error
     unknown = sorted(set(rules) - set(KEYS))
     if unknown:

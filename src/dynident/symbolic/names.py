@@ -2,86 +2,15 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterable
 
-# Words of C and Python, and what generated code uses itself.
-RESERVED = frozenset(
-    [
-        "auto",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "float",
-        "for",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "typedef",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
-        "bool",
-        "true",
-        "false",
-        "and",
-        "as",
-        "assert",
-        "async",
-        "await",
-        "class",
-        "def",
-        "del",
-        "elif",
-        "except",
-        "finally",
-        "from",
-        "global",
-        "import",
-        "in",
-        "is",
-        "lambda",
-        "nonlocal",
-        "not",
-        "or",
-        "pass",
-        "raise",
-        "try",
-        "with",
-        "yield",
-        "None",
-        "True",
-        "False",
-        "main",
-        "sin",
-        "cos",
-        "sqrt",
-        "math",
-        "np",
-        "numpy",
-        "double_t",
-    ]
+# Words of C, and what generated code uses itself; Python's own words come from `keyword`.
+RESERVED = re.compile(
+    "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|register|"
+    "restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while|bool|true|false|"
+    "main|sin|cos|sqrt|math|np|numpy"
 )
 
 
@@ -103,7 +32,7 @@ def identifier(name: str) -> str:
     text = re.sub(r"_+", "_", text).strip("_")
     if not text or text[0].isdigit():
         text = f"n{text}" if text else "unnamed"
-    return f"{text}_" if text in RESERVED else text
+    return f"{text}_" if RESERVED.fullmatch(text) or keyword.iskeyword(text) else text
 
 
 def identifiers(names: Iterable[str]) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 ProfileMaker = Callable[[float, float, float], Profile]
 
 SINGULAR = 1e-6  # smallest over largest singular value of the scaled Jacobian below which rates are meaningless
-JUMP = 0.05  # rad or m by which positions may leave what the velocities say before it counts as a change of branch
+JUMP = 0.1  # rad, m (per second) by which positions and velocities may leave what their rates say before it counts as a jump
 
 
 @dataclass(frozen=True)
@@ -267,19 +267,20 @@ def joint_motion(
     drift = np.hstack([np.einsum("nij,nj->ni", turn, bias[:, :3]), np.einsum("nij,nj->ni", turn, bias[:, 3:])])[:, :rows]
     wanted = -drift
     wanted[:, :3] += tip.a
-    _continuous(mechanism, tip.t, q, v)
-    return Motion(tip.t, q, v, rates(wanted))
+    motion = Motion(tip.t, q, v, rates(wanted))
+    _continuous(mechanism, motion)
+    return motion
 
 
-def _continuous(mechanism: Mechanism, t: Array, q: Array, v: Array) -> None:
-    """Refuse positions that do not follow from the velocities: the branch has changed on the way."""
-    if len(t) < 2:
-        return
-    off = np.abs(np.diff(q, axis=0) - 0.5 * (v[1:] + v[:-1]) * np.diff(t)[:, None])
-    steps = np.maximum(np.abs(v[1:]), np.abs(v[:-1])) * np.diff(t)[:, None]
-    if np.any(off > JUMP + steps):
-        i, j = (int(k) for k in np.argwhere(off > JUMP + steps)[0])
-        raise DynidentError(
-            f"joint '{mechanism.coordinate_names[j]}' jumps by {q[i + 1, j] - q[i, j]:.4g} after t = {t[i]:.6g} s: the path "
-            "crosses a singularity between two samples; move the path or choose another posture"
-        )
+def _continuous(mechanism: Mechanism, motion: Motion) -> None:
+    """Refuse positions or velocities that do not follow from their rates: a singularity lies between two samples."""
+    for what, y, rate in (("position", motion.q, motion.v), ("velocity", motion.v, motion.a)):
+        step = np.diff(motion.t)[:, None]
+        off = np.abs(np.diff(y, axis=0) - 0.5 * (rate[1:] + rate[:-1]) * step)
+        bad = np.argwhere(off > JUMP + 2.0 * np.maximum(np.abs(rate[1:]), np.abs(rate[:-1])) * step)
+        if bad.size:
+            i, j = (int(k) for k in bad[0])
+            raise DynidentError(
+                f"the {what} of joint '{mechanism.coordinate_names[j]}' jumps by {y[i + 1, j] - y[i, j]:.4g} after t = "
+                f"{motion.t[i]:.6g} s: the path crosses a singularity between two samples; move the path or choose another posture"
+            )

@@ -31,8 +31,10 @@ def bar_angle(rho: ArrayLike, assembly: str = "below") -> Array:
     cosine = 0.5 * (RAIL - SPACING - position[:, 0] - position[:, 1]) / BAR
     if np.any(np.abs(cosine) > 1.0):
         bad = int(np.argmax(np.abs(cosine) > 1.0))
-        raise DynidentError(f"sliders at sample {bad} ({position[bad].tolist()} m) are {2 * abs(cosine[bad]) * BAR:.4g} m apart "
-                            f"between the bars, which reach {2 * BAR:.4g} m; move them closer together")  # fmt: skip
+        raise DynidentError(
+            f"sliders at sample {bad} ({position[bad].tolist()} m) are {2.0 * abs(cosine[bad]) * BAR:.4g} m apart, "
+            f"further than two bars reach ({2.0 * BAR:.4g} m); move them closer together"
+        )
     return np.asarray((1.0 - 2.0 * choice(assembly, ASSEMBLY_MODES, "assembly")) * np.arccos(cosine))
 
 
@@ -112,8 +114,10 @@ def body_jacobians(rho: ArrayLike, v: ArrayLike, assembly: str = "below") -> tup
     alpha = bar_angle(position, assembly)
     sine, cosine = np.sin(alpha), np.cos(alpha)
     if np.any(np.abs(sine) < 1e-9):
-        raise DynidentError(f"the bars lie along the rail at sample {int(np.argmin(np.abs(sine)))}: parallel singularity, "
-                            "where the sliders do not hold the platform; keep away from it")  # fmt: skip
+        raise DynidentError(
+            f"the bars lie along the rail at sample {int(np.argmin(np.abs(sine)))}: parallel singularity, where the sliders do "
+            "not hold the platform; keep away from it"
+        )
     A, B = 0.5 * cosine / sine, 0.5 / (BAR * sine)  # (B.63), (B.64)
     rate = B * velocity.sum(axis=1)
     A_dot, B_dot = -0.5 * rate / sine**2, -0.5 * rate * cosine / (BAR * sine**2)

@@ -158,14 +158,14 @@ def mechanism(
         Joint("platform", "fixed", "foot", "platform", at(0.5 * SPACING)),
     ]
     loops = [Loop(f"end{i}", "revolute", end[i], "foot", at(BAR), at(SPACING)) for i in (4, 5)]
-    drive = {"ratio": MOTOR_RATIO, "gain": TORQUE_CONSTANT} if geared else {}
+    ratio, gain = (MOTOR_RATIO, TORQUE_CONSTANT) if geared else (1.0, None)
     return Mechanism(
         "2-PRR",
         tuple(bodies),
         tuple(joints),
         tuple(loops),
         tuple(couplings),
-        tuple(Actuator(f"motor{j}", {f"rho{j}": 1.0}, **drive) for j in (1, 2)),
+        tuple(Actuator(f"motor{j}", {f"rho{j}": 1.0}, ratio, gain=gain) for j in (1, 2)),
         terms=(),
         gravity=np.array([0.0, -GRAVITY, 0.0]),
         independent=("rho1", "rho2"),

@@ -1,0 +1,151 @@
+"""Numbers of RePlaLink: section 6.2 of the thesis, and the geometry recovered from its base parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError
+from dynident.mechanics.motion import Motion
+from dynident.robots.prr2.inputs import fourier
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Lengths [m]; the thesis prints none of them.
+
+    All but `base` follow from the coefficients of (6.51) to (6.55), which they reproduce (digest 13.1). The base distance does
+    not act on base parameters and cannot be recovered: 0.4 m is an ASSUMPTION (the real one is adjustable).
+
+    Parameters
+    ----------
+    a0a, b0b : float
+        Driven bars A0-A and B0-B.
+    ad, ac : float
+        Bar A-D, and the place of the joint C on it.
+    bc : float
+        Bar B-C.
+    com1, com2, com3, com4 : float
+        Centres of mass of bars 1 (from A0), 2 (from A), 3 (from B) and 4 (from B0), on the bars.
+    base : float
+        Distance A0-B0.
+    """
+
+    a0a: float = 0.450
+    b0b: float = 0.450
+    ad: float = 0.800
+    ac: float = 0.500
+    bc: float = 0.500
+    com1: float = 0.19005
+    com2: float = 0.51783
+    com3: float = 0.21613
+    com4: float = 0.16849
+    base: float = 0.4
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, int | float | np.floating) or not np.isfinite(value) or value <= 0.0:
+                raise DynidentError(f"RePlaLink: {field.name} is {value!r}; give a positive length in metres")
+        if not (self.com2 < self.ad and self.com3 < self.bc):
+            raise DynidentError(
+                f"RePlaLink: centres of mass at {self.com2} and {self.com3} m must lie on bars 2 ({self.ad} m) and 3 ({self.bc} m)"
+            )
+
+
+RECOVERED = Geometry()
+"""Digest 13.1."""
+
+TORQUE_CONSTANT, GEAR = 1.08, 10.0  # K_t [N m/A], i_r (6.2.5); torques in the thesis are at the gearbox output
+SAMPLING, CUTOFF = 0.0012, 20.0  # [s]; third-order Butterworth on accelerations and torques [Hz]
+
+PARAMETER_NAMES = ("m1", "m2", "m3", "m4", "m5", "I1", "I2", "I3", "I4", "I6", "I7", "Fc1", "Fc4", "c1", "c4")
+"""Phi of (6.45): bars A0-A, A-D, B-C, B0-B, third motor at D; moments about centres of mass, of the two motors (6 at A0, 7 at
+B0), and friction. (6.43) calls the friction 6 and 7, the results 1 and 4 (ERR-26)."""
+
+THEORETICAL: Mapping[str, float] = {
+    **{"m1": 3.2150, "m2": 4.2540, "m3": 1.8900, "m4": 2.9500, "m5": 0.4000},
+    **{"I1": 0.1257, "I2": 0.4062, "I3": 0.0783, "I4": 0.1060, "I6": 0.0041, "I7": 0.0041},
+}
+"""Table 6.4, column "Theoretical" [kg, kg m^2]."""
+
+TABLE_6_4: Mapping[str, tuple[float, float, float]] = {
+    **{"m1": (3.2150, 0.0, 3.2150), "m2": (15.7692, 49.8521, 7.4105), "m3": (1.8900, 0.0, 1.8900)},
+    **{"m4": (47.9074, 280.5484, 2.9500), "m5": (5.7803, 2.2932, 0.0), "I1": (0.1257, 0.0, 0.1257)},
+    **{"I2": (0.4938, 0.1899, 0.8019), "I3": (0.6796, 0.4937, 0.0908), "I4": (1.3823, 7.9645, 0.1060)},
+    **{"I6": (0.0041, 0.0, 0.0041), "I7": (1.2804, 7.9645, 0.0041), "Fc1": (0.9342, 0.0, 0.9342)},
+    **{"Fc4": (0.1672, 0.0, 0.1672), "c1": (2.6334, 0.0, 2.6334), "c4": (4.7132, 0.0, 4.7132)},
+}
+"""Table 6.4: mean, standard deviation and bounded optimum. The text calls the mean of m2 twice its theoretical value; it is
+3.7 times (ERR-27). The optimum breaks the base equations and needs torques that are not published (ERR-33)."""
+
+TRUSTED = ("m1", "m2", "m3", "m4", "I1", "I2", "I3", "I4", "I6", "I7")
+"""(6.65): 210 subsets of six, 64 of them solvable."""
+
+THESIS_EQUATIONS: tuple[tuple[Mapping[str, float], float], ...] = (
+    ({"Fc1": 1.0}, 0.9342),
+    ({"Fc4": 1.0}, 0.1672),
+    ({"c1": 1.0}, 2.6334),
+    ({"c4": 1.0}, 4.7132),
+    ({"m1": 1.0, "I1": 27.686, "I6": 27.686, "I2": 13.533, "I3": 0.51015}, -3.2871),
+    ({"m2": 1.0, "I2": -6.8439, "I3": 7.2328}, 7.1563),
+    ({"m3": 1.0, "I3": -16.299}, -18.0339),
+    ({"m4": 1.0, "I4": 35.225, "I7": 35.225, "I3": 66.007}, 54.2796),
+    ({"m5": 1.0, "I2": 4.43, "I3": -0.27833}, 6.3547),
+)
+"""(6.47) to (6.64) without coefficients below 1e-12. The fifth must be positive for any real robot; -3.2871 was identified."""
+
+BASE_LEADERS = ("Fc1", "Fc4", "c1", "c4", "m1", "m2", "m3", "m4", "m5")
+"""Leaders of the thesis' combinations, in its order."""
+
+FUNDAMENTAL, HARMONICS, START = 0.45, 5, (2.0944, 1.0472)  # [Hz], -, alpha_0 [rad]
+POSITION_LIMITS = ((0.6981, 3.6652), (-0.3142, 2.4435))  # alpha_1, alpha_4 [rad]; the polygon beside them is not printed
+VELOCITY_LIMIT, ACCELERATION_LIMIT = 2.0, 30.0  # [rad/s], [rad/s^2]
+INITIAL_AMPLITUDES = (
+    np.array([[0.4533, 0.4334, 0.3349, 0.1488, 0.1128], [0.4152, 0.3869, 0.3470, 0.3085, 0.1391]]),
+    np.array([[0.3802, 0.3760, 0.3574, 0.2744, 0.1152], [0.4263, 0.4091, 0.1442, 0.1124, 0.0474]]),
+)
+"""C and D of Table 6.3, (2, 5) each, in rad/s (the table says m, ERR-28); axis 1 peaks at 2.04 rad/s, above its own limit."""
+CONDITION_PATTERNSEARCH = 62.21
+"""Condition number after optimising inside the unprinted polygon (6.2.4); box limits alone allow less than 9 (digest 13.3)."""
+
+ASSEMBLY_MODES = ("up", "down")
+"""C left or right of the line from A to B. The rule (B.27) depends on the frame and is not used (ERR-13)."""
+WORKING_MODES = ("++", "+-", "-+", "--")
+"""Signs of sin(alpha2 - alpha1) and of sin(alpha3 - alpha4): how the two elbows A and B are bent."""
+
+
+def thesis_system() -> tuple[Array, Array]:
+    """Return (6.47) to (6.64) as printed.
+
+    Returns
+    -------
+    C : ndarray, (9, 15)
+        Coefficients, columns in the order of `PARAMETER_NAMES`.
+    V : ndarray, (9,)
+        Identified values.
+    """
+    rows = [[terms.get(name, 0.0) for name in PARAMETER_NAMES] for terms, _ in THESIS_EQUATIONS]
+    return np.array(rows), np.array([value for _, value in THESIS_EQUATIONS])
+
+
+def initial_motion(sampling: float = SAMPLING) -> Motion:
+    """Return one period of the motion of Table 6.3, with which the thesis starts its optimisation.
+
+    Parameters
+    ----------
+    sampling : float
+        Sampling time [s].
+
+    Returns
+    -------
+    Motion
+        2.2 s of the two motors.
+    """
+    C, D = INITIAL_AMPLITUDES
+    return fourier(np.arange(0.0, 1.0 / FUNDAMENTAL - 0.5 * sampling, sampling), START, C, D, FUNDAMENTAL)
