@@ -125,7 +125,6 @@ def urdf_cases() -> dict[str, Case]:
         "blank": (" \n\t ", "empty"),
         "entity bomb": (changed("<robot", BOMB + "<robot").replace("arm2", "&i;"), "entit"),
         "outside entity": (changed("<robot", OUTSIDE + "<robot").replace("arm2", "&x;"), "entit"),
-        "outside dtd": (changed("<robot", '<!DOCTYPE robot SYSTEM "http://example.org/x.dtd"><robot'), "DOCTYPE"),
         "binary junk": (bytes(range(256)) * 4, "XML"),
         "nul bytes": (b"\0" * 64, "XML"),
         "a picture": (b"\x89PNG\r\n\x1a\n" + b"\0" * 30, "XML"),
@@ -148,7 +147,7 @@ def urdf_cases() -> dict[str, Case]:
         "joint without child": (changed('<child link="link1"/>', ""), "child"),
         "parent does not exist": (changed('<parent link="base"/>', '<parent link="nowhere"/>'), "nowhere"),
         "child does not exist": (changed('<child link="link2"/>', '<child link="nowhere"/>'), "nowhere"),
-        "link twice": (changed('"link2"', '"link1"'), "link1"),
+        "link twice": (changed("</robot>", '<link name="link1"/></robot>'), "link1"),
         "joint twice": (changed('"joint2"', '"joint1"'), "joint1"),
         "cycle": (changed('<parent link="base"/>', '<parent link="link2"/>'), "cycle"),
         "joint onto itself": (changed('<parent link="link1"/>', '<parent link="link2"/>'), "link2"),
@@ -259,7 +258,7 @@ def log_cases(run: str) -> dict[str, Case]:
         "text in numbers": (with_row(5, "0.05,a,b,c,d"), "row 6"),
         "a cell too many": (with_row(7, "1,2,3,4,5,6"), "row 8"),
         "a cell too few": (with_row(7, "1,2,3"), "row 8"),
-        "cut short": (run[: len(run) // 2 + 7], ""),
+        "cut short": (run[: run.index("\n", len(run) // 2) + 12], "cut short"),
         "time NaN": (with_row(3, "nan,0,0,0,0"), "time"),
         "time infinite": (with_row(3, "inf,0,0,0,0"), "time"),
         "time missing": (with_row(3, ",0,0,0,0"), "time"),
@@ -273,18 +272,15 @@ def log_cases(run: str) -> dict[str, Case]:
         "effort all NaN": (column(3, ["nan"] * n), ""),
         "effort infinite": (column(3, ["inf"] * n), ""),
         "positions absurd": (column(1, ["1e300" if k % 2 else "-1e300" for k in range(n)]), ""),
-        "efforts absurd": (column(3, ["1e308" if k % 2 else "-1e308" for k in range(n)]), ""),
+        "efforts absurd": (column(3, ["1e308" if k % 2 else "-1e308" for k in range(n)]), "1e+308"),
         "binary junk": (bytes(range(256)) * 8, "UTF-8"),
         "utf-16": (run.encode("utf-16"), "UTF-8"),
         "latin-1": (run.replace("joint2", "é").encode("latin-1"), "UTF-8"),
         "nul bytes": (b"\0" * 100, ""),
         "xml": (URDF, ""),
         "json": ('[{"t": 0, "q": 1}]', ""),
-        "everything still": (column(1, ["0.5"] * n).replace("x", "x"), ""),
         "sqlite": (b"SQLite format 3\0" + b"\1" * 64, ""),
     }
-    still = [row.split(",")[0] + ",0.5,0.5,0,0" for row in rows]
-    texts["everything still"] = ("\n".join([head, *still]) + "\n", "")
     texts["efforts dead"] = ("\n".join([head, *(",".join(row.split(",")[:3]) + ",0,0" for row in rows)]) + "\n", "dead")
     cases = {}
     for name, (text, word) in texts.items():
@@ -391,7 +387,6 @@ def option_cases() -> dict[str, Case]:
         ("--terms", "xyz", "xyz"),
         ("--terms", "fv,fv", "fv"),
         ("--terms", "ia;fv", "ia;fv"),
-        ("--terms", "fv,fvp", "fv"),
         ("--gain", "abc", "abc"),
         ("--gain", "", "gain"),
         ("--gain", "1,2,3", "gain"),
@@ -406,7 +401,7 @@ def option_cases() -> dict[str, Case]:
         ("--essential", "-1", "-1"),
         ("--essential", "nan", "nan"),
         ("--sidecar", "ghost.toml", "ghost.toml"),
-        ("--sidecar", ".", "folder"),
+        ("--sidecar", ".", "directory"),
         ("--schema", "ghost.toml", "ghost.toml"),
         ("--schema", ".", "schema"),
         ("--validate", "ghost.csv", "ghost.csv"),

@@ -1,4 +1,4 @@
-"""Closed-form inverse kinematics: every branch inverts forward kinematics; names, reach and singularities mean what they say."""
+"""Closed-form inverse kinematics: every branch inverts forward kinematics; names, reach and singularities are right."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_distance_to_the_reachable_set(name: str) -> None:
     robot = (
         di.Mechanism.from_dh(TABLES[name][:3])
         if name == "rrr"
-        else di.Mechanism.from_dh(TABLES[name][:2] + [(0.9, 0.2, 0.1, 0)])
+        else di.Mechanism.from_dh([*TABLES[name][:2], (0.9, 0.2, 0.1, 0)])
     )
     rng = np.random.default_rng(7)
     targets = np.vstack([rng.normal(size=(4, 3)) * 3.0, [[0.02, 0.01, 0.6], [0.1, 0.0, 0.7], [0.0, 0.0, 4.0]]])
@@ -274,7 +274,7 @@ def test_robot_without_closed_form_is_told_what_is_missing() -> None:
 
 def test_bad_input() -> None:
     rrr, puma = _arm("rrr"), _arm("puma")
-    with pytest.raises(di.DynidentError, match="posture is 'sideways'; this elbow arm .* knows 'front up'"):
+    with pytest.raises(di.DynidentError, match=r"posture is 'sideways'; this elbow arm .* knows 'front up'"):
         choose_posture(rrr, None, [0.3, 0.3, 0.5], "sideways")
     with pytest.raises(di.DynidentError, match=r"target 1 of 2 .* is 0\.2833 m out of reach"):
         choose_posture(rrr, None, [[0.3, 0.3, 0.5], [0.9, 0.3, 0.5]])

@@ -4,6 +4,8 @@
 
     gravity = [0.0, 0.0, -9.81]              # in the root frame [m/s^2]
     terms = ["ia", "fv", "fc", "off"]        # joint terms of every joint
+    independent = ["q1"]                     # with loops: coordinates of the robot (chosen when absent)
+    home = { q1 = 0.3, q2 = 1.2 }            # with loops: a guess of one closed configuration, which selects the mode
 
     [[loop]]                                 # a cut joint
     name = "cut"
@@ -14,7 +16,8 @@
     rpy_a = [0.0, 0.0, 0.0]
     xyz_b = [0.2, 0.0, 0.0]
     rpy_b = [0.0, 0.0, 0.0]
-    axis = [0.0, 0.0, 1.0]
+    axis = [0.0, 0.0, 1.0]                   # of revolute and prismatic cuts; of universal in frame a
+    axis2 = [0.0, 1.0, 0.0]                  # of universal in frame b
 
     [[coupling]]                             # q_joint = sum ratio_i q_i + offset
     joint = "q3"
@@ -51,8 +54,8 @@ from dynident.mechanism.xml import LARGEST, naming_file, read_bytes
 
 Array = NDArray[np.float64]
 
-_TOP = ("gravity", "terms", "loop", "coupling", "actuator")
-_LOOP = ("name", "kind", "body_a", "body_b", "xyz_a", "rpy_a", "xyz_b", "rpy_b", "axis")
+_TOP = ("gravity", "terms", "independent", "home", "loop", "coupling", "actuator")
+_LOOP = ("name", "kind", "body_a", "body_b", "xyz_a", "rpy_a", "xyz_b", "rpy_b", "axis", "axis2")
 _COUPLING = ("joint", "of", "offset")
 _ACTUATOR = ("name", "coupling", "ratio", "offset", "gain")
 
@@ -98,12 +101,11 @@ def apply_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], drives: tu
             couplings=every_coupling,
             actuators=tuple(actuators),
             gravity=_vector(tables, "gravity", mechanism.gravity, "the sidecar"),
+            independent=_names(tables, "independent", mechanism.independent),
+            home={**mechanism.home, **(_ratios(tables, "home", "the sidecar") if "home" in tables else {})},
         )
         if "terms" in tables:
-            terms = tables["terms"]
-            if not isinstance(terms, list) or not all(isinstance(term, str) for term in terms):
-                raise DescriptionError(f'terms is {terms!r}; give a list of names such as ["ia", "fv", "fc"]')
-            changed = changed.with_terms(check_terms(terms))
+            changed = changed.with_terms(check_terms(_names(tables, "terms", ())))
         return changed
 
 
@@ -123,12 +125,16 @@ def write_sidecar(mechanism: Mechanism, path: str | os.PathLike[str]) -> Path:
         The path written.
     """
     lines = [f"gravity = {_toml(mechanism.gravity)}", f"terms = {_toml(mechanism.terms)}"]
+    if mechanism.independent:
+        lines.append(f"independent = {_toml(mechanism.independent)}")
+    if mechanism.home:
+        lines.append(f"home = {_toml(dict(mechanism.home))}")
     for loop in mechanism.loops:
         lines += ["", "[[loop]]"]
         fields: dict[str, Any] = {key: getattr(loop, key) for key in ("name", "kind", "body_a", "body_b")}
         for side, placement in (("a", loop.placement_a), ("b", loop.placement_b)):
             fields |= {f"xyz_{side}": placement.translation, f"rpy_{side}": rpy_of(placement.rotation)}
-        lines += [f"{key} = {_toml(value)}" for key, value in (fields | {"axis": loop.axis}).items()]
+        lines += [f"{key} = {_toml(value)}" for key, value in (fields | {"axis": loop.axis, "axis2": loop.axis2}).items()]
     for coupling in mechanism.couplings:
         lines += ["", "[[coupling]]"]
         lines += [f"{key} = {_toml(getattr(coupling, key))}" for key in _COUPLING]
@@ -216,6 +222,13 @@ def _ratios(table: Mapping[str, Any], key: str, where: str) -> dict[str, float]:
     return flat
 
 
+def _names(table: Mapping[str, Any], key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    names = table.get(key, default)
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise DescriptionError(f'{key} is {names!r}; give a list of names such as ["a", "b"]')
+    return tuple(names)
+
+
 def _loop(table: Mapping[str, Any], i: int) -> Loop:
     where = f"[[loop]] number {i}"
     _known(table, _LOOP, where)
@@ -225,7 +238,8 @@ def _loop(table: Mapping[str, Any], i: int) -> Loop:
         for side in "ab"
     ]
     name, kind, a, b = (_text(table, key, where) for key in ("name", "kind", "body_a", "body_b"))
-    return Loop(name, kind, a, b, placements[0], placements[1], _vector(table, "axis", (0.0, 0.0, 1.0), where))
+    axes = (_vector(table, "axis", (0.0, 0.0, 1.0), where), _vector(table, "axis2", (0.0, 1.0, 0.0), where))
+    return Loop(name, kind, a, b, placements[0], placements[1], *axes)
 
 
 def _coupling(table: Mapping[str, Any], i: int) -> Coupling:

@@ -20,6 +20,7 @@ PathLike = str | os.PathLike[str]
 EFFORT_KINDS = ("joint_torque", "joint_force", "motor_torque", "motor_current", "voltage")
 POSITION_SIDES = ("joint", "motor")
 MINIMUM_SAMPLES = 4
+LARGEST = 1e30  # products of a few such numbers stay within floating point
 
 
 def check_effort_kind(kind: object) -> str:
@@ -41,6 +42,9 @@ def _array(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
         result = result[:, None]
     if result.shape != shape:
         raise LogError(f"log field '{name}' has shape {result.shape}, but {shape} is needed (samples, joints)")
+    absurd = np.isfinite(result) & (np.abs(result) > LARGEST)
+    if np.any(absurd):
+        raise LogError(f"log field '{name}' has the value {result[absurd][0]:g}; no robot measures more than {LARGEST:g}")
     result.flags.writeable = False
     return result
 
@@ -124,9 +128,9 @@ class Log:
                 set_(self, name, _array(name, values, shape))
         check_effort_kind(self.effort_kind)
         if self.gain is not None:
-            gain = np.array(self.gain, dtype=np.float64)
-            gain = np.full(len(joints), float(gain)) if gain.ndim == 0 else gain
-            set_(self, "gain", _array("gain", gain, (len(joints),)))
+            gain = _array("gain", self.gain, np.shape(self.gain))
+            gain = _array("gain", np.full(len(joints), gain) if gain.ndim == 0 else gain, (len(joints),))
+            set_(self, "gain", gain)
             if not np.all(np.isfinite(gain)) or np.any(gain == 0.0):
                 raise LogError(f"gain is {gain.tolist()}; every drive gain must be finite and not zero")
         if self.position_side not in POSITION_SIDES:

@@ -40,6 +40,7 @@ from dynident.signals.writers import FIELDS
 Array = NDArray[np.float64]
 PathLike = str | os.PathLike[str]
 
+REQUIRED = ("position", "effort")
 KEYS = (
     *ROLES,
     "time",
@@ -246,6 +247,11 @@ def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
         kind, joints, fields = check_effort_kind(meta["effort_kind"]), list(meta["joints"]), list(meta["fields"])
     except (KeyError, TypeError) as error:
         raise LogError(f"cannot read '{table.path}': its dynident metadata is incomplete ({error})") from error
+    if not set(REQUIRED) <= set(map(str, fields)) <= set(FIELDS):
+        raise LogError(
+            f"cannot read '{table.path}': its metadata names the fields {fields}; {' and '.join(REQUIRED)} are needed, "
+            f"and of {', '.join(FIELDS)} each may be there"
+        )
     asked = rules.get("effort_kind")
     if asked is not None and check_effort_kind(asked) != kind:
         raise LogError(f"effort kind '{asked}' was asked, but '{table.path.name}' says its effort is '{kind}'; leave it out")
@@ -267,8 +273,8 @@ def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
         effort_kind=kind,
         gain=rules.get("gain", meta.get("gain")),
         position_side=rules.get("position_side") or meta.get("position_side", "joint"),
-        name=rules.get("name") or meta.get("name", "log"),
-        provenance=meta.get("provenance") or {},
+        name=str(rules.get("name") or meta.get("name", "log")),
+        provenance=dict(found) if isinstance(found := meta.get("provenance"), Mapping) else {},
         truth=meta.get("truth"),
         **arrays,
     )

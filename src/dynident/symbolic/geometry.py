@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from dynident.mechanism import Joint, Mechanism
 from dynident.symbolic.expression import Graph, Node
-from dynident.symbolic.names import identifier
-from dynident.symbolic.vectors import Matrix, Vector, matrix, plus, product, snapped, times, vector
+from dynident.symbolic.names import identifiers
+from dynident.symbolic.vectors import Matrix, Vector, matrix, plus, product, scale, snapped, times, vector
 
 Array = NDArray[np.float64]
 Pose = tuple[Matrix, Vector]
@@ -76,20 +76,24 @@ def read_geometry(graph: Graph, mechanism: Mechanism, symbolic: bool, snap: floa
     children: dict[str, list[Joint]] = {}
     for joint in mechanism.joints:
         children.setdefault(joint.parent, []).append(joint)
+    names = [joint.name for joint in mechanism.joints]
+    labels, owners = dict(zip(names, identifiers(names), strict=True)), _owners(mechanism)
     waiting = [mechanism.root]
     while waiting:
         body = waiting.pop()
         node, pose = frames[body]
         for joint in children.get(body, []):
             R = matrix(graph, snapped(joint.placement.rotation, snap))
-            t = _translation(graph, mechanism, joint, symbols) if symbolic else vector(graph, joint.placement.translation)
+            t = vector(graph, joint.placement.translation)
+            if symbolic:
+                t = _translation(graph, mechanism, joint, labels[joint.name], symbols)
             whole = compose(pose, (R, t))
             if joint.kind == "fixed":
                 frames[joint.child] = (node, whole)
             else:
                 first = node_of[joint.coordinates[0]]
                 placements[first] = whole
-                last = max(i for i, name in enumerate(_owners(mechanism)) if name == joint.name)
+                last = max(i for i, name in enumerate(owners) if name == joint.name)
                 frames[joint.child] = (last, still)
             waiting.append(joint.child)
     axes = [vector(graph, axis) for axis in snapped(arrays.axis, snap)]
@@ -120,34 +124,20 @@ def _owners(mechanism: Mechanism) -> list[str]:
     return [joint_of[mechanism.tree.coordinates[int(first)]] for first in mechanism.tree.arrays.dof]
 
 
-def _translation(graph: Graph, mechanism: Mechanism, joint: Joint, symbols: dict[str, float]) -> Vector:
+def _translation(graph: Graph, mechanism: Mechanism, joint: Joint, label: str, symbols: dict[str, float]) -> Vector:
     """Return the translation of a joint with a symbol for every length in it, numbers entered into `symbols`."""
     t = joint.placement.translation
-    for row, name in enumerate(_dh_names(mechanism, joint) or ()):
-        if row == 0:
-            parts = []
-        direction, label = name
+    named = _dh_names(mechanism, joint) or [(row, f"r_{label}_{axis}") for row, axis in zip(np.eye(3), "xyz", strict=True)]
+    result = vector(graph, np.zeros(3))
+    for direction, name in named:
         length = float(t @ direction)
         if abs(length) > NEGLIGIBLE:
-            symbols[label] = length
-            parts.append(tuple(graph.symbol(label) * float(x) for x in snapped(direction, 1e-9)))
-    if _dh_names(mechanism, joint):
-        result = vector(graph, np.zeros(3))
-        for part in parts:
-            result = plus(result, (part[0], part[1], part[2]))
-        return result
-    entries: list[Node | float] = []
-    for axis, value in zip("xyz", t, strict=True):
-        label = f"r_{identifier(joint.name)}_{axis}"
-        if abs(value) > NEGLIGIBLE:
-            symbols[label] = float(value)
-            entries.append(graph.symbol(label))
-        else:
-            entries.append(0.0)
-    return vector(graph, entries)
+            symbols[name] = length
+            result = plus(result, scale(vector(graph, snapped(direction, 1e-9)), graph.symbol(name)))
+    return result
 
 
-def _dh_names(mechanism: Mechanism, joint: Joint) -> tuple[tuple[Array, str], tuple[Array, str]] | None:
+def _dh_names(mechanism: Mechanism, joint: Joint) -> list[tuple[Array, str]] | None:
     """Return the directions of `a` and `d` with their names when the robot came from a DH table and they explain the joint."""
     R, t = joint.placement.rotation, joint.placement.translation
     standard = mechanism.source.startswith("standard DH table")
@@ -161,7 +151,7 @@ def _dh_names(mechanism: Mechanism, joint: Joint) -> tuple[tuple[Array, str], tu
     along_a, along_d = (R[:, 0], np.eye(3)[2]) if standard else (np.eye(3)[0], R[:, 2])
     if np.max(np.abs(t - (t @ along_a) * along_a - (t @ along_d) * along_d)) > NEGLIGIBLE:
         return None
-    return (along_a, f"a{number}"), (along_d, f"d{number}")
+    return [(along_a, f"a{number}"), (along_d, f"d{number}")]
 
 
 def _gravity(graph: Graph, gravity: Array, symbols: dict[str, float], symbolic: bool) -> Vector:

@@ -14,7 +14,6 @@ from dynident.mechanism.tree import FREE, NODE_DOF, SPHERICAL
 from dynident.symbolic.expression import Graph, Node
 from dynident.symbolic.geometry import Geometry, compose, read_geometry
 from dynident.symbolic.matrices import coriolis_matrix, energies, mass_matrix
-from dynident.symbolic.names import identifiers
 from dynident.symbolic.program import Program, Quantity
 from dynident.symbolic.recursion import Recursion
 from dynident.symbolic.vectors import Inertia, back, cross, dot, moved, plus, total, vector
@@ -43,7 +42,7 @@ class Maker:
         self.mechanism, self.graph = mechanism, graph
         self.geometry: Geometry = read_geometry(graph, mechanism, lengths, snap)
         n, tree = mechanism.dof, mechanism.tree
-        self.inputs: dict[str, tuple[str, ...]] = {key: identifiers(mechanism.coordinate_names) for key in ("q", "v", "a")}
+        self.inputs: dict[str, tuple[str, ...]] = dict.fromkeys(("q", "v", "a"), mechanism.coordinate_names)
         self.inputs["phi"] = mechanism.parameters.names
         if self.geometry.symbols:
             self.inputs["geometry"] = tuple(self.geometry.symbols)

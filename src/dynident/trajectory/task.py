@@ -282,5 +282,6 @@ def _continuous(mechanism: Mechanism, motion: Motion) -> None:
             i, j = (int(k) for k in bad[0])
             raise DynidentError(
                 f"the {what} of joint '{mechanism.coordinate_names[j]}' jumps by {y[i + 1, j] - y[i, j]:.4g} after t = "
-                f"{motion.t[i]:.6g} s: the path crosses a singularity between two samples; move the path or choose another posture"
+                f"{motion.t[i]:.6g} s: the path crosses a singularity between two samples; move the path or choose another "
+                "posture"
             )

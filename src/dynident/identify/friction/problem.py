@@ -1,0 +1,327 @@
+"""The separable problem: shape parameters eta are searched, everything linear is eliminated (variable projection).
+
+    minimise over eta   min over x   sum_g || [W_g, Phi_g(eta_g)] x - tau_g ||^2 / sigma_g^2
+
+x holds the base parameters of the bodies and the linear friction parameters of all joints, eta_g the shape parameters of
+joint g. One pass over the samples reduces ``[W_g, Phi_g, dPhi_g/deta_g, tau_g]`` to one triangle per joint; residual,
+Jacobian (Golub and Pereyra 1973, document 4 eqs. 2.35-2.36) and covariance then come from a few hundred rows, whatever
+the weights. Orthogonal reduction keeps all inner products, so nothing is approximated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError
+from dynident.friction import FrictionLaw, State
+from dynident.identify.factor import RowGroup, Tile, accumulate
+
+Array = NDArray[np.float64]
+Piece = Callable[[], tuple[Array, Array]]
+"""Returns the fixed columns (n, b, T) and the efforts (n, T) of one tile."""
+
+#: Relative length of its orthogonal part below which a column is not excited by the data.
+TOLERANCE = 1e-8
+#: Fixed columns below this size [bytes] are kept between passes instead of being computed again.
+CACHE = 64e6
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """The problem at one eta: the linear parameters are the best ones.
+
+    Parameters
+    ----------
+    x : ndarray, (P,)
+        Linear parameters; zero where the data do not show them.
+    solved : ndarray of int, (r,)
+        Those that were solved for.
+    residual : ndarray, (M,)
+        Weighted residual in reduced coordinates; its length is that of all rows.
+    jacobian : ndarray, (M, S)
+        Its exact derivative with respect to eta.
+    direct : ndarray, (M, r + S)
+        Weighted derivative of the prediction with respect to the solved x and eta, for the covariance.
+    squares : ndarray, (groups,)
+        Unweighted sum of squared residuals of each joint.
+    """
+
+    x: Array
+    solved: NDArray[np.int64]
+    residual: Array
+    jacobian: Array
+    direct: Array
+    squares: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows of one or more joints, ready to be reduced at any eta.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Joints, one row group each.
+    laws : tuple of FrictionLaw
+        Friction law of each joint.
+    fixed : int
+        Number b of fixed columns, shared by all joints.
+    seen : list of ndarray of int
+        Fixed columns that each joint's rows see.
+    pieces : list of callable
+        Tiles of fixed columns and efforts, after filtering.
+    states : list of list of State
+        ``states[tile][joint]`` at the full rate.
+    filter : callable
+        Filter from the full rate to rows, ``(T, k) -> (T', k)``.
+    masks : list of ndarray (n, T') or None
+        Rows to use per tile (1) or to leave out (0).
+    counts : tuple of int
+        Rows of each joint.
+    independence : float
+        Effective number of independent rows per row.
+    """
+
+    names: tuple[str, ...]
+    laws: tuple[FrictionLaw, ...]
+    fixed: int
+    seen: list[NDArray[np.int64]]
+    pieces: list[Piece]
+    states: list[list[State]]
+    filter: Callable[[Array], Array]
+    masks: list[Array] | None
+    counts: tuple[int, ...]
+    independence: float = 1.0
+
+    @property
+    def widths(self) -> list[int]:
+        """Number of linear friction parameters of each joint."""
+        return [len(law.linear) for law in self.laws]
+
+    @property
+    def linear(self) -> int:
+        """Number P of linear parameters."""
+        return self.fixed + sum(self.widths)
+
+    @property
+    def shapes(self) -> list[slice]:
+        """Where the shape parameters of each joint are in eta."""
+        ends = np.cumsum([0, *(len(law.shape) for law in self.laws)])
+        return [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+
+    def bent(self, eta: Array) -> list[list[tuple[int, int]]]:
+        """Pairs (linear, shape) of each joint whose derivative is not zero.
+
+        Parameters
+        ----------
+        eta : ndarray, (S,)
+            Any shape parameters.
+
+        Returns
+        -------
+        list of list of (int, int)
+            Pairs per joint.
+        """
+        pairs = []
+        for g, (law, where) in enumerate(zip(self.laws, self.shapes, strict=True)):
+            found = np.zeros((len(law.linear), len(law.shape)), dtype=bool)
+            if law.shape:
+                for tile in self.states:
+                    found |= (law.columns_dshape(tile[g], eta[where]) != 0.0).reshape(-1, *found.shape).any(axis=0)
+            pairs.append([(int(k), int(s)) for k, s in np.argwhere(found)])
+        return pairs
+
+    def reduce(self, eta: Array, pairs: list[list[tuple[int, int]]]) -> tuple[RowGroup, ...]:
+        """One pass over the samples.
+
+        Parameters
+        ----------
+        eta : ndarray, (S,)
+            Shape parameters.
+        pairs : list of list of (int, int)
+            Derivatives wanted, from `bent`; empty lists for none.
+
+        Returns
+        -------
+        tuple of RowGroup
+            Triangle of [W seen, Phi, dPhi, tau] of each joint.
+        """
+        extra = [k + len(p) for k, p in zip(self.widths, pairs, strict=True)]
+        columns = [np.concatenate([c, self.fixed + np.arange(e)]) for c, e in zip(self.seen, extra, strict=True)]
+        most, where = max(extra), self.shapes
+
+        def tile(i: int) -> Callable[[], Tile]:
+            def compute() -> Tile:
+                W, y = self.pieces[i]()
+                rows = np.empty((W.shape[0], self.fixed + most, W.shape[2]))
+                rows[:, : self.fixed] = W
+                for g, law in enumerate(self.laws):
+                    state, own = self.states[i][g], eta[where[g]]
+                    parts = [law.columns(state, own)]
+                    if pairs[g]:
+                        bend = law.columns_dshape(state, own)
+                        parts.append(np.stack([bend[..., k, s] for k, s in pairs[g]], axis=-1))
+                    rows[g, self.fixed : self.fixed + extra[g]] = self.filter(np.concatenate(parts, axis=-1)).T
+                if self.masks is not None:
+                    rows, y = rows * self.masks[i][:, None], y * self.masks[i]
+                return rows, y
+
+            return compute
+
+        return accumulate(self.names, columns, [tile(i) for i in range(len(self.pieces))], self.independence)
+
+    def project(
+        self, eta: Array, groups: Sequence[RowGroup], pairs: list[list[tuple[int, int]]], sigma: Array
+    ) -> Projection:
+        """Eliminate the linear parameters.
+
+        Parameters
+        ----------
+        eta : ndarray, (S,)
+            Shape parameters.
+        groups : sequence of RowGroup
+            What `reduce` returned for them.
+        pairs : list of list of (int, int)
+            Derivatives that the groups hold.
+        sigma : ndarray, (groups,)
+            Standard deviation of each joint's rows.
+
+        Returns
+        -------
+        Projection
+            Best linear parameters, residual and exact derivatives.
+        """
+        from scipy.linalg import qr, solve_triangular  # noqa: PLC0415 - scipy.linalg costs import time
+
+        heights = [group.R.shape[0] for group in groups]
+        tops = np.cumsum([0, *heights])
+        A, y = np.zeros((tops[-1], self.linear)), np.zeros(tops[-1])
+        bends: list[tuple[int, int, slice, Array]] = []
+        first = self.fixed
+        for g, group in enumerate(groups):
+            rows, R = slice(int(tops[g]), int(tops[g + 1])), group.R / sigma[g]
+            fixed, width = self.seen[g].size, self.widths[g]
+            A[rows, self.seen[g]] = R[:, :fixed]
+            A[rows, first : first + width] = R[:, fixed : fixed + width]
+            y[rows] = R[:, -1]
+            for j, (k, s) in enumerate(pairs[g]):
+                bends.append((first + k, self.shapes[g].start + s, rows, R[:, fixed + width + j]))
+            first += width
+        length = np.linalg.norm(A, axis=0)
+        usable = np.flatnonzero(length > 1e-12 * max(float(length.max()), 1e-300))
+        if not usable.size:
+            raise IdentificationError("no parameter is excited by these data: nothing moves, or all efforts are unusable")
+        Q, R, order = qr(A[:, usable] / length[usable], mode="economic", pivoting=True)
+        diagonal = np.abs(np.diag(R))
+        rank = int(np.count_nonzero(diagonal > TOLERANCE * diagonal[0]))
+        Q, R, solved = Q[:, :rank], R[:rank, :rank], usable[order[:rank]]
+        x = np.zeros(self.linear)
+        x[solved] = solve_triangular(R, Q.T @ y) / length[solved]
+        residual = y - A @ x
+        bent, turned = np.zeros((y.size, eta.size)), np.zeros((self.linear, eta.size))
+        for column, s, rows, d in bends:
+            bent[rows, s] += d * x[column]
+            turned[column, s] += d @ residual[rows]
+        jacobian = -(bent - Q @ (Q.T @ bent))
+        if bends:
+            jacobian -= Q @ solve_triangular(R, turned[solved] / length[solved][:, None], trans="T")
+        squares = np.array([residual[a:b] @ residual[a:b] for a, b in zip(tops[:-1], tops[1:], strict=True)]) * sigma**2
+        return Projection(x, solved, residual, jacobian, np.hstack([A[:, solved], bent]), squares)
+
+    def thinned(self, rows: int) -> Problem:
+        """The same problem on evenly spread rows, held in memory: good enough to choose starting points.
+
+        Parameters
+        ----------
+        rows : int
+            Rows to keep, about.
+
+        Returns
+        -------
+        Problem
+            Every so-manieth row.
+        """
+        step = max(1, max(self.counts) // rows)
+        if step == 1:
+            return self
+        kept = []
+        for piece in self.pieces:
+            W, y = piece()
+            kept.append((np.ascontiguousarray(W[:, :, ::step]), np.ascontiguousarray(y[:, ::step])))
+        pieces: list[Piece] = [lambda pair=pair: pair for pair in kept]  # type: ignore[misc]
+        masks = None if self.masks is None else [mask[:, ::step] for mask in self.masks]
+        counts = tuple(-(-count // step) for count in self.counts)
+        whole = self.filter
+        return Problem(
+            self.names, self.laws, self.fixed, self.seen, pieces, self.states, lambda x: whole(x)[::step], masks, counts
+        )
+
+    def single(self, g: int) -> Problem:
+        """One joint alone, with all fixed columns that it sees free for itself.
+
+        Parameters
+        ----------
+        g : int
+            Which joint.
+
+        Returns
+        -------
+        Problem
+            A problem of one row group.
+        """
+
+        def only(piece: Piece) -> Piece:
+            def compute() -> tuple[Array, Array]:
+                W, y = piece()
+                return W[g : g + 1], y[g : g + 1]
+
+            return compute
+
+        masks = None if self.masks is None else [mask[g : g + 1] for mask in self.masks]
+        return Problem(
+            (self.names[g],),
+            (self.laws[g],),
+            self.fixed,
+            [self.seen[g]],
+            [only(piece) for piece in self.pieces],
+            [[tile[g]] for tile in self.states],
+            self.filter,
+            masks,
+            (self.counts[g],),
+            self.independence,
+        )
+
+
+def cached(pieces: list[Piece], size: float) -> list[Piece]:
+    """Keep what the tiles return when it is small.
+
+    Parameters
+    ----------
+    pieces : list of callable
+        Tiles.
+    size : float
+        Bytes that all of them return together.
+
+    Returns
+    -------
+    list of callable
+        The same tiles.
+    """
+    if size > CACHE:
+        return pieces
+
+    def remember(piece: Piece) -> Piece:
+        store: list[tuple[Array, Array]] = []
+
+        def compute() -> tuple[Array, Array]:
+            if not store:
+                store.append(piece())
+            return store[0]
+
+        return compute
+
+    return [remember(piece) for piece in pieces]
