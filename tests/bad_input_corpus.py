@@ -152,11 +152,17 @@ def urdf_cases() -> dict[str, Case]:
         "cycle": (changed('<parent link="base"/>', '<parent link="link2"/>'), "cycle"),
         "joint onto itself": (changed('<parent link="link1"/>', '<parent link="link2"/>'), "link2"),
         "two bases": (changed("</robot>", '<link name="lonely"/></robot>'), "lonely"),
-        "two parents": (changed("</robot>", '<joint name="j3" type="fixed"><parent link="base"/><child link="link2"/></joint></robot>'), "link2"),
+        "two parents": (
+            changed("</robot>", '<joint name="j3" type="fixed"><parent link="base"/><child link="link2"/></joint></robot>'),
+            "link2",
+        ),
         "mimic of nobody": (changed('<axis xyz="0 0 1"/>', '<axis xyz="0 0 1"/><mimic joint="ghost"/>'), "ghost"),
         "mimic of itself": (changed('<axis xyz="0 0 1"/>', '<axis xyz="0 0 1"/><mimic joint="joint1"/>'), "joint1"),
         "mimic without joint": (changed('<axis xyz="0 0 1"/>', '<axis xyz="0 0 1"/><mimic multiplier="2"/>'), "joint"),
-        "mimic multiplier text": (changed('<axis xyz="0 0 1"/>', '<axis xyz="0 0 1"/><mimic joint="joint2" multiplier="two"/>'), "two"),
+        "mimic multiplier text": (
+            changed('<axis xyz="0 0 1"/>', '<axis xyz="0 0 1"/><mimic joint="joint2" multiplier="two"/>'),
+            "two",
+        ),
         "mass missing": (changed('<mass value="3.0"/>', ""), "mass"),
         "inertia missing": (changed('<inertia ixx="0.02" iyy="0.05" izz="0.05" ixy="0" ixz="0" iyz="0"/>', ""), "inertia"),
         "inertia incomplete": (changed('ixx="0.02" ', ""), "ixx"),
@@ -219,7 +225,10 @@ def mjcf_cases() -> dict[str, Case]:
         "class of nobody": (changed('name="joint1"', 'name="joint1" class="ghost"'), "ghost"),
         "neither": ("<machine/>", "machine"),
     }
-    return {f"mjcf: {name}": Case(("describe", "robot.xml"), {"robot.xml": text.encode()}, word) for name, (text, word) in texts.items()}
+    return {
+        f"mjcf: {name}": Case(("describe", "robot.xml"), {"robot.xml": text.encode()}, word)
+        for name, (text, word) in texts.items()
+    }
 
 
 def log_cases(run: str) -> dict[str, Case]:
@@ -344,8 +353,22 @@ def own_log_cases(rows: list[str]) -> dict[str, Case]:
         "gain": "big",
         "position_side": "upside",
     }
-    more = [("joints", 3), ("joints", [1, 2]), ("fields", 7), ("fields", ["position"]), ("gain", [1.0, 0.0]), ("gain", [1.0] * 5)]
-    more += [("gain", {}), ("provenance", [1]), ("name", 5), ("effort_kind", None), ("fields", [[1]]), ("joints", ["joint1"] * 2)]
+    more = [
+        ("joints", 3),
+        ("joints", [1, 2]),
+        ("fields", 7),
+        ("fields", ["position"]),
+        ("gain", [1.0, 0.0]),
+        ("gain", [1.0] * 5),
+    ]
+    more += [
+        ("gain", {}),
+        ("provenance", [1]),
+        ("name", 5),
+        ("effort_kind", None),
+        ("fields", [[1]]),
+        ("joints", ["joint1"] * 2),
+    ]
     cases = {}
     body = "t,q_joint1,q_joint2,effort_joint1,effort_joint2\n" + "\n".join(rows) + "\n"
     call = ("identify", "robot.urdf", "run.csv", "--recovery", "prior", "-o", "out")
@@ -417,7 +440,9 @@ def option_cases() -> dict[str, Case]:
     ]:
         call = IDENTIFY[:6] if option == "--recovery" else IDENTIFY
         output = ("-o", "out") if option == "--recovery" else ()
-        cases[f"identify {option} {value!r}"] = Case((*call[:5], *output, option, value) if output else (*call, option, value), {}, word)
+        cases[f"identify {option} {value!r}"] = Case(
+            (*call[:5], *output, option, value) if output else (*call, option, value), {}, word
+        )
     cases["identify without effort"] = Case(("identify", "robot.urdf", "run.csv", "-o", "out"), {}, "effort kind")
     cases["contradicting kinds"] = Case((*IDENTIFY, "--schema", "schema.toml", "--effort", "motor_torque"), {}, "motor_torque")
     calls = {

@@ -8,13 +8,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import bad_input_corpus as corpus
 import pytest
-from bad_input_corpus import BAD_INPUT, Case
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import bad_input_corpus as corpus
 import dynident as di
+from bad_input_corpus import BAD_INPUT, Case
 from dynident.__main__ import main
 
 pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
@@ -129,7 +129,12 @@ def test_there_are_more_than_200_different_bad_calls(good: dict[str, str]) -> No
 
 def test_the_good_files_are_good(bench: Bench) -> None:
     """The corpus is about what was broken: unbroken, the same calls succeed."""
-    for args in (corpus.DESCRIBE, ("describe", "arm.xml"), corpus.VALIDATE, ("export", "robot.urdf", "fit.json", "-o", "x.json")):
+    for args in (
+        corpus.DESCRIBE,
+        ("describe", "arm.xml"),
+        corpus.VALIDATE,
+        ("export", "robot.urdf", "fit.json", "-o", "x.json"),
+    ):
         code, text, _ = bench.run(Case(args))
         assert code == 0, args
         assert all(line.startswith("note: ") for line in text.splitlines())
@@ -162,7 +167,9 @@ def answers(bench: Bench, case: Case) -> None:
     assert code == 0 or not changed
 
 
-JUNK = st.sampled_from(["", " ", "nan", "inf", "-1", "0", "1e308", "1e-320", "x", "é", "\0", "'", ",", "[", "{}", "null", "true", '"'])
+JUNK = st.sampled_from(
+    ["", " ", "nan", "inf", "-1", "0", "1e308", "1e-320", "x", "é", "\0", "'", ",", "[", "{}", "null", "true", '"']
+)
 
 
 @st.composite
@@ -225,7 +232,9 @@ def test_mutated_schemas_and_sidecars(data: st.DataObject, bench: Bench) -> None
     answers(bench, Case((*corpus.DESCRIBE, "--sidecar", "sidecar.toml"), {"sidecar.toml": sidecar}))
 
 
-@given(st.binary(max_size=300), st.sampled_from(["x.urdf", "x.xml", "x.csv", "x.npz", "x.mat", "x.csv.gz", "x.h5", "x.parquet"]))
+@given(
+    st.binary(max_size=300), st.sampled_from(["x.urdf", "x.xml", "x.csv", "x.npz", "x.mat", "x.csv.gz", "x.h5", "x.parquet"])
+)
 @SETTINGS
 def test_junk(bench: Bench, junk: bytes, name: str) -> None:
     robot = name.endswith((".urdf", ".xml"))

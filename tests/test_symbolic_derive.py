@@ -212,7 +212,10 @@ def test_bad_requests_are_refused_in_one_sentence() -> None:
 
 def test_loops_fixed_robots_and_nonlinear_couplings_are_refused() -> None:
     body, inertia = np.zeros(10), np.zeros(10)
-    joints = (Joint("j1", "revolute", "base", "l1"), Joint("j2", "revolute", "l1", "l2", Placement(np.eye(3), np.array([1, 0, 0]))))
+    joints = (
+        Joint("j1", "revolute", "base", "l1"),
+        Joint("j2", "revolute", "l1", "l2", Placement(np.eye(3), np.array([1, 0, 0]))),
+    )
     bodies = (Body("base"), Body("l1", body), Body("l2", inertia))
     loop = Loop("cut", "point", "l2", "base", Placement(np.eye(3), np.array([0.5, 0, 0])), Placement())
     robot = Mechanism("bars", bodies, joints)

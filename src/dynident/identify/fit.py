@@ -14,6 +14,7 @@ from dynident.errors import DynidentError, IdentificationError
 from dynident.files import to_json
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.rows import Projection, Rows, check_projection
+from dynident.identify.stored import stored_numbers, stored_options, stored_source
 from dynident.mechanics import Motion
 from dynident.mechanics.closure import closure_starts
 from dynident.mechanism import Consistency, Mechanism, Parameters
@@ -350,17 +351,17 @@ class Fit:
             verdicts, b = [row["verdict"] for row in rows], base.rank
             return cls(
                 base=base,
-                values=_stored([row["value"] for row in rows], (b,), "base_parameters"),
-                covariance=_stored(data["covariance"], (b, b), "covariance"),
+                values=stored_numbers([row["value"] for row in rows], (b,), "base_parameters"),
+                covariance=stored_numbers(data["covariance"], (b, b), "covariance"),
                 solved=np.array([v not in ("dropped", "not excited") for v in verdicts]),
                 active=np.array([v != "dropped" for v in verdicts]),
-                combinations=_stored(data["combinations"], (len(data["combinations"]), b), "combinations"),
+                combinations=stored_numbers(data["combinations"], (len(data["combinations"]), b), "combinations"),
                 groups=tuple(data["sigma"]),
-                sigma=_stored(list(data["sigma"].values()), (len(data["sigma"]),), "sigma"),
+                sigma=stored_numbers(list(data["sigma"].values()), (len(data["sigma"]),), "sigma"),
                 rows=int(data["rows"]),
                 condition=float("inf") if data["condition"] is None else float(data["condition"]),
                 standard=moving.parameters.replace(
-                    _stored(
+                    stored_numbers(
                         [data["standard_parameters"][name] for name in moving.parameters.names],
                         (len(moving.parameters),),
                         "standard_parameters",
@@ -368,8 +369,8 @@ class Fit:
                     str(data["standard_provenance"]),
                 ),
                 estimator=str(data["estimator"]),
-                sources=tuple(check_source(source) for source in data["sources"]),
-                options=check_options(data["options"]),
+                sources=tuple(stored_source(source) for source in data["sources"]),
+                options=stored_options(data["options"]),
                 notes=tuple(str(note) for note in data["notes"]),
                 training_relative=float("nan") if data["training_relative"] is None else float(data["training_relative"]),
                 projection=check_projection(data["projection"]),
@@ -378,16 +379,6 @@ class Fit:
             raise
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
             raise IdentificationError(f"this is not a fit written by dynident: {type(error).__name__} {error}") from error
-
-
-def _stored(values: Any, shape: tuple[int, ...], what: str) -> Array:
-    """Return stored numbers as an array after checking their number and that none is missing."""
-    array = np.array(values, dtype=np.float64)
-    if array.shape != shape or not np.all(np.isfinite(array)):
-        raise IdentificationError(
-            f"this is not a whole fit: '{what}' needs {' x '.join(map(str, shape))} finite numbers; identify again"
-        )
-    return array
 
 
 def _root(covariance: Array) -> Array:

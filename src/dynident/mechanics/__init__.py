@@ -1,7 +1,17 @@
-"""How a robot moves: kinematics, dynamics and regressors, batched over samples, for any tree."""
+"""How a robot moves: kinematics, dynamics and regressors, batched over samples, for trees and robots with loops."""
 
+from dynident.mechanics.closure import (
+    actuator_jacobian,
+    actuator_torques,
+    close_motion,
+    close_positions,
+    coordinates_from_actuators,
+    motion_from_actuators,
+)
 from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
 from dynident.mechanics.generated import Kernel, use_kernel
+from dynident.mechanics.inverse_kinematics import arm_structure, choose_posture, inverse_kinematics, reach, singularities
+from dynident.mechanics.inverse_kinematics_numeric import inverse_kinematics_numeric
 from dynident.mechanics.kinematics import forward_kinematics, frame_motion, jacobian
 from dynident.mechanics.motion import Motion
 from dynident.mechanics.regressor import energy_regressor, momentum_regressor, regressor, regressor_rows
@@ -9,6 +19,13 @@ from dynident.mechanics.regressor import energy_regressor, momentum_regressor, r
 __all__ = [
     "Kernel",
     "Motion",
+    "actuator_jacobian",
+    "actuator_torques",
+    "arm_structure",
+    "choose_posture",
+    "close_motion",
+    "close_positions",
+    "coordinates_from_actuators",
     "coriolis_matrix",
     "energy_regressor",
     "forward_dynamics",
@@ -16,10 +33,15 @@ __all__ = [
     "frame_motion",
     "gravity",
     "inverse_dynamics",
+    "inverse_kinematics",
+    "inverse_kinematics_numeric",
     "jacobian",
     "mass_matrix",
     "momentum_regressor",
+    "motion_from_actuators",
+    "reach",
     "regressor",
     "regressor_rows",
+    "singularities",
     "use_kernel",
 ]

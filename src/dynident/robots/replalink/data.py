@@ -19,8 +19,9 @@ Array = NDArray[np.float64]
 class Geometry:
     """Lengths [m]; the thesis prints none of them.
 
-    All but `base` follow from the coefficients of (6.51) to (6.55), which they reproduce (digest 13.1). The base distance does
-    not act on base parameters and cannot be recovered: 0.4 m is an ASSUMPTION (the real one is adjustable).
+    All but `base` follow from the coefficients of (6.51) to (6.55): the lengths as in digest 13.1, the centres of mass by least
+    squares on its five digits, so that every coefficient rounds to what is printed. The base distance does not act on base
+    parameters and cannot be recovered: 0.4 m is an ASSUMPTION (the real one is adjustable).
 
     Parameters
     ----------
@@ -41,10 +42,10 @@ class Geometry:
     ad: float = 0.800
     ac: float = 0.500
     bc: float = 0.500
-    com1: float = 0.19005
-    com2: float = 0.51783
-    com3: float = 0.21613
-    com4: float = 0.16849
+    com1: float = 0.1900521
+    com2: float = 0.5178348
+    com3: float = 0.2161298
+    com4: float = 0.1684903
     base: float = 0.4
 
     def __post_init__(self) -> None:
@@ -54,7 +55,7 @@ class Geometry:
                 raise DynidentError(f"RePlaLink: {field.name} is {value!r}; give a positive length in metres")
         if not (self.com2 < self.ad and self.com3 < self.bc):
             raise DynidentError(
-                f"RePlaLink: centres of mass at {self.com2} and {self.com3} m must lie on bars 2 ({self.ad} m) and 3 ({self.bc} m)"
+                f"RePlaLink: centres of mass at {self.com2} and {self.com3} m are not on bars of {self.ad} and {self.bc} m"
             )
 
 

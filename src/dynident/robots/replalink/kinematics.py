@@ -43,8 +43,8 @@ def _unit(angle: Array) -> Array:
 def forward_kinematics(q: ArrayLike, assembly: str = "up", geometry: Geometry = RECOVERED) -> Pose:
     """Return the pose for motor angles, C by the intersection of two circles.
 
-    The closed form of the thesis (B.18 to B.27) divides by x_B - x_A and has a wrong sign in phi (ERR-11); its passive angles by
-    arccos lose half of the turn (ERR-12).
+    The closed form of the thesis (B.18 to B.27) divides by x_B - x_A and has a wrong sign in phi (ERR-11); its passive angles
+    by arccos lose half of the turn (ERR-12).
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ def forward_kinematics(q: ArrayLike, assembly: str = "up", geometry: Geometry = 
     if np.any(far):
         bad = int(np.argmax(far))
         raise DynidentError(
-            f"motor angles at sample {bad} ({drive[bad].tolist()} rad) put A and B {span[bad]:.4g} m apart, which bars of {g.ac} "
-            f"and {g.bc} m cannot bridge; keep to the joint space"
+            f"motor angles at sample {bad} ({drive[bad].tolist()} rad) put A and B {span[bad]:.4g} m apart, which bars of "
+            f"{g.ac} and {g.bc} m cannot bridge; keep to the joint space"
         )
     along = (g.ac**2 - g.bc**2 + span**2) / (2.0 * span)
     height = side * np.sqrt(np.maximum(g.ac**2 - along**2, 0.0))
@@ -167,8 +167,8 @@ def passive_jacobian(angles: Array, v: Array, geometry: Geometry) -> tuple[Array
     a1, a2, a3, a4 = angles.T
     if len(a1) and np.min(np.abs(np.sin(a3 - a2))) < 1e-9:
         raise DynidentError(
-            f"bars A-C and B-C are in line at sample {int(np.argmin(np.abs(np.sin(a3 - a2))))}: parallel singularity, where the "
-            "motors do not hold C; keep away from it"
+            f"bars A-C and B-C are in line at sample {int(np.argmin(np.abs(np.sin(a3 - a2))))}: parallel singularity, where "
+            "the motors do not hold C; keep away from it"
         )
     # Each entry is +- near sin(x - y) / (far sin(z - w)).
     entries = (

@@ -1,0 +1,298 @@
+"""Searching the shape parameters: many starts per joint on thinned data, then one exact search over all joints together.
+
+Rows of one joint hold only that joint's shape parameters, so good starting points can be found joint by joint; the final
+search is joint, since the bodies are shared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError
+from dynident.identify.factor import one_blas_thread
+from dynident.identify.friction.problem import Problem, Projection
+
+Array = NDArray[np.float64]
+
+#: Rows on which starting points are compared, and how many of the best of them are followed.
+THIN = 4000
+FOLLOWED = 3
+REWEIGHTINGS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Where the search ended.
+
+    Parameters
+    ----------
+    eta : ndarray, (S,)
+        Shape parameters.
+    projection : Projection
+        The problem there.
+    sigma : ndarray, (groups,)
+        Standard deviation of each joint's rows.
+    at_bound : ndarray of bool, (S,)
+        Shape parameters at the end of their interval: the data do not show them.
+    passes : int
+        Passes over all samples.
+    """
+
+    eta: Array
+    projection: Projection
+    sigma: Array
+    at_bound: NDArray[np.bool_]
+    passes: int
+
+
+class Scale:
+    """Search variables u: the logarithm of shape parameters whose interval is positive, the parameter itself otherwise.
+
+    Parameters
+    ----------
+    bounds : ndarray, (S, 2)
+        Interval of each shape parameter.
+    """
+
+    def __init__(self, bounds: Array) -> None:
+        self.logarithmic = bounds[:, 0] > 0.0
+        self.bounds = np.where(self.logarithmic[:, None], np.log(np.where(bounds > 0.0, bounds, 1.0)), bounds)
+
+    def eta(self, u: Array) -> Array:
+        """Shape parameters at u.
+
+        Parameters
+        ----------
+        u : ndarray, (S,)
+            Search variables.
+
+        Returns
+        -------
+        ndarray, (S,)
+            Shape parameters.
+        """
+        return np.where(self.logarithmic, np.exp(np.where(self.logarithmic, u, 0.0)), u)
+
+    def u(self, eta: Array) -> Array:
+        """Search variables at eta.
+
+        Parameters
+        ----------
+        eta : ndarray, (S,)
+            Shape parameters.
+
+        Returns
+        -------
+        ndarray, (S,)
+            Search variables.
+        """
+        return np.where(self.logarithmic, np.log(np.where(self.logarithmic, np.abs(eta), 1.0)), eta)
+
+    def slope(self, u: Array) -> Array:
+        """Derivative of eta with respect to u.
+
+        Parameters
+        ----------
+        u : ndarray, (S,)
+            Search variables.
+
+        Returns
+        -------
+        ndarray, (S,)
+            ``d eta / d u``.
+        """
+        return np.where(self.logarithmic, self.eta(u), 1.0)
+
+
+class Evaluator:
+    """Residual and Jacobian at the last u, so that one pass serves both.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to evaluate.
+    scale : Scale
+        Its search variables.
+    sigma : ndarray, (groups,)
+        Weights; may be changed between searches.
+    """
+
+    def __init__(self, problem: Problem, scale: Scale, sigma: Array) -> None:
+        self.problem, self.scale, self.sigma = problem, scale, sigma
+        middle = scale.eta(scale.bounds.mean(axis=1)) if scale.bounds.size else np.zeros(0)
+        self.pairs = problem.bent(middle)
+        self.passes = 0
+        self._at: Array | None = None
+        self._groups: Any = None
+
+    def projection(self, u: Array) -> Projection:
+        """The problem at u.
+
+        Parameters
+        ----------
+        u : ndarray, (S,)
+            Search variables.
+
+        Returns
+        -------
+        Projection
+            Residual and derivatives with respect to eta.
+        """
+        eta = self.scale.eta(u)
+        if self._at is None or not np.array_equal(self._at, u):
+            self._groups = self.problem.reduce(eta, self.pairs)
+            self._at = u.copy()
+            self.passes += 1
+        with one_blas_thread():
+            return self.problem.project(eta, self._groups, self.pairs, self.sigma)
+
+    def search(self, u: Array, tolerance: float, passes: int) -> Array:
+        """Trust-region search with bounds from u.
+
+        The reduced coordinates turn with u, but every step uses residual and Jacobian of one u only.
+
+        Parameters
+        ----------
+        u : ndarray, (S,)
+            Start.
+        tolerance : float
+            Relative change of cost and variables at which to stop.
+        passes : int
+            Largest number of passes.
+
+        Returns
+        -------
+        ndarray, (S,)
+            Where the cost is lowest.
+        """
+        from scipy.optimize import least_squares  # noqa: PLC0415 - costs import time
+
+        low, high = self.scale.bounds.T
+        margin = 1e-9 * (high - low)
+        found = least_squares(
+            lambda w: self.projection(w).residual,
+            np.clip(u, low + margin, high - margin),
+            lambda w: self.projection(w).jacobian * self.scale.slope(w),
+            bounds=(low, high),
+            ftol=tolerance,
+            xtol=tolerance,
+            gtol=1e-12,
+            max_nfev=passes,
+            x_scale=1.0,
+        )
+        return np.asarray(found.x)
+
+
+def row_sigma(problem: Problem, projection: Projection) -> Array:
+    """Standard deviation of each joint's rows, charged with its share of the parameters.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows.
+    projection : Projection
+        Residuals.
+
+    Returns
+    -------
+    ndarray, (groups,)
+        Standard deviations of independent rows [N m or N].
+    """
+    counts = np.array(problem.counts, dtype=np.float64) * problem.independence
+    used = (projection.solved.size + projection.jacobian.shape[1]) * counts / counts.sum()
+    variance = projection.squares / np.maximum(counts - used, 1.0)
+    # A residual of exactly zero must not become an infinite weight.
+    floor = 1e-26 * max(float(variance.max()), 1e-26)
+    return np.asarray(np.sqrt(np.maximum(variance, floor)))
+
+
+def starting_points(problem: Problem, bounds: Array, starts: int, seed: int) -> Array:
+    """Good shape parameters, joint by joint on thinned rows.
+
+    Parameters
+    ----------
+    problem : Problem
+        All joints.
+    bounds : ndarray, (S, 2)
+        Interval of each shape parameter.
+    starts : int
+        Starting points per shape parameter.
+    seed : int
+        Seed of the random ones.
+
+    Returns
+    -------
+    ndarray, (S,)
+        Shape parameters from which to start.
+    """
+    generator = np.random.default_rng(seed)
+    thin = problem.thinned(THIN)
+    result = []
+    for g, where in enumerate(problem.shapes):
+        size = where.stop - where.start
+        if size == 0:
+            continue
+        scale = Scale(bounds[where])
+        evaluator = Evaluator(thin.single(g), scale, np.ones(1))
+        low, high = scale.bounds.T
+        # One parameter: an even grid. More: as many random points per parameter, in a Latin hypercube.
+        count = starts * size
+        cells = np.stack([generator.permutation(count) for _ in range(size)], axis=1) if size > 1 else np.arange(count)[:, None]
+        trials = low + (high - low) * (cells + 0.5) / count
+        costs = [float(np.sum(evaluator.projection(u).residual ** 2)) for u in trials]
+        ends = [evaluator.search(trials[i], 1e-8, 60) for i in np.argsort(costs)[:FOLLOWED]]
+        best = min(ends, key=lambda u: float(np.sum(evaluator.projection(u).residual ** 2)))
+        result.append(scale.eta(best))
+    return np.concatenate(result) if result else np.zeros(0)
+
+
+def search(problem: Problem, bounds: Array, start: Array | None, starts: int, seed: int, passes: int) -> Found:
+    """Find the shape parameters of all joints.
+
+    Parameters
+    ----------
+    problem : Problem
+        All joints.
+    bounds : ndarray, (S, 2)
+        Interval of each shape parameter.
+    start : ndarray (S,) or None
+        Where to start; many starts when None.
+    starts : int
+        Starting points per shape parameter.
+    seed : int
+        Seed of the random ones.
+    passes : int
+        Largest number of passes over all samples.
+
+    Returns
+    -------
+    Found
+        Best shape parameters, with the weights that their residuals suggest.
+    """
+    total = sum(problem.counts) * problem.independence
+    unknown = problem.linear + len(bounds)
+    if total <= unknown:
+        raise IdentificationError(
+            f"{total:.0f} independent equations cannot determine {unknown} parameters; record a longer log or choose simpler laws"
+        )
+    eta = starting_points(problem, bounds, starts, seed) if start is None else np.asarray(start, dtype=np.float64)
+    if eta.shape != (len(bounds),) or ((eta < bounds[:, 0]) | (eta > bounds[:, 1])).any():
+        raise IdentificationError(f"start is {eta.tolist()}; give {len(bounds)} shape parameters within {bounds.tolist()}")
+    scale = Scale(bounds)
+    u = scale.u(eta)
+    evaluator = Evaluator(problem, scale, np.ones(len(problem.names)))
+    evaluator.sigma = row_sigma(problem, evaluator.projection(u))
+    for _ in range(REWEIGHTINGS):
+        if eta.size and evaluator.passes < passes:
+            u = evaluator.search(u, 1e-9, passes - evaluator.passes)
+        previous, evaluator.sigma = evaluator.sigma, row_sigma(problem, evaluator.projection(u))
+        if np.max(np.abs(evaluator.sigma / previous - 1.0)) < 1e-3:
+            break
+    low, high = scale.bounds.T
+    near = 1e-4 * (high - low)
+    at_bound = (u < low + near) | (u > high - near)
+    return Found(scale.eta(u), evaluator.projection(u), evaluator.sigma, at_bound, evaluator.passes)

@@ -1,0 +1,314 @@
+"""Separable least squares: inertia and linear friction are eliminated while the shape of the friction is searched.
+
+    axis = fit_axis(effort, Viscous() + Tanh(), v, {"J": a})                 one axis (document 4 section 4.1.2)
+    robot = fit_robot(mechanism, motion, effort, Viscous() + Tanh())          all joints and bodies together
+    robot = fit_log(mechanism, log, {"joint1": Viscous() + Stribeck()})       the same from a log, filtered alike
+
+Single values of a `Sigmoid` law are not identifiable: (Bf, w) and (-Bf, -w) are the same law, terms can be exchanged, and
+two terms of opposite sign can be traded against each other. Compare curves: ``fit.friction["joint1"](v)``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import IdentificationError, SignalWarning
+from dynident.friction import Coulomb, FrictionLaw, State, Viscous
+from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.friction.checks import direction_note, limit_note, limited
+from dynident.identify.friction.problem import Piece, Problem, cached
+from dynident.identify.friction.result import AxisFit, RobotFit, common
+from dynident.identify.friction.search import search
+from dynident.identify.matching import match
+from dynident.identify.regression import dead_efforts, source_of
+from dynident.mechanics import Motion, regressor_rows
+from dynident.mechanism import Mechanism
+from dynident.signals import Decimator, Log, prepare
+
+Array = NDArray[np.float64]
+Laws = FrictionLaw | Mapping[str, FrictionLaw]
+
+ROWS = 1024
+FRICTION_TERMS = ("fv", "fc", "fvp", "fvn", "fcp", "fcn")
+
+
+def fit_axis(
+    effort: ArrayLike,
+    law: FrictionLaw,
+    state: State | ArrayLike,
+    fixed: Mapping[str, ArrayLike] | None = None,
+    start: ArrayLike | None = None,
+    starts: int = 12,
+    seed: int = 0,
+    passes: int = 200,
+    name: str = "axis",
+) -> AxisFit:
+    """Fit one axis: ``effort = sum_i x_i fixed_i + f(state; rho, eta)``.
+
+    Parameters
+    ----------
+    effort : array_like, (N,)
+        Torque or force [N m or N]. Samples at a limit (saturated) are left out, with a warning.
+    law : FrictionLaw
+        Friction law.
+    state : State or array_like, (N,)
+        Velocity, and what else the law looks at.
+    fixed : mapping of str to array_like (N,), optional
+        Columns of the other linear parameters by name, as in ``{"J": a, "Qa": cos(q), "Qb": -sin(q)}``.
+    start : array_like (S,), optional
+        Shape parameters from which to start; many starts when omitted.
+    starts : int
+        Starting points per shape parameter.
+    seed : int
+        Seed of the random ones.
+    passes : int
+        Largest number of passes over the samples.
+    name : str
+        Name of the axis.
+
+    Returns
+    -------
+    AxisFit
+        Parameters with covariance, residuals and the friction law with its numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dynident.friction import Tanh, Viscous
+    >>> v = np.sin(np.arange(500) * 0.05)
+    >>> fit = fit_axis(2.0 * v + 3.0 * np.tanh(8.0 * v), Viscous() + Tanh(), v)
+    >>> round(fit.parameters["tanh.beta"], 6)
+    8.0
+    """
+    given = State.of(state)
+    tau = np.asarray(effort, dtype=np.float64)
+    if tau.ndim != 1 or given.v.shape != tau.shape:
+        raise IdentificationError(f"effort has shape {tau.shape} and v has shape {given.v.shape}; both must be one-dimensional")
+    columns = {label: np.asarray(values, dtype=np.float64) for label, values in (fixed or {}).items()}
+    for label, values in {"effort": tau, **columns}.items():
+        if values.shape != tau.shape:
+            raise IdentificationError(f"fixed column '{label}' has shape {values.shape} but effort has {tau.shape}")
+        if not np.isfinite(values).all():
+            raise IdentificationError(f"{label} is not finite at sample {int(np.argmin(np.isfinite(values)))}; remove it")
+    notes = [note for note in [direction_note(name, given.v)] if note]
+    cut = limited(tau)
+    keep = ~cut
+    if cut.any():
+        notes.append(limit_note(name, cut, used=False))
+        warnings.warn(notes[-1], SignalWarning, stacklevel=2)
+    W = np.stack([values[keep] for values in columns.values()]) if columns else np.zeros((0, int(keep.sum())))
+    inner = State(*(None if c is None else c[keep] for c in (given.v, given.q, given.tau, given.T)))  # type: ignore[arg-type]
+    count = int(keep.sum())
+    spans = [slice(i, min(i + ROWS, count)) for i in range(0, count, ROWS)]
+    pieces: list[Piece] = [lambda s=s: (W[None, :, s], tau[keep][None, s]) for s in spans]  # type: ignore[misc]
+    seen = [np.arange(len(columns), dtype=np.int64)]
+    states = [[_cut(inner, s)] for s in spans]
+    problem = Problem((name,), (law,), len(columns), seen, cached(pieces, 0.0), states, _same, None, (count,))
+    bounds = _bounds([law], [inner.v], [name])
+    found = search(problem, bounds, None if start is None else np.asarray(start, dtype=np.float64), starts, seed, passes)
+    linear = (*columns, *law.linear)
+    result = common(problem, found, linear, law.shape, notes, float(tau[keep] @ tau[keep]))
+    fit = AxisFit(**result, fixed=tuple(columns))
+    residuals = np.where(keep, tau - fit.predict(given, columns), np.nan)
+    return AxisFit(**result, fixed=tuple(columns), residuals=residuals)
+
+
+def fit_robot(
+    mechanism: Mechanism,
+    motion: Motion,
+    effort: ArrayLike,
+    laws: Laws,
+    temperature: ArrayLike | None = None,
+    load: ArrayLike | None = None,
+    base: BaseParameters | None = None,
+    decimator: Decimator | None = None,
+    skip: Sequence[str] = (),
+    start: ArrayLike | None = None,
+    starts: int = 12,
+    seed: int = 0,
+    passes: int = 60,
+) -> RobotFit:
+    """Fit bodies and friction of a whole robot: ``effort = W beta + f(state; rho, eta)``.
+
+    Friction terms of the mechanism (fv, fc, ...) are replaced by the laws; rotor inertia, offset and spring stay.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Tree robot with n coordinates.
+    motion : Motion
+        N samples.
+    effort : array_like, (N, n)
+        Joint torques and forces [N m, N].
+    laws : FrictionLaw or mapping of str to FrictionLaw
+        One law for all joints, or by joint; joints that are not named get Coulomb and viscous friction.
+    temperature : array_like (N, n), optional
+        Temperature of the joints [degree Celsius], where a law needs it.
+    load : array_like (N, n), optional
+        Load of the joints [N m or N], where a law needs it.
+    base : BaseParameters, optional
+        Base parameters of the mechanism without friction terms; found when omitted.
+    decimator : Decimator, optional
+        Parallel filter applied to all columns and efforts alike.
+    skip : sequence of str
+        Joints whose efforts are not to be used.
+    start : array_like (S,), optional
+        Shape parameters from which to start; many starts when omitted.
+    starts : int
+        Starting points per shape parameter.
+    seed : int
+        Seed of the random ones.
+    passes : int
+        Largest number of passes over all samples.
+
+    Returns
+    -------
+    RobotFit
+        Parameters with covariance; it predicts.
+    """
+    if mechanism.loops:
+        raise IdentificationError(
+            f"robot '{mechanism.name}' has loops; fit the friction of its motors one by one with fit_axis, or its joint terms with WLS"
+        )
+    robot = mechanism.with_terms([term for term in mechanism.terms if term not in FRICTION_TERMS])
+    tau = np.asarray(effort, dtype=np.float64)
+    if tau.shape != motion.q.shape or not np.isfinite(tau).all():
+        raise IdentificationError(f"effort has shape {tau.shape}; it must be finite and have the motion's shape {motion.q.shape}")
+    joints = robot.coordinate_names
+    used = [i for i, name in enumerate(joints) if name not in skip]
+    chosen = _laws(laws, joints)
+    law_of = tuple(chosen[joints[i]] for i in used)
+    bodies = base or base_parameters(robot)
+    filter_ = decimator or Decimator(1, 1.0)
+    if filter_.length(len(motion)) < 1:
+        raise IdentificationError(f"{len(motion)} samples are too few for a decimation by {filter_.factor}")
+    channels = {"tau": _channel("load", load, tau.shape), "T": _channel("temperature", temperature, tau.shape)}
+    notes = [note for i in used if (note := direction_note(joints[i], motion.v[:, i]))]
+    spans = [(inside, outside) for inside, outside in filter_.tiles(len(motion), ROWS)]
+    cut = np.stack([limited(tau[:, i]) for i in used])
+    whole = filter_.factor == 1
+    for row, i in zip(cut, used, strict=True):
+        if row.any():
+            notes.append(limit_note(joints[i], row, used=not whole))
+            warnings.warn(notes[-1], SignalWarning, stacklevel=2)
+    masks = [(~cut[:, s]).astype(np.float64) for s, _ in spans] if whole and cut.any() else None
+    rows = filter_.length(len(motion))
+    counts = tuple(int(rows - row.sum()) if masks else rows for row in cut)
+
+    def piece(span: slice) -> Piece:
+        def compute() -> tuple[Array, Array]:
+            W = regressor_rows(robot, motion[span], bodies.columns)[used]
+            return np.moveaxis(filter_.apply(np.moveaxis(W, 2, 0)), 0, 2), filter_.apply(tau[span][:, used]).T
+
+        return compute
+
+    states = [
+        [
+            State(motion.v[s, i], motion.q[s, i], *(None if c is None else c[s, i] for c in channels.values()))
+            for i in used
+        ]
+        for s, _ in spans
+    ]
+    problem = Problem(
+        tuple(joints[i] for i in used),
+        law_of,
+        bodies.rank,
+        [np.flatnonzero(bodies.seen[i]) for i in used],
+        cached([piece(s) for s, _ in spans], 8.0 * rows * len(used) * bodies.rank),
+        states,
+        filter_.apply,
+        masks,
+        counts,
+        filter_.independence,
+    )
+    bounds = _bounds(law_of, [motion.v[:, i] for i in used], problem.names)
+    found = search(problem, bounds, None if start is None else np.asarray(start, dtype=np.float64), starts, seed, passes)
+    linear = (*bodies.names, *(f"{n}_{j}" for j, law in zip(problem.names, law_of, strict=True) for n in law.linear))
+    shape = tuple(f"{n}_{j}" for j, law in zip(problem.names, law_of, strict=True) for n in law.shape)
+    square = float(np.sum(filter_.apply(tau[:, used]) ** 2))
+    return RobotFit(**common(problem, found, linear, shape, notes, square), base=bodies)
+
+
+def fit_log(mechanism: Mechanism, log: Log, laws: Laws, options: Mapping[str, Any] | None = None, **search_options: Any) -> RobotFit:
+    """Prepare a log (check, filter, differentiate, decimate) and fit bodies and friction.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Tree robot; joints that the log does not have are held at zero.
+    log : Log
+        What was measured; its temperatures and efforts serve laws that depend on them.
+    laws : FrictionLaw or mapping of str to FrictionLaw
+        As in `fit_robot`.
+    options : mapping, optional
+        Options of `dynident.signals.prepare`.
+    **search_options
+        Options of `fit_robot` from `start` on.
+
+    Returns
+    -------
+    RobotFit
+        Parameters with covariance; it predicts and scores.
+    """
+    matched = match(mechanism, log)
+    prepared = prepare(matched.log, **dict(options or {}))
+    skip = dead_efforts(prepared)
+    fit = fit_robot(
+        matched.mechanism,
+        prepared.motion,
+        prepared.effort,
+        laws,
+        prepared.temperature,
+        prepared.effort,
+        decimator=prepared.decimator,
+        skip=skip,
+        **search_options,
+    )
+    notes = (*matched.notes, *prepared.explanation.splitlines(), *fit.notes)
+    return fit.with_provenance((source_of(log, prepared),), dict(options or {}), notes)
+
+
+def _same(x: Array) -> Array:
+    return x
+
+
+def _cut(state: State, rows: slice) -> State:
+    parts = [None if c is None else c[rows] for c in (state.q, state.tau, state.T)]
+    return State(state.v[rows], *parts)
+
+
+def _channel(name: str, values: ArrayLike | None, shape: tuple[int, ...]) -> Array | None:
+    if values is None:
+        return None
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise IdentificationError(f"{name} has shape {array.shape}; it must be finite and have the shape {shape} of the efforts")
+    return array
+
+
+def _laws(laws: Laws, joints: Sequence[str]) -> dict[str, FrictionLaw]:
+    if isinstance(laws, FrictionLaw):
+        return dict.fromkeys(joints, laws)
+    unknown = [name for name in laws if name not in joints]
+    if unknown:
+        raise IdentificationError(f"laws are given for {', '.join(unknown)}; the moving joints are {', '.join(joints)}")
+    return {name: laws.get(name, Coulomb() + Viscous()) for name in joints}
+
+
+def _bounds(laws: Sequence[FrictionLaw], velocities: Sequence[Array], names: Sequence[str]) -> Array:
+    parts = [np.zeros((0, 2))]
+    for law, v, name in zip(laws, velocities, names, strict=True):
+        if not law.shape:
+            continue
+        speed = float(np.max(np.abs(v), initial=0.0))
+        if speed == 0.0:
+            raise IdentificationError(f"joint '{name}' never moves, so the shape of its friction cannot be seen; leave its law out")
+        parts.append(law.shape_range(speed))
+    return np.concatenate(parts)
+
+

@@ -1,0 +1,87 @@
+"""What comes back from a file is checked before it is believed: files are cut, edited and mixed up."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError
+
+NUMBERS = ("start", "end", "cutoff", "bandwidth")
+
+
+def stored_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.float64]:
+    """Return stored numbers as an array after checking their shape and that none is missing.
+
+    Parameters
+    ----------
+    values : list
+        Numbers as read from JSON.
+    shape : tuple of int
+        Shape they must have.
+    what : str
+        Their name in the file.
+
+    Returns
+    -------
+    ndarray
+        Finite numbers of that shape.
+    """
+    array = np.array(values, dtype=np.float64)
+    if array.shape != shape or not np.all(np.isfinite(array)):
+        raise IdentificationError(
+            f"this is not a whole fit: '{what}' needs {' x '.join(map(str, shape))} finite numbers; identify again"
+        )
+    return array
+
+
+def stored_source(source: Any) -> dict[str, Any]:
+    """Return the stored record of a log after checking that it can be compared with other logs.
+
+    Parameters
+    ----------
+    source : mapping
+        What `dynident.identify.regression.source_of` made.
+
+    Returns
+    -------
+    dict
+        The same record.
+    """
+    record = dict(source)
+    for key in ("sha256", *NUMBERS):
+        value = record.get(key)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
+        if not isinstance(value, str) if key == "sha256" else not number:
+            raise IdentificationError(f"this is not a whole fit: '{key}' of one of its sources is {value!r}; identify again")
+    for key in ("cutoff", "bandwidth"):
+        if record[key] <= 0.0:
+            raise IdentificationError(
+                f"this is not a whole fit: '{key}' of one of its sources is {record[key]}; identify again"
+            )
+    return record
+
+
+def stored_options(options: Any) -> dict[str, Any]:
+    """Return the stored options of the preparation after checking that all of them exist.
+
+    Parameters
+    ----------
+    options : mapping
+        Options of `dynident.signals.prepare` by name.
+
+    Returns
+    -------
+    dict
+        The same options.
+    """
+    from dynident.signals import prepare  # noqa: PLC0415 - only needed here
+
+    known = inspect.signature(prepare).parameters
+    unknown = [name for name in dict(options) if name not in known]
+    if unknown:
+        raise IdentificationError(f"the fit was made with options that are not known here: {', '.join(map(str, unknown))}")
+    return dict(options)

@@ -1,0 +1,419 @@
+"""Individual parameters from base parameters and trusted ones, by enumerating subsets.
+
+Base parameters beta = K phi leave p - b parameters open. Holding p - b of the trusted parameters at their values v closes the
+system; every choice S of them is one square system
+
+    [ K   ]         [ beta ]
+    [ E_S ] phi  =  [ v_S  ]                        (Roldan Paraponiaris 2017, 5.35 to 5.43)
+
+Those that are regular give one solution phi_S each; their mean and spread are the thesis' answer. The best combination of them
+is known in closed form: with standard deviations s of the trusted values, the estimate of least mean squared error that keeps
+K phi = beta is the mean of all phi_S with weights
+
+    w_S  ~  det(A_S)^2 / prod_{i in S} s_i^2        (Jacobi 1841: least squares as a weighted mean of square systems)
+
+so precise trusted values and well-conditioned subsets count, and nearly singular ones, which ruin the plain mean, do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice
+from math import comb
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import IdentificationError
+from dynident.identify.base import BaseParameters
+
+Array = NDArray[np.float64]
+
+REGULAR = 1e-8  # smallest over largest singular value below which a square system counts as singular
+LIMIT = 2_000_000  # subsets that are still enumerated
+BATCH = 4096
+POSITIVE = (
+    "m",
+    "Ixx",
+    "Iyy",
+    "Izz",
+    "ia",
+    "fv",
+    "fc",
+    "fvp",
+    "fvn",
+    "fcp",
+    "fcn",
+    "k",
+)  # symbols that physics keeps above zero
+KEEP = ("all", "values", "solutions")
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """Mean and spread of every parameter over the solvable subsets.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Parameters.
+    count : ndarray of int, (p,)
+        Values that were used.
+    mean, std : ndarray, (p,)
+        Mean and sample standard deviation (n - 1); NaN without values, std NaN with one.
+    low, high : ndarray, (p,)
+        Range of the values used.
+    residual : ndarray, (b,)
+        K mean - beta: means over different subsets do not satisfy the base equations exactly.
+    """
+
+    names: tuple[str, ...]
+    count: NDArray[np.int64]
+    mean: Array
+    std: Array
+    low: Array
+    high: Array
+    residual: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Individual:
+    """All solutions of the solvable subsets.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Parameters that act (columns).
+    regrouping, beta : ndarray, (b, p), (b,)
+        K and beta of the equations that were solved.
+    considered : int
+        Subsets there are.
+    solutions : ndarray, (k, p)
+        One row per solvable subset.
+    held : ndarray of bool, (k, p)
+        Parameters that were held at their trusted (or known) value in it.
+    weights : ndarray, (k,)
+        Jacobi's weights, sum 1.
+    covariance : ndarray, (p, p)
+        Covariance of `best`, from that of beta and of the trusted values; zero where both were taken as exact.
+    positive : ndarray of bool, (p,)
+        Parameters that must be above zero.
+    """
+
+    names: tuple[str, ...]
+    regrouping: Array
+    beta: Array
+    considered: int
+    solutions: Array
+    held: NDArray[np.bool_]
+    weights: Array
+    covariance: Array
+    positive: NDArray[np.bool_]
+
+    @property
+    def solvable(self) -> int:
+        """Number of solvable subsets."""
+        return len(self.solutions)
+
+    @property
+    def feasible(self) -> NDArray[np.bool_]:
+        """Solutions (k,) in which every parameter that must be above zero is."""
+        return np.asarray(np.all((self.solutions > 0.0) | ~self.positive, axis=1))
+
+    @property
+    def best(self) -> Array:
+        """Weighted mean (p,) of all solutions: least mean squared error among those with K phi = beta."""
+        return np.asarray(self.weights @ self.solutions)
+
+    @property
+    def best_std(self) -> Array:
+        """Standard deviation (p,) of `best`."""
+        return np.sqrt(np.clip(np.diag(self.covariance), 0.0, None))
+
+    def statistics(self, include_held: bool = False, keep: str = "all") -> Statistics:
+        """Return mean, standard deviation and range of every parameter.
+
+        The thesis has two conventions: Table 6.2 is the default, Table 6.4 is ``include_held=True, keep="values"``.
+
+        Parameters
+        ----------
+        include_held : bool
+            True to count the trusted value itself in the subsets that hold it.
+        keep : {"all", "values", "solutions"}
+            Everything; only values above zero, parameter by parameter; or only solutions that are feasible as a whole.
+
+        Returns
+        -------
+        Statistics
+            One number per parameter.
+        """
+        if keep not in KEEP:
+            raise IdentificationError(f"keep is {keep!r}; it must be one of {', '.join(KEEP)}")
+        use = np.ones_like(self.held) if include_held else ~self.held
+        if keep == "values":
+            use &= (self.solutions > 0.0) | ~self.positive
+        elif keep == "solutions":
+            use &= self.feasible[:, None]
+        count = use.sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = np.where(use, self.solutions, 0.0).sum(axis=0) / count
+            square = np.where(use, (self.solutions - mean) ** 2, 0.0).sum(axis=0)
+            std = np.where(count > 1, np.sqrt(square / (count - 1)), np.nan)
+        low = np.where(count > 0, np.min(np.where(use, self.solutions, np.inf), axis=0), np.nan)
+        high = np.where(count > 0, np.max(np.where(use, self.solutions, -np.inf), axis=0), np.nan)
+        return Statistics(self.names, count, mean, std, low, high, self.regrouping @ mean - self.beta)
+
+    def bounded(self, information: ArrayLike, keep: str = "values", lower: ArrayLike | None = None) -> Array:
+        """Return the parameters inside the ranges of the subsets that fit the data best (the thesis' optimisation).
+
+            minimise (K phi - beta)^T H (K phi - beta)   with   low <= phi <= high of `statistics`
+
+        With H = W^T W this is the squared error of the predicted torques, up to a constant. Directions that it leaves open stay
+        as close to `best` as they can.
+
+        Parameters
+        ----------
+        information : array_like, (b, b)
+            H, W^T W of the base regressor or the inverse covariance of beta; positive definite.
+        keep : {"all", "values", "solutions"}
+            Which values make the ranges.
+        lower : array_like (p,), optional
+            Other lower ends, for instance zeros.
+
+        Returns
+        -------
+        ndarray, (p,)
+            Parameters.
+        """
+        from scipy.optimize import lsq_linear  # noqa: PLC0415 - scipy.optimize costs import time
+
+        H = np.asarray(information, dtype=np.float64)
+        if H.shape != 2 * (self.beta.size,):
+            raise IdentificationError(
+                f"information has shape {H.shape}; it must be {2 * (self.beta.size,)}, one row per equation"
+            )
+        try:
+            root = np.linalg.cholesky(H).T
+        except np.linalg.LinAlgError:
+            raise IdentificationError("information is not positive definite; give W^T W of independent base columns") from None
+        ranges = self.statistics(include_held=True, keep=keep)
+        low = np.where(np.isnan(ranges.low), self.best, ranges.low if lower is None else np.asarray(lower, dtype=np.float64))
+        high = np.where(np.isnan(ranges.high), self.best, ranges.high)
+        span = np.maximum(high - low, 1e-9 * np.maximum(1.0, np.abs(high)))
+        # x = (phi - low)/span in [0, 1]; the second block is small enough to decide only what the first leaves open.
+        fit = root @ self.regrouping * span
+        tie = 1e-6 * float(np.linalg.norm(fit, 2)) * np.eye(span.size)
+        goal = np.concatenate([root @ (self.beta - self.regrouping @ low), tie @ ((self.best - low) / span)])
+        x = lsq_linear(np.vstack([fit, tie]), goal, (0.0, 1.0), method="bvls", tol=1e-14).x
+        return np.asarray(np.minimum(low + span * x, np.maximum(high, low)))
+
+
+def enumerate_subsets(
+    regrouping: ArrayLike,
+    beta: ArrayLike,
+    names: Sequence[str],
+    trusted: Mapping[str, float],
+    deviations: Mapping[str, float] | None = None,
+    covariance: ArrayLike | None = None,
+    known: Mapping[str, float] | None = None,
+    positive: Collection[str] | None = None,
+) -> Individual:
+    """Solve K phi = beta with every subset of the trusted parameters that closes it.
+
+    Parameters
+    ----------
+    regrouping : array_like, (b, p)
+        K, independent rows; a column of zeros is a parameter that does not act and is left out.
+    beta : array_like, (b,)
+        Base parameters.
+    names : sequence of str
+        The p parameters.
+    trusted : mapping of str to float
+        Parameters with a value to be trusted, of which subsets are held.
+    deviations : mapping of str to float, optional
+        Their standard deviations, which weigh the subsets in `Individual.best`; in proportion to the values when omitted.
+    covariance : array_like (b, b), optional
+        Covariance of beta, for the covariance of `Individual.best`.
+    known : mapping of str to float, optional
+        Parameters that are certain (a first moment that is zero by symmetry) and held in every subset.
+    positive : collection of str, optional
+        Parameters that must be above zero; all when omitted.
+
+    Returns
+    -------
+    Individual
+        Solutions, weights and statistics.
+    """
+    K, values, labels = np.asarray(regrouping, dtype=np.float64), np.asarray(beta, dtype=np.float64), tuple(names)
+    if K.ndim != 2 or K.shape != (values.size, len(labels)) or not (np.all(np.isfinite(K)) and np.all(np.isfinite(values))):
+        raise IdentificationError(
+            f"K has shape {K.shape} for {values.size} base parameters and {len(labels)} names; give finite numbers, one row per "
+            "base parameter and one column per name"
+        )
+    sure = _named(known or {}, labels, "known")
+    trust = {name: x for name, x in _named(trusted, labels, "trusted").items() if name not in sure}
+    acts = [i for i, name in enumerate(labels) if np.any(K[:, i]) or name in sure]
+    K, labels = K[:, acts], tuple(labels[i] for i in acts)
+    trust, place = {n: x for n, x in trust.items() if n in labels}, {name: i for i, name in enumerate(labels)}
+    spread = _deviations(trust, deviations)
+    certain = [place[n] for n in sure]
+    doubt, free = [place[n] for n in trust], [i for n, i in place.items() if n not in trust and n not in sure]
+    rest = values - K[:, certain] @ np.array([sure[labels[i]] for i in certain])
+
+    # Untrusted parameters are unknown in every subset: what is orthogonal to their columns decides about the trusted ones.
+    Q, R = np.linalg.qr(K[:, free], mode="complete")
+    if len(free) > values.size or (free and np.min(np.abs(np.diag(R))) < REGULAR * np.max(np.abs(np.diag(R)))):
+        raise IdentificationError(
+            f"the {len(free)} parameters that are not trusted cannot be told apart by {values.size} base parameters, whatever "
+            f"is held; trust more of {', '.join(labels[i] for i in free[:8])}"
+        )
+    f = values.size - len(free)
+    if len(doubt) < f:
+        raise IdentificationError(
+            f"{values.size} base parameters determine {f} of the trusted parameters but only {len(doubt)} are named, so none "
+            "may be held; name fewer as known"
+        )
+    reduced, goal = Q[:, len(free) :].T @ K[:, doubt], Q[:, len(free) :].T @ rest
+    trusts = np.array([trust[labels[i]] for i in doubt])
+    considered = comb(len(doubt), f)
+    if considered > LIMIT:
+        raise IdentificationError(
+            f"{len(doubt)} trusted parameters, {f} of them solved for, make {considered} subsets, more than {LIMIT}; name the "
+            "best of them as known"
+        )
+    solved, opened, log_det = _solve_all(reduced, goal, trusts, f)
+    if not len(solved):
+        raise IdentificationError(
+            f"none of the {considered} subsets is solvable; trust other parameters than {', '.join(trust)}"
+        )
+
+    held = np.zeros((len(solved), len(labels)), dtype=bool)
+    held[:, certain] = True
+    held[:, doubt] = ~opened
+    solutions = np.empty(held.shape)
+    solutions[:, certain] = [sure[labels[i]] for i in certain]
+    solutions[:, doubt] = solved
+    top = Q[:, : len(free)].T @ (rest[:, None] - K[:, doubt] @ solved.T)
+    solutions[:, free] = np.linalg.solve(R[: len(free)], top).T
+    log_weight = 2.0 * log_det + 2.0 * np.where(opened, np.log(spread), 0.0).sum(axis=1)
+    weights = np.exp(log_weight - np.max(log_weight))
+    weights /= weights.sum()
+    must = np.array([positive is None or name in positive for name in labels])
+    C = np.zeros((values.size, values.size)) if covariance is None else np.asarray(covariance, dtype=np.float64)
+    if C.shape != (values.size, values.size):
+        raise IdentificationError(f"covariance has shape {C.shape}; it must be {(values.size, values.size)}, that of beta")
+    given = spread if deviations else np.zeros(len(doubt))
+    P = _covariance(K, doubt, free, spread, given, C)
+    return Individual(labels, K, values, considered, solutions, held, weights, P, must)
+
+
+def individual_parameters(
+    base: BaseParameters,
+    beta: ArrayLike,
+    trusted: Mapping[str, float],
+    deviations: Mapping[str, float] | None = None,
+    covariance: ArrayLike | None = None,
+    known: Mapping[str, float] | None = None,
+) -> Individual:
+    """Return the individual parameters of a robot from its base parameters and trusted ones.
+
+    Masses, moments of inertia, rotor and friction terms must be above zero; products, first moments and offsets need not.
+
+    Parameters
+    ----------
+    base : BaseParameters
+        The identifiable combinations.
+    beta : array_like, (b,)
+        Their values, as in `Fit.values`.
+    trusted : mapping of str to float
+        Standard parameters with a value to be trusted.
+    deviations : mapping of str to float, optional
+        Their standard deviations.
+    covariance : array_like (b, b), optional
+        Covariance of beta, as in `Fit.covariance`.
+    known : mapping of str to float, optional
+        Standard parameters that are certain.
+
+    Returns
+    -------
+    Individual
+        Solutions, weights and statistics.
+    """
+    names = base.mechanism.parameters.names
+    positive = [name for name in names if name.split("_")[0] in POSITIVE]
+    return enumerate_subsets(base.regrouping, beta, names, trusted, deviations, covariance, known, positive)
+
+
+def _named(given: Mapping[str, float], names: tuple[str, ...], what: str) -> dict[str, float]:
+    for name, value in given.items():
+        if name not in names:
+            raise IdentificationError(f"{what} parameter '{name}' does not exist; names look like {', '.join(names[:4])}")
+        if not np.isfinite(value):
+            raise IdentificationError(f"{what} parameter '{name}' is {value}; give a finite number")
+    return {name: float(value) for name, value in given.items()}
+
+
+def _deviations(trust: Mapping[str, float], given: Mapping[str, float] | None) -> Array:
+    """Return the standard deviations of the trusted values; equal shares of the values themselves when none are given."""
+    if not given:
+        sizes = np.abs(list(trust.values()))
+        return np.where(sizes > 0.0, sizes, np.median(sizes[sizes > 0.0]) if np.any(sizes > 0.0) else 1.0)
+    for name in trust:
+        if not (np.isfinite(given.get(name, np.nan)) and given[name] > 0.0):
+            raise IdentificationError(
+                f"the standard deviation of trusted parameter '{name}' is {given.get(name)}; give one above zero, or name the "
+                "parameter as known"
+            )
+    return np.array([float(given[name]) for name in trust])
+
+
+def _solve_all(reduced: Array, goal: Array, trusts: Array, f: int) -> tuple[Array, NDArray[np.bool_], Array]:
+    """Solve the (f, f) system of every choice of f trusted parameters left open; return values, choices and log |det|."""
+    n = trusts.size
+    solved: list[Array] = []
+    opened: list[NDArray[np.bool_]] = []
+    sizes: list[Array] = []
+    choices = combinations(range(n), f)
+    while True:
+        index = np.array(list(islice(choices, BATCH)), dtype=np.int64)
+        if not len(index):
+            break
+        if f == 0:  # the untrusted parameters use up all equations: one subset, which holds all trusted ones
+            return trusts[None].copy(), np.zeros((1, n), dtype=bool), np.zeros(1)
+        squares = np.moveaxis(reduced[:, index], 1, 0)
+        scale = np.linalg.norm(squares, axis=1, keepdims=True)
+        singular = np.linalg.svd(squares / np.where(scale > 0.0, scale, 1.0), compute_uv=False)
+        good = singular[:, -1] > REGULAR * singular[:, 0]
+        index, squares = index[good], squares[good]
+        if not len(index):
+            continue
+        choice = np.zeros((len(index), n), dtype=bool)
+        np.put_along_axis(choice, index, True, axis=1)
+        right = goal - np.where(choice, 0.0, trusts) @ reduced.T
+        values = np.tile(trusts, (len(index), 1))
+        np.put_along_axis(values, index, np.linalg.solve(squares, right[:, :, None])[:, :, 0], axis=1)
+        solved.append(values)
+        opened.append(choice)
+        sizes.append(np.linalg.slogdet(squares)[1])
+    if not solved:
+        return np.zeros((0, n)), np.zeros((0, n), dtype=bool), np.zeros(0)
+    return np.concatenate(solved), np.concatenate(opened), np.concatenate(sizes)
+
+
+def _covariance(K: Array, doubt: list[int], free: list[int], spread: Array, given: Array, C: Array) -> Array:
+    """Return the covariance of the least-squares estimate with K phi = beta exact: phi = M_b beta + M_v v."""
+    p, b, t = K.shape[1], K.shape[0], len(doubt)
+    unknown = [*doubt, *free]
+    A = K[:, unknown]
+    # Optimality: D^-2 (x - v) + A^T l = 0 on trusted parameters, A^T l = 0 on the others, A x = beta.
+    D = np.zeros((len(unknown), len(unknown)))
+    D[range(t), range(t)] = 1.0 / spread**2
+    system = np.block([[D, A.T], [A, np.zeros((b, b))]])
+    right = np.zeros((len(unknown) + b, b + t))
+    right[len(unknown) :, :b] = np.eye(b)
+    right[range(t), range(b, b + t)] = 1.0 / spread**2
+    M = np.linalg.solve(system, right)[: len(unknown)]
+    result = np.zeros((p, p))
+    result[np.ix_(unknown, unknown)] = M[:, :b] @ C @ M[:, :b].T + (M[:, b:] * given**2) @ M[:, b:].T
+    return result
