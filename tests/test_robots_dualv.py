@@ -7,7 +7,7 @@ import pytest
 
 import dynident as di
 from dynident.errors import DynidentError
-from dynident.mechanics.closure import (
+from dynident.mechanics import (
     actuator_jacobian,
     actuator_torques,
     close_motion,

@@ -10,7 +10,7 @@ import pytest
 import dynident as di
 from dynident.errors import IdentificationError
 from dynident.identify.payload import payload_of
-from dynident.mechanics.closure import actuator_torques
+from dynident.mechanics import actuator_torques
 from dynident.robots import dualv
 
 MOTORS = ("motor_1", "motor_2", "motor_3")

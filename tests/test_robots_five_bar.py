@@ -9,7 +9,7 @@ import pytest
 
 import dynident as di
 from dynident.errors import DynidentError
-from dynident.mechanics.closure import actuator_jacobian, actuator_torques, close_motion, coordinates_from_actuators
+from dynident.mechanics import actuator_jacobian, actuator_torques, close_motion, coordinates_from_actuators
 from dynident.robots import five_bar
 
 MASSES, PLATFORM = (1.8, 1.0, 1.1, 1.7), 0.8

@@ -103,7 +103,7 @@ def _print_json(data: Any) -> None:
 @contextmanager
 def _progress(steps: int, quiet: bool = False) -> Iterator[Callable[[str], None]]:
     """Yield a function that announces the next of `steps`; a bar on a terminal, nothing elsewhere."""
-    hidden = quiet or not notes.is_terminal
+    hidden = quiet or not notes.is_terminal or notes.is_dumb_terminal
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=notes, disable=hidden, transient=True) as bar:
         task = bar.add_task("starting", total=steps, completed=-1)

@@ -248,8 +248,8 @@ def enumerate_subsets(
     K, values, labels = np.asarray(regrouping, dtype=np.float64), np.asarray(beta, dtype=np.float64), tuple(names)
     if K.ndim != 2 or K.shape != (values.size, len(labels)) or not (np.all(np.isfinite(K)) and np.all(np.isfinite(values))):
         raise IdentificationError(
-            f"K has shape {K.shape} for {values.size} base parameters and {len(labels)} names; give finite numbers, one row per "
-            "base parameter and one column per name"
+            f"K has shape {K.shape} for {values.size} base parameters and {len(labels)} names; give finite numbers, one row "
+            "per base parameter and one column per name"
         )
     sure = _named(known or {}, labels, "known")
     trust = {name: x for name, x in _named(trusted, labels, "trusted").items() if name not in sure}

@@ -1,8 +1,7 @@
 """How a robot moves: kinematics, dynamics and regressors, batched over samples, for trees and robots with loops."""
 
+from dynident.mechanics.actuation import actuator_jacobian, actuator_torques, generalised_efforts, preload
 from dynident.mechanics.closure import (
-    actuator_jacobian,
-    actuator_torques,
     close_motion,
     close_positions,
     coordinates_from_actuators,
@@ -14,9 +13,11 @@ from dynident.mechanics.inverse_kinematics import arm_structure, choose_posture,
 from dynident.mechanics.inverse_kinematics_numeric import inverse_kinematics_numeric
 from dynident.mechanics.kinematics import forward_kinematics, frame_motion, jacobian
 from dynident.mechanics.motion import Motion
+from dynident.mechanics.reactions import Conditioning, closure_conditioning, reactions
 from dynident.mechanics.regressor import energy_regressor, momentum_regressor, regressor, regressor_rows
 
 __all__ = [
+    "Conditioning",
     "Kernel",
     "Motion",
     "actuator_jacobian",
@@ -25,12 +26,14 @@ __all__ = [
     "choose_posture",
     "close_motion",
     "close_positions",
+    "closure_conditioning",
     "coordinates_from_actuators",
     "coriolis_matrix",
     "energy_regressor",
     "forward_dynamics",
     "forward_kinematics",
     "frame_motion",
+    "generalised_efforts",
     "gravity",
     "inverse_dynamics",
     "inverse_kinematics",
@@ -39,7 +42,9 @@ __all__ = [
     "mass_matrix",
     "momentum_regressor",
     "motion_from_actuators",
+    "preload",
     "reach",
+    "reactions",
     "regressor",
     "regressor_rows",
     "singularities",

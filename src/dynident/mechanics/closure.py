@@ -224,32 +224,6 @@ def projector_rate(mechanism: Mechanism, positions: Array, v: Array) -> Array:
     return np.stack(columns, axis=2)
 
 
-def actuator_jacobian(mechanism: Mechanism, q: ArrayLike) -> Array:
-    """Return A with rho_dot = A nu, motors on the joint side of their gears included.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates and k actuators.
-    q : array_like, (N, n) or (n,)
-        Positions of its coordinates.
-
-    Returns
-    -------
-    ndarray, (N, k, n)
-        Actuator Jacobian; constant for a robot without loops.
-    """
-    from dynident.mechanics.batch import coordinates  # noqa: PLC0415 - batch imports this module
-
-    x = coordinates(mechanism, q, "q")
-    N = mechanism.actuator_matrix[0]
-    if not mechanism.loops:
-        return np.broadcast_to(N, (x.shape[0], *N.shape)).copy()
-    positions = close_positions(mechanism, x)
-    zero = np.zeros_like(x)
-    return np.asarray(N @ close_rates(mechanism, positions, zero, zero).G)
-
-
 def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
     """Return the robot's coordinates from motor positions (forward problem), least squares when there are more motors.
 
@@ -323,37 +297,6 @@ def motion_from_actuators(mechanism: Mechanism, motion: Motion) -> Motion:
     v = np.einsum("tnk,tk->tn", inverse, motion.v)
     bias = close_rates(mechanism, tree, v, zero).a @ N.T
     return Motion(motion.t, q, v, np.einsum("tnk,tk->tn", inverse, motion.a - bias))
-
-
-def actuator_torques(mechanism: Mechanism, q: ArrayLike, generalised: ArrayLike, preload: ArrayLike | None = None) -> Array:
-    """Return motor torques that give generalised forces: A^T tau = f, of minimum norm, plus a preload.
-
-        tau = A (A^T A)^-1 f + U c,        U an orthonormal basis of the null space of A^T
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates and k actuators.
-    q : array_like, (N, n)
-        Positions.
-    generalised : array_like, (N, n)
-        Forces on the robot's coordinates, as from `inverse_dynamics`.
-    preload : array_like (N, k) or (k,), optional
-        Any motor torques; their internal part (U U^T preload) is added. None gives the unique or minimum-norm torques.
-
-    Returns
-    -------
-    ndarray, (N, k)
-        Motor torques [N m or N].
-    """
-    A = actuator_jacobian(mechanism, q)
-    f = np.atleast_2d(np.asarray(generalised, dtype=np.float64))
-    inverse = np.linalg.pinv(A)  # (N, n, k)
-    tau = np.einsum("tnk,tn->tk", inverse, f)
-    if preload is None:
-        return np.asarray(tau)
-    u = np.broadcast_to(np.asarray(preload, dtype=np.float64), tau.shape)
-    return np.asarray(tau + u - np.einsum("tkn,tn->tk", A, np.einsum("tnk,tk->tn", inverse, u)))
 
 
 def _best_motors(mechanism: Mechanism, driven: list[str]) -> list[int]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dynident.mechanics.forward_kernels import pose
 from dynident.mechanics.kernels import cross, dot, kernel
-from dynident.mechanism.loops import LINEAR, POINT, SLIDE
+from dynident.mechanism.loops import DOT, LINEAR, POINT, SLIDE
 from dynident.mechanism.tree import FREE, PRISMATIC, SPHERICAL
 
 
@@ -338,3 +338,38 @@ def close_rates(tree, loops, independent, dependent, q, v, a, G, vt, at, pivot):
         eliminate(E, B, m, 1)
         for row in range(m):
             at[s, dependent[row]] += B[row, 0]
+
+
+@kernel
+def constraint_jacobians(tree, loops, q, out):
+    """Write dPhi/dq (N, m, n) of all equations."""
+    n, k = q.shape[1], tree.parent.size
+    R, p, rel, r3 = np.empty((k, 3, 3)), np.empty((k, 3)), np.empty((3, 3)), np.empty(3)
+    w, lin, phi = np.empty((n, 3)), np.empty((n, 3)), np.empty(loops.kind.size)
+    for s in range(q.shape[0]):
+        world_frames(tree, q[s], R, p, rel, r3)
+        twists(tree, R, p, w, lin)
+        equations(tree, loops, q[s], R, p, w, lin, phi, out[s])
+
+
+@kernel
+def row_wrenches(tree, loops, q, out):
+    """Write (force, moment) on body a at its point, base axes, of a unit multiplier of every equation, out (N, m, 6)."""
+    k = tree.parent.size
+    R, p, rel, r3 = np.empty((k, 3, 3)), np.empty((k, 3)), np.empty((3, 3)), np.empty(3)
+    for s in range(q.shape[0]):
+        world_frames(tree, q[s], R, p, rel, r3)
+        for i in range(loops.kind.size):
+            kind, a, b = loops.kind[i], loops.node_a[i], loops.node_b[i]
+            force, moment = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+            if kind == POINT:
+                force = (loops.vector_b[i, 0], loops.vector_b[i, 1], loops.vector_b[i, 2])
+            elif kind == SLIDE:
+                u = turned(R, a, loops.vector_a[i])
+                force = (-u[0], -u[1], -u[2])
+                moment = cross(u, minus(placed(R, p, b, loops.point_b[i]), placed(R, p, a, loops.point_a[i])))
+            elif kind == DOT:
+                moment = cross(turned(R, a, loops.vector_a[i]), turned(R, b, loops.vector_b[i]))
+            for c in range(3):
+                out[s, i, c] = force[c]
+                out[s, i, 3 + c] = moment[c]

@@ -76,8 +76,8 @@ class Problem:
         Tiles of fixed columns and efforts, after filtering.
     states : list of list of State
         ``states[tile][joint]`` at the full rate.
-    filter : callable
-        Filter from the full rate to rows, ``(T, k) -> (T', k)``.
+    filters : list of callable
+        Filter of each tile from the full rate to rows, ``(T, k) -> (T', k)``.
     masks : list of ndarray (n, T') or None
         Rows to use per tile (1) or to leave out (0).
     counts : tuple of int
@@ -92,7 +92,7 @@ class Problem:
     seen: list[NDArray[np.int64]]
     pieces: list[Piece]
     states: list[list[State]]
-    filter: Callable[[Array], Array]
+    filters: list[Callable[[Array], Array]]
     masks: list[Array] | None
     counts: tuple[int, ...]
     independence: float = 1.0
@@ -165,7 +165,7 @@ class Problem:
                     if pairs[g]:
                         bend = law.columns_dshape(state, own)
                         parts.append(np.stack([bend[..., k, s] for k, s in pairs[g]], axis=-1))
-                    rows[g, self.fixed : self.fixed + extra[g]] = self.filter(np.concatenate(parts, axis=-1)).T
+                    rows[g, self.fixed : self.fixed + extra[g]] = self.filters[i](np.concatenate(parts, axis=-1)).T
                 if self.masks is not None:
                     rows, y = rows * self.masks[i][:, None], y * self.masks[i]
                 return rows, y
@@ -255,10 +255,8 @@ class Problem:
         pieces: list[Piece] = [lambda pair=pair: pair for pair in kept]  # type: ignore[misc]
         masks = None if self.masks is None else [mask[:, ::step] for mask in self.masks]
         counts = tuple(-(-count // step) for count in self.counts)
-        whole = self.filter
-        return Problem(
-            self.names, self.laws, self.fixed, self.seen, pieces, self.states, lambda x: whole(x)[::step], masks, counts
-        )
+        filters = [_every(step, whole) for whole in self.filters]
+        return Problem(self.names, self.laws, self.fixed, self.seen, pieces, self.states, filters, masks, counts)
 
     def single(self, g: int) -> Problem:
         """One joint alone, with all fixed columns that it sees free for itself.
@@ -289,11 +287,15 @@ class Problem:
             [self.seen[g]],
             [only(piece) for piece in self.pieces],
             [[tile[g]] for tile in self.states],
-            self.filter,
+            self.filters,
             masks,
             (self.counts[g],),
             self.independence,
         )
+
+
+def _every(step: int, whole: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return lambda x: whole(x)[::step]
 
 
 def cached(pieces: list[Piece], size: float) -> list[Piece]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,13 @@ from dynident.errors import IdentificationError, SignalWarning
 from dynident.friction import Coulomb, FrictionLaw, State, Viscous
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.friction.checks import direction_note, limit_note, limited
-from dynident.identify.friction.problem import Piece, Problem, cached
+from dynident.identify.friction.problem import Piece, Problem
+from dynident.identify.friction.recording import Recording, assemble, shape_bounds, without_friction
 from dynident.identify.friction.result import AxisFit, RobotFit, common
 from dynident.identify.friction.search import search
 from dynident.identify.matching import match
 from dynident.identify.regression import dead_efforts, source_of
-from dynident.mechanics import Motion, regressor_rows
+from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log, prepare
 
@@ -34,7 +36,6 @@ Array = NDArray[np.float64]
 Laws = FrictionLaw | Mapping[str, FrictionLaw]
 
 ROWS = 1024
-FRICTION_TERMS = ("fv", "fc", "fvp", "fvn", "fcp", "fcn")
 
 
 def fit_axis(
@@ -108,8 +109,8 @@ def fit_axis(
     pieces: list[Piece] = [lambda s=s: (W[None, :, s], tau[keep][None, s]) for s in spans]  # type: ignore[misc]
     seen = [np.arange(len(columns), dtype=np.int64)]
     states = [[_cut(inner, s)] for s in spans]
-    problem = Problem((name,), (law,), len(columns), seen, cached(pieces, 0.0), states, _same, None, (count,))
-    bounds = _bounds([law], [inner.v], [name])
+    problem = Problem((name,), (law,), len(columns), seen, pieces, states, [np.asarray] * len(spans), None, (count,))
+    bounds = shape_bounds([law], [inner.v], [name])
     found = search(problem, bounds, None if start is None else np.asarray(start, dtype=np.float64), starts, seed, passes)
     linear = (*columns, *law.linear)
     result = common(problem, found, linear, law.shape, notes, float(tau[keep] @ tau[keep]))
@@ -171,124 +172,122 @@ def fit_robot(
     RobotFit
         Parameters with covariance; it predicts.
     """
-    if mechanism.loops:
-        raise IdentificationError(
-            f"robot '{mechanism.name}' has loops; fit the friction of its motors one by one with fit_axis, or its joint terms with WLS"
-        )
-    robot = mechanism.with_terms([term for term in mechanism.terms if term not in FRICTION_TERMS])
-    tau = np.asarray(effort, dtype=np.float64)
-    if tau.shape != motion.q.shape or not np.isfinite(tau).all():
-        raise IdentificationError(f"effort has shape {tau.shape}; it must be finite and have the motion's shape {motion.q.shape}")
-    joints = robot.coordinate_names
-    used = [i for i, name in enumerate(joints) if name not in skip]
-    chosen = _laws(laws, joints)
-    law_of = tuple(chosen[joints[i]] for i in used)
-    bodies = base or base_parameters(robot)
-    filter_ = decimator or Decimator(1, 1.0)
-    if filter_.length(len(motion)) < 1:
-        raise IdentificationError(f"{len(motion)} samples are too few for a decimation by {filter_.factor}")
-    channels = {"tau": _channel("load", load, tau.shape), "T": _channel("temperature", temperature, tau.shape)}
-    notes = [note for i in used if (note := direction_note(joints[i], motion.v[:, i]))]
-    spans = [(inside, outside) for inside, outside in filter_.tiles(len(motion), ROWS)]
-    cut = np.stack([limited(tau[:, i]) for i in used])
-    whole = filter_.factor == 1
-    for row, i in zip(cut, used, strict=True):
-        if row.any():
-            notes.append(limit_note(joints[i], row, used=not whole))
-            warnings.warn(notes[-1], SignalWarning, stacklevel=2)
-    masks = [(~cut[:, s]).astype(np.float64) for s, _ in spans] if whole and cut.any() else None
-    rows = filter_.length(len(motion))
-    counts = tuple(int(rows - row.sum()) if masks else rows for row in cut)
-
-    def piece(span: slice) -> Piece:
-        def compute() -> tuple[Array, Array]:
-            W = regressor_rows(robot, motion[span], bodies.columns)[used]
-            return np.moveaxis(filter_.apply(np.moveaxis(W, 2, 0)), 0, 2), filter_.apply(tau[span][:, used]).T
-
-        return compute
-
-    states = [
-        [
-            State(motion.v[s, i], motion.q[s, i], *(None if c is None else c[s, i] for c in channels.values()))
-            for i in used
-        ]
-        for s, _ in spans
-    ]
-    problem = Problem(
-        tuple(joints[i] for i in used),
-        law_of,
-        bodies.rank,
-        [np.flatnonzero(bodies.seen[i]) for i in used],
-        cached([piece(s) for s, _ in spans], 8.0 * rows * len(used) * bodies.rank),
-        states,
-        filter_.apply,
-        masks,
-        counts,
-        filter_.independence,
-    )
-    bounds = _bounds(law_of, [motion.v[:, i] for i in used], problem.names)
-    found = search(problem, bounds, None if start is None else np.asarray(start, dtype=np.float64), starts, seed, passes)
-    linear = (*bodies.names, *(f"{n}_{j}" for j, law in zip(problem.names, law_of, strict=True) for n in law.linear))
-    shape = tuple(f"{n}_{j}" for j, law in zip(problem.names, law_of, strict=True) for n in law.shape)
-    square = float(np.sum(filter_.apply(tau[:, used]) ** 2))
-    return RobotFit(**common(problem, found, linear, shape, notes, square), base=bodies)
+    robot = without_friction(mechanism)
+    recording = Recording.of(robot, motion, effort, temperature, load, decimator, skip)
+    first = None if start is None else np.asarray(start, dtype=np.float64)
+    return fit_recordings(robot, [recording], laws, base, first, starts, seed, passes)
 
 
-def fit_log(mechanism: Mechanism, log: Log, laws: Laws, options: Mapping[str, Any] | None = None, **search_options: Any) -> RobotFit:
-    """Prepare a log (check, filter, differentiate, decimate) and fit bodies and friction.
+def fit_log(
+    mechanism: Mechanism,
+    log: Log | Sequence[Log],
+    laws: Laws,
+    options: Mapping[str, Any] | None = None,
+    start: ArrayLike | None = None,
+    starts: int = 12,
+    seed: int = 0,
+    passes: int = 60,
+) -> RobotFit:
+    """Prepare logs (check, filter, differentiate, decimate) and fit bodies and friction.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Tree robot; joints that the log does not have are held at zero.
-    log : Log
-        What was measured; its temperatures and efforts serve laws that depend on them.
+        Tree robot; joints that the logs do not have are held at zero.
+    log : Log or sequence of Log
+        What was measured; temperatures and efforts serve laws that depend on them.
     laws : FrictionLaw or mapping of str to FrictionLaw
         As in `fit_robot`.
     options : mapping, optional
         Options of `dynident.signals.prepare`.
-    **search_options
-        Options of `fit_robot` from `start` on.
+    start : array_like (S,), optional
+        Shape parameters from which to start; many starts when omitted.
+    starts : int
+        Starting points per shape parameter.
+    seed : int
+        Seed of the random ones.
+    passes : int
+        Largest number of passes over all samples.
 
     Returns
     -------
     RobotFit
         Parameters with covariance; it predicts and scores.
     """
-    matched = match(mechanism, log)
-    prepared = prepare(matched.log, **dict(options or {}))
-    skip = dead_efforts(prepared)
-    fit = fit_robot(
-        matched.mechanism,
-        prepared.motion,
-        prepared.effort,
-        laws,
-        prepared.temperature,
-        prepared.effort,
-        decimator=prepared.decimator,
-        skip=skip,
-        **search_options,
-    )
-    notes = (*matched.notes, *prepared.explanation.splitlines(), *fit.notes)
-    return fit.with_provenance((source_of(log, prepared),), dict(options or {}), notes)
+    logs = [log] if isinstance(log, Log) else list(log)
+    if not logs:
+        raise IdentificationError("no log is given; give at least one")
+    recordings, sources, notes = [], [], []
+    robot: Mechanism | None = None
+    for one in logs:
+        matched = match(mechanism, one)
+        bare = without_friction(matched.mechanism)
+        if robot is not None and bare.coordinate_names != robot.coordinate_names:
+            raise IdentificationError(f"log '{one.name}' moves other joints than log '{logs[0].name}'; fit them apart")
+        robot = robot or bare
+        prepared = prepare(matched.log, **dict(options or {}))
+        skip = dead_efforts(prepared)
+        channels = (prepared.motion, prepared.effort, prepared.temperature, prepared.effort)
+        recordings.append(Recording.of(robot, *channels, prepared.decimator, skip))
+        sources.append(source_of(one, prepared))
+        notes += [*matched.notes, *prepared.explanation.splitlines()]
+    assert robot is not None
+    first = None if start is None else np.asarray(start, dtype=np.float64)
+    fit = fit_recordings(robot, recordings, laws, None, first, starts, seed, passes)
+    return replace(fit, sources=tuple(sources), options=dict(options or {}), notes=tuple(dict.fromkeys((*notes, *fit.notes))))
 
 
-def _same(x: Array) -> Array:
-    return x
+def fit_recordings(
+    robot: Mechanism,
+    recordings: Sequence[Recording],
+    laws: Laws,
+    base: BaseParameters | None,
+    start: Array | None,
+    starts: int,
+    seed: int,
+    passes: int,
+) -> RobotFit:
+    """Fit bodies and friction to several recordings at once.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        Tree robot without friction terms.
+    recordings : sequence of Recording
+        Motions and efforts.
+    laws : FrictionLaw or mapping of str to FrictionLaw
+        As in `fit_robot`.
+    base : BaseParameters or None
+        Base parameters of the robot; found when None.
+    start : ndarray (S,) or None
+        Shape parameters from which to start.
+    starts, seed, passes : int
+        As in `fit_robot`.
+
+    Returns
+    -------
+    RobotFit
+        Parameters with covariance; it predicts.
+    """
+    joints = robot.coordinate_names
+    used = [i for i, name in enumerate(joints) if not any(name in recording.skip for recording in recordings)]
+    if not used:
+        raise IdentificationError("all effort channels are dead or skipped; nothing can be identified")
+    chosen = _laws(laws, joints)
+    own = tuple(chosen[joints[i]] for i in used)
+    bodies = base or base_parameters(robot)
+    problem, notes = assemble(robot, bodies, recordings, own, used)
+    bounds = shape_bounds(own, [np.concatenate([r.motion.v[:, i] for r in recordings]) for i in used], problem.names)
+    found = search(problem, bounds, start, starts, seed, passes)
+    linear = (*bodies.names, *(f"{n}_{j}" for j, law in zip(problem.names, own, strict=True) for n in law.linear))
+    shape = tuple(f"{n}_{j}" for j, law in zip(problem.names, own, strict=True) for n in law.shape)
+    square = sum(float(np.sum(r.decimator.apply(r.effort[:, used]) ** 2)) for r in recordings)
+    return RobotFit(**common(problem, found, linear, shape, notes, square), base=bodies)
 
 
 def _cut(state: State, rows: slice) -> State:
     parts = [None if c is None else c[rows] for c in (state.q, state.tau, state.T)]
     return State(state.v[rows], *parts)
-
-
-def _channel(name: str, values: ArrayLike | None, shape: tuple[int, ...]) -> Array | None:
-    if values is None:
-        return None
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != shape or not np.isfinite(array).all():
-        raise IdentificationError(f"{name} has shape {array.shape}; it must be finite and have the shape {shape} of the efforts")
-    return array
 
 
 def _laws(laws: Laws, joints: Sequence[str]) -> dict[str, FrictionLaw]:
@@ -298,17 +297,3 @@ def _laws(laws: Laws, joints: Sequence[str]) -> dict[str, FrictionLaw]:
     if unknown:
         raise IdentificationError(f"laws are given for {', '.join(unknown)}; the moving joints are {', '.join(joints)}")
     return {name: laws.get(name, Coulomb() + Viscous()) for name in joints}
-
-
-def _bounds(laws: Sequence[FrictionLaw], velocities: Sequence[Array], names: Sequence[str]) -> Array:
-    parts = [np.zeros((0, 2))]
-    for law, v, name in zip(laws, velocities, names, strict=True):
-        if not law.shape:
-            continue
-        speed = float(np.max(np.abs(v), initial=0.0))
-        if speed == 0.0:
-            raise IdentificationError(f"joint '{name}' never moves, so the shape of its friction cannot be seen; leave its law out")
-        parts.append(law.shape_range(speed))
-    return np.concatenate(parts)
-
-

@@ -1,0 +1,272 @@
+"""Recordings of a robot: motions and efforts made into the rows of a separable problem."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import IdentificationError, SignalWarning
+from dynident.friction import FrictionLaw, State
+from dynident.identify.base import BaseParameters
+from dynident.identify.friction.checks import direction_note, limit_note, limited
+from dynident.identify.friction.problem import Piece, Problem, cached
+from dynident.mechanics import Motion, regressor_rows
+from dynident.mechanism import Mechanism
+from dynident.signals import Decimator
+
+Array = NDArray[np.float64]
+
+ROWS = 1024
+FRICTION_TERMS = ("fv", "fc", "fvp", "fvn", "fcp", "fcn")
+
+
+def without_friction(mechanism: Mechanism) -> Mechanism:
+    """The robot without its own friction terms, which the laws replace.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Tree robot.
+
+    Returns
+    -------
+    Mechanism
+        Copy with rotor inertia, offset and spring only.
+    """
+    if mechanism.loops:
+        raise IdentificationError(
+            f"robot '{mechanism.name}' has loops; fit the friction of its motors one by one with fit_axis, or its joint "
+            "terms with WLS"
+        )
+    return mechanism.with_terms([term for term in mechanism.terms if term not in FRICTION_TERMS])
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """One uniformly sampled stretch.
+
+    Parameters
+    ----------
+    motion : Motion
+        N samples.
+    effort : ndarray, (N, n)
+        Joint torques and forces [N m, N].
+    temperature, load : ndarray (N, n) or None
+        What laws may look at [degree Celsius, N m or N].
+    decimator : Decimator
+        Parallel filter.
+    skip : tuple of str
+        Joints whose efforts are not used.
+    """
+
+    motion: Motion
+    effort: Array
+    temperature: Array | None
+    load: Array | None
+    decimator: Decimator
+    skip: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        robot: Mechanism,
+        motion: Motion,
+        effort: ArrayLike,
+        temperature: ArrayLike | None,
+        load: ArrayLike | None,
+        decimator: Decimator | None,
+        skip: Sequence[str],
+    ) -> Recording:
+        """Check the arrays and put them together.
+
+        Parameters
+        ----------
+        robot : Mechanism
+            Tree robot with n coordinates.
+        motion : Motion
+            N samples.
+        effort : array_like, (N, n)
+            Joint torques and forces.
+        temperature, load : array_like (N, n) or None
+            What laws may look at.
+        decimator : Decimator or None
+            Parallel filter; none when None.
+        skip : sequence of str
+            Joints whose efforts are not used.
+
+        Returns
+        -------
+        Recording
+            The checked recording.
+        """
+        tau = np.asarray(effort, dtype=np.float64)
+        if motion.dof != robot.dof:
+            raise IdentificationError(
+                f"the motion has {motion.dof} coordinates but robot '{robot.name}' has {robot.dof}; they must agree"
+            )
+        if tau.shape != motion.q.shape or not np.isfinite(tau).all():
+            raise IdentificationError(
+                f"effort has shape {tau.shape}; it must be finite and have the motion's shape {motion.q.shape}"
+            )
+        filter_ = decimator or Decimator(1, 1.0)
+        if filter_.length(len(motion)) < 1:
+            raise IdentificationError(f"{len(motion)} samples are too few for a decimation by {filter_.factor}")
+        warm = channel("temperature", temperature, tau.shape)
+        return cls(motion, tau, warm, channel("load", load, tau.shape), filter_, tuple(skip))
+
+    def state(self, rows: slice, i: int) -> State:
+        """What the law of one joint looks at.
+
+        Parameters
+        ----------
+        rows : slice
+            Samples.
+        i : int
+            Joint.
+
+        Returns
+        -------
+        State
+            State at those samples.
+        """
+        load = None if self.load is None else self.load[rows, i]
+        warm = None if self.temperature is None else self.temperature[rows, i]
+        return State(self.motion.v[rows, i], self.motion.q[rows, i], load, warm)
+
+
+def channel(name: str, values: ArrayLike | None, shape: tuple[int, ...]) -> Array | None:
+    """Check an optional channel.
+
+    Parameters
+    ----------
+    name : str
+        Its name, for the message.
+    values : array_like or None
+        Its values.
+    shape : tuple of int
+        The shape it must have.
+
+    Returns
+    -------
+    ndarray or None
+        The values.
+    """
+    if values is None:
+        return None
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise IdentificationError(
+            f"{name} has shape {array.shape}; it must be finite and have the shape {shape} of the efforts"
+        )
+    return array
+
+
+def assemble(
+    robot: Mechanism, base: BaseParameters, recordings: Sequence[Recording], laws: tuple[FrictionLaw, ...], used: list[int]
+) -> tuple[Problem, list[str]]:
+    """Rows of all recordings.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        Tree robot without friction terms.
+    base : BaseParameters
+        Its base parameters.
+    recordings : sequence of Recording
+        Motions and efforts.
+    laws : tuple of FrictionLaw
+        Law of each used joint.
+    used : list of int
+        Joints whose efforts are used.
+
+    Returns
+    -------
+    problem : Problem
+        The rows.
+    notes : list of str
+        What the data cannot show.
+    """
+    joints = robot.coordinate_names
+    pieces: list[Piece] = []
+    states, filters, masks = [], [], []
+    notes: list[str] = []
+    counts = np.zeros(len(used), dtype=np.int64)
+    for recording in recordings:
+        motion, tau, filter_ = recording.motion, recording.effort, recording.decimator
+        cut = np.stack([limited(tau[:, i]) for i in used])
+        whole = filter_.factor == 1
+        for row, i in zip(cut, used, strict=True):
+            if row.any():
+                notes.append(limit_note(joints[i], row, used=not whole))
+                warnings.warn(notes[-1], SignalWarning, stacklevel=4)
+        for inside, outside in filter_.tiles(len(motion), ROWS):
+            pieces.append(_piece(robot, base, recording, inside, used))
+            states.append([recording.state(inside, i) for i in used])
+            filters.append(filter_.apply)
+            masks.append(1.0 - cut[:, outside] if whole else np.ones((len(used), outside.stop - outside.start)))
+        counts += filter_.length(len(motion)) - (cut.sum(axis=1) if whole else 0)
+    for i in used:
+        note = direction_note(joints[i], np.concatenate([r.motion.v[:, i] for r in recordings]))
+        notes += [note] if note else []
+    lengths = [r.decimator.length(len(r.motion)) for r in recordings]
+    independence = float(np.average([r.decimator.independence for r in recordings], weights=lengths))
+    problem = Problem(
+        tuple(joints[i] for i in used),
+        laws,
+        base.rank,
+        [np.flatnonzero(base.seen[i]) for i in used],
+        cached(pieces, 8.0 * sum(lengths) * len(used) * base.rank),
+        states,
+        filters,
+        masks if any((mask == 0.0).any() for mask in masks) else None,
+        tuple(int(c) for c in counts),
+        independence,
+    )
+    return problem, notes
+
+
+def _piece(robot: Mechanism, base: BaseParameters, recording: Recording, span: slice, used: list[int]) -> Piece:
+    apply = recording.decimator.apply
+
+    def compute() -> tuple[Array, Array]:
+        W = regressor_rows(robot, recording.motion[span], base.columns)[used]
+        y = recording.effort[span][:, used]
+        if recording.decimator.factor == 1:
+            return W, y.T
+        return np.moveaxis(apply(np.moveaxis(W, 2, 0)), 0, 2), apply(y).T
+
+    return compute
+
+
+def shape_bounds(laws: Sequence[FrictionLaw], velocities: Sequence[Array], names: Sequence[str]) -> Array:
+    """Intervals in which to search, from the largest speed of each joint.
+
+    Parameters
+    ----------
+    laws : sequence of FrictionLaw
+        Laws.
+    velocities : sequence of ndarray (N,)
+        Velocities of their joints.
+    names : sequence of str
+        Names of the joints, for the message.
+
+    Returns
+    -------
+    ndarray, (S, 2)
+        Lowest and highest value.
+    """
+    parts = [np.zeros((0, 2))]
+    for law, v, name in zip(laws, velocities, names, strict=True):
+        if not law.shape:
+            continue
+        speed = float(np.max(np.abs(v), initial=0.0))
+        if speed == 0.0:
+            raise IdentificationError(
+                f"joint '{name}' never moves, so the shape of its friction cannot be seen; leave its law out"
+            )
+        parts.append(law.shape_range(speed))
+    return np.concatenate(parts)

@@ -1,0 +1,333 @@
+"""What a separable fit found: parameters with covariance, predictions, curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import IdentificationError
+from dynident.friction import Asymmetric, Friction, FrictionLaw, Sigmoid, State, Sum, TemperatureDependent
+from dynident.identify.base import BaseParameters
+from dynident.identify.friction.problem import Problem
+from dynident.identify.friction.recording import Recording
+from dynident.identify.friction.search import Found
+from dynident.identify.matching import match
+from dynident.identify.metrics import Metrics, evaluate
+from dynident.identify.regression import same_band
+from dynident.mechanics import Motion, regressor_rows
+from dynident.signals import Log, prepare
+
+Array = NDArray[np.float64]
+
+ROWS = 1024
+SIGMOID_NOTE = (
+    "single values of a sigmoid law are not identifiable: (Bf, w) and (-Bf, -w) are the same law and terms of opposite sign "
+    "trade against each other; judge and compare the curve only"
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SeparableFit:
+    """What both kinds of separable fit share.
+
+    Parameters
+    ----------
+    linear, shape : tuple of str
+        Names of the linear and of the shape parameters.
+    values : ndarray, (P + S,)
+        Linear parameters first; zero where the data do not show them.
+    covariance : ndarray, (P + S, P + S)
+        Their covariance; infinite variance where the data do not show a parameter.
+    laws : mapping of str to FrictionLaw
+        Law of each joint.
+    sigma : mapping of str to float
+        Standard deviation of the residual of each joint [N m or N].
+    rows : int
+        Number of equations.
+    relative : float
+        ||e|| / ||tau|| on the data of the fit; not a validation.
+    passes : int
+        Passes over all samples that the search took.
+    notes : tuple of str
+        What to know about the result.
+    """
+
+    linear: tuple[str, ...]
+    shape: tuple[str, ...]
+    values: Array
+    covariance: Array
+    laws: Mapping[str, FrictionLaw]
+    sigma: Mapping[str, float]
+    rows: int
+    relative: float
+    passes: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """All values by name."""
+        return dict(zip(self.linear + self.shape, self.values.tolist(), strict=True))
+
+    @property
+    def std(self) -> dict[str, float]:
+        """Standard deviations by name; infinite where the data do not show a parameter."""
+        return dict(zip(self.linear + self.shape, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
+
+    @property
+    def eta(self) -> Array:
+        """Shape parameters of all joints, (S,)."""
+        return self.values[len(self.linear) :]
+
+    @property
+    def friction(self) -> dict[str, Friction]:
+        """Law with its numbers of each joint."""
+        result = {}
+        first, shape = len(self.linear) - sum(len(law.linear) for law in self.laws.values()), len(self.linear)
+        for joint, law in self.laws.items():
+            rho, eta = self.values[first : first + len(law.linear)], self.values[shape : shape + len(law.shape)]
+            result[joint] = Friction(law, np.concatenate([rho, eta]))
+            first, shape = first + rho.size, shape + eta.size
+        return result
+
+    def summary(self) -> str:
+        """Return the fit as a text table.
+
+        Returns
+        -------
+        str
+            Parameters with standard deviations, residuals and notes.
+        """
+        width = max(len(name) for name in self.linear + self.shape)
+        lines = [
+            f"{len(self.linear)} linear and {len(self.shape)} shape parameters from {self.rows} equations, "
+            f"error on the data of the fit {100 * self.relative:.2f} %, {self.passes} passes",
+            f"{'parameter':<{width}}  {'value':>12}  {'std':>10}",
+        ]
+        std = self.std
+        for name, value in self.parameters.items():
+            shown = f"{std[name]:>10.3g}" if np.isfinite(std[name]) else "not excited"
+            lines.append(f"{name:<{width}}  {value:>12.5g}  {shown}{'  (shape)' if name in self.shape else ''}")
+        lines.append("residual: " + ", ".join(f"{joint} {s:.4g}" for joint, s in self.sigma.items()))
+        return "\n".join([*lines, *self.notes])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AxisFit(SeparableFit):
+    """Fit of one axis.
+
+    Parameters
+    ----------
+    fixed : tuple of str
+        Names of the columns beside the friction.
+    residuals : ndarray, (N,)
+        Measured minus predicted effort; NaN where a saturated sample was left out.
+    """
+
+    fixed: tuple[str, ...] = ()
+    residuals: Array = field(default_factory=lambda: np.zeros(0))
+
+    def predict(self, state: State | ArrayLike, fixed: Mapping[str, ArrayLike] | None = None) -> Array:
+        """Predict the effort.
+
+        Parameters
+        ----------
+        state : State or array_like, (N,)
+            Velocity, and what else the law looks at.
+        fixed : mapping of str to array_like (N,), optional
+            The columns that the fit was given; without them only the friction is returned.
+
+        Returns
+        -------
+        ndarray, (N,)
+            Effort [N m or N].
+        """
+        (friction,) = self.friction.values()
+        result = friction(state)
+        if fixed is None:
+            return result
+        missing = [name for name in self.fixed if name not in fixed]
+        if missing:
+            raise IdentificationError(f"columns {', '.join(missing)} are missing; give all of {', '.join(self.fixed)}")
+        for name, value in zip(self.fixed, self.values, strict=False):
+            result = result + value * np.asarray(fixed[name], dtype=np.float64)
+        return result
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RobotFit(SeparableFit):
+    """Fit of a whole robot.
+
+    Parameters
+    ----------
+    base : BaseParameters
+        The robot without friction terms, and the combinations that the first parameters stand for.
+    sources, options : tuple of mapping, mapping
+        Where the data come from and how they were prepared.
+    """
+
+    base: BaseParameters
+    sources: tuple[Mapping[str, Any], ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def predict(self, motion: Motion, temperature: ArrayLike | None = None, load: ArrayLike | None = None) -> Array:
+        """Predict the efforts of a motion.
+
+        Parameters
+        ----------
+        motion : Motion
+            N samples.
+        temperature : array_like (N, n), optional
+            Temperature of the joints [degree Celsius], where a law needs it.
+        load : array_like (N, n), optional
+            Load of the joints [N m or N], where a law needs it.
+
+        Returns
+        -------
+        ndarray, (N, n)
+            Joint torques and forces [N m, N]; without friction for a joint whose efforts were not used in the fit.
+        """
+        robot = self.base.mechanism
+        recording = Recording.of(robot, motion, np.zeros(motion.q.shape), temperature, load, None, ())
+        result = np.empty(motion.q.shape)
+        for first in range(0, len(motion), ROWS):
+            piece = slice(first, first + ROWS)
+            W = regressor_rows(robot, motion[piece], self.base.columns)
+            result[piece] = np.einsum("nbt,b->tn", W, self.values[: self.base.rank])
+        for joint, friction in self.friction.items():
+            i = robot.coordinate_names.index(joint)
+            result[:, i] += friction(recording.state(slice(None), i))
+        return result
+
+    def residuals(self, motion: Motion, effort: ArrayLike, temperature: ArrayLike | None = None) -> Array:
+        """Measured minus predicted efforts; the measured ones also serve as load.
+
+        Parameters
+        ----------
+        motion : Motion
+            N samples.
+        effort : array_like, (N, n)
+            Measured efforts.
+        temperature : array_like (N, n), optional
+            Temperature of the joints [degree Celsius], where a law needs it.
+
+        Returns
+        -------
+        ndarray, (N, n)
+            Residuals [N m, N].
+        """
+        tau = np.asarray(effort, dtype=np.float64)
+        return np.asarray(tau - self.predict(motion, temperature, tau))
+
+    def score(self, log: Log) -> Metrics:
+        """Compare with a log, prepared and filtered like those of the fit.
+
+        Parameters
+        ----------
+        log : Log
+            Held-out log.
+
+        Returns
+        -------
+        Metrics
+            Errors in the band that was fitted.
+        """
+        matched = match(self.base.mechanism, log)
+        prepared = prepare(matched.log, **{**self.options, **same_band(self.sources, log.rate)})
+        names = self.base.mechanism.coordinate_names
+        if matched.mechanism.coordinate_names != names:
+            raise IdentificationError(f"log '{log.name}' does not move the joints of the fit, {', '.join(names)}")
+        keep = [i for i, name in enumerate(names) if name in self.laws]
+        predicted = self.predict(prepared.motion, prepared.temperature, prepared.effort)
+        low_pass = prepared.decimator.apply
+        t = prepared.motion.t[prepared.decimator.centres(len(prepared))]
+        return evaluate(low_pass(prepared.effort[:, keep]), low_pass(predicted[:, keep]), tuple(names[i] for i in keep), t)
+
+
+def covariance(problem: Problem, found: Found) -> Array:
+    """Covariance of linear and shape parameters together, ``(D^T D)^-1`` with D the weighted derivative.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows.
+    found : Found
+        Where the search ended.
+
+    Returns
+    -------
+    ndarray, (P + S, P + S)
+        Covariance; infinite variance of parameters that the data do not show.
+    """
+    size = problem.linear + found.eta.size
+    result = np.diag(np.full(size, np.inf))
+    shapes = problem.linear + np.flatnonzero(~found.at_bound)
+    index = np.concatenate([found.projection.solved, shapes])
+    D = found.projection.direct[:, np.concatenate([np.arange(found.projection.solved.size), found.projection.solved.size + shapes - problem.linear])]
+    length = np.linalg.norm(D, axis=0)
+    alive = length > 0.0
+    index, D, length = index[alive], D[:, alive], length[alive]
+    _, s, V = np.linalg.svd(D / length, full_matrices=False)
+    good = s > 1e-10 * s[0]
+    spread = (V[good].T / s[good]) / length[:, None]
+    block = spread @ spread.T
+    hidden = np.sum(V[~good] ** 2, axis=0) > 1e-6
+    block[hidden, hidden] = np.inf
+    result[np.ix_(index, index)] = block
+    return result
+
+
+def common(
+    problem: Problem, found: Found, linear: tuple[str, ...], shape: tuple[str, ...], notes: list[str], square: float
+) -> dict[str, Any]:
+    """Fields that both kinds of fit share.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows.
+    found : Found
+        Where the search ended.
+    linear, shape : tuple of str
+        Names of the parameters.
+    notes : list of str
+        What was found out about the data.
+    square : float
+        Sum of squared efforts.
+
+    Returns
+    -------
+    dict
+        Arguments of `SeparableFit`.
+    """
+    said = list(notes)
+    edge = [name for name, at in zip(shape, found.at_bound, strict=True) if at]
+    if edge:
+        said.append(
+            f"{', '.join(edge)} ended at the edge of the interval that these speeds can show: the data do not determine it"
+        )
+    if any(_has_sigmoid(law) for law in problem.laws):
+        said.append(SIGMOID_NOTE)
+    scatter = found.sigma * np.sqrt(problem.independence)
+    return {
+        "linear": linear,
+        "shape": shape,
+        "values": np.concatenate([found.projection.x, found.eta]),
+        "covariance": covariance(problem, found),
+        "laws": dict(zip(problem.names, problem.laws, strict=True)),
+        "sigma": dict(zip(problem.names, scatter.tolist(), strict=True)),
+        "rows": sum(problem.counts),
+        "relative": float(np.sqrt(found.projection.squares.sum() / square)) if square > 0.0 else float("nan"),
+        "passes": found.passes,
+        "notes": tuple(said),
+    }
+
+
+def _has_sigmoid(law: FrictionLaw) -> bool:
+    if isinstance(law, Sum):
+        return any(_has_sigmoid(member) for member in law.members)
+    inner = law.law if isinstance(law, Asymmetric | TemperatureDependent) else None
+    return isinstance(law, Sigmoid) or (inner is not None and _has_sigmoid(inner))

@@ -1,0 +1,125 @@
+"""Between motors and coordinates: rho_dot = A nu, f = A^T tau, and what is left when there are more motors than freedoms.
+
+A tall A has a null space of A^T: motor torques there press the robot against itself (preload) and move nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.mechanics.batch import coordinates
+from dynident.mechanics.closure import close_positions, close_rates
+from dynident.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+
+def actuator_jacobian(mechanism: Mechanism, q: ArrayLike) -> Array:
+    """Return A with rho_dot = A nu, motors on the joint side of their gears included.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and k actuators.
+    q : array_like, (N, n) or (n,)
+        Positions of its coordinates.
+
+    Returns
+    -------
+    ndarray, (N, k, n)
+        Actuator Jacobian; constant for a robot without loops.
+    """
+    x = coordinates(mechanism, q, "q")
+    N = mechanism.actuator_matrix[0]
+    if not mechanism.loops:
+        return np.broadcast_to(N, (x.shape[0], *N.shape)).copy()
+    positions = close_positions(mechanism, x)
+    zero = np.zeros_like(x)
+    return np.asarray(N @ close_rates(mechanism, positions, zero, zero).G)
+
+
+def generalised_efforts(mechanism: Mechanism, q: ArrayLike, torques: ArrayLike) -> Array:
+    """Return what motor torques do on the robot's coordinates: f = A^T tau.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and k actuators.
+    q : array_like, (N, n)
+        Positions.
+    torques : array_like, (N, k)
+        Motor torques [N m or N].
+
+    Returns
+    -------
+    ndarray, (N, n)
+        Generalised forces, as `forward_dynamics` takes them.
+    """
+    A = actuator_jacobian(mechanism, q)
+    return np.asarray(np.einsum("tkn,tk->tn", A, _torques(mechanism, torques, A.shape[0])))
+
+
+def actuator_torques(mechanism: Mechanism, q: ArrayLike, generalised: ArrayLike, preload: ArrayLike | None = None) -> Array:
+    """Return motor torques that give generalised forces: A^T tau = f, of minimum norm, plus a preload.
+
+        tau = A (A^T A)^-1 f + U c,        U an orthonormal basis of the null space of A^T
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and k actuators.
+    q : array_like, (N, n)
+        Positions.
+    generalised : array_like, (N, n)
+        Forces on the robot's coordinates, as from `inverse_dynamics`.
+    preload : array_like (N, k) or (k,), optional
+        Any motor torques; their internal part (U U^T preload) is added. None gives the unique or minimum-norm torques.
+
+    Returns
+    -------
+    ndarray, (N, k)
+        Motor torques [N m or N].
+    """
+    A = actuator_jacobian(mechanism, q)
+    f = np.atleast_2d(np.asarray(generalised, dtype=np.float64))
+    inverse = np.linalg.pinv(A)  # (N, n, k)
+    tau = np.einsum("tnk,tn->tk", inverse, f)
+    if preload is None:
+        return np.asarray(tau)
+    u = np.broadcast_to(np.asarray(preload, dtype=np.float64), tau.shape)
+    return np.asarray(tau + u - np.einsum("tkn,tn->tk", A, np.einsum("tnk,tk->tn", inverse, u)))
+
+
+def preload(mechanism: Mechanism, q: ArrayLike, torques: ArrayLike) -> Array:
+    """Return the internal part of motor torques, (1 - A A^+) tau: it presses the robot against itself and moves nothing.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and k actuators.
+    q : array_like, (N, n)
+        Positions.
+    torques : array_like, (N, k)
+        Motor torques [N m or N].
+
+    Returns
+    -------
+    ndarray, (N, k)
+        Preload; zero for a robot with as many motors as degrees of freedom. ``torques - preload`` does the same with less.
+    """
+    A = actuator_jacobian(mechanism, q)
+    tau = _torques(mechanism, torques, A.shape[0])
+    return np.asarray(tau - np.einsum("tkn,tn->tk", A, np.einsum("tnk,tk->tn", np.linalg.pinv(A), tau)))
+
+
+def _torques(mechanism: Mechanism, torques: ArrayLike, samples: int) -> Array:
+    """Return motor torques as (N, k) after checking their shape."""
+    tau = np.atleast_2d(np.asarray(torques, dtype=np.float64))
+    if tau.shape != (samples, len(mechanism.actuators)):
+        raise DynidentError(
+            f"torques have shape {tau.shape}; give ({samples}, {len(mechanism.actuators)}), one column for each motor of "
+            f"'{mechanism.name}'"
+        )
+    return tau

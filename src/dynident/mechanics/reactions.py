@@ -1,0 +1,168 @@
+"""Forces inside a robot with loops, and how far it is from singular.
+
+    M_t a_t + h_t = tau_t + J_c^T lambda        lambda: one multiplier per closure equation
+
+Cut joints of a planar robot repeat equations, so their reactions are not unique; the ones of least norm are returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.mechanics.batch import inertial_values, over_samples, sealed, tree_motion, values_of
+from dynident.mechanics.joint_terms import joint_torques, motor_torques
+from dynident.mechanics.motion import Motion
+from dynident.mechanism import Mechanism, Parameters
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioning:
+    """How far a robot with loops is from its singularities; ratios of smallest to largest singular value, 0 is singular.
+
+    Parameters
+    ----------
+    constraint : ndarray, (N,)
+        Of the closure equations: near 0 the loops gain a freedom.
+    serial : ndarray, (N,)
+        Of the closure solved for the dependent joints: near 0 the robot's coordinates no longer determine its joints.
+    parallel : ndarray, (N,)
+        Of the actuator Jacobian, columns scaled by their mean size: near 0 the motors no longer hold the robot.
+    """
+
+    constraint: Array
+    serial: Array
+    parallel: Array
+
+    def singular(self, limit: float = 1e-3) -> dict[str, list[int]]:
+        """Return the samples below a limit, by kind of singularity.
+
+        Parameters
+        ----------
+        limit : float
+            Ratio below which a sample counts as singular.
+
+        Returns
+        -------
+        dict
+            "constraint", "serial" and "parallel", each with sample numbers.
+        """
+        names = ("constraint", "serial", "parallel")
+        return {name: np.flatnonzero(getattr(self, name) < limit).tolist() for name in names}
+
+
+def constraint_jacobians(mechanism: Mechanism, positions: Array) -> Array:
+    """Return J_c = dPhi/dq_t of all closure equations.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops.
+    positions : ndarray, (N, n_tree)
+        Tree positions.
+
+    Returns
+    -------
+    ndarray, (N, m, n_tree)
+        Constraint Jacobian.
+    """
+    from dynident.mechanics import loop_kernels  # noqa: PLC0415 - numba is imported on first use
+
+    tree, loops = mechanism.tree.arrays, mechanism.closure.arrays
+    out = np.empty((positions.shape[0], loops.kind.size, positions.shape[1]))
+    x = sealed(np.ascontiguousarray(positions))
+    over_samples(x.shape[0], lambda i, j: loop_kernels.constraint_jacobians(tree, loops, x[i:j], out[i:j]))
+    return out
+
+
+def closure_conditioning(mechanism: Mechanism, q: ArrayLike) -> Conditioning:
+    """Measure the distance to constraint, serial and parallel singularities.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops.
+    q : array_like, (N, n)
+        Positions over time.
+
+    Returns
+    -------
+    Conditioning
+        Ratios per sample.
+    """
+    _with_loops(mechanism)
+    from dynident.mechanics.closure import close_positions  # noqa: PLC0415 - keeps the import graph flat
+
+    closure = mechanism.closure
+    positions = close_positions(mechanism, np.atleast_2d(np.asarray(q, dtype=np.float64)))
+    J = constraint_jacobians(mechanism, positions)
+    rank = closure.dependent.size
+    spectrum = np.linalg.svd(J, compute_uv=False)
+    block = np.linalg.svd(J[:, :, closure.dependent], compute_uv=False)
+    # Motions the closure allows, whatever coordinates describe them: the null space of J_c.
+    null = np.linalg.svd(J)[2][:, rank:]
+    A = np.einsum("kt,snt->skn", mechanism.actuator_matrix[0], null)
+    motors = np.linalg.svd(A, compute_uv=False) if A.shape[1] else np.zeros((positions.shape[0], 1))
+    return Conditioning(
+        spectrum[:, rank - 1] / spectrum[:, 0], block[:, rank - 1] / block[:, 0], motors[:, -1] / np.max(motors[:, 0])
+    )
+
+
+def reactions(
+    mechanism: Mechanism, motion: Motion, torques: ArrayLike, parameters: Parameters | ArrayLike | None = None
+) -> Mapping[str, Array]:
+    """Return the wrench that every cut joint puts on its body a, so that the robot moves as it does.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops, n coordinates and k actuators.
+    motion : Motion
+        N samples.
+    torques : array_like, (N, k)
+        Motor torques that drive it, as from `actuator_torques`.
+    parameters : Parameters or array_like (p,), optional
+        Standard parameters; the robot's own when omitted.
+
+    Returns
+    -------
+    mapping of str to ndarray, (N, 6)
+        (force, moment) on body a at the cut's point of body a, base axes [N, N m]; one entry per loop.
+    """
+    from dynident.mechanics import kernels, loop_kernels  # noqa: PLC0415 - numba is imported on first use
+
+    _with_loops(mechanism)
+    values = values_of(mechanism, parameters)
+    q, v, a, _ = tree_motion(mechanism, motion)
+    tau = np.asarray(torques, dtype=np.float64)
+    if tau.shape != (len(motion), len(mechanism.actuators)):
+        raise DynidentError(f"torques have shape {tau.shape}; give ({len(motion)}, {len(mechanism.actuators)})")
+    tree, phi = mechanism.tree.arrays, inertial_values(mechanism, values)
+    load = np.empty_like(q)
+    over_samples(len(motion), lambda i, j: kernels.inverse_dynamics(tree, phi, q[i:j], v[i:j], a[i:j], load[i:j]))
+    load += joint_torques(mechanism, values, q, v, a) + motor_torques(mechanism, values, q, v, a)
+    load -= tau @ mechanism.actuator_matrix[0]
+    J = constraint_jacobians(mechanism, q)
+    multipliers = np.einsum("stm,st->sm", np.linalg.pinv(J), load)
+    gap = np.max(np.abs(np.einsum("smt,sm->st", J, multipliers) - load), initial=0.0)
+    if gap > 1e-6 * max(1.0, float(np.max(np.abs(load), initial=0.0))):
+        raise DynidentError(
+            f"these motor torques do not move robot '{mechanism.name}' like this: {gap:.3g} N m are left over; "
+            "take them from actuator_torques with the same parameters"
+        )
+    wrenches = np.empty((len(motion), multipliers.shape[1], 6))
+    loop_kernels.row_wrenches(tree, mechanism.closure.arrays, q, wrenches)
+    wrenches *= multipliers[:, :, None]
+    names = np.array(mechanism.closure.names)
+    return {loop.name: wrenches[:, names == loop.name].sum(axis=1) for loop in mechanism.loops}
+
+
+def _with_loops(mechanism: Mechanism) -> None:
+    if not mechanism.loops:
+        raise DynidentError(f"robot '{mechanism.name}' has no loops; this is for parallel robots")
