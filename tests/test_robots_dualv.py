@@ -88,7 +88,7 @@ def test_jacobians_against_differences_and_the_misprints() -> None:
     h = 1e-6
     step = [(dualv.inverse_kinematics(motion.q + s * h * motion.v, g)) for s in (1.0, -1.0)]
     numeric = (step[0] - step[1]) / (2 * h)
-    q, v, _ = dualv.joint_motion(motion.q, motion.v, motion.a, g)
+    _, v, _ = dualv.joint_motion(motion.q, motion.v, motion.a, g)
     np.testing.assert_allclose(v, numeric, atol=1e-8)
     J = dualv.jacobians(motion.q, g)
     closure = np.einsum("nij,nj->ni", J.A_p, motion.v) + J.B_p * v[:, :, 0]
@@ -227,7 +227,7 @@ def test_priors_are_table_2() -> None:
 def test_bad_input_is_named() -> None:
     with pytest.raises(DynidentError, match="working mode is 'sideways'"):
         dualv.mechanism(working_mode="sideways")
-    with pytest.raises(DynidentError, match="r_p is -0.1"):
+    with pytest.raises(DynidentError, match=r"r_p is -0\.1"):
         dualv.mechanism(r_p=-0.1)
     with pytest.raises(DynidentError, match="parameters is 'some'"):
         dualv.mechanism(parameters="some")

@@ -177,7 +177,7 @@ def test_bad_input_is_named() -> None:
         five_bar.Geometry(working_mode=(2, 1))
     with pytest.raises(DynidentError, match="assembly_mode is 0"):
         five_bar.Geometry(assembly_mode=0)
-    with pytest.raises(DynidentError, match="leg of alpha1 cannot reach .* at sample 1"):
+    with pytest.raises(DynidentError, match=r"leg of alpha1 cannot reach .* at sample 1"):
         five_bar.inverse_kinematics([[0.0, 0.9], [2.0, 0.9]])
     with pytest.raises(DynidentError, match="do not meet at sample 0"):
         five_bar.forward_kinematics([np.pi, 0.0], five_bar.Geometry(base=0.6))

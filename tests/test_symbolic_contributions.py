@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from random_mechanisms import build, close, coupled, random_motion
 
 from dynident import mechanics
 from dynident.mechanics import Motion
+from dynident.mechanism import Mechanism
 from dynident.symbolic import contributions
+from random_mechanisms import build, close, coupled, random_motion
 
 TERMS = ("ia", "fv", "fc", "off", "k")
+ARM = (("revolute", -1, False), ("revolute", 0, False), ("revolute", 1, False))
 
 
-@pytest.mark.parametrize("robot", [build((("revolute", -1, False),) * 4, 1, TERMS), coupled(TERMS)], ids=["arm", "coupled"])
-def test_parts_add_up_and_scale_as_they_should(robot) -> None:
+@pytest.mark.parametrize("robot", [build(ARM, 1, TERMS), coupled(TERMS)], ids=["arm", "coupled"])
+def test_parts_add_up_and_scale_as_they_should(robot: Mechanism) -> None:
     motion = random_motion(robot, 9, 2)
     parts = contributions(robot, motion)
     close(parts.total, mechanics.inverse_dynamics(robot, motion), 1e-12)
@@ -34,7 +36,7 @@ def test_parts_add_up_and_scale_as_they_should(robot) -> None:
 
 
 def test_coriolis_is_the_christoffel_cross_term() -> None:
-    robot = build((("revolute", -1, False),) * 3, 4)
+    robot = build(ARM, 4)
     motion = random_motion(robot, 6, 0)
     expected = np.zeros_like(motion.q)
     for i in range(3):
@@ -46,7 +48,7 @@ def test_coriolis_is_the_christoffel_cross_term() -> None:
 
 def test_the_figure_has_a_panel_per_joint() -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'dynident[report]'")
-    robot = build((("revolute", -1, False),) * 2, 1, TERMS)
+    robot = build(ARM[:2], 1, TERMS)
     parts = contributions(robot, random_motion(robot, 20))
     figure = parts.plot()
     assert len(figure.axes) == 2

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given
-from random_mechanisms import BRANCHED, PROPERTY, build, close, coupled, every_kind, mechanisms, random_motion
 
 from dynident import mechanics
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion
 from dynident.mechanism import Body, Coupling, Joint, Loop, Mechanism, Placement
 from dynident.symbolic import QUANTITIES, Program, derive, lagrange, operation_table
+from random_mechanisms import BRANCHED, PROPERTY, build, close, coupled, every_kind, mechanisms, random_motion
 
 TERMS = ("ia", "fv", "fc", "off", "k", "fvp", "fvn", "fcp", "fcn")
 FORMS = tuple(name for name in QUANTITIES if not name.startswith("base_"))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from random_mechanisms import BRANCHED, build, close, coupled, every_kind, random_motion
 
 from dynident import mechanics
 from dynident.errors import DynidentError
@@ -15,6 +14,7 @@ from dynident.mechanics.generated import kernel_of
 from dynident.mechanism import Body, Mechanism
 from dynident.symbolic import compile_kernel, kernel_program, to_numba
 from dynident.symbolic import kernels as lanes
+from random_mechanisms import BRANCHED, build, close, coupled, every_kind, random_motion
 
 
 def test_sines_and_cosines_in_lanes_are_exact_to_the_last_places() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -83,3 +84,35 @@ class State:
         if values is None:
             raise LogError(f"the law '{law}' needs {name}; give State(v, {name}=...) instead of the velocity alone")
         return values
+
+    def take(self, rows: slice | NDArray[np.bool_]) -> State:
+        """Some of the samples.
+
+        Parameters
+        ----------
+        rows : slice or ndarray of bool
+            Which ones, along the first axis.
+
+        Returns
+        -------
+        State
+            The state at those samples.
+        """
+        return State(self.v[rows], *(None if c is None else c[rows] for c in (self.q, self.tau, self.T)))
+
+    @classmethod
+    def join(cls, states: Sequence[State]) -> State:
+        """States put one behind the other.
+
+        Parameters
+        ----------
+        states : sequence of State
+            One or more states that have the same channels.
+
+        Returns
+        -------
+        State
+            All samples.
+        """
+        channels = [[s.v for s in states], *([getattr(s, name) for s in states] for name in ("q", "tau", "T"))]
+        return cls(*(None if any(c is None for c in parts) else np.concatenate(parts) for parts in channels))

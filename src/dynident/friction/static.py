@@ -17,8 +17,8 @@ from dynident.friction.terms import TERMS
 
 Array = NDArray[np.float64]
 
-#: Transitions are searched from the largest speed of the data down to this part of it.
-FINEST = 1e-3
+#: Transitions are searched from the largest speed of the data down to this part of it (document 4: 1/beta is 2.4e-4 of it).
+FINEST = 1e-4
 
 
 def _transition(speed: float) -> tuple[float, float]:

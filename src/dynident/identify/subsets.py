@@ -236,7 +236,8 @@ def enumerate_subsets(
     covariance : array_like (b, b), optional
         Covariance of beta, for the covariance of `Individual.best`.
     known : mapping of str to float, optional
-        Parameters that are certain (a first moment that is zero by symmetry) and held in every subset.
+        Parameters that are certain (a first moment that is zero by symmetry) and held in every subset. They may make some
+        equations superfluous; those are then met in the sense of least squares.
     positive : collection of str, optional
         Parameters that must be above zero; all when omitted.
 
@@ -260,21 +261,21 @@ def enumerate_subsets(
     certain = [place[n] for n in sure]
     doubt, free = [place[n] for n in trust], [i for n, i in place.items() if n not in trust and n not in sure]
     rest = values - K[:, certain] @ np.array([sure[labels[i]] for i in certain])
+    C = np.zeros((values.size, values.size)) if covariance is None else np.asarray(covariance, dtype=np.float64)
+    if C.shape != (values.size, values.size):
+        raise IdentificationError(f"covariance has shape {C.shape}; it must be {(values.size, values.size)}, that of beta")
+    T = _needed(K[:, [*doubt, *free]], C)
+    A, rest = T @ K, T @ rest
 
     # Untrusted parameters are unknown in every subset: what is orthogonal to their columns decides about the trusted ones.
-    Q, R = np.linalg.qr(K[:, free], mode="complete")
-    if len(free) > values.size or (free and np.min(np.abs(np.diag(R))) < REGULAR * np.max(np.abs(np.diag(R)))):
+    Q, R = np.linalg.qr(A[:, free], mode="complete")
+    if len(free) > rest.size or (free and np.min(np.abs(np.diag(R))) < REGULAR * np.max(np.abs(np.diag(R)))):
         raise IdentificationError(
-            f"the {len(free)} parameters that are not trusted cannot be told apart by {values.size} base parameters, whatever "
-            f"is held; trust more of {', '.join(labels[i] for i in free[:8])}"
+            f"the {len(free)} parameters that are not trusted cannot be told apart by {rest.size} equations, whatever is held; "
+            f"trust more of {', '.join(labels[i] for i in free[:8])}"
         )
-    f = values.size - len(free)
-    if len(doubt) < f:
-        raise IdentificationError(
-            f"{values.size} base parameters determine {f} of the trusted parameters but only {len(doubt)} are named, so none "
-            "may be held; name fewer as known"
-        )
-    reduced, goal = Q[:, len(free) :].T @ K[:, doubt], Q[:, len(free) :].T @ rest
+    f = rest.size - len(free)
+    reduced, goal = Q[:, len(free) :].T @ A[:, doubt], Q[:, len(free) :].T @ rest
     trusts = np.array([trust[labels[i]] for i in doubt])
     considered = comb(len(doubt), f)
     if considered > LIMIT:
@@ -294,17 +295,14 @@ def enumerate_subsets(
     solutions = np.empty(held.shape)
     solutions[:, certain] = [sure[labels[i]] for i in certain]
     solutions[:, doubt] = solved
-    top = Q[:, : len(free)].T @ (rest[:, None] - K[:, doubt] @ solved.T)
+    top = Q[:, : len(free)].T @ (rest[:, None] - A[:, doubt] @ solved.T)
     solutions[:, free] = np.linalg.solve(R[: len(free)], top).T
     log_weight = 2.0 * log_det + 2.0 * np.where(opened, np.log(spread), 0.0).sum(axis=1)
     weights = np.exp(log_weight - np.max(log_weight))
     weights /= weights.sum()
     must = np.array([positive is None or name in positive for name in labels])
-    C = np.zeros((values.size, values.size)) if covariance is None else np.asarray(covariance, dtype=np.float64)
-    if C.shape != (values.size, values.size):
-        raise IdentificationError(f"covariance has shape {C.shape}; it must be {(values.size, values.size)}, that of beta")
     given = spread if deviations else np.zeros(len(doubt))
-    P = _covariance(K, doubt, free, spread, given, C)
+    P = _covariance(A, doubt, free, spread, given, T @ C @ T.T)
     return Individual(labels, K, values, considered, solutions, held, weights, P, must)
 
 
@@ -366,6 +364,21 @@ def _deviations(trust: Mapping[str, float], given: Mapping[str, float] | None) -
                 "parameter as known"
             )
     return np.array([float(given[name]) for name in trust])
+
+
+def _needed(A: Array, C: Array) -> Array:
+    """Return T whose rows are the combinations of equations to solve: all of them, or fewer when known parameters repeat some.
+
+    What is too much is averaged out by least squares, weighted with the covariance of the equations when it is regular.
+    """
+    rank = int(np.linalg.matrix_rank(A))
+    if rank == A.shape[0]:
+        return np.eye(rank)
+    try:
+        white = np.linalg.inv(np.linalg.cholesky(C))
+    except np.linalg.LinAlgError:
+        white = np.eye(A.shape[0])
+    return np.asarray(np.linalg.svd(white @ A)[0][:, :rank].T @ white)
 
 
 def _solve_all(reduced: Array, goal: Array, trusts: Array, f: int) -> tuple[Array, NDArray[np.bool_], Array]:

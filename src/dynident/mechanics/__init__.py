@@ -4,6 +4,7 @@ from dynident.mechanics.actuation import actuator_jacobian, actuator_torques, ge
 from dynident.mechanics.closure import (
     close_motion,
     close_positions,
+    close_rates,
     coordinates_from_actuators,
     motion_from_actuators,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "choose_posture",
     "close_motion",
     "close_positions",
+    "close_rates",
     "closure_conditioning",
     "coordinates_from_actuators",
     "coriolis_matrix",

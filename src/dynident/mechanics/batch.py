@@ -156,6 +156,8 @@ def tree_motion(mechanism: Mechanism, motion: Motion) -> TreeMotion:
     if mechanism.loops:
         closed = close_motion(mechanism, motion)
         return TreeMotion(sealed(closed.q), sealed(closed.v), sealed(closed.a), closed.G)
+    if any(coupling.function is not None for coupling in mechanism.couplings):
+        return _curved(mechanism, q, v, a)
     if mechanism.couplings:
         G, g0 = mechanism.coupling_map
         return TreeMotion(sealed(times(q, G.T) + g0), sealed(times(v, G.T)), sealed(times(a, G.T)), G)
@@ -183,6 +185,22 @@ def times(x: Array, A: Array) -> Array:
     for i, j in np.argwhere(A):
         out[:, j] += x[:, i] * A[i, j]
     return out
+
+
+def _curved(mechanism: Mechanism, q: Array, v: Array, a: Array) -> TreeMotion:
+    """Return the tree motion of a robot whose couplings are functions: v_j = g . v, a_j = g . a + v . H v."""
+    linear, g0 = mechanism.coupling_map
+    G = np.repeat(linear[None], q.shape[0], axis=0)
+    x, rates, bias = times(q, linear.T) + g0, times(v, linear.T), times(a, linear.T)
+    for coupling in mechanism.couplings:
+        if coupling.function is not None:
+            row = mechanism.tree.coordinates.index(coupling.joint)
+            of = [mechanism.coordinate_names.index(name) for name in coupling.of]
+            value, gradient, hessian = coupling.evaluate(q[:, of])
+            x[:, row], G[:, row, of] = value, gradient
+            rates[:, row] = np.sum(gradient * v[:, of], axis=1)
+            bias[:, row] = np.sum(gradient * a[:, of], axis=1) + np.einsum("si,sij,sj->s", v[:, of], hessian, v[:, of])
+    return TreeMotion(sealed(x), sealed(rates), sealed(bias), G)
 
 
 def at_rest(mechanism: Mechanism, q: ArrayLike, v: ArrayLike | None = None) -> Motion:

@@ -192,38 +192,6 @@ def _sealed(values: ArrayLike) -> Array:
     return view
 
 
-def projector_rate(mechanism: Mechanism, positions: Array, v: Array) -> Array:
-    """Return dG/dt along a motion.
-
-    The bias b(q, nu) = Gdot nu is quadratic in nu, and dG_j/dq_i = dG_i/dq_j for true coordinates, so the columns of Gdot
-    follow from b by polarisation: Gdot e_j = (b(nu + e_j) - b(nu) - b(e_j)) / 2.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with loops whose independent coordinates are angles and lengths (not `spherical` or `free` ones).
-    positions : ndarray, (N, n_tree)
-        Closed configurations.
-    v : ndarray, (N, n)
-        Independent velocities.
-
-    Returns
-    -------
-    ndarray, (N, n_tree, n)
-        dG/dt.
-    """
-    zero = np.zeros_like(v)
-
-    def bias(nu: Array) -> Array:
-        return close_rates(mechanism, positions, nu, zero).a
-
-    own, columns = bias(v), []
-    for unit in np.eye(v.shape[1]):
-        step = np.broadcast_to(unit, v.shape)
-        columns.append(0.5 * (bias(v + step) - own - bias(step)))
-    return np.stack(columns, axis=2)
-
-
 def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
     """Return the robot's coordinates from motor positions (forward problem), least squares when there are more motors.
 

@@ -17,7 +17,6 @@ from dynident.mechanics.batch import (
     tree_motion,
     values_of,
 )
-from dynident.mechanics.closure import projector_rate
 from dynident.mechanics.generated import kernel_of
 from dynident.mechanics.joint_terms import joint_groups, joint_torques, motor_columns, motor_torques
 from dynident.mechanics.kinematics import jacobian
@@ -155,9 +154,9 @@ def coriolis_matrix(
     C = np.empty((x.shape[0], x.shape[1], x.shape[1]))
     over_samples(x.shape[0], lambda i, j: matrix_kernels.coriolis_matrix(tree, phi, x[i:j], rates[i:j], C[i:j]))
     C = _sandwich(C, G)
-    if mechanism.loops and G is not None:  # C = G^T (C_t G + M_t Gdot)
+    if G is not None and G.ndim == 3:  # C = G^T (C_t G + M_t Gdot)
         M = _tree_mass_matrix(mechanism, x, values)
-        C += np.swapaxes(G, 1, 2) @ M @ projector_rate(mechanism, x, nu)
+        C += np.swapaxes(G, 1, 2) @ M @ _projector_rate(mechanism, q, nu)
     return C
 
 
@@ -268,6 +267,23 @@ def _rotor(mechanism: Mechanism, values: Array) -> Array:
         if group.term.symbol == "ia":
             rotor[group.coordinates] = values[group.columns]
     return rotor
+
+
+def _projector_rate(mechanism: Mechanism, q: ArrayLike, v: Array) -> Array:
+    """Return dG/dt along a motion of true coordinates (angles and lengths, not `spherical` or `free` ones).
+
+    The bias b(q, nu) = Gdot nu is quadratic in nu and dG_j/dq_i = dG_i/dq_j, so the columns of Gdot follow from b by
+    polarisation: Gdot e_j = (b(nu + e_j) - b(nu) - b(e_j)) / 2.
+    """
+
+    def bias(nu: Array) -> Array:
+        return tree_motion(mechanism, at_rest(mechanism, q, nu)).a
+
+    own, columns = bias(v), []
+    for unit in np.eye(v.shape[1]):
+        step = np.broadcast_to(unit, v.shape)
+        columns.append(0.5 * (bias(v + step) - own - bias(step)))
+    return np.stack(columns, axis=2)
 
 
 def _sandwich(M: Array, G: Array | None) -> Array:

@@ -96,4 +96,14 @@ def _check_couplings(mechanism: Mechanism) -> None:
         if coupling.joint in followers:
             raise DescriptionError(f"joint '{coupling.joint}' follows two couplings; keep one")
         followers.add(coupling.joint)
+    for coupling in mechanism.couplings:
+        if coupling.function is not None and (mechanism.loops or followers.intersection(coupling.of)):
+            raise DescriptionError(
+                f"coupling of joint '{coupling.joint}' has a function, so it must follow independent joints of a robot without "
+                "loops"
+            )
+        if coupling.function is None and any(c.function is not None and c.joint in coupling.of for c in mechanism.couplings):
+            raise DescriptionError(
+                f"joint '{coupling.joint}' follows a joint that has a coupling function; combine them in one"
+            )
     _ = mechanism.coupling_map  # raises where couplings follow each other in a circle

@@ -111,10 +111,12 @@ class Mechanism:
         """G (tree coordinates x independent coordinates) and g0 with q_tree = G q + g0."""
         tree = self.tree.coordinates
         following = {c.joint: c for c in self.couplings}
+        curved = {c.joint for c in self.couplings if c.function is not None}
         free = [name for name in tree if name not in following]
         index = {name: i for i, name in enumerate(free)}
         rows: dict[str, tuple[Array, float]] = {name: (np.eye(len(free))[index[name]], 0.0) for name in free}
-        waiting = dict(following)
+        waiting = {name: c for name, c in following.items() if name not in curved}
+        rows |= {name: (np.zeros(len(free)), 0.0) for name in curved}  # filled in along a motion
         while waiting:
             ready = [name for name, coupling in waiting.items() if all(other in rows for other in coupling.of)]
             if not ready:

@@ -162,7 +162,7 @@ def regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | Non
     leaders = _leaders(W[0] / size, mechanism) if columns is None else _checked(columns, p, mechanism)
     K, _ = _solve(W, leaders)
     names = mechanism.parameters.names
-    table = [{int(j): _constant(K[0, i, j], symbols) for j in np.flatnonzero(K[0, i])} for i in range(len(leaders))]
+    table = [{int(j): _constant(K[0, i, j], symbols) for j in np.flatnonzero(row)} for i, row in enumerate(K[0])]
     if symbols:
         used = {node.name for node in reachable(program["regressor"].entries) if node.op == "symbol"}
         families = list(_families(symbols, used))
@@ -171,11 +171,7 @@ def regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | Non
         random_W, _ = _regressor(program, lengths, max(24, -(-2 * p // n)), rng)
         random_K, rest = _solve(random_W, leaders)
         generic = rest < 1e-8
-        table = [
-            {int(j): _recognise(random_K[:, i, j], lengths, families, symbols, K[0, i, j], generic) for j in row}
-            for i, row in enumerate(_any_nonzero(random_K, K, generic))
-        ]
-        table = [{j: entry for j, entry in row.items() if entry.terms} for row in table]
+        table = _recognise(random_K, K[0], lengths, families, symbols) if generic else table
     several = [len(row) > 1 for row in table]
     labels = tuple(names[c] + ("R" if more else "") for c, more in zip(leaders, several, strict=True))
     graph = program.graph
@@ -236,12 +232,6 @@ def _solve(W: Array, leaders: Sequence[int]) -> tuple[Array, float]:
     return K, worst
 
 
-def _any_nonzero(random_K: Array, K: Array, generic: bool) -> list[list[int]]:
-    """Return the entries that are not zero for the robot's own or, when they count, for random lengths."""
-    size = np.max(np.abs(random_K), axis=0) if generic else np.abs(K[0])
-    return [[int(j) for j in np.flatnonzero(row > 1e-8)] for row in size]
-
-
 def _families(symbols: Sequence[str], used: Container[str]) -> Iterator[list[Monomial]]:
     """Yield sets of monomials to try, simplest first; lengths before the first joint appear in no torque."""
     count = len(symbols)
@@ -273,22 +263,33 @@ def _families(symbols: Sequence[str], used: Container[str]) -> Iterator[list[Mon
 
 
 def _recognise(
-    values: Array, lengths: Array, families: Sequence[list[Monomial]], symbols: tuple[str, ...], own: float, generic: bool
-) -> Coefficient:
-    """Return the polynomial behind one entry, or the plain number when there is none."""
-    if not generic:
-        return _constant(own, symbols)
-    fit, check = slice(None, -UNSEEN), slice(-UNSEEN, None)
-    scale = max(1.0, float(np.max(np.abs(values))))
+    K: Array, own: Array, lengths: Array, families: Sequence[list[Monomial]], symbols: tuple[str, ...]
+) -> list[dict[int, Coefficient]]:
+    """Return the polynomials behind all entries of K (sets, b, p), the plain numbers of `own` where there is none."""
+    size = np.max(np.abs(K), axis=0)
+    open_entries = [(int(i), int(j)) for i, j in np.argwhere(size > 1e-8)]
+    found: dict[tuple[int, int], Coefficient] = {}
     for family in families:
+        if not open_entries:
+            break
         A = np.stack([np.prod(lengths ** np.array(powers, dtype=float), axis=1) for powers in family], axis=1)
-        if A[fit].shape[0] < A.shape[1]:
-            continue
-        x = np.linalg.lstsq(A[fit], values[fit], rcond=None)[0]
-        x = np.array([_fraction(c) for c in x])
-        if np.max(np.abs(A[check] @ x - values[check])) <= AGREEMENT * scale:
-            return Coefficient(tuple((float(c), m) for c, m in zip(x, family, strict=True) if c != 0.0), symbols)
-    return _constant(own, symbols)
+        rows, columns = zip(*open_entries, strict=True)
+        values = K[:, rows, columns]
+        x = np.linalg.lstsq(A[:-UNSEEN], values[:-UNSEEN], rcond=None)[0]
+        near = np.round(12.0 * x) / 12.0
+        x = np.where(np.abs(x - near) < AGREEMENT * np.maximum(1.0, np.abs(x)), near, x)
+        wrong = np.max(np.abs(A[-UNSEEN:] @ x - values[-UNSEEN:]), axis=0)
+        for k, entry in enumerate(open_entries):
+            if wrong[k] <= AGREEMENT * max(1.0, size[entry]):
+                terms = tuple((float(c), m) for c, m in zip(x[:, k], family, strict=True) if c != 0.0)
+                found[entry] = Coefficient(terms, symbols)
+        open_entries = [entry for entry in open_entries if entry not in found]
+    found |= {entry: _constant(float(own[entry]), symbols) for entry in open_entries}
+    table: list[dict[int, Coefficient]] = [{} for _ in range(K.shape[1])]
+    for (i, j), coefficient in sorted(found.items()):
+        if coefficient.terms:
+            table[i][j] = coefficient
+    return table
 
 
 def _constant(value: float, symbols: tuple[str, ...]) -> Coefficient:

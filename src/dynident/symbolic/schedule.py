@@ -92,7 +92,7 @@ def schedule(
     dialect : Dialect
         How to write it.
     name : callable
-        ``name(node, count)`` of the count-th named sub-expression.
+        ``name(node, count)`` of the count-th named sub-expression, sines and cosines of symbols not counted.
     longest : int
         Characters above which an expression gets a name although it is used once.
 
@@ -106,21 +106,28 @@ def schedule(
     uses = use_counts(order, wanted)
     text: dict[int, tuple[str, int]] = {}
     statements: list[Statement] = []
+    count = 0
     for node in order:
         body, rank = write(node, text, dialect)
         plain = node.op in ("const", "symbol") or (node.op == "neg" and text[node.args[0].index][1] > 3)
         called = node.op not in RANK and not plain
         if not plain and (called or uses[node.index] > 1 or len(body) > longest):
-            label = name(node, sum(s.node.op not in ("sin", "cos") for s in statements) + 1)
+            count += not _of_coordinate(node)
+            label = name(node, count)
             statements.append(Statement(label, body, node))
             text[node.index] = (label, 4)
         else:
             text[node.index] = (body, rank)
     # Sines and cosines of coordinates first: that is how people read such code, and nothing depends on their order.
-    trigonometric = [s for s in statements if s.node.op in ("sin", "cos") and s.node.args[0].op == "symbol"]
+    trigonometric = [s for s in statements if _of_coordinate(s.node)]
     trigonometric.sort(key=lambda s: (s.node.args[0].index, s.node.op))
-    rest = [s for s in statements if s not in trigonometric]
+    rest = [s for s in statements if not _of_coordinate(s.node)]
     return Schedule((*trigonometric, *rest), tuple(text[node.index][0] for node in wanted))
+
+
+def _of_coordinate(node: Node) -> bool:
+    """Return whether a node is the sine or cosine of a symbol, which has a name of its own."""
+    return node.op in ("sin", "cos") and node.args[0].op == "symbol"
 
 
 def write(node: Node, text: Mapping[int, tuple[str, int]], dialect: Dialect) -> tuple[str, int]:

@@ -11,18 +11,22 @@ the weights. Orthogonal reduction keeps all inner products, so nothing is approx
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.friction import FrictionLaw, State
-from dynident.identify.factor import RowGroup, Tile, accumulate
+from dynident.identify.factor import RowGroup, one_blas_thread, triangle
+from dynident.mechanics.batch import cores
 
 Array = NDArray[np.float64]
 Piece = Callable[[], tuple[Array, Array]]
 """Returns the fixed columns (n, b, T) and the efforts (n, T) of one tile."""
+Filter = Callable[[Array], Array]
 
 #: Relative length of its orthogonal part below which a column is not excited by the data.
 TOLERANCE = 1e-8
@@ -76,8 +80,8 @@ class Problem:
         Tiles of fixed columns and efforts, after filtering.
     states : list of list of State
         ``states[tile][joint]`` at the full rate.
-    filters : list of callable
-        Filter of each tile from the full rate to rows, ``(T, k) -> (T', k)``.
+    filters : list of callable or None
+        Filter of each tile from the full rate to rows, ``(T, k) -> (T', k)``; None where every sample is a row.
     masks : list of ndarray (n, T') or None
         Rows to use per tile (1) or to leave out (0).
     counts : tuple of int
@@ -92,7 +96,7 @@ class Problem:
     seen: list[NDArray[np.int64]]
     pieces: list[Piece]
     states: list[list[State]]
-    filters: list[Callable[[Array], Array]]
+    filters: list[Filter | None]
     masks: list[Array] | None
     counts: tuple[int, ...]
     independence: float = 1.0
@@ -130,7 +134,7 @@ class Problem:
         for g, (law, where) in enumerate(zip(self.laws, self.shapes, strict=True)):
             found = np.zeros((len(law.linear), len(law.shape)), dtype=bool)
             if law.shape:
-                for tile in self.states:
+                for tile in self.states[:: max(1, len(self.states) // 8)]:
                     found |= (law.columns_dshape(tile[g], eta[where]) != 0.0).reshape(-1, *found.shape).any(axis=0)
             pairs.append([(int(k), int(s)) for k, s in np.argwhere(found)])
         return pairs
@@ -150,29 +154,48 @@ class Problem:
         tuple of RowGroup
             Triangle of [W seen, Phi, dPhi, tau] of each joint.
         """
-        extra = [k + len(p) for k, p in zip(self.widths, pairs, strict=True)]
-        columns = [np.concatenate([c, self.fixed + np.arange(e)]) for c, e in zip(self.seen, extra, strict=True)]
-        most, where = max(extra), self.shapes
+        from dynident.mechanics.kernels import fold  # noqa: PLC0415 - numba is imported on first use
 
-        def tile(i: int) -> Callable[[], Tile]:
-            def compute() -> Tile:
+        where = self.shapes
+        sizes = [c.size + k + len(p) for c, k, p in zip(self.seen, self.widths, pairs, strict=True)]
+        every = [np.arange(size) for size in sizes]
+
+        def share(tiles: range) -> list[Array]:
+            factors = [np.zeros((size + 1, size + 4)) for size in sizes]  # as `fold` wants them
+            for i in tiles:
                 W, y = self.pieces[i]()
-                rows = np.empty((W.shape[0], self.fixed + most, W.shape[2]))
-                rows[:, : self.fixed] = W
                 for g, law in enumerate(self.laws):
-                    state, own = self.states[i][g], eta[where[g]]
-                    parts = [law.columns(state, own)]
-                    if pairs[g]:
-                        bend = law.columns_dshape(state, own)
-                        parts.append(np.stack([bend[..., k, s] for k, s in pairs[g]], axis=-1))
-                    rows[g, self.fixed : self.fixed + extra[g]] = self.filters[i](np.concatenate(parts, axis=-1)).T
-                if self.masks is not None:
-                    rows, y = rows * self.masks[i][:, None], y * self.masks[i]
-                return rows, y
+                    own, seen = eta[where[g]], self.seen[g]
+                    rows = np.empty((sizes[g], y.shape[1]))
+                    rows[: seen.size] = W[g, seen]
+                    rows[seen.size :] = self._bend(i, g, law, own, pairs[g]).T
+                    target = y[g]
+                    if self.masks is not None:
+                        rows, target = rows * self.masks[i][g], target * self.masks[i][g]
+                    fold(factors[g], rows, every[g], np.ascontiguousarray(target))
+            return factors
 
-            return compute
+        workers = max(1, min(cores(), len(self.pieces)))
+        if workers == 1:
+            parts = [share(range(len(self.pieces)))]
+        else:
+            with ThreadPoolExecutor(workers) as pool:
+                parts = list(pool.map(share, [range(i, len(self.pieces), workers) for i in range(workers)]))
+        with one_blas_thread():
+            merged = [triangle(np.vstack([part[g][:, : size + 1] for part in parts])) for g, size in enumerate(sizes)]
+        return tuple(
+            RowGroup(name, columns, R, count, self.independence)
+            for name, columns, R, count in zip(self.names, every, merged, self.counts, strict=True)
+        )
 
-        return accumulate(self.names, columns, [tile(i) for i in range(len(self.pieces))], self.independence)
+    def _bend(self, i: int, g: int, law: FrictionLaw, own: Array, pairs: list[tuple[int, int]]) -> Array:
+        """Friction columns of one tile and joint and the wanted derivatives, filtered, (T', k + pairs)."""
+        state, through = self.states[i][g], self.filters[i]
+        columns = law.columns(state, own)
+        if pairs:
+            bend = law.columns_dshape(state, own)
+            columns = np.concatenate([columns, np.stack([bend[..., k, s] for k, s in pairs], axis=-1)], axis=-1)
+        return columns if through is None else through(columns)
 
     def project(
         self, eta: Array, groups: Sequence[RowGroup], pairs: list[list[tuple[int, int]]], sigma: Array
@@ -248,15 +271,17 @@ class Problem:
         step = max(1, max(self.counts) // rows)
         if step == 1:
             return self
-        kept = []
-        for piece in self.pieces:
-            W, y = piece()
-            kept.append((np.ascontiguousarray(W[:, :, ::step]), np.ascontiguousarray(y[:, ::step])))
-        pieces: list[Piece] = [lambda pair=pair: pair for pair in kept]  # type: ignore[misc]
+        kept = [(W[:, :, ::step].copy(), y[:, ::step].copy()) for W, y in (piece() for piece in self.pieces)]
         masks = None if self.masks is None else [mask[:, ::step] for mask in self.masks]
         counts = tuple(-(-count // step) for count in self.counts)
-        filters = [_every(step, whole) for whole in self.filters]
-        return Problem(self.names, self.laws, self.fixed, self.seen, pieces, self.states, filters, masks, counts)
+        states, filters = self.states, [None if whole is None else _every(step, whole) for whole in self.filters]
+        if all(whole is None for whole in self.filters):  # then the tiles can be put together, which is much faster
+            thin = [[tile[g].take(slice(None, None, step)) for tile in states] for g in range(len(self.laws))]
+            states, filters = [[State.join(tiles) for tiles in thin]], [None]
+            kept = [(np.concatenate([W for W, _ in kept], axis=2), np.concatenate([y for _, y in kept], axis=1))]
+            masks = None if masks is None else [np.concatenate(masks, axis=1)]
+        pieces: list[Piece] = [partial(_given, *pair) for pair in kept]
+        return replace(self, pieces=pieces, states=states, filters=filters, masks=masks, counts=counts, independence=1.0)
 
     def single(self, g: int) -> Problem:
         """One joint alone, with all fixed columns that it sees free for itself.
@@ -279,22 +304,23 @@ class Problem:
 
             return compute
 
-        masks = None if self.masks is None else [mask[g : g + 1] for mask in self.masks]
-        return Problem(
-            (self.names[g],),
-            (self.laws[g],),
-            self.fixed,
-            [self.seen[g]],
-            [only(piece) for piece in self.pieces],
-            [[tile[g]] for tile in self.states],
-            self.filters,
-            masks,
-            (self.counts[g],),
-            self.independence,
+        return replace(
+            self,
+            names=(self.names[g],),
+            laws=(self.laws[g],),
+            seen=[self.seen[g]],
+            pieces=[only(piece) for piece in self.pieces],
+            states=[[tile[g]] for tile in self.states],
+            masks=None if self.masks is None else [mask[g : g + 1] for mask in self.masks],
+            counts=(self.counts[g],),
         )
 
 
-def _every(step: int, whole: Callable[[Array], Array]) -> Callable[[Array], Array]:
+def _given(W: Array, y: Array) -> tuple[Array, Array]:
+    return W, y
+
+
+def _every(step: int, whole: Filter) -> Filter:
     return lambda x: whole(x)[::step]
 
 

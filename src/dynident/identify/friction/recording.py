@@ -13,7 +13,7 @@ from dynident.errors import IdentificationError, SignalWarning
 from dynident.friction import FrictionLaw, State
 from dynident.identify.base import BaseParameters
 from dynident.identify.friction.checks import direction_note, limit_note, limited
-from dynident.identify.friction.problem import Piece, Problem, cached
+from dynident.identify.friction.problem import Filter, Piece, Problem, cached
 from dynident.mechanics import Motion, regressor_rows
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator
@@ -192,7 +192,8 @@ def assemble(
     """
     joints = robot.coordinate_names
     pieces: list[Piece] = []
-    states, filters, masks = [], [], []
+    filters: list[Filter | None] = []
+    states, masks = [], []
     notes: list[str] = []
     counts = np.zeros(len(used), dtype=np.int64)
     for recording in recordings:
@@ -206,7 +207,7 @@ def assemble(
         for inside, outside in filter_.tiles(len(motion), ROWS):
             pieces.append(_piece(robot, base, recording, inside, used))
             states.append([recording.state(inside, i) for i in used])
-            filters.append(filter_.apply)
+            filters.append(None if whole else filter_.apply)
             masks.append(1.0 - cut[:, outside] if whole else np.ones((len(used), outside.stop - outside.start)))
         counts += filter_.length(len(motion)) - (cut.sum(axis=1) if whole else 0)
     for i in used:
@@ -233,7 +234,8 @@ def _piece(robot: Mechanism, base: BaseParameters, recording: Recording, span: s
     apply = recording.decimator.apply
 
     def compute() -> tuple[Array, Array]:
-        W = regressor_rows(robot, recording.motion[span], base.columns)[used]
+        W = regressor_rows(robot, recording.motion[span], base.columns)
+        W = W if len(used) == W.shape[0] else W[used]
         y = recording.effort[span][:, used]
         if recording.decimator.factor == 1:
             return W, y.T

@@ -179,7 +179,7 @@ class Evaluator:
             lambda w: self.projection(w).jacobian * self.scale.slope(w),
             bounds=(low, high),
             ftol=tolerance,
-            xtol=tolerance,
+            xtol=1e-7,
             gtol=1e-12,
             max_nfev=passes,
             x_scale=1.0,

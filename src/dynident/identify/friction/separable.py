@@ -103,13 +103,13 @@ def fit_axis(
         notes.append(limit_note(name, cut, used=False))
         warnings.warn(notes[-1], SignalWarning, stacklevel=2)
     W = np.stack([values[keep] for values in columns.values()]) if columns else np.zeros((0, int(keep.sum())))
-    inner = State(*(None if c is None else c[keep] for c in (given.v, given.q, given.tau, given.T)))  # type: ignore[arg-type]
+    inner = given.take(keep)
     count = int(keep.sum())
     spans = [slice(i, min(i + ROWS, count)) for i in range(0, count, ROWS)]
     pieces: list[Piece] = [lambda s=s: (W[None, :, s], tau[keep][None, s]) for s in spans]  # type: ignore[misc]
     seen = [np.arange(len(columns), dtype=np.int64)]
-    states = [[_cut(inner, s)] for s in spans]
-    problem = Problem((name,), (law,), len(columns), seen, pieces, states, [np.asarray] * len(spans), None, (count,))
+    states = [[inner.take(s)] for s in spans]
+    problem = Problem((name,), (law,), len(columns), seen, pieces, states, [None] * len(spans), None, (count,))
     bounds = shape_bounds([law], [inner.v], [name])
     found = search(problem, bounds, None if start is None else np.asarray(start, dtype=np.float64), starts, seed, passes)
     linear = (*columns, *law.linear)
@@ -283,11 +283,6 @@ def fit_recordings(
     shape = tuple(f"{n}_{j}" for j, law in zip(problem.names, own, strict=True) for n in law.shape)
     square = sum(float(np.sum(r.decimator.apply(r.effort[:, used]) ** 2)) for r in recordings)
     return RobotFit(**common(problem, found, linear, shape, notes, square), base=bodies)
-
-
-def _cut(state: State, rows: slice) -> State:
-    parts = [None if c is None else c[rows] for c in (state.q, state.tau, state.T)]
-    return State(state.v[rows], *parts)
 
 
 def _laws(laws: Laws, joints: Sequence[str]) -> dict[str, FrictionLaw]:
