@@ -21,8 +21,9 @@ def link(name: str, length: float, seed: int) -> di.Body:
     """A body with nothing zero: mass, centre of mass off every axis, full inertia tensor."""
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(3, 3)) * 0.05
+    spread = root @ root.T + 0.001 * np.eye(3)  # second moments: trace - spread is a possible inertia tensor
     com = np.array([0.5 * length, *rng.uniform(-0.05, 0.05, 2)])
-    return di.Body(name, from_com(rng.uniform(0.5, 2.0), com, root @ root.T + 0.002 * np.eye(3)))
+    return di.Body(name, from_com(rng.uniform(0.5, 2.0), com, np.trace(spread) * np.eye(3) - spread))
 
 
 def robot(name: str, bodies: list, joints: list, loops: list, driven: str, home: dict, **more: object) -> di.Mechanism:
@@ -30,7 +31,9 @@ def robot(name: str, bodies: list, joints: list, loops: list, driven: str, home:
     return di.Mechanism(name, tuple(bodies), tuple(joints), tuple(loops), home=home, **(settings | more))
 
 
-def four_bar(kind: str = "revolute", lengths: tuple = (0.3, 0.8, 0.6, 0.9), mirror: bool = False, **more: object) -> di.Mechanism:
+def four_bar(
+    kind: str = "revolute", lengths: tuple = (0.3, 0.8, 0.6, 0.9), mirror: bool = False, **more: object
+) -> di.Mechanism:
     """Crank, coupler and rocker in a plane; cut where coupler and rocker meet. Grashof: the crank turns fully."""
     crank, coupler, rocker, ground = lengths
     bodies = [di.Body("base"), link("crank", crank, 1), link("coupler", coupler, 2), link("rocker", rocker, 3)]

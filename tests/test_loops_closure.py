@@ -65,7 +65,7 @@ def test_velocities_and_accelerations_satisfy_the_constraints_of_the_frames(case
 
 
 def test_hooke_joint_by_hand() -> None:
-    """tan(out) = tan(in) cos(beta) or its inverse; the speed ratio cos(beta) / (1 - sin^2 beta cos^2 in) swings as in textbooks."""
+    """tan(out) = tan(in) cos(beta); the speed ratio cos(beta) / (1 - sin^2(beta) sin^2(in)) swings as in textbooks."""
     beta = 0.5
     mechanism = cardan(beta)
     theta = np.linspace(0.0, 4.0 * np.pi, 400)  # two full turns

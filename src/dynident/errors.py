@@ -57,3 +57,19 @@ def missing_extra(package: str, extra: str, purpose: str) -> MissingExtraError:
         Error to raise.
     """
     return MissingExtraError(f"{purpose} needs the package '{package}': run  pip install 'dynident[{extra}]'")
+
+
+def require(value: object, kind: type, what: str) -> None:
+    """Raise the sentence that says what kind of thing is needed, unless `value` is one.
+
+    Parameters
+    ----------
+    value : object
+        What was given.
+    kind : type
+        What it must be.
+    what : str
+        Name of the argument.
+    """
+    if not isinstance(value, kind):
+        raise DynidentError(f"{what} is a {type(value).__name__}; give a dynident.{kind.__name__}")

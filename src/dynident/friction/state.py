@@ -114,5 +114,6 @@ class State:
         State
             All samples.
         """
-        channels = [[s.v for s in states], *([getattr(s, name) for s in states] for name in ("q", "tau", "T"))]
-        return cls(*(None if any(c is None for c in parts) else np.concatenate(parts) for parts in channels))
+        parts = [[getattr(s, name) for s in states] for name in ("q", "tau", "T")]
+        others = [None if any(c is None for c in part) else np.concatenate(part) for part in parts]
+        return cls(np.concatenate([s.v for s in states]), *others)

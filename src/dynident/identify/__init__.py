@@ -10,12 +10,14 @@ from dynident.identify.payload import Payload, payload_of, payload_regression
 from dynident.identify.regression import Regression
 from dynident.identify.score import Score
 from dynident.identify.standard import recover_standard
+from dynident.identify.subsets import Individual, Statistics, enumerate_subsets, individual_parameters
 
 __all__ = [
     "OLS",
     "WLS",
     "BaseParameters",
     "Fit",
+    "Individual",
     "Matched",
     "Metrics",
     "Observability",
@@ -23,9 +25,12 @@ __all__ = [
     "Prediction",
     "Regression",
     "Score",
+    "Statistics",
     "base_parameters",
+    "enumerate_subsets",
     "essential_parameters",
     "evaluate",
+    "individual_parameters",
     "match",
     "payload_of",
     "payload_regression",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import ConditionWarning, IdentificationError
+from dynident.errors import ConditionWarning, IdentificationError, require
 from dynident.identify.factor import one_blas_thread
 from dynident.identify.manifold import random_closed_motion
 from dynident.mechanics import Motion, regressor_rows
@@ -211,6 +211,7 @@ def base_parameters(
     >>> di.base_parameters(arm).rank
     6
     """
+    require(mechanism, Mechanism, "mechanism")
     names = mechanism.parameters.names
     ranking = _preferred(mechanism)
     if order is not None:

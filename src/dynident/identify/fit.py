@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import DynidentError, IdentificationError
+from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import to_json
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.rows import Projection, Rows, check_projection
@@ -173,6 +173,7 @@ class Fit:
         Prediction
             Efforts and their standard deviations, memory proportional to N n only.
         """
+        require(motion, Motion, "motion")
         n = self.mechanism.dof
         effort, std = np.empty((len(motion), n)), np.empty((len(motion), n))
         noise = self._noise()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import LogError
+from dynident.errors import LogError, require
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
 
@@ -52,6 +52,8 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
     Matched
         Robot and log with the same joints in the same order.
     """
+    require(mechanism, Mechanism, "mechanism")
+    require(log, Log, "log")
     if mechanism.loops:
         return _match_motors(mechanism, log)
     notes: list[str] = []

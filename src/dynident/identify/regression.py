@@ -14,7 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import DynidentError, IdentificationError
+from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import write_atomic
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.factor import RowGroup, Tile, accumulate
@@ -22,6 +22,7 @@ from dynident.identify.matching import match
 from dynident.identify.rows import Projection, Rows, check_projection
 from dynident.mechanics import Motion
 from dynident.mechanics.closure import closure_starts, motion_from_actuators
+from dynident.mechanics.motion import numbers
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log, Prepared, prepare
 
@@ -108,7 +109,9 @@ class Regression:
             The evidence.
         """
         rows = Rows(mechanism, check_projection(projection), tuple(columns_of(mechanism, absent)))
-        tau = np.asarray(effort, dtype=np.float64)
+        require(mechanism, Mechanism, "mechanism")
+        require(motion, Motion, "motion")
+        tau = numbers(effort, "effort")
         if tau.shape != (len(motion), len(rows.efforts)):
             motors = f" and robot '{mechanism.name}' has {len(rows.efforts)} motors" if mechanism.loops else ""
             raise IdentificationError(
@@ -187,6 +190,7 @@ class Regression:
 
     def __add__(self, other: Regression) -> Regression:
         """Return the evidence of both; they must belong to the same robot."""
+        require(other, Regression, "the evidence to add")
         if self.mechanism.parameters.names != other.mechanism.parameters.names:
             raise IdentificationError(
                 f"evidence of robot '{self.mechanism.name}' and of '{other.mechanism.name}' cannot be merged: parameters differ"

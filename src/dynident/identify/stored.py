@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 
+LARGEST = 1e100  # squares and products of such numbers stay finite
 NUMBERS = ("start", "end", "cutoff", "bandwidth")
 
 
@@ -31,7 +32,7 @@ def stored_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np
         Finite numbers of that shape.
     """
     array = np.array(values, dtype=np.float64)
-    if array.shape != shape or not np.all(np.isfinite(array)):
+    if array.shape != shape or not np.all(np.abs(array) < LARGEST):  # NaN is not smaller either
         raise IdentificationError(
             f"this is not a whole fit: '{what}' needs {' x '.join(map(str, shape))} finite numbers; identify again"
         )

@@ -30,7 +30,7 @@ from dynident.identify.base import BaseParameters
 
 Array = NDArray[np.float64]
 
-REGULAR = 1e-8  # smallest over largest singular value below which a square system counts as singular
+REGULAR = 1e-8  # smallest singular value, columns of unit length, below which a square system counts as singular
 LIMIT = 2_000_000  # subsets that are still enumerated
 BATCH = 4096
 POSITIVE = (
@@ -269,7 +269,8 @@ def enumerate_subsets(
 
     # Untrusted parameters are unknown in every subset: what is orthogonal to their columns decides about the trusted ones.
     Q, R = np.linalg.qr(A[:, free], mode="complete")
-    if len(free) > rest.size or (free and np.min(np.abs(np.diag(R))) < REGULAR * np.max(np.abs(np.diag(R)))):
+    size = np.linalg.norm(A, axis=0)  # a column counts as dependent when what is left of it is small against itself
+    if len(free) > rest.size or (free and np.min(np.abs(np.diag(R)) / size[free]) < REGULAR):
         raise IdentificationError(
             f"the {len(free)} parameters that are not trusted cannot be told apart by {rest.size} equations, whatever is held; "
             f"trust more of {', '.join(labels[i] for i in free[:8])}"
@@ -283,7 +284,7 @@ def enumerate_subsets(
             f"{len(doubt)} trusted parameters, {f} of them solved for, make {considered} subsets, more than {LIMIT}; name the "
             "best of them as known"
         )
-    solved, opened, log_det = _solve_all(reduced, goal, trusts, f)
+    solved, opened, log_det = _solve_all(reduced, size[doubt], goal, trusts, f)
     if not len(solved):
         raise IdentificationError(
             f"none of the {considered} subsets is solvable; trust other parameters than {', '.join(trust)}"
@@ -381,7 +382,7 @@ def _needed(A: Array, C: Array) -> Array:
     return np.asarray(np.linalg.svd(white @ A)[0][:, :rank].T @ white)
 
 
-def _solve_all(reduced: Array, goal: Array, trusts: Array, f: int) -> tuple[Array, NDArray[np.bool_], Array]:
+def _solve_all(reduced: Array, size: Array, goal: Array, trusts: Array, f: int) -> tuple[Array, NDArray[np.bool_], Array]:
     """Solve the (f, f) system of every choice of f trusted parameters left open; return values, choices and log |det|."""
     n = trusts.size
     solved: list[Array] = []
@@ -395,9 +396,7 @@ def _solve_all(reduced: Array, goal: Array, trusts: Array, f: int) -> tuple[Arra
         if f == 0:  # the untrusted parameters use up all equations: one subset, which holds all trusted ones
             return trusts[None].copy(), np.zeros((1, n), dtype=bool), np.zeros(1)
         squares = np.moveaxis(reduced[:, index], 1, 0)
-        scale = np.linalg.norm(squares, axis=1, keepdims=True)
-        singular = np.linalg.svd(squares / np.where(scale > 0.0, scale, 1.0), compute_uv=False)
-        good = singular[:, -1] > REGULAR * singular[:, 0]
+        good = np.linalg.svd(squares / size[index][:, None, :], compute_uv=False)[:, -1] > REGULAR
         index, squares = index[good], squares[good]
         if not len(index):
             continue

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import DescriptionError, DynidentError
+from dynident.errors import DescriptionError, DynidentError, require
 from dynident.mechanics.closure import close_motion
 from dynident.mechanics.motion import Motion, numbers
 from dynident.mechanism import Mechanism, Parameters
@@ -86,6 +86,7 @@ def coordinates(mechanism: Mechanism, values: ArrayLike, what: str) -> Array:
     ndarray, (N, n)
         Contiguous copy or view.
     """
+    require(mechanism, Mechanism, "mechanism")
     array = numbers(values, what)
     array = np.ascontiguousarray(array[None, :] if array.ndim == 1 else array)
     if array.ndim != 2 or array.shape[1] != mechanism.dof:
@@ -149,8 +150,8 @@ def tree_motion(mechanism: Mechanism, motion: Motion) -> TreeMotion:
     TreeMotion
         Tree motion and G.
     """
-    if not isinstance(motion, Motion):
-        raise DynidentError(f"motion is a {type(motion).__name__}; give a dynident.Motion(t, q, v, a)")
+    require(mechanism, Mechanism, "mechanism")
+    require(motion, Motion, "motion")
     q = coordinates(mechanism, motion.q, "motion.q")
     v, a = sealed(np.ascontiguousarray(motion.v)), sealed(np.ascontiguousarray(motion.a))
     if mechanism.loops:
@@ -266,6 +267,7 @@ def values_of(mechanism: Mechanism, parameters: Parameters | ArrayLike | None) -
     ndarray, (p,)
         Values in the order of ``mechanism.parameters``.
     """
+    require(mechanism, Mechanism, "mechanism")
     if parameters is None:
         return mechanism.parameters.values
     expected = mechanism.parameters

@@ -9,6 +9,8 @@ taken at the base origin and in base axes: a point x of a body moves with l_d + 
 
 from __future__ import annotations
 
+from math import cos, sin, sqrt
+
 import numpy as np
 
 from dynident.mechanics.forward_kernels import pose
@@ -232,6 +234,45 @@ def eliminate(D, B, n, width):
 
 
 @kernel
+def to_coordinates(tree, q, J, rel, r3):
+    """Turn the columns of J (m, n) from quasi-velocities of balls and free bodies to rates of their coordinates.
+
+    w = Jr(r) dr/dt with Jr = 1 - (1 - cos t)/t^2 [r]x + (t - sin t)/t^3 [r]x^2, t = |r|, and v = exp([r]x)^T dp/dt.
+    Newton steps move coordinates: with the other columns they would converge slowly, and stop too early.
+    """
+    for i in range(tree.parent.size):
+        kind = tree.kind[i]
+        if kind < SPHERICAL:
+            continue
+        d = tree.dof[i]
+        if kind == FREE:
+            pose(tree, i, q, rel, r3)
+            P = tree.rotation[i]
+            for row in range(J.shape[0]):
+                a = (J[row, d], J[row, d + 1], J[row, d + 2])
+                b = (
+                    rel[0, 0] * a[0] + rel[0, 1] * a[1] + rel[0, 2] * a[2],
+                    rel[1, 0] * a[0] + rel[1, 1] * a[1] + rel[1, 2] * a[2],
+                    rel[2, 0] * a[0] + rel[2, 1] * a[1] + rel[2, 2] * a[2],
+                )
+                for k in range(3):
+                    J[row, d + k] = P[0, k] * b[0] + P[1, k] * b[1] + P[2, k] * b[2]
+            d += 3
+        r = (q[d], q[d + 1], q[d + 2])
+        square = dot(r, r)
+        f, g = 0.5 - square / 24.0, 1.0 / 6.0 - square / 120.0
+        if square > 1e-6:
+            angle = sqrt(square)
+            f, g = (1.0 - cos(angle)) / square, (angle - sin(angle)) / (square * angle)
+        for row in range(J.shape[0]):
+            a = (J[row, d], J[row, d + 1], J[row, d + 2])
+            first = cross(a, r)  # a^T [r]x
+            second = cross(first, r)
+            for k in range(3):
+                J[row, d + k] = a[k] - f * first[k] + g * second[k]
+
+
+@kernel
 def newton(tree, loops, dependent, q, R, p, rel, r3, w, lin, phi, J, D, B, reach):
     """Close the loops by moving the dependent coordinates of q; return True when they closed within `reach` of the start."""
     n = dependent.size
@@ -240,6 +281,7 @@ def newton(tree, loops, dependent, q, R, p, rel, r3, w, lin, phi, J, D, B, reach
         world_frames(tree, q, R, p, rel, r3)
         twists(tree, R, p, w, lin)
         equations(tree, loops, q, R, p, w, lin, phi, J)
+        to_coordinates(tree, q, J, rel, r3)
         for row in range(n):
             B[row, 0] = -phi[row]
             for c in range(n):
@@ -281,6 +323,11 @@ def close_positions(tree, loops, independent, dependent, given, start, reach, ou
                 trial[c] = last[c]
                 if smooth:
                     trial[c] = 3.0 * (out[s - 1, c] - out[s - 2, c]) + out[s - 3, c]
+                    # A far prediction is none: it could lead to another branch.
+                    smooth = abs(trial[c] - last[c]) < 0.2 * reach
+            if not smooth:
+                for c in range(n):
+                    trial[c] = last[c]
             for c in range(r):
                 i = independent[c]
                 origin = start[i] if s == 0 else out[s - 1, i]

@@ -124,8 +124,8 @@ def energy_regressor(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array
         quasi-velocities of `spherical` and `free` joints the offset (a torque fixed in the child frame has no
         potential) and the spring of a `free` joint; a `spherical` spring has one when its three stiffnesses are equal.
     """
-    tree = mechanism.tree
     q, v, _, _ = tree_motion(mechanism, motion)
+    tree = mechanism.tree
     kinetic = np.zeros((len(motion), len(mechanism.parameters)))
     potential = np.zeros_like(kinetic)
     R, p, velocity, _ = body_motions(mechanism, motion)
@@ -174,8 +174,8 @@ def momentum_regressor(mechanism: Mechanism, motion: Motion) -> Array:
     ndarray, (N, n, p)
         Momentum per unit of the parameter; only inertial and rotor columns are not zero.
     """
-    tree = mechanism.tree
     _, v, _, G = tree_motion(mechanism, motion)
+    tree = mechanism.tree
     _, _, velocity, _ = body_motions(mechanism, motion)
     J = node_jacobians(mechanism, motion.q)
     Y = np.zeros((len(motion), v.shape[1], len(mechanism.parameters)))

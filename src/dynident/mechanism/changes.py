@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynident.errors import DescriptionError
+from dynident.errors import DescriptionError, require
 from dynident.friction import check_terms
 from dynident.mechanism import inertia as inertial
 from dynident.mechanism.elements import Body, Coupling, Joint, frozen
@@ -57,6 +57,7 @@ def with_parameters(self: Mechanism, parameters: Parameters) -> Mechanism:
     Mechanism
         The changed copy.
     """
+    require(parameters, Parameters, "parameters")
     if parameters.names != self.parameters.names:
         raise DescriptionError(
             f"these parameters do not belong to robot '{self.name}': their names differ from mechanism.parameters"
@@ -115,8 +116,8 @@ def with_payload(
     Mechanism
         The changed copy.
     """
-    if not (np.isfinite(mass) and mass > 0.0):
-        raise DescriptionError(f"payload mass is {mass}; give a positive number of kilograms")
+    if isinstance(mass, bool) or not isinstance(mass, int | float | np.number) or not 0.0 < mass < np.inf:
+        raise DescriptionError(f"payload mass is {mass!r}; give a positive number of kilograms")
     if body is None:
         ends = _ends(self)
         if len(ends) != 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ def read_dh(
     """
     if convention not in ("standard", "modified"):
         raise DescriptionError(f"convention is {convention!r}; give 'standard' or 'modified'")
-    if isinstance(rows, str | Mapping) or not len(rows):
+    if isinstance(rows, str | Mapping) or not isinstance(rows, Sized) or not len(rows):
         raise DescriptionError(f"the DH table is {rows!r}; give a list with one row per joint")
     bodies, joints = [Body(BASE)], []
     for i, given in enumerate(rows, 1):

@@ -43,7 +43,7 @@ class Parameters:
     _index: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        values = np.array(self.values, dtype=np.float64)
+        values = _numbers(self.values)
         names = tuple(self.names)
         if values.shape != (len(names),):
             raise DescriptionError(
@@ -113,9 +113,9 @@ class Parameters:
         if isinstance(values, Mapping):
             new = self.values.copy()
             for name, value in values.items():
-                new[self.index(name)] = float(value)
+                new[self.index(name)] = _numbers(value)
         else:
-            new = np.asarray(values, dtype=np.float64)
+            new = _numbers(values)
         return replace(self, values=new, provenance=self.provenance if provenance is None else provenance)
 
     def to_dict(self) -> dict[str, float]:
@@ -164,3 +164,10 @@ class Parameters:
             )
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise DescriptionError(f"parameters file is not what Parameters.to_json writes: {error}") from error
+
+
+def _numbers(values: ArrayLike) -> Array:
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DescriptionError(f"parameters: values are not numbers ({error}); give one number per name") from error

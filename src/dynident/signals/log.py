@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -102,8 +102,8 @@ class Log:
     truth: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.joints, str):
-            raise LogError(f"joints is the text '{self.joints}'; give a list of names")
+        if isinstance(self.joints, str) or not isinstance(self.joints, Iterable):
+            raise LogError(f"joints is {self.joints!r}; give a list of names")
         joints = tuple(self.joints)
         for joint in joints:
             if not isinstance(joint, str) or not joint:

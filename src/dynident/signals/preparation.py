@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import LogError, SignalWarning
+from dynident.errors import LogError, SignalWarning, require
 from dynident.mechanics.motion import Motion
 from dynident.signals import resample as rs
 from dynident.signals.cutoff import RATIO, Cutoff, automatic_cutoff
@@ -121,6 +121,7 @@ def prepare(
         raise LogError("method 'fourier' needs period=, the period of the motion in s")
     if like is not None:
         cutoff = like.cutoff.frequency if cutoff == "auto" else cutoff
+    require(log, Log, "log")
     log.torque()  # refuse a current without a gain before anything else
     quality = diagnose(log)
     _warn(quality)
@@ -249,7 +250,7 @@ def _decimator(decimation: int | str, rate: float, band: float, samples: int, no
     if decimation == "auto":
         wanted = max(1, round(0.8 * rate / (2.0 * band)))
         factor = max(1, min(wanted, samples // FEWEST_ROWS))
-    elif isinstance(decimation, str | bool) or decimation < 1:
+    elif isinstance(decimation, bool) or not isinstance(decimation, int | np.integer) or decimation < 1:
         raise LogError(f"decimation is {decimation!r}; give 'auto' or a whole number, 1 or more")
     else:
         wanted = factor = int(decimation)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynident.errors import require
 from dynident.signals.log import Log
 
 KINDS = (
@@ -130,6 +131,7 @@ def diagnose(log: Log) -> Quality:
     """
     from dynident.signals import checks  # noqa: PLC0415  (scipy)
 
+    require(log, Log, "log")
     findings = checks.clock(log) + checks.missing(log)
     if log.position.shape[0] >= checks.FEWEST and np.isfinite(log.position).mean() > 0.5:
         view = checks.View(log)

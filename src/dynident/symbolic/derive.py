@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dynident.errors import DescriptionError, DynidentError
-from dynident.mechanism import Coupling, Mechanism
+from dynident.mechanism import Mechanism
 from dynident.symbolic.expression import MAX_NODES, MAX_SECONDS, Graph
 from dynident.symbolic.maker import Maker
 from dynident.symbolic.program import Program
@@ -46,7 +46,7 @@ def derive(
     Parameters
     ----------
     mechanism : Mechanism
-        Tree of any joints, with linear couplings; no loops.
+        Tree of any joints without loops; couplings are linear or smooth functions of NumPy that can be run on expressions.
     quantities : sequence of str
         Which of `QUANTITIES`:
 
@@ -118,10 +118,3 @@ def _check(mechanism: Mechanism, quantities: Sequence[str], geometry: str, param
         )
     if mechanism.dof == 0:
         raise DescriptionError(f"robot '{mechanism.name}' has no moving joint, so it has no equations of motion")
-    for coupling in mechanism.couplings:
-        # Closed forms need the derivative of a coupling; only the linear one of the data model is known to have one.
-        if type(coupling) is not Coupling:
-            raise DescriptionError(
-                f"coupling of joint '{coupling.joint}' is a {type(coupling).__name__}, whose derivative is not known; "
-                "closed forms take linear couplings only"
-            )

@@ -7,7 +7,7 @@ is found on the way and costs nothing. Only local rules are applied, each in con
     constants fold, 0 and 1 disappear, x + x = 2 x, x - x = 0, (x + y) - x = y, signs move outward,
     sums and products are ordered, sin(-x) = -sin x, cos(-x) = cos x.
 
-There is no search and therefore nothing that can hang; a limit on nodes and time says so when a robot is too big.
+There is no search, so nothing can hang; a limit on nodes and time says so when a robot is too big.
 """
 
 from __future__ import annotations
@@ -53,18 +53,7 @@ class Node:
         self.name = name
 
     def is_const(self, value: float) -> bool:
-        """Return whether this is the given constant.
-
-        Parameters
-        ----------
-        value : float
-            Number to compare with.
-
-        Returns
-        -------
-        bool
-            True when it is exactly that number.
-        """
+        """Return whether this is exactly the given constant."""
         return self.op == "const" and self.value == value
 
     def __add__(self, other: Node | float) -> Node:
@@ -88,8 +77,37 @@ class Node:
     def __truediv__(self, other: Node | float) -> Node:
         return self.graph.div(self, self.graph.node(other))
 
+    def __rtruediv__(self, other: float) -> Node:
+        return self.graph.div(self.graph.node(other), self)
+
     def __neg__(self) -> Node:
         return self.graph.neg(self)
+
+    def __pow__(self, power: int) -> Node:
+        if power != int(power):
+            raise TypeError(f"the power {power} is not a whole number")
+        result = self.graph.one
+        for _ in range(abs(int(power))):
+            result = result * self
+        return result if power >= 0 else self.graph.one / result
+
+    # NumPy calls these for arrays of expressions: np.sin(x) becomes x.sin().
+
+    def sin(self) -> Node:
+        """Return sin(x)."""
+        return self.graph.call("sin", self)
+
+    def cos(self) -> Node:
+        """Return cos(x)."""
+        return self.graph.call("cos", self)
+
+    def tan(self) -> Node:
+        """Return tan(x) = sin(x)/cos(x)."""
+        return self.sin() / self.cos()
+
+    def sqrt(self) -> Node:
+        """Return the square root of x."""
+        return self.graph.call("sqrt", self)
 
     def __repr__(self) -> str:
         inner = self.name or (repr(self.value) if self.op == "const" else ", ".join(f"#{a.index}" for a in self.args))
@@ -132,7 +150,7 @@ class Graph:
         return found
 
     def const(self, value: float) -> Node:
-        """Return a constant.
+        """Return a constant; -0.0 is 0.0.
 
         Parameters
         ----------
@@ -142,7 +160,7 @@ class Graph:
         Returns
         -------
         Node
-            The constant; -0.0 is 0.0.
+            The constant.
         """
         number = float(value) + 0.0
         return self._get(number, "const", (), number)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-UNARY = ("neg", "sin", "cos", "sinc", "cosc", "sign", "positive", "step")
+UNARY = ("neg", "sin", "cos", "sqrt", "sinc", "cosc", "sign", "positive", "step")
 """Functions of one argument beside the usual ones:
 
 sinc(x) = sin(sqrt x)/sqrt x and cosc(x) = (1 - cos(sqrt x))/x of a squared angle, as rotation vectors need them;
@@ -55,6 +55,7 @@ def cosc(square: float) -> float:
 FOLD: dict[str, Callable[[float], float]] = {
     "sin": math.sin,
     "cos": math.cos,
+    "sqrt": math.sqrt,
     "sinc": sinc,
     "cosc": cosc,
     "sign": lambda x: float((x > 0.0) - (x < 0.0)),
@@ -81,6 +82,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "neg": np.negative,
     "sin": np.sin,
     "cos": np.cos,
+    "sqrt": np.sqrt,
     "sinc": _sinc,
     "cosc": _cosc,
     "sign": np.sign,
@@ -110,6 +112,7 @@ def sympy_functions(sympy: Any) -> dict[str, Callable[..., Any]]:
         "neg": lambda x: -x,
         "sin": sympy.sin,
         "cos": sympy.cos,
+        "sqrt": sympy.sqrt,
         "sinc": lambda x: sympy.sin(sympy.sqrt(x)) / sympy.sqrt(x),
         "cosc": lambda x: (1 - sympy.cos(sympy.sqrt(x))) / x,
         "sign": sympy.sign,

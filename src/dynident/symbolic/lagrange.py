@@ -99,6 +99,10 @@ def lagrange(mechanism: Mechanism) -> Lagrange:
             raise DescriptionError(
                 f"joint '{joint.name}' is {joint.kind}; Lagrange's equations are derived for revolute and prismatic joints"
             )
+    if any(coupling.function is not None for coupling in mechanism.couplings):
+        raise DescriptionError(
+            f"robot '{mechanism.name}' has a coupling by a function; Lagrange's equations take linear ones only, use derive"
+        )
     q, v, a = (list(sympy.symbols(f"{key}1:{n + 1}", real=True)) for key in ("q", "v", "a"))
     phi = list(sympy.symbols(f"phi1:{len(mechanism.parameters) + 1}", real=True))
     tree_q, tree_v, tree_a = _tree(mechanism, q, True), _tree(mechanism, v, False), _tree(mechanism, a, False)
@@ -184,7 +188,7 @@ def _joint_terms(sympy: Any, mechanism: Mechanism, phi: list[Any], tree: Any, ow
     for coordinate, symbol in mechanism.joint_columns:
         d = index[coordinate]
         entries.append((symbol, tree[0][d], tree[1][d], [_exact(c) for c in G[d]]))
-    rows = {m.name: mechanism.actuator_matrix[0][i] / m.ratio for i, m in enumerate(mechanism.actuators)}
+    rows = {m.name: np.array([m.coupling.get(c, 0.0) for c in mechanism.coordinate_names]) for m in mechanism.actuators}
     for actuator, symbol in mechanism.actuator_columns:
         row = [_exact(c) for c in rows[actuator]]
         turn = [sum((c * x for c, x in zip(row, xs, strict=True)), sympy.Integer(0)) for xs in own[:2]]

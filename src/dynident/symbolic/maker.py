@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
+from dynident.mechanics.joint_terms import motor_columns
 from dynident.mechanism import Mechanism
 from dynident.mechanism.tree import FREE, NODE_DOF, SPHERICAL
+from dynident.symbolic.coupling import derivative, tree_positions
 from dynident.symbolic.expression import Graph, Node
 from dynident.symbolic.geometry import Geometry, compose, read_geometry
 from dynident.symbolic.matrices import coriolis_matrix, energies, mass_matrix
@@ -19,6 +21,7 @@ from dynident.symbolic.recursion import Recursion
 from dynident.symbolic.vectors import Inertia, back, cross, dot, moved, plus, total, vector
 
 Array = NDArray[np.float64]
+Rows = list[list[Node]]
 
 
 class Maker:
@@ -49,7 +52,12 @@ class Maker:
         values = mechanism.parameters.values
         self.q, self.v, self.a = ([graph.symbol(f"{key}[{i}]") for i in range(n)] for key in ("q", "v", "a"))
         self.phi = [graph.symbol(f"phi[{i}]") if phi else graph.const(float(x)) for i, x in enumerate(values)]
-        self.tree_q, self.tree_v, self.tree_a = (self._tree(x, i == 0) for i, x in enumerate((self.q, self.v, self.a)))
+        self.tree_q = tree_positions(graph, mechanism, self.q)
+        self.G, self.rate = self._projector()
+        self.tree_v, self.tree_a = self.v, self.a
+        if self.G is not None:
+            self.tree_v = [dot(row, self.v) for row in self.G]
+            self.tree_a = [dot(row, self.a) + dot(rate, self.v) for row, rate in zip(self.G, self.rate, strict=True)]
         self.node_of = {int(c): i for i, c in enumerate(tree.arrays.column) if c >= 0}
         self.recursion = self._recursion(self.tree_v, self.tree_a, True)
 
@@ -73,15 +81,13 @@ class Maker:
         inputs = MappingProxyType(dict(self.inputs))
         return Program(self.mechanism.name, self.graph, inputs, symbols, values, MappingProxyType(forms))
 
-    def _tree(self, x: Sequence[Node], offset: bool) -> list[Node]:
-        """Return all tree coordinates from the independent ones."""
+    def _projector(self) -> tuple[Rows | None, Rows]:
+        """Return G = dq_tree/dq and its rate Gdot; None without couplings."""
         if not self.mechanism.couplings:
-            return list(x)
-        G, g0 = self.mechanism.coupling_map
-        return [
-            total([*(x[j] * float(row[j]) for j in range(len(x))), self.graph.const(g if offset else 0.0)])
-            for row, g in zip(G, g0, strict=True)
-        ]
+            return None, []
+        G = [[derivative(x, y) for y in self.q] for x in self.tree_q]
+        pairs = list(zip(self.q, self.v, strict=True))
+        return G, [[total([derivative(entry, y) * v for y, v in pairs]) for entry in row] for row in G]
 
     def _recursion(self, v: Sequence[Node], a: Sequence[Node], gravity: bool) -> Recursion:
         down = self.geometry.gravity if gravity else vector(self.graph, np.zeros(3))
@@ -97,10 +103,9 @@ class Maker:
 
     def _independent(self, tau: Sequence[Node]) -> list[Node]:
         """Return G^T tau."""
-        if not self.mechanism.couplings:
+        if self.G is None:
             return list(tau)
-        G = self.mechanism.coupling_map[0]
-        return [total([tau[i] * float(G[i, j]) for i in range(len(tau))]) for j in range(G.shape[1])]
+        return [total([x * row[j] for x, row in zip(tau, self.G, strict=True)]) for j in range(self.mechanism.dof)]
 
     # ---- the quantities -----------------------------------------------------------------------------------------
 
@@ -166,9 +171,9 @@ class Maker:
         tau = self.recursion.inverse_dynamics(self._bodies(phi))
         for column, d, node in self._joint_columns():
             tau[d] = tau[d] + node * phi[column]
-        own = self._independent(tau)
         for column, row, node in self._motor_columns():
-            own = [x + node * phi[column] * float(c) for x, c in zip(own, row, strict=True)]
+            tau = [x + node * phi[column] * float(c) for x, c in zip(tau, row, strict=True)]
+        own = self._independent(tau)
         text = "torques and forces tau of the independent coordinates"
         return Quantity(name, "tau", (len(own),), tuple(own), text)
 
@@ -185,33 +190,43 @@ class Maker:
                     Y[d][10 * k + j] = dot(block, column)
         for place, d, entry in self._joint_columns():
             Y[d][place] = entry
-        rows = [self._independent([Y[d][j] for d in range(wide)]) for j in range(p)]
         for place, turn, entry in self._motor_columns():
-            rows[place] = [entry * float(c) for c in turn]
+            for d in range(wide):
+                Y[d][place] = entry * float(turn[d])
+        rows = [self._independent([Y[d][j] for d in range(wide)]) for j in range(p)]
         entries = tuple(rows[j][i] for i in range(n) for j in range(p))
         return Quantity("regressor", "Y", (n, p), entries, "regressor Y, tau = Y phi")
 
-    def _project(self, M: Sequence[Sequence[Node]]) -> list[list[Node]]:
-        columns = [self._independent(row) for row in M]
-        rows = [self._independent([row[j] for row in columns]) for j in range(self.mechanism.dof)]
-        return [[rows[j][i] for j in range(len(rows))] for i in range(len(rows))]
+    def _project(self, M: Rows, right: Rows | None) -> Rows:
+        """Return G^T M right; M itself without couplings."""
+        if right is None:
+            return M
+        wide = [[dot(row, [other[j] for other in right]) for j in range(self.mechanism.dof)] for row in M]
+        columns = [self._independent([row[j] for row in wide]) for j in range(self.mechanism.dof)]
+        return [[column[i] for column in columns] for i in range(self.mechanism.dof)]
 
-    def _mass(self, _: str) -> Quantity:
+    def _tree_mass(self) -> Rows:
+        """Return the mass matrix of the tree with rotors and motors."""
         M = mass_matrix(self.recursion, self._bodies(self.phi))
         for column, (coordinate, symbol) in enumerate(self.mechanism.joint_columns, self.mechanism.tree.inertias.size):
             if symbol == "ia":
                 d = self.mechanism.tree.coordinates.index(coordinate)
                 M[d][d] = M[d][d] + self.phi[column]
-        own = self._project(M)
         for column, symbol, row in self._motors():
             if symbol == "ia":
-                own = [
-                    [x + self.phi[column] * float(row[i] * row[j]) for j, x in enumerate(line)] for i, line in enumerate(own)
-                ]
+                ia = self.phi[column]
+                M = [[x + ia * float(row[i] * row[j]) for j, x in enumerate(line)] for i, line in enumerate(M)]
+        return M
+
+    def _mass(self, _: str) -> Quantity:
+        own = self._project(self._tree_mass(), self.G)
         return Quantity("mass_matrix", "M", (len(own),) * 2, tuple(x for row in own for x in row), "mass matrix M")
 
     def _coriolis(self, _: str) -> Quantity:
-        own = self._project(coriolis_matrix(self.recursion, self._bodies(self.phi)))
+        own = self._project(coriolis_matrix(self.recursion, self._bodies(self.phi)), self.G)
+        if self.G is not None:  # C = G^T (C_t G + M_t Gdot)
+            extra = self._project(self._tree_mass(), self.rate)
+            own = [[x + y for x, y in zip(*rows, strict=True)] for rows in zip(own, extra, strict=True)]
         text = "Coriolis matrix C of the Christoffel symbols"
         return Quantity("coriolis_matrix", "C", (len(own),) * 2, tuple(x for row in own for x in row), text)
 
@@ -252,7 +267,7 @@ class Maker:
                 potential = potential + q * value
         for column, symbol, row in self._motors():
             if symbol == "ia":
-                v = dot(self.v, _constants(self.graph, row))
+                v = dot(self.tree_v, _constants(self.graph, row))
                 kinetic = kinetic + 0.5 * (v * v) * self.phi[column]
         return Quantity("energies", "E", (2,), (kinetic, potential), "kinetic and potential energy")
 
@@ -268,17 +283,16 @@ class Maker:
         return found
 
     def _motors(self) -> list[tuple[int, str, Array]]:
-        first = self.mechanism.tree.inertias.size + len(self.mechanism.joint_columns)
-        matrix = self.mechanism.actuator_matrix[0]
-        rows = {actuator.name: matrix[i] / actuator.ratio for i, actuator in enumerate(self.mechanism.actuators)}
-        return [(first + j, symbol, rows[name]) for j, (name, symbol) in enumerate(self.mechanism.actuator_columns)]
+        """Return column, term and joint-side coupling row (n_tree,) of every motor term."""
+        return [(column, term.symbol, row) for column, term, row in motor_columns(self.mechanism)]
 
     def _motor_columns(self) -> list[tuple[int, Array, Node]]:
         """Return column, joint-side row and entry of every motor term."""
         found = []
         for column, symbol, row in self._motors():
-            c = _constants(self.graph, row)
-            found.append((column, row, term(self.graph, symbol, dot(self.q, c), dot(self.v, c), dot(self.a, c))))
+            turn = _constants(self.graph, row)
+            q, v, a = (dot(x, turn) for x in (self.tree_q, self.tree_v, self.tree_a))
+            found.append((column, row, term(self.graph, symbol, q, v, a)))
         return found
 
 

@@ -167,7 +167,7 @@ def dialect(program: Program, prefix: str) -> Dialect:
         array, place = program.symbols[name]
         return f"{array}[{place}]"
 
-    calls = {"sin": "sin({0})", "cos": "cos({0})", **{op: f"{prefix}_{op}({{0}})" for op in HELPERS}}
+    calls = {"sin": "sin({0})", "cos": "cos({0})", "sqrt": "sqrt({0})", **{op: f"{prefix}_{op}({{0}})" for op in HELPERS}}
     return Dialect(symbol, number, calls)
 
 

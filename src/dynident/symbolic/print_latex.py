@@ -17,6 +17,7 @@ _RESULT = {"tau": r"\tau", "beta": r"\beta", "E": "E"}
 _CALLS = {
     "sin": r"\sin({0})",
     "cos": r"\cos({0})",
+    "sqrt": r"\sqrt{{{0}}}",
     "sign": r"\operatorname{{sign}}({0})",
     "positive": r"\max({0}, 0)",
     "step": r"[{0} > 0]",

@@ -17,6 +17,7 @@ _TAKEN = re.compile(r"(t|c|s|q|dq|ddq)\d+|q|v|a|phi|beta|geometry|p|np|tau|[A-Z]
 _CALLS = {
     "sin": "np.sin({0})",
     "cos": "np.cos({0})",
+    "sqrt": "np.sqrt({0})",
     "sign": "np.sign({0})",
     "positive": "np.maximum({0}, 0.0)",
     "step": "np.heaviside({0}, 0.0)",

@@ -153,6 +153,13 @@ def regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | Non
     Regrouping
         Leaders, names and coefficients.
     """
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - costs import time
+
+    with threadpool_limits(1):  # many small systems: threads would make them several times slower
+        return _regroup(program, mechanism, columns, seed)
+
+
+def _regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | None, seed: int) -> Regrouping:
     n, p = program["regressor"].shape
     symbols = program.inputs.get("geometry", ())
     own = np.array(program.values.get("geometry", np.zeros(0)))

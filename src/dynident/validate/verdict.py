@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dynident.errors import require
 from dynident.files import to_json
 from dynident.identify import Fit, Score
 
@@ -103,6 +104,7 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
     Verdict
         Checks with numbers and sentences.
     """
+    require(fit, Fit, "fit")
     held_out = [score for score in scores if not score.training]
     checks = []
     if held_out:
@@ -170,6 +172,18 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
             f"friction feeds energy into the robot: {', '.join(friction)} are negative"
             if friction
             else "friction takes energy out",
+        )
+    )
+    impossible = [c.name for c in fit.consistency() if not c.ok]
+    checks.append(
+        Check(
+            "possible_bodies",
+            not impossible,
+            float(len(impossible)),
+            0.0,
+            f"standard parameters of {', '.join(impossible)} are physically impossible (use recovery='physical')"
+            if impossible
+            else "every body is physically possible",
         )
     )
     scored = tuple(

@@ -214,7 +214,7 @@ def single_axis(log: Log, joint: str, law: FrictionLaw | None = None, **options:
     prepared = prepare(log.select([joint]), **options)  # type: ignore[arg-type]
     q, v, a = prepared.motion.q[:, 0], prepared.motion.v[:, 0], prepared.motion.a[:, 0]
     columns = np.column_stack([a, np.cos(q), -np.sin(q), law.columns(v)])
-    W, tau = prepared.decimator(columns), prepared.decimator(prepared.effort)[:, 0]
+    W, tau = prepared.decimator.apply(columns), prepared.decimator.apply(prepared.effort)[:, 0]
     length = np.linalg.norm(W, axis=0)
     names = ("J", "Qa", "Qb", *law.linear)
     blind = [n for n, size in zip(names, length, strict=True) if size == 0.0]

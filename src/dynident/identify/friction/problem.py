@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,7 +116,7 @@ class Problem:
     def shapes(self) -> list[slice]:
         """Where the shape parameters of each joint are in eta."""
         ends = np.cumsum([0, *(len(law.shape) for law in self.laws)])
-        return [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     def bent(self, eta: Array) -> list[list[tuple[int, int]]]:
         """Pairs (linear, shape) of each joint whose derivative is not zero.
@@ -252,7 +253,7 @@ class Problem:
         jacobian = -(bent - Q @ (Q.T @ bent))
         if bends:
             jacobian -= Q @ solve_triangular(R, turned[solved] / length[solved][:, None], trans="T")
-        squares = np.array([residual[a:b] @ residual[a:b] for a, b in zip(tops[:-1], tops[1:], strict=True)]) * sigma**2
+        squares = np.array([residual[a:b] @ residual[a:b] for a, b in pairwise(tops)]) * sigma**2
         return Projection(x, solved, residual, jacobian, np.hstack([A[:, solved], bent]), squares)
 
     def thinned(self, rows: int) -> Problem:

@@ -193,7 +193,8 @@ def assemble(
     joints = robot.coordinate_names
     pieces: list[Piece] = []
     filters: list[Filter | None] = []
-    states, masks = [], []
+    states: list[list[State]] = []
+    masks: list[Array] = []
     notes: list[str] = []
     counts = np.zeros(len(used), dtype=np.int64)
     for recording in recordings:
@@ -208,7 +209,7 @@ def assemble(
             pieces.append(_piece(robot, base, recording, inside, used))
             states.append([recording.state(inside, i) for i in used])
             filters.append(None if whole else filter_.apply)
-            masks.append(1.0 - cut[:, outside] if whole else np.ones((len(used), outside.stop - outside.start)))
+            masks.append((~cut[:, outside]).astype(np.float64) if whole else np.ones((len(used), outside.stop - outside.start)))
         counts += filter_.length(len(motion)) - (cut.sum(axis=1) if whole else 0)
     for i in used:
         note = direction_note(joints[i], np.concatenate([r.motion.v[:, i] for r in recordings]))

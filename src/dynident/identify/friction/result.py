@@ -264,9 +264,9 @@ def covariance(problem: Problem, found: Found) -> Array:
     """
     size = problem.linear + found.eta.size
     result = np.diag(np.full(size, np.inf))
-    shapes = problem.linear + np.flatnonzero(~found.at_bound)
-    index = np.concatenate([found.projection.solved, shapes])
-    D = found.projection.direct[:, np.concatenate([np.arange(found.projection.solved.size), found.projection.solved.size + shapes - problem.linear])]
+    shapes, solved = np.flatnonzero(~found.at_bound), found.projection.solved
+    index = np.concatenate([solved, problem.linear + shapes])
+    D = found.projection.direct[:, np.concatenate([np.arange(solved.size), solved.size + shapes])]
     length = np.linalg.norm(D, axis=0)
     alive = length > 0.0
     index, D, length = index[alive], D[:, alive], length[alive]

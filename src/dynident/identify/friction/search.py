@@ -277,7 +277,8 @@ def search(problem: Problem, bounds: Array, start: Array | None, starts: int, se
     unknown = problem.linear + len(bounds)
     if total <= unknown:
         raise IdentificationError(
-            f"{total:.0f} independent equations cannot determine {unknown} parameters; record a longer log or choose simpler laws"
+            f"{total:.0f} independent equations cannot determine {unknown} parameters; record a longer log or choose simpler "
+            "laws"
         )
     eta = starting_points(problem, bounds, starts, seed) if start is None else np.asarray(start, dtype=np.float64)
     if eta.shape != (len(bounds),) or ((eta < bounds[:, 0]) | (eta > bounds[:, 1])).any():

@@ -1,0 +1,367 @@
+"""Friction against speed, one curve per temperature: gravity removed, mean over plateaus, both directions.
+
+    f(v) = mean over the plateau of [tau - Q_a cos q + Q_b sin q]        (document 3 eqs. 84 and 128)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError
+from dynident.friction import FrictionLaw, Polynomial
+from dynident.identify.experiments.gravity import NO_GRAVITY, Gravity, plateau_gravity
+from dynident.identify.experiments.groups import group_plateaus
+from dynident.identify.experiments.history import FrictionHistory
+from dynident.identify.experiments.plateaus import Plateau, Plateaus, nearest_level
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CurveFit:
+    """A friction law fitted to one curve by weighted least squares.
+
+    Parameters
+    ----------
+    law : FrictionLaw
+        The law.
+    values, std : ndarray, (k,)
+        Linear parameters in the order of ``law.linear``, and their standard deviations.
+    relative : float
+        ``||e|| / ||f||`` over the points of the curve.
+    """
+
+    law: FrictionLaw
+    values: Array
+    std: Array
+    relative: float
+
+    def __call__(self, v: Array) -> Array:
+        """Return the friction at given speeds.
+
+        Parameters
+        ----------
+        v : ndarray, (...)
+            Speeds [rad/s or m/s].
+
+        Returns
+        -------
+        ndarray, (...)
+            Friction [N m or N].
+        """
+        return np.asarray(self.law.columns(v) @ self.values)
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionCurve:
+    """Friction against speed at one temperature.
+
+    Parameters
+    ----------
+    label : str
+        What the points have in common, as in "21.3 degC" or "5 to 10 min".
+    t, temperature : float
+        Mean time [s] and temperature [degC] of its plateaus; temperature is NaN without a sensor.
+    speed : ndarray, (k,)
+        Speeds with sign, rising [rad/s or m/s].
+    torque, std : ndarray, (k,)
+        Friction and the standard deviation of that mean [N m or N].
+    count : ndarray of int, (k,)
+        Plateaus in each point.
+    """
+
+    label: str
+    t: float
+    temperature: float
+    speed: Array
+    torque: Array
+    std: Array
+    count: NDArray[np.int64]
+
+    @property
+    def both(self) -> bool:
+        """Whether both directions are there."""
+        return bool(np.any(self.speed > 0.0) and np.any(self.speed < 0.0))
+
+    def fit(self, law: FrictionLaw | None = None) -> CurveFit:
+        """Fit a law that is linear in its parameters.
+
+        Parameters
+        ----------
+        law : FrictionLaw, optional
+            The law; if not given, the polynomial of document 3, of degree 3 or as many as the speeds allow.
+
+        Returns
+        -------
+        CurveFit
+            Parameters with standard deviations.
+        """
+        sizes = np.unique(np.round(np.abs(self.speed) / np.abs(self.speed).max(), 2)).size
+        chosen = law or Polynomial(min(3, max(sizes - 1, 0)))
+        if chosen.shape or len(chosen.linear) > self.speed.size:
+            raise IdentificationError(
+                f"the law '{chosen.name}' has {len(chosen.linear)} linear and {len(chosen.shape)} shape parameters, but the "
+                f"curve has {self.speed.size} points and only linear ones are fitted here; use more speeds or another law"
+            )
+        # A point cannot be trusted beyond 0.1 % of the curve: else noise-free points would have infinite weight.
+        sigma = np.hypot(self.std, 1e-3 * np.abs(self.torque).max())
+        X, y = chosen.columns(self.speed) / sigma[:, None], self.torque / sigma
+        inverse = np.linalg.pinv(X)
+        values = inverse @ y
+        free = max(y.size - values.size, 1)
+        inflate = max(1.0, float(np.sum((y - X @ values) ** 2)) / free)
+        e = self.torque - chosen.columns(self.speed) @ values
+        return CurveFit(
+            chosen,
+            values,
+            np.sqrt(inflate * np.diag(inverse @ inverse.T)),
+            float(np.linalg.norm(e) / np.linalg.norm(self.torque)),
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values for JSON.
+
+        Returns
+        -------
+        dict
+            The points.
+        """
+        return {
+            "label": self.label,
+            "t": self.t,
+            "temperature": self.temperature,
+            "speed": self.speed.tolist(),
+            "torque": self.torque.tolist(),
+            "std": self.std.tolist(),
+            "plateaus": self.count.tolist(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionCurves:
+    """Friction of one joint: curves per temperature, and every plateau behind them.
+
+    Parameters
+    ----------
+    joint, unit : str
+        Joint, and unit of its friction.
+    top : float
+        Speed called 100 % [rad/s or m/s].
+    levels : ndarray, (k,)
+        Speeds without sign, rising.
+    curves : tuple of FrictionCurve
+        Coldest or earliest first.
+    gravity : Gravity
+        What was removed.
+    plateaus : tuple of Plateau
+        Used plateaus, in time order.
+    friction, std : ndarray, (n,)
+        Friction of each plateau, with the sign of its speed, and its standard deviation.
+    notes : tuple of str
+        What was left out or could not be done, and why.
+    """
+
+    joint: str
+    unit: str
+    top: float
+    levels: Array
+    curves: tuple[FrictionCurve, ...]
+    gravity: Gravity
+    plateaus: tuple[Plateau, ...]
+    friction: Array
+    std: Array
+    notes: tuple[str, ...]
+
+    def history(self, level: float = 0.6, name: str = "") -> FrictionHistory:
+        """Return the friction at one speed over time, one point per sweep, mean of the two directions.
+
+        Parameters
+        ----------
+        level : float
+            Speed as a part of the top speed; the nearest level that was run is taken (document 3 uses 60 %).
+        name : str
+            Name of the robot or test.
+
+        Returns
+        -------
+        FrictionHistory
+            Friction over time.
+        """
+        k = int(np.argmin(np.abs(self.levels - level * self.top)))
+        at = nearest_level(np.array([p.speed for p in self.plateaus]), self.levels) == k
+        sweep = group_plateaus([p for p, a in zip(self.plateaus, at, strict=True) if a], self.top, "time", None)[0]
+        index = np.flatnonzero(at)
+        rows = []
+        for group in sweep:
+            i = index[group]
+            sign = np.array([np.sign(self.plateaus[j].speed) for j in i])
+            ways = [(self.friction[i] * sign)[sign == s] for s in (1.0, -1.0) if np.any(sign == s)]
+            # The offset between the directions is no friction change: only sweeps with both are comparable.
+            heat = [self.plateaus[j].temperature for j in i]
+            rows.append(
+                (
+                    float(np.mean([self.plateaus[j].t for j in i])),
+                    float(np.mean([w.mean() for w in ways])),
+                    float(np.sqrt(np.sum(self.std[i] ** 2)) / i.size),
+                    float(np.mean(heat)),
+                    len(ways),
+                )
+            )
+        most = max(r[4] for r in rows)
+        table = np.array([r[:4] for r in rows if r[4] == most])
+        heat = table[:, 3]
+        return FrictionHistory(
+            t=table[:, 0],
+            friction=table[:, 1],
+            std=table[:, 2],
+            temperature=heat if np.all(np.isfinite(heat)) else None,
+            joint=self.joint,
+            unit=self.unit,
+            speed=float(self.levels[k]),
+            name=name,
+        )
+
+    def summary(self) -> str:
+        """Return the curves as text.
+
+        Returns
+        -------
+        str
+            One line per curve, then the notes.
+        """
+        g = self.gravity
+        fall = f"gravity Qa {g.Qa:.4g} +- {g.std[0]:.2g}, Qb {g.Qb:.4g} +- {g.std[1]:.2g} N m" if g.removed else "no gravity"
+        lines = [f"joint {self.joint}: {len(self.plateaus)} plateaus, {len(self.curves)} curves, {fall} removed"]
+        for c in self.curves:
+            points = ", ".join(f"{100 * v / self.top:.0f} %: {f:.4g}" for v, f in zip(c.speed, c.torque, strict=True))
+            lines.append(f"  {c.label}: {points} {self.unit} (std of means up to {c.std.max():.2g})")
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+    def plot(self) -> Figure:
+        """Draw friction against speed, one curve per temperature.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.identify.experiments.plots import plot_curves  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_curves(self)
+
+
+def friction_curves(
+    plateaus: Plateaus, *, by: str = "auto", width: float | None = None, gravity: Gravity | bool = True
+) -> FrictionCurves:
+    """Remove gravity and average plateaus into curves of friction against speed.
+
+    Parameters
+    ----------
+    plateaus : Plateaus
+        Plateaus of one joint.
+    by : {"auto", "temperature", "time", "all"}
+        What makes plateaus belong together: a measured temperature, the time (sweeps through all speeds), or nothing.
+        "auto" takes the temperature where it was measured and only rises or only falls, else the time.
+    width : float, optional
+        Width of a group [K or s]; chosen from the data if not given.
+    gravity : Gravity or bool
+        Known gravity, True to fit it, False for an axis that does not feel it (upright or sliding).
+
+    Returns
+    -------
+    FrictionCurves
+        Curves; `notes` says what they lack.
+    """
+    used, notes = _usable(plateaus)
+    speeds = np.array([p.speed for p in used])
+    levels = Plateaus(plateaus.joint, plateaus.unit, used, plateaus.top).levels
+    if levels.size < 2:
+        raise IdentificationError(
+            f"joint '{plateaus.joint}' has plateaus at one speed only ({levels[0]:.4g}/s, {len(used)} plateaus); a curve needs "
+            "at least 2 speeds, better 5, 20, 40, 60, 80 and 100 % of the largest"
+        )
+    if np.all(speeds > 0.0) or np.all(speeds < 0.0):
+        way = "forward" if speeds[0] > 0.0 else "backward"
+        notes.append(
+            f"only {way} plateaus: half a curve is given, and a torque offset cannot be told from friction; run the other "
+            "direction too"
+        )
+    found = gravity if isinstance(gravity, Gravity) else plateau_gravity(used, plateaus.joint) if gravity else NO_GRAVITY
+    means = np.array([found.mean(p) for p in used])
+    friction = np.array([p.torque for p in used]) - means[:, 0]
+    # The scatter of means within plateaus holds the gravity's course; without it the residual is what counts.
+    std = np.array([_mean_std(p, found) for p in used])
+    groups, labels, more = group_plateaus(used, plateaus.top, by, width)
+    nearest = nearest_level(speeds, levels)
+    curves = []
+    for group, label in zip(groups, labels, strict=True):
+        curve = _curve([used[i] for i in group], label, friction[group], std[group], means[group, 1], nearest[group])
+        curves.append(curve)
+    if len({c.both for c in curves}) == 2:
+        half = [c.label for c in curves if not c.both]
+        notes.append(f"{len(half)} curves have one direction only: {', '.join(half[:4])}")
+    total = np.hypot(std, means[:, 1])
+    order = (*plateaus.notes, *notes, *more)
+    return FrictionCurves(
+        plateaus.joint, plateaus.unit, plateaus.top, levels, tuple(curves), found, used, friction, total, order
+    )
+
+
+def _usable(plateaus: Plateaus) -> tuple[tuple[Plateau, ...], list[str]]:
+    """Leave out saturated plateaus, and those during which other joints moved where there are enough without."""
+    notes = []
+    good = [p for p in plateaus.items if not p.saturated]
+    if not good:
+        raise IdentificationError(
+            f"all {len(plateaus)} plateaus of joint '{plateaus.joint}' have saturated torques; run slower or lighten the load"
+        )
+    if len(good) < len(plateaus):
+        lost = sorted({round(100 * abs(p.speed) / plateaus.top) for p in plateaus.items if p.saturated})
+        notes.append(
+            f"{len(plateaus) - len(good)} plateaus with saturated torque left out (at {', '.join(map(str, lost))} % of the "
+            "speed): their friction is larger than what was measured"
+        )
+    alone = [p for p in good if p.alone]
+    if len({p.speed > 0.0 for p in alone}) == len({p.speed > 0.0 for p in good}) and len(alone) < len(good):
+        notes.append(f"{len(good) - len(alone)} plateaus left out because other joints moved with the joint")
+        good = alone
+    elif len(alone) < len(good):
+        notes.append(
+            f"other joints moved during {len(good) - len(alone)} of {len(good)} plateaus, and all are used: torques of the "
+            "others are in the friction; move one joint at a time"
+        )
+    return tuple(sorted(good, key=lambda p: p.t)), notes
+
+
+def _mean_std(p: Plateau, gravity: Gravity) -> float:
+    from dynident.identify.experiments.plateaus import inefficiency  # noqa: PLC0415
+
+    e = p.tau - gravity.torque(p.q)
+    return float(e.std(ddof=1) * np.sqrt(inefficiency(e) / e.size))
+
+
+def _curve(
+    items: Sequence[Plateau], label: str, friction: Array, std: Array, common: Array, level: NDArray[np.int64]
+) -> FrictionCurve:
+    """Average the plateaus of one group by level and direction."""
+    sign = np.sign([p.speed for p in items])
+    keys = sorted({(int(k), float(s)) for k, s in zip(level, sign, strict=True)}, key=lambda key: (key[0] + 1) * key[1])
+    rows = []
+    for k, s in keys:
+        at = np.flatnonzero((level == k) & (sign == s))
+        spread = friction[at].std(ddof=1) / np.sqrt(at.size) if at.size > 1 else 0.0
+        noise = np.sqrt(np.sum(std[at] ** 2)) / at.size
+        rows.append(
+            (np.mean([items[i].speed for i in at]), friction[at].mean(), np.hypot(max(spread, noise), common[at].mean()), at.size)
+        )
+    v, f, e, n = np.array(rows).T
+    heat = float(np.mean([p.temperature for p in items]))
+    return FrictionCurve(label, float(np.mean([p.t for p in items])), heat, v, f, e, n.astype(np.int64))
