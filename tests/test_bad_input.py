@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -156,6 +157,28 @@ def test_doubtful_robots_are_read_with_a_note(what: str, bench: Bench) -> None:
     assert said.startswith("note: ")
     assert said.count("\n") == 1
     assert "link1" in said
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is forbidden to this user")
+def test_files_and_folders_that_are_forbidden(bench: Bench) -> None:
+    for name, args in (("robot.urdf", corpus.DESCRIBE), ("run.csv", corpus.IDENTIFY), ("fit.json", corpus.VALIDATE)):
+        (bench.folder / name).chmod(0)
+        code, text, changed = bench.run(Case(args))
+        (bench.folder / name).chmod(0o644)
+        assert (code, changed) == (BAD_INPUT, [])
+        assert name in text
+    (bench.folder / "folder").chmod(0o500)
+    assert not bench.problems(Case((*corpus.IDENTIFY, "-o", "folder"), {}, "read-only"))
+    (bench.folder / "folder").chmod(0o700)
+
+
+def test_a_robot_that_stands_still_is_not_identified(bench: Bench) -> None:
+    head, *rows = bench.good["run.csv"].splitlines()
+    still = "\n".join([head, *(row.split(",")[0] + ",0.5,0.5,1.0,2.0" for row in rows)]) + "\n"
+    case = Case((*corpus.IDENTIFY, "--strict", "--json"), {"run.csv": still.encode()})
+    code, text, _ = bench.run(case)
+    assert code in (1, 3), text
+    assert code == 1 or not json.loads(bench.output)["ok"]
 
 
 def answers(bench: Bench, case: Case) -> None:

@@ -1,0 +1,363 @@
+"""Fitting thermal models to friction torques: global search, exact sensitivities, and what torque alone can tell.
+
+Data are ratios of measured friction to that of the cold joint, ``r(t) = f / f_cold``, and the cold friction power W
+(document 3 sections 4.2-4.4). The scale of the temperature is free: ``x = alpha (T - T0)`` obeys the same equations with
+K / |alpha| and C / |alpha|. So torque data determine
+
+    K / |alpha|, C / |alpha| (zones),   c |alpha|, tau (two poles),   nu, beta
+
+and never alpha, K, C or the temperature by themselves. One anchor fixes all of them: alpha itself, or one temperature that
+was measured (`alpha=`, `hot=`). Without it the model returned has |alpha| = 1 per "kelvin": its ratios, powers and time
+constants are right, its temperatures are in units of friction ratio.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import IdentificationError, SignalWarning
+from dynident.friction import FirstOrder, Fractional, SecondOrder, TwoPole
+from dynident.friction.checks import signal, time_axis
+
+Array = NDArray[np.float64]
+Model = FirstOrder | SecondOrder | TwoPole | Fractional
+Kind = type[FirstOrder] | type[SecondOrder] | type[TwoPole] | type[Fractional]
+
+#: Random points per parameter of the global search, and how many of the best are followed to the end.
+TRIALS = 60
+FOLLOWED = 10
+#: Ratios may turn back by this many standard deviations of their scatter before a constant power is doubted.
+TURN = 6.0
+
+
+@dataclass(frozen=True, eq=False)
+class ThermalTest:
+    """Friction of one test over time.
+
+    Parameters
+    ----------
+    t : array_like, (N,)
+        Times [s], increasing.
+    ratio : array_like, (N,)
+        Measured friction over that of the cold joint at the same speed.
+    power : array_like (N,) or float
+        Cold friction power from each time on [W], mean over the cycle; 0 cools.
+    rested : bool
+        True if the joint was at the ambient temperature at the first time; False makes the first state unknown
+        (a cooling test), to be fitted.
+    name : str
+        Name for messages.
+    """
+
+    t: Array
+    ratio: Array
+    power: Array
+    rested: bool = True
+    name: str = "test"
+
+    def __post_init__(self) -> None:
+        times = time_axis(self.t)
+        object.__setattr__(self, "t", times - times[0])
+        object.__setattr__(self, "ratio", np.array(signal("ratio", self.ratio, times.size)))
+        object.__setattr__(self, "power", np.array(signal("power", self.power, times.size)))
+        if (self.ratio <= 0.0).any():
+            raise IdentificationError(f"{self.name}: ratio has values of zero or below; give |friction| / |cold friction|")
+        if (self.power < 0.0).any():
+            raise IdentificationError(f"{self.name}: power has negative values; friction power heats, take f v of the cold law")
+
+    def turning(self) -> str | None:
+        """Say when the ratio turns back although the power is constant.
+
+        Returns
+        -------
+        str or None
+            A sentence, or None.
+        """
+        if self.t.size < 8 or np.ptp(self.power) > 1e-9 * max(1.0, float(self.power.max())):
+            return None
+        steps = np.diff(self.ratio)
+        scatter = 1.4826 * float(np.median(np.abs(np.diff(steps)))) / np.sqrt(6.0)
+        up = float(np.max(self.ratio - np.minimum.accumulate(self.ratio)))
+        down = float(np.max(np.maximum.accumulate(self.ratio) - self.ratio))
+        if min(up, down) <= max(TURN * scatter, 0.02 * float(np.ptp(self.ratio))):
+            return None
+        return (
+            f"{self.name}: the friction ratio turns back by {100 * min(up, down):.1f} % although the power is constant, so the "
+            "temperature was not monotonic (a pause, a draught, another axis); give the real power or cut the test"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ThermalFit:
+    """A fitted thermal model.
+
+    Parameters
+    ----------
+    model : FirstOrder, SecondOrder, TwoPole or Fractional
+        The model; absolute only if `anchored`.
+    anchored : bool
+        Whether alpha, conductances, capacities and temperatures are absolute.
+    identifiable : dict of str to float
+        The combinations that torque determines.
+    relative_std : dict of str to float
+        Their relative standard deviations; above 0.5 the data do not determine one.
+    predicted : tuple of ndarray
+        Fitted ratios of each test.
+    mean_error, max_error : float
+        Mean and largest |error| over the measured ratio (document 3 Tables 6 and 7).
+    rss : float
+        Sum of squared errors of the ratio.
+    parameters : int
+        Number of fitted parameters, unknown first states included.
+    notes : tuple of str
+        What to know about the result.
+    """
+
+    model: Model
+    anchored: bool
+    identifiable: dict[str, float]
+    relative_std: dict[str, float]
+    predicted: tuple[Array, ...]
+    mean_error: float
+    max_error: float
+    rss: float
+    parameters: int
+    notes: tuple[str, ...]
+
+    def summary(self) -> str:
+        """Return the fit as text.
+
+        Returns
+        -------
+        str
+            What is identifiable, how well, and what is not.
+        """
+        head = f"{type(self.model).__name__}: mean error {100 * self.mean_error:.2f} %, largest {100 * self.max_error:.2f} %"
+        rows = [f"  {n:<12} {v:>12.5g}  ({100 * self.relative_std[n]:.2g} %)" for n, v in self.identifiable.items()]
+        return "\n".join([head, *rows, *self.notes])
+
+
+class _Curves:
+    """Ratios of all tests and their derivatives with respect to u: logarithms of scale-free parameters, then states."""
+
+    def __init__(self, kind: Kind, tests: Sequence[ThermalTest], sign: float, rows: Sequence[NDArray[np.bool_]]) -> None:
+        self.kind, self.tests, self.sign, self.rows = kind, tests, sign, rows
+        self.names = tuple(n for n in kind.names if n != "alpha")
+        self.states = {FirstOrder: 1, SecondOrder: 2, TwoPole: 2, Fractional: 0}[kind]
+        self.loose = [i for i, test in enumerate(tests) if not test.rested]
+        self.size = len(self.names) + self.states * len(self.loose)
+
+    def model(self, u: Array) -> Model:
+        values = dict(zip(self.names, np.exp(u[: len(self.names)]).tolist(), strict=True))
+        return self.kind(alpha=self.sign, reference=0.0, **values)
+
+    def both(self, u: Array) -> tuple[list[Array], list[Array]]:
+        """Ratios and their derivatives with respect to u of each test."""
+        model = self.model(u)
+        index = [model.names.index(n) for n in self.names]
+        factor = np.exp(u[: len(self.names)])
+        values, slopes = [], []
+        for i, test in enumerate(self.tests):
+            slope = np.zeros((test.t.size, self.size))
+            if isinstance(model, Fractional):
+                power = float(test.power[0])
+                value = model.heating(test.t, power).ratio
+                slope[:, : factor.size] = model.sensitivity(test.t, power)[:, index] * factor
+            else:
+                first = None
+                if i in self.loose:
+                    at = len(self.names) + self.states * self.loose.index(i)
+                    first = u[at : at + self.states]
+                    start = np.zeros(self.states)
+                    zero = model.simulate(test.t, test.power, start).ratio
+                    for j in range(self.states):  # the model is affine in its state: differences are exact
+                        start[:] = 0.0
+                        start[j] = 1.0
+                        slope[:, at + j] = model.simulate(test.t, test.power, start).ratio - zero
+                value = model.simulate(test.t, test.power, first).ratio
+                slope[:, : factor.size] = model.sensitivity(test.t, test.power, first)[:, index] * factor
+            values.append(value)
+            slopes.append(slope)
+        return values, slopes
+
+    def residual(self, u: Array) -> Array:
+        values, _ = self.both(u)
+        return np.concatenate([(v - t.ratio)[k] for v, t, k in zip(values, self.tests, self.rows, strict=True)])
+
+    def jacobian(self, u: Array) -> Array:
+        _, slopes = self.both(u)
+        return np.concatenate([s[k] for s, k in zip(slopes, self.rows, strict=True)])
+
+
+def fit_thermal(
+    tests: ThermalTest | Sequence[ThermalTest],
+    model: Kind = SecondOrder,
+    alpha: float | None = None,
+    hot: float | None = None,
+    ambient: float = 20.0,
+    rows: Sequence[ArrayLike] | None = None,
+    seed: int = 0,
+) -> ThermalFit:
+    """Fit a thermal model to friction ratios of one or more tests.
+
+    Global search: random points in the logarithms of time constants, losses and beta, the best of them followed by least
+    squares with exact sensitivities.
+
+    Parameters
+    ----------
+    tests : ThermalTest or sequence of ThermalTest
+        Heating at one or more duty cycles, cooling, or both in one record. `Fractional` takes tests of constant power
+        from a rested joint only.
+    model : type
+        `FirstOrder`, `SecondOrder`, `TwoPole` or `Fractional`.
+    alpha : float, optional
+        Anchor: change of the friction with temperature [1/K].
+    hot : float, optional
+        Anchor: temperature of the rubbing parts at the end of the first test [degree Celsius].
+    ambient : float
+        Temperature of the rested joint [degree Celsius].
+    rows : sequence of array_like of bool (N,), optional
+        Samples of each test to fit; all when omitted. `predicted` has all samples, so the others are held out.
+    seed : int
+        Seed of the random points.
+
+    Returns
+    -------
+    ThermalFit
+        Model, identifiable combinations and errors.
+    """
+    from scipy.optimize import least_squares  # noqa: PLC0415 - costs import time
+
+    series = [tests] if isinstance(tests, ThermalTest) else list(tests)
+    _check(series, model, alpha, hot)
+    used = [np.ones(s.t.size, dtype=bool) if rows is None else np.asarray(rows[i], dtype=bool) for i, s in enumerate(series)]
+    notes = [note for s in series if (note := s.turning())]
+    for note in notes:
+        warnings.warn(note, SignalWarning, stacklevel=2)
+    # Friction ends below the first value while heating (alpha < 0) or above the first one while cooling.
+    trend = sum(float((s.ratio[-1] - s.ratio[0]) * (1.0 if s.power.mean() > 0.0 else -1.0)) for s in series)
+    curves = _Curves(model, series, -1.0 if trend <= 0.0 else 1.0, used)
+    count = int(sum(k.sum() for k in used))
+    if count <= curves.size:
+        raise IdentificationError(f"{count} ratios cannot determine {curves.size} parameters; measure more often or longer")
+    trials = _trials(curves, np.random.default_rng(seed))
+    costs = np.array([_cost(curves, u) for u in trials])
+    best, lowest = trials[int(np.argmin(costs))], np.inf
+    for i in np.argsort(costs)[:FOLLOWED]:
+        if not np.isfinite(costs[i]):
+            continue
+        try:
+            top = np.full(curves.size, np.inf)
+            if "nu" in curves.names:
+                top[curves.names.index("nu")] = 0.0
+            end = least_squares(
+                curves.residual, np.minimum(trials[i], top - 1e-3), curves.jacobian, bounds=(-np.inf, top), xtol=1e-10, max_nfev=200
+            )
+        except (ValueError, FloatingPointError):
+            continue
+        if end.cost < lowest:
+            best, lowest = end.x, float(end.cost)
+    if not np.isfinite(lowest):
+        raise IdentificationError("no thermal model fits these ratios at all; check the unit of time (s) and of power (W)")
+    return _result(curves, best, notes, alpha, hot, ambient)
+
+
+def _check(series: list[ThermalTest], model: Kind, alpha: float | None, hot: float | None) -> None:
+    if not series:
+        raise IdentificationError("no thermal test is given; give at least one")
+    if alpha is not None and hot is not None:
+        raise IdentificationError("alpha and hot are both given; one anchor fixes the scale of the temperature, drop the other")
+    if model is Fractional:
+        for s in series:
+            if not s.rested or np.ptp(s.power) > 1e-9 * max(1.0, float(s.power.max())):
+                raise IdentificationError(
+                    f"{s.name}: the fractional model is fitted to constant power from a rested joint; cut the test or use TwoPole"
+                )
+    if all(float(s.power.max()) == 0.0 for s in series) and any(s.rested for s in series):
+        raise IdentificationError("a test without power from a rested joint stays cold; give power, or rested=False to cool")
+
+
+def _trials(curves: _Curves, generator: np.random.Generator) -> list[Array]:
+    """Random points: time constants from a fraction of the sampling time to ten tests, losses around the power."""
+    tests = curves.tests
+    power = max(float(t.power.max()) for t in tests) or 1.0
+    shortest = 0.5 * min(float(np.diff(t.t).min()) for t in tests)
+    longest = 10.0 * max(float(t.t[-1]) for t in tests)
+    points = []
+    for _ in range(TRIALS * curves.size):
+        slow, fast = np.sort(np.exp(generator.uniform(np.log(shortest), np.log(longest), 2)))[::-1]
+        K1, K2 = np.exp(generator.uniform(np.log(0.05), np.log(50.0), 2)) * power
+        nu = generator.uniform(0.3, 1.0)
+        options = {"beta": np.exp(generator.normal(0.0, 0.05)), "K": K1, "C": K1 * (slow**nu if curves.kind is Fractional else slow)}
+        options |= {"K1": K1, "K2": K2, "C1": K1 * fast, "C2": K2 * slow, "nu": nu}
+        options |= {"c1": 1.0 / (K2 * slow), "c2": 1.0 / (K1 * fast), "tau1": slow, "tau2": fast}
+        u = np.log([options[n] for n in curves.names])
+        states = [curves.sign * (tests[i].ratio[0] - 1.0) * generator.uniform(0.3, 1.2, curves.states) for i in curves.loose]
+        points.append(np.concatenate([u, *states]))
+    return points
+
+
+def _cost(curves: _Curves, u: Array) -> float:
+    with np.errstate(all="ignore"):
+        try:
+            e = curves.residual(u)
+        except ValueError:
+            return np.inf
+    cost = float(e @ e)
+    return cost if np.isfinite(cost) else np.inf
+
+
+def _result(
+    curves: _Curves, u: Array, notes: list[str], alpha: float | None, hot: float | None, ambient: float
+) -> ThermalFit:
+    free = curves.model(u)
+    values, _ = curves.both(u)
+    errors = [v - t.ratio for v, t in zip(values, curves.tests, strict=True)]
+    fitted = np.concatenate([(e / t.ratio)[k] for e, t, k in zip(errors, curves.tests, curves.rows, strict=True)])
+    J, e = curves.jacobian(u), curves.residual(u)
+    _, s, V = np.linalg.svd(J, full_matrices=False)
+    spread = np.sqrt(np.sum((V / np.maximum(s, 1e-12 * s[0])[:, None]) ** 2, axis=0) * (e @ e) / max(e.size - u.size, 1))
+    combined = {"K": "{}/|alpha|", "C": "{}/|alpha|", "c": "{}*|alpha|"}
+    labels = [combined.get(n[0], "{}").format(n) for n in curves.names]
+    identifiable = dict(zip(labels, np.exp(u[: len(labels)]).tolist(), strict=True))
+    std = dict(zip(labels, spread[: len(labels)].tolist(), strict=True))
+    said = list(notes)
+    vague = [n for n in labels if std[n] > 0.5]
+    if vague:
+        said.append(f"these tests do not determine {', '.join(vague)}: heat for longer, at several powers, and record cooling")
+    scale = abs(alpha) if alpha is not None else None
+    if alpha is not None and np.sign(alpha) != curves.sign:
+        raise IdentificationError(f"alpha = {alpha} 1/K, but the friction of these tests moves the other way; check its sign")
+    if hot is not None:
+        rise = float(curves.sign * (values[0][-1] - getattr(free, "beta", 1.0)))
+        if not (hot - ambient) * rise > 0.0:
+            raise IdentificationError(f"hot = {hot} and ambient = {ambient} degree Celsius: the first test must end warmer")
+        scale = rise / (hot - ambient)
+    if scale is None:
+        said.append(
+            "torque alone determines only the combinations above: alpha, conductances, capacities and temperatures need an "
+            "anchor (alpha= or hot=); the model has |alpha| = 1"
+        )
+    return ThermalFit(
+        replace(free, reference=ambient, alpha=curves.sign * (scale or 1.0), **_rescaled(free, scale or 1.0)),
+        scale is not None,
+        identifiable,
+        std,
+        tuple(values),
+        float(np.mean(np.abs(fitted))),
+        float(np.max(np.abs(fitted))),
+        float(e @ e),
+        curves.size,
+        tuple(said),
+    )
+
+
+def _rescaled(model: Model, scale: float) -> dict[str, float]:
+    """Conductances, capacities and residues for |alpha| = scale."""
+    values = {n: float(getattr(model, n)) for n in model.names}
+    return {n: v * scale if n[0] in "KC" else v / scale for n, v in values.items() if n[0] in "KCc"}

@@ -1,0 +1,268 @@
+"""Families of trajectories: q(t) = Phi(t) c for each coordinate, with exact derivatives in time and in the parameters.
+
+A family is a basis Phi of functions of time, the same for all coordinates; a `Trajectory` is a family with numbers. All
+families here are linear in their parameters, so the derivatives of q, v and a by the parameters are Phi, Phi' and Phi''.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.mechanics.motion import Motion, numbers
+
+Array = NDArray[np.float64]
+
+
+class Curve(Protocol):
+    """What any motion over time can do: trajectories, plateaus, joined pieces."""
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+
+    @property
+    def dof(self) -> int:
+        """Number of coordinates n."""
+
+    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return q, v, a (N, n) at times t since the start; at rest outside."""
+
+    def spec(self) -> dict[str, Any]:
+        """Return plain data that `dynident.trajectory.from_spec` understands."""
+
+
+class Family(Protocol):
+    """A basis of functions of time."""
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+
+    @property
+    def size(self) -> int:
+        """Number of parameters of each coordinate."""
+
+    @property
+    def highest(self) -> float:
+        """Highest frequency that it holds, or has as its scale [Hz]."""
+
+    def basis(self, t: ArrayLike, order: int = 0) -> Array:
+        """Return the derivative of the given order of Phi, (N, size)."""
+
+    def constant(self) -> Array:
+        """Return the parameters of q = 1, (size,)."""
+
+    def spec(self) -> dict[str, Any]:
+        """Return plain data."""
+
+
+def times(t: ArrayLike) -> Array:
+    """Return times as a vector of finite numbers.
+
+    Parameters
+    ----------
+    t : array_like, (N,)
+        Times [s].
+
+    Returns
+    -------
+    ndarray, (N,)
+        The same.
+    """
+    array = np.atleast_1d(numbers(t, "t"))
+    if array.ndim != 1 or not np.all(np.isfinite(array)):
+        raise DynidentError(f"t has shape {array.shape}; give a vector of finite times in seconds")
+    return array
+
+
+def positive(what: str, value: float) -> float:
+    """Return a number after checking that it is finite and above zero.
+
+    Parameters
+    ----------
+    what : str
+        How to name it in the error.
+    value : float
+        The number.
+
+    Returns
+    -------
+    float
+        The same.
+    """
+    if not (isinstance(value, int | float | np.floating | np.integer) and np.isfinite(value) and value > 0.0):
+        raise DynidentError(f"{what} is {value!r}; give a finite number above zero")
+    return float(value)
+
+
+def grid(duration: float, rate: float) -> Array:
+    """Return the times 0, 1/rate, ... up to the duration.
+
+    Parameters
+    ----------
+    duration : float
+        Last time [s].
+    rate : float
+        Samples per second [Hz].
+
+    Returns
+    -------
+    ndarray, (N,)
+        Times [s].
+    """
+    positive("rate", rate)
+    return np.arange(int(np.floor(duration * rate * (1.0 + 1e-12))) + 1) / rate
+
+
+def sample(curve: Curve, rate: float) -> Motion:
+    """Return a curve at a fixed rate.
+
+    Parameters
+    ----------
+    curve : Curve
+        Any motion over time.
+    rate : float
+        Samples per second [Hz].
+
+    Returns
+    -------
+    Motion
+        Positions, velocities and accelerations.
+    """
+    t = grid(curve.duration, rate)
+    return Motion(t, *curve(t))
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """A family with its parameters.
+
+    Parameters
+    ----------
+    family : Family
+        Basis functions.
+    coefficients : array_like, (n, size)
+        Parameters of each coordinate.
+    """
+
+    family: Family
+    coefficients: Array
+
+    def __post_init__(self) -> None:
+        c = np.array(numbers(self.coefficients, "coefficients"))
+        if c.ndim != 2 or c.shape[1] != self.family.size or not np.all(np.isfinite(c)):
+            raise DynidentError(
+                f"coefficients have shape {c.shape}; give finite numbers, one row per coordinate with {self.family.size} columns"
+            )
+        c.flags.writeable = False
+        object.__setattr__(self, "coefficients", c)
+
+    @classmethod
+    def from_vector(cls, family: Family, x: ArrayLike) -> Trajectory:
+        """Return the trajectory of a flat parameter vector, coordinate after coordinate.
+
+        Parameters
+        ----------
+        family : Family
+            Basis functions.
+        x : array_like, (n * size,)
+            Parameters.
+
+        Returns
+        -------
+        Trajectory
+            The trajectory.
+        """
+        return cls(family, np.asarray(numbers(x, "x")).reshape(-1, family.size))
+
+    @property
+    def vector(self) -> Array:
+        """Parameters as one flat vector, coordinate after coordinate."""
+        return self.coefficients.ravel()
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+        return self.family.duration
+
+    @property
+    def dof(self) -> int:
+        """Number of coordinates."""
+        return int(self.coefficients.shape[0])
+
+    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return q, v, a.
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Time since the start [s].
+
+        Returns
+        -------
+        q, v, a : ndarray, (N, n)
+            Positions, velocities and accelerations.
+        """
+        return self.derivative(t, 0), self.derivative(t, 1), self.derivative(t, 2)
+
+    def derivative(self, t: ArrayLike, order: int) -> Array:
+        """Return a derivative in time, such as the jerk (order 3).
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Time since the start [s].
+        order : int
+            0 to 3.
+
+        Returns
+        -------
+        ndarray, (N, n)
+            d^order q / dt^order.
+        """
+        return np.asarray(self.family.basis(t, order) @ self.coefficients.T)
+
+    def jacobian(self, t: ArrayLike, order: int = 0) -> Array:
+        """Return the derivative of q, v, a or jerk by the flat parameters: exact, and constant.
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Time since the start [s].
+        order : int
+            0 for q, 1 for v, 2 for a, 3 for the jerk.
+
+        Returns
+        -------
+        ndarray, (N, n, n * size)
+            Jacobian, block diagonal in coordinates.
+        """
+        phi = self.family.basis(t, order)
+        out = np.zeros((phi.shape[0], self.dof, self.dof, self.family.size))
+        for j in range(self.dof):
+            out[:, j, j] = phi
+        return out.reshape(phi.shape[0], self.dof, -1)
+
+    def sample(self, rate: float) -> Motion:
+        """Return the motion at a fixed rate.
+
+        Parameters
+        ----------
+        rate : float
+            Samples per second [Hz].
+
+        Returns
+        -------
+        Motion
+            Positions, velocities and accelerations.
+        """
+        return sample(self, rate)
+
+    def spec(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"kind": "trajectory", "family": self.family.spec(), "coefficients": self.coefficients.tolist()}

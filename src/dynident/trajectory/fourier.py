@@ -1,0 +1,165 @@
+"""Finite Fourier series, the classical excitation (documents 0, 3 and 4), and the rest-to-rest subspace of it.
+
+    q = q0 + sum_l [a_l sin(l w t) - b_l cos(l w t)] / (l w),    w = 2 pi f     convention "velocity": a, b in rad/s
+    q = q0 + sum_l [a_l sin(l w t) - b_l cos(l w t)]                            convention "position": a, b in rad
+
+"velocity" is (43) of document 0, (78) of document 3 and (5.32) of document 4; "position" is how Table 3 of document 0 must be
+read. A plain series starts with velocity sum a_l and acceleration sum l w b_l. With ``rest=True`` the parameters span only the
+series for which both are zero, so that the motion starts and ends at rest by construction and repeats without a jump.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.trajectory.family import positive, times
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Fourier:
+    """The family of finite Fourier series.
+
+    Parameters
+    ----------
+    frequency : float
+        Fundamental f [Hz]; one period is 1/f.
+    harmonics : int
+        Number of harmonics N.
+    rest : bool
+        True for series that start and end with zero velocity and acceleration; needs at least two harmonics.
+    convention : {"velocity", "position"}
+        What a and b are amplitudes of.
+    periods : int
+        How many periods the motion lasts.
+    """
+
+    frequency: float
+    harmonics: int
+    rest: bool = True
+    convention: str = "velocity"
+    periods: int = 1
+
+    def __post_init__(self) -> None:
+        positive("frequency", self.frequency)
+        if self.harmonics < (2 if self.rest else 1):
+            raise DynidentError(f"harmonics is {self.harmonics}; give at least 1, or 2 for a motion from rest to rest")
+        if self.convention not in ("velocity", "position"):
+            raise DynidentError(f"convention is {self.convention!r}; use 'velocity' or 'position'")
+        if self.periods < 1:
+            raise DynidentError(f"periods is {self.periods}; give at least 1")
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+        return self.periods / self.frequency
+
+    @property
+    def highest(self) -> float:
+        """Frequency of the last harmonic [Hz]."""
+        return self.frequency * self.harmonics
+
+    @property
+    def size(self) -> int:
+        """Number of parameters of each coordinate: 2 N + 1, two less with `rest`."""
+        return 2 * self.harmonics + (-1 if self.rest else 1)
+
+    @cached_property
+    def _free(self) -> Array:
+        """Z (2 N + 1, size): all coefficients from the parameters."""
+        N = self.harmonics
+        if not self.rest:
+            return np.eye(2 * N + 1)
+        order = np.arange(1.0, N + 1.0)
+        power = 0 if self.convention == "velocity" else 1
+        Z = np.zeros((2 * N + 1, 2 * N - 1))
+        Z[0, 0] = 1.0
+        for first, weight in ((0, order**power), (1, order ** (power + 1))):
+            # Orthonormal basis of weight . x = 0, by the full QR of the weight.
+            null = np.linalg.qr(weight[:, None], mode="complete")[0][:, 1:]
+            Z[1 + first :: 2, 1 + first * (N - 1) : 1 + (first + 1) * (N - 1)] = null
+        return Z
+
+    def basis(self, t: ArrayLike, order: int = 0) -> Array:
+        """Return a derivative of Phi.
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Time since the start [s].
+        order : int
+            Which derivative, 0 to 3.
+
+        Returns
+        -------
+        ndarray, (N, size)
+            d^order Phi / dt^order; the motion repeats outside its duration.
+        """
+        time = times(t)
+        full = np.zeros((time.size, 2 * self.harmonics + 1))
+        full[:, 0] = 1.0 if order == 0 else 0.0
+        w = 2.0 * np.pi * self.frequency * np.arange(1.0, self.harmonics + 1.0)
+        angle = np.outer(time, w) + 0.5 * np.pi * order  # every derivative is a quarter of a turn
+        size = w ** (order - 1 if self.convention == "velocity" else order)
+        full[:, 1::2] = size * np.sin(angle)
+        full[:, 2::2] = -size * np.cos(angle)
+        return full @ self._free
+
+    def constant(self) -> Array:
+        """Return the parameters of q = 1."""
+        return np.eye(self.size)[0]
+
+    def amplitudes(self, coefficients: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return q0, a and b of parameters.
+
+        Parameters
+        ----------
+        coefficients : array_like, (n, size)
+            Parameters of each coordinate.
+
+        Returns
+        -------
+        q0 : ndarray, (n,)
+            Offsets.
+        a, b : ndarray, (n, N)
+            Amplitudes in this convention.
+        """
+        full = np.atleast_2d(np.asarray(coefficients, dtype=np.float64)) @ self._free.T
+        return full[:, 0], full[:, 1::2], full[:, 2::2]
+
+    def from_amplitudes(self, q0: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
+        """Return the parameters of given offsets and amplitudes; with `rest` they are projected on the rest-to-rest series.
+
+        Parameters
+        ----------
+        q0 : array_like, (n,)
+            Offsets.
+        a, b : array_like, (n, N)
+            Amplitudes in this convention.
+
+        Returns
+        -------
+        ndarray, (n, size)
+            Parameters.
+        """
+        offset, sines, cosines = (np.asarray(x, dtype=np.float64) for x in (q0, a, b))
+        if sines.shape != cosines.shape or sines.shape != (offset.size, self.harmonics):
+            raise DynidentError(
+                f"q0, a and b have shapes {offset.shape}, {sines.shape} and {cosines.shape}; give (n,) and twice "
+                f"(n, {self.harmonics})"
+            )
+        full = np.zeros((offset.size, 2 * self.harmonics + 1))
+        full[:, 0], full[:, 1::2], full[:, 2::2] = offset, sines, cosines
+        return full @ self._free
+
+    def spec(self) -> dict[str, Any]:
+        """Return plain data."""
+        names = ("frequency", "harmonics", "rest", "convention", "periods")
+        return {"kind": "fourier", **{name: getattr(self, name) for name in names}}
