@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import dynident as di
-from benchmarks import cases
+from benchmarks import cases, loops
 from benchmarks.cases import Result
 from dynident.files import write_atomic
 from dynident.mechanics.batch import cores
@@ -48,7 +48,7 @@ def environment() -> dict[str, Any]:
 
 def show(result: Result) -> tuple[str, str, str, str, str]:
     """Return the cells of one line."""
-    digits = {"x": 1, "MB": 1, "s": 2}[result.unit]
+    digits = {"x": 1, "MB": 1, "s": 2, "us": 2, "ms": 2}[result.unit]
     value = "-" if result.value is None else f"{result.value:.{digits}f} {result.unit}"
     sign = ">=" if result.unit == "x" else "<"
     target = "" if result.target is None else f"{sign} {result.target:g} {result.unit}"
@@ -82,6 +82,7 @@ def main() -> int:
         ("memory", lambda: cases.memory((samples, 10 * samples))),
         ("mechanics", lambda: cases.mechanics(samples, repeats)),
         ("identification", lambda: cases.identification(samples, repeats)),
+        ("loops", lambda: loops.loops(samples, repeats)),
         ("FIGAROH", lambda: cases.figaroh(samples // 5, max(1, repeats // 2))),
     ]
     results: list[Result] = []

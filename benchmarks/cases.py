@@ -33,7 +33,7 @@ class Result:
     value : float or None
         The figure, or None when it could not be measured.
     unit : str
-        "x" (times faster than the peer), "MB" or "s".
+        "x" (times faster than the peer), "MB", "s", "ms" or "us".
     target : float or None
         Bound that the figure should keep; None when it is for information.
     detail : str

@@ -20,6 +20,7 @@ from dynident.errors import IdentificationError
 
 pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
 pytest.importorskip("matplotlib", reason="reports are an extra: pip install 'dynident[report]'")
+pytest.importorskip("cvxpy", reason="physical consistency is an extra: pip install 'dynident[physical]'")
 
 ROOT = Path(__file__).resolve().parents[1]
 DEMO = ROOT / "examples" / "demo"
@@ -84,7 +85,9 @@ def quick(run: Runner) -> Runner:
 def fit_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     robot = di.Mechanism.from_urdf(ROBOT)
     path = tmp_path_factory.mktemp("fit") / "fit.json"
-    path.write_text(di.WLS().fit(di.Regression.from_log(robot, di.Log.read(TRAIN))).result_.to_json(), encoding="utf-8")
+    path.write_text(
+        di.WLS(recovery="physical").fit(di.Regression.from_log(robot, di.Log.read(TRAIN))).result_.to_json(), encoding="utf-8"
+    )
     return path
 
 
@@ -98,7 +101,6 @@ def plain_csv(source: str, path: Path) -> Path:
 
 
 def test_the_example_of_the_issue(tmp_path: Path) -> None:
-    pytest.importorskip("cvxpy", reason="physical consistency is an extra: pip install 'dynident[physical]'")
     shutil.copy(ROBOT, tmp_path / "robot.urdf")
     plain_csv(TRAIN, tmp_path / "run.csv")
     plain_csv(HELD_OUT, tmp_path / "other.csv")
@@ -213,7 +215,7 @@ def test_identify_with_several_logs(quick: Runner) -> None:
     half = len(log) // 2
     for name, part in (("a", log.rows(0, half)), ("b", log.rows(half, len(log)))):
         part.to_csv(f"{name}.csv")
-    verdict = strict_json(quick("identify", ROBOT, "a.csv", "b.csv", "--validate", HELD_OUT, "--recovery", "prior", "--json"))
+    verdict = strict_json(quick("identify", ROBOT, "a.csv", "b.csv", "--validate", HELD_OUT, "--json"))
     assert verdict["ok"]
     fit = strict_json(Path("dynident_out/fit.json").read_text())
     assert len(fit["sources"]) == 2
@@ -241,8 +243,6 @@ def test_identify_with_several_logs(quick: Runner) -> None:
     ],
 )
 def test_options_of_identify(options: list[str], check: Any, quick: Runner) -> None:
-    if "physical" in options:
-        pytest.importorskip("cvxpy", reason="physical consistency is an extra: pip install 'dynident[physical]'")
     output = quick("identify", ROBOT, TRAIN, "-o", "out", *options)
     fit = strict_json(Path("out/fit.json").read_text())
     assert check(fit)
@@ -300,7 +300,6 @@ def test_strict_identify_without_validation(quick: Runner) -> None:
     assert {path.name for path in Path("out").iterdir()} == OUTPUTS
 
 
-@pytest.mark.filterwarnings("ignore:x.urdf.*physically impossible")  # the prior recovery does not ask for possible bodies
 def test_export(run: Runner, fit_file: Path) -> None:
     fit = di.Fit.from_json(fit_file.read_text(), di.Mechanism.from_urdf(ROBOT))
     assert run("export", ROBOT, fit_file, "-o", "deep/x.urdf") == "written: deep/x.urdf\n"

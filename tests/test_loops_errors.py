@@ -45,11 +45,9 @@ def test_axes_that_contradict_the_plane() -> None:
     plain = four_bar()
     tilted = [di.Loop("tip", "revolute", "coupler", "rocker", at(0.8), at(0.6), axis=np.array([1.0, 0.0, 0.0]))]
     mechanism = robot("tilted", list(plain.bodies), list(plain.joints), tilted, "a", dict(plain.home), independent=())
-    # x of coupler and rocker must stay parallel: possible only where they are in line, and nothing can move there.
-    try:
-        assert mechanism.closure.dof == 0
-    except DescriptionError as error:
-        assert "tip" in str(error)
+    # x of coupler and rocker would have to stay parallel.
+    with pytest.raises(DescriptionError, match="no configuration near home closes loop 'tip'"):
+        _ = mechanism.closure
 
 
 def test_open_chain_held_out_of_reach() -> None:
@@ -126,7 +124,7 @@ def test_start_on_a_singularity() -> None:
     plain = four_bar()
     settings = {"independent": ("c",), "actuators": (di.Actuator("m", {"c": 1.0}),)}
     mechanism = robot("dead point", list(plain.bodies), list(plain.joints), list(plain.loops), "c", home, **settings)
-    with pytest.raises(DynidentError, match="c do not determine the other joints|singular"):
+    with pytest.raises(DynidentError, match=r"c do not determine the other joints|singular"):
         close_motion(mechanism, _motion(np.full(3, home["c"])))
 
 

@@ -137,7 +137,7 @@ def test_mass_matrix_rate_minus_twice_coriolis_is_skew() -> None:
     "robot",
     [
         rrr(),
-        build((("revolute", -1, False), ("prismatic", 0, True), ("revolute", 0, False)), 2, TERMS),
+        build((("revolute", -1, False), ("prismatic", 0, True)), 2, TERMS),
         replace(
             build((("revolute", -1, False), ("revolute", 0, False), ("prismatic", 0, False)), 8, ("ia", "k")),
             couplings=(Coupling("J2", {"J0": 0.4, "J1": -1.0}, 0.3),),

@@ -242,7 +242,7 @@ def identify(
         with tempfile.TemporaryDirectory() as folder:  # all results or none: a failure here leaves what was there
             stage = Path(folder)
             write_atomic(stage / "fit.json", fit.to_json())
-            _write_model(robot, fit, stage / f"identified{_suffix(robot)}")
+            _write_model(robot, fit, stage, output)
             write_report(stage / "report.html", fit, shown, verdict)
             write_atomic(stage / "verdict.json", verdict.to_json())
             written = [write_atomic(output / file.name, file.read_bytes()) for file in sorted(stage.iterdir())]
@@ -254,16 +254,14 @@ def identify(
     return NOT_OK if strict and not verdict.ok else 0
 
 
-def _suffix(robot: Path) -> str:
-    return robot.suffix if is_mjcf(robot) else ".urdf"
-
-
-def _write_model(robot: Path, fit: di.Fit, path: Path) -> None:
+def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path) -> None:
     """Write the identified description; where the file's format cannot hold the parameters, say so and keep the fit."""
+    name = f"identified{robot.suffix if is_mjcf(robot) else '.urdf'}"
     try:
-        write_robot(robot, fit.mechanism, fit.standard, path)
+        write_robot(robot, fit.mechanism, fit.standard, stage / name)
     except DescriptionError as error:
-        _note(f"{path.name} is not written: {error}")
+        stale = "; the one in the folder is of an earlier fit" if (output / name).exists() else ""
+        _note(f"{name} is not written: {error}{stale}")
 
 
 def _load_fit(path: Path, mechanism: di.Mechanism) -> di.Fit:

@@ -242,7 +242,7 @@ def to_coordinates(tree, q, J, rel, r3):
     """
     for i in range(tree.parent.size):
         kind = tree.kind[i]
-        if kind < SPHERICAL:
+        if kind not in (SPHERICAL, FREE):
             continue
         d = tree.dof[i]
         if kind == FREE:

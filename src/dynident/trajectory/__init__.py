@@ -1,23 +1,58 @@
-"""How a robot is asked to move: paths, velocity profiles, letters, and the joint motions that follow them."""
+"""How a robot is asked to move: families with exact derivatives, plateaus, paths, letters, and joining them smoothly."""
 
+from dynident.trajectory.bspline import BSpline
+from dynident.trajectory.export import from_spec, to_csv, to_ros, to_ros_json
+from dynident.trajectory.family import Curve, Family, Trajectory, sample
+from dynident.trajectory.fourier import Fourier
+from dynident.trajectory.join import Bridge, Joined, join
 from dynident.trajectory.letters import strokes
+from dynident.trajectory.multisine import Multisine, harmonic_sines, random_multisine
 from dynident.trajectory.paths import Arc, Hop, Line, Spline
+from dynident.trajectory.plateaus import Plateau, Strokes, friction_plateaus, warming
+from dynident.trajectory.polynomial import Quintics, through
+from dynident.trajectory.profile import VelocityProfile, velocity_multiprofile
 from dynident.trajectory.profiles import Cycloid, Quintic, Trapezoid
 from dynident.trajectory.task import Segment, Task, TipMotion, along, joint_motion, write
+from dynident.trajectory.workspace import workspace_sines
 
 __all__ = [
     "Arc",
+    "BSpline",
+    "Bridge",
+    "Curve",
     "Cycloid",
+    "Family",
+    "Fourier",
     "Hop",
+    "Joined",
     "Line",
+    "Multisine",
+    "Plateau",
     "Quintic",
+    "Quintics",
     "Segment",
     "Spline",
+    "Strokes",
     "Task",
     "TipMotion",
+    "Trajectory",
     "Trapezoid",
+    "VelocityProfile",
     "along",
+    "friction_plateaus",
+    "from_spec",
+    "harmonic_sines",
+    "join",
     "joint_motion",
+    "random_multisine",
+    "sample",
     "strokes",
+    "through",
+    "to_csv",
+    "to_ros",
+    "to_ros_json",
+    "velocity_multiprofile",
+    "warming",
+    "workspace_sines",
     "write",
 ]

@@ -1,6 +1,6 @@
 """Friction against speed, one curve per temperature: gravity removed, mean over plateaus, both directions.
 
-    f(v) = mean over the plateau of [tau - Q_a cos q + Q_b sin q]        (document 3 eqs. 84 and 128)
+f(v) = mean over the plateau of [tau - Q_a cos q + Q_b sin q]        (document 3 eqs. 84 and 128)
 """
 
 from __future__ import annotations
@@ -13,136 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.friction import FrictionLaw, Polynomial
+from dynident.identify.experiments.curve import FrictionCurve
 from dynident.identify.experiments.gravity import NO_GRAVITY, Gravity, plateau_gravity
 from dynident.identify.experiments.groups import group_plateaus
 from dynident.identify.experiments.history import FrictionHistory
-from dynident.identify.experiments.plateaus import Plateau, Plateaus, nearest_level
+from dynident.identify.experiments.plateaus import Plateau, Plateaus, inefficiency, nearest_level
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class CurveFit:
-    """A friction law fitted to one curve by weighted least squares.
-
-    Parameters
-    ----------
-    law : FrictionLaw
-        The law.
-    values, std : ndarray, (k,)
-        Linear parameters in the order of ``law.linear``, and their standard deviations.
-    relative : float
-        ``||e|| / ||f||`` over the points of the curve.
-    """
-
-    law: FrictionLaw
-    values: Array
-    std: Array
-    relative: float
-
-    def __call__(self, v: Array) -> Array:
-        """Return the friction at given speeds.
-
-        Parameters
-        ----------
-        v : ndarray, (...)
-            Speeds [rad/s or m/s].
-
-        Returns
-        -------
-        ndarray, (...)
-            Friction [N m or N].
-        """
-        return np.asarray(self.law.columns(v) @ self.values)
-
-
-@dataclass(frozen=True, eq=False)
-class FrictionCurve:
-    """Friction against speed at one temperature.
-
-    Parameters
-    ----------
-    label : str
-        What the points have in common, as in "21.3 degC" or "5 to 10 min".
-    t, temperature : float
-        Mean time [s] and temperature [degC] of its plateaus; temperature is NaN without a sensor.
-    speed : ndarray, (k,)
-        Speeds with sign, rising [rad/s or m/s].
-    torque, std : ndarray, (k,)
-        Friction and the standard deviation of that mean [N m or N].
-    count : ndarray of int, (k,)
-        Plateaus in each point.
-    """
-
-    label: str
-    t: float
-    temperature: float
-    speed: Array
-    torque: Array
-    std: Array
-    count: NDArray[np.int64]
-
-    @property
-    def both(self) -> bool:
-        """Whether both directions are there."""
-        return bool(np.any(self.speed > 0.0) and np.any(self.speed < 0.0))
-
-    def fit(self, law: FrictionLaw | None = None) -> CurveFit:
-        """Fit a law that is linear in its parameters.
-
-        Parameters
-        ----------
-        law : FrictionLaw, optional
-            The law; if not given, the polynomial of document 3, of degree 3 or as many as the speeds allow.
-
-        Returns
-        -------
-        CurveFit
-            Parameters with standard deviations.
-        """
-        sizes = np.unique(np.round(np.abs(self.speed) / np.abs(self.speed).max(), 2)).size
-        chosen = law or Polynomial(min(3, max(sizes - 1, 0)))
-        if chosen.shape or len(chosen.linear) > self.speed.size:
-            raise IdentificationError(
-                f"the law '{chosen.name}' has {len(chosen.linear)} linear and {len(chosen.shape)} shape parameters, but the "
-                f"curve has {self.speed.size} points and only linear ones are fitted here; use more speeds or another law"
-            )
-        # A point cannot be trusted beyond 0.1 % of the curve: else noise-free points would have infinite weight.
-        sigma = np.hypot(self.std, 1e-3 * np.abs(self.torque).max())
-        X, y = chosen.columns(self.speed) / sigma[:, None], self.torque / sigma
-        inverse = np.linalg.pinv(X)
-        values = inverse @ y
-        free = max(y.size - values.size, 1)
-        inflate = max(1.0, float(np.sum((y - X @ values) ** 2)) / free)
-        e = self.torque - chosen.columns(self.speed) @ values
-        return CurveFit(
-            chosen,
-            values,
-            np.sqrt(inflate * np.diag(inverse @ inverse.T)),
-            float(np.linalg.norm(e) / np.linalg.norm(self.torque)),
-        )
-
-    def to_dict(self) -> dict[str, object]:
-        """Return plain values for JSON.
-
-        Returns
-        -------
-        dict
-            The points.
-        """
-        return {
-            "label": self.label,
-            "t": self.t,
-            "temperature": self.temperature,
-            "speed": self.speed.tolist(),
-            "torque": self.torque.tolist(),
-            "std": self.std.tolist(),
-            "plateaus": self.count.tolist(),
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,12 +97,12 @@ class FrictionCurves:
             )
         most = max(r[4] for r in rows)
         table = np.array([r[:4] for r in rows if r[4] == most])
-        heat = table[:, 3]
+        measured = table[:, 3]
         return FrictionHistory(
             t=table[:, 0],
             friction=table[:, 1],
             std=table[:, 2],
-            temperature=heat if np.all(np.isfinite(heat)) else None,
+            temperature=measured if np.all(np.isfinite(measured)) else None,
             joint=self.joint,
             unit=self.unit,
             speed=float(self.levels[k]),
@@ -342,8 +222,6 @@ def _usable(plateaus: Plateaus) -> tuple[tuple[Plateau, ...], list[str]]:
 
 
 def _mean_std(p: Plateau, gravity: Gravity) -> float:
-    from dynident.identify.experiments.plateaus import inefficiency  # noqa: PLC0415
-
     e = p.tau - gravity.torque(p.q)
     return float(e.std(ddof=1) * np.sqrt(inefficiency(e) / e.size))
 
@@ -360,7 +238,12 @@ def _curve(
         spread = friction[at].std(ddof=1) / np.sqrt(at.size) if at.size > 1 else 0.0
         noise = np.sqrt(np.sum(std[at] ** 2)) / at.size
         rows.append(
-            (np.mean([items[i].speed for i in at]), friction[at].mean(), np.hypot(max(spread, noise), common[at].mean()), at.size)
+            (
+                np.mean([items[int(i)].speed for i in at]),
+                friction[at].mean(),
+                np.hypot(max(spread, noise), common[at].mean()),
+                at.size,
+            )
         )
     v, f, e, n = np.array(rows).T
     heat = float(np.mean([p.temperature for p in items]))

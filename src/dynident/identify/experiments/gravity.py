@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 
 #: Joint chi-square limit of (Q_a, Q_b) above which gravity is there: 0.1 % of axes without gravity exceed it.
 SIGNIFICANT = 13.8
+#: Speeds below this part of the largest one are left out of the single-axis fit.
+SLOW = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +141,7 @@ def plateau_gravity(plateaus: Plateaus | Sequence[Plateau], joint: str = "") -> 
     # Torque ripple is correlated in time: the median plateau says how many samples are worth one.
     worth = float(np.median([inefficiency(e) for e in residuals]))
     variance = sum(float(e @ e) for e in residuals) / free * worth
-    covariance = variance * np.linalg.inv(gram)
+    covariance: Array = np.asarray(variance * np.linalg.inv(gram), dtype=np.float64)
     statistic = float(Q @ np.linalg.solve(covariance, Q)) if variance > 0.0 else np.inf
     return Gravity(float(Q[0]), float(Q[1]), covariance, removed=bool(statistic > SIGNIFICANT and np.any(Q != 0.0)))
 
@@ -157,7 +159,7 @@ class SingleAxis:
     values, std : ndarray, (p,)
         Estimates and standard deviations.
     relative : float
-        ``||e|| / ||tau||`` in the band of the fit; a training error, not a validation.
+        ``||e|| / ||tau||`` of the samples in motion; a training error, not a validation.
     condition : float
         Condition number of the scaled regressor.
     """
@@ -213,8 +215,12 @@ def single_axis(log: Log, joint: str, law: FrictionLaw | None = None, **options:
         )
     prepared = prepare(log.select([joint]), **options)  # type: ignore[arg-type]
     q, v, a = prepared.motion.q[:, 0], prepared.motion.v[:, 0], prepared.motion.a[:, 0]
-    columns = np.column_stack([a, np.cos(q), -np.sin(q), law.columns(v)])
-    W, tau = prepared.decimator.apply(columns), prepared.decimator.apply(prepared.effort)[:, 0]
+    # Around rest the sign of the speed is not known to the sample: the filter smears the corner where friction jumps.
+    smear = 2 * int(np.ceil(0.5 * prepared.rate / prepared.cutoff.frequency)) + 1
+    slow = (np.abs(v) <= SLOW * np.abs(v).max()).astype(np.float64)
+    moving = np.convolve(slow, np.ones(smear), mode="same") < 0.5
+    W = np.column_stack([a, np.cos(q), -np.sin(q), law.columns(v)])[moving]
+    tau = prepared.effort[moving, 0]
     length = np.linalg.norm(W, axis=0)
     names = ("J", "Qa", "Qb", *law.linear)
     blind = [n for n, size in zip(names, length, strict=True) if size == 0.0]

@@ -23,9 +23,7 @@ TURN = 2.0
 PAUSE = 4.0
 
 
-def group_plateaus(
-    items: Sequence[Plateau], top: float, by: str, width: float | None
-) -> tuple[Groups, list[str], list[str]]:
+def group_plateaus(items: Sequence[Plateau], top: float, by: str, width: float | None) -> tuple[Groups, list[str], list[str]]:
     """Group plateaus.
 
     Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -84,5 +85,6 @@ class FrictionHistory:
                 f"friction history of '{self.name}' has no point between {start} and {stop} s; it runs from {self.t[0]:g} to "
                 f"{self.t[-1]:g} s"
             )
-        parts = {f: None if (x := getattr(self, f)) is None else x[keep] for f in ("t", "friction", "std", "temperature", "power")}
-        return replace(self, **parts)  # type: ignore[arg-type]
+        fields = ("t", "friction", "std", "temperature", "power")
+        parts: dict[str, Any] = {f: None if (x := getattr(self, f)) is None else x[keep] for f in fields}
+        return replace(self, **parts)

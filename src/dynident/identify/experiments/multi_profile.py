@@ -128,7 +128,9 @@ class MultiProfile:
     def __getitem__(self, name: str) -> float:
         full = [n for n in self.names if n == name or n.endswith("." + name)]
         if len(full) != 1:
-            raise IdentificationError(f"multi-profile test: no parameter '{name}' of one meaning; it has {', '.join(self.names)}")
+            raise IdentificationError(
+                f"multi-profile test: no parameter '{name}' of one meaning; it has {', '.join(self.names)}"
+            )
         return float(self.values[self.names.index(full[0])])
 
     def friction(self, v: Array) -> Array:
@@ -208,13 +210,13 @@ def multi_profile_test(log: Log, joint: str, law: FrictionLaw | None = None, **o
 
     def project(eta: Array) -> tuple[Array, Array, Array]:
         X = np.hstack([inertia, apply(law.columns(state, np.exp(eta)))])
-        x = np.linalg.lstsq(X, tau, rcond=None)[0]
+        x = np.asarray(np.linalg.lstsq(X, tau, rcond=None)[0], dtype=np.float64)
         return X, x, np.asarray(tau - X @ x)
 
     eta = ranges.mean(axis=1)
     if eta.size:
         for k in range(eta.size):  # one after the other: laws have one or two shapes that hardly depend on each other
-            grid = np.linspace(*ranges[k], GRID)
+            grid = np.linspace(ranges[k, 0], ranges[k, 1], GRID)
             costs = [float(np.linalg.norm(project(np.where(np.arange(eta.size) == k, g, eta))[2])) for g in grid]
             eta[k] = grid[int(np.argmin(costs))]
         search = least_squares(lambda x: project(x)[2] / scale, eta, bounds=(ranges[:, 0] - 2.0, ranges[:, 1] + 2.0))
@@ -241,6 +243,6 @@ def multi_profile_test(log: Log, joint: str, law: FrictionLaw | None = None, **o
 
 
 def _unit(name: str) -> str:
-    symbol = name.split(".")[-1]
+    symbol = name.rsplit(".", maxsplit=1)[-1]
     known = {"fv": "N m s/rad", "Bv": "N m s/rad", "beta": "s/rad", "alpha": "s/rad", "vs": "rad/s", "delta": ""}
     return known.get(symbol, "s/rad" if symbol.startswith("w") else "N m")

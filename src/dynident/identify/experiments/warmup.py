@@ -143,8 +143,7 @@ class Warmup:
             A few lines.
         """
         taus = ", ".join(
-            f"{tau / 60:.3g} +- {std / 60:.2g}"
-            for tau, std in zip(self.time_constants, self.time_constants_std, strict=True)
+            f"{tau / 60:.3g} +- {std / 60:.2g}" for tau, std in zip(self.time_constants, self.time_constants_std, strict=True)
         )
         mean, worst, last = (100 * e for e in self.errors)
         text = f"order {self.order}: settles at {self.settled:.5g} +- {self.settled_std:.2g}"
@@ -191,7 +190,7 @@ def fit_warmup(t: ArrayLike, y: ArrayLike, orders: Sequence[int] = (0, 1, 2)) ->
     possible = [order for order in orders if times.size >= 2 * order + 3 and (order == 0 or np.unique(times).size > 3)]
     if not possible or times.min(initial=0.0) < 0.0:
         raise IdentificationError(
-            f"warm-up: {times.size} points from t = {times.min(initial=0.0):g} s cannot support a drift of order {min(orders)}; "
+            f"warm-up: {times.size} points from t = {times.min(initial=0.0):g} s do not carry a drift of order {min(orders)}; "
             f"give at least {2 * min(orders) + 3} points at times since the cold start"
         )
     return min((_fit(times, values, order) for order in possible), key=lambda fit: fit.aicc)
@@ -199,7 +198,9 @@ def fit_warmup(t: ArrayLike, y: ArrayLike, orders: Sequence[int] = (0, 1, 2)) ->
 
 def _check_tolerance(tolerance: float) -> None:
     if not 0.0 < tolerance < 1.0:
-        raise IdentificationError(f"tolerance = {tolerance} of a warm-up must be between 0 and 1, as a part of the settled value")
+        raise IdentificationError(
+            f"tolerance = {tolerance} of a warm-up must be between 0 and 1, as a part of the settled value"
+        )
 
 
 def _columns(t: Array, tau: Array) -> Array:
@@ -227,7 +228,7 @@ def _fit(t: Array, y: Array, order: int) -> Warmup:
         best = np.sort(min(found, key=lambda f: float(f.cost)).x)[::-1]
     tau = np.exp(best)
     X = _columns(t, tau)
-    c = np.linalg.lstsq(X, y, rcond=None)[0]
+    c: Array = np.asarray(np.linalg.lstsq(X, y, rcond=None)[0], dtype=np.float64)
     e = y - X @ c
     full = np.column_stack([X, *(c[i + 1] * np.exp(-t / tau[i]) * t / tau[i] for i in range(order))])
     p = full.shape[1]

@@ -31,8 +31,6 @@ Filter = Callable[[Array], Array]
 
 #: Relative length of its orthogonal part below which a column is not excited by the data.
 TOLERANCE = 1e-8
-#: Fixed columns below this size [bytes] are kept between passes instead of being computed again.
-CACHE = 64e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,34 +321,3 @@ def _given(W: Array, y: Array) -> tuple[Array, Array]:
 
 def _every(step: int, whole: Filter) -> Filter:
     return lambda x: whole(x)[::step]
-
-
-def cached(pieces: list[Piece], size: float) -> list[Piece]:
-    """Keep what the tiles return when it is small.
-
-    Parameters
-    ----------
-    pieces : list of callable
-        Tiles.
-    size : float
-        Bytes that all of them return together.
-
-    Returns
-    -------
-    list of callable
-        The same tiles.
-    """
-    if size > CACHE:
-        return pieces
-
-    def remember(piece: Piece) -> Piece:
-        store: list[tuple[Array, Array]] = []
-
-        def compute() -> tuple[Array, Array]:
-            if not store:
-                store.append(piece())
-            return store[0]
-
-        return compute
-
-    return [remember(piece) for piece in pieces]

@@ -13,7 +13,7 @@ from dynident.errors import IdentificationError, SignalWarning
 from dynident.friction import FrictionLaw, State
 from dynident.identify.base import BaseParameters
 from dynident.identify.friction.checks import direction_note, limit_note, limited
-from dynident.identify.friction.problem import Filter, Piece, Problem, cached
+from dynident.identify.friction.problem import Filter, Piece, Problem
 from dynident.mechanics import Motion, regressor_rows
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator
@@ -21,6 +21,8 @@ from dynident.signals import Decimator
 Array = NDArray[np.float64]
 
 ROWS = 1024
+#: Fixed columns below this size [bytes] are kept between passes instead of being computed again.
+CACHE = 64e6
 FRICTION_TERMS = ("fv", "fc", "fvp", "fvn", "fcp", "fcn")
 
 
@@ -273,3 +275,34 @@ def shape_bounds(laws: Sequence[FrictionLaw], velocities: Sequence[Array], names
             )
         parts.append(law.shape_range(speed))
     return np.concatenate(parts)
+
+
+def cached(pieces: list[Piece], size: float) -> list[Piece]:
+    """Keep what the tiles return when it is small.
+
+    Parameters
+    ----------
+    pieces : list of callable
+        Tiles.
+    size : float
+        Bytes that all of them return together.
+
+    Returns
+    -------
+    list of callable
+        The same tiles.
+    """
+    if size > CACHE:
+        return pieces
+
+    def remember(piece: Piece) -> Piece:
+        store: list[tuple[Array, Array]] = []
+
+        def compute() -> tuple[Array, Array]:
+            if not store:
+                store.append(piece())
+            return store[0]
+
+        return compute
+
+    return [remember(piece) for piece in pieces]

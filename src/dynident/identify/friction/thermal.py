@@ -15,131 +15,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import IdentificationError, SignalWarning
 from dynident.friction import FirstOrder, Fractional, SecondOrder, TwoPole
-from dynident.friction.checks import signal, time_axis
+from dynident.identify.friction.thermal_data import Model, ThermalFit, ThermalTest
 
 Array = NDArray[np.float64]
-Model = FirstOrder | SecondOrder | TwoPole | Fractional
 Kind = type[FirstOrder] | type[SecondOrder] | type[TwoPole] | type[Fractional]
 
 #: Random points per parameter of the global search, and how many of the best are followed to the end.
 TRIALS = 60
 FOLLOWED = 10
-#: Ratios may turn back by this many standard deviations of their scatter before a constant power is doubted.
-TURN = 6.0
-
-
-@dataclass(frozen=True, eq=False)
-class ThermalTest:
-    """Friction of one test over time.
-
-    Parameters
-    ----------
-    t : array_like, (N,)
-        Times [s], increasing.
-    ratio : array_like, (N,)
-        Measured friction over that of the cold joint at the same speed.
-    power : array_like (N,) or float
-        Cold friction power from each time on [W], mean over the cycle; 0 cools.
-    rested : bool
-        True if the joint was at the ambient temperature at the first time; False makes the first state unknown
-        (a cooling test), to be fitted.
-    name : str
-        Name for messages.
-    """
-
-    t: Array
-    ratio: Array
-    power: Array
-    rested: bool = True
-    name: str = "test"
-
-    def __post_init__(self) -> None:
-        times = time_axis(self.t)
-        object.__setattr__(self, "t", times - times[0])
-        object.__setattr__(self, "ratio", np.array(signal("ratio", self.ratio, times.size)))
-        object.__setattr__(self, "power", np.array(signal("power", self.power, times.size)))
-        if (self.ratio <= 0.0).any():
-            raise IdentificationError(f"{self.name}: ratio has values of zero or below; give |friction| / |cold friction|")
-        if (self.power < 0.0).any():
-            raise IdentificationError(f"{self.name}: power has negative values; friction power heats, take f v of the cold law")
-
-    def turning(self) -> str | None:
-        """Say when the ratio turns back although the power is constant.
-
-        Returns
-        -------
-        str or None
-            A sentence, or None.
-        """
-        if self.t.size < 8 or np.ptp(self.power) > 1e-9 * max(1.0, float(self.power.max())):
-            return None
-        steps = np.diff(self.ratio)
-        scatter = 1.4826 * float(np.median(np.abs(np.diff(steps)))) / np.sqrt(6.0)
-        up = float(np.max(self.ratio - np.minimum.accumulate(self.ratio)))
-        down = float(np.max(np.maximum.accumulate(self.ratio) - self.ratio))
-        if min(up, down) <= max(TURN * scatter, 0.02 * float(np.ptp(self.ratio))):
-            return None
-        return (
-            f"{self.name}: the friction ratio turns back by {100 * min(up, down):.1f} % although the power is constant, so the "
-            "temperature was not monotonic (a pause, a draught, another axis); give the real power or cut the test"
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class ThermalFit:
-    """A fitted thermal model.
-
-    Parameters
-    ----------
-    model : FirstOrder, SecondOrder, TwoPole or Fractional
-        The model; absolute only if `anchored`.
-    anchored : bool
-        Whether alpha, conductances, capacities and temperatures are absolute.
-    identifiable : dict of str to float
-        The combinations that torque determines.
-    relative_std : dict of str to float
-        Their relative standard deviations; above 0.5 the data do not determine one.
-    predicted : tuple of ndarray
-        Fitted ratios of each test.
-    mean_error, max_error : float
-        Mean and largest |error| over the measured ratio (document 3 Tables 6 and 7).
-    rss : float
-        Sum of squared errors of the ratio.
-    parameters : int
-        Number of fitted parameters, unknown first states included.
-    notes : tuple of str
-        What to know about the result.
-    """
-
-    model: Model
-    anchored: bool
-    identifiable: dict[str, float]
-    relative_std: dict[str, float]
-    predicted: tuple[Array, ...]
-    mean_error: float
-    max_error: float
-    rss: float
-    parameters: int
-    notes: tuple[str, ...]
-
-    def summary(self) -> str:
-        """Return the fit as text.
-
-        Returns
-        -------
-        str
-            What is identifiable, how well, and what is not.
-        """
-        head = f"{type(self.model).__name__}: mean error {100 * self.mean_error:.2f} %, largest {100 * self.max_error:.2f} %"
-        rows = [f"  {n:<12} {v:>12.5g}  ({100 * self.relative_std[n]:.2g} %)" for n, v in self.identifiable.items()]
-        return "\n".join([head, *rows, *self.notes])
+#: Pull of the logarithms of parameters to where their search began.
+RIDGE = 1e-6
 
 
 class _Curves:
@@ -151,47 +43,50 @@ class _Curves:
         self.states = {FirstOrder: 1, SecondOrder: 2, TwoPole: 2, Fractional: 0}[kind]
         self.loose = [i for i, test in enumerate(tests) if not test.rested]
         self.size = len(self.names) + self.states * len(self.loose)
+        self.home = np.zeros(self.size)
 
     def model(self, u: Array) -> Model:
-        values = dict(zip(self.names, np.exp(u[: len(self.names)]).tolist(), strict=True))
+        values = dict(zip(self.names, np.exp(np.clip(u[: len(self.names)], -80.0, 80.0)).tolist(), strict=True))
         return self.kind(alpha=self.sign, reference=0.0, **values)
 
-    def both(self, u: Array) -> tuple[list[Array], list[Array]]:
-        """Ratios and their derivatives with respect to u of each test."""
+    def _first(self, i: int, u: Array) -> tuple[int, Array | None]:
+        """Where the unknown first state of a test is in u, and its value."""
+        if i not in self.loose:
+            return 0, None
+        at = len(self.names) + self.states * self.loose.index(i)
+        return at, u[at : at + self.states]
+
+    def values(self, u: Array) -> list[Array]:
+        """Ratios of each test."""
+        model = self.model(u)
+        if isinstance(model, Fractional):
+            return [model.heating(test.t, float(test.power[0])).ratio for test in self.tests]
+        return [model.simulate(test.t, test.power, self._first(i, u)[1]).ratio for i, test in enumerate(self.tests)]
+
+    def residual(self, u: Array) -> Array:
+        """Errors of the fitted samples, and a pull far below any error that keeps what they do not show from drifting."""
+        errors = [(v - t.ratio)[k] for v, t, k in zip(self.values(u), self.tests, self.rows, strict=True)]
+        return np.concatenate([*errors, RIDGE * (u - self.home)])
+
+    def jacobian(self, u: Array) -> Array:
+        """Exact derivative of the residual."""
         model = self.model(u)
         index = [model.names.index(n) for n in self.names]
-        factor = np.exp(u[: len(self.names)])
-        values, slopes = [], []
+        factor = np.exp(np.clip(u[: len(self.names)], -80.0, 80.0))
+        slopes = []
         for i, test in enumerate(self.tests):
             slope = np.zeros((test.t.size, self.size))
             if isinstance(model, Fractional):
-                power = float(test.power[0])
-                value = model.heating(test.t, power).ratio
-                slope[:, : factor.size] = model.sensitivity(test.t, power)[:, index] * factor
+                slope[:, : factor.size] = model.sensitivity(test.t, float(test.power[0]))[:, index] * factor
             else:
-                first = None
-                if i in self.loose:
-                    at = len(self.names) + self.states * self.loose.index(i)
-                    first = u[at : at + self.states]
-                    start = np.zeros(self.states)
-                    zero = model.simulate(test.t, test.power, start).ratio
-                    for j in range(self.states):  # the model is affine in its state: differences are exact
-                        start[:] = 0.0
-                        start[j] = 1.0
-                        slope[:, at + j] = model.simulate(test.t, test.power, start).ratio - zero
-                value = model.simulate(test.t, test.power, first).ratio
+                at, first = self._first(i, u)
                 slope[:, : factor.size] = model.sensitivity(test.t, test.power, first)[:, index] * factor
-            values.append(value)
-            slopes.append(slope)
-        return values, slopes
-
-    def residual(self, u: Array) -> Array:
-        values, _ = self.both(u)
-        return np.concatenate([(v - t.ratio)[k] for v, t, k in zip(values, self.tests, self.rows, strict=True)])
-
-    def jacobian(self, u: Array) -> Array:
-        _, slopes = self.both(u)
-        return np.concatenate([s[k] for s, k in zip(slopes, self.rows, strict=True)])
+                if first is not None:
+                    rest = model.simulate(test.t, test.power, np.zeros(self.states)).ratio
+                    for j, unit in enumerate(np.eye(self.states)):  # affine in the state: differences are exact
+                        slope[:, at + j] = model.simulate(test.t, test.power, unit).ratio - rest
+            slopes.append(slope[self.rows[i]])
+        return np.concatenate([*slopes, RIDGE * np.eye(self.size)])
 
 
 def fit_thermal(
@@ -247,11 +142,12 @@ def fit_thermal(
         raise IdentificationError(f"{count} ratios cannot determine {curves.size} parameters; measure more often or longer")
     trials = _trials(curves, np.random.default_rng(seed))
     costs = np.array([_cost(curves, u) for u in trials])
-    best, lowest = trials[int(np.argmin(costs))], np.inf
+    best, lowest, home = trials[0], np.inf, trials[0]
     for i in np.argsort(costs)[:FOLLOWED]:
         if not np.isfinite(costs[i]):
-            continue
+            break
         try:
+            curves.home = trials[i]
             top = np.full(curves.size, np.inf)
             if "nu" in curves.names:
                 top[curves.names.index("nu")] = 0.0
@@ -261,9 +157,10 @@ def fit_thermal(
         except (ValueError, FloatingPointError):
             continue
         if end.cost < lowest:
-            best, lowest = end.x, float(end.cost)
+            best, lowest, home = end.x, float(end.cost), trials[i]
     if not np.isfinite(lowest):
         raise IdentificationError("no thermal model fits these ratios at all; check the unit of time (s) and of power (W)")
+    curves.home = home
     return _result(curves, best, notes, alpha, hot, ambient)
 
 
@@ -316,10 +213,10 @@ def _result(
     curves: _Curves, u: Array, notes: list[str], alpha: float | None, hot: float | None, ambient: float
 ) -> ThermalFit:
     free = curves.model(u)
-    values, _ = curves.both(u)
+    values = curves.values(u)
     errors = [v - t.ratio for v, t in zip(values, curves.tests, strict=True)]
     fitted = np.concatenate([(e / t.ratio)[k] for e, t, k in zip(errors, curves.tests, curves.rows, strict=True)])
-    J, e = curves.jacobian(u), curves.residual(u)
+    J, e = curves.jacobian(u)[: -u.size], curves.residual(u)[: -u.size]
     _, s, V = np.linalg.svd(J, full_matrices=False)
     spread = np.sqrt(np.sum((V / np.maximum(s, 1e-12 * s[0])[:, None]) ** 2, axis=0) * (e @ e) / max(e.size - u.size, 1))
     combined = {"K": "{}/|alpha|", "C": "{}/|alpha|", "c": "{}*|alpha|"}
@@ -327,6 +224,13 @@ def _result(
     identifiable = dict(zip(labels, np.exp(u[: len(labels)]).tolist(), strict=True))
     std = dict(zip(labels, spread[: len(labels)].tolist(), strict=True))
     said = list(notes)
+    if all(float(test.power.max()) == 0.0 for test in curves.tests) and not isinstance(free, Fractional):
+        # Cooling shows rates alone: conductances and capacities only as quotients, which the time constants hold.
+        beta = {"beta": (identifiable["beta"], std["beta"])}
+        rates = _rates(curves, u, V, s, float(e @ e) / max(e.size - u.size, 1))
+        identifiable = {n: v for n, (v, _) in (beta | rates).items()}
+        std = {n: v for n, (_, v) in (beta | rates).items()}
+        labels = list(identifiable)
     vague = [n for n in labels if std[n] > 0.5]
     if vague:
         said.append(f"these tests do not determine {', '.join(vague)}: heat for longer, at several powers, and record cooling")
@@ -355,6 +259,22 @@ def _result(
         curves.size,
         tuple(said),
     )
+
+
+def _rates(curves: _Curves, u: Array, V: Array, s: Array, variance: float) -> dict[str, tuple[float, float]]:
+    """Time constants of cooling and their relative standard deviations."""
+
+    def constants(w: Array) -> Array:
+        model = curves.model(w)
+        assert not isinstance(model, Fractional)
+        return np.log(model.time_constants(0.0))
+
+    step = 1e-6
+    slope = np.stack([(constants(u + step * d) - constants(u - step * d)) / (2.0 * step) for d in np.eye(u.size)], axis=1)
+    seen = s > 1e-9 * s[0]
+    spread = np.sqrt(variance) * np.linalg.norm((slope @ V[seen].T) / s[seen], axis=1)
+    names = ("tau_slow", "tau_fast") if spread.size == 2 else ("tau",)
+    return {n: (float(np.exp(c)), float(d)) for n, c, d in zip(names, constants(u), spread, strict=True)}
 
 
 def _rescaled(model: Model, scale: float) -> dict[str, float]:

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 DEGREE = 16
 CLOSED = 1e-12  # residual of a closed platform, relative to the bar
-STEPS = (8, 64, 512)  # stretches of the way from home, tried in turn
+STEPS = (8, 64)  # stretches of the way from home, tried in turn
 
 
 def _feet(t: Tripod, rho: Array) -> Array:
@@ -91,13 +91,14 @@ def forward_kinematics(t: Tripod, rho: ArrayLike, start: ArrayLike, signs: Array
     side = np.sign(np.linalg.det(closure(t, first, _feet(t, origin))[1]))
     x, waiting = np.full_like(sliders, np.nan), np.arange(len(sliders))
     for steps in STEPS:
-        trial, held = np.repeat(first, waiting.size, axis=0), np.ones(waiting.size, dtype=np.bool_)
+        trial, going = np.repeat(first, waiting.size, axis=0), waiting
         for share in np.linspace(0.0, 1.0, steps + 1)[1:]:
-            feet = _feet(t, origin + share * (sliders[waiting] - origin))
+            feet = _feet(t, origin + share * (sliders[going] - origin))
             trial, closed, determinant = _newton(t, trial, feet)
-            held &= closed & (np.sign(determinant) == side)
-        x[waiting[held]] = trial[held]
-        waiting = waiting[~held]
+            held = closed & (np.sign(determinant) == side)
+            trial, going = trial[held], going[held]
+        x[going] = trial
+        waiting = np.setdiff1d(waiting, going)
         if not waiting.size:
             return x
     bad = int(waiting[0])

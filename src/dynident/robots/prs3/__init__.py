@@ -120,36 +120,6 @@ def mechanism(
     return build(TRIPOD, bodies, _DESIGN, TRIPOD.signs(working_mode), coordinates, passive, motor_ratio)
 
 
-def flexure_forces(x: ArrayLike, working_mode: str | Sequence[int] = "inward") -> Array:
-    """Return the slider forces that bend the flexures: A^T t = dV/dx, V = sum k angle^2 / 2 over revolute and spherical flexures.
-
-    The gradient is by virtual work, each flexure's moment times the rate of its angle.
-
-    Parameters
-    ----------
-    x : array_like, (N, 3)
-        z, psi, theta.
-    working_mode : {"inward", "outward"} or three signs
-        Working mode.
-
-    Returns
-    -------
-    ndarray, (N, 3)
-        Forces on the sliders [N].
-    """
-    (pose,) = _three(x=x)
-    signs = TRIPOD.signs(working_mode)
-    stiffness = np.array([BENDING_STIFFNESS, BENDING_STIFFNESS, TORSION_STIFFNESS])
-    h, gradient = 1e-5, np.zeros_like(pose)
-    for k, unit in enumerate(np.eye(3)):
-        ahead, behind = (spherical_angles(pose + side * h * unit, working_mode) for side in (1.0, -1.0))
-        rate = (ahead - behind) / (2.0 * h)
-        gradient[:, k] = np.sum(stiffness * spherical_angles(pose, working_mode) * rate, axis=(1, 2))
-        legs = leg_angles(pose, working_mode, np.broadcast_to(unit, pose.shape))
-        gradient[:, k] += np.sum(REVOLUTE_STIFFNESS * (legs.gamma - ALPHA_0) * legs.gamma_dot, axis=1)
-    return _dynamics.slider_forces(TRIPOD, pose, gradient, _actuator_jacobian(TRIPOD, pose, signs))
-
-
 def inverse_dynamics(
     x: ArrayLike,
     v: ArrayLike,
@@ -158,7 +128,7 @@ def inverse_dynamics(
     working_mode: str | Sequence[int] = "inward",
     formulation: str = "energy",
 ) -> Array:
-    """Return the slider forces that move the bodies, without flexures, friction and drives.
+    """Return the slider forces that move the bodies, without flexures, friction and drives (`mechanism` has them).
 
     Parameters
     ----------
@@ -234,7 +204,6 @@ __all__ = [
     "WORKING_MODES",
     "Bodies",
     "assembly_modes",
-    "flexure_forces",
     "forward_kinematics",
     "inverse_dynamics",
     "inverse_kinematics",

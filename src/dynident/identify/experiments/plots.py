@@ -1,0 +1,241 @@
+"""Figures of friction experiments, drawn with matplotlib's object API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.identify.plots import BLUE, GREEN, GRID, INK, MUTED, ORANGE, label, new_figure, plain_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from dynident.identify.experiments.curves import FrictionCurves
+    from dynident.identify.experiments.multi_profile import MultiProfile
+    from dynident.identify.experiments.plateaus import Plateaus
+    from dynident.identify.experiments.warmup import Warmup
+
+Array = NDArray[np.float64]
+
+#: Cold to hot; the ends differ in lightness too, so that the order survives in grey.
+COLD_HOT = ("#08519C", "#4292C6", "#8C96A8", "#F4A261", "#E4572E", "#99160B")
+MOST_CURVES = 8
+
+
+def ordered_colours(count: int) -> list[Any]:
+    """Return colours from cold to hot.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+
+    Returns
+    -------
+    list
+        Colours for matplotlib.
+    """
+    from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415 - matplotlib is an extra
+
+    scale = LinearSegmentedColormap.from_list("cold_hot", COLD_HOT)
+    return [scale(x) for x in (np.linspace(0.0, 1.0, count) if count > 1 else [0.0])]
+
+
+def one_axes(width: float, height: float, x: str, y: str, title: str) -> tuple[Figure, Axes]:
+    """Return a figure with one pair of axes.
+
+    Parameters
+    ----------
+    width, height : float
+        Size [inch].
+    x, y, title : str
+        Labels, plain text.
+
+    Returns
+    -------
+    figure, axes
+        Of matplotlib.
+    """
+    figure = new_figure(width, height)
+    axes = figure.add_axes((0.8 / width, 0.6 / height, 1.0 - 1.0 / width, 1.0 - 1.0 / height))
+    finish(axes, x, y, title)
+    return figure, axes
+
+
+def finish(axes: Axes, x: str, y: str, title: str) -> None:
+    """Give axes their labels and the house style.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Axes.
+    x, y, title : str
+        Labels, plain text.
+    """
+    plain_axes(axes)
+    axes.grid(visible=True, color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.set_xlabel(x, fontsize=9, color=INK)
+    axes.set_ylabel(y, fontsize=9, color=INK)
+    axes.set_title(title, loc="left", fontsize=10, color=INK, pad=5)
+
+
+def per_second(unit: str) -> str:
+    """Return the unit of the speed of a joint whose effort has a unit.
+
+    Parameters
+    ----------
+    unit : str
+        "N m" or "N".
+
+    Returns
+    -------
+    str
+        "rad/s" or "m/s".
+    """
+    return "rad/s" if unit == "N m" else "m/s"
+
+
+def plot_plateaus(plateaus: Plateaus) -> Figure:
+    """Draw the mean torque of every plateau against its speed.
+
+    Parameters
+    ----------
+    plateaus : Plateaus
+        Plateaus of one joint.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
+    title = f"{label(plateaus.joint)}: mean torque of {len(plateaus)} plateaus, gravity not removed"
+    figure, axes = one_axes(7.2, 3.6, f"speed [{per_second(plateaus.unit)}]", f"torque [{plateaus.unit}]", title)
+    for saturated, colour, name in ((False, BLUE, "plateau"), (True, ORANGE, "saturated")):
+        items = [p for p in plateaus.items if p.saturated is saturated]
+        if items:
+            v, f, s = np.array([(p.speed, p.torque, p.torque_std) for p in items]).T
+            axes.errorbar(v, f, 2.0 * s, fmt="o", color=colour, markersize=4, linewidth=0.9, label=name)
+    axes.axvline(0.0, color=MUTED, linewidth=0.6)
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def draw_curves(axes: Axes, found: FrictionCurves, most: int = MOST_CURVES) -> None:
+    """Draw friction against speed into axes, coldest or earliest curve in blue, hottest or latest in red.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Axes.
+    found : FrictionCurves
+        Curves of one joint.
+    most : int
+        At most this many curves, evenly chosen.
+    """
+    chosen = np.unique(np.linspace(0, len(found.curves) - 1, min(most, len(found.curves))).round().astype(int))
+    for k, colour in zip(chosen, ordered_colours(len(chosen)), strict=True):
+        curve = found.curves[int(k)]
+        axes.errorbar(
+            curve.speed, curve.torque, 2.0 * curve.std, fmt="o", color=colour, markersize=3.5, linewidth=0.9, label=curve.label
+        )
+        law = curve.fit()
+        for way in (-1.0, 1.0):
+            speeds = curve.speed[np.sign(curve.speed) == way]
+            if speeds.size > 1:
+                grid = np.linspace(speeds.min(), speeds.max(), 60)
+                axes.plot(grid, law(grid), color=colour, linewidth=1.1)
+    axes.axhline(0.0, color=MUTED, linewidth=0.6)
+    axes.axvline(0.0, color=MUTED, linewidth=0.6)
+    axes.legend(frameon=False, fontsize=7.5, loc="upper left")
+
+
+def plot_curves(found: FrictionCurves) -> Figure:
+    """Draw friction against speed, one curve per temperature.
+
+    Parameters
+    ----------
+    found : FrictionCurves
+        Curves of one joint.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
+    title = f"{label(found.joint)}: friction against speed (bars: two standard deviations; lines: fitted polynomials)"
+    figure, axes = one_axes(7.2, 4.2, f"speed [{per_second(found.unit)}]", f"friction [{found.unit}]", title)
+    draw_curves(axes, found)
+    return figure
+
+
+def draw_warmup(axes: Axes, fits: Sequence[Warmup]) -> None:
+    """Draw values over time and one or more fitted drifts.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Axes.
+    fits : sequence of Warmup
+        Fits to the same values.
+    """
+    first = fits[0]
+    axes.plot(first.t / 60.0, first.y, "o", color=INK, markersize=3.2, label="measured")
+    grid = np.linspace(0.0, float(first.t.max()), 400)
+    for fit, colour, style in zip(fits, (BLUE, ORANGE, GREEN), ("-", "--", ":"), strict=False):
+        taus = " and ".join(f"{tau / 60:.3g}" for tau in fit.time_constants)
+        name = f"order {fit.order}: {taus} min, mean error {100 * fit.errors[0]:.2g} %" if fit.order else "constant"
+        axes.plot(grid / 60.0, fit(grid), style, color=colour, linewidth=1.3, label=name)
+    axes.legend(frameon=False, fontsize=8)
+
+
+def plot_warmup(fits: Sequence[Warmup], name: str = "value", unit: str = "", title: str = "Warm-up") -> Figure:
+    """Draw values over time and fitted drifts.
+
+    Parameters
+    ----------
+    fits : sequence of Warmup
+        Fits to the same values.
+    name, unit : str
+        What is drawn.
+    title : str
+        Title.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
+    figure, axes = one_axes(
+        7.2, 3.6, "time since the cold start [min]", f"{label(name)} [{unit}]" if unit else label(name), title
+    )
+    draw_warmup(axes, fits)
+    return figure
+
+
+def plot_multi_profile(found: MultiProfile) -> Figure:
+    """Draw measured and modelled torque over time, and what is left.
+
+    Parameters
+    ----------
+    found : MultiProfile
+        Identified actuator.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Two panels.
+    """
+    figure = new_figure(9.0, 4.6)
+    above, below = figure.add_axes((0.08, 0.43, 0.9, 0.49)), figure.add_axes((0.08, 0.11, 0.9, 0.24))
+    above.plot(found.t, found.measured, color=MUTED, linewidth=0.9, label="measured")
+    above.plot(found.t, found.predicted, color=BLUE, linewidth=0.9, label="model")
+    above.legend(frameon=False, fontsize=8, ncols=2)
+    below.plot(found.t, found.measured - found.predicted, color=ORANGE, linewidth=0.7)
+    finish(above, "", "torque [N m]", f"{label(found.joint)}: multi-profile test, error {100 * found.relative:.2f} %")
+    finish(below, "time [s]", "rest [N m]", "")
+    return figure

@@ -1,0 +1,184 @@
+"""Trajectories out of the toolkit and back: CSV tables, ROS JointTrajectory as JSON, and plain data that rebuilds the object."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError
+from dynident.files import to_json, write_atomic
+from dynident.mechanics.motion import Motion
+from dynident.trajectory.bspline import BSpline
+from dynident.trajectory.family import Curve, Family, Trajectory, sample
+from dynident.trajectory.fourier import Fourier
+from dynident.trajectory.join import Bridge, Joined
+from dynident.trajectory.multisine import Multisine
+from dynident.trajectory.plateaus import Strokes
+from dynident.trajectory.polynomial import Quintics
+from dynident.trajectory.profile import VelocityProfile
+
+Array = NDArray[np.float64]
+
+
+def _motion(curve: Curve | Motion, rate: float | None, names: Sequence[str]) -> Motion:
+    if isinstance(curve, Motion):
+        motion = curve
+    elif rate is None:
+        raise DynidentError("rate is missing; give the samples per second of the controller")
+    else:
+        motion = sample(curve, rate)
+    if len(names) != motion.dof:
+        raise DynidentError(f"{len(names)} names ({', '.join(names)}) but the motion has {motion.dof} coordinates; give one each")
+    return motion
+
+
+def to_csv(path: str | os.PathLike[str], curve: Curve | Motion, names: Sequence[str], rate: float | None = None) -> Path:
+    """Write time, positions, velocities and accelerations as a CSV table with full precision.
+
+    Parameters
+    ----------
+    path : path-like
+        File to write.
+    curve : Curve or Motion
+        What to write.
+    names : sequence of str
+        Names of the coordinates.
+    rate : float, optional
+        Samples per second [Hz]; needed for a curve.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+    """
+    motion = _motion(curve, rate, names)
+    header = ",".join(["t", *(f"{kind}_{name}" for kind in ("q", "v", "a") for name in names)])
+    buffer = io.StringIO()
+    np.savetxt(buffer, np.column_stack([motion.t, motion.q, motion.v, motion.a]), "%.17g", ",", header=header, comments="")
+    return write_atomic(path, buffer.getvalue())
+
+
+def to_ros(curve: Curve | Motion, names: Sequence[str], rate: float | None = None) -> dict[str, Any]:
+    """Return a trajectory_msgs/JointTrajectory message as plain data.
+
+    Parameters
+    ----------
+    curve : Curve or Motion
+        What to send.
+    names : sequence of str
+        Joint names of the controller.
+    rate : float, optional
+        Points per second [Hz]; needed for a curve.
+
+    Returns
+    -------
+    dict
+        ``joint_names`` and ``points`` with positions, velocities, accelerations and time_from_start.
+    """
+    motion = _motion(curve, rate, names)
+    points = []
+    for t, q, v, a in zip(motion.t - motion.t[0], motion.q, motion.v, motion.a, strict=True):
+        nanoseconds = round(float(t) * 1e9)
+        points.append(
+            {
+                "positions": q.tolist(),
+                "velocities": v.tolist(),
+                "accelerations": a.tolist(),
+                "time_from_start": {"sec": nanoseconds // 10**9, "nanosec": nanoseconds % 10**9},
+            }
+        )
+    return {"joint_names": list(names), "points": points}
+
+
+def to_ros_json(path: str | os.PathLike[str], curve: Curve | Motion, names: Sequence[str], rate: float | None = None) -> Path:
+    """Write the message of `to_ros` as a JSON file.
+
+    Parameters
+    ----------
+    path : path-like
+        File to write.
+    curve : Curve or Motion
+        What to send.
+    names : sequence of str
+        Joint names of the controller.
+    rate : float, optional
+        Points per second [Hz]; needed for a curve.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+    """
+    return write_atomic(path, to_json(to_ros(curve, names, rate)))
+
+
+FAMILIES: dict[str, Callable[..., Family]] = {
+    "fourier": Fourier,
+    "multisine": Multisine,
+    "bspline": BSpline,
+    "quintics": Quintics,
+}
+
+
+def family_from_spec(data: Mapping[str, Any]) -> Family:
+    """Return the family that `Family.spec` described.
+
+    Parameters
+    ----------
+    data : mapping
+        Plain data.
+
+    Returns
+    -------
+    Family
+        The family.
+    """
+    fields = dict(data)
+    kind = fields.pop("kind", None)
+    if kind not in FAMILIES:
+        raise DynidentError(f"family kind is {kind!r}; it must be one of {', '.join(FAMILIES)}")
+    try:
+        return FAMILIES[kind](**fields)
+    except TypeError as error:
+        raise DynidentError(f"family '{kind}' has fields {', '.join(fields)}; {error}") from error
+
+
+def from_spec(data: Mapping[str, Any]) -> Curve:
+    """Return the curve that `Curve.spec` described.
+
+    Parameters
+    ----------
+    data : mapping
+        Plain data, as from a JSON file.
+
+    Returns
+    -------
+    Curve
+        The same motion.
+    """
+    if not isinstance(data, Mapping):
+        raise DynidentError(f"a motion is described by a table, not by {type(data).__name__}")
+    kind = data.get("kind")
+    try:
+        if kind == "trajectory":
+            return Trajectory(family_from_spec(data["family"]), np.array(data["coefficients"], dtype=np.float64))
+        if kind == "strokes":
+            return Strokes(np.array(data["start"], dtype=np.float64), data["moves"], float(data["total"]))
+        if kind == "profile":
+            return VelocityProfile(np.array(data["knots"]), np.array(data["speeds"]), float(data["start"]))
+        if kind == "joined":
+            return Joined([from_spec(piece) for piece in data["pieces"]])
+        if kind == "bridge":
+            (q0, v0, a0), (q1, v1, a1) = (tuple(np.array(x, dtype=np.float64) for x in data[end]) for end in ("start", "end"))
+            return Bridge((q0, v0, a0), (q1, v1, a1), float(data["duration"]))
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, DynidentError):
+            raise
+        raise DynidentError(f"motion of kind '{kind}' cannot be read: {error}") from error
+    raise DynidentError(f"motion kind is {kind!r}; it must be trajectory, strokes, profile, joined or bridge")

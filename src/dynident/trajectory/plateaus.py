@@ -1,0 +1,301 @@
+"""Motions beside the excitation: strokes with constant speed for friction, warming moves, and the velocity multi-profile.
+
+Speeds rise and fall along 3 u^2 - 2 u^3, so that the acceleration never jumps (a plain trapezoid's would).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.mechanics.motion import Motion, numbers
+from dynident.trajectory.family import positive, sample, times
+
+Array = NDArray[np.float64]
+
+SPEEDS = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0)
+"""Plateaus of document 3, section 2.4, as shares of the largest speed."""
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """From rest to rest with constant speed in between: v rises in `ramp` seconds along 3 u^2 - 2 u^3.
+
+    Parameters
+    ----------
+    distance : float
+        How far, in either direction [rad or m].
+    speed : float
+        Speed of the plateau, above zero; the ramp's peak acceleration is 1.5 speed / ramp.
+    ramp : float
+        Time to reach it [s]. The plateau lasts |distance| / speed - ramp.
+    """
+
+    distance: float
+    speed: float
+    ramp: float
+
+    def __post_init__(self) -> None:
+        positive("speed", self.speed)
+        positive("ramp", self.ramp)
+        if self.flat < -1e-12:
+            raise DynidentError(
+                f"a stroke of {self.distance} cannot reach a speed of {self.speed} in {self.ramp} s; lengthen it or go slower"
+            )
+
+    @property
+    def flat(self) -> float:
+        """How long the speed is constant [s]."""
+        return abs(self.distance) / self.speed - self.ramp
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+        return abs(self.distance) / self.speed + self.ramp
+
+    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return s, s', s''.
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Time since the start [s].
+
+        Returns
+        -------
+        s, v, a : ndarray, (N,)
+            Distance (signed), speed and acceleration.
+        """
+        r, V, T = self.ramp, self.speed, self.duration
+        now = np.clip(times(t), 0.0, T)
+        half = now > 0.5 * T
+        u = np.clip(np.where(half, T - now, now) / r, 0.0, 1.0)  # the second half mirrors the first
+        late = np.where(half, T - now, now) - r
+        s = V * r * (u**3 - 0.5 * u**4) + V * np.maximum(late, 0.0)
+        s = np.where(half, abs(self.distance) - s, s)
+        a = np.where(half, -1.0, 1.0) * V / r * 6.0 * u * (1.0 - u)
+        sense = 1.0 if self.distance >= 0.0 else -1.0
+        return sense * s, sense * V * u**2 * (3.0 - 2.0 * u), sense * a
+
+
+@dataclass(frozen=True, eq=False)
+class Strokes:
+    """Strokes of each coordinate, one after the other, each coordinate at its own times.
+
+    Parameters
+    ----------
+    start : array_like, (n,)
+        Where it starts [rad or m].
+    moves : sequence of tuple (int, float, float, float, float)
+        Coordinate, time at which it starts [s], distance, speed, ramp [s]; those of one coordinate must not overlap.
+    total : float
+        How long it takes [s]; the end of the last stroke when omitted.
+    """
+
+    start: Array
+    moves: Sequence[tuple[int, float, float, float, float]]
+    total: float = 0.0
+
+    def __post_init__(self) -> None:
+        q = np.array(numbers(self.start, "start"))
+        object.__setattr__(self, "start", q)
+        object.__setattr__(self, "moves", tuple((int(m[0]), *(float(x) for x in m[1:])) for m in self.moves))
+        last = np.zeros(q.size)
+        for j, begin, distance, speed, ramp in sorted(self.moves, key=lambda m: m[1]):
+            if not 0 <= j < q.size:
+                raise DynidentError(f"a stroke moves coordinate {j} but there are {q.size}")
+            if begin < last[j] - 1e-9:
+                raise DynidentError(f"strokes of coordinate {j} overlap at t = {begin:.6g} s; start the next one later")
+            last[j] = begin + Plateau(distance, speed, ramp).duration
+        object.__setattr__(self, "total", max(float(self.total), float(last.max(initial=0.0))))
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+        return self.total
+
+    @property
+    def dof(self) -> int:
+        """Number of coordinates."""
+        return int(self.start.size)
+
+    @property
+    def plateaus(self) -> list[tuple[int, float, float, float]]:
+        """Coordinate, signed speed, first and last time of every stretch of constant speed."""
+        found = []
+        for j, begin, distance, speed, ramp in self.moves:
+            flat = Plateau(distance, speed, ramp).flat
+            found.append((j, float(np.sign(distance)) * speed, begin + ramp, begin + ramp + flat))
+        return found
+
+    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return q, v, a.
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Time since the start [s].
+
+        Returns
+        -------
+        q, v, a : ndarray, (N, n)
+            Positions, velocities and accelerations.
+        """
+        time = times(t)
+        q, v, a = np.tile(self.start, (time.size, 1)), np.zeros((time.size, self.dof)), np.zeros((time.size, self.dof))
+        for j, begin, distance, speed, ramp in self.moves:
+            profile = Plateau(distance, speed, ramp)
+            q[time >= begin + profile.duration, j] += distance
+            mine = (time >= begin) & (time < begin + profile.duration)
+            if mine.any():
+                s, ds, dds = profile(time[mine] - begin)
+                q[mine, j] += s
+                v[mine, j], a[mine, j] = ds, dds
+        return q, v, a
+
+    def sample(self, rate: float) -> Motion:
+        """Return the motion at a fixed rate.
+
+        Parameters
+        ----------
+        rate : float
+            Samples per second [Hz].
+
+        Returns
+        -------
+        Motion
+            Positions, velocities and accelerations.
+        """
+        return sample(self, rate)
+
+    def spec(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"kind": "strokes", "start": self.start.tolist(), "moves": [list(m) for m in self.moves], "total": self.total}
+
+
+def _ranges(lower: ArrayLike, upper: ArrayLike, speed: ArrayLike, acceleration: ArrayLike) -> list[Array]:
+    """Return four vectors after checking that ranges are finite and rates above zero."""
+    low, high = np.atleast_1d(numbers(lower, "lower")), np.atleast_1d(numbers(upper, "upper"))
+    top, push = (np.broadcast_to(numbers(x, w), low.shape) for x, w in ((speed, "speed"), (acceleration, "acceleration")))
+    if low.shape != high.shape or not (np.all(np.isfinite(low) & np.isfinite(high)) and np.all(high > low)):
+        raise DynidentError(f"ranges are {low.tolist()} to {high.tolist()}; give finite lower limits below the upper ones")
+    if not (np.all((top > 0.0) & np.isfinite(top)) and np.all((push > 0.0) & np.isfinite(push))):
+        raise DynidentError("speed and acceleration must be finite and above zero for every coordinate")
+    return [low, high, np.array(top), np.array(push)]
+
+
+def friction_plateaus(
+    lower: ArrayLike,
+    upper: ArrayLike,
+    speed: ArrayLike,
+    acceleration: ArrayLike,
+    shares: Sequence[float] = SPEEDS,
+    longest: float = 2.0,
+    posture: ArrayLike | None = None,
+) -> Strokes:
+    """Return strokes of one joint after the other at several speeds, forward and backward (document 3, section 2.4).
+
+    All plateaus of a joint last equally long, so slow strokes are short; the others stand at `posture`.
+
+    Parameters
+    ----------
+    lower, upper : array_like, (n,)
+        Range to use [rad or m].
+    speed : array_like, (n,)
+        Largest speeds.
+    acceleration : array_like, (n,)
+        Largest accelerations.
+    shares : sequence of float
+        Speeds as shares of the largest.
+    longest : float
+        Longest plateau [s]; shorter where the range does not allow it at the highest speed.
+    posture : array_like (n,), optional
+        Where joints wait and around which they move; the middle of the ranges when omitted.
+
+    Returns
+    -------
+    Strokes
+        The motion; ``plateaus`` lists the stretches of constant speed.
+    """
+    low, high, top, push = _ranges(lower, upper, speed, acceleration)
+    if not shares or not all(0.0 < share <= 1.0 for share in shares):
+        raise DynidentError(f"shares are {tuple(shares)}; give shares of the largest speed above 0 and up to 1")
+    start = 0.5 * (low + high) if posture is None else np.array(numbers(posture, "posture"))
+    moves: list[tuple[int, float, float, float, float]] = []
+    now = 0.0
+    for j in range(start.size):
+        room = 2.0 * min(high[j] - start[j], start[j] - low[j])
+        fastest = top[j] * max(shares)
+        ramp = 1.5 * fastest / push[j]
+        flat = min(longest, room / fastest - ramp)
+        if flat <= 0.0:
+            raise DynidentError(
+                f"joint {j} cannot reach {fastest:.4g} within its range around {start[j]:.4g}; lower the speeds, raise the "
+                "acceleration or choose another posture"
+            )
+        at = start[j]
+        for share in sorted(shares):
+            V = share * top[j]
+            way = V * (flat + ramp)
+            for target, pace in ((start[j] - 0.5 * way, 0.0), (start[j] + 0.5 * way, V), (start[j] - 0.5 * way, V)):
+                if abs(target - at) < 1e-12:
+                    continue
+                pace = pace or min(0.5 * fastest, abs(target - at) / ramp)  # to the next start: no plateau asked for
+                move = (j, now, target - at, pace, ramp)
+                now += Plateau(*move[2:]).duration
+                moves.append(move)
+                at = target
+        back = start[j] - at
+        move = (j, now, back, min(0.5 * fastest, abs(back) / ramp), ramp)
+        now += Plateau(*move[2:]).duration
+        moves.append(move)
+    return Strokes(start, moves)
+
+
+def warming(
+    lower: ArrayLike,
+    upper: ArrayLike,
+    speed: ArrayLike,
+    acceleration: ArrayLike,
+    duration: float = 180.0,
+    share: float = 0.8,
+) -> Strokes:
+    """Return the warming motion: all joints at once to and fro at full speed over a share of their range (section 2.4.1).
+
+    Parameters
+    ----------
+    lower, upper : array_like, (n,)
+        Range of each joint [rad or m].
+    speed : array_like, (n,)
+        Largest speeds.
+    acceleration : array_like, (n,)
+        Largest accelerations.
+    duration : float
+        How long [s]; 3 min in the document.
+    share : float
+        Share of the range, 0.8 in the document.
+
+    Returns
+    -------
+    Strokes
+        The motion; every joint ends where it started.
+    """
+    low, high, top, push = _ranges(lower, upper, speed, acceleration)
+    positive("duration", duration)
+    if not 0.0 < share <= 1.0:
+        raise DynidentError(f"share is {share}; give a share of the range above 0 and up to 1")
+    moves = []
+    for j in range(low.size):
+        way = share * (high[j] - low[j])
+        ramp = 1.5 * top[j] / push[j]
+        V = top[j] if way / top[j] >= ramp else np.sqrt(way * push[j] / 1.5)
+        stroke = Plateau(way, V, 1.5 * V / push[j])
+        pairs = int(duration // (2.0 * stroke.duration))
+        for k in range(2 * pairs):
+            moves.append((j, k * stroke.duration, way if k % 2 == 0 else -way, V, stroke.ramp))
+    return Strokes(0.5 * (low + high) - 0.5 * share * (high - low), moves, duration)

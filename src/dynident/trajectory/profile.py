@@ -1,0 +1,148 @@
+"""Curves from a velocity profile of one axis: the velocity multi-profile of document 4 (section 4.1, figure 4.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.mechanics.motion import Motion, numbers
+from dynident.trajectory.family import positive, sample, times
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class VelocityProfile:
+    """One axis whose velocity is the cubic spline through given values, at rest at both ends.
+
+    The position is the spline's integral and the acceleration its derivative, both exact.
+
+    Parameters
+    ----------
+    knots : array_like, (k,)
+        Times [s], from 0 upward.
+    speeds : array_like, (k,)
+        Velocities there [rad/s or m/s]; zero first and last.
+    start : float
+        Position at the start.
+    """
+
+    knots: Array
+    speeds: Array
+    start: float = 0.0
+
+    def __post_init__(self) -> None:
+        t, v = np.array(numbers(self.knots, "knots")), np.array(numbers(self.speeds, "speeds"))
+        if t.ndim != 1 or t.shape != v.shape or t.size < 3 or t[0] != 0.0 or not np.all(np.diff(t) > 0.0):
+            raise DynidentError(f"knots have shape {t.shape} and speeds {v.shape}; give three or more increasing times from 0 on")
+        if v[0] != 0.0 or v[-1] != 0.0 or not np.all(np.isfinite(v)):
+            raise DynidentError(f"speeds start with {v[0]} and end with {v[-1]}; they must be finite, and zero at both ends")
+        object.__setattr__(self, "knots", t)
+        object.__setattr__(self, "speeds", v)
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+        return float(self.knots[-1])
+
+    @property
+    def dof(self) -> int:
+        """One axis."""
+        return 1
+
+    @cached_property
+    def _spline(self) -> Any:
+        from scipy.interpolate import CubicSpline  # noqa: PLC0415 - scipy is heavy
+
+        return CubicSpline(self.knots, self.speeds, bc_type="clamped")
+
+    @cached_property
+    def _way(self) -> Any:
+        return self._spline.antiderivative()
+
+    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return q, v, a.
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Time since the start [s].
+
+        Returns
+        -------
+        q, v, a : ndarray, (N, 1)
+            Position, velocity and acceleration.
+        """
+        time = np.clip(times(t), 0.0, self.duration)
+        q = self.start + np.asarray(self._way(time))
+        return q[:, None], np.asarray(self._spline(time))[:, None], np.asarray(self._spline(time, 1))[:, None]
+
+    def sample(self, rate: float) -> Motion:
+        """Return the motion at a fixed rate.
+
+        Parameters
+        ----------
+        rate : float
+            Samples per second [Hz].
+
+        Returns
+        -------
+        Motion
+            Position, velocity and acceleration.
+        """
+        return sample(self, rate)
+
+    def spec(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"kind": "profile", "knots": self.knots.tolist(), "speeds": self.speeds.tolist(), "start": self.start}
+
+
+def velocity_multiprofile(
+    lowest: float, highest: float, stage: float = 20.0, steps: int = 6, knot: float = 0.05, start: float = 0.0
+) -> VelocityProfile:
+    """Return the velocity multi-profile: growing sines, steps, ramps, exponentials (the document prints no durations).
+
+    (1) 0.1 + 0.3 + 0.5 Hz with growing amplitude; (2) steps up and down, forward and backward; (3) constant acceleration and
+    deceleration, both ways; (4) exponential rise and decay, both ways. Corners are rounded within two knots.
+
+    Parameters
+    ----------
+    lowest, highest : float
+        Slowest and fastest speed [rad/s]; 10 and 3700 rpm in the document.
+    stage : float
+        Duration of each of the seven stages [s].
+    steps : int
+        Speeds on the way up.
+    knot : float
+        Spacing of the spline's knots [s].
+    start : float
+        Position at the start.
+
+    Returns
+    -------
+    VelocityProfile
+        The motion.
+    """
+    positive("lowest", lowest)
+    positive("stage", stage)
+    if not highest > lowest:
+        raise DynidentError(f"highest speed is {highest} but lowest is {lowest}; give a higher one")
+    n = int(round(stage / positive("knot", knot)))
+    if n < 4 * steps:
+        raise DynidentError(f"a stage of {stage} s has {n} knots for {steps} steps; shorten the knots or lengthen the stage")
+    u = np.arange(n) / n
+    waves = sum(np.sin(2.0 * np.pi * f * stage * u) for f in (0.1, 0.3, 0.5))
+    waves = np.asarray(waves) / np.max(np.abs(waves)) * (lowest + (highest - lowest) * u) * np.clip((1.0 - u) * n / 10.0, 0.0, 1.0)
+    ladder = np.linspace(lowest, highest, steps)
+    stairs = np.concatenate([ladder, ladder[::-1]])[np.minimum((u * 2 * steps).astype(int), 2 * steps - 1)]
+    ramp = highest * (1.0 - np.abs(2.0 * u - 1.0))
+    rise = np.where(u < 0.5, 1.0 - np.exp(-10.0 * u), (1.0 - np.exp(-5.0)) * np.exp(-10.0 * (u - 0.5))) * highest
+    rise *= np.clip((1.0 - u) * n / 10.0, 0.0, 1.0)
+    speeds = np.concatenate([waves, stairs, -stairs, ramp, -ramp, rise, -rise, [0.0]])
+    speeds[0] = 0.0
+    return VelocityProfile(np.arange(speeds.size) * knot, speeds, start)
