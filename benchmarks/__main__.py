@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import dynident as di
-from benchmarks import cases, loops
+from benchmarks import cases, loops, symbolic
 from benchmarks.cases import Result
 from dynident.files import write_atomic
 from dynident.mechanics.batch import cores
@@ -83,6 +83,7 @@ def main() -> int:
         ("mechanics", lambda: cases.mechanics(samples, repeats)),
         ("identification", lambda: cases.identification(samples, repeats)),
         ("loops", lambda: loops.loops(samples, repeats)),
+        ("symbolic", lambda: symbolic.cases(samples // 2, repeats)),
         ("FIGAROH", lambda: cases.figaroh(samples // 5, max(1, repeats // 2))),
     ]
     results: list[Result] = []

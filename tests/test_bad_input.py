@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import bad_input_calls as calls
 import bad_input_corpus as corpus
 import dynident as di
 from bad_input_corpus import BAD_INPUT, Case
@@ -24,9 +25,9 @@ GROUPS: dict[str, Callable[[dict[str, str]], dict[str, Case]]] = {
     "urdf": lambda _: corpus.urdf_cases(),
     "mjcf": lambda _: corpus.mjcf_cases(),
     "log": lambda good: corpus.log_cases(good["run.csv"]),
-    "option": lambda _: corpus.option_cases(),
-    "toml": lambda _: corpus.toml_cases(),
-    "fit": lambda good: corpus.fit_cases(good["fit.json"]),
+    "option": lambda _: calls.option_cases(),
+    "toml": lambda _: calls.toml_cases(),
+    "fit": lambda good: calls.fit_cases(good["fit.json"]),
 }
 
 

@@ -1,4 +1,4 @@
-"""MAST, the 2PRU-1PRS: closed forms against the general closure, three formulations of dynamics, document numbers, bad input."""
+"""MAST, the 2PRU-1PRS: closed forms against the general closure, three formulations of dynamics, document numbers."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from dynident.robots.mast.dynamics import body_jacobians
 Array = NDArray[np.float64]
 
 MODES = ("below", "above", (1, -1, 1))
+PASSIVE = dict(zip(MODES, ("modelled", "ideal", "ideal"), strict=True))  # both spanning trees are the same robot
 GENERIC = mast.Bodies(
     bar_mass=0.07,
     bar_inertia=4.1e-4,
@@ -101,13 +102,15 @@ def test_a_start_on_another_assembly_mode_gives_that_mode():
     assert len(poses) == 8
     flat = poses[np.argmin(np.linalg.norm(poses + mast.TRIPOD.home, axis=1))]  # the level platform below its sliders
     np.testing.assert_allclose(flat, -mast.TRIPOD.home, atol=1e-12)
-    np.testing.assert_allclose(mast.forward_kinematics(rho + 0.01, "above", flat), [flat + [0.01, 0.0, 0.0]], atol=1e-13)
+    lifted = mast.forward_kinematics(rho + 0.01, "above", flat)
+    np.testing.assert_allclose(lifted - flat, [[0.01, 0.0, 0.0]], atol=1e-13)
 
 
 def test_printed_jacobians_hold_after_the_corrections_and_fail_before():
     x = np.array([[0.25, 0.1, -0.15]])  # digest, test vector 6
     h = 1e-6
-    slope = np.stack([(mast.inverse_kinematics(x + h * e) - mast.inverse_kinematics(x - h * e))[0] / (2 * h) for e in np.eye(3)], 1)
+    ahead, behind = (np.array([mast.inverse_kinematics(x + d * e)[0] for e in np.eye(3)]).T for d in (h, -h))
+    slope = (ahead - behind) / (2 * h)
     J_x, J_q = mast.jacobians(x)
     assert np.max(np.abs(np.linalg.solve(J_q[0], J_x[0]) - slope)) < 1e-8
     gamma = mast.leg_angles(x).gamma[0]
@@ -125,7 +128,7 @@ def test_printed_jacobians_hold_after_the_corrections_and_fail_before():
     wrong = np.zeros((3, 3))
     wrong[0, 2] = -mast.RADIUS * (st - ct * sp)  # printed minus true, first and last row of (B.56)
     wrong[2, 2] = -2.0 * mast.RADIUS * ct * sp / (mast.BAR * np.sin(gamma[2]))
-    assert np.max(np.abs(wrong @ J[0])) == pytest.approx(0.27, abs=0.01)
+    assert np.max(np.abs(wrong)) == pytest.approx(0.27, abs=0.005)
 
 
 def test_platform_jacobians_match_the_motion_of_the_platform():
@@ -139,8 +142,7 @@ def test_platform_jacobians_match_the_motion_of_the_platform():
     np.testing.assert_allclose(np.hstack([back.q, back.v, back.a]), np.hstack([motion.q, motion.v, motion.a]), atol=1e-11)
 
 
-@pytest.mark.parametrize("passive", ["modelled", "ideal"])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("mode", "passive"), [*((mode, "ideal") for mode in MODES), ("below", "modelled")])
 def test_general_closure_agrees_with_the_closed_forms(mode, passive):
     motion, m = shake(), robot("platform", mode, passive)
     closure = m.closure
@@ -172,13 +174,13 @@ def test_universal_joints_turn_with_the_platform():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_projection_energy_equivalence_and_boltzmann_hamel_agree(mode):
-    motion, m = shake(), robot("platform", mode)
+    motion, m = shake(), robot("platform", mode, PASSIVE[mode])
     force = actuator_torques(m, motion.q, di.inverse_dynamics(m, motion))
     for formulation in mast.FORMULATIONS:
         mine = mast.inverse_dynamics(motion.q, motion.v, motion.a, GENERIC, mode, formulation)
         np.testing.assert_allclose(mine, force, atol=1e-9)
     sliders = mast.slider_motion(motion, mode)
-    direct = robot("actuators", mode)
+    direct = robot("actuators", mode, PASSIVE[mode])
     np.testing.assert_allclose(di.inverse_dynamics(direct, sliders), force, atol=1e-9)
     np.testing.assert_allclose(di.mass_matrix(direct, sliders.q), mast.mass_matrix(motion.q, GENERIC, mode), atol=1e-9)
 
@@ -225,27 +227,6 @@ def test_projection_is_the_sum_over_bodies_for_any_inertia(coordinates):
     np.testing.assert_allclose(di.regressor(m, motion) @ m.parameters.values, force, atol=1e-9 * np.max(np.abs(force)))
     bias = np.einsum("sij,sj->si", di.coriolis_matrix(m, motion.q, motion.v), motion.v) + di.gravity(m, motion.q)
     np.testing.assert_allclose(np.einsum("sij,sj->si", M, motion.a) + bias, force, atol=1e-9 * np.max(np.abs(force)))
-
-
-@pytest.mark.parametrize("sequence", hamel.SEQUENCES)
-def test_boltzmann_hamel_in_angles_is_euler_in_the_body(sequence):
-    generator = np.random.default_rng(0)
-    q, v, a = (generator.uniform(0.3, 1.2, (30, 3)) for _ in range(3))
-    inertia = GENERIC.platform_inertia
-    D, slope = hamel.rate_matrix(q, sequence)
-    h = 1e-6
-    for k, unit in enumerate(np.eye(3)):
-        ahead, behind = (hamel.rate_matrix(q + side * h * unit, sequence)[0] for side in (1.0, -1.0))
-        np.testing.assert_allclose(slope[:, k], (ahead - behind) / (2 * h), atol=1e-9)
-    D_dot = np.einsum("skij,sk->sij", slope, v)
-    w = np.einsum("sij,sj->si", D, v)
-    w_dot = np.einsum("sij,sj->si", D, a) + np.einsum("sij,sj->si", D_dot, v)
-    tau = hamel.generalised_moments(q, v, a, inertia, sequence)
-    np.testing.assert_allclose(tau, np.einsum("sij,si->sj", D, hamel.body_moments(w, w_dot, inertia)), atol=1e-12)
-    # (3.70): D I w_dot + 2 D_dot I w - A^T I w with A = d(w_dot)/d(q_dot) = D_dot^T + dw/dq
-    A = D_dot + np.einsum("skij,sj->sik", slope, v)
-    printed = np.einsum("sij,si->sj", D, w_dot @ inertia) + np.einsum("sij,si->sj", 2.0 * D_dot - A, w @ inertia)
-    np.testing.assert_allclose(tau, printed, atol=1e-12)
 
 
 def test_power_is_the_rate_of_energy():
@@ -337,8 +318,10 @@ def test_parallel_singularity_is_found_and_flagged_by_closed_form_and_general_so
     psi = brentq(determinant, -1.0, -0.5)
     on = np.array([[mast.TRIPOD.home[0], psi, 0.0]])
     parallel, serial = mast.singularity(on)
-    assert parallel[0] < 1e-12 < 0.1 < serial[0]
-    np.testing.assert_allclose(mast.singularity(mast.TRIPOD.home)[0], np.sin(mast.leg_angles(mast.TRIPOD.home).gamma[0, 0]) ** 3)
+    assert parallel[0] < 1e-12
+    assert serial[0] > 0.1
+    gamma = mast.leg_angles(mast.TRIPOD.home).gamma[0, 0]
+    np.testing.assert_allclose(mast.singularity(mast.TRIPOD.home)[0], np.sin(gamma) ** 3)
     still = np.zeros((1, 3))
     with pytest.raises(DynidentError, match="parallel singularity at sample 0"):
         mast.inverse_dynamics(on, still, still)
@@ -348,9 +331,9 @@ def test_parallel_singularity_is_found_and_flagged_by_closed_form_and_general_so
         close_motion(robot("actuators", "below", "ideal"), di.Motion(np.arange(40.0), rho, 0 * rho, 0 * rho))
     beyond = np.array([mast.TRIPOD.home[0], psi - 0.1, 0.0])  # these sliders also fit a pose on this side of the singularity
     near = mast.forward_kinematics(mast.inverse_kinematics(beyond))[0]
-    assert np.linalg.norm(near - beyond) > 0.05 and determinant(beyond[1]) * determinant(0.0) < 0.0 < np.linalg.det(
-        mast.jacobians(near)[0]
-    )[0] * determinant(0.0)
+    assert np.linalg.norm(near - beyond) > 0.05
+    assert determinant(beyond[1]) * determinant(0.0) < 0.0
+    assert np.linalg.det(mast.jacobians(near)[0])[0] * determinant(0.0) > 0.0
 
 
 def test_serial_singularity_is_found_and_flagged():
@@ -429,7 +412,7 @@ def test_actuator_data_give_the_resonances_of_the_thesis():
     assert adjusted == pytest.approx(983.6, abs=0.05) and mast.TABLE_4_2["f_n"] == 986.5
     assert pytest.approx(0.0195, abs=5e-5) == mast.COULOMB_CATALOGUE
     assert pytest.approx(3.94e-4, abs=5e-7) == mast.BAR_INERTIA
-    assert mast.PLATFORM_MASS + 3 * mast.BAR_MASS == pytest.approx(2.27)  # the "drive mass" of PaperA (22), ERR-14
+    assert pytest.approx(2.27) == mast.PLATFORM_MASS + 3 * mast.BAR_MASS  # the "drive mass" of PaperA (22), ERR-14
 
 
 def test_the_sliders_carry_the_weight():
@@ -444,8 +427,14 @@ def test_the_sliders_carry_the_weight():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: mast.inverse_kinematics([0.25, 1.4, 0.0]), r"sample 0 \(z = 0.25, psi = 1.4, theta = 0\) is out of reach: leg 2"),
-        (lambda: mast.inverse_kinematics(mast.TRIPOD.home, "sideways"), "working mode is 'sideways'; it is one of below, above"),
+        (
+            lambda: mast.inverse_kinematics([0.25, 1.4, 0.0]),
+            r"sample 0 \(z = 0.25, psi = 1.4, theta = 0\) is out of reach: leg 2",
+        ),
+        (
+            lambda: mast.inverse_kinematics(mast.TRIPOD.home, "sideways"),
+            "working mode is 'sideways'; it is one of below, above",
+        ),
         (lambda: mast.mechanism(working_mode=(1, 2, 1)), "working mode is"),
         (lambda: mast.mechanism("joints"), "coordinates is 'joints'; it is one of platform, actuators"),
         (lambda: mast.mechanism(passive="no"), "passive is 'no'; it is one of modelled, ideal"),
@@ -453,7 +442,10 @@ def test_the_sliders_carry_the_weight():
         (lambda: mast.inverse_kinematics([[0.25, 0.0]]), r"x has shape \(1, 2\); give \(samples, 3\)"),
         (lambda: mast.jacobians([0.25, np.nan, 0.0]), "x is not finite at sample 0"),
         (lambda: mast.inverse_dynamics(np.zeros((2, 3)), np.zeros((1, 3)), np.zeros((2, 3))), "numbers of samples differ"),
-        (lambda: mast.inverse_dynamics(mast.TRIPOD.home, [0, 0, 0], [0, 0, 0], formulation="newton"), "formulation is 'newton'"),
+        (
+            lambda: mast.inverse_dynamics(mast.TRIPOD.home, [0, 0, 0], [0, 0, 0], formulation="newton"),
+            "formulation is 'newton'",
+        ),
         (lambda: mast.Bodies(-1.0, 0.0, 1.0, np.eye(3)), "bar_mass is -1.0"),
         (lambda: mast.Bodies(1.0, 0.0, 1.0, np.eye(2)), r"platform_inertia .* shape \(3, 3\)"),
         (lambda: hamel.rate_matrix(np.zeros((1, 3)), "xyz"), "sequence of angles is 'xyz'"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynident.errors import DynidentError
-from dynident.symbolic import Graph, Node
+from dynident.symbolic.expression import Graph, Node
 from dynident.symbolic.functions import NUMPY
 from dynident.symbolic.names import comment, identifier, identifiers
 from dynident.symbolic.order import reachable, use_counts

@@ -111,7 +111,7 @@ def test_plateau_and_strokes():
     s, v, a = p(t)
     assert s[0] == 0 and s[-1] == pytest.approx(-2.0, abs=1e-12) and v[-1] == 0 and a[0] == a[-1] == 0
     assert np.abs(np.gradient(s, t, edge_order=2) - v).max() < 2e-5 and np.abs(np.gradient(v, t, edge_order=2) - a).max() < 1e-2
-    assert np.abs(np.diff(a)).max() < 0.02  # no jump of the acceleration
+    assert np.abs(np.diff(a)).max() < 0.04  # no jump of the acceleration
     with pytest.raises(DynidentError, match="cannot reach"):
         Plateau(0.01, 1.0, 1.0)
     with pytest.raises(DynidentError, match="overlap"):

@@ -2,7 +2,6 @@
 
 from dynident.symbolic.contributions import Contributions, contributions
 from dynident.symbolic.derive import DEFAULT, QUANTITIES, derive
-from dynident.symbolic.expression import Graph, Node
 from dynident.symbolic.lagrange import Lagrange, lagrange
 from dynident.symbolic.print_c import CSources, to_c
 from dynident.symbolic.print_latex import to_latex
@@ -18,9 +17,7 @@ __all__ = [
     "CSources",
     "Coefficient",
     "Contributions",
-    "Graph",
     "Lagrange",
-    "Node",
     "Operations",
     "Program",
     "Quantity",

@@ -239,3 +239,42 @@ def plot_multi_profile(found: MultiProfile) -> Figure:
     finish(above, "", "torque [N m]", f"{label(found.joint)}: multi-profile test, error {100 * found.relative:.2f} %")
     finish(below, "time [s]", "rest [N m]", "")
     return figure
+
+
+def plot_torques(found: FrictionCurves) -> Figure:
+    """Draw the torque of the first and of the last sweep, with gravity and friction as modelled.
+
+    Parameters
+    ----------
+    found : FrictionCurves
+        Curves of one joint.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Two panels with one scale; accelerated samples are not drawn.
+    """
+    from dynident.identify.experiments.groups import group_plateaus  # noqa: PLC0415 - it imports what this draws
+
+    groups, labels, _ = group_plateaus(found.plateaus, found.top, "time", None)
+    figure = new_figure(9.6, 3.6)
+    ends = [0] if len(groups) == 1 else [0, len(groups) - 1]
+    share = None
+    for panel, g in enumerate(ends):
+        axes = figure.add_axes((0.075 + 0.47 * panel, 0.15, 0.43 if len(ends) == 2 else 0.9, 0.74), sharey=share)
+        share = axes
+        items = [found.plateaus[int(i)] for i in groups[g]]
+        middle = float(np.mean([p.t for p in items]))
+        law = min(found.curves, key=lambda c: abs(c.t - middle)).fit()
+        begin = min(p.t - 0.5 * p.duration for p in items)
+        for k, p in enumerate(items):
+            t = p.t - begin + np.linspace(-0.5, 0.5, p.samples) * p.duration
+            model = found.gravity.torque(p.q) + law(np.full(p.samples, p.speed))
+            names = ("measured", "gravity and friction", "gravity") if k == 0 else (None, None, None)
+            axes.plot(t, p.tau, color="#BFC7CD", linewidth=0.7, label=names[0], rasterized=p.samples > 500)
+            axes.plot(t, model, color=BLUE, linewidth=1.4, label=names[1])
+            axes.plot(t, found.gravity.torque(p.q), color=GREEN, linewidth=1.0, label=names[2])
+        y = f"torque [{found.unit}]" if panel == 0 else ""
+        finish(axes, "time in the sweep [s]", y, f"{label(found.joint)}, {labels[g]}")
+    axes.legend(frameon=False, fontsize=8)
+    return figure

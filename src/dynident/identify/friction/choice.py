@@ -147,7 +147,9 @@ def choose(candidates: Mapping[str, Candidate], count: int, blocks: int = 5) -> 
     if not candidates:
         raise IdentificationError("no model is given to choose from; give at least one")
     if blocks < 2 or count < 4 * blocks:
-        raise IdentificationError(f"{count} rows cannot be cut into {blocks} blocks of at least four; give more data or fewer blocks")
+        raise IdentificationError(
+            f"{count} rows cannot be cut into {blocks} blocks of at least four; give more data or fewer blocks"
+        )
     edges = np.linspace(0, count, blocks + 1).astype(int)
     found = [_contender(name, fit, edges) for name, fit in candidates.items()]
     usable = [c for c in found if not c.failed]
@@ -223,9 +225,7 @@ def choose_law(
     return choose({name: partial(fit, law) for name, law in laws.items()}, tau.size, blocks)
 
 
-def choose_thermal(
-    tests: Sequence[ThermalTest], models: Sequence[Kind] = (FirstOrder, SecondOrder), blocks: int = 5
-) -> Choice:
+def choose_thermal(tests: Sequence[ThermalTest], models: Sequence[Kind] = (FirstOrder, SecondOrder), blocks: int = 5) -> Choice:
     """Choose the thermal model.
 
     Parameters

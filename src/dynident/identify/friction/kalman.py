@@ -139,7 +139,9 @@ class FrictionFilter:
         for name, value in (guess or {}).items():
             first[self.all.index(name)] = value
         self.free = np.array([i for i, n in enumerate(self.all) if i >= 4 or n in estimate], dtype=np.int64)
-        spread = np.concatenate([[0.5 * inertia, *[torque] * 3, torque / speed], np.full(terms, 0.5 * torque), np.full(terms, 0.7)])
+        spread = np.concatenate(
+            [[0.5 * inertia, *[torque] * 3, torque / speed], np.full(terms, 0.5 * torque), np.full(terms, 0.7)]
+        )
         first[5 + terms :] = np.log(first[5 + terms :])
         self._first, self._prior = first, spread
         walk = np.concatenate([[0.0], spread[1:]]) * drift
@@ -239,32 +241,34 @@ class FrictionFilter:
         N = times.size
         effort, position = (np.ascontiguousarray(signal(n, s, N)) for n, s in (("tau", tau), ("q", q)))
         velocity = np.zeros(N) if v is None else np.ascontiguousarray(signal("v", v, N))
-        if N < 10 * self.free.size or passes < 1 or every < 1:
+        if 10 * self.free.size > N or passes < 1 or every < 1:
             raise IdentificationError(
-                f"{N} samples, passes = {passes}, every = {every}: give at least {10 * self.free.size} samples and positive counts"
+                f"{N} samples, passes = {passes}, every = {every}: give at least {10 * self.free.size} samples and positive "
+                "counts"
             )
         rows = -(-N // every)
         history, spread, scores = np.zeros((rows, self.x.size)), np.zeros((rows, self.x.size)), np.zeros(N)
         Rq, Rv = self._noise
-        best: tuple[float, float] | None = None
-        for faster in (*GUESSES, 0.0):
-            if faster == 0.0:  # once more from the best guess, so that the state of the filter is the one returned
-                if best is None:
-                    raise IdentificationError(
-                        "the filter diverged from every first guess; check units, position_noise and inertia, or sample faster"
-                    )
-                faster = best[1]  # noqa: PLW2901
-            failed = -1
+
+        def go(faster: float) -> float:
+            """Make all passes from one guess; return the mean square innovation of the last, infinite if it diverged."""
             for i in range(passes):
                 self.reset(keep=i > 0, faster=faster)
                 self.x[0] = position[0]
                 model = (self.x, self.P, self.p, self.free, self.terms, self._Q, Rq, 0.0 if v is None else Rv, self._limit)
-                failed = run(times, effort, position, velocity, *model, every, history, spread, scores)
-                if failed >= 0:
-                    break
+                if run(times, effort, position, velocity, *model, every, history, spread, scores) >= 0:
+                    return float("inf")
             size = float(np.mean(scores[N // 5 :] ** 2))
-            if failed < 0 and np.isfinite(size) and (best is None or size < best[0]):
-                best = (size, faster)
+            return size if np.isfinite(size) else float("inf")
+
+        sizes = [go(faster) for faster in GUESSES]
+        best = int(np.argmin(sizes))
+        if not np.isfinite(sizes[best]):
+            raise IdentificationError(
+                "the filter diverged from every first guess; check units, position_noise and inertia, or sample faster"
+            )
+        if best != len(GUESSES) - 1:
+            go(GUESSES[best])  # so that the state of the filter is the one returned
         self._last = (float(times[-1]), float(effort[-1]))
         return self._result(times[::every], history, spread, scores, position, times)
 
@@ -281,7 +285,8 @@ class FrictionFilter:
         consistency = float(np.mean(late**2))
         if not 0.2 < consistency < 5.0:
             notes.append(
-                f"innovations are {consistency:.2g} times as large as predicted (in square): change position_noise or disturbance"
+                f"innovations are {consistency:.2g} times as large as predicted (in square): change position_noise or "
+                "disturbance"
             )
         names = tuple(self.all[i] for i in self.free)
         return KalmanResult(names, values, std, self.friction, t, history, spread, consistency, tuple(notes))

@@ -128,7 +128,9 @@ def fit_lugre(static: AxisFit, t: ArrayLike, v: ArrayLike, force: ArrayLike, ine
     speed = np.ascontiguousarray(signal("v", v, times.size))
     measured = np.array(signal("force", force, times.size))
     if times.size < 20:
-        raise IdentificationError(f"the pre-sliding record has {times.size} samples; record at least 20, over several reversals")
+        raise IdentificationError(
+            f"the pre-sliding record has {times.size} samples; record at least 20, over several reversals"
+        )
     measured -= inertia * np.gradient(speed, times)
     reversals = np.flatnonzero(np.sign(speed[1:]) * np.sign(speed[:-1]) < 0.0) + 1
     if reversals.size == 0:
@@ -165,7 +167,9 @@ def fit_lugre(static: AxisFit, t: ArrayLike, v: ArrayLike, force: ArrayLike, ine
     std = {"sigma0": float(spread[0] * found.sigma0), "sigma1": float(spread[1] * found.sigma1)}
     std |= {own: static.std[other] for own, other in names.items()}
     if spread[1] > VAGUE:
-        notes.append("sigma1 is not determined by this record and is set to 0: sample faster than sigma1/sigma0, or move faster")
+        notes.append(
+            "sigma1 is not determined by this record and is set to 0: sample faster than sigma1/sigma0, or move faster"
+        )
         found, std["sigma1"] = LuGre(sigma0=found.sigma0, sigma1=0.0, exponent=delta, **fixed), float("inf")
     return LuGreFit(found, std, static, float(np.sqrt(2.0 * best.cost)), resolution, tuple(notes))
 

@@ -196,9 +196,7 @@ class Problem:
             columns = np.concatenate([columns, np.stack([bend[..., k, s] for k, s in pairs], axis=-1)], axis=-1)
         return columns if through is None else through(columns)
 
-    def project(
-        self, eta: Array, groups: Sequence[RowGroup], pairs: list[list[tuple[int, int]]], sigma: Array
-    ) -> Projection:
+    def project(self, eta: Array, groups: Sequence[RowGroup], pairs: list[list[tuple[int, int]]], sigma: Array) -> Projection:
         """Eliminate the linear parameters.
 
         Parameters

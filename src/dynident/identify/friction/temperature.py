@@ -62,7 +62,9 @@ class TemperatureComparison:
             for name, (plain, warm) in self.held_out.items()
         ]
         slopes = ", ".join(f"{joint} {100 * a:.2f} +- {100 * s:.2f} %/K" for joint, (a, s) in self.alpha.items())
-        verdict = "the temperature helps on every held-out log" if self.helps else "the temperature does not help on all of them"
+        verdict = (
+            "the temperature helps on every held-out log" if self.helps else "the temperature does not help on all of them"
+        )
         return "\n".join([*lines, f"alpha at {self.reference:.1f} degree Celsius: {slopes}", verdict])
 
 
@@ -94,7 +96,7 @@ def compare_temperature(
     spans = [float(np.ptp([np.nanmean(log.temperature[:, j]) for log in training])) for j in range(len(training[0].joints))]  # type: ignore[index]
     if max(spans) < 1.0:
         raise IdentificationError(
-            f"the training logs differ by {max(spans):.2g} K at most; record a cold and a warm run to see the effect of temperature"
+            f"the training logs differ by {max(spans):.2g} K at most; record a cold and a warm run to see what temperature does"
         )
     reference = float(np.mean([np.nanmean(log.temperature) for log in training]))  # type: ignore[arg-type]
     inner = law or Coulomb() + Viscous()

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -152,7 +151,12 @@ def fit_thermal(
             if "nu" in curves.names:
                 top[curves.names.index("nu")] = 0.0
             end = least_squares(
-                curves.residual, np.minimum(trials[i], top - 1e-3), curves.jacobian, bounds=(-np.inf, top), xtol=1e-10, max_nfev=200
+                curves.residual,
+                np.minimum(trials[i], top - 1e-3),
+                curves.jacobian,
+                bounds=(-np.inf, top),
+                xtol=1e-10,
+                max_nfev=200,
             )
         except (ValueError, FloatingPointError):
             continue
@@ -173,7 +177,7 @@ def _check(series: list[ThermalTest], model: Kind, alpha: float | None, hot: flo
         for s in series:
             if not s.rested or np.ptp(s.power) > 1e-9 * max(1.0, float(s.power.max())):
                 raise IdentificationError(
-                    f"{s.name}: the fractional model is fitted to constant power from a rested joint; cut the test or use TwoPole"
+                    f"{s.name}: the fractional model takes constant power from a rested joint only; cut the test or use TwoPole"
                 )
     if all(float(s.power.max()) == 0.0 for s in series) and any(s.rested for s in series):
         raise IdentificationError("a test without power from a rested joint stays cold; give power, or rested=False to cool")
@@ -190,7 +194,11 @@ def _trials(curves: _Curves, generator: np.random.Generator) -> list[Array]:
         slow, fast = np.sort(np.exp(generator.uniform(np.log(shortest), np.log(longest), 2)))[::-1]
         K1, K2 = np.exp(generator.uniform(np.log(0.05), np.log(50.0), 2)) * power
         nu = generator.uniform(0.3, 1.0)
-        options = {"beta": np.exp(generator.normal(0.0, 0.05)), "K": K1, "C": K1 * (slow**nu if curves.kind is Fractional else slow)}
+        options = {
+            "beta": np.exp(generator.normal(0.0, 0.05)),
+            "K": K1,
+            "C": K1 * (slow**nu if curves.kind is Fractional else slow),
+        }
         options |= {"K1": K1, "K2": K2, "C1": K1 * fast, "C2": K2 * slow, "nu": nu}
         options |= {"c1": 1.0 / (K2 * slow), "c2": 1.0 / (K1 * fast), "tau1": slow, "tau2": fast}
         u = np.log([options[n] for n in curves.names])
@@ -209,9 +217,7 @@ def _cost(curves: _Curves, u: Array) -> float:
     return cost if np.isfinite(cost) else np.inf
 
 
-def _result(
-    curves: _Curves, u: Array, notes: list[str], alpha: float | None, hot: float | None, ambient: float
-) -> ThermalFit:
+def _result(curves: _Curves, u: Array, notes: list[str], alpha: float | None, hot: float | None, ambient: float) -> ThermalFit:
     free = curves.model(u)
     values = curves.values(u)
     errors = [v - t.ratio for v, t in zip(values, curves.tests, strict=True)]
@@ -248,7 +254,7 @@ def _result(
             "anchor (alpha= or hot=); the model has |alpha| = 1"
         )
     return ThermalFit(
-        replace(free, reference=ambient, alpha=curves.sign * (scale or 1.0), **_rescaled(free, scale or 1.0)),
+        _rescaled(free, curves.sign, scale or 1.0, ambient),
         scale is not None,
         identifiable,
         std,
@@ -277,7 +283,8 @@ def _rates(curves: _Curves, u: Array, V: Array, s: Array, variance: float) -> di
     return {n: (float(np.exp(c)), float(d)) for n, c, d in zip(names, constants(u), spread, strict=True)}
 
 
-def _rescaled(model: Model, scale: float) -> dict[str, float]:
-    """Conductances, capacities and residues for |alpha| = scale."""
-    values = {n: float(getattr(model, n)) for n in model.names}
-    return {n: v * scale if n[0] in "KC" else v / scale for n, v in values.items() if n[0] in "KCc"}
+def _rescaled(model: Model, sign: float, scale: float, ambient: float) -> Model:
+    """The same model with |alpha| = scale."""
+    power = {"K": 1.0, "C": 1.0, "c": -1.0}
+    values = {n: float(getattr(model, n)) * scale ** power.get(n[0], 0.0) for n in model.names}
+    return type(model)(**{**values, "alpha": sign * scale, "reference": ambient})

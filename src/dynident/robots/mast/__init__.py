@@ -1,9 +1,9 @@
 """MAST, the 2PRU-1PRS shaking table: three vertical guides carry a platform that heaves (z) and tilts (psi, theta).
 
 C. G. Roldan Paraponiaris, "Mechatronic analysis of parallel manipulators", PhD thesis, UPV/EHU Bilbao 2017, section 4.2 and
-appendix B.2; C. Roldan-Paraponiaris, F. J. Campa, O. Altuzarra, Mechatronics 2016 (PaperA, which calls the robot 3PRS, ERR-35).
-Numbers in brackets are the thesis' equations, ERR-n the corrections of the digest's register. Arrays are batched: poses (N, 3) as
-z, psi, theta with R = Ry(theta) Rx(psi); sliders (N, 3).
+appendix B.2; C. Roldan-Paraponiaris, F. J. Campa, O. Altuzarra, Mechatronics 2016 (PaperA, which says 3PRS, ERR-35). Numbers in
+brackets are the thesis' equations, ERR-n the corrections of the digest's register. Arrays are batched: poses (N, 3) as z, psi,
+theta with R = Ry(theta) Rx(psi); sliders (N, 3).
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ from dynident.robots.mast.kinematics import (
 )
 from dynident.robots.mast.model import FRICTION, Design, Leg, build, turn
 from dynident.robots.mast.tripod import actuator_jacobian as _actuator_jacobian
+from dynident.robots.mast.tripod import check_parallel as _check_parallel
 from dynident.robots.mast.tripod import three as _three
 
 Array = NDArray[np.float64]
@@ -92,9 +93,9 @@ def mechanism(
 ) -> Mechanism:
     """Return the shaking table, level at home.
 
-    Sliders ``rho_i``, pins ``gamma_i``, and at the platform ``beta_m_i``, ``beta_l_i`` (universal joints of legs 1 and 3: parallel
-    to the pin, along the platform's x axis) and ``beta_m_2``, ``beta_n_2``, ``beta_l_2`` (spherical joint of leg 2). Platform
-    ``z``, ``psi``, ``theta``, with parasitic ``x``, ``y``, ``phi``. The robot has two constraints too many.
+    Sliders ``rho_i``, pins ``gamma_i``, and at the platform ``beta_m_i``, ``beta_l_i`` (universal joints of legs 1 and 3:
+    parallel to the pin, along the platform's x axis) and ``beta_m_2``, ``beta_n_2``, ``beta_l_2`` (spherical joint of leg 2).
+    Platform ``z``, ``psi``, ``theta``, with parasitic ``x``, ``y``, ``phi``. The robot has two constraints too many.
 
     Parameters
     ----------
@@ -146,7 +147,8 @@ def inverse_dynamics(
     pose, rate, acceleration = _three(x=x, v=v, a=a)
     signs = TRIPOD.signs(working_mode)
     parts = _dynamics.contributions(TRIPOD, pose, rate, acceleration, signs, bodies, formulation)
-    return _dynamics.slider_forces(TRIPOD, pose, sum(parts.values(), np.zeros_like(pose)), _actuator_jacobian(TRIPOD, pose, signs))
+    total = sum(parts.values(), np.zeros_like(pose))
+    return _dynamics.slider_forces(TRIPOD, pose, total, _actuator_jacobian(TRIPOD, pose, signs))
 
 
 def mass_matrix(x: ArrayLike, bodies: Bodies = BODIES, working_mode: str | Sequence[int] = "below") -> Array:
@@ -168,7 +170,9 @@ def mass_matrix(x: ArrayLike, bodies: Bodies = BODIES, working_mode: str | Seque
     """
     (pose,) = _three(x=x)
     signs = TRIPOD.signs(working_mode)
-    J = np.linalg.inv(_actuator_jacobian(TRIPOD, pose, signs))
+    A = _actuator_jacobian(TRIPOD, pose, signs)
+    _check_parallel(TRIPOD, A, pose)
+    J = np.linalg.inv(A)
     return np.asarray(np.swapaxes(J, 1, 2) @ _dynamics.mass_matrix(TRIPOD, pose, signs, bodies) @ J)
 
 

@@ -55,9 +55,7 @@ def rate_matrix(angles: Array, sequence: str = "yxz") -> tuple[Array, Array]:
     return D, slope
 
 
-def generalised_moments(
-    angles: Array, rates: Array, accelerations: Array, inertia: ArrayLike, sequence: str = "yxz"
-) -> Array:
+def generalised_moments(angles: Array, rates: Array, accelerations: Array, inertia: ArrayLike, sequence: str = "yxz") -> Array:
     """Return tau_q of the Boltzmann-Hamel equations (3.60).
 
     Parameters

@@ -1,6 +1,6 @@
 """Kinematics of the 2PRU-1PRS (thesis appendix B.2, corrected): positions, Jacobians, parasitic motion, singularities.
 
-    J_x (z_dot, psi_dot, theta_dot) = J_q (rho_1_dot, rho_2_dot, rho_3_dot)                                            (B.28)
+(B.28): J_x (z_dot, psi_dot, theta_dot) = J_q (rho_1_dot, rho_2_dot, rho_3_dot).
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def bar_jacobians(x: ArrayLike, working_mode: Mode = "below") -> Array:
     """
     (pose,) = three(x=x)
     J_x, J_q = jacobians(pose, working_mode)
-    tripod.check_parallel(TRIPOD, np.linalg.solve(J_q, J_x), pose)
+    tripod.check_parallel(TRIPOD, np.asarray(np.linalg.solve(J_q, J_x)), pose)
     J = np.linalg.solve(J_x, J_q)
     g = leg_angles(pose, working_mode).gamma
     cp, sp, ct, st = np.cos(pose[:, 1]), np.sin(pose[:, 1]), np.cos(pose[:, 2]), np.sin(pose[:, 2])
@@ -197,7 +197,7 @@ def platform_jacobians(x: ArrayLike, working_mode: Mode = "below") -> tuple[Arra
     """
     (pose,) = three(x=x)
     J_x, J_q = jacobians(pose, working_mode)
-    tripod.check_parallel(TRIPOD, np.linalg.solve(J_q, J_x), pose)
+    tripod.check_parallel(TRIPOD, np.asarray(np.linalg.solve(J_q, J_x)), pose)
     J = np.linalg.solve(J_x, J_q)
     cp, sp, ct, st = np.cos(pose[:, 1]), np.sin(pose[:, 1]), np.cos(pose[:, 2]), np.sin(pose[:, 2])
     centre, turning = np.zeros((len(pose), 3, 3)), np.zeros((len(pose), 3, 3))

@@ -182,7 +182,9 @@ def _leg_joints(t: Tripod, design: Design, i: int) -> list[Joint]:
     place = Placement(plane, t.offset * t.outward[i])
     axis = np.array([0.0, 0.0, 1.0] if t.vertical else [-1.0, 0.0, 0.0])
     limits = Limits(*design.stroke)
-    slide = Joint(f"{design.slider}_{n}", "prismatic", "base", f"slider_{n}", place, axis, limits=limits, terms=design.slider_terms)
+    slide = Joint(
+        f"{design.slider}_{n}", "prismatic", "base", f"slider_{n}", place, axis, limits=limits, terms=design.slider_terms
+    )
     # B - C = L (-cos gamma, sin gamma) is x turned about y by pi + gamma.
     zero = Placement(turn(1, np.pi + design.pin_zero))
     axis_y = np.array([0.0, 1.0, 0.0])

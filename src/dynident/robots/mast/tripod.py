@@ -183,7 +183,9 @@ class Tripod:
             return np.full(3, 1.0 - 2.0 * self.modes.index(working_mode))
         signs = np.asarray(working_mode, dtype=np.float64)
         if signs.shape != (3,) or not np.all(np.abs(signs) == 1.0):
-            raise DynidentError(f"{self.name}: working mode is {working_mode!r}; give one of {', '.join(self.modes)}, or three signs")
+            raise DynidentError(
+                f"{self.name}: working mode is {working_mode!r}; give one of {', '.join(self.modes)}, or three signs"
+            )
         return signs
 
 
@@ -276,7 +278,9 @@ def platform_motion(t: Tripod, x: Array, v: Array, a: Array) -> PlatformMotion:
     w_dot = np.einsum("sij,sj->si", D, accelerations) + np.einsum("sij,sj->si", D_dot, rates)
     R, W = attitude(angles), crosses(w)
     turning = (R, R @ W, R @ (crosses(w_dot) + W @ W))
-    centre = [np.column_stack([np.einsum("kij,sij->sk", t.parasitic, Q), y[:, 0]]) for Q, y in zip(turning, (x, v, a), strict=True)]
+    centre = [
+        np.column_stack([np.einsum("kij,sij->sk", t.parasitic, Q), y[:, 0]]) for Q, y in zip(turning, (x, v, a), strict=True)
+    ]
     return PlatformMotion(angles, rates, accelerations, R, centre[0], centre[1], centre[2], w, w_dot)
 
 
@@ -332,8 +336,8 @@ def leg_motion(t: Tripod, x: Array, v: Array, a: Array, signs: Array) -> LegMoti
     lever = L * other  # the rate of the coordinate across the slider is lever * gamma_dot
     if np.any(np.abs(other) < SINGULAR):
         s, leg = (int(k) for k in np.argwhere(np.abs(other) < SINGULAR)[0])
-        raise DynidentError(f"{t.name}: leg {leg + 1} is square to its slider at sample {s} ({_pose(x[s])}): serial singularity, "
-                            "where the slider does not move the platform; keep away from it")  # fmt: skip
+        raise DynidentError(f"{t.name}: leg {leg + 1} is square to its slider at sample {s} ({_pose(x[s])}): serial "
+                            "singularity, where the slider does not move the platform; keep away from it")  # fmt: skip
     across = 0 if t.vertical else 1
     turn, inward = np.stack([sine, cosine], axis=2), np.stack([cosine, -sine], axis=2)
     gamma_dot = B1[:, :, across] / lever
@@ -392,9 +396,9 @@ def platform_from_sliders(t: Tripod, x: Array, slider_dot: Array, slider_ddot: A
     """
     A = actuator_jacobian(t, x, signs)
     check_parallel(t, A, x)
-    v = np.linalg.solve(A, slider_dot[:, :, None])[:, :, 0]
+    v = np.asarray(np.linalg.solve(A, slider_dot[:, :, None])[:, :, 0])
     bias = leg_motion(t, x, v, np.zeros_like(v), signs).slider_ddot
-    return v, np.linalg.solve(A, (slider_ddot - bias)[:, :, None])[:, :, 0]
+    return v, np.asarray(np.linalg.solve(A, (slider_ddot - bias)[:, :, None])[:, :, 0])
 
 
 def check_parallel(t: Tripod, A: Array, x: Array) -> None:

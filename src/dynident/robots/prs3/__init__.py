@@ -17,6 +17,7 @@ from dynident.robots.mast import dynamics as _dynamics
 from dynident.robots.mast.dynamics import FORMULATIONS, Bodies
 from dynident.robots.mast.model import Design, Leg, build
 from dynident.robots.mast.tripod import actuator_jacobian as _actuator_jacobian
+from dynident.robots.mast.tripod import check_parallel as _check_parallel
 from dynident.robots.mast.tripod import three as _three
 from dynident.robots.prs3.data import (
     ALPHA_0,
@@ -60,14 +61,15 @@ from dynident.robots.prs3.kinematics import (
 Array = NDArray[np.float64]
 
 _LEG_MASS = DENSITY * SECTION**2 * LEG  # 30.7 g
+_TILTING = 0.25 * RADIUS**2 + SECTION**2 / 12.0
 _PLATFORM_MASS = DENSITY * np.pi * RADIUS**2 * SECTION  # 203 g
 BODIES = Bodies(
     bar_mass=_LEG_MASS,
     bar_inertia=_LEG_MASS * (LEG**2 + SECTION**2) / 12.0,
     platform_mass=float(_PLATFORM_MASS),
-    platform_inertia=_PLATFORM_MASS * (0.25 * RADIUS**2 * np.diag([1.0, 1.0, 2.0]) + SECTION**2 / 12.0 * np.diag([1.0, 1.0, 0.0])),
+    platform_inertia=_PLATFORM_MASS * np.diag([_TILTING, _TILTING, 0.5 * RADIUS**2]),
 )
-"""Legs from section and density of the paper; the platform is NOT printed: a disc of radius b, as thick as the legs, stands in."""
+"""Legs from section and density of the paper; the platform is NOT printed: a disc of radius b, thick as the legs, stands in."""
 
 _DRIVE = {"ia": 0.0, "fv": 0.0, "fc": 0.0, "off": 0.0}
 _PIN = {"fv": 0.0, "k": REVOLUTE_STIFFNESS}
@@ -96,8 +98,8 @@ def mechanism(
     """Return the 3-PRS, level at home.
 
     Sliders ``s_i`` (positive inward), revolute flexures ``alpha_i`` (turn from 45 degrees) and spherical flexures ``beta_m_i``,
-    ``beta_n_i``, ``beta_l_i``, all with the stiffness of the paper as prior of their spring term ``k``. Platform ``z``, ``psi``,
-    ``theta``, with parasitic ``x``, ``y``, ``phi``. No constraint is too many.
+    ``beta_n_i``, ``beta_l_i``, all with the stiffness of the paper as prior of their spring term ``k``. Platform ``z``,
+    ``psi``, ``theta``, with parasitic ``x``, ``y``, ``phi``. No constraint is too many.
 
     Parameters
     ----------
@@ -149,7 +151,8 @@ def inverse_dynamics(
     pose, rate, acceleration = _three(x=x, v=v, a=a)
     signs = TRIPOD.signs(working_mode)
     parts = _dynamics.contributions(TRIPOD, pose, rate, acceleration, signs, bodies, formulation)
-    return _dynamics.slider_forces(TRIPOD, pose, sum(parts.values(), np.zeros_like(pose)), _actuator_jacobian(TRIPOD, pose, signs))
+    total = sum(parts.values(), np.zeros_like(pose))
+    return _dynamics.slider_forces(TRIPOD, pose, total, _actuator_jacobian(TRIPOD, pose, signs))
 
 
 def mass_matrix(x: ArrayLike, bodies: Bodies = BODIES, working_mode: str | Sequence[int] = "inward") -> Array:
@@ -171,7 +174,9 @@ def mass_matrix(x: ArrayLike, bodies: Bodies = BODIES, working_mode: str | Seque
     """
     (pose,) = _three(x=x)
     signs = TRIPOD.signs(working_mode)
-    J = np.linalg.inv(_actuator_jacobian(TRIPOD, pose, signs))
+    A = _actuator_jacobian(TRIPOD, pose, signs)
+    _check_parallel(TRIPOD, A, pose)
+    J = np.linalg.inv(A)
     return np.asarray(np.swapaxes(J, 1, 2) @ _dynamics.mass_matrix(TRIPOD, pose, signs, bodies) @ J)
 
 

@@ -56,7 +56,9 @@ def inverse_kinematics(x: ArrayLike, working_mode: Mode = "inward") -> Array:
     return leg_angles(x, working_mode).slider
 
 
-def leg_angles(x: ArrayLike, working_mode: Mode = "inward", v: ArrayLike | None = None, a: ArrayLike | None = None) -> LegMotion:
+def leg_angles(
+    x: ArrayLike, working_mode: Mode = "inward", v: ArrayLike | None = None, a: ArrayLike | None = None
+) -> LegMotion:
     """Return legs and sliders with two derivatives; `gamma` is alpha of (22), which prints a degenerate fraction (ERR-30).
 
     Parameters

@@ -1,0 +1,194 @@
+"""What makes a motion good: numbers of the information matrix M = W^T W, each with its exact derivative.
+
+With the singular values s and right vectors V of the factor R of W (R^T R = M, lambda = s^2), every criterion is a cost f of the
+eigenvalues, d cost = <W Gamma, dW> with Gamma = 2 V diag(df/dlambda) V^T. Everything is taken from R, never from M, whose
+condition number is squared.
+
+    name         reported value                            cost that is minimised
+    cond         s_max / s_min                             log of it
+    sigma_min    s_min                                     - log of it
+    e            lambda_min(M)                             - log of it / 2
+    d            log det M                                 - log det M / b
+    inverse_det  1 / det M                                 - log det M / b
+    a            trace M^-1                                log of it
+    correlation  mean variance inflation: trace of the     log of it
+                 inverse of M with unit columns, over b
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError
+
+Array = NDArray[np.float64]
+
+NAMES = ("cond", "sigma_min", "e", "d", "inverse_det", "a", "correlation")
+
+
+def _spectral(name: str, eigen: Array, power: float) -> tuple[float, float, Array]:
+    """Return value, cost and df/dlambda of a criterion; eigenvalues are descending."""
+    b, big, small = eigen.size, eigen[0], eigen[-1]
+    slope = np.zeros(b)
+    if name == "cond":
+        value = float(np.sqrt(big / small))
+        if np.isfinite(power):  # smooth bound of log cond: p-norms of M and of its inverse
+            up, down = (eigen / big) ** power, (small / eigen) ** power
+            cost = (np.log(big / small) + (np.log(up.sum()) + np.log(down.sum())) / power) / 2.0
+            return value, float(cost), 0.5 * (up / up.sum() - down / down.sum()) / eigen
+        slope[0], slope[-1] = 0.5 / big, -0.5 / small
+        return value, float(np.log(value)), slope
+    if name in ("sigma_min", "e"):
+        slope[-1] = -0.5 / small
+        return float(np.sqrt(small) if name == "sigma_min" else small), float(-0.5 * np.log(small)), slope
+    if name in ("d", "inverse_det"):
+        total = float(np.sum(np.log(eigen)))
+        return (total if name == "d" else float(np.exp(-total))), -total / b, -1.0 / (b * eigen)
+    trace = float(np.sum(1.0 / eigen))
+    return (trace / b if name == "correlation" else trace), float(np.log(trace / b)), -(1.0 / eigen**2) / trace
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A weighted sum of criteria.
+
+    Parameters
+    ----------
+    weights : tuple of (str, float)
+        Criteria and the weights of their costs; one criterion alone has weight 1.
+    scale : None, "column" or tuple of float (b,)
+        Columns of W as they are (SI units), scaled to unit length, or multiplied by given sizes such as prior parameters.
+    goal : tuple of int, optional
+        Only these parameters matter; the others are unknown and estimated along (Schur complement).
+    power : float
+        Smoothing of "cond"; infinity is the condition number itself.
+    """
+
+    weights: tuple[tuple[str, float], ...]
+    scale: str | tuple[float, ...] | None = None
+    goal: tuple[int, ...] = ()
+    power: float = np.inf
+
+    def __post_init__(self) -> None:
+        for name, weight in self.weights:
+            if name not in NAMES:
+                raise DynidentError(f"criterion is '{name}'; it must be one of {', '.join(NAMES)}")
+            if not (np.isfinite(weight) and weight > 0.0):
+                raise DynidentError(f"weight of criterion '{name}' is {weight}; give a finite number above zero")
+        if not self.weights:
+            raise DynidentError(f"no criterion is given; name at least one of {', '.join(NAMES)}")
+        if isinstance(self.scale, str) and self.scale != "column":
+            raise DynidentError(f"scale is '{self.scale}'; use 'column', numbers, or nothing")
+
+    @classmethod
+    def parse(
+        cls,
+        text: str | Mapping[str, float] | Criterion,
+        scale: str | Sequence[float] | None = None,
+        goal: Sequence[int] = (),
+    ) -> Criterion:
+        """Return a criterion from its name, from "cond:1,d:0.5", or from a mapping of weights.
+
+        Parameters
+        ----------
+        text : str, mapping or Criterion
+            Name or weights.
+        scale : None, "column" or sequence of float
+            See the class.
+        goal : sequence of int
+            See the class.
+
+        Returns
+        -------
+        Criterion
+            The criterion.
+        """
+        if isinstance(text, Criterion):
+            return text
+        sizes = scale if scale is None or isinstance(scale, str) else tuple(float(s) for s in scale)
+        if isinstance(text, Mapping):
+            return cls(tuple((name, float(weight)) for name, weight in text.items()), sizes, tuple(goal))
+        pairs = []
+        for part in text.split(","):
+            name, _, weight = part.strip().partition(":")
+            try:
+                pairs.append((name, float(weight) if weight else 1.0))
+            except ValueError:
+                raise DynidentError(f"weight of criterion '{name}' is '{weight}'; give a number") from None
+        return cls(tuple(pairs), sizes, tuple(goal))
+
+    @property
+    def label(self) -> str:
+        """Short text, as in cond or cond:1,d:0.5."""
+        if len(self.weights) == 1:
+            return self.weights[0][0]
+        return ",".join(f"{name}:{weight:g}" for name, weight in self.weights)
+
+    def evaluate(self, R: Array) -> tuple[dict[str, float], float, Array]:
+        """Return values, cost and Gamma of a factor.
+
+        Parameters
+        ----------
+        R : ndarray, (m, b)
+            Factor with R^T R = M.
+
+        Returns
+        -------
+        values : dict of str to float
+            Value of every criterion in the sum.
+        cost : float
+            What is minimised; infinite where M is singular.
+        gamma : ndarray, (b, b)
+            d cost = <W Gamma, dW>.
+        """
+        values: dict[str, float] = {}
+        cost, gamma = 0.0, np.zeros((R.shape[1], R.shape[1]))
+        for name, weight in self.weights:
+            value, part, slope = self._one(name, R)
+            values[name] = value
+            cost += weight * part
+            gamma += weight * slope
+        return values, cost, gamma
+
+    def _one(self, name: str, R: Array) -> tuple[float, float, Array]:
+        b = R.shape[1]
+        unit = name == "correlation" or self.scale == "column"
+        size = np.ones(b)
+        if unit:
+            length = np.linalg.norm(R, axis=0)
+            size = 1.0 / np.where(length > 0.0, length, 1.0)
+        elif self.scale is not None:
+            size = np.asarray(self.scale, dtype=np.float64)
+            if size.shape != (b,):
+                raise DynidentError(f"scale has {size.size} numbers but there are {b} parameters; give one each")
+        S, Vt = np.linalg.svd(R * size)[1:]
+        if S.size < b or not np.all(np.isfinite(S)) or S[-1] <= 1e-13 * S[0]:
+            lost = {"d": -np.inf, "sigma_min": 0.0, "e": 0.0}.get(name, np.inf)
+            return lost, np.inf, np.zeros((b, b))
+        eigen, V = S**2, Vt.T
+        if self.goal:
+            cost_slope = self._goal(name, eigen, V)
+        else:
+            value, cost, slope = _spectral(name, eigen, self.power)
+            cost_slope = value, cost, (V * (2.0 * slope)) @ V.T
+        value, cost, gamma = cost_slope
+        if unit:  # the scale itself moves with the columns
+            correction = np.sum((V * eigen) @ V.T * gamma, axis=1)
+            gamma = gamma - np.diag(correction)
+        return value, cost, gamma * size * size[:, None]
+
+    def _goal(self, name: str, eigen: Array, V: Array) -> tuple[float, float, Array]:
+        """Return value, cost and Gamma of the parameters of the goal, the others unknown: eigenvalues of (M^-1)_gg inverted."""
+        g = list(self.goal)
+        if max(g) >= V.shape[0] or min(g) < 0 or len(set(g)) < len(g):
+            raise DynidentError(f"goal is {self.goal}; name different parameters out of {V.shape[0]}")
+        C = (V[:, :] / eigen) @ V[g].T  # columns g of M^-1
+        spread, U = np.linalg.eigh(C[g])
+        information = 1.0 / spread  # descending
+        value, cost, slope = _spectral(name, information, self.power)
+        X = C @ U
+        return value, cost, (X * (2.0 * slope * information**2)) @ X.T
