@@ -364,7 +364,7 @@ def test_a_failing_run_keeps_what_was_there(stage: str, quick: Runner) -> None:
     if stage == "report":
         quick.patch.setattr(report_room, "write_report", fail)
     elif stage == "model":
-        quick.patch.setattr(cli, "write_robot", fail)
+        quick.patch.setattr(cli.core, "write_robot", fail)
     else:
         quick.patch.setattr(di.Fit, "score", fail)
     quick("identify", ROBOT, TRAIN, "--recovery", "prior", "-o", "out", code=1)
@@ -381,7 +381,7 @@ def test_interrupts_and_bugs(quick: Runner) -> None:
         def raise_(*_: Any) -> None:
             raise error
 
-        quick.patch.setattr(cli, "read_robot", raise_)
+        quick.patch.setattr(cli.shared, "read_robot", raise_)
 
     fail(KeyboardInterrupt())
     quick("describe", ROBOT, code=130)

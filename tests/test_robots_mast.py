@@ -260,17 +260,8 @@ def legs_from_the_platform() -> Mechanism:
         Body(b.name, transform(b.inertia, np.eye(3), np.array([-t.length, 0.0, 0.0]))) if b.name.startswith("bar") else b
         for b in base.bodies
     ]
-    return Mechanism(
-        "MAST cut at its pins",
-        tuple(shifted),
-        tuple(joints),
-        tuple(loops),
-        actuators=base.actuators,
-        terms=(),
-        gravity=base.gravity,
-        independent=base.independent,
-        home=home,
-    )
+    kept = {"actuators": base.actuators, "terms": (), "gravity": base.gravity, "independent": base.independent}
+    return Mechanism("MAST cut at its pins", tuple(shifted), tuple(joints), tuple(loops), home=home, **kept)
 
 
 def on_a_free_joint() -> Mechanism:
@@ -279,17 +270,9 @@ def on_a_free_joint() -> Mechanism:
     joints = [j for j in base.joints if j.name.startswith(("gamma", "rho"))]
     bodies = [b for b in base.bodies if not b.name.startswith("after_")]
     home = {name: x for name, x in base.home.items() if name not in ("z", "psi", "theta")} | {"p.z": base.home["z"]}
-    return Mechanism(
-        "MAST on a free joint",
-        tuple(bodies),
-        (Joint("p", "free", "base", "platform"), *joints),
-        base.loops,
-        actuators=base.actuators,
-        terms=(),
-        gravity=base.gravity,
-        independent=base.independent,
-        home=home,
-    )
+    kept = {"actuators": base.actuators, "terms": (), "gravity": base.gravity, "independent": base.independent}
+    free = Joint("p", "free", "base", "platform")
+    return Mechanism("MAST on a free joint", tuple(bodies), (free, *joints), base.loops, home=home, **kept)
 
 
 @pytest.mark.parametrize("build", [legs_from_the_platform, on_a_free_joint])

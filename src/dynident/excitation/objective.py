@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import DynidentError
 from dynident.excitation.criteria import Criterion
 from dynident.excitation.equations import Equations
-from dynident.identify.factor import triangle
+from dynident.identify.factor import one_blas_thread, triangle
 from dynident.identify.regression import Regression
 from dynident.mechanics import Motion
 from dynident.mechanics.motion import numbers
@@ -153,7 +153,8 @@ class Objective:
             Upper triangle.
         """
         assert self.noise is not None
-        return factor(self.equations.rows(*self.states(x)), self.equations.seen, self.noise, self.prior)
+        with one_blas_thread():
+            return factor(self.equations.rows(*self.states(x)), self.equations.seen, self.noise, self.prior)
 
     def value(self, x: Array) -> dict[str, float]:
         """Return the values of the criterion.
@@ -200,6 +201,10 @@ class Objective:
         gradient : ndarray, (n * size,)
             Its derivative, exact for robots without loops.
         """
+        with one_blas_thread():
+            return self._differentiate(x)
+
+    def _differentiate(self, x: Array) -> tuple[float, Array]:
         assert self.noise is not None
         q, v, a = self.states(x)
         W = self.equations.rows(q, v, a)

@@ -55,7 +55,9 @@ def random_closed_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> M
             step = 0.6 * step
     if np.all(q == home):
         raise IdentificationError(f"robot '{mechanism.name}' cannot move away from its home position; give another home")
-    v, a = (generator.uniform(-size, size, q.shape) for size in (3.0, 10.0))
+    # Lengths move as far as they can while angles turn by ANGLE, so that neither swamps the other.
+    scale = np.minimum(reach / ANGLE, 1.0)
+    v, a = (generator.uniform(-size, size, q.shape) * scale for size in (3.0, 10.0))
     return Motion(np.arange(float(samples)), q, v, a)
 
 

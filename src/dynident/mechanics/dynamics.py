@@ -147,17 +147,35 @@ def coriolis_matrix(
     """
     from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
 
-    values = values_of(mechanism, parameters)
+    values = values_of(mechanism, parameters).copy()
+    values[mechanism.tree.inertias.size :] = 0.0
     nu = coordinates(mechanism, v, "v")
-    x, rates, _, G = tree_motion(mechanism, at_rest(mechanism, q, nu))
+    motion = at_rest(mechanism, q, nu)
+    if mechanism.loops or any(coupling.function is not None for coupling in mechanism.couplings):
+        return _polarised(mechanism, motion, values)
+    x, rates, _, G = tree_motion(mechanism, motion)
     tree, phi = mechanism.tree.arrays, inertial_values(mechanism, values)
     C = np.empty((x.shape[0], x.shape[1], x.shape[1]))
     over_samples(x.shape[0], lambda i, j: matrix_kernels.coriolis_matrix(tree, phi, x[i:j], rates[i:j], C[i:j]))
-    C = _sandwich(C, G)
-    if G is not None and G.ndim == 3:  # C = G^T (C_t G + M_t Gdot)
-        M = _tree_mass_matrix(mechanism, x, values)
-        C += np.swapaxes(G, 1, 2) @ M @ _projector_rate(mechanism, q, nu)
-    return C
+    return _sandwich(C, G)
+
+
+def _polarised(mechanism: Mechanism, motion: Motion, values: Array) -> Array:
+    """Return C of a robot whose projector depends on q, in true coordinates (angles and lengths).
+
+    The velocity torques h(v) = C(v) v are quadratic in v, and C(v) w = C(w) v for the Christoffel matrix, hence
+    C(v) e_j = (h(v + e_j) - h(v) - h(e_j)) / 2.
+    """
+    held = inverse_dynamics(mechanism, at_rest(mechanism, motion.q), values)
+
+    def h(v: Array) -> Array:
+        return inverse_dynamics(mechanism, at_rest(mechanism, motion.q, v), values) - held
+
+    own, columns = h(motion.v), []
+    for unit in np.eye(mechanism.dof):
+        step = np.broadcast_to(unit, motion.v.shape)
+        columns.append(0.5 * (h(motion.v + step) - own - h(step)))
+    return np.stack(columns, axis=2)
 
 
 def gravity(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | ArrayLike | None = None) -> Array:
@@ -267,23 +285,6 @@ def _rotor(mechanism: Mechanism, values: Array) -> Array:
         if group.term.symbol == "ia":
             rotor[group.coordinates] = values[group.columns]
     return rotor
-
-
-def _projector_rate(mechanism: Mechanism, q: ArrayLike, v: Array) -> Array:
-    """Return dG/dt along a motion of true coordinates (angles and lengths, not `spherical` or `free` ones).
-
-    The bias b(q, nu) = Gdot nu is quadratic in nu and dG_j/dq_i = dG_i/dq_j, so the columns of Gdot follow from b by
-    polarisation: Gdot e_j = (b(nu + e_j) - b(nu) - b(e_j)) / 2.
-    """
-
-    def bias(nu: Array) -> Array:
-        return tree_motion(mechanism, at_rest(mechanism, q, nu)).a
-
-    own, columns = bias(v), []
-    for unit in np.eye(v.shape[1]):
-        step = np.broadcast_to(unit, v.shape)
-        columns.append(0.5 * (bias(v + step) - own - bias(step)))
-    return np.stack(columns, axis=2)
 
 
 def _sandwich(M: Array, G: Array | None) -> Array:

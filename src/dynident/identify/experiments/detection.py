@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 WINDOW = 0.25
 #: A plateau may grow by this part of its length when its band is doubled.
 ROUND = 0.25
+#: A stretch that looks round may be a plateau with more servo ripple: it is tried again with wider bands.
+SCALES = (1.0, 2.0, 4.0)
 #: Part of a plateau dropped at each end, where the servo settles.
 SETTLE = 0.05
 
@@ -84,28 +86,45 @@ def constant_speeds(
     window = max(5, round(WINDOW * shortest * rate))
     stride = max(1, window // 4)
     coarse = v[::stride]
-    left = _longest_windows(coarse, tolerance, admitted, rest)
-    length = np.arange(coarse.size) - left + 1
-    ends = np.flatnonzero(np.append(np.diff(left) > 0, True) & (length * stride >= shortest * rate))
-    taken = np.zeros(coarse.size, dtype=bool)
-    found, rounded = [], 0
+    kept = np.zeros(coarse.size, dtype=bool)
+    found: list[tuple[int, int]] = []
+    rounded = 0
+    for scale in SCALES:
+        flat, rounded = _search(
+            coarse, kept, scale * tolerance, scale * admitted, rest, shortest * rate / stride, window / stride
+        )
+        for a, b in flat:
+            kept[a:b] = True
+            trim = round(SETTLE * (b - a) * stride) + window // 2
+            first, last = a * stride + trim, min(b * stride, v.size) - trim
+            if last - first >= 8:
+                found.append((first, last))
+    return sorted(found), rounded
+
+
+def _search(
+    v: Array, kept: NDArray[np.bool_], tolerance: float, admitted: float, rest: float, shortest: float, window: float
+) -> tuple[list[tuple[int, int]], int]:
+    """Return flat stretches outside those that are kept already, longest first, and the number of round ones."""
+    left = _longest_windows(v, tolerance, admitted, rest)
+    length = np.arange(v.size) - left + 1
+    ends = np.flatnonzero(np.append(np.diff(left) > 0, True) & (length >= shortest))
+    taken = kept.copy()
+    flat, rounded = [], 0
     for i in ends[np.argsort(-length[ends], kind="stable")]:
         a, b = int(left[i]), int(i) + 1
         free = np.flatnonzero(~taken[a:b])
         if not free.size:
             continue
         a, b = a + int(free[0]), a + int(free[-1]) + 1
-        if taken[a:b].any() or (b - a) * stride < shortest * rate:
+        if taken[a:b].any() or b - a < shortest:
             continue
         taken[a:b] = True
-        if _is_round(coarse, a, b, tolerance, admitted, 0.5 * window / stride):
+        if _is_round(v, a, b, tolerance, admitted, 0.5 * window):
             rounded += 1
-            continue
-        trim = round(SETTLE * (b - a) * stride) + window // 2
-        first, last = a * stride + trim, min(b * stride, v.size) - trim
-        if last - first >= 8:
-            found.append((first, last))
-    return sorted(found), rounded
+        else:
+            flat.append((a, b))
+    return flat, rounded
 
 
 def _longest_windows(v: Array, tolerance: float, admitted: float, rest: float) -> NDArray[np.int64]:

@@ -9,9 +9,10 @@ Array = NDArray[np.float64]
 
 #: Part of the samples that must move in a direction for it to count as driven.
 DRIVEN = 0.01
-#: Consecutive samples at the largest effort that are a limit and not a peak, and the part of all samples they make up.
+#: Consecutive samples at the largest effort that are a limit and not a peak, and the part of all samples they make up;
+#: above it the effort is simply constant (pure Coulomb friction without noise).
 STUCK = 3
-LIMITED = 0.002
+LIMITED = (0.002, 0.3)
 
 
 def direction_note(name: str, v: Array) -> str | None:
@@ -60,7 +61,7 @@ def limited(effort: Array) -> NDArray[np.bool_]:
         for first, last in zip(edges[::2], edges[1::2], strict=True):
             if last - first >= STUCK:
                 result[first:last] = True
-    return result if result.mean() >= LIMITED and np.ptp(effort) > 0.0 else np.zeros_like(result)
+    return result if LIMITED[0] <= result.mean() <= LIMITED[1] else np.zeros_like(result)
 
 
 def limit_note(name: str, cut: NDArray[np.bool_], used: bool) -> str:

@@ -63,6 +63,8 @@ def predict(x, P, p, free, terms, Q, tau, dt, grad):
         f00, f01 = 1.0 + 0.5 * h * h * aq, h + 0.5 * h * h * av
         f10, f11 = h * aq + 0.5 * h * h * av * aq, 1.0 + h * av + 0.5 * h * h * (aq + av * av)
         s0, s1 = 0.5 * h * h, h + 0.5 * h * h * av
+        for j in range(n):  # half of the noise enters before the transition and half after it: second order
+            P[j, j] += 0.5 * h * Q[j]
         for j in range(n):
             u0, u1 = f00 * P[0, j] + f01 * P[1, j], f10 * P[0, j] + f11 * P[1, j]
             for k in range(free.size):
@@ -80,7 +82,7 @@ def predict(x, P, p, free, terms, Q, tau, dt, grad):
             P[0, j], P[j, 0], P[1, j], P[j, 1] = top[j], top[j], low[j], low[j]
         P[0, 0], P[0, 1], P[1, 0], P[1, 1] = t0, t1, t1, l1
         for j in range(n):
-            P[j, j] += h * Q[j]
+            P[j, j] += 0.5 * h * Q[j]
 
 
 @compiled

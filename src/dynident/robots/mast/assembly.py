@@ -94,7 +94,8 @@ def forward_kinematics(t: Tripod, rho: ArrayLike, start: ArrayLike, signs: Array
         trial, going = np.repeat(first, waiting.size, axis=0), waiting
         for share in np.linspace(0.0, 1.0, steps + 1)[1:]:
             feet = _feet(t, origin + share * (sliders[going] - origin))
-            trial, closed, determinant = _newton(t, trial, feet)
+            # On the way the branch matters, not the digits.
+            trial, closed, determinant = _newton(t, trial, feet, CLOSED if share == 1.0 else 1e-5)
             held = closed & (np.sign(determinant) == side)
             trial, going = trial[held], going[held]
         x[going] = trial
@@ -106,8 +107,8 @@ def forward_kinematics(t: Tripod, rho: ArrayLike, start: ArrayLike, signs: Array
                         "the bars are too short, or a parallel singularity lies between; see assembly_modes")  # fmt: skip
 
 
-def _newton(t: Tripod, x: Array, feet: Array) -> tuple[Array, NDArray[np.bool_], Array]:
-    """Return poses that close the bars, whether they do, and the determinant of the closure."""
+def _newton(t: Tripod, x: Array, feet: Array, tolerance: float = CLOSED) -> tuple[Array, NDArray[np.bool_], Array]:
+    """Return poses that close the bars to a share of their length, whether they do, and the determinant of the closure."""
     determinant = np.zeros(len(x))
     with np.errstate(all="ignore"):
         for _ in range(12):
@@ -118,10 +119,14 @@ def _newton(t: Tripod, x: Array, feet: Array) -> tuple[Array, NDArray[np.bool_],
             step = np.linalg.solve(slope, gap[:, :, None])[:, :, 0]
             step[~regular | ~np.isfinite(step).all(axis=1)] = 0.0
             x = x - np.clip(step, -0.3, 0.3)
-            if np.max(np.abs(step), initial=0.0) < 1e-12:
+            if np.max(np.abs(step), initial=0.0) < np.sqrt(tolerance):  # quadratic convergence: the next is below tolerance
                 break
-        gap, _ = closure(t, x, feet)
-    return x, np.max(np.abs(gap), axis=1) < CLOSED * t.length, determinant
+        gap, slope = closure(t, x, feet)
+        if tolerance == CLOSED:  # one more for the last digit
+            regular = np.abs(np.linalg.det(slope)) > 1e-14 * t.radius**2
+            x[regular] -= np.linalg.solve(slope[regular], gap[regular, :, None])[:, :, 0]
+            gap, _ = closure(t, x, feet)
+    return x, np.max(np.abs(gap), axis=1) < tolerance * t.length, determinant
 
 
 def assembly_modes(t: Tripod, rho: ArrayLike) -> Array:

@@ -4,8 +4,8 @@
 
 The mechanism is cut into free bodies: three sliders, three bars moving in their planes, the translation of the platform and
 its rotation. Each gives the forces of its own motion, and the Jacobian of its own coordinates carries them to the sliders;
-joint reactions cancel in the sum. The rotation of the platform is written either with body moments, J_R^T (I w_dot + w x I w), or
-with the moments of its angles after Boltzmann and Hamel; both are (3.69) and (3.70) of the thesis.
+joint reactions cancel in the sum. The rotation of the platform is written either with body moments, J_R^T (I w_dot + w x I w),
+or with the moments of its angles after Boltzmann and Hamel; both are (3.69) and (3.70) of the thesis.
 """
 
 from __future__ import annotations

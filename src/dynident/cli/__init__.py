@@ -1,0 +1,50 @@
+"""The commands, thin: each is one verb of the pipeline. Results go to standard output, progress and notes to standard error."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import typer
+
+from dynident.cli import core, models  # noqa: F401 - importing a module registers its commands
+from dynident.cli.shared import USAGE, UsageError, app, note, notes
+from dynident.errors import DynidentWarning
+
+__all__ = ["app", "notes", "run"]
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    args : sequence of str, optional
+        Arguments; ``sys.argv[1:]`` when omitted.
+
+    Returns
+    -------
+    int
+        Exit code.
+    """
+    told: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        """Tell a warning of ours once, in one line; others are for developers."""
+        text = " ".join(str(message).split())
+        if issubclass(category, DynidentWarning) and text not in told:
+            told.add(text)
+            note(text)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DynidentWarning)
+        warnings.showwarning = show
+        try:
+            return int(app(args, standalone_mode=False, prog_name="dynident") or 0)
+        except UsageError as error:
+            command = error.ctx.command_path if error.ctx else "dynident"
+            problem = " ".join(error.format_message().split()).rstrip(".")
+            typer.echo(f"dynident: {problem}; see '{command} --help'", err=True)
+            return USAGE
+        except typer.Abort:
+            raise KeyboardInterrupt from None

@@ -1,0 +1,97 @@
+"""Commands about models: derive closed forms, solve inverse kinematics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+import dynident as di
+from dynident.cli.shared import AsJson, Debug, Robot, Sidecar, Terms, app, check_output, out, print_json, robot_of, with_terms
+from dynident.errors import DynidentError
+
+
+@app.command(epilog="Example: dynident derive robot.urdf --latex --c --numpy -o out/")
+def derive(
+    robot: Robot,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the files.")] = Path("derived"),
+    latex: Annotated[bool, typer.Option("--latex", help="Write the equations as LaTeX.")] = False,
+    c: Annotated[bool, typer.Option("--c", help="Write standalone C99 with a test harness.")] = False,
+    numpy: Annotated[bool, typer.Option("--numpy", help="Write a readable NumPy module.")] = False,
+    sidecar: Sidecar = None,
+    terms: Terms = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Derive a robot's equations in closed form and print them as LaTeX, C and NumPy (all three when none is named)."""
+    from dynident import symbolic  # noqa: PLC0415 - only this command needs it
+
+    check_output(output, folder=True)
+    mechanism = with_terms(robot_of(robot, sidecar), terms)
+    every = not (latex or c or numpy)
+    base = di.base_parameters(mechanism)
+    files = symbolic.write(mechanism, output, latex or every, c or every, numpy or every, columns=base.columns.tolist())
+    program = symbolic.derive(mechanism, ("inverse_dynamics", "base_regressor"), columns=base.columns.tolist())
+    table = symbolic.operation_table(program, mechanism)
+    if as_json:
+        counts = {name: program.operations(name).total for name in ("inverse_dynamics", "base_regressor")}
+        print_json({"written": [str(path) for path in files], "base_parameters": base.rank, "operations": counts})
+    else:
+        out.print(table)
+        out.print("written: " + ", ".join(str(path) for path in files))
+    return 0
+
+
+def _numbers(text: str, count: int, option: str) -> NDArray[np.float64]:
+    try:
+        values = np.array([float(x) for x in text.split(",")])
+    except ValueError:
+        raise DynidentError(f"{option} is '{text}'; give {count} numbers separated by commas") from None
+    if values.size != count:
+        raise DynidentError(f"{option} has {values.size} numbers; give {count}, separated by commas")
+    return values
+
+
+@app.command(epilog="Example: dynident ik robot.urdf --position 0.4,0.1,0.5 --rpy 0,3.14,0 --frame tool0")
+def ik(
+    robot: Robot,
+    position: Annotated[str, typer.Option(help="Target position x,y,z in the base frame [m].")],
+    rpy: Annotated[str | None, typer.Option(help="Target orientation roll,pitch,yaw [rad]; position only when absent.")] = None,
+    frame: Annotated[str | None, typer.Option(help="Link to place; the last one when absent.")] = None,
+    numeric: Annotated[bool, typer.Option("--numeric", help="Use the numeric solver (damped least squares).")] = False,
+    start: Annotated[str | None, typer.Option(help="Start of the numeric solver, joint positions by commas.")] = None,
+    sidecar: Sidecar = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Solve inverse kinematics: all branches in closed form, or one solution numerically."""
+    mechanism = robot_of(robot, sidecar)
+    target = _numbers(position, 3, "--position")
+    rotation = None if rpy is None else di.Placement.from_rpy((0.0, 0.0, 0.0), _numbers(rpy, 3, "--rpy")).rotation
+    if numeric:
+        from dynident.mechanics import inverse_kinematics_numeric  # noqa: PLC0415
+
+        begin = None if start is None else _numbers(start, mechanism.dof, "--start")
+        found = inverse_kinematics_numeric(mechanism, rotation, target, start=begin, frame=frame)
+        solutions, names = np.atleast_2d(found), ["numeric"]
+    else:
+        from dynident.mechanics import arm_structure, inverse_kinematics, reach  # noqa: PLC0415
+
+        solutions = inverse_kinematics(mechanism, rotation, target, frame=frame)[0]
+        names = list(arm_structure(mechanism, frame).postures)
+        if np.all(np.isnan(solutions)):
+            away = reach(mechanism, rotation, target, frame=frame)
+            raise DynidentError(
+                f"the target {position} is out of reach of robot '{mechanism.name}' by {float(away.distance[0]):.4g} m"
+            )
+    rows = {name: None if np.isnan(q).any() else q.tolist() for name, q in zip(names, solutions, strict=True)}
+    if as_json:
+        print_json({"joints": list(mechanism.coordinate_names), "branches": rows})
+    else:
+        for name, values in rows.items():
+            text = "does not exist" if values is None else "  ".join(f"{x:+.6f}" for x in values)
+            out.print(f"{name:<20} {text}")
+    return 0

@@ -1,0 +1,175 @@
+"""What the commands share: the application, options, consoles, reading of robots and logs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+import dynident as di
+from dynident.errors import DynidentError
+from dynident.files import to_json
+from dynident.mechanism import apply_sidecar
+from dynident.mechanism.files import read_robot
+
+USAGE, NOT_OK = 2, 3
+# Recent typer carries its own copy of click, older ones import it: the base class is found from what both export.
+UsageError: Any = typer.BadParameter.__bases__[0]
+
+app = typer.Typer(
+    help="From a robot's description and its logs to a validated dynamic model.",
+    epilog="Exit codes: 0 done; 1 bad input, told in one sentence; 2 wrong usage; 3 done, but the verdict is not ok (with "
+    "--strict); 70 a bug in dynident; 130 interrupted.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+# Names in a robot are data: no markup and no emoji codes are read in them.
+notes = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
+out = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
+
+Robot = Annotated[
+    Path, typer.Argument(help="URDF, xacro or MJCF file, or a robot of dynident.robots such as dualv.", show_default=False)
+]
+Sidecar = Annotated[Path | None, typer.Option(help="TOML file with actuators, couplings, loops and joint terms.")]
+Effort = Annotated[
+    str | None,
+    typer.Option(help="What the effort channels are: joint_torque, joint_force, motor_torque, motor_current, voltage."),
+]
+Schema = Annotated[Path | None, typer.Option(help="TOML file that maps columns, units and drive gains of the logs.")]
+Joints = Annotated[str | None, typer.Option(help="Joint names of the log's channels, separated by commas.")]
+Gain = Annotated[str | None, typer.Option(help="Drive gains (Nm/A, N/V ...), one number or one per channel, by commas.")]
+FitFile = Annotated[Path, typer.Argument(help="fit.json written by identify.", show_default=False)]
+Terms = Annotated[str | None, typer.Option(help="Joint terms by commas, e.g. ia,fv,fc,off or ia,fvp,fvn,fcp,fcn; '' for none.")]
+AllowTraining = Annotated[bool, typer.Option("--allow-training", help="Accept logs that were used for the fit.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 3 when the verdict is not ok.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the Python traceback of an internal error.", hidden=True)]
+
+
+def note(text: str) -> None:
+    """Tell something on standard error.
+
+    Parameters
+    ----------
+    text : str
+        One sentence.
+    """
+    notes.print(f"note: {text}", style="yellow")
+
+
+def print_json(data: Any) -> None:
+    """Print JSON on standard output.
+
+    Parameters
+    ----------
+    data : object or str
+        Plain data, or JSON text.
+    """
+    typer.echo(data if isinstance(data, str) else to_json(data))
+
+
+@contextmanager
+def progress(steps: int, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """Yield a function that announces the next of `steps`; a bar on a terminal, nothing elsewhere."""
+    hidden = quiet or not notes.is_terminal or notes.is_dumb_terminal
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=notes, disable=hidden, transient=True) as bar:
+        task = bar.add_task("starting", total=steps, completed=-1)
+        yield lambda text: bar.update(task, description=text, advance=1)
+
+
+@app.callback(invoke_without_command=True)
+def _start(
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False
+) -> None:
+    if version:
+        out.print(f"dynident {di.__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        out.print(context.get_help())
+        raise typer.Exit(USAGE)
+
+
+def read_log(path: Path, effort: str | None, schema: Path | None, joints: str | None, gain: str | None) -> di.Log:
+    """Read a log with the options of the command line.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        File.
+    effort : str, optional
+        Effort kind.
+    schema : pathlib.Path, optional
+        TOML file that maps columns.
+    joints, gain : str, optional
+        Names and drive gains, separated by commas.
+
+    Returns
+    -------
+    Log
+        The log.
+    """
+    try:
+        gains = None if gain is None else [float(g) for g in gain.split(",")]
+    except ValueError:
+        raise DynidentError(f"--gain is '{gain}'; give numbers separated by commas") from None
+    names = None if joints is None else [name.strip() for name in joints.split(",")]
+    return di.Log.read(path, effort=effort, schema=schema, joints=names, gain=gains[0] if gains and len(gains) == 1 else gains)
+
+
+def with_terms(mechanism: di.Mechanism, terms: str | None) -> di.Mechanism:
+    """Return the robot with the joint terms of the command line.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    terms : str, optional
+        Terms separated by commas; the robot's own when None.
+
+    Returns
+    -------
+    Mechanism
+        The robot.
+    """
+    return mechanism if terms is None else mechanism.with_terms([t.strip() for t in terms.split(",") if t.strip()])
+
+
+def check_output(path: Path, folder: bool = False) -> None:
+    """Refuse an output that cannot be written, before any long work."""
+    if path.exists() and path.is_dir() != folder:
+        raise DynidentError(f"output '{path}' is a {'file; give a folder' if folder else 'folder; give a file name'}")
+    above = next((p for p in (path, *path.absolute().parents) if p.is_dir()), Path())
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise DynidentError(f"output '{path}' cannot be written: folder '{above}' is read-only; give another place")
+
+
+def robot_of(robot: Path, sidecar: Path | None = None) -> di.Mechanism:
+    """Return the robot of a file, or the one of the literature with that name.
+
+    Parameters
+    ----------
+    robot : pathlib.Path
+        File, or a name of `dynident.robots`.
+    sidecar : pathlib.Path, optional
+        TOML file with what the description cannot say.
+
+    Returns
+    -------
+    Mechanism
+        The robot.
+    """
+    from dynident import robots  # noqa: PLC0415 - rarely needed
+
+    if str(robot) in robots.__all__ and not robot.exists():
+        mechanism: di.Mechanism = getattr(robots, str(robot)).mechanism()
+        return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar)
+    return read_robot(robot, sidecar)

@@ -1,0 +1,437 @@
+"""Limits of a motion: each is a number per sample that must not exceed zero, relative to the limit's own size.
+
+excess = (|x| - limit) / limit for rates and efforts, (x - upper) / half range for positions; -excess is the margin. A limit sees
+one sample at a time, q, v, a and jerk, so derivatives by the trajectory's parameters follow from derivatives by the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError
+from dynident.mechanics import Motion, actuator_torques, forward_kinematics, inverse_dynamics
+from dynident.mechanics.closure import close_positions, close_rates
+from dynident.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+
+class State(NamedTuple):
+    """A motion with its jerk, (N, n) each."""
+
+    q: Array
+    v: Array
+    a: Array
+    j: Array
+
+
+class Limit(Protocol):
+    """What a limit can do."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each column, as in "velocity of joint1"."""
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """Which of q, v, a, jerk (0 to 3) it depends on."""
+
+    @property
+    def follows(self) -> bool:
+        """True when samples must be given as a motion (loops are closed by continuity)."""
+
+    def excess(self, state: State) -> Array:
+        """Return (N, k), not above zero where the limit is kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Lower and upper limits of q, v, a or jerk of each coordinate.
+
+    Parameters
+    ----------
+    order : int
+        0 for positions to 3 for the jerk.
+    lower, upper : ndarray, (n,)
+        Limits, infinite where there is none.
+    coordinates : tuple of str
+        Names.
+    """
+
+    order: int
+    lower: Array
+    upper: Array
+    coordinates: tuple[str, ...]
+    follows = False
+
+    def __post_init__(self) -> None:
+        for name, low, high in zip(self.coordinates, self.lower, self.upper, strict=True):
+            if not low < high:
+                raise DynidentError(
+                    f"{KINDS[self.order]} of '{name}' is limited to {low:g} ... {high:g}, which is empty; swap or widen the limits"
+                )
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """Its own order."""
+        return (self.order,)
+
+    @property
+    def sides(self) -> list[tuple[int, float, float]]:
+        """Coordinate, sign and limit of every column: sign * x <= sign * limit."""
+        both = [(i, 1.0, float(x)) for i, x in enumerate(self.upper)] + [(i, -1.0, float(x)) for i, x in enumerate(self.lower)]
+        return [side for side in both if np.isfinite(side[2])]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(f"{KINDS[self.order]} of {self.coordinates[i]}" for i, _, _ in self.sides)
+
+    def size(self, i: int) -> float:
+        """Return what margins of a coordinate are relative to.
+
+        Parameters
+        ----------
+        i : int
+            Coordinate.
+
+        Returns
+        -------
+        float
+            Half the range of positions; the larger limit of rates.
+        """
+        low, high = self.lower[i], self.upper[i]
+        if np.isfinite(low) and np.isfinite(high) and self.order == 0:
+            return float(0.5 * (high - low))
+        return float(max((abs(x) for x in (low, high) if np.isfinite(x)), default=1.0)) or 1.0
+
+    def excess(self, state: State) -> Array:
+        """Return (N, k).
+
+        Parameters
+        ----------
+        state : State
+            Motion.
+
+        Returns
+        -------
+        ndarray, (N, k)
+            Not above zero inside.
+        """
+        x = state[self.order]
+        columns = [sign * (x[:, i] - limit) / self.size(i) for i, sign, limit in self.sides]
+        return np.stack(columns, axis=1) if columns else np.zeros((len(x), 0))
+
+
+KINDS = ("position", "velocity", "acceleration", "jerk")
+
+
+@dataclass(frozen=True, eq=False)
+class Effort:
+    """Torque (or force) and power of the joints, or of the motors of a robot with loops, from the robot's prior parameters.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with prior parameters.
+    torque : ndarray, (k,)
+        Largest torques, infinite where there is none.
+    power : ndarray, (k,)
+        Largest mechanical power [W].
+    """
+
+    mechanism: Mechanism
+    torque: Array
+    power: Array
+    orders = (0, 1, 2)
+
+    @property
+    def follows(self) -> bool:
+        """True with loops."""
+        return bool(self.mechanism.loops)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the joints or motors."""
+        robot = self.mechanism
+        return tuple(a.name for a in robot.actuators) if robot.loops else robot.coordinate_names
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(
+            f"{what} of {label}"
+            for what, limit in (("torque", self.torque), ("power", self.power))
+            for label, x in zip(self.labels, limit, strict=True)
+            if np.isfinite(x)
+        )
+
+    def excess(self, state: State) -> Array:
+        """Return (N, k).
+
+        Parameters
+        ----------
+        state : State
+            Motion.
+
+        Returns
+        -------
+        ndarray, (N, k)
+            Not above zero inside.
+        """
+        robot = self.mechanism
+        motion = Motion(np.arange(float(len(state.q))), state.q, state.v, state.a)
+        tau, speed = inverse_dynamics(robot, motion), state.v
+        if robot.loops:
+            from dynident.mechanics import actuator_jacobian  # noqa: PLC0415 - only with loops
+
+            tau = actuator_torques(robot, state.q, tau)
+            speed = np.einsum("tkn,tn->tk", actuator_jacobian(robot, state.q), state.v)
+        out = [np.abs(x) / limit - 1.0 for x, limit in ((tau, self.torque), (tau * speed, self.power))]
+        keep = np.concatenate([np.isfinite(self.torque), np.isfinite(self.power)])
+        return np.concatenate(out, axis=1)[:, keep]
+
+
+@dataclass(frozen=True, eq=False)
+class ToolBox:
+    """A box in space for the origin of a link; a tool height is a box with a lower z only.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    frame : str
+        Link.
+    lower, upper : ndarray, (3,)
+        Corners in the base frame [m], infinite where there is none.
+    """
+
+    mechanism: Mechanism
+    frame: str
+    lower: Array
+    upper: Array
+    orders = (0,)
+
+    @property
+    def follows(self) -> bool:
+        """True with loops."""
+        return bool(self.mechanism.loops)
+
+    @property
+    def _box(self) -> Box:
+        return Box(0, self.lower, self.upper, tuple(f"{self.frame}.{axis}" for axis in "xyz"))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self._box.names
+
+    def excess(self, state: State) -> Array:
+        """Return (N, k).
+
+        Parameters
+        ----------
+        state : State
+            Motion.
+
+        Returns
+        -------
+        ndarray, (N, k)
+            Not above zero inside.
+        """
+        place = forward_kinematics(self.mechanism, state.q, self.frame)[1]
+        return self._box.excess(State(place, place, place, place))
+
+
+@dataclass(frozen=True, eq=False)
+class TaskBox:
+    """Limits of any function of the position, such as the Cartesian coordinates of document 0.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(q)`` with (N, n) returns (N, m).
+    lower, upper : ndarray, (m,)
+        Limits.
+    coordinates : tuple of str
+        Names of the m numbers.
+    """
+
+    function: Callable[[Array], Array]
+    lower: Array
+    upper: Array
+    coordinates: tuple[str, ...]
+    orders = (0,)
+    follows = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return Box(0, self.lower, self.upper, self.coordinates).names
+
+    def excess(self, state: State) -> Array:
+        """Return (N, k).
+
+        Parameters
+        ----------
+        state : State
+            Motion.
+
+        Returns
+        -------
+        ndarray, (N, k)
+            Not above zero inside.
+        """
+        x = self.function(state.q)
+        return Box(0, self.lower, self.upper, self.coordinates).excess(State(x, x, x, x))
+
+
+@dataclass(frozen=True, eq=False)
+class Polygon:
+    """Two coordinates stay inside a polygon, convex or not.
+
+    Parameters
+    ----------
+    pair : tuple of int
+        The two coordinates.
+    vertices : ndarray, (k, 2)
+        Corners in order.
+    label : str
+        Name.
+    """
+
+    pair: tuple[int, int]
+    vertices: Array
+    label: str = "polygon"
+    orders = (0,)
+    follows = False
+
+    def __post_init__(self) -> None:
+        v = np.asarray(self.vertices, dtype=np.float64)
+        if v.ndim != 2 or v.shape[1] != 2 or len(v) < 3 or not np.all(np.isfinite(v)):
+            raise DynidentError(f"polygon '{self.label}' has vertices of shape {v.shape}; give at least three pairs of numbers")
+        object.__setattr__(self, "vertices", v)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One column."""
+        return (self.label,)
+
+    def excess(self, state: State) -> Array:
+        """Return minus the distance to the border inside, plus it outside, over half the polygon's size.
+
+        Parameters
+        ----------
+        state : State
+            Motion.
+
+        Returns
+        -------
+        ndarray, (N, 1)
+            Not above zero inside.
+        """
+        x = state.q[:, list(self.pair)]
+        a = self.vertices
+        b = np.roll(a, -1, axis=0)
+        edge, out = b - a, x[:, None] - a
+        along = np.clip(np.sum(out * edge, axis=2) / np.sum(edge * edge, axis=1), 0.0, 1.0)
+        distance = np.min(np.linalg.norm(out - along[:, :, None] * edge, axis=2), axis=1)
+        above, cross = x[:, None, 1] >= a[:, 1], edge[:, 0] * out[:, :, 1] - edge[:, 1] * out[:, :, 0]
+        before = x[:, None, 1] < b[:, 1]
+        winding = np.sum(above & before & (cross > 0.0), axis=1) - np.sum(~above & ~before & (cross < 0.0), axis=1)
+        half = 0.5 * float(np.max(np.ptp(a, axis=0)))
+        return (np.where(winding != 0, -distance, distance) / half)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Loops:
+    """Passive joints stay inside their limits and the robot away from singularities.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops.
+    lower, upper : ndarray, (n_tree,)
+        Limits of all tree coordinates, infinite where there is none.
+    least : float
+        Smallest ratio of pivots of the closure, and of singular values of the actuator Jacobian; 0 for no margin.
+    """
+
+    mechanism: Mechanism
+    lower: Array
+    upper: Array
+    least: float = 0.0
+    orders = (0,)
+    follows = True
+
+    @property
+    def _box(self) -> Box:
+        return Box(0, self.lower, self.upper, self.mechanism.tree.coordinates)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        extra = ("closure singularity", "actuation singularity") if self.least > 0.0 else ()
+        return (*self._box.names, *extra)
+
+    def excess(self, state: State) -> Array:
+        """Return (N, k).
+
+        Parameters
+        ----------
+        state : State
+            Motion.
+
+        Returns
+        -------
+        ndarray, (N, k)
+            Not above zero inside.
+        """
+        tree = close_positions(self.mechanism, state.q)
+        out = self._box.excess(State(tree, tree, tree, tree))
+        if self.least <= 0.0:
+            return out
+        zero = np.zeros_like(state.q)
+        rates = close_rates(self.mechanism, tree, zero, zero)
+        sizes = np.linalg.svd(self.mechanism.actuator_matrix[0] @ rates.G, compute_uv=False)
+        near = np.stack([rates.pivot, sizes[:, -1] / sizes[:, 0]], axis=1)
+        return np.concatenate([out, 1.0 - near / self.least], axis=1)
+
+
+def all_names(limits: Sequence[Limit]) -> tuple[str, ...]:
+    """Return the names of all columns.
+
+    Parameters
+    ----------
+    limits : sequence of Limit
+        Limits.
+
+    Returns
+    -------
+    tuple of str
+        Names.
+    """
+    return tuple(name for limit in limits for name in limit.names)
+
+
+def all_excess(limits: Sequence[Limit], state: State) -> Array:
+    """Return the excess of all limits.
+
+    Parameters
+    ----------
+    limits : sequence of Limit
+        Limits.
+    state : State
+        Motion.
+
+    Returns
+    -------
+    ndarray, (N, k)
+        Columns of all limits side by side.
+    """
+    return np.concatenate([limit.excess(state) for limit in limits], axis=1) if limits else np.zeros((len(state.q), 0))

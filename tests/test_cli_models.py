@@ -1,0 +1,83 @@
+"""Commands about models: describe --svg, named robots, derive, ik."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree  # noqa: S405 - our own output
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
+
+from dynident.__main__ import main
+
+ROBOT = str(Path(__file__).parents[1] / "examples" / "demo" / "robot.urdf")
+
+
+@pytest.fixture
+def call(monkeypatch, capsys, tmp_path):
+    """Return a function that runs the command line in an empty folder and returns (code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["dynident", *args])
+        with pytest.raises(SystemExit) as end:
+            main()
+        shown = capsys.readouterr()
+        return int(end.value.code or 0), shown.out, shown.err
+
+    return run
+
+
+def test_a_robot_of_the_literature_is_described_and_drawn(call):
+    code, text, _ = call("describe", "dualv", "--json", "--svg", "graph.svg")
+    data = json.loads(text)
+    assert code == 0
+    assert data["dof"] == 3
+    assert data["base_parameters"]["rank"] == 40
+    assert len(data["actuators"]) == 4
+    root = ElementTree.parse("graph.svg").getroot()  # noqa: S314 - our own output
+    shown = "".join(root.itertext())
+    assert "actuation redundancy 1" in shown
+    assert "platform" in shown
+
+
+def test_derive_writes_what_is_asked_for(call):
+    code, text, _ = call("derive", ROBOT, "--c", "-o", "out")
+    assert code == 0
+    assert "numeric Newton-Euler" in text
+    assert {path.suffix for path in Path("out").iterdir()} == {".c", ".h"}
+    code, text, _ = call("derive", ROBOT, "--latex", "--numpy", "--json", "-o", "more")
+    assert code == 0
+    assert json.loads(text)["base_parameters"] == 58
+    assert {path.suffix for path in Path("more").iterdir()} == {".tex", ".py"}
+
+
+def test_ik_gives_all_branches_or_says_how_far_away(call):
+    code, text, _ = call("ik", ROBOT, "--position", "0.5,0.1,0.6", "--rpy", "0,3,0", "--json")
+    assert code == 0
+    branches = json.loads(text)["branches"]
+    assert len(branches) == 8
+    assert sum(q is not None for q in branches.values()) >= 4
+    code, _, error = call("ik", ROBOT, "--position", "5,0,0.6", "--rpy", "0,3,0")
+    assert code == 1
+    assert "out of reach" in error
+    assert " m\n" in error
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (("ik", ROBOT, "--position", "1,2"), "give 3"),
+        (("ik", ROBOT, "--position", "a,b,c"), "numbers separated by commas"),
+        (("derive", "dualv", "-o", "out"), "loops"),
+        (("describe", "nobot"), "nobot"),
+    ],
+)
+def test_bad_calls_are_one_sentence(call, args, word):
+    code, _, error = call(*args)
+    assert code == 1
+    assert word in error
+    assert error.count("\n") == 1
+    assert "Traceback" not in error

@@ -1,0 +1,79 @@
+"""Choosing a law: held-out blocks, never the training error."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynident.errors import IdentificationError
+from dynident.friction import Coulomb, Polynomial, Sigmoid, Tanh, Viscous
+from dynident.identify.friction import choose, choose_law, effective_samples
+
+LAWS = {
+    "viscous": Viscous(),
+    "coulomb": Coulomb() + Viscous(),
+    "tanh": Tanh() + Viscous(),
+    "polynomial": Polynomial(3),
+    "sigmoid": Sigmoid(2),
+}
+
+
+def test_the_true_law_wins_although_a_richer_one_trains_better() -> None:
+    k = np.arange(3000)
+    v = np.sin(0.009 * k) + 0.5 * np.sin(0.0213 * k)
+    tau = 0.1 * v**2 + 2 * v + 1.5 * np.tanh(12 * v) + 0.1 * np.random.default_rng(0).normal(size=v.size)
+    choice = choose_law(tau, LAWS, v, {"m": v**2}, blocks=4)
+    assert choice.best == "tanh"
+    assert choice["sigmoid"].training <= choice["tanh"].training
+    assert choice["tanh"].held_out < choice["coulomb"].held_out < choice["viscous"].held_out
+    assert min(choice.contenders, key=lambda c: c.bic).name == "tanh"
+    assert choice["tanh"].parameters == 4
+    assert "<- chosen" in choice.summary()
+
+
+def test_training_error_would_choose_wrongly() -> None:
+    rng = np.random.default_rng(1)
+    x = np.linspace(-1, 1, 60)
+    y = x + 0.3 * rng.normal(size=60)
+
+    def polynomial(degree):
+        def fit(rows):
+            c = np.polynomial.polynomial.polyfit(x[rows], y[rows], degree)
+            return y - np.polynomial.polynomial.polyval(x, c), degree + 1
+
+        return fit
+
+    choice = choose({f"degree {d}": polynomial(d) for d in (0, 1, 3, 9)}, 60, 6)
+    assert choice.best == "degree 1"
+    assert min(choice.contenders, key=lambda c: c.training).name == "degree 9"
+
+
+def test_effective_samples_of_an_autoregressive_series() -> None:
+    rng = np.random.default_rng(0)
+    e, rho = np.zeros(20000), 0.9
+    noise = rng.normal(size=e.size)
+    for k in range(1, e.size):
+        e[k] = rho * e[k - 1] + noise[k]
+    assert effective_samples(e) == pytest.approx(e.size * (1 - rho) / (1 + rho), rel=0.15)
+    assert effective_samples(noise) > 0.8 * noise.size
+    assert effective_samples(np.zeros(7)) == 7.0
+
+
+def test_a_law_that_cannot_be_fitted_is_reported_and_the_rest_compared() -> None:
+    found = choose({"good": lambda rows: (np.ones(40), 1), "bad": _fails}, 40, 4)
+    assert found.best == "good"
+    assert "too hard" in found["bad"].failed
+    assert "too hard" in found.summary()
+
+
+def _fails(rows):
+    raise IdentificationError("too hard")
+
+
+def test_bad_input() -> None:
+    with pytest.raises(IdentificationError, match="at least one"):
+        choose({}, 100)
+    with pytest.raises(IdentificationError, match="fewer blocks"):
+        choose({"a": lambda rows: (np.ones(10), 1)}, 10, 5)
+    with pytest.raises(IdentificationError, match="no model could be fitted"):
+        choose({"a": _fails}, 100)
