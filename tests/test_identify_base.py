@@ -213,6 +213,16 @@ def test_an_unclear_rank_is_said():
         base_parameters(arm(UR10), tolerance=0.3)  # far too coarse: no gap there
 
 
+def test_the_gap_counts_columns_without_effect():
+    # The second body slides along an axis that is tilted against gravity by 1e-5: its mass shows, mz of a slider never does;
+    # a first axis tilted against gravity by 1e-6 rad lets torques show mx and my by a millionth, which counts as nothing.
+    clear = base_parameters(slider("R", gravity=(0, 0, -9.81)))
+    tilted = base_parameters(slider("R", "R", gravity=(9.81e-6, 0, -9.81)))
+    assert clear.rank == 1 and clear.rank_gap > 1e9
+    assert "mx_b0" in tilted.unidentifiable
+    assert tilted.rank_gap < 1e7
+
+
 def test_a_robot_without_joints_is_refused():
     still = Mechanism("stone", (Body("base"), Body("rock", np.ones(10))), (Joint("glue", "fixed", "base", "rock"),))
     with pytest.raises(IdentificationError, match="no moving joint"):

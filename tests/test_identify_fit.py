@@ -157,6 +157,15 @@ def test_disjoint_slices_of_one_file_are_accepted(fit, log):
     assert not fit.score(log.rows(6500, 8000)).training
 
 
+def test_slices_of_a_log_in_memory_are_known_again(robot):
+    log = simulated_log(robot, seconds=20.0, noise=[0.3, 0.3, 0.1])
+    fit = WLS().fit(Regression.from_log(robot, log.rows(0, 2500))).result_
+    for part in (log, log.rows(2000, 4000), log.rows(1000, 4000).rows(500, 2500)):
+        with pytest.raises(IdentificationError, match="was used for the fit"):
+            fit.score(part)
+    assert not fit.score(log.rows(2500, 4000)).training
+
+
 def test_training_data_are_refused_after_reading_files(tmp_path, robot):
     log = Log.read(simulated_log(robot, noise=0.1).to_csv(tmp_path / "run.csv"))
     fit = OLS().fit(Regression.from_log(robot, log)).result_

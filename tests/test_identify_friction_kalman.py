@@ -155,7 +155,7 @@ def test_bad_input() -> None:
         ekf.run(np.arange(10) * 0.1, np.zeros(10), np.zeros(10))
     with pytest.raises(IdentificationError, match="not finite"):
         ekf.step(0.0, np.nan, 0.0)
-    t, q, v, _ = motion(1.0, 2.0)
+    t, q, _, _ = motion(1.0, 2.0)
     found = FrictionFilter(1.0, 1.0, 1.0, guess={"Bv": 0.3}).run(t, 0 * t + 5.0, q + t * 10, passes=1)
     assert any("one direction" in note for note in found.notes)
     assert "about 1 is right" in found.summary()

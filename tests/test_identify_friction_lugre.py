@@ -46,7 +46,7 @@ def test_sampling_that_steps_over_the_deflection_is_refused(static) -> None:
     t, v, _ = presliding(1e-2, 0.05)
     fine, slow, _ = presliding(1e-4, 0.05)
     force = TRUE.simulate(fine, slow).force[::100]
-    with pytest.raises(IdentificationError, match="sampling is too slow for LuGre.*sample faster"):
+    with pytest.raises(IdentificationError, match=r"sampling is too slow for LuGre.*sample faster"):
         fit_lugre(static, t, v, force)
 
 

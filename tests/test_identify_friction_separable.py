@@ -194,9 +194,7 @@ def test_linear_laws_give_the_core_estimate() -> None:
 
 def test_temperature_is_found_and_unnamed_joints_get_simple_friction() -> None:
     robot, motion, effort, warm, _ = arm_data()
-    effort = effort + -0.01 * (warm[:, :1] - 20.0) * np.array([1.0, 0.0]) * (
-        0.7 * motion.v + 1.3 * np.tanh(9.0 * motion.v)
-    )
+    effort = effort + -0.01 * (warm[:, :1] - 20.0) * np.array([1.0, 0.0]) * (0.7 * motion.v + 1.3 * np.tanh(9.0 * motion.v))
     fit = fit_robot(robot, motion, effort, {"joint_1": TemperatureDependent(Viscous() + Tanh(), 20.0)}, temperature=warm)
     assert fit.parameters["alpha_joint_1"] == pytest.approx(-0.01, abs=4 * fit.std["alpha_joint_1"])
     assert fit.std["alpha_joint_1"] < 1e-3

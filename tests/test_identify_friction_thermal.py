@@ -27,7 +27,7 @@ def fits():
 
 
 def test_table_6_second_order_fits_and_first_order_cannot(fits) -> None:
-    """Heating to regime (60-80 min): measured 0.16 % / 0.72 % against 2.09 % / 6.5 %; the document has 0.3 / 1.1 and 2.1 / 10.1.
+    """Heating to regime (60-80 min): 0.16 % / 0.72 % against 2.09 % / 6.5 %; the document has 0.3 / 1.1 and 2.1 / 10.1.
 
     The first-order figure depends on the window: 2.13 % at 60 min, 2.09 % at 80, 1.94 % at 100.
     """

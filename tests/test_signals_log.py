@@ -108,6 +108,13 @@ def test_select_rows_between():
             call()
 
 
+def test_parts_have_the_digest_of_the_whole():
+    log = make(n=3)
+    assert log.rows(10, 60).digest() == log.select(["j2"]).between(0.2, 1.0).digest() == log.digest()
+    assert make(n=2).digest() != log.digest()
+    assert make(provenance={"sha256": ["a", "b"]}).rows(10, 60).digest() == '["a", "b"]'
+
+
 def test_rate_leaves_out_gaps():
     t = np.concatenate([np.arange(100) / 100.0, 5.0 + np.arange(100) / 100.0])
     assert make(t=t).rate == pytest.approx(100.0)

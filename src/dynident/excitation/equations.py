@@ -20,7 +20,7 @@ from dynident.identify.base import BaseParameters
 from dynident.identify.rows import Projection, Rows
 from dynident.mechanics import Motion, regressor_rows
 from dynident.mechanics.batch import TreeMotion, sealed
-from dynident.mechanics.closure import close_motion
+from dynident.mechanics.closure import close_motion, close_positions, close_rates
 from dynident.mechanics.joint_terms import joint_groups, motor_columns
 from dynident.mechanism import Mechanism
 from dynident.mechanism.tree import FREE, SPHERICAL
@@ -174,17 +174,18 @@ class RobotEquations:
         ndarray, (n, b, N)
             Rows of the base regressor, signs smoothed.
         """
+        return self._rows(self._tree(q, v, a), Motion(np.arange(float(len(q))), q, v, a))
+
+    def _rows(self, tree: TreeMotion, motion: Motion) -> Array:
         robot = self.mechanism
-        tree = self._tree(q, v, a)
-        motion = Motion(np.arange(float(len(q))), q, v, a)
         W = regressor_rows(robot, motion, self.base.columns, tree)
         if self.eps > 0.0:
             for slot, symbol, row in self._terms:
                 if symbol in ("fc", "fcp", "fcn"):
                     speed = tree.v @ row
-                    change = smooth_term(symbol, speed, speed, speed, self.eps)[0] - smooth_term(symbol, speed, speed, speed, 0.0)[0]
+                    smooth, sharp = (smooth_term(symbol, speed, speed, speed, eps)[0] for eps in (self.eps, 0.0))
                     along = row if tree.G is None else row @ tree.G  # (n,) or (N, n)
-                    W[:, slot] += along.T * change if along.ndim == 2 else along[:, None] * change
+                    W[:, slot] += along.T * (smooth - sharp) if along.ndim == 2 else along[:, None] * (smooth - sharp)
         if not robot.loops or self.projection == "independent":
             return W
         A = robot.actuator_matrix[0] @ np.asarray(tree.G)
@@ -194,6 +195,31 @@ class RobotEquations:
             motors = Rows(robot, self.projection).efforts
             block = A[:, [motors.index(name) for name in self.projection]]
         return np.einsum("tji,jbt->ibt", np.linalg.inv(block), W, optimize=True)
+
+    def _closed_differences(self, q: Array, v: Array, a: Array, B: Array) -> tuple[Array, Array, Array]:
+        """Return `differences` of a robot with loops in one batch, loops closed once per position."""
+        robot, (N, n) = self.mechanism, q.shape
+        blocks = []
+        for k in range(2 * n):  # every second motion backward, so that neighbours stay close and the branch is kept
+            moved = q.copy()
+            moved[:, k // 2] += STEP if k % 2 == 0 else -STEP
+            blocks.append(moved if k % 2 == 0 else moved[::-1])
+        closed = close_positions(robot, np.concatenate(blocks)).reshape(2 * n, N, -1)
+        closed[1::2] = closed[1::2, ::-1]
+        here = close_positions(robot, q)
+        speeds, rates = (np.tile(x, (6 * n, 1, 1)) for x in (v, a))
+        for j in range(n):
+            for side, h in ((0, STEP), (1, -STEP)):
+                speeds[2 * n + 2 * j + side, :, j] += h
+                rates[4 * n + 2 * j + side, :, j] += h
+        positions = np.concatenate([closed, np.tile(here, (4 * n, 1, 1))]).reshape(6 * n * N, -1)
+        flat_v, flat_a = speeds.reshape(-1, n), rates.reshape(-1, n)
+        whole = close_rates(robot, positions, flat_v, flat_a)
+        tree = TreeMotion(sealed(whole.q), sealed(whole.v), sealed(whole.a), whole.G)
+        W = self._rows(tree, Motion(np.arange(6.0 * n * N), positions[:, robot.closure.independent], flat_v, flat_a))
+        sums = np.einsum("ibt,ibkt->kt", B, W.reshape(*W.shape[:2], 6 * n, N)).reshape(3, n, 2, N)
+        slope = (sums[:, :, 0] - sums[:, :, 1]) / (2.0 * STEP)
+        return slope[0].T, slope[1].T, slope[2].T
 
     def pullback(self, q: Array, v: Array, a: Array, B: Array) -> tuple[Array, Array, Array]:
         """Return the derivatives of sum B W by q, v, a.
@@ -210,6 +236,8 @@ class RobotEquations:
         dq, dv, da : ndarray, (N, n)
             Derivatives; exact for trees, by central differences otherwise.
         """
+        if self.mechanism.loops:
+            return self._closed_differences(q, v, a, B)
         if not self.exact:
             return differences(self.rows, q, v, a, B)
         from dynident.excitation import kernels  # noqa: PLC0415 - numba is imported on first use

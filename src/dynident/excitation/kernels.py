@@ -38,7 +38,6 @@ from dynident.mechanics.kernels import (
     place,
     rotate,
     scale,
-    store,
 )
 from dynident.mechanism.tree import PRISMATIC, REVOLUTE
 

@@ -39,7 +39,7 @@ def factor(W: Array, seen: NDArray[np.bool_], noise: Array, prior: Array | None 
     ndarray, (b, b) or fewer rows
         Upper triangle.
     """
-    from dynident.mechanics.kernels import fold  # noqa: PLC0415 - numba is imported on first use
+    from dynident.identify.kernels import fold  # noqa: PLC0415 - numba is imported on first use
 
     b, none = W.shape[1], np.zeros(W.shape[2])
     parts = [] if prior is None else [prior]

@@ -45,7 +45,9 @@ class BaseParameters:
     seen : ndarray of bool, (n, b)
         Which base columns each coordinate's torque depends on at all.
     rank_gap : float
-        Ratio of the smallest kept to the largest rejected singular value of the scaled regressor; large is safe.
+        How clear-cut the rank is; large is safe. The smaller of two ratios of the smallest kept to the largest rejected:
+        of singular values of the scaled regressor, and of sizes of its columns (a column is compared with those of its unit,
+        and left out before scaling when it has no effect).
     """
 
     mechanism: Mechanism
@@ -228,7 +230,8 @@ def base_parameters(
         Y = np.concatenate([Y, bare])
     W = Y.reshape(-1, p)
     size = np.linalg.norm(W, axis=0)
-    visible = size > tolerance * _family_size(mechanism.parameters.units, size)
+    relative = size / _family_size(mechanism.parameters.units, size)
+    visible = relative > tolerance
     scaled = np.where(visible, W / np.where(visible, size, 1.0), 0.0)
 
     with one_blas_thread():
@@ -244,7 +247,7 @@ def base_parameters(
             ConditionWarning,
             stacklevel=2,
         )
-    gap = singular[rank - 1] / max(singular[rank], np.finfo(float).eps * singular[0]) if rank < p else np.inf
+    gap = min(_gap(singular, rank), _gap(np.sort(relative)[::-1], int(np.count_nonzero(visible))))
 
     columns = np.array(kept, dtype=np.int64)
     regrouping = np.zeros((rank, p))
@@ -255,7 +258,7 @@ def base_parameters(
     regrouping = np.where(np.abs(regrouping - nearest) < 1e-10 * np.maximum(1.0, np.abs(nearest)), nearest, regrouping)
     invisible = tuple(names[j] for j in range(p) if not visible[j])
     seen = np.any(np.abs(Y[:, :, columns]) > 1e-12 * size[columns], axis=0)
-    return BaseParameters(mechanism, columns, regrouping, invisible, seen, float(gap))
+    return BaseParameters(mechanism, columns, regrouping, invisible, seen, gap)
 
 
 def columns_of(mechanism: Mechanism, bodies: Sequence[str]) -> list[int]:
@@ -280,6 +283,13 @@ def columns_of(mechanism: Mechanism, bodies: Sequence[str]) -> list[int]:
             )
     inertial = mechanism.tree.inertias.size
     return [i for i, owner in enumerate(mechanism.parameters.owners[:inertial]) if owner in bodies]
+
+
+def _gap(values: Array, kept: int) -> float:
+    """Return the ratio of the smallest kept to the largest rejected of falling values, limited by round-off."""
+    if kept == values.size:
+        return float(np.inf)
+    return float(values[kept - 1] / max(values[kept], np.finfo(float).eps * values[0]))
 
 
 def _family_size(units: Sequence[str], size: Array) -> Array:

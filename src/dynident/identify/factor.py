@@ -151,7 +151,7 @@ def accumulate(
     tuple of RowGroup
         One per name.
     """
-    from dynident.mechanics.kernels import fold  # noqa: PLC0415 - numba is imported on first use
+    from dynident.identify.kernels import fold  # noqa: PLC0415 - numba is imported on first use
 
     labels = tuple(names)
     workers = max(1, min(cores(), len(tiles)))

@@ -374,7 +374,7 @@ def source_of(log: Log, prepared: Prepared) -> dict[str, Any]:
     """
     return {
         "name": log.name,
-        "sha256": _digest(log),
+        "sha256": log.digest(),
         "start": float(prepared.motion.t[0]),
         "end": float(prepared.motion.t[-1]),
         "samples": len(prepared),
@@ -406,13 +406,3 @@ def same_band(sources: tuple[Mapping[str, Any], ...], rate: float) -> dict[str, 
     bandwidth = max(float(s["bandwidth"]) for s in sources)
     decimation = max(1, round(0.4 * rate / bandwidth)) if bandwidth < 0.45 * rate else 1
     return {"cutoff": min(cutoff, 0.4 * rate), "decimation": decimation}
-
-
-def _digest(log: Log) -> str:
-    """Return the file's sha256, or one of the data for a log made in memory."""
-    import hashlib  # noqa: PLC0415 - rarely needed
-
-    known = log.provenance.get("sha256")
-    if known:
-        return json.dumps(known, sort_keys=True) if not isinstance(known, str) else known
-    return hashlib.sha256(np.ascontiguousarray(log.position).tobytes() + np.ascontiguousarray(log.effort).tobytes()).hexdigest()

@@ -338,6 +338,18 @@ def regressor_block(J, b, kin, o, Y, y):
 
 
 @kernel
+def outward(tree, s, q, v, a, Q, V, A, R, r, kin, J):
+    """Write kinematics and Jacobian columns of all nodes for LANES samples from sample s on."""
+    gather(q, s, Q)
+    gather(v, s, V)
+    gather(a, s, A)
+    for i in range(tree.parent.size):
+        place(tree, i, Q, R, r)
+        move(tree, i, V, A, R, r, kin)
+        jacobian_columns(tree, i, q.shape[1], R, r, J)
+
+
+@kernel
 def regressor(tree, q, v, a, Y):
     """Write the inertial columns of Y (N, n, p); entries that are zero for the tree are left untouched."""
     n, nodes = q.shape[1], tree.parent.size
@@ -346,14 +358,9 @@ def regressor(tree, q, v, a, Y):
     kin, J = np.empty(nodes * 9 * LANES), np.empty(nodes * n * 6 * LANES)
     B = np.empty(10 * LANES)
     for s in range(0, q.shape[0], LANES):
-        gather(q, s, Q)
-        gather(v, s, V)
-        gather(a, s, A)
+        outward(tree, s, q, v, a, Q, V, A, R, r, kin, J)
         valid = min(LANES, q.shape[0] - s)
         for i in range(nodes):
-            place(tree, i, Q, R, r)
-            move(tree, i, V, A, R, r, kin)
-            jacobian_columns(tree, i, n, R, r, J)
             c = tree.column[i]
             if c < 0:
                 continue
@@ -374,14 +381,9 @@ def regressor_rows(tree, q, v, a, slot, W):
     kin, J = np.empty(nodes * 9 * LANES), np.empty(nodes * n * 6 * LANES)
     B = np.empty(10 * LANES)
     for s in range(0, q.shape[0], LANES):
-        gather(q, s, Q)
-        gather(v, s, V)
-        gather(a, s, A)
+        outward(tree, s, q, v, a, Q, V, A, R, r, kin, J)
         valid = min(LANES, q.shape[0] - s)
         for i in range(nodes):
-            place(tree, i, Q, R, r)
-            move(tree, i, V, A, R, r, kin)
-            jacobian_columns(tree, i, n, R, r, J)
             c = tree.column[i]
             if c < 0:
                 continue
@@ -391,57 +393,3 @@ def regressor_rows(tree, q, v, a, slot, W):
                 for e in range(10):
                     if slot[c + e] >= 0:
                         W[d, slot[c + e], s : s + valid] = B[e * LANES : e * LANES + valid]
-
-
-# Sums of squares may be added in any order: that is what lets the compiler vectorise them.
-reorder = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
-
-STRETCH = 128  # samples folded at a time: the columns of one joint then stay in the first-level cache
-
-
-@reorder
-def fold(R, W, columns, y):
-    """Add the rows [W[columns]^T, y] to the triangle R (k + 1, k + 4): R^T R grows by [W[columns]^T, y]^T [W[columns]^T, y].
-
-    Householder reflections of [R; rows]. The one for column j changes row j of R only, so that a short stretch of rows
-    costs no more per row than a long one. Four columns are reflected at a time, hence three columns of zeros at the end.
-    """
-    last = columns.size
-    B = np.zeros((last + 4, STRETCH))
-    for s in range(0, y.size, STRETCH):
-        valid = min(STRETCH, y.size - s)
-        B[:, valid:] = 0.0
-        for j in range(last):
-            B[j, :valid] = W[columns[j], s : s + valid]
-        B[last, :valid] = y[s : s + valid]
-        for j in range(last + 1):
-            x = B[j]
-            square = 0.0
-            for k in range(STRETCH):
-                square += x[k] * x[k]
-            if square == 0.0:
-                continue
-            old = R[j, j]
-            new = -sqrt(old * old + square) if old > 0.0 else sqrt(old * old + square)
-            R[j, j] = new
-            g, f = 1.0 - old / new, 1.0 / (old - new)
-            for k in range(STRETCH):
-                x[k] *= f
-            for c in range(j + 1, last + 1, 4):
-                y0, y1, y2, y3 = B[c], B[c + 1], B[c + 2], B[c + 3]
-                d0, d1, d2, d3 = R[j, c], R[j, c + 1], R[j, c + 2], R[j, c + 3]
-                for k in range(STRETCH):
-                    d0 += x[k] * y0[k]
-                    d1 += x[k] * y1[k]
-                    d2 += x[k] * y2[k]
-                    d3 += x[k] * y3[k]
-                d0, d1, d2, d3 = g * d0, g * d1, g * d2, g * d3
-                R[j, c] -= d0
-                R[j, c + 1] -= d1
-                R[j, c + 2] -= d2
-                R[j, c + 3] -= d3
-                for k in range(STRETCH):
-                    y0[k] -= d0 * x[k]
-                    y1[k] -= d1 * x[k]
-                    y2[k] -= d2 * x[k]
-                    y3[k] -= d3 * x[k]

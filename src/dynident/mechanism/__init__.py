@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dynident.mechanism.elements import Actuator, Body, Coupling, Joint, Limits, Loop, Placement
+from dynident.mechanism.coupling import Coupling
+from dynident.mechanism.elements import Actuator, Body, Joint, Limits, Loop, Placement
 from dynident.mechanism.inertia import Consistency, check_consistency
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 from dynident.errors import DescriptionError, require
 from dynident.friction import check_terms
 from dynident.mechanism import inertia as inertial
-from dynident.mechanism.elements import Body, Coupling, Joint, frozen
+from dynident.mechanism.coupling import Coupling
+from dynident.mechanism.elements import Body, Joint, frozen
 from dynident.mechanism.parameters import Parameters
 
 if TYPE_CHECKING:

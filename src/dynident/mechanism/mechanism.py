@@ -17,7 +17,8 @@ from dynident.friction import SYMMETRIC, TERMS, check_terms
 from dynident.mechanism import changes
 from dynident.mechanism import inertia as inertial
 from dynident.mechanism.checks import check_structure
-from dynident.mechanism.elements import Actuator, Body, Coupling, Joint, Loop, Placement, frozen
+from dynident.mechanism.coupling import Coupling
+from dynident.mechanism.elements import Actuator, Body, Joint, Loop, Placement, frozen
 from dynident.mechanism.loops import Closure, find_closure
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import Tree, build_tree

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynident.errors import DescriptionError
-from dynident.mechanism.elements import Actuator, Coupling, Joint, Loop, Placement
+from dynident.mechanism.coupling import Coupling
+from dynident.mechanism.elements import Actuator, Joint, Loop, Placement
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.mjcf_file import ACTUATORS, quaternion_matrix
 from dynident.mechanism.xml import number, numbers, parse_numbers, text_attribute, unique_name, warn_description

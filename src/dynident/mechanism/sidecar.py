@@ -48,7 +48,8 @@ from numpy.typing import NDArray
 from dynident.errors import DescriptionError
 from dynident.files import write_atomic
 from dynident.friction import check_terms
-from dynident.mechanism.elements import Actuator, Coupling, Loop, Placement, frozen
+from dynident.mechanism.coupling import Coupling
+from dynident.mechanism.elements import Actuator, Loop, Placement, frozen
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.xml import LARGEST, naming_file, read_bytes
 

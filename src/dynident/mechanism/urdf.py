@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError, missing_extra
-from dynident.mechanism.elements import COORDINATES, Actuator, Body, Coupling, Joint, Limits, Placement
+from dynident.mechanism.coupling import Coupling
+from dynident.mechanism.elements import COORDINATES, Actuator, Body, Joint, Limits, Placement
 from dynident.mechanism.inertia import check_consistency, from_com, transform
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.sidecar import apply_sidecar

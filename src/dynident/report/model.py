@@ -237,8 +237,8 @@ def conditioning(fit: Fit) -> Html:
         tag(
             "p",
             f"Condition number of the scaled, weighted regression: {number(fit.condition, 4)}. The rank of "
-            f"{fit.base.rank} is {clear} (the smallest kept singular value is {factor} times the "
-            "largest rejected one).",
+            f"{fit.base.rank} is {clear} (the smallest singular value or column kept is {factor} "
+            "times the largest one rejected).",
         )
     ]
     decomposition = weak_directions(fit)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -278,6 +280,23 @@ class Log:
             )
         return self.effort
 
+    def digest(self) -> str:
+        """Return what tells this recording from every other; a part of a log has the digest of the whole.
+
+        Returns
+        -------
+        str
+            sha256 of the file (of all files, as JSON, when there are several), or of the data of a log made in memory.
+        """
+        known = self.provenance.get("sha256")
+        if known:
+            return known if isinstance(known, str) else json.dumps(known, sort_keys=True)
+        return hashlib.sha256(self.position.tobytes() + self.effort.tobytes()).hexdigest()
+
+    def _origin(self) -> dict[str, object]:
+        """Return the provenance for a part of this log: with a digest, so that training data are known again."""
+        return {"sha256": self.digest(), **self.provenance}
+
     def select(self, joints: Sequence[str]) -> Log:
         """Return the log of some channels.
 
@@ -300,7 +319,8 @@ class Log:
             key: None if (values := getattr(self, key)) is None else values[:, index]
             for key in ("position", "effort", "velocity", "acceleration", "temperature")
         }
-        return replace(self, joints=tuple(names), gain=None if self.gain is None else self.gain[index], **parts)
+        gain = None if self.gain is None else self.gain[index]
+        return replace(self, joints=tuple(names), gain=gain, provenance=self._origin(), **parts)
 
     def rows(self, start: int, stop: int) -> Log:
         """Return a stretch of samples (no negative indices, no silent clipping).
@@ -321,7 +341,7 @@ class Log:
             key: None if (values := getattr(self, key)) is None else values[start:stop]
             for key in ("t", "position", "effort", "velocity", "acceleration", "temperature")
         }
-        return replace(self, provenance={**self.provenance, "rows_taken": [start, stop]}, **parts)
+        return replace(self, provenance={**self._origin(), "rows_taken": [start, stop]}, **parts)
 
     def between(self, t0: float, t1: float) -> Log:
         """Return the samples with t0 <= t <= t1.

@@ -95,7 +95,7 @@ class ParameterRepeatability:
     name : str
         Parameter.
     spread : Spread
-        Scatter of the settled cycles.
+        Scatter of the settled cycles about the common drift.
     drifts : mapping of (robot, test) to Warmup
         Drift of every test with enough cycles.
     mix : Warmup or None
@@ -103,7 +103,7 @@ class ParameterRepeatability:
     warmup : float
         Time after which the drift of every test is within the tolerance [s].
     settled : bool
-        Whether `spread` is of settled cycles only.
+        Whether `spread` is of settled cycles only; else of all.
     """
 
     name: str
@@ -284,11 +284,12 @@ def _parameter(name: str, estimates: Sequence[Estimate], tolerance: float) -> tu
     mix = fit_warmup(every[:, 0], level) if every.shape[0] >= 5 else None
     notes = [] if drifts else [f"{name}: fewer than 5 cycles per test; no drift can be fitted"]
     warmup = max((w.warmup_time(tolerance) for w in drifts.values() if w.order), default=0.0)
-    late = {key: x[x[:, 0] >= warmup, 1] for key, x in series.items()}
+    rest = {key: x[:, 1] if mix is None else x[:, 1] - (mix(x[:, 0]) - mix.settled) for key, x in series.items()}
+    late = {key: rest[key][x[:, 0] >= warmup] for key, x in series.items()}
     settled = all(values.size >= 2 for values in late.values())
     if not settled and warmup > 0.0:
-        notes.append(f"{name}: some tests end before the drift is within {100 * tolerance:g} %; the spread holds the drift too")
+        notes.append(f"{name}: some tests end before the drift is within {100 * tolerance:g} %; the spread is of all cycles")
     groups: dict[str, list[Array]] = {}
-    for (robot, _), values in (late if settled else {key: x[:, 1] for key, x in series.items()}).items():
+    for (robot, _), values in (late if settled else rest).items():
         groups.setdefault(robot, []).append(values)
     return ParameterRepeatability(name, nested_spread(list(groups.values())), drifts, mix, warmup, settled), notes

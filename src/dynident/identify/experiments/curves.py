@@ -60,15 +60,15 @@ class FrictionCurves:
     std: Array
     notes: tuple[str, ...]
 
-    def history(self, level: float = 0.6, name: str = "") -> FrictionHistory:
+    def history(self, level: float = 0.6, robot: str = "robot", name: str = "test") -> FrictionHistory:
         """Return the friction at one speed over time, one point per sweep, mean of the two directions.
 
         Parameters
         ----------
         level : float
             Speed as a part of the top speed; the nearest level that was run is taken (document 3 uses 60 %).
-        name : str
-            Name of the robot or test.
+        robot, name : str
+            Names of the robot and of the test.
 
         Returns
         -------
@@ -106,6 +106,7 @@ class FrictionCurves:
             joint=self.joint,
             unit=self.unit,
             speed=float(self.levels[k]),
+            robot=robot,
             name=name,
         )
 

@@ -7,8 +7,6 @@ of the band.
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -85,7 +83,7 @@ def constant_speeds(
     """
     window = max(5, round(WINDOW * shortest * rate))
     stride = max(1, window // 4)
-    coarse = v[::stride]
+    coarse = np.ascontiguousarray(v[::stride])
     kept = np.zeros(coarse.size, dtype=bool)
     found: list[tuple[int, int]] = []
     rounded = 0
@@ -95,9 +93,10 @@ def constant_speeds(
         )
         for a, b in flat:
             kept[a:b] = True
-            trim = round(SETTLE * (b - a) * stride) + window // 2
-            first, last = a * stride + trim, min(b * stride, v.size) - trim
-            if last - first >= 8:
+            start, stop = _without_ramps(v, a * stride, min(b * stride, v.size))
+            trim = round(SETTLE * (stop - start)) + window // 2
+            first, last = start + trim, stop - trim
+            if last - first >= max(8, round(0.5 * shortest * rate)):
                 found.append((first, last))
     return sorted(found), rounded
 
@@ -106,7 +105,9 @@ def _search(
     v: Array, kept: NDArray[np.bool_], tolerance: float, admitted: float, rest: float, shortest: float, window: float
 ) -> tuple[list[tuple[int, int]], int]:
     """Return flat stretches outside those that are kept already, longest first, and the number of round ones."""
-    left = _longest_windows(v, tolerance, admitted, rest)
+    from dynident.identify.experiments.kernels import longest_windows  # noqa: PLC0415 - numba is loaded with the first use
+
+    left = longest_windows(v, tolerance, admitted, rest)
     length = np.arange(v.size) - left + 1
     ends = np.flatnonzero(np.append(np.diff(left) > 0, True) & (length >= shortest))
     taken = kept.copy()
@@ -127,39 +128,21 @@ def _search(
     return flat, rounded
 
 
-def _longest_windows(v: Array, tolerance: float, admitted: float, rest: float) -> NDArray[np.int64]:
-    """Return, for every sample, the start of the longest window that ends there and stays in its band; i + 1 if none."""
-    left = np.empty(v.size, dtype=np.int64)
-    high: deque[int] = deque()
-    low: deque[int] = deque()
-    a = 0
-    values = v.tolist()
-    for i, x in enumerate(values):
-        while high and values[high[-1]] <= x:
-            high.pop()
-        high.append(i)
-        while low and values[low[-1]] >= x:
-            low.pop()
-        low.append(i)
-        while a <= i:
-            top, bottom = values[high[0]], values[low[0]]
-            band = max(2.0 * tolerance * min(abs(top), abs(bottom)), 2.0 * admitted)
-            if top - bottom <= band and (bottom > rest or top < -rest):
-                break
-            a += 1
-            if high and high[0] < a:
-                high.popleft()
-            if low and low[0] < a:
-                low.popleft()
-        left[i] = a
-    return left
-
-
 def _is_round(v: Array, a: int, b: int, tolerance: float, admitted: float, slack: float) -> bool:
+    from dynident.identify.experiments.kernels import extent  # noqa: PLC0415 - numba is loaded with the first use
+
     middle = 0.5 * (v[a:b].max() + v[a:b].min())
-    half = max(tolerance * abs(middle), admitted)
-    outside = np.abs(v - middle) > 3.0 * half
-    before, after = np.flatnonzero(outside[:a]), np.flatnonzero(outside[b:])
-    wide_a = int(before[-1]) + 1 if before.size else 0
-    wide_b = b + int(after[0]) if after.size else v.size
-    return (wide_b - wide_a) - (b - a) > ROUND * (b - a) + slack
+    first, last = extent(v, a, b, middle, 3.0 * max(tolerance * abs(middle), admitted))
+    return bool((last - first) - (b - a) > ROUND * (b - a) + slack)
+
+
+def _without_ramps(v: Array, a: int, b: int) -> tuple[int, int]:
+    """Cut the ends whose speed differs from the middle of the plateau by more than it varies there.
+
+    The tail of a ramp hides in the band, and the inertial torque of its few samples would bend the gravity fit.
+    """
+    quarter = (b - a) // 4
+    inner = v[a + quarter : b - quarter]
+    centre = float(np.median(inner))
+    inside = np.flatnonzero(np.abs(v[a:b] - centre) <= 2.0 * float(inner.std()) + 1e-4 * abs(centre))
+    return a + int(inside[0]), a + int(inside[-1]) + 1

@@ -338,7 +338,7 @@ def _joint_study(
     ordered = tuple(sorted(items, key=lambda p: p.t))
     plateaus = Plateaus(name, unit, ordered, top, tuple(dict.fromkeys(notes)))
     curves = friction_curves(plateaus, by=by, gravity=kind != "prismatic")
-    history = curves.history(level, name=robot)
+    history = curves.history(level, robot)
     fits = []
     for order in (1, 2):
         try:

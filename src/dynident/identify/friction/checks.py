@@ -12,7 +12,7 @@ DRIVEN = 0.01
 #: Consecutive samples at the largest effort that are a limit and not a peak, and the part of all samples they make up;
 #: above it the effort is simply constant (pure Coulomb friction without noise).
 STUCK = 3
-LIMITED = (0.002, 0.3)
+LIMITED = (0.002, 0.7)
 
 
 def direction_note(name: str, v: Array) -> str | None:

@@ -153,7 +153,7 @@ class Problem:
         tuple of RowGroup
             Triangle of [W seen, Phi, dPhi, tau] of each joint.
         """
-        from dynident.mechanics.kernels import fold  # noqa: PLC0415 - numba is imported on first use
+        from dynident.identify.kernels import fold  # noqa: PLC0415 - numba is imported on first use
 
         where = self.shapes
         sizes = [c.size + k + len(p) for c, k, p in zip(self.seen, self.widths, pairs, strict=True)]

@@ -1,0 +1,83 @@
+"""Speed of friction identification: passes of variable projection against the linear problem, steps of the Kalman filter."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import numpy as np
+
+import dynident as di
+from benchmarks.arms import NOISE, RATE, arm, record, truth
+from benchmarks.cases import Result
+from benchmarks.timing import interleaved
+from dynident.friction import Sigmoid, Tanh, Viscous
+from dynident.identify.friction import FrictionFilter, fit_robot
+from dynident.identify.friction.recording import Recording, assemble, shape_bounds, without_friction
+from dynident.identify.friction.search import Evaluator, Scale
+
+BETA = np.array([12.0, 8.0, 20.0, 15.0, 30.0, 10.0])  # [s/rad]
+
+
+def variable_projection(samples: int, repeats: int) -> list[Result]:
+    """One iteration (residual and exact gradient of 6 shape parameters) against the whole linear fit, and a whole search."""
+    robot, data = arm(), record(arm(), samples)
+    phi = truth(robot)
+    fc = np.array([phi[robot.parameters.index(f"fc_{joint}")] for joint in robot.joint_names])
+    v = data.motion.v
+    effort = data.effort + fc * (np.tanh(BETA * v) - np.sign(v))
+    base = di.base_parameters(robot)
+    bare = without_friction(robot)
+    laws = (Viscous() + Tanh(),) * robot.dof
+    recording = Recording.of(bare, data.motion, effort, None, None, None, ())
+    problem, _ = assemble(bare, di.base_parameters(bare), [recording], laws, list(range(robot.dof)))
+    scale = Scale(shape_bounds(laws, list(v.T), problem.names))
+    evaluator = Evaluator(problem, scale, np.array(NOISE))
+    step = iter(range(1_000_000))
+
+    def iteration() -> object:
+        return evaluator.projection(scale.u(BETA) + 1e-6 * next(step))  # never the same point: nothing is remembered
+
+    def linear() -> object:
+        return di.WLS().fit(di.Regression.from_motion(robot, data.motion, effort, base))
+
+    plain, bent = interleaved(linear, iteration, repeats)
+    start = perf_counter()
+    fit = fit_robot(robot, data.motion, effort, Viscous() + Tanh())
+    whole = perf_counter() - start
+    std = np.sqrt(np.diag(fit.covariance))[-robot.dof :]
+    if not np.all(np.abs(fit.eta - BETA) < 5.0 * std):
+        raise AssertionError(f"variable projection found beta = {fit.eta} instead of {BETA}, beyond its uncertainty {std}")
+    detail = f"iteration {1e3 * bent:.0f} ms = {bent / plain:.2f} linear fits of {1e3 * plain:.0f} ms (20 allowed)"
+    return [
+        Result(f"variable projection, iterations per 20 linear fits, {samples} samples", 20.0 * plain / bent, "x", 1.0, detail),
+        Result("variable projection, whole search from nothing", whole, "s", None, f"{fit.passes} passes, 6 shape parameters"),
+    ]
+
+
+def kalman(samples: int, repeats: int) -> list[Result]:
+    """Steps per second of the filter of one axis with two sigmoids, against the 50 000 asked for."""
+    t = np.arange(samples) / RATE
+    v, q = np.cos(0.9 * t) + 0.3 * np.cos(5.1 * t), np.sin(0.9 * t) / 0.9 + 0.3 * np.sin(5.1 * t) / 5.1
+    a = -0.9 * np.sin(0.9 * t) - 1.53 * np.sin(5.1 * t)
+    tau = 1.7 * a + Sigmoid(2).value(v, [9.1, 18.5, -11.2, 137.0, 170.0])
+    noisy = q + 5e-6 * np.random.default_rng(0).normal(size=samples)
+    ekf = FrictionFilter(1.3, float(np.abs(tau).max()), 1.7, 2, 5e-6)
+
+    def run() -> object:
+        return ekf.run(t, tau, noisy, passes=1)
+
+    best, _ = interleaved(run, run, repeats)
+    rate = 3 * samples / best  # three first guesses, and often the best one again, which is not counted
+    few = min(samples, 20_000)
+    ekf.reset()
+    start = perf_counter()
+    for sample in zip(t[:few], tau[:few], noisy[:few], strict=True):
+        ekf.step(*sample)
+    single = few / (perf_counter() - start)
+    detail = f"{rate:.0f} steps/s off line; {single:.0f} steps/s by single calls of step() on line"
+    return [Result("Kalman filter, times 50 000 steps/s per axis", rate / 50_000.0, "x", 1.0, detail)]
+
+
+def friction(samples: int, repeats: int) -> list[Result]:
+    """Both, for the list of all benchmarks."""
+    return [*variable_projection(samples, repeats), *kalman(samples, repeats)]

@@ -1,0 +1,266 @@
+"""Optimisers: sequential quadratic programming from many feasible starts in parallel, pattern search, CMA-ES, evolution.
+
+The limits hold at every instant; the quadratic programs see them at their peaks only, and peaks that appear are added
+(exchange method for semi-infinite programs). What is returned is checked on a dense grid and scaled down if need be.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, replace
+from time import monotonic
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.excitation.problem import Pick, Problem
+from dynident.excitation.search import cma_es, evolution, pattern_search
+from dynident.excitation.starts import check_start, feasible_start, typical
+from dynident.identify.factor import one_blas_thread
+from dynident.mechanics.batch import cores
+
+Array = NDArray[np.float64]
+Progress = Callable[[dict[str, float]], None]
+
+METHODS = ("sqp", "pattern", "cma", "evolution")
+SLACK = 0.002  # of every limit, kept between the optimiser's grid and the dense one
+SCREENED = 10  # random motions from which a start is chosen
+POWERS = (4.0, 32.0)  # the condition number is approached through smooth bounds
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """What an optimiser found.
+
+    Parameters
+    ----------
+    x : ndarray, (n * size,)
+        Parameters, feasible on the dense grid.
+    cost : float
+        Cost with the smoothed signs.
+    start : ndarray, (n * size,)
+        Feasible start from which it was found.
+    starts : int
+        Starts that were tried to an end.
+    seconds : float
+        Time taken.
+    """
+
+    x: Array
+    cost: float
+    start: Array
+    starts: int
+    seconds: float
+
+
+class _Late(Exception):  # noqa: N818 - not an error
+    """The time is over."""
+
+
+def _sqp(problem: Problem, start: Array, deadline: float, rounds: int = 8) -> tuple[float, Array]:
+    """Return cost and parameters of the best feasible motion found from a start."""
+    from scipy.optimize import minimize  # noqa: PLC0415 - scipy is heavy
+
+    size = typical(problem)
+    best_cost, best = problem.objective.cost(start), start
+    objective = problem.objective
+    powers = POWERS if objective.criterion.weights[0][0] == "cond" and objective.criterion.power == np.inf else (np.inf,)
+    x = start
+    for stage, power in enumerate(powers):
+        smooth = replace(objective, criterion=replace(objective.criterion, power=power))
+        picks: set[Pick] = set()
+        for turn in range(rounds):
+            if len(picks) > 12 * problem.dof * 6:  # forget what has not been near its limit for long
+                picks = set()
+            try:
+                picks |= problem.peaks(x)
+                if monotonic() > deadline:
+                    raise _Late
+                listed = sorted(picks)
+                margin = problem.limits.margin + SLACK
+
+                def cost(z: Array, f: object = smooth) -> tuple[float, Array]:
+                    if monotonic() > deadline:
+                        raise _Late
+                    try:
+                        value, gradient = f(z * size)  # type: ignore[operator]
+                    except DynidentError:  # the robot cannot follow: a wall without slope
+                        return 1e3, np.zeros_like(z)
+                    return (value, gradient * size) if np.isfinite(value) else (1e3, np.zeros_like(z))
+
+                def kept(z: Array, m: float = margin, at: list[Pick] = listed) -> Array:
+                    try:
+                        return -problem.at(z * size, at) - m
+                    except DynidentError:
+                        return np.full(len(at), -1.0)
+
+                def slope(z: Array, at: list[Pick] = listed) -> Array:
+                    try:
+                        return -problem.slopes(z * size, at) * size
+                    except DynidentError:
+                        return np.zeros((len(at), z.size))
+
+                limits = [{"type": "ineq", "fun": kept, "jac": slope}] if listed else []
+                result = minimize(
+                    cost, x / size, jac=True, method="SLSQP", constraints=limits, options={"maxiter": 12 + 6 * turn, "ftol": 1e-6}
+                )
+            except (_Late, DynidentError):
+                return best_cost, best
+            moved = np.asarray(result.x) * size
+            if not np.all(np.isfinite(moved)):
+                break
+            candidate = problem.shrink(moved)
+            if candidate is None:
+                candidate = problem.shrink(0.5 * (moved + x))
+            if candidate is None:
+                break
+            value = objective.cost(candidate)
+            gain = best_cost - value
+            if value < best_cost:
+                best_cost, best = value, candidate
+            x = candidate if turn % 2 or stage < len(powers) - 1 else moved
+            if turn >= 2 and abs(gain) < 1e-4:
+                break
+        x = best
+    return best_cost, best
+
+
+def penalised(problem: Problem) -> Callable[[Array], float]:
+    """Return the cost for searches without gradient: feasible motions by cost, others by how far they are outside.
+
+    Parameters
+    ----------
+    problem : Problem
+        Cost and limits.
+
+    Returns
+    -------
+    callable
+        Parameters to a number.
+    """
+
+    def value(x: Array) -> float:
+        excess = problem.excess(x) + problem.limits.margin + SLACK
+        out = float(np.sum(np.maximum(excess, 0.0)))
+        if out > 0.0:
+            return 1e3 + out
+        try:
+            cost = problem.objective.cost(x)
+        except DynidentError:
+            return 1e4
+        return cost if np.isfinite(cost) else 999.0
+
+    return value
+
+
+def _promising(problem: Problem, generator: np.random.Generator, deadline: float) -> Array:
+    """Return the best of a few random feasible motions."""
+    tried = [feasible_start(problem, generator)]
+    while len(tried) < SCREENED and monotonic() < deadline:
+        tried.append(feasible_start(problem, generator))
+    return min(tried, key=problem.objective.cost)
+
+
+def _run(problem: Problem, method: str, seed: int, start: Array | None, deadline: float) -> tuple[float, Array, Array]:
+    """Return cost, parameters and start of one run."""
+    generator = np.random.default_rng(seed)
+    with one_blas_thread():
+        first = _promising(problem, generator, deadline) if start is None else start
+        if method == "sqp":
+            cost, x = _sqp(problem, first, deadline)
+            return cost, x, first
+        search = {"pattern": pattern_search, "cma": cma_es, "evolution": evolution}[method]
+        x = search(penalised(problem), first, 0.3 * typical(problem), generator, lambda: monotonic() > deadline)
+        repaired = problem.shrink(x)
+        x = first if repaired is None else repaired
+        return problem.objective.cost(x), x, first
+
+
+_SHARED: list[Problem] = []  # handed to forked workers, which inherit it: a problem may hold functions that cannot be sent
+
+
+def _worker(method: str, seed: int, start: Array | None, deadline: float) -> tuple[float, Array, Array]:
+    return _run(_SHARED[0], method, seed, start, deadline)
+
+
+def optimise(
+    problem: Problem,
+    method: str = "sqp",
+    starts: int = 8,
+    time_budget: float = 30.0,
+    seed: int = 0,
+    workers: int | None = None,
+    start: ArrayLike | None = None,
+    progress: Progress | None = None,
+) -> Optimum:
+    """Find a motion with little cost inside all limits.
+
+    Results are reproducible by seed as long as the time budget is not what ends the search.
+
+    Parameters
+    ----------
+    problem : Problem
+        Cost and limits.
+    method : {"sqp", "pattern", "cma", "evolution"}
+        Optimiser; the last three need no gradient.
+    starts : int
+        Number of random feasible starts.
+    time_budget : float
+        When to stop [s].
+    seed : int
+        Seed of starts and searches.
+    workers : int, optional
+        Parallel processes; one per core when omitted, 1 keeps everything in this process.
+    start : array_like (n * size,), optional
+        A start of the user's, tried first; it must be inside the limits.
+    progress : callable, optional
+        Called after every run with ``done``, ``cost``, ``margin`` and ``seconds``.
+
+    Returns
+    -------
+    Optimum
+        The best motion.
+    """
+    if method not in METHODS:
+        raise DynidentError(f"method is '{method}'; use one of {', '.join(METHODS)}")
+    if starts < 1 or not time_budget > 0.0:
+        raise DynidentError(f"starts is {starts} and time_budget {time_budget}; give at least one start and some seconds")
+    began = monotonic()
+    deadline = began + time_budget
+    given = None if start is None else np.array(start, dtype=np.float64)
+    if given is not None:
+        check_start(problem, given)
+    feasible_start(problem, np.random.default_rng(seed))  # fails here, with a sentence, when there is none
+    jobs: list[tuple[str, int, Array | None, float]] = [] if given is None else [(method, seed, given, deadline)]
+    jobs += [(method, seed + 1000 * k, None, deadline) for k in range(starts - len(jobs))]
+    found: list[tuple[float, Array, Array]] = []
+
+    def report(result: tuple[float, Array, Array]) -> None:
+        found.append(result)
+        if progress is not None:
+            best = min(found, key=lambda f: f[0])
+            margin = -float(problem.excess(best[1]).max())
+            progress({"done": len(found), "cost": best[0], "margin": margin, "seconds": monotonic() - began})
+
+    count = min(cores() if workers is None else workers, len(jobs))
+    if count > 1 and "fork" in multiprocessing.get_all_start_methods():
+        _SHARED[:] = [problem]
+        try:
+            with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("fork")) as pool:
+                waiting: set[Future[tuple[float, Array, Array]]] = {pool.submit(_worker, *job) for job in jobs}
+                while waiting:
+                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        report(future.result())
+        finally:
+            _SHARED.clear()
+    else:
+        for job in jobs:
+            if found and monotonic() > deadline:
+                break
+            report(_run(problem, *job))
+    cost, x, first = min(found, key=lambda f: f[0])
+    return Optimum(x, cost, first, len(found), monotonic() - began)

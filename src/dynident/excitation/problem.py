@@ -1,0 +1,331 @@
+"""The design problem: choose trajectory parameters x with the least cost inside all limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError
+from dynident.excitation.limits import Box, Limit, State, all_excess, all_names
+from dynident.excitation.limits_file import MotionLimits
+from dynident.excitation.objective import Objective
+from dynident.trajectory.family import Family
+
+Array = NDArray[np.float64]
+Pick = tuple[int, int, int]
+"""Limit, its column, sample."""
+
+DENSE = 5  # samples of the final check per sample of the optimisation
+NEAR = 0.4  # peaks with a smaller margin are handed to the optimiser
+STEP = 1e-6  # of differences of limits by the state
+OUTSIDE = 10.0  # excess of a motion that the robot cannot follow at all
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Cost, limits and the grid on which both are taken.
+
+    Parameters
+    ----------
+    objective : Objective
+        Cost with gradient.
+    limits : MotionLimits
+        Limits and the margin to keep from them.
+    home : ndarray (n,), optional
+        Position from which postures are tried first; the middle of the ranges when omitted.
+    """
+
+    objective: Objective
+    limits: MotionLimits
+    home: Array | None = None
+
+    def __post_init__(self) -> None:
+        n = self.objective.equations.dof
+        if len(self.limits.coordinates) != n:
+            raise DynidentError(f"there are limits of {len(self.limits.coordinates)} coordinates but the robot has {n}")
+        check_frequencies(self.family, self.limits.bandwidth, 1.0 / float(np.min(np.diff(self.objective.t))))
+
+    @property
+    def family(self) -> Family:
+        """Trajectories to choose from."""
+        return self.objective.family
+
+    @property
+    def dof(self) -> int:
+        """Number of coordinates."""
+        return self.objective.equations.dof
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of all limits' columns."""
+        return all_names(self.limits.all)
+
+    @cached_property
+    def _coarse(self) -> tuple[Array, ...]:
+        return tuple(self.family.basis(self.objective.t, k) for k in range(4))
+
+    @cached_property
+    def _dense(self) -> tuple[Array, ...]:
+        t = np.linspace(0.0, self.family.duration, DENSE * self.objective.t.size + 1)
+        return tuple(self.family.basis(t, k) for k in range(4))
+
+    def state(self, x: Array, dense: bool = False) -> State:
+        """Return the motion of parameters.
+
+        Parameters
+        ----------
+        x : ndarray, (n * size,)
+            Parameters.
+        dense : bool
+            On the grid of the final check instead of that of the optimisation.
+
+        Returns
+        -------
+        State
+            q, v, a and jerk.
+        """
+        c = x.reshape(self.dof, -1).T
+        return State(*(phi @ c for phi in (self._dense if dense else self._coarse)))
+
+    def excess(self, x: Array, dense: bool = False) -> Array:
+        """Return how far each limit is exceeded at its worst sample; OUTSIDE for all when the robot cannot follow.
+
+        Parameters
+        ----------
+        x : ndarray, (n * size,)
+            Parameters.
+        dense : bool
+            On the grid of the final check.
+
+        Returns
+        -------
+        ndarray, (k,)
+            Not above ``-margin`` when the motion is accepted.
+        """
+        try:
+            return np.asarray(all_excess(self.limits.all, self.state(x, dense)).max(axis=0))
+        except DynidentError:
+            return np.full(len(self.names), OUTSIDE)
+
+    def feasible(self, x: Array, dense: bool = False) -> bool:
+        """Return whether all limits are kept with the margin.
+
+        Parameters
+        ----------
+        x : ndarray, (n * size,)
+            Parameters.
+        dense : bool
+            On the grid of the final check.
+
+        Returns
+        -------
+        bool
+            True inside.
+        """
+        return bool(np.all(self.excess(x, dense) <= -self.limits.margin + 1e-9))
+
+    def margins(self, x: Array) -> dict[str, float]:
+        """Return the smallest margin of every limit on the dense grid.
+
+        Parameters
+        ----------
+        x : ndarray, (n * size,)
+            Parameters.
+
+        Returns
+        -------
+        dict of str to float
+            Share of the limit that is left, by name.
+        """
+        worst: dict[str, float] = {}
+        for name, value in zip(self.names, self.excess(x, True), strict=True):
+            worst[name] = min(worst.get(name, np.inf), -float(value))
+        return worst
+
+    def centre(self, x: Array) -> Array:
+        """Return the parameters of standing still at the mean position of a motion.
+
+        Parameters
+        ----------
+        x : ndarray, (n * size,)
+            Parameters.
+
+        Returns
+        -------
+        ndarray, (n * size,)
+            Parameters of rest.
+        """
+        return self.still(self.state(x).q.mean(axis=0))
+
+    def still(self, posture: Array) -> Array:
+        """Return the parameters of standing still.
+
+        Parameters
+        ----------
+        posture : ndarray, (n,)
+            Position.
+
+        Returns
+        -------
+        ndarray, (n * size,)
+            Parameters.
+        """
+        return np.outer(posture, self.family.constant()).ravel()
+
+    def shrink(self, x: Array, dense: bool = True) -> Array | None:
+        """Return the motion scaled down about its mean position until it keeps all limits; None when rest itself does not.
+
+        Parameters
+        ----------
+        x : ndarray, (n * size,)
+            Parameters.
+        dense : bool
+            Check on the dense grid.
+
+        Returns
+        -------
+        ndarray (n * size,) or None
+            Parameters of a feasible motion.
+        """
+        if self.feasible(x, dense):
+            return x
+        rest = self.centre(x)
+        low, high, found = 0.0, 1.0, None
+        for _ in range(14):
+            middle = 0.5 * (low + high)
+            candidate = rest + middle * (x - rest)
+            if self.feasible(candidate, dense):
+                low, found = middle, candidate
+            else:
+                high = middle
+        return found
+
+    def peaks(self, x: Array, most: int = 6) -> set[Pick]:
+        """Return the samples where limits are exceeded or nearly so: local maxima of each column.
+
+        Parameters
+        ----------
+        x : ndarray, (n * size,)
+            Parameters.
+        most : int
+            Largest number per column.
+
+        Returns
+        -------
+        set of tuple of int
+            Limit, column, sample.
+        """
+        state = self.state(x)
+        found: set[Pick] = set()
+        for i, limit in enumerate(self.limits.all):
+            e = limit.excess(state)
+            padded = np.vstack([np.full(e.shape[1], -np.inf), e, np.full(e.shape[1], -np.inf)])
+            top = (e >= padded[:-2]) & (e > padded[2:]) & (e > -NEAR)
+            for k in range(e.shape[1]):
+                samples = np.flatnonzero(top[:, k])
+                for s in samples[np.argsort(-e[samples, k])][:most]:
+                    found.add((i, k, int(s)))
+        return found
+
+    def at(self, x: Array, picks: list[Pick]) -> Array:
+        """Return the excess at given samples.
+
+        Parameters
+        ----------
+        x : ndarray, (n * size,)
+            Parameters.
+        picks : list of tuple of int
+            Limit, column, sample.
+
+        Returns
+        -------
+        ndarray, (m,)
+            Excess.
+        """
+        state = self.state(x)
+        out = np.empty(len(picks))
+        for i in {pick[0] for pick in picks}:
+            rows = [r for r, pick in enumerate(picks) if pick[0] == i]
+            limit = self.limits.all[i]
+            samples = np.array([picks[r][2] for r in rows])
+            columns = [picks[r][1] for r in rows]
+            if limit.follows:
+                out[rows] = limit.excess(state)[samples, columns]
+            else:
+                out[rows] = limit.excess(State(*(y[samples] for y in state)))[np.arange(len(rows)), columns]
+        return out
+
+    def slopes(self, x: Array, picks: list[Pick]) -> Array:
+        """Return the derivatives of `at`: exact for positions and rates, by central differences in the state otherwise.
+
+        Parameters
+        ----------
+        x : ndarray, (n * size,)
+            Parameters.
+        picks : list of tuple of int
+            Limit, column, sample.
+
+        Returns
+        -------
+        ndarray, (m, n * size)
+            Jacobian.
+        """
+        state, size = self.state(x), self.family.size
+        out = np.zeros((len(picks), self.dof, size))
+        for i in {pick[0] for pick in picks}:
+            rows = np.array([r for r, pick in enumerate(picks) if pick[0] == i])
+            limit = self.limits.all[i]
+            if isinstance(limit, Box):
+                for r in rows:
+                    joint, sign, _ = limit.sides[picks[r][1]]
+                    out[r, joint] = sign * self._coarse[limit.order][picks[r][2]] / limit.size(joint)
+                continue
+            samples = np.array([picks[r][2] for r in rows])
+            columns = np.array([picks[r][1] for r in rows])
+            for order in limit.orders:
+                slope = _by_state(limit, state, order, samples, columns)  # (rows, n)
+                out[rows] += slope[:, :, None] * self._coarse[order][samples][:, None, :]
+        return out.reshape(len(picks), -1)
+
+
+def _by_state(limit: Limit, state: State, order: int, samples: NDArray[np.int64], columns: NDArray[np.int64]) -> Array:
+    """Return the derivative of a limit at samples by q, v, a or jerk of the same samples, (m, n)."""
+    chosen = state if limit.follows else State(*(y[samples] for y in state))
+    where = samples if limit.follows else np.arange(samples.size)
+    n = state.q.shape[1]
+    out = np.empty((samples.size, n))
+    for j in range(n):
+        sides = []
+        for h in (STEP, -STEP):
+            moved = chosen[order].copy()
+            moved[:, j] += h
+            sides.append(limit.excess(chosen._replace(**{"qvaj"[order]: moved}))[where, columns])
+        out[:, j] = (sides[0] - sides[1]) / (2.0 * STEP)
+    return out
+
+
+def check_frequencies(family: Family, bandwidth: float, rate: float) -> None:
+    """Refuse motions faster than the drives or than the sampling can follow.
+
+    Parameters
+    ----------
+    family : Family
+        Trajectories.
+    bandwidth : float
+        Of the drives [Hz].
+    rate : float
+        Samples per second [Hz].
+    """
+    if family.highest > bandwidth * (1.0 + 1e-9):
+        raise DynidentError(
+            f"the motion holds frequencies up to {family.highest:.4g} Hz but the drives follow {bandwidth:.4g} Hz only; use fewer "
+            "harmonics or a lower fundamental"
+        )
+    if family.highest >= 0.5 * rate:
+        raise DynidentError(
+            f"the motion holds frequencies up to {family.highest:.4g} Hz but {rate:.4g} samples per second show less than "
+            f"{0.5 * rate:.4g} Hz (Nyquist); raise the rate or use fewer harmonics"
+        )

@@ -1,0 +1,106 @@
+"""Joints that follow others, linearly or by any smooth function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DescriptionError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """A joint that follows others: q_joint = sum_i ratio_i q_i + offset (URDF `<mimic>` is the case of one).
+
+    With a function it follows them in any smooth way, q_joint = function(q_1, q_2, ...) + offset.
+
+    Parameters
+    ----------
+    joint : str
+        The joint that follows (one coordinate).
+    of : mapping of str to float, or sequence of str
+        Ratio for each joint it follows; just their names, in the order of the function's columns, with a function.
+    offset : float
+        Constant [rad or m].
+    function : callable, optional
+        ``function(x)`` with x (N, k) returns (N,); it must be analytic (sin, sqrt, ... of NumPy), since it is
+        differentiated by complex steps unless the next two are given.
+    gradient : callable, optional
+        ``gradient(x)`` returns (N, k).
+    hessian : callable, optional
+        ``hessian(x)`` returns (N, k, k).
+    """
+
+    joint: str
+    of: Mapping[str, float]
+    offset: float = 0.0
+    function: Callable[[Array], Array] | None = None
+    gradient: Callable[[Array], Array] | None = None
+    hessian: Callable[[Array], Array] | None = None
+
+    def __post_init__(self) -> None:
+        of = self.of if isinstance(self.of, Mapping) else dict.fromkeys(self.of, 1.0)
+        if not of or not all(np.isfinite(r) for r in of.values()) or not np.isfinite(self.offset):
+            raise DescriptionError(f"coupling of joint '{self.joint}' is {dict(of)} + {self.offset}; give finite ratios")
+        object.__setattr__(self, "of", MappingProxyType({k: float(v) for k, v in of.items()}))
+
+    def evaluate(self, x: Array) -> tuple[Array, Array, Array]:
+        """Return value, gradient and Hessian of a coupling with a function.
+
+        Parameters
+        ----------
+        x : ndarray, (N, k)
+            Positions of the joints it follows.
+
+        Returns
+        -------
+        value : ndarray, (N,)
+            q_joint.
+        gradient : ndarray, (N, k)
+            dq_joint/dx; by complex steps, exact to rounding, when no gradient is given.
+        hessian : ndarray, (N, k, k)
+            Second derivative; by central differences of the gradient (about 1e-9) when no hessian is given.
+        """
+        if self.function is None:
+            raise DescriptionError(f"coupling of joint '{self.joint}' has no function; it is linear")
+        value = np.asarray(self.function(x), dtype=np.float64)
+        if value.shape != x.shape[:1]:
+            raise DescriptionError(
+                f"coupling of joint '{self.joint}': its function returns shape {value.shape} for {x.shape[0]} samples; "
+                f"it must return ({x.shape[0]},)"
+            )
+        gradient = self._slope(x)
+        if self.hessian is not None:
+            return value + self.offset, gradient, np.asarray(self.hessian(x), dtype=np.float64)
+        step = 1e-5
+        columns = [(self._slope(x + step * e) - self._slope(x - step * e)) / (2.0 * step) for e in np.eye(x.shape[1])]
+        second = np.stack(columns, axis=2)
+        return value + self.offset, gradient, 0.5 * (second + np.swapaxes(second, 1, 2))
+
+    def _slope(self, x: Array) -> Array:
+        if self.gradient is not None:
+            return np.asarray(self.gradient(x), dtype=np.float64)
+        assert self.function is not None
+        tiny = 1e-30
+        try:
+            slopes = [np.imag(self.function(x + 1j * tiny * e)) / tiny for e in np.eye(x.shape[1])]
+        except TypeError as error:
+            raise DescriptionError(
+                f"coupling of joint '{self.joint}' cannot be differentiated ({error}); use analytic NumPy functions, or give "
+                "gradient= and hessian="
+            ) from error
+        gradient = np.stack(slopes, axis=1)
+        check = 1e-6
+        rough = [(self.function(x + check * e) - self.function(x - check * e)) / (2 * check) for e in np.eye(x.shape[1])]
+        if not np.allclose(gradient, np.stack(rough, axis=1), rtol=1e-4, atol=1e-4 * max(1.0, float(np.max(np.abs(gradient))))):
+            raise DescriptionError(
+                f"coupling of joint '{self.joint}' is not differentiable by complex steps (abs, conj or comparisons in it?); "
+                "give gradient= and hessian="
+            )
+        return gradient
