@@ -92,6 +92,8 @@ def _sqp(problem: Problem, start: Array, deadline: float, rounds: int = 8) -> tu
                     return (value, gradient * size) if np.isfinite(value) else (1e3, np.zeros_like(z))
 
                 def kept(z: Array, m: float = margin, at: list[Pick] = listed) -> Array:
+                    if monotonic() > deadline:
+                        raise _Late
                     try:
                         return -problem.at(z * size, at) - m
                     except DynidentError:
@@ -112,12 +114,13 @@ def _sqp(problem: Problem, start: Array, deadline: float, rounds: int = 8) -> tu
             moved = np.asarray(result.x) * size
             if not np.all(np.isfinite(moved)):
                 break
-            candidate = problem.shrink(moved)
-            if candidate is None:
-                candidate = problem.shrink(0.5 * (moved + x))
-            if candidate is None:
+            repaired = [problem.shrink(moved), problem.shrink(moved, towards=best)]
+            values = [(objective.cost(c), i) for i, c in enumerate(repaired) if c is not None]
+            if not values:
                 break
-            value = objective.cost(candidate)
+            value, which = min(values)
+            candidate = repaired[which]
+            assert candidate is not None
             gain = best_cost - value
             if value < best_cost:
                 best_cost, best = value, candidate

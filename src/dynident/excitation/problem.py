@@ -175,8 +175,8 @@ class Problem:
         """
         return np.outer(posture, self.family.constant()).ravel()
 
-    def shrink(self, x: Array, dense: bool = True) -> Array | None:
-        """Return the motion scaled down about its mean position until it keeps all limits; None when rest itself does not.
+    def shrink(self, x: Array, dense: bool = True, towards: Array | None = None) -> Array | None:
+        """Return the motion scaled down towards another (rest at its mean position) until it keeps all limits; None if never.
 
         Parameters
         ----------
@@ -184,6 +184,8 @@ class Problem:
             Parameters.
         dense : bool
             Check on the dense grid.
+        towards : ndarray (n * size,), optional
+            Parameters of a motion inside the limits; rest when omitted.
 
         Returns
         -------
@@ -192,7 +194,7 @@ class Problem:
         """
         if self.feasible(x, dense):
             return x
-        rest = self.centre(x)
+        rest = self.centre(x) if towards is None else towards
         low, high, found = 0.0, 1.0, None
         for _ in range(14):
             middle = 0.5 * (low + high)

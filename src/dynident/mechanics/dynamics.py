@@ -148,7 +148,9 @@ def coriolis_matrix(
     from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
 
     values = values_of(mechanism, parameters).copy()
-    values[mechanism.tree.inertias.size :] = 0.0
+    # Only inertias: rotors behind a coupling function or a loop turn at a ratio that depends on q, so they count as well.
+    columns = (*mechanism.joint_columns, *mechanism.actuator_columns)
+    values[mechanism.tree.inertias.size :] *= [symbol == "ia" for _, symbol in columns]
     nu = coordinates(mechanism, v, "v")
     motion = at_rest(mechanism, q, nu)
     if mechanism.loops or any(coupling.function is not None for coupling in mechanism.couplings):

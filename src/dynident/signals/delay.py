@@ -62,13 +62,16 @@ def delay_between(first: Array, second: Array, rate: float) -> Delay | None:
         None if the two are not the same signal at all (correlation below 0.5), or one is constant.
     """
     x, y = first - first.mean(), second - second.mean()
-    norm = math.sqrt(float(x @ x) * float(y @ y))
-    if norm == 0.0:
+    if not (np.any(x) and np.any(y)):
         return None
     reach = min(int(LONGEST * rate), x.size // 4)
-    full = scipy.signal.correlate(y, x, mode="full", method="fft") / norm
     lags = np.arange(-reach, reach + 1)
-    window = full[x.size - 1 + lags]
+    # Each shift is normalised by what overlaps: in a short record the samples shifted out would hide the peak.
+    begin, end = np.maximum(-lags, 0), x.size - np.maximum(lags, 0)
+    power = [np.concatenate([[0.0], np.cumsum(z * z)]) for z in (x, y)]
+    norm = np.sqrt((power[0][end] - power[0][begin]) * (power[1][end + lags] - power[1][begin + lags]))
+    full = scipy.signal.correlate(y, x, mode="full", method="fft")
+    window = full[x.size - 1 + lags] / np.maximum(norm, np.finfo(float).tiny)
     k = int(np.argmax(window))
     best = float(window[k])
     if best < 0.5 or k in (0, window.size - 1):

@@ -121,6 +121,8 @@ class AxisFit(SeparableFit):
 
     Parameters
     ----------
+    linear, shape, values, covariance, laws, sigma, rows, relative, passes, notes : see `SeparableFit`
+        What all separable fits have.
     fixed : tuple of str
         Names of the columns beside the friction.
     residuals : ndarray, (N,)
@@ -163,6 +165,8 @@ class RobotFit(SeparableFit):
 
     Parameters
     ----------
+    linear, shape, values, covariance, laws, sigma, rows, relative, passes, notes : see `SeparableFit`
+        What all separable fits have.
     base : BaseParameters
         The robot without friction terms, and the combinations that the first parameters stand for.
     sources, options : tuple of mapping, mapping

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.robots.dualv.geometry import Geometry, columns
+from dynident.robots.dualv.geometry import Geometry
 from dynident.robots.dualv.kinematics import Jacobians, jacobians, joint_motion
+from dynident.robots.samples import columns
 
 Array = NDArray[np.float64]
 

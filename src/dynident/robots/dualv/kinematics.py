@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.robots.dualv.geometry import HALF_TURNS, Geometry, columns
+from dynident.robots.dualv.geometry import HALF_TURNS, Geometry
+from dynident.robots.samples import columns
 
 Array = NDArray[np.float64]
 

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.robots.five_bar.geometry import Geometry, columns, direction
+from dynident.robots.five_bar.geometry import Geometry, direction
 from dynident.robots.five_bar.kinematics import passive_rates
+from dynident.robots.samples import columns
 
 Array = NDArray[np.float64]
 

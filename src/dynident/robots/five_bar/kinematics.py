@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.robots.five_bar.geometry import Geometry, Singularities, columns, direction
+from dynident.robots.five_bar.geometry import Geometry, Singularities, direction
+from dynident.robots.samples import columns
 
 Array = NDArray[np.float64]
 

@@ -1,0 +1,37 @@
+"""Reading the arguments of closed forms: samples first, one sample as one row."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.mechanics.motion import numbers
+
+Array = NDArray[np.float64]
+
+
+def columns(values: ArrayLike, width: int, what: str) -> Array:
+    """Return numbers as (N, width), one sample as one row.
+
+    Parameters
+    ----------
+    values : array_like, (N, width) or (width,)
+        Numbers.
+    width : int
+        Columns they must have.
+    what : str
+        How to name them in the error.
+
+    Returns
+    -------
+    ndarray, (N, width)
+        Finite numbers.
+    """
+    array = numbers(values, what)
+    array = array[None] if array.ndim == 1 else array
+    if array.ndim != 2 or array.shape[1] != width:
+        raise DynidentError(f"{what} has shape {np.shape(values)}; give (samples, {width})")
+    if not np.all(np.isfinite(array)):
+        raise DynidentError(f"{what} is not finite at sample {int(np.argwhere(~np.isfinite(array))[0][0])}")
+    return array
