@@ -97,6 +97,20 @@ def test_delay_to_a_fraction_of_a_sample(shift):
     assert delay_between(wave(t), np.ones(t.size), rate) is None
 
 
+def test_delay_in_a_short_slow_record():
+    t = np.arange(2000) / 200.0  # one period: a shift by 36 samples moves much of it out of the record
+    result = delay_between(np.sin(2 * np.pi * t / 10.0), np.sin(2 * np.pi * (t - 0.18) / 10.0), 200.0)
+    assert result is not None and result.significant
+    assert result.delay == pytest.approx(0.18, abs=0.005)
+
+
+def test_a_shift_that_explains_nothing_is_no_delay():
+    t = np.arange(2000) / 200.0
+    held = np.where((t > 0.5) & (t < 2.0), 0.0, np.sin(2 * np.pi * t / 2.5))
+    result = delay_between(held, np.sin(2 * np.pi * t / 2.5), 200.0)
+    assert result is not None and not result.significant
+
+
 def test_clock_faults():
     log = clean_log(rate=100.0)
     jitter = log.t + np.random.default_rng(0).uniform(-0.001, 0.001, log.t.size)

@@ -73,23 +73,23 @@ def test_without_compensation_the_same_fault_is_missed():
 def test_false_alarms_are_as_frequent_as_stated(tests, few_draws):
     rng = np.random.default_rng(tests)
     alarms, low = [], []
-    for _ in range(300):
+    for _ in range(150):
         detector = FaultDetector(ThermalPrediction(MODEL), false_alarm=0.1).fit([simulated(rng) for _ in range(tests)])
         found = detector.check(simulated(rng))
         alarms.append(found.alarm)
         low.append(found.probability < 0.1)
-    assert 0.04 < np.mean(alarms) < 0.16
+    assert 0.03 < np.mean(alarms) < 0.18
     assert np.mean(low) == pytest.approx(np.mean(alarms), abs=0.01)
 
 
 def test_a_fault_of_the_detectable_size_is_found_nine_times_of_ten(few_draws):
     rng = np.random.default_rng(5)
     found = []
-    for _ in range(200):
+    for _ in range(120):
         detector = FaultDetector(ThermalPrediction(MODEL), false_alarm=0.05).fit([simulated(rng) for _ in range(8)])
         size = detector.check(simulated(rng)).detectable
         found.append(detector.check(simulated(rng, fault=size, onset=6300.0)).alarm)
-    assert 0.82 < np.mean(found) < 1.0
+    assert 0.8 < np.mean(found) < 1.0
 
 
 def test_a_lower_friction_is_a_change_too():

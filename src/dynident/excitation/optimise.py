@@ -27,6 +27,7 @@ Progress = Callable[[dict[str, float]], None]
 
 METHODS = ("sqp", "pattern", "cma", "evolution")
 SLACK = 0.002  # of every limit, kept between the optimiser's grid and the dense one
+TRUST = 1.0  # how far a parameter may move in one round, relative to its typical size
 SCREENED = 10  # random motions from which a start is chosen
 POWERS = (4.0, 32.0)  # the condition number is approached through smooth bounds
 
@@ -106,8 +107,16 @@ def _sqp(problem: Problem, start: Array, deadline: float, rounds: int = 8) -> tu
                         return np.zeros((len(at), z.size))
 
                 limits = [{"type": "ineq", "fun": kept, "jac": slope}] if listed else []
+                z = x / size
+                reach = TRUST / (1 + stage)  # peaks between the listed ones are not seen: do not go too far at once
                 result = minimize(
-                    cost, x / size, jac=True, method="SLSQP", constraints=limits, options={"maxiter": 12 + 6 * turn, "ftol": 1e-6}
+                    cost,
+                    z,
+                    jac=True,
+                    method="SLSQP",
+                    bounds=np.column_stack([z - reach, z + reach]),
+                    constraints=limits,
+                    options={"maxiter": 10 + 5 * turn, "ftol": 1e-6},
                 )
             except (_Late, DynidentError):
                 return best_cost, best

@@ -19,7 +19,7 @@ Pick = tuple[int, int, int]
 """Limit, its column, sample."""
 
 DENSE = 5  # samples of the final check per sample of the optimisation
-NEAR = 0.4  # peaks with a smaller margin are handed to the optimiser
+NEAR = 1.0  # peaks with a smaller margin are handed to the optimiser
 STEP = 1e-6  # of differences of limits by the state
 OUTSIDE = 10.0  # excess of a motion that the robot cannot follow at all
 

@@ -219,7 +219,7 @@ def inverse_kinematics_numeric(
     path: bool = False,
     tolerance: float = 1e-12,
     iterations: int = 200,
-    restarts: int = 20,
+    restarts: int = 100,
     failure: str = "raise",
 ) -> Array:
     """Return joint positions that bring a link to the given poses: FK(q) = (R, p), within the joint limits.
@@ -275,15 +275,17 @@ def inverse_kinematics_numeric(
         q, left = damped_least_squares(task, q, done, iterations)
         generator = np.random.default_rng(0)
         low, high = np.maximum(lower, middle - np.pi), np.minimum(upper, middle + np.pi)
-        for _ in range(restarts):
+        tries = 0
+        while tries < restarts and (left > 1e4 * done).any():
             again = np.flatnonzero(left > 1e4 * done).astype(np.int64)
-            if not again.size:
-                break
-            tried, after = damped_least_squares(
-                task.rows(again), generator.uniform(low, high, (again.size, mechanism.dof)), done, iterations
-            )
-            better = after < left[again]
-            q[again[better]], left[again[better]] = tried[better], after[better]
+            each = min(restarts - tries, max(1, TOGETHER // again.size))
+            rows = np.repeat(again, each)
+            begin = generator.uniform(low, high, (rows.size, mechanism.dof))
+            tried, after = damped_least_squares(task.rows(rows), begin, done, iterations)
+            best = np.argmin(after.reshape(again.size, each), axis=1) + each * np.arange(again.size)
+            better = after[best] < left[again]
+            q[again[better]], left[again[better]] = tried[best[better]], after[best[better]]
+            tries += each
     missed = np.flatnonzero(left > 1e4 * done)
     if missed.size and failure == "raise":
         raise DynidentError(_complaint(task, q, int(missed[0]), missed.size))

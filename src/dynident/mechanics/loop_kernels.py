@@ -15,6 +15,7 @@ import numpy as np
 
 from dynident.mechanics.forward_kernels import pose
 from dynident.mechanics.kernels import cross, dot, kernel
+from dynident.mechanics.matrix_kernels import factorise, substitute
 from dynident.mechanism.loops import DOT, LINEAR, POINT, SLIDE
 from dynident.mechanism.tree import FREE, PRISMATIC, SPHERICAL
 
@@ -198,42 +199,6 @@ def biases(loops, R, p, T, A, out):
 
 
 @kernel
-def eliminate(D, B, n, width):
-    """Overwrite B (n, width) with D^-1 B; return the ratio of the smallest to the largest pivot, 0 when singular."""
-    smallest, largest = np.inf, 0.0
-    for c in range(n):
-        pivot = c
-        for row in range(c + 1, n):
-            if abs(D[row, c]) > abs(D[pivot, c]):
-                pivot = row
-        size = abs(D[pivot, c])
-        smallest, largest = min(smallest, size), max(largest, size)
-        if not size > 1e-14:
-            return 0.0
-        if pivot != c:
-            for e in range(c, n):
-                D[c, e], D[pivot, e] = D[pivot, e], D[c, e]
-            for e in range(width):
-                B[c, e], B[pivot, e] = B[pivot, e], B[c, e]
-        inverse = 1.0 / D[c, c]
-        for row in range(c + 1, n):
-            f = D[row, c] * inverse
-            if f != 0.0:
-                for e in range(c + 1, n):
-                    D[row, e] -= f * D[c, e]
-                for e in range(width):
-                    B[row, e] -= f * B[c, e]
-    for c in range(n - 1, -1, -1):
-        inverse = 1.0 / D[c, c]
-        for e in range(width):
-            value = B[c, e]
-            for g in range(c + 1, n):
-                value -= D[c, g] * B[g, e]
-            B[c, e] = value * inverse
-    return smallest / largest
-
-
-@kernel
 def to_coordinates(tree, q, J, rel, r3):
     """Turn the columns of J (m, n) from quasi-velocities of balls and free bodies to rates of their coordinates.
 
@@ -273,8 +238,11 @@ def to_coordinates(tree, q, J, rel, r3):
 
 
 @kernel
-def newton(tree, loops, dependent, q, R, p, rel, r3, w, lin, phi, J, D, B, reach):
-    """Close the loops by moving the dependent coordinates of q; return True when they closed within `reach` of the start."""
+def newton(tree, loops, dependent, q, R, p, rel, r3, w, lin, phi, J, D, swap, B, reach):
+    """Close the loops by moving the dependent coordinates of q, by less than `reach`.
+
+    Return the signed pivot ratio of the last step, 0 when they did not close.
+    """
     n = dependent.size
     moved = 0.0
     for _ in range(20):
@@ -286,19 +254,21 @@ def newton(tree, loops, dependent, q, R, p, rel, r3, w, lin, phi, J, D, B, reach
             B[row, 0] = -phi[row]
             for c in range(n):
                 D[row, c] = J[row, dependent[c]]
-        if eliminate(D, B, n, 1) <= 0.0:
-            return False
+        ratio = factorise(D, swap, n)
+        if ratio == 0.0:
+            return 0.0
+        substitute(D, swap, B, n, 1)
         step = 0.0
         for c in range(n):
             step = max(step, abs(B[c, 0]))
         moved += step
         if not moved < reach:
-            return False
+            return 0.0
         for c in range(n):
             q[dependent[c]] += B[c, 0]
         if step < 1e-7:  # quadratic convergence: the next step would be of order 1e-14
-            return True
-    return False
+            return ratio
+    return 0.0
 
 
 @kernel
@@ -306,23 +276,27 @@ def close_positions(tree, loops, independent, dependent, given, start, reach, ou
     """Write the tree coordinates out (N, n) for given independent ones (N, r); return the first sample that fails, or -1.
 
     `start` (n,) is a closed configuration. Between two samples the independent coordinates are walked in halves as often
-    as Newton would have to reach far, so that the branch cannot change unnoticed.
+    as Newton would have to reach far, so that the branch cannot change unnoticed. The determinant of the dependent columns
+    keeps its sign on a branch: where it changes, the motion has passed through a singularity, and which branch it took there
+    is chance.
     """
     n, r, k = start.size, independent.size, tree.parent.size
     R, p, rel, r3 = np.empty((k, 3, 3)), np.empty((k, 3)), np.empty((3, 3)), np.empty(3)
     w, lin = np.empty((n, 3)), np.empty((n, 3))
     m = dependent.size
     phi, J, D, B = np.empty(m), np.empty((m, n)), np.empty((m, m)), np.empty((m, 1))
+    swap = np.empty(m, np.int64)
     last, trial = start.copy(), start.copy()
+    side = newton(tree, loops, dependent, trial, R, p, rel, r3, w, lin, phi, J, D, swap, B, reach)
     for s in range(given.shape[0]):
         done, share = 0.0, 1.0
-        smooth = s >= 3  # three samples behind us predict the next one to third order
+        smooth = s >= 4  # four samples behind us predict the next one to fourth order
         while done < 1.0:
             target = min(1.0, done + share)
             for c in range(n):
                 trial[c] = last[c]
                 if smooth:
-                    trial[c] = 3.0 * (out[s - 1, c] - out[s - 2, c]) + out[s - 3, c]
+                    trial[c] = 4.0 * (out[s - 1, c] + out[s - 3, c]) - 6.0 * out[s - 2, c] - out[s - 4, c]
                     # A far prediction is none: it could lead to another branch.
                     smooth = abs(trial[c] - last[c]) < 0.2 * reach
             if not smooth:
@@ -332,7 +306,9 @@ def close_positions(tree, loops, independent, dependent, given, start, reach, ou
                 i = independent[c]
                 origin = start[i] if s == 0 else out[s - 1, i]
                 trial[i] = given[s, c] if target == 1.0 else origin + target * (given[s, c] - origin)
-            if newton(tree, loops, dependent, trial, R, p, rel, r3, w, lin, phi, J, D, B, reach):
+            ratio = newton(tree, loops, dependent, trial, R, p, rel, r3, w, lin, phi, J, D, swap, B, reach)
+            if ratio != 0.0 and ratio * side >= 0.0:
+                side = ratio
                 for c in range(n):
                     last[c] = trial[c]
                 done = target
@@ -355,7 +331,7 @@ def close_rates(tree, loops, independent, dependent, q, v, a, G, vt, at, pivot):
     w, lin, T, A = np.empty((n, 3)), np.empty((n, 3)), np.empty((k, 6)), np.empty((k, 6))
     m = dependent.size
     phi, J, D, B, bias = np.empty(m), np.empty((m, n)), np.empty((m, m)), np.empty((m, r + 1)), np.empty(m)
-    E = np.empty((m, m))
+    swap = np.empty(m, np.int64)
     for s in range(q.shape[0]):
         world_frames(tree, q[s], R, p, rel, r3)
         twists(tree, R, p, w, lin)
@@ -363,10 +339,10 @@ def close_rates(tree, loops, independent, dependent, q, v, a, G, vt, at, pivot):
         for row in range(m):
             for c in range(m):
                 D[row, c] = J[row, dependent[c]]
-                E[row, c] = D[row, c]
             for c in range(r):
                 B[row, c] = -J[row, independent[c]]
-        pivot[s] = eliminate(D, B, m, r)
+        pivot[s] = abs(factorise(D, swap, m))
+        substitute(D, swap, B, m, r)
         for c in range(r):
             for row in range(r):
                 G[s, independent[row], c] = 1.0 if row == c else 0.0
@@ -382,7 +358,7 @@ def close_rates(tree, loops, independent, dependent, q, v, a, G, vt, at, pivot):
         biases(loops, R, p, T, A, bias)
         for row in range(m):
             B[row, 0] = -bias[row]
-        eliminate(E, B, m, 1)
+        substitute(D, swap, B, m, 1)
         for row in range(m):
             at[s, dependent[row]] += B[row, 0]
 

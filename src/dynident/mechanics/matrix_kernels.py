@@ -265,3 +265,79 @@ def to_links_rows(T, W):
                     if t != 0.0:
                         for s in range(samples):
                             W[d, c + e, s] += x[i, s] * t
+
+
+@kernel
+def factorise(D, swap, n):
+    """Overwrite D (n, n) with its factors L U and write which row was swapped with each.
+
+    Return the ratio of the smallest to the largest pivot with the sign of the determinant, 0 when singular.
+    """
+    smallest, largest, sign = np.inf, 0.0, 1.0
+    for c in range(n):
+        pivot = c
+        for row in range(c + 1, n):
+            if abs(D[row, c]) > abs(D[pivot, c]):
+                pivot = row
+        size = abs(D[pivot, c])
+        smallest, largest = min(smallest, size), max(largest, size)
+        if not size > 1e-14:
+            return 0.0
+        swap[c] = pivot
+        if pivot != c:
+            sign = -sign
+            for e in range(n):
+                D[c, e], D[pivot, e] = D[pivot, e], D[c, e]
+        if D[c, c] < 0.0:
+            sign = -sign
+        inverse = 1.0 / D[c, c]
+        for row in range(c + 1, n):
+            f = D[row, c] * inverse
+            D[row, c] = f
+            if f != 0.0:
+                for e in range(c + 1, n):
+                    D[row, e] -= f * D[c, e]
+    return sign * smallest / largest
+
+
+@kernel
+def substitute(D, swap, B, n, width):
+    """Overwrite B (n, width) with D^-1 B, where D holds what `factorise` left."""
+    for c in range(n):
+        if swap[c] != c:
+            for e in range(width):
+                B[c, e], B[swap[c], e] = B[swap[c], e], B[c, e]
+    for c in range(n):
+        for row in range(c + 1, n):
+            f = D[row, c]
+            if f != 0.0:
+                for e in range(width):
+                    B[row, e] -= f * B[c, e]
+    for c in range(n - 1, -1, -1):
+        inverse = 1.0 / D[c, c]
+        for e in range(width):
+            value = B[c, e]
+            for g in range(c + 1, n):
+                value -= D[c, g] * B[g, e]
+            B[c, e] = value * inverse
+
+
+@kernel
+def project_rows(G, W, out):
+    """Write G^T W of every sample, samples last: out (n, p, N) from G (k, n, N) and W (k, p, N).
+
+    Most rows of a tree regressor are zero, since a joint does not feel the bodies that it does not carry.
+    """
+    out[:, :, :] = 0.0
+    for i in range(W.shape[0]):
+        for c in range(W.shape[1]):
+            row = W[i, c]
+            first = 0
+            while first < row.size and row[first] == 0.0:
+                first += 1
+            if first == row.size:
+                continue
+            for j in range(G.shape[1]):
+                g, y = G[i, j], out[j, c]
+                for s in range(first, row.size):
+                    y[s] += g[s] * row[s]

@@ -17,6 +17,8 @@ LONGEST = 0.5
 SMALLEST = 0.75
 #: Smallest delay worth reporting, as a velocity error: omega times delay.
 PHASE = 0.02
+#: Part of the difference in power between the two signals that the shift must take away.
+EXPLAINED = 0.1
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Delay:
     correlation, at_zero : float
         Correlation with and without the shift.
     significant : bool
-        More than 3 deviations, more than 0.75 samples, and a phase error of more than 2 % at the signal's mean frequency.
+        More than 3 deviations, more than 0.75 samples, a phase error of more than 2 % at the signal's mean frequency, and at
+        least a tenth of the difference between the signals.
     """
 
     delay: float
@@ -83,5 +86,7 @@ def delay_between(first: Array, second: Array, rate: float) -> Delay | None:
     independent = max(omega * x.size / rate / math.pi, 1.0)  # 2 B T with B taken as the mean frequency
     deviation = math.sqrt(max(1.0 - best**2, 1e-12) / independent) / (best * omega)
     delay = shift / rate
-    significant = abs(delay) > 3.0 * deviation and abs(shift) > SMALLEST and omega * abs(delay) > PHASE
-    return Delay(delay, deviation, best, float(window[reach]), bool(significant))
+    at_zero = float(window[reach])
+    explains = 1.0 - best**2 < (1.0 - EXPLAINED) * (1.0 - max(at_zero, 0.0) ** 2)
+    significant = abs(delay) > 3.0 * deviation and abs(shift) > SMALLEST and omega * abs(delay) > PHASE and explains
+    return Delay(delay, deviation, best, at_zero, bool(significant))
