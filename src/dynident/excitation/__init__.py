@@ -1,0 +1,47 @@
+"""Which motion to choose: criteria with exact gradients, limits, optimisers, and the plan of the experiment."""
+
+from dynident.excitation.criteria import Criterion
+from dynident.excitation.design import Design, check_motion, design
+from dynident.excitation.equations import Equations, FunctionEquations, RobotEquations
+from dynident.excitation.limits import Box, Effort, Limit, Loops, Polygon, TaskBox, ToolBox
+from dynident.excitation.limits_file import MotionLimits, limits_of, read_limits
+from dynident.excitation.objective import Objective, expected_deviations, prior_factor
+from dynident.excitation.obstacles import Capsule, Collision
+from dynident.excitation.optimise import Optimum, optimise
+from dynident.excitation.plan import Plan, Stage, average_periods, complete_test, payload_plan
+from dynident.excitation.problem import Problem
+from dynident.excitation.starts import feasible_start
+
+__all__ = [
+    "Box",
+    "Capsule",
+    "Collision",
+    "Criterion",
+    "Design",
+    "Effort",
+    "Equations",
+    "FunctionEquations",
+    "Limit",
+    "Loops",
+    "MotionLimits",
+    "Objective",
+    "Optimum",
+    "Plan",
+    "Polygon",
+    "Problem",
+    "RobotEquations",
+    "Stage",
+    "TaskBox",
+    "ToolBox",
+    "average_periods",
+    "check_motion",
+    "complete_test",
+    "design",
+    "expected_deviations",
+    "feasible_start",
+    "limits_of",
+    "optimise",
+    "payload_plan",
+    "prior_factor",
+    "read_limits",
+]

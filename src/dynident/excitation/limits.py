@@ -106,8 +106,8 @@ class Box:
             Half the range of positions; the larger limit of rates.
         """
         low, high = self.lower[i], self.upper[i]
-        if np.isfinite(low) and np.isfinite(high) and self.order == 0:
-            return float(0.5 * (high - low))
+        if self.order == 0:
+            return float(0.5 * (high - low)) if np.isfinite(low) and np.isfinite(high) else 1.0
         return float(max((abs(x) for x in (low, high) if np.isfinite(x)), default=1.0)) or 1.0
 
     def excess(self, state: State) -> Array:

@@ -108,7 +108,7 @@ def _sqp(problem: Problem, start: Array, deadline: float, rounds: int = 8) -> tu
 
                 limits = [{"type": "ineq", "fun": kept, "jac": slope}] if listed else []
                 z = x / size
-                reach = TRUST / (1 + stage)  # peaks between the listed ones are not seen: do not go too far at once
+                reach = TRUST * 0.75**turn / (1 + stage)  # peaks between the listed ones are not seen: do not go too far at once
                 result = minimize(
                     cost,
                     z,
@@ -133,8 +133,8 @@ def _sqp(problem: Problem, start: Array, deadline: float, rounds: int = 8) -> tu
             gain = best_cost - value
             if value < best_cost:
                 best_cost, best = value, candidate
-            x = candidate if turn % 2 or stage < len(powers) - 1 else moved
-            if turn >= 2 and abs(gain) < 1e-4:
+            x = moved if problem.excess(moved).max() < 0.3 else candidate
+            if turn >= 3 and abs(gain) < 1e-4:
                 break
         x = best
     return best_cost, best

@@ -182,7 +182,7 @@ class Fit:
         starts = closure_starts(self.mechanism, motion.q, firsts) if self.mechanism.loops else [None] * len(firsts)
         for first, start in zip(firsts, starts, strict=True):
             piece = slice(first, first + ROWS)
-            W, _ = self.equations.equations(motion[piece], None, self.base.columns, start)
+            W, _ = self.equations.equations(motion[piece], None, self.base.columns, start, first)
             effort[piece] = np.einsum("nbt,b->tn", W, self.values)
             spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
             std[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread) + noise**2)

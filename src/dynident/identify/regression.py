@@ -311,7 +311,7 @@ def _tile(
     """Return a function that computes the equations of one tile."""
 
     def compute() -> Tile:
-        W, y = rows.equations(motion[piece], tau[piece], base.columns, start)
+        W, y = rows.equations(motion[piece], tau[piece], base.columns, start, piece.start)
         assert y is not None
         if len(used) < W.shape[0]:
             W, y = W[used], y[used]

@@ -100,7 +100,12 @@ class Rows:
         return np.broadcast_to(pattern.any(axis=0), pattern.shape) if mixed else pattern
 
     def equations(
-        self, motion: Motion, effort: Array | None, columns: NDArray[np.int64], start: Array | None = None
+        self,
+        motion: Motion,
+        effort: Array | None,
+        columns: NDArray[np.int64],
+        start: Array | None = None,
+        first: int = 0,
     ) -> tuple[Array, Array | None]:
         """Return W and y of a stretch of motion.
 
@@ -114,6 +119,8 @@ class Rows:
             Base columns.
         start : ndarray (n_tree,), optional
             Closed configuration near the first sample of a robot with loops.
+        first : int
+            Number of the first sample, for messages.
 
         Returns
         -------
@@ -127,16 +134,15 @@ class Rows:
             W = regressor_rows(self.mechanism, motion, columns)
             W[:, gone] = 0.0
             return W, None if effort is None else effort.T
-        closed = close_motion(self.mechanism, motion, start)
-        W = regressor_rows(self.mechanism, motion, columns, TreeMotion(closed.q, closed.v, closed.a, closed.G))
+        closed = close_motion(self.mechanism, motion, start, first)
+        G = closed.G
+        A = self.mechanism.actuator_matrix[0] @ G
+        if self.projection != "independent":  # S G^T Y is (G S^T)^T Y: the weights go into the small factor
+            weights = np.swapaxes(self._weights(A, motion), 1, 2)
+            G, A = G @ weights, A @ weights
+        W = regressor_rows(self.mechanism, motion, columns, TreeMotion(closed.q, closed.v, closed.a, G))
         W[:, gone] = 0.0
-        A = self.mechanism.actuator_matrix[0] @ closed.G
-        y = None if effort is None else np.einsum("tkn,tk->tn", A, effort)
-        if self.projection == "independent":
-            return W, None if y is None else y.T
-        S = self._weights(A, motion)
-        W = np.einsum("tij,jbt->ibt", S, W, optimize=True)
-        return W, None if y is None else np.einsum("tij,tj->it", S, y)
+        return W, None if effort is None else np.einsum("tkn,tk->nt", A, effort)
 
     def targets(self, motion: Motion, effort: Array) -> Array:
         """Return what the equations should give, without the regressor.
@@ -165,14 +171,29 @@ class Rows:
             block = np.asarray(np.linalg.qr(A, mode="r"))
         else:
             block = A[:, [self.efforts.index(name) for name in self.projection]]
-        singular = np.linalg.cond(block) > 1e8
+        with np.errstate(all="ignore"):
+            inverse = _inverse(block)
+            size = np.sum(block**2, axis=(1, 2)) * np.sum(inverse**2, axis=(1, 2))  # squared condition number, at most n^2 too large
+        singular = ~(size < 1e16)
         if singular.any():
             sample = int(np.argmax(singular))
             raise IdentificationError(
                 f"robot '{self.mechanism.name}': the motors of the projection do not hold it at t = {motion.t[sample]:.6g} s "
                 "(a parallel singularity); choose other motors or another motion"
             )
-        return np.asarray(np.swapaxes(np.linalg.inv(block), 1, 2))
+        return np.swapaxes(inverse, 1, 2)
+
+
+def _inverse(blocks: Array) -> Array:
+    """Return the inverse of every block (N, n, n), not finite where it has none."""
+    try:
+        return np.asarray(np.linalg.inv(blocks))
+    except np.linalg.LinAlgError:  # one exactly singular block stops all of them: go through them one by one
+        inverse = np.full_like(blocks, np.nan)
+        for i, block in enumerate(blocks):
+            if np.linalg.matrix_rank(block) == block.shape[0]:
+                inverse[i] = np.linalg.inv(block)
+        return inverse
 
 
 def check_projection(projection: Projection | Sequence[str]) -> Projection:

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import DynidentError
 from dynident.mechanics.motion import Motion
 from dynident.mechanism import Mechanism
-from dynident.mechanism.loops import residual
 
 Array = NDArray[np.float64]
 
@@ -46,7 +45,7 @@ class ClosedMotion:
 
 
 def close_positions(
-    mechanism: Mechanism, q: ArrayLike, start: Array | None = None, given: Sequence[str] | None = None
+    mechanism: Mechanism, q: ArrayLike, start: Array | None = None, given: Sequence[str] | None = None, first: int = 0
 ) -> Array:
     """Return the tree coordinates that close the loops, following the branch of `start` by continuity.
 
@@ -60,6 +59,8 @@ def close_positions(
         Closed configuration to start from; the robot's home when omitted.
     given : sequence of str, optional
         Tree coordinates whose positions `q` holds, when they are not the robot's own.
+    first : int
+        Number of the first sample, for messages.
 
     Returns
     -------
@@ -85,14 +86,14 @@ def close_positions(
     if bad >= 0:
         where = ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, x[bad], strict=True))
         raise DynidentError(
-            f"robot '{mechanism.name}' cannot follow the motion at sample {bad} ({where}): out of reach, or through a "
-            "singularity where the branch is lost"
+            f"robot '{mechanism.name}' cannot follow the motion at sample {first + bad} ({where}): out of reach, or "
+            "through a singularity where the branch is lost"
         )
     for row in {0, x.shape[0] // 2, x.shape[0] - 1} if x.shape[0] else set():
-        gap = np.max(np.abs(residual(mechanism.tree, closure.arrays, out[row])))
+        gap = loop_kernels.gap(tree, closure.arrays, out[row])
         if gap > OPEN:
             raise DynidentError(
-                f"robot '{mechanism.name}': the loops stay open by {gap:.3g} at sample {row}; they contradict each other"
+                f"robot '{mechanism.name}': the loops stay open by {gap:.3g} at sample {first + row}; they contradict each other"
             )
     return out
 
@@ -120,13 +121,13 @@ def closure_starts(mechanism: Mechanism, q: ArrayLike, samples: Sequence[int]) -
     for sample in samples:
         while at <= sample:
             stop = min(at + STRETCH, sample + 1)
-            here = close_positions(mechanism, x[at:stop], here)[-1]
+            here = close_positions(mechanism, x[at:stop], here, first=at)[-1]
             at = stop
         found.append(here)
     return found
 
 
-def close_motion(mechanism: Mechanism, motion: Motion, start: Array | None = None) -> ClosedMotion:
+def close_motion(mechanism: Mechanism, motion: Motion, start: Array | None = None, first: int = 0) -> ClosedMotion:
     """Return the motion of all tree coordinates that goes with a motion of the independent ones.
 
     Parameters
@@ -137,17 +138,19 @@ def close_motion(mechanism: Mechanism, motion: Motion, start: Array | None = Non
         N samples of its independent coordinates.
     start : ndarray (n_tree,), optional
         Closed configuration near the first sample; the robot's home when omitted.
+    first : int
+        Number of the first sample, for messages.
 
     Returns
     -------
     ClosedMotion
         Tree motion and projector.
     """
-    positions = close_positions(mechanism, motion.q, start)
-    return close_rates(mechanism, positions, motion.v, motion.a)
+    positions = close_positions(mechanism, motion.q, start, first=first)
+    return close_rates(mechanism, positions, motion.v, motion.a, first)
 
 
-def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLike) -> ClosedMotion:
+def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLike, first: int = 0) -> ClosedMotion:
     """Return velocities, accelerations and projector at closed positions.
 
     Parameters
@@ -158,6 +161,8 @@ def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLi
         Closed configurations.
     v, a : array_like, (N, n)
         Independent velocities and accelerations.
+    first : int
+        Number of the first sample, for messages.
 
     Returns
     -------
@@ -179,7 +184,7 @@ def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLi
     if samples and np.min(pivot) < SINGULAR:
         bad = int(np.argmin(pivot))
         raise DynidentError(
-            f"robot '{mechanism.name}' is singular at sample {bad}: {', '.join(mechanism.coordinate_names)} do not determine "
+            f"robot '{mechanism.name}' is singular at sample {first + bad}: {', '.join(mechanism.coordinate_names)} do not determine "
             "the other joints there; keep away from it or choose other independent coordinates"
         )
     return ClosedMotion(positions, vt, at, G, pivot)

@@ -19,6 +19,8 @@ from dynident.mechanics.kinematics import forward_kinematics, jacobian
 from dynident.mechanics.motion import numbers
 from dynident.mechanism import Mechanism
 
+TOGETHER = 64  # random starts tried at once: a step of many samples costs little more than that of one
+
 
 def targets(rotation: ArrayLike | None, position: ArrayLike) -> tuple[Array | None, Array]:
     """Return targets as batches after checking them.

@@ -364,6 +364,18 @@ def close_rates(tree, loops, independent, dependent, q, v, a, G, vt, at, pivot):
 
 
 @kernel
+def gap(tree, loops, q):
+    """Return the largest residual of all equations at one configuration q (n,)."""
+    n, k = q.size, tree.parent.size
+    R, p, rel, r3 = np.empty((k, 3, 3)), np.empty((k, 3)), np.empty((3, 3)), np.empty(3)
+    w, lin, phi, J = np.empty((n, 3)), np.empty((n, 3)), np.zeros(loops.kind.size), np.empty((loops.kind.size, n))
+    world_frames(tree, q, R, p, rel, r3)
+    twists(tree, R, p, w, lin)
+    equations(tree, loops, q, R, p, w, lin, phi, J)
+    return np.max(np.abs(phi))
+
+
+@kernel
 def constraint_jacobians(tree, loops, q, out):
     """Write dPhi/dq (N, m, n) of all equations."""
     n, k = q.shape[1], tree.parent.size

@@ -101,8 +101,17 @@ def regressor_rows(
         if slot[column] >= 0:
             W[:, slot[column]] = motor_column(term, row, q, v, a).T
     if G is not None:
-        W = times(W[None], G)[0] if G.ndim == 2 else np.einsum("tin,ipt->npt", G, W, optimize=True)
+        W = times(W[None], G)[0] if G.ndim == 2 else _project_rows(G, W)
     return W if chosen is wanted else W[:, wanted]
+
+
+def _project_rows(G: Array, W: Array) -> Array:
+    """Return G^T W (n, p, N) from G (N, k, n) and W (k, p, N)."""
+    from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
+
+    out = np.empty((G.shape[2], *W.shape[1:]))
+    matrix_kernels.project_rows(np.ascontiguousarray(G.transpose(1, 2, 0)), W, out)
+    return out
 
 
 def energy_regressor(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array]:

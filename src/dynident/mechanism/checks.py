@@ -79,6 +79,15 @@ def _check_tree(mechanism: Mechanism) -> None:
         for body in (loop.body_a, loop.body_b):
             if body not in known:
                 raise DescriptionError(f"loop '{loop.name}': body '{body}' does not exist")
+        if loop.body_a == loop.body_b:
+            raise DescriptionError(f"loop '{loop.name}' joins body '{loop.body_a}' to itself; name two bodies")
+    labels = {joint.name for joint in mechanism.joints}
+    for name in mechanism.home:
+        # A joint that was locked keeps its name but has no coordinate any more.
+        if name not in labels and not any(name in joint.coordinates for joint in mechanism.joints):
+            raise DescriptionError(
+                f"robot '{mechanism.name}': home names '{name}', which is not a joint; joints are {', '.join(sorted(labels))}"
+            )
 
 
 def _check_couplings(mechanism: Mechanism) -> None:

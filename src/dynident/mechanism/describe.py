@@ -65,7 +65,13 @@ def _closure(mechanism: Mechanism) -> dict[str, Any]:
         "independent": [names[i] for i in closure.independent],
         "dependent": [names[i] for i in closure.dependent],
         "redundant_equations": int(closure.redundant_equations),
+        "redundant_motors": _rank_excess(mechanism),
     }
+
+
+def _rank_excess(mechanism: Mechanism) -> int:
+    """Return how many combinations of motor torques move nothing: motors less degrees of freedom."""
+    return max(0, len(mechanism.actuators) - mechanism.dof)
 
 
 def description_text(data: Mapping[str, Any]) -> str:
@@ -91,6 +97,11 @@ def description_text(data: Mapping[str, Any]) -> str:
         free, bound = (", ".join(data["closure"][key]) or "nothing" for key in ("independent", "dependent"))
         repeated = data["closure"]["redundant_equations"]
         lines.append(f"closure: {free} can be chosen, {bound} must follow; {repeated} closure equations repeat others")
+        if data["closure"]["redundant_motors"]:
+            lines.append(
+                f"redundant: {len(data['actuators'])} motors for {data['dof']} degrees of freedom, "
+                f"{data['closure']['redundant_motors']} of internal preload"
+            )
     for actuator in data["actuators"]:
         drives = " + ".join(f"{c:g} {joint}" for joint, c in actuator["coupling"].items())
         if data["loops"] or actuator["ratio"] != 1.0 or len(actuator["coupling"]) > 1:

@@ -336,9 +336,13 @@ def find_closure(mechanism: Mechanism, independent: Sequence[str], seed: int = 0
         dependent = _greedy(J[rows], [*rest, *dict.fromkeys(driven)], rank)
         wanted = [i for i in range(home.size) if i not in dependent]
     dependent = [i for i in range(home.size) if i not in wanted]
-    block = J[np.ix_(rows, dependent)]
-    if np.linalg.matrix_rank(block, tol=RANK * max(float(np.linalg.norm(block, 2)), 1e-300)) < rank:
+    if not _spans(J[np.ix_(rows, dependent)], rank):
         listed = ", ".join(tree.coordinates[i] for i in wanted)
+        if any(_spans(other[:, dependent], rank) for other in stack):
+            raise DescriptionError(
+                f"robot '{mechanism.name}' stands on a singularity at home (a dead point of {listed}), where they do not determine "
+                "the other joints; give a home away from it, or choose other independent coordinates"
+            )
         raise DescriptionError(
             f"robot '{mechanism.name}': {listed} do not determine the other joints; choose other independent ones"
         )
@@ -352,6 +356,11 @@ def find_closure(mechanism: Mechanism, independent: Sequence[str], seed: int = 0
         free,
         int(arrays.kind.size - rank),
     )
+
+
+def _spans(J: Array, rank: int) -> bool:
+    """Return whether J has this rank."""
+    return bool(np.linalg.matrix_rank(J, tol=RANK * max(float(np.linalg.norm(J, 2)), 1e-300)) >= rank)
 
 
 def _coordinate(mechanism: Mechanism, name: str) -> int:

@@ -128,7 +128,9 @@ def read_mjcf(path: str | os.PathLike[str]) -> Mechanism:
         mechanism = mechanism.lock(held) if held else mechanism
         actuators = read_actuators(tree, mechanism, source)
         # Without any actuator, `Mechanism` drives every joint, or none when there are loops.
-        return replace(mechanism, loops=tuple(loops), actuators=tuple(actuators))
+        # MuJoCo assembles loops at qpos0, where every joint is at its `ref`.
+        home = {name: ref for name, ref in tree.reference.items() if ref and name in mechanism.tree.coordinates}
+        return replace(mechanism, loops=tuple(loops), actuators=tuple(actuators), home=home if loops else {})
 
 
 def read_tree(path: str | os.PathLike[str], root: Element | None = None) -> MjcfTree:

@@ -12,12 +12,13 @@ There is no search, so nothing can hang; a limit on nodes and time says so when 
 
 from __future__ import annotations
 
+from math import atan2
 from time import monotonic
 
 from dynident.errors import DynidentError
 from dynident.symbolic.functions import FOLD
 
-BINARY = ("add", "sub", "mul", "div")
+BINARY = ("add", "sub", "mul", "div", "atan2")
 
 MAX_NODES = 500_000
 MAX_SECONDS = 60.0
@@ -108,6 +109,10 @@ class Node:
     def sqrt(self) -> Node:
         """Return the square root of x."""
         return self.graph.call("sqrt", self)
+
+    def arctan2(self, x: Node) -> Node:
+        """Return the angle of the point (x, y), where y is this expression."""
+        return self.graph.atan2(self, x)
 
     def __repr__(self) -> str:
         inner = self.name or (repr(self.value) if self.op == "const" else ", ".join(f"#{a.index}" for a in self.args))
@@ -327,6 +332,25 @@ class Graph:
         if x.op == "neg":
             return self.neg(self.div(x.args[0], y))
         return self.one if x is y else self._get(("div", x.index, y.index), "div", (x, y))
+
+    def atan2(self, y: Node, x: Node) -> Node:
+        """Return the angle of the point (x, y).
+
+        Parameters
+        ----------
+        y, x : Node
+            Coordinates, in the order of the function in C.
+
+        Returns
+        -------
+        Node
+            Angle in (-pi, pi].
+        """
+        if y.op == "const" and x.op == "const":
+            return self.const(atan2(y.value, x.value))
+        if y.op == "neg":
+            return self.neg(self.atan2(y.args[0], x))
+        return self._get(("atan2", y.index, x.index), "atan2", (y, x))
 
     def call(self, function: str, x: Node) -> Node:
         """Return function(x).

@@ -138,8 +138,8 @@ def _header(program: Program, prefix: str, forms: Sequence[Quantity]) -> str:
         cost = program.operations(form.name)
         shape = " x ".join(map(str, form.shape))
         lines += [
-            f"/* {comment(form.meaning)}, {shape}: {cost['+']} additions, {cost['*']} products, {cost['sin']} sines, "
-            f"{cost['cos']} cosines. */",
+            f"/* {comment(form.meaning)}, {shape}: {cost['+']} additions, {cost['*']} products, {cost['/']} quotients, "
+            f"{cost['sin']} sines, {cost['cos']} cosines, {cost['other']} other functions. */",
             f"{signature(program, prefix, form)};",
             f"{batch_signature(program, prefix, form)};",
             "",
@@ -167,7 +167,8 @@ def dialect(program: Program, prefix: str) -> Dialect:
         array, place = program.symbols[name]
         return f"{array}[{place}]"
 
-    calls = {"sin": "sin({0})", "cos": "cos({0})", "sqrt": "sqrt({0})", **{op: f"{prefix}_{op}({{0}})" for op in HELPERS}}
+    calls = {"sin": "sin({0})", "cos": "cos({0})", "sqrt": "sqrt({0})", "atan2": "atan2({0}, {1})"}
+    calls |= {op: f"{prefix}_{op}({{0}})" for op in HELPERS}
     return Dialect(symbol, number, calls)
 
 

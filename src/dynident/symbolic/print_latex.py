@@ -18,6 +18,7 @@ _CALLS = {
     "sin": r"\sin({0})",
     "cos": r"\cos({0})",
     "sqrt": r"\sqrt{{{0}}}",
+    "atan2": r"\operatorname{{atan2}}({0}, {1})",
     "sign": r"\operatorname{{sign}}({0})",
     "positive": r"\max({0}, 0)",
     "step": r"[{0} > 0]",

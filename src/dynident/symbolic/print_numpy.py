@@ -13,11 +13,13 @@ from dynident.symbolic.schedule import Dialect, schedule
 COORDINATE = {"q": "q", "v": "dq", "a": "ddq"}
 SHAPES = {"q": "positions", "v": "velocities", "a": "accelerations", "phi": "standard parameters"}
 SHAPES |= {"beta": "base parameters", "geometry": "lengths", "p": "inertial parameters in node frames"}
+SHAPES |= {"x": "position of the tip"}
 _TAKEN = re.compile(r"(t|c|s|q|dq|ddq)\d+|q|v|a|phi|beta|geometry|p|np|tau|[A-Z]|W|g_")
 _CALLS = {
     "sin": "np.sin({0})",
     "cos": "np.cos({0})",
     "sqrt": "np.sqrt({0})",
+    "atan2": "np.arctan2({0}, {1})",
     "sign": "np.sign({0})",
     "positive": "np.maximum({0}, 0.0)",
     "step": "np.heaviside({0}, 0.0)",
@@ -78,7 +80,8 @@ def _function(program: Program, form: Quantity) -> str:
     shape = ", ".join(map(str, form.shape))
     lines = [f"def {form.name}({arguments}):", f'    """Return the {comment(form.meaning)}, shape (..., {shape}).', ""]
     cost = program.operations(form.name)
-    lines += [f"    {cost['+']} additions, {cost['*']} products, {cost['sin']} sines and {cost['cos']} cosines per sample."]
+    trigonometric = f"{cost['sin']} sines, {cost['cos']} cosines, {cost['other']} other functions"
+    lines += [f"    {cost['+']} additions, {cost['*']} products, {cost['/']} quotients, {trigonometric} per sample."]
     if arrays:
         lines += ["", "    Parameters", "    ----------"]
     for array in arrays:

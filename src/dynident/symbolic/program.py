@@ -87,7 +87,7 @@ class Program:
     symbols : mapping of str to (str, int)
         For every symbol of the graph: the array it is in, and where.
     values : mapping of str to ndarray
-        The robot's own numbers for ``phi`` and ``geometry``.
+        The robot's own numbers for ``phi`` and ``geometry``, and points ``x`` that the tip can reach.
     quantities : mapping of str to Quantity
         The closed forms.
     regrouping : Regrouping or None

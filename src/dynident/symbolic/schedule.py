@@ -27,7 +27,7 @@ class Dialect:
     number : callable
         Text of a constant.
     call : mapping of str to str
-        Format of every function of one argument, with ``{0}`` for it.
+        Format of every function, with ``{0}`` for its argument and ``{1}`` for a second one.
     times, over : str
         Text between factors, and around a quotient with ``{0}`` and ``{1}``.
     square : str
@@ -168,4 +168,4 @@ def write(node: Node, text: Mapping[int, tuple[str, int]], dialect: Dialect) -> 
         return f"{arg(0, 3)}{dialect.times}{arg(1, 4)}", 3
     if node.op == "div":
         return dialect.over.format(arg(0, 3), arg(1, 4)), 3
-    return dialect.call[node.op].format(text[node.args[0].index][0]), 4
+    return dialect.call[node.op].format(*(text[arg.index][0] for arg in node.args)), 4

@@ -86,7 +86,7 @@ def operation_table(program: Program, mechanism: Mechanism | None = None) -> str
     Returns
     -------
     str
-        Table with additions, products, sines and cosines, and their sum.
+        Table with additions, products, quotients, functions (sines, cosines, roots, signs), and their sum.
     """
     rows: list[tuple[str, Operations, str]] = []
     for name in program.quantities:
@@ -95,9 +95,9 @@ def operation_table(program: Program, mechanism: Mechanism | None = None) -> str
     if mechanism is not None:
         nodes = int(mechanism.tree.arrays.parent.size)
         rows.append(("numeric Newton-Euler", Operations({kind: nodes * x for kind, x in NUMERIC_NODE.items()}), "-"))
-    lines = [f"{'method':<24}{'+':>8}{'*':>8}{'/':>6}{'sin, cos':>10}{'total':>8}{'multiplied out':>16}"]
+    lines = [f"{'method':<24}{'+':>8}{'*':>8}{'/':>6}{'functions':>10}{'total':>8}{'multiplied out':>16}"]
     for name, cost, expanded_text in rows:
-        trigonometric = cost["sin"] + cost["cos"] + cost["other"]
-        numbers = f"{cost['+']:>8}{cost['*']:>8}{cost['/']:>6}{trigonometric:>10}{cost.total:>8}{expanded_text:>16}"
+        functions = cost["sin"] + cost["cos"] + cost["other"]
+        numbers = f"{cost['+']:>8}{cost['*']:>8}{cost['/']:>6}{functions:>10}{cost.total:>8}{expanded_text:>16}"
         lines.append(f"{name:<24}{numbers}")
     return "\n".join(lines)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -113,6 +115,44 @@ def orientation(q: ArrayLike) -> Array:
     return np.moveaxis(np.array(rows), 2, 0)
 
 
+def postures(x: Any, y: Any, z: Any, geometry: Any, root: Callable[..., Any]) -> list[tuple[Any, Any, Any]]:
+    """Return the angles of all postures: the one formula for numbers and for expressions (generated code).
+
+    Parameters
+    ----------
+    x, y, z : ndarray or symbolic.expression.Node
+        Position of the tip.
+    geometry : Geometry or any object with its lengths
+        Lengths.
+    root : callable
+        ``root(value, *margins)`` is the square root of a value that is not negative when all margins are not.
+
+    Returns
+    -------
+    list of tuple
+        Angles q1, q2, q3 in the order of `POSTURES`.
+    """
+    g, d, z = geometry, geometry.offset, z - geometry.d1
+    radius = np.sqrt(x * x + y * y)
+    depth = root((radius - d) * (radius + d), radius - d, radius + d)
+    square = depth * depth + z * z
+    span = np.sqrt(square)
+    long, short, twice = g.a2 + g.a3, g.a2 - g.a3, 2.0 * g.a2 * g.a3
+    # |sin q3| by Heron's factors: exact also where the arm is nearly stretched or folded.
+    product = (long - span) * (long + span) * ((span - short) * (span + short))
+    sine = root(product, long - span, span - short, span + short) / twice
+    c3 = (square - (g.a2 * g.a2 + g.a3 * g.a3)) / twice
+    near, side = g.a2 + g.a3 * c3, g.a3 * sine
+    turned = [np.arctan2(x * d + y * depth, x * depth - y * d), np.arctan2(x * d - y * depth, -(x * depth) - y * d)]
+    bent = np.arctan2(sine, c3)
+    angles = []
+    for front, elbow in ((1.0, -1.0), (1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0)):
+        reach, far = front * depth, elbow * side
+        lifted = np.arctan2(near * z - far * reach, near * reach + far * z)
+        angles.append((turned[int(front < 0.0)], lifted, elbow * bent))
+    return angles
+
+
 def inverse_kinematics(x: ArrayLike, geometry: Geometry) -> Array:
     """Return all joint angles that bring the tip to x: (6) with both signs of the reach and of the elbow (ERR-R2).
 
@@ -130,26 +170,16 @@ def inverse_kinematics(x: ArrayLike, geometry: Geometry) -> Array:
         would be nearer to the waist axis than the offset d2 + d3, or beyond what a2 and a3 span.
     """
     (tip,) = states(x=x)
-    g, d = geometry, geometry.offset
-    px, py, pz = tip[:, 0], tip[:, 1], tip[:, 2] - g.d1
-    radius = np.hypot(px, py)
+    g = geometry
     # Targets that overstep the reach by rounding only count as stretched.
-    touch = 4e-13 * (g.a2 + g.a3 + abs(d) + abs(g.d1))
-    depth = np.where(radius < abs(d) - touch, np.nan, np.sqrt(np.maximum((radius - d) * (radius + d), 0.0)))
-    span = np.hypot(depth, pz)
-    long, short = g.a2 + g.a3, abs(g.a2 - g.a3)
-    # |sin q3| by Heron's factors: exact also where the arm is nearly stretched or folded.
-    product = (long - span) * (long + span) * (span - short) * (span + short)
-    off = (span > long + touch) | (span < short - touch)
-    sine = np.where(off, np.nan, np.sqrt(np.maximum(product, 0.0)) / (2.0 * g.a2 * g.a3))
-    c3 = (span**2 - g.a2**2 - g.a3**2) / (2.0 * g.a2 * g.a3)
-    out = np.empty((len(tip), 4, 3))
-    for branch, (front, elbow) in enumerate(((1.0, -1.0), (1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0))):
-        A, s3 = front * depth, elbow * sine
-        near, far = g.a2 + g.a3 * c3, g.a3 * s3
-        out[:, branch, 0] = np.arctan2(px * d + py * A, px * A - py * d)
-        out[:, branch, 1] = np.arctan2(near * pz - far * A, near * A + far * pz)
-        out[:, branch, 2] = np.arctan2(s3, c3)
+    touch = 4e-13 * (g.a2 + g.a3 + abs(g.offset) + abs(g.d1))
+
+    def root(value: Array, *margins: Array) -> Array:
+        with np.errstate(invalid="ignore"):
+            beyond = np.any(np.array(margins) < -touch, axis=0)
+        return np.where(beyond, np.nan, np.sqrt(np.maximum(value, 0.0)))
+
+    out = np.stack([np.stack(q, axis=1) for q in postures(*tip.T, g, root)], axis=1)
     out[~np.isfinite(out).all(axis=2)] = np.nan
     return out
 

@@ -1,0 +1,74 @@
+"""The friction command: curves per temperature, warm-up, time constants and robots compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynident.cli.shared import (
+    AsJson,
+    Debug,
+    Effort,
+    Gain,
+    Joints,
+    Quiet,
+    Robot,
+    Schema,
+    Sidecar,
+    app,
+    check_output,
+    out,
+    print_json,
+    progress,
+    read_log,
+    robot_of,
+)
+from dynident.files import write_atomic
+
+
+@app.command(epilog="Example: dynident friction robot.urdf cold.csv warm.csv --effort joint_torque -o friction/")
+def friction(
+    robot: Robot,
+    logs: Annotated[list[Path], typer.Argument(help="Logs with constant-speed plateaus, in time order.", show_default=False)],
+    effort: Effort = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for friction.html and friction.json.")] = Path(
+        "friction"
+    ),
+    robots: Annotated[str | None, typer.Option(help="Robot of each log, by commas, to compare several of one kind.")] = None,
+    by: Annotated[str, typer.Option(help="How plateaus make curves: auto, temperature, time or all.")] = "auto",
+    level: Annotated[float, typer.Option(help="Speed followed over time, as a part of the top speed.")] = 0.6,
+    tolerance: Annotated[float, typer.Option(help="Drift that the recommended warm-up may leave.")] = 0.02,
+    sidecar: Sidecar = None,
+    schema: Schema = None,
+    joints: Joints = None,
+    gain: Gain = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Study friction: against speed per temperature, over time with warm-up models, time constants, robots compared."""
+    from dynident.identify.experiments import friction_study  # noqa: PLC0415 - only this command needs it
+    from dynident.report.friction import write_friction_report  # noqa: PLC0415 - matplotlib
+
+    check_output(output, folder=True)
+    with progress(len(logs) + 3, quiet) as step:
+        step("reading the robot")
+        mechanism = robot_of(robot, sidecar)
+        read = []
+        for path in logs:
+            step(f"reading {path.name}")
+            read.append(read_log(path, effort, schema, joints, gain))
+        step("finding plateaus and fitting")
+        owners = None if robots is None else [name.strip() for name in robots.split(",")]
+        study = friction_study(mechanism, read, robots=owners, by=by, level=level, tolerance=tolerance)
+        step("writing the report")
+        report = write_friction_report(output / "friction.html", study)
+        data = write_atomic(output / "friction.json", study.to_json())
+    if as_json:
+        print_json(study.to_json())
+    elif not quiet:
+        out.print(study.summary())
+        out.print(f"\nwritten: {report}, {data}")
+    return 0

@@ -1,0 +1,329 @@
+"""`design`: the one call from a robot and its limits to the motion that makes its parameters visible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.excitation.criteria import NAMES, Criterion
+from dynident.excitation.equations import Equations, RobotEquations
+from dynident.excitation.limits import State, all_excess, all_names
+from dynident.excitation.limits_file import MotionLimits, limits_of
+from dynident.excitation.objective import Objective, expected_deviations, factor, prior_factor
+from dynident.excitation.optimise import Optimum, Progress, optimise
+from dynident.excitation.plan import Plan, Stage, complete_test
+from dynident.excitation.problem import Problem
+from dynident.files import to_json
+from dynident.identify.base import BaseParameters, base_parameters, columns_of
+from dynident.identify.regression import Regression
+from dynident.identify.rows import Projection
+from dynident.mechanics import Motion
+from dynident.mechanism import Mechanism
+from dynident.trajectory import Curve, Family, Fourier, Trajectory, sample
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+SMOOTH = 0.02  # share of the largest speed over which signs of friction are smoothed
+LEAST = 16  # samples per period of the highest harmonic on which a criterion is taken
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """A designed motion and what it will show.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The motion.
+    problem : Problem
+        Cost and limits.
+    optimum : Optimum
+        What the optimiser found.
+    exact : Equations
+        Rows with true signs of friction.
+    rate : float
+        Samples per second of the experiment [Hz].
+    noise : ndarray, (rows,)
+        Standard deviation of each equation that expected deviations are for.
+    mechanism : Mechanism, optional
+        The robot.
+    """
+
+    trajectory: Trajectory
+    problem: Problem
+    optimum: Optimum
+    exact: Equations
+    rate: float
+    noise: Array
+    mechanism: Mechanism | None = None
+
+    def motion(self) -> Motion:
+        """Return the motion at the rate of the experiment."""
+        return sample(self.trajectory, self.rate)
+
+    @property
+    def start(self) -> Trajectory:
+        """The feasible motion from which the optimiser started."""
+        return Trajectory.from_vector(self.trajectory.family, self.optimum.start)
+
+    def values(self, curve: Curve | None = None) -> dict[str, float]:
+        """Return every criterion of a motion, with true signs of friction, on the grid of the design.
+
+        Parameters
+        ----------
+        curve : Curve, optional
+            The designed motion when omitted.
+
+        Returns
+        -------
+        dict of str to float
+            Values by name.
+        """
+        objective = self.problem.objective
+        q, v, a = (self.trajectory if curve is None else curve)(objective.t)
+        R = factor(self.exact.rows(q, v, a), self.exact.seen, np.asarray(objective.noise), objective.prior)
+        found: dict[str, float] = {}
+        for name in NAMES:
+            found |= Criterion(((name, 1.0),), objective.criterion.scale, objective.criterion.goal).evaluate(R)[0]
+        return found
+
+    def singular_values(self, curve: Curve | None = None) -> Array:
+        """Return the singular values of the regressor, unit columns, along a motion.
+
+        Parameters
+        ----------
+        curve : Curve, optional
+            The designed motion when omitted.
+
+        Returns
+        -------
+        ndarray, (b,)
+            Descending.
+        """
+        objective = self.problem.objective
+        q, v, a = (self.trajectory if curve is None else curve)(objective.t)
+        R = factor(self.exact.rows(q, v, a), self.exact.seen, np.asarray(objective.noise), objective.prior)
+        length = np.linalg.norm(R, axis=0)
+        return np.asarray(np.linalg.svd(R / np.where(length > 0.0, length, 1.0), compute_uv=False))
+
+    def deviations(self, curve: Curve | None = None) -> Array:
+        """Return the expected standard deviation of every base parameter after one run.
+
+        Parameters
+        ----------
+        curve : Curve, optional
+            The designed motion when omitted.
+
+        Returns
+        -------
+        ndarray, (b,)
+            In the units of ``exact.names``.
+        """
+        motion = sample(self.trajectory if curve is None else curve, self.rate)
+        return expected_deviations(self.exact, motion, self.noise, self.problem.objective.prior)
+
+    def margins(self) -> dict[str, float]:
+        """Return the smallest margin to every limit, on the dense grid."""
+        return self.problem.margins(self.optimum.x)
+
+    def plan(self, complete: bool = False, validation: Curve | None = None, repetitions: int = 1, **options: Any) -> Plan:
+        """Return the plan of the experiment.
+
+        Parameters
+        ----------
+        complete : bool
+            True for the complete test with friction plateaus and warming.
+        validation : Curve, optional
+            Another motion, for validation.
+        repetitions : int
+            Periods to average over.
+        **options
+            Passed to `complete_test`.
+
+        Returns
+        -------
+        Plan
+            The plan, with the design's values in its notes.
+        """
+        limits = self.problem.limits
+        robot = self.mechanism.name if self.mechanism is not None else "robot"
+        if complete:
+            return complete_test(robot, limits, self.trajectory, self.rate, validation, **options)
+        stages = [Stage("excitation", "training", self.trajectory, repetitions)]
+        stages += [] if validation is None else [Stage("validation", "validation", validation)]
+        span = limits.upper - limits.lower
+        speed = np.minimum(limits.velocity, span)
+        push = np.where(np.isfinite(limits.acceleration), limits.acceleration, 4.0 * span)
+        home = self.trajectory([0.0])[0][0]
+        return Plan(robot, limits.coordinates, stages, 1, self.rate, speed, push, home, notes=self.to_dict(short=True))
+
+    def to_dict(self, short: bool = False) -> dict[str, Any]:
+        """Return plain data: criterion values before and after, margins, time, expected deviations.
+
+        Parameters
+        ----------
+        short : bool
+            True leaves out the parameters' deviations and the trajectory.
+
+        Returns
+        -------
+        dict
+            JSON-ready.
+        """
+        margins = self.margins()
+        worst = min(margins, key=lambda name: margins[name])
+        out: dict[str, Any] = {
+            "criterion": self.problem.objective.criterion.label,
+            "before": self.values(self.start),
+            "after": self.values(),
+            "margins": margins,
+            "worst_limit": worst,
+            "worst_margin": margins[worst],
+            "stated_margin": self.problem.limits.margin,
+            "starts": self.optimum.starts,
+            "seconds": self.optimum.seconds,
+        }
+        if not short:
+            before, after = self.deviations(self.start), self.deviations()
+            out["parameters"] = [
+                {"name": name, "deviation_before": float(b), "deviation": float(a)}
+                for name, b, a in zip(self.exact.names, before, after, strict=True)
+            ]
+            out["trajectory"] = self.trajectory.spec()
+        return out
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON text."""
+        return to_json(self.to_dict())
+
+    def figures(self) -> dict[str, Figure]:
+        """Return the figures: motions against limits, tool path, singular values, expected deviations."""
+        from dynident.excitation import figures  # noqa: PLC0415 - matplotlib is an extra
+
+        return figures.all_figures(self)
+
+
+def design(
+    mechanism: Mechanism,
+    limits: MotionLimits | Mapping[str, Any] | None = None,
+    criterion: str | Mapping[str, float] | Criterion = "d",
+    time_budget: float = 30.0,
+    family: Family | None = None,
+    rate: float = 100.0,
+    samples: int | None = None,
+    scale: str | Sequence[float] | None = None,
+    noise: ArrayLike | None = None,
+    evidence: Regression | None = None,
+    goal: Sequence[str] = (),
+    base: BaseParameters | None = None,
+    projection: Projection = "gls",
+    method: str = "sqp",
+    starts: int = 8,
+    seed: int = 0,
+    workers: int | None = None,
+    start: ArrayLike | None = None,
+    progress: Progress | None = None,
+) -> Design:
+    """Design the motion that makes a robot's base parameters visible.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot, with or without loops.
+    limits : MotionLimits, mapping or None
+        Limits, or what a limits.toml holds; those of the description when omitted.
+    criterion : str, mapping or Criterion
+        What to improve: "d", "cond", "a", "e", "sigma_min", "inverse_det", "correlation", or weights such as "cond:1,d:0.5".
+    time_budget : float
+        When to stop [s].
+    family : Family, optional
+        Trajectories to choose from; a Fourier series of five harmonics and 10 s from rest to rest when omitted.
+    rate : float
+        Samples per second of the experiment [Hz].
+    samples : int, optional
+        Samples on which the criterion is taken; enough for the highest harmonic when omitted.
+    scale : None, "column" or sequence of float
+        Scaling of the regressor's columns for the criterion.
+    noise : array_like (rows,), optional
+        Standard deviation of each equation's effort; all 1 when omitted.
+    evidence : Regression, optional
+        Data recorded already: the motion completes them.
+    goal : sequence of str
+        Bodies whose parameters matter (a payload with parameters of its own); the others are estimated along.
+    base : BaseParameters, optional
+        Base parameters; found when omitted.
+    projection : str or tuple of str
+        Equations of a robot with loops.
+    method : str
+        Optimiser, see `optimise`.
+    starts : int
+        Random feasible starts.
+    seed : int
+        Seed.
+    workers : int, optional
+        Parallel processes.
+    start : array_like, optional
+        A start of the user's.
+    progress : callable, optional
+        Told the best cost and the worst margin after every run.
+
+    Returns
+    -------
+    Design
+        The motion and what it will show.
+    """
+    whole = limits if isinstance(limits, MotionLimits) else limits_of(mechanism, limits)
+    chosen = Fourier(0.1, 5) if family is None else family
+    if base is None:
+        base = evidence.base if evidence is not None else base_parameters(mechanism, removable=tuple(goal))
+    wanted = set(columns_of(mechanism, goal)) if goal else set()
+    use = [i for i, c in enumerate(base.columns) if int(c) in wanted]
+    if goal and not use:
+        raise DynidentError(f"none of the base parameters belongs to {', '.join(goal)}; add it with separate=True")
+    finite = whole.velocity[np.isfinite(whole.velocity)]
+    eps = SMOOTH * float(np.min(finite)) if finite.size else SMOOTH
+    exact = RobotEquations(base, 0.0, projection)
+    sizes = np.ones(exact.seen.shape[0]) if noise is None else np.broadcast_to(np.asarray(noise, float), exact.seen.shape[:1])
+    prior = None if evidence is None else prior_factor(evidence, sizes)
+    count = samples or max(64, int(np.ceil(LEAST * chosen.highest * chosen.duration)))
+    t = np.arange(count) / count * chosen.duration
+    objective = Objective(
+        RobotEquations(base, eps, projection), chosen, Criterion.parse(criterion, scale, use), t, np.array(sizes), prior
+    )
+    home = mechanism.closure.home[mechanism.closure.independent] if mechanism.loops else None
+    problem = Problem(objective, whole, home)
+    found = optimise(problem, method, starts, time_budget, seed, workers, start, progress)
+    return Design(Trajectory.from_vector(chosen, found.x), problem, found, exact, rate, np.array(sizes), mechanism)
+
+
+def check_motion(limits: MotionLimits, curve: Curve, rate: float = 200.0) -> dict[str, float]:
+    """Return the smallest margin of any motion to every limit; negative where it breaks one. The jerk is by differences.
+
+    Parameters
+    ----------
+    limits : MotionLimits
+        Limits.
+    curve : Curve
+        Any motion, such as a plan's whole cycle.
+    rate : float
+        Samples per second [Hz].
+
+    Returns
+    -------
+    dict of str to float
+        Margins by name.
+    """
+    motion = sample(curve, rate)
+    state = State(motion.q, motion.v, motion.a, np.gradient(motion.a, motion.t, axis=0))
+    worst: dict[str, float] = {}
+    for name, value in zip(all_names(limits.all), all_excess(limits.all, state).max(axis=0), strict=True):
+        worst[name] = min(worst.get(name, np.inf), -float(value))
+    return worst
