@@ -12,6 +12,7 @@ pytest.importorskip("typer", reason="the command line is an extra: pip install '
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
 
 from dynident.__main__ import main
+from dynident.signals import Log
 from test_friction_experiments import campaign
 
 URDF = """<robot name="one"><link name="base"/><link name="arm"><inertial><mass value="1"/>
@@ -43,8 +44,10 @@ def test_friction_of_logs_is_studied_and_reported(monkeypatch, capsys, tmp_path)
 
 def test_a_log_without_plateaus_is_one_sentence(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
-    demo = Path(__file__).parents[1] / "examples" / "demo"
-    assert run(monkeypatch, "friction", str(demo / "robot.urdf"), str(demo / "train.csv.gz"), "-o", "out") == 1
+    Path("robot.urdf").write_text(URDF, encoding="utf-8")
+    t = np.arange(0.0, 20.0, 0.004)
+    Log(t, ("axis",), np.sin(2.0 * t), np.cos(2.0 * t), "joint_torque").to_npz("sine.npz")
+    assert run(monkeypatch, "friction", "robot.urdf", "sine.npz", "-o", "out") == 1
     error = capsys.readouterr().err
     assert "no joint could be studied" in error
     assert "Traceback" not in error

@@ -95,6 +95,11 @@ def _options(cutoff: str, decimation: str) -> dict[str, Any]:
     return options
 
 
+def _projection(text: str) -> str | tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    return text if text in ("gls", "independent") else names
+
+
 @app.command(epilog="Example: dynident identify robot.urdf run.csv --effort joint_torque --validate other.csv -o out/")
 def identify(
     robot: Robot,
@@ -116,6 +121,9 @@ def identify(
     ] = None,
     cutoff: Annotated[str, typer.Option(help="Low-pass frequency in Hz, or auto.")] = "auto",
     decimation: Annotated[str, typer.Option(help="Factor of the parallel decimation, or auto.")] = "auto",
+    projection: Annotated[
+        str, typer.Option(help="Robots with loops: gls (least variance), independent, or names of motors by commas.")
+    ] = "gls",
     strict: Strict = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -135,7 +143,7 @@ def identify(
             step(f"reading and compressing {path.name}")
             log = read_log(path, effort, schema, joints, gain)
             base = evidence.base if evidence is not None else None
-            found = di.Regression.from_log(mechanism, log, base, **options)
+            found = di.Regression.from_log(mechanism, log, base, _projection(projection), **options)
             evidence = found if evidence is None else evidence + found
         assert evidence is not None, "typer asks for one log at least"
         step("estimating")

@@ -118,8 +118,8 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     )
     if training and not allow_training:
         raise IdentificationError(
-            f"log '{log.name}' was used for the fit, so its error is no validation; give another log, or say "
-            "allow_training=True"
+            f"log '{log.name}' was used for the fit, so its error is no validation; give another log, or ask for "
+            "it by name: allow_training=True in Python, --allow-training in validate and report"
         )
     skip = dead_efforts(prepared)
     rows = fit.equations

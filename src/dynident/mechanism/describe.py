@@ -65,13 +65,8 @@ def _closure(mechanism: Mechanism) -> dict[str, Any]:
         "independent": [names[i] for i in closure.independent],
         "dependent": [names[i] for i in closure.dependent],
         "redundant_equations": int(closure.redundant_equations),
-        "redundant_motors": _rank_excess(mechanism),
+        "redundant_motors": max(0, len(mechanism.actuators) - mechanism.dof),
     }
-
-
-def _rank_excess(mechanism: Mechanism) -> int:
-    """Return how many combinations of motor torques move nothing: motors less degrees of freedom."""
-    return max(0, len(mechanism.actuators) - mechanism.dof)
 
 
 def description_text(data: Mapping[str, Any]) -> str:

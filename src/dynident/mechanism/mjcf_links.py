@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
 from dynident.mechanism.coupling import Coupling
@@ -13,6 +14,8 @@ from dynident.mechanism.elements import Actuator, Joint, Loop, Placement
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.mjcf_file import ACTUATORS, quaternion_matrix
 from dynident.mechanism.xml import number, numbers, parse_numbers, text_attribute, unique_name, warn_description
+
+Array = NDArray[np.float64]
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -35,7 +38,7 @@ def read_constraints(tree: MjcfTree, source: str) -> tuple[list[Loop], list[Coup
     loops : list of Loop
         From <connect> (a shared point) and <weld>.
     couplings : list of Coupling
-        From <joint> with two joints and a linear polynomial.
+        From <joint> with two joints; a polynomial that is not linear becomes a coupling with a function.
     held : dict of str to float
         Joints that <joint> holds at a constant position.
     """
@@ -87,7 +90,7 @@ def _loop(tree: MjcfTree, element: Element, attributes: Mapping[str, str], taken
 
 
 def _coupling(tree: MjcfTree, attributes: Mapping[str, str], couplings: list[Coupling], held: dict[str, float]) -> None:
-    """Append joint1 - ref1 = c0 + c1 (joint2 - ref2)."""
+    """Append joint1 - ref1 = c0 + c1 (joint2 - ref2) + c2 (joint2 - ref2)^2 + ... up to the fourth power."""
     first = text_attribute(attributes, "joint1", "<equality><joint>")
     where = f"<equality><joint joint1='{first}'>"
     second = attributes.get("joint2")
@@ -100,9 +103,24 @@ def _coupling(tree: MjcfTree, attributes: Mapping[str, str], couplings: list[Cou
         held[first] = tree.reference[first] + float(c[0])
         return
     if np.any(c[2:]):
-        raise DescriptionError(f"{where}: polycoef is '{attributes.get('polycoef')}'; only the first two may differ from zero")
+        couplings.append(_polynomial(first, second, c, tree.reference[first], tree.reference[second]))
+        return
     offset = tree.reference[first] + float(c[0]) - float(c[1]) * tree.reference[second]
     couplings.append(Coupling(first, {second: float(c[1])}, offset))
+
+
+def _polynomial(first: str, second: str, c: Array, ref1: float, ref2: float) -> Coupling:
+    """Return joint1 = ref1 + sum_k c_k (joint2 - ref2)^k as a coupling with its derivatives."""
+    value = np.polynomial.Polynomial(c)
+    slope, curve = value.deriv(), value.deriv(2)
+    return Coupling(
+        first,
+        {second: 1.0},
+        ref1,
+        function=lambda x: np.asarray(value(x[:, 0] - ref2)),
+        gradient=lambda x: np.asarray(slope(x - ref2)),
+        hessian=lambda x: np.asarray(curve(x - ref2))[:, :, None],
+    )
 
 
 def read_actuators(tree: MjcfTree, mechanism: Mechanism, source: str) -> list[Actuator]:
