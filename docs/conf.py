@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import dynident
 
 project = "dynident"
@@ -22,3 +25,16 @@ numpydoc_class_members_toctree = False
 
 html_theme = "furo"
 html_title = f"dynident {release}"
+
+
+def _bars(app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:
+    """Keep |x| what it is in docstrings, an absolute value, where reStructuredText would look for a substitution."""
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            pieces = re.split(r"(``.*?``)", line)
+            lines[i] = "".join(piece if piece.startswith("``") else piece.replace("|", r"\|") for piece in pieces)
+
+
+def setup(app: Any) -> None:
+    """Connect what is ours, before numpydoc takes the docstrings."""
+    app.connect("autodoc-process-docstring", _bars, priority=100)

@@ -219,7 +219,8 @@ def test_the_gap_counts_columns_without_effect():
     clear, tilted = (base_parameters(slider("R", "x", "R", gravity=(tilt, 0, -9.81))) for tilt in (0.0, 1e-5))
     assert clear.unidentifiable == tilted.unidentifiable and "mx_b0" in tilted.unidentifiable
     assert clear.rank == tilted.rank
-    assert clear.rank_gap > 1e9 > 1e7 > tilted.rank_gap
+    assert clear.rank_gap > 1e9
+    assert tilted.rank_gap < 1e7
 
 
 def test_a_robot_without_joints_is_refused():

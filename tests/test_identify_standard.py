@@ -103,6 +103,21 @@ def test_physical_recovery_gives_possible_bodies(noise):
     assert np.sqrt(np.mean(shift**2)) < 1.5
 
 
+def test_physical_recovery_does_not_pull_friction_to_a_silent_description():
+    # A prior of zero friction, as narrow as an inertia is small, once shrank fv and fc by ten standard deviations.
+    pytest.importorskip("cvxpy", reason="physical consistency is an extra: pip install 'dynident[physical]'")
+    robot = arm(RRR)
+    terms = robot.tree.inertias.size
+    motion, phi = smooth(3, 1500, seed=4), robot.parameters.values.copy()
+    silent = np.where(np.arange(phi.size) < terms, phi, 0.0)
+    robot = robot.with_parameters(robot.parameters.replace(silent))
+    phi[terms:] = [0.5 if name.startswith("ia") else 20.0 for name in robot.parameters.names[terms:]]
+    effort = inverse_dynamics(robot, motion, phi) + 0.5 * np.random.default_rng(4).normal(size=(1500, 3))
+    fit = OLS(recovery="physical").fit(Regression.from_motion(robot, motion, effort)).result_
+    moved = (fit.base.values(fit.standard.values) - fit.values) / fit.std
+    assert np.max(np.abs(moved[fit.base.columns >= terms])) < 1.0
+
+
 def test_physical_recovery_with_a_resting_joint():
     pytest.importorskip("cvxpy")
     robot = arm(RRR)

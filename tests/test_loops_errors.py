@@ -115,6 +115,24 @@ def test_motion_through_a_singularity_is_refused() -> None:
         close_motion(mechanism, _motion(np.linspace(1.1, 0.0, 12)))
 
 
+@pytest.mark.parametrize("samples", [12, 24, 200])
+def test_a_singularity_between_two_samples_is_refused(samples: int) -> None:
+    """No sample is singular, but which branch the robot took between two of them cannot be known."""
+    q = np.linspace(1.1, -1.1, samples)
+    with pytest.raises(DynidentError, match=rf"at sample {samples // 2} .*through a singularity where the branch is lost"):
+        close_motion(parallelogram(), _motion(q))
+
+
+@pytest.mark.parametrize("samples", [3550, 20000])
+def test_the_sample_is_counted_from_the_start_of_the_log(samples: int) -> None:
+    mechanism = four_bar(lengths=(0.6, 0.5, 0.5, 0.9))
+    q = np.linspace(1.2, 2.4, 20000)
+    bad = int(np.argmax(q > np.arccos((0.6**2 + 0.9**2 - 1.0) / (2 * 0.6 * 0.9))))
+    assert bad == 3546
+    with pytest.raises(DynidentError, match=r"cannot follow the motion at sample 3546 "):
+        di.Regression.from_motion(mechanism, _motion(q[:samples]), np.zeros((samples, 1)))
+
+
 def test_start_on_a_singularity() -> None:
     """Home is where crank and coupler are in line and the rocker, as coordinate, is at its limit."""
     crank, coupler, rocker, ground = 0.3, 0.8, 0.6, 0.9
@@ -124,7 +142,7 @@ def test_start_on_a_singularity() -> None:
     plain = four_bar()
     settings = {"independent": ("c",), "actuators": (di.Actuator("m", {"c": 1.0}),)}
     mechanism = robot("dead point", list(plain.bodies), list(plain.joints), list(plain.loops), "c", home, **settings)
-    with pytest.raises(DynidentError, match=r"c do not determine the other joints|singular"):
+    with pytest.raises(DynidentError, match=r"'dead point' stands on a singularity at home \(a dead point of c\)"):
         close_motion(mechanism, _motion(np.full(3, home["c"])))
 
 
@@ -143,3 +161,19 @@ def test_unknown_kinds_and_bodies() -> None:
         di.Loop("x", "revolute", "a", "b", axis=np.zeros(3))
     with pytest.raises(DescriptionError, match="loop 'x': body 'nobody' does not exist"):
         _arm(di.Loop("x", "point", "l1", "nobody"))
+
+
+def test_a_body_is_not_joined_to_itself() -> None:
+    with pytest.raises(DescriptionError, match="loop 'x' joins body 'l1' to itself; name two bodies"):
+        _arm(di.Loop("x", "point", "l1", "l1"))
+
+
+def test_home_names_joints() -> None:
+    plain = four_bar()
+    with pytest.raises(DescriptionError, match="home names 'crank', which is not a joint; joints are a, b, c"):
+        robot("typo", list(plain.bodies), list(plain.joints), list(plain.loops), "a", {"crank": 1.0})
+
+
+def test_projection_of_another_kind() -> None:
+    with pytest.raises(IdentificationError, match="projection is None; use 'gls', 'independent' or a list of names"):
+        di.Regression.from_motion(four_bar(), _motion(np.full(9, 1.2)), np.zeros((9, 1)), projection=None)

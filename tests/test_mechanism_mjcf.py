@@ -351,7 +351,7 @@ BAD = {
     "unknown motor": (body(GOOD).replace("</mujoco>", "<actuator><engine/></actuator></mujoco>"), "<engine> is unknown"),
     "motor of nobody": (body(GOOD).replace("</mujoco>", "<actuator><motor joint='x'/></actuator></mujoco>"), "joint 'x'"),
     "gear": (body(GOOD).replace("</mujoco>", "<actuator><motor joint='j' gear='0'/></actuator></mujoco>"), "gear ratio"),
-    "nonlinear coupling": (EQUALITY.format('<joint joint1="ja" joint2="jb" polycoef="0 1 2"/>', ""), "polycoef"),
+    "coupling without numbers": (EQUALITY.format('<joint joint1="ja" joint2="jb" polycoef="0 x"/>', ""), "polycoef"),
     "coupling of nobody": (EQUALITY.format('<joint joint1="x"/>', ""), "joint1 'x'"),
     "loop of nobody": (EQUALITY.format('<connect body1="x" anchor="0 0 0"/>', ""), "body1 'x'"),
     "site of nobody": (EQUALITY.format('<weld site1="x" site2="sb"/>', ""), "site1 'x'"),

@@ -123,7 +123,9 @@ def test_friction_plateaus_and_warming_keep_their_ranges():
     friction = friction_plateaus(low, high, speed, push)
     m = friction.sample(200)
     assert np.all(m.q >= np.array(low) - 1e-9) and np.all(m.q <= np.array(high) + 1e-9)
-    assert np.all(np.abs(m.v).max(axis=0) <= np.array(speed) + 1e-9) and np.all(np.abs(m.a).max(axis=0) <= np.array(push) + 1e-9)
+    assert np.all(np.abs(m.v).max(axis=0) <= np.array(speed) + 1e-9) and np.all(
+        np.abs(m.a).max(axis=0) <= np.array(push) + 1e-9
+    )
     for j in range(2):
         speeds = {round(v, 9) for k, v, t0, t1 in friction.plateaus if k == j and t1 - t0 > 0.05}
         wanted = {round(s * share * speed[j], 9) for share in (0.05, 0.2, 0.4, 0.6, 0.8, 1.0) for s in (-1, 1)}

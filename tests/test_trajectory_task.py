@@ -125,3 +125,9 @@ def test_bad_input() -> None:
         Task([])
     with pytest.raises(di.DynidentError, match="rate is 0"):
         along([Line((0, 0, 0), (1, 0, 0))], 1.0, 1.0).sample(0)
+
+
+def test_bends_are_taken_slowly_enough() -> None:
+    """Along and across a stroke the acceleration stays within what was asked for, also on hops between near strokes."""
+    tip = write("tue", 0.05, speed=0.5, acceleration=3.0, profile=Trapezoid.within).sample(2000)
+    assert np.linalg.norm(tip.a, axis=1).max() < 1.02 * np.sqrt(2.0) * 3.0

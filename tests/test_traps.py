@@ -241,6 +241,8 @@ def test_trap_23_the_public_interface_is_alive_and_tested():
             "HoldOut",
             "Check",
             "Verdict",
+            "Maintenance",
+            "ParameterRepeatability",
             "Score",
             "Metrics",
             "Prediction",

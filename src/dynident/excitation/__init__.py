@@ -1,15 +1,17 @@
 """Which motion to choose: criteria with exact gradients, limits, optimisers, and the plan of the experiment."""
 
+from dynident.excitation.campaigns import average_periods, complete_test, payload_plan
 from dynident.excitation.criteria import Criterion
 from dynident.excitation.design import Design, check_motion, design
 from dynident.excitation.equations import Equations, FunctionEquations, RobotEquations
-from dynident.excitation.limits import Box, Effort, Limit, Loops, Polygon, TaskBox, ToolBox
+from dynident.excitation.limits import Box, Limit, Polygon, TaskBox
 from dynident.excitation.limits_file import MotionLimits, limits_of, read_limits
 from dynident.excitation.objective import Objective, expected_deviations, prior_factor
 from dynident.excitation.obstacles import Capsule, Collision
 from dynident.excitation.optimise import Optimum, optimise
-from dynident.excitation.plan import Plan, Stage, average_periods, complete_test, payload_plan
+from dynident.excitation.plan import Plan, Stage
 from dynident.excitation.problem import Problem
+from dynident.excitation.robot_limits import Effort, Loops, ToolBox
 from dynident.excitation.starts import feasible_start
 
 __all__ = [

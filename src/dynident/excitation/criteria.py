@@ -1,7 +1,7 @@
 """What makes a motion good: numbers of the information matrix M = W^T W, each with its exact derivative.
 
-With the singular values s and right vectors V of the factor R of W (R^T R = M, lambda = s^2), every criterion is a cost f of the
-eigenvalues, d cost = <W Gamma, dW> with Gamma = 2 V diag(df/dlambda) V^T. Everything is taken from R, never from M, whose
+With the singular values s and right vectors V of the factor R of W (R^T R = M, lambda = s^2), every criterion is a cost f of
+the eigenvalues, d cost = <W Gamma, dW> with Gamma = 2 V diag(df/dlambda) V^T. Everything is taken from R, never from M, whose
 condition number is squared.
 
     name         reported value                            cost that is minimised

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
+from dynident.excitation.campaigns import complete_test, rates_of
 from dynident.excitation.criteria import NAMES, Criterion
 from dynident.excitation.equations import Equations, RobotEquations
 from dynident.excitation.limits import State, all_excess, all_names
 from dynident.excitation.limits_file import MotionLimits, limits_of
 from dynident.excitation.objective import Objective, expected_deviations, factor, prior_factor
 from dynident.excitation.optimise import Optimum, Progress, optimise
-from dynident.excitation.plan import Plan, Stage, complete_test
+from dynident.excitation.plan import Plan, Stage
 from dynident.excitation.problem import Problem
 from dynident.files import to_json
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-SMOOTH = 0.02  # share of the largest speed over which signs of friction are smoothed
-LEAST = 16  # samples per period of the highest harmonic on which a criterion is taken
+SMOOTH = 0.01  # share of the largest speed over which signs of friction are smoothed
+LEAST = 8  # samples per period of the highest harmonic on which a criterion is taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,9 +160,7 @@ class Design:
             return complete_test(robot, limits, self.trajectory, self.rate, validation, **options)
         stages = [Stage("excitation", "training", self.trajectory, repetitions)]
         stages += [] if validation is None else [Stage("validation", "validation", validation)]
-        span = limits.upper - limits.lower
-        speed = np.minimum(limits.velocity, span)
-        push = np.where(np.isfinite(limits.acceleration), limits.acceleration, 4.0 * span)
+        speed, push = rates_of(limits)
         home = self.trajectory([0.0])[0][0]
         return Plan(robot, limits.coordinates, stages, 1, self.rate, speed, push, home, notes=self.to_dict(short=True))
 
@@ -257,7 +256,8 @@ def design(
     evidence : Regression, optional
         Data recorded already: the motion completes them.
     goal : sequence of str
-        Bodies whose parameters matter (a payload with parameters of its own); the others are estimated along.
+        Bodies whose parameters matter (a payload with parameters of its own). With `evidence` of runs without it the others
+        are estimated along, without evidence they count as known.
     base : BaseParameters, optional
         Base parameters; found when omitted.
     projection : str or tuple of str
@@ -288,6 +288,9 @@ def design(
     use = [i for i, c in enumerate(base.columns) if int(c) in wanted]
     if goal and not use:
         raise DynidentError(f"none of the base parameters belongs to {', '.join(goal)}; add it with separate=True")
+    if goal and evidence is None:  # one run cannot tell a payload from its link: the rest of the robot counts as known
+        base = replace(base, columns=base.columns[use], regrouping=base.regrouping[use], seen=base.seen[:, use])
+        use = []
     finite = whole.velocity[np.isfinite(whole.velocity)]
     eps = SMOOTH * float(np.min(finite)) if finite.size else SMOOTH
     exact = RobotEquations(base, 0.0, projection)

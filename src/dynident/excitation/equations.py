@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import DynidentError
+from dynident.excitation.terms import smooth_term
 from dynident.identify.base import BaseParameters
 from dynident.identify.rows import Projection, Rows
 from dynident.mechanics import Motion, regressor_rows
@@ -50,41 +50,6 @@ class Equations(Protocol):
 
     def pullback(self, q: Array, v: Array, a: Array, B: Array) -> tuple[Array, Array, Array]:
         """Return the derivatives of sum B W by q, v, a, (N, n) each."""
-
-
-def smooth_term(symbol: str, q: Array, v: Array, a: Array, eps: float) -> tuple[Array, Array, Array, Array]:
-    """Return a joint term's column and its derivatives by q, v and a.
-
-    Parameters
-    ----------
-    symbol : str
-        Key of `dynident.friction.TERMS`.
-    q, v, a : ndarray, (N,)
-        Motion of the joint.
-    eps : float
-        Speed over which a sign is smoothed; 0 keeps the sign (its derivative is then 0).
-
-    Returns
-    -------
-    column, dq, dv, da : ndarray, (N,)
-        Column and derivatives.
-    """
-    zero, one = np.zeros_like(v), np.ones_like(v)
-    if symbol in ("ia", "fv", "k"):
-        return {"ia": a, "fv": v, "k": q}[symbol], *(one if symbol == s else zero for s in ("k", "fv", "ia"))
-    if symbol == "off":
-        return one, zero, zero, zero
-    if symbol in ("fvp", "fvn"):
-        inside = v > 0.0 if symbol == "fvp" else v < 0.0
-        return np.where(inside, v, 0.0), zero, inside.astype(np.float64), zero
-    if symbol not in ("fc", "fcp", "fcn"):
-        raise DynidentError(f"joint term '{symbol}' has no smooth form; take it out of the robot's terms")
-    sign = np.tanh(v / eps) if eps > 0.0 else np.sign(v)
-    slope = (1.0 - sign**2) / eps if eps > 0.0 else zero
-    if symbol == "fc":
-        return sign, zero, slope, zero
-    moving = one if eps > 0.0 else np.abs(sign)
-    return 0.5 * (sign + (moving if symbol == "fcp" else -moving)), zero, 0.5 * slope, zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +123,10 @@ class RobotEquations:
             return tree_motion(robot, Motion(np.arange(float(len(q))), q, v, a))
         if robot.couplings:
             G, g0 = robot.coupling_map
-            return TreeMotion(*(sealed(np.ascontiguousarray(x)) for x in (q @ G.T + g0, v @ G.T, a @ G.T)), G)
-        return TreeMotion(*(sealed(np.ascontiguousarray(x)) for x in (q, v, a)), None)
+            x, dx, ddx = (sealed(np.ascontiguousarray(y)) for y in (q @ G.T + g0, v @ G.T, a @ G.T))
+            return TreeMotion(x, dx, ddx, G)
+        x, dx, ddx = (sealed(np.ascontiguousarray(y)) for y in (q, v, a))
+        return TreeMotion(x, dx, ddx, None)
 
     def rows(self, q: Array, v: Array, a: Array) -> Array:
         """Return W.
@@ -194,7 +161,7 @@ class RobotEquations:
         else:
             motors = Rows(robot, self.projection).efforts
             block = A[:, [motors.index(name) for name in self.projection]]
-        return np.einsum("tji,jbt->ibt", np.linalg.inv(block), W, optimize=True)
+        return np.asarray(np.einsum("tji,jbt->ibt", np.linalg.inv(block), W, optimize=True))
 
     def _closed_differences(self, q: Array, v: Array, a: Array, B: Array) -> tuple[Array, Array, Array]:
         """Return `differences` of a robot with loops in one batch, loops closed once per position."""

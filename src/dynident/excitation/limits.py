@@ -1,7 +1,7 @@
 """Limits of a motion: each is a number per sample that must not exceed zero, relative to the limit's own size.
 
-excess = (|x| - limit) / limit for rates and efforts, (x - upper) / half range for positions; -excess is the margin. A limit sees
-one sample at a time, q, v, a and jerk, so derivatives by the trajectory's parameters follow from derivatives by the state.
+excess = (|x| - limit) / limit for rates and efforts, (x - upper) / half range for positions; -excess is the margin. A limit
+sees one sample at a time, q, v, a and jerk, so derivatives by the trajectory's parameters follow from derivatives by the state.
 """
 
 from __future__ import annotations
@@ -14,9 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics import Motion, actuator_torques, forward_kinematics, inverse_dynamics
-from dynident.mechanics.closure import close_positions, close_rates
-from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 
@@ -73,7 +70,7 @@ class Box:
         for name, low, high in zip(self.coordinates, self.lower, self.upper, strict=True):
             if not low < high:
                 raise DynidentError(
-                    f"{KINDS[self.order]} of '{name}' is limited to {low:g} ... {high:g}, which is empty; swap or widen the limits"
+                    f"{KINDS[self.order]} of '{name}' is limited to {low:g} ... {high:g}, which is empty; swap or widen them"
                 )
 
     @property
@@ -129,123 +126,6 @@ class Box:
 
 
 KINDS = ("position", "velocity", "acceleration", "jerk")
-
-
-@dataclass(frozen=True, eq=False)
-class Effort:
-    """Torque (or force) and power of the joints, or of the motors of a robot with loops, from the robot's prior parameters.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with prior parameters.
-    torque : ndarray, (k,)
-        Largest torques, infinite where there is none.
-    power : ndarray, (k,)
-        Largest mechanical power [W].
-    """
-
-    mechanism: Mechanism
-    torque: Array
-    power: Array
-    orders = (0, 1, 2)
-
-    @property
-    def follows(self) -> bool:
-        """True with loops."""
-        return bool(self.mechanism.loops)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the joints or motors."""
-        robot = self.mechanism
-        return tuple(a.name for a in robot.actuators) if robot.loops else robot.coordinate_names
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        return tuple(
-            f"{what} of {label}"
-            for what, limit in (("torque", self.torque), ("power", self.power))
-            for label, x in zip(self.labels, limit, strict=True)
-            if np.isfinite(x)
-        )
-
-    def excess(self, state: State) -> Array:
-        """Return (N, k).
-
-        Parameters
-        ----------
-        state : State
-            Motion.
-
-        Returns
-        -------
-        ndarray, (N, k)
-            Not above zero inside.
-        """
-        robot = self.mechanism
-        motion = Motion(np.arange(float(len(state.q))), state.q, state.v, state.a)
-        tau, speed = inverse_dynamics(robot, motion), state.v
-        if robot.loops:
-            from dynident.mechanics import actuator_jacobian  # noqa: PLC0415 - only with loops
-
-            tau = actuator_torques(robot, state.q, tau)
-            speed = np.einsum("tkn,tn->tk", actuator_jacobian(robot, state.q), state.v)
-        out = [np.abs(x) / limit - 1.0 for x, limit in ((tau, self.torque), (tau * speed, self.power))]
-        keep = np.concatenate([np.isfinite(self.torque), np.isfinite(self.power)])
-        return np.concatenate(out, axis=1)[:, keep]
-
-
-@dataclass(frozen=True, eq=False)
-class ToolBox:
-    """A box in space for the origin of a link; a tool height is a box with a lower z only.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    frame : str
-        Link.
-    lower, upper : ndarray, (3,)
-        Corners in the base frame [m], infinite where there is none.
-    """
-
-    mechanism: Mechanism
-    frame: str
-    lower: Array
-    upper: Array
-    orders = (0,)
-
-    @property
-    def follows(self) -> bool:
-        """True with loops."""
-        return bool(self.mechanism.loops)
-
-    @property
-    def _box(self) -> Box:
-        return Box(0, self.lower, self.upper, tuple(f"{self.frame}.{axis}" for axis in "xyz"))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        return self._box.names
-
-    def excess(self, state: State) -> Array:
-        """Return (N, k).
-
-        Parameters
-        ----------
-        state : State
-            Motion.
-
-        Returns
-        -------
-        ndarray, (N, k)
-            Not above zero inside.
-        """
-        place = forward_kinematics(self.mechanism, state.q, self.frame)[1]
-        return self._box.excess(State(place, place, place, place))
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,62 +225,7 @@ class Polygon:
         before = x[:, None, 1] < b[:, 1]
         winding = np.sum(above & before & (cross > 0.0), axis=1) - np.sum(~above & ~before & (cross < 0.0), axis=1)
         half = 0.5 * float(np.max(np.ptp(a, axis=0)))
-        return (np.where(winding != 0, -distance, distance) / half)[:, None]
-
-
-@dataclass(frozen=True, eq=False)
-class Loops:
-    """Passive joints stay inside their limits and the robot away from singularities.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with loops.
-    lower, upper : ndarray, (n_tree,)
-        Limits of all tree coordinates, infinite where there is none.
-    least : float
-        Smallest ratio of pivots of the closure, and of singular values of the actuator Jacobian; 0 for no margin.
-    """
-
-    mechanism: Mechanism
-    lower: Array
-    upper: Array
-    least: float = 0.0
-    orders = (0,)
-    follows = True
-
-    @property
-    def _box(self) -> Box:
-        return Box(0, self.lower, self.upper, self.mechanism.tree.coordinates)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        extra = ("closure singularity", "actuation singularity") if self.least > 0.0 else ()
-        return (*self._box.names, *extra)
-
-    def excess(self, state: State) -> Array:
-        """Return (N, k).
-
-        Parameters
-        ----------
-        state : State
-            Motion.
-
-        Returns
-        -------
-        ndarray, (N, k)
-            Not above zero inside.
-        """
-        tree = close_positions(self.mechanism, state.q)
-        out = self._box.excess(State(tree, tree, tree, tree))
-        if self.least <= 0.0:
-            return out
-        zero = np.zeros_like(state.q)
-        rates = close_rates(self.mechanism, tree, zero, zero)
-        sizes = np.linalg.svd(self.mechanism.actuator_matrix[0] @ rates.G, compute_uv=False)
-        near = np.stack([rates.pivot, sizes[:, -1] / sizes[:, 0]], axis=1)
-        return np.concatenate([out, 1.0 - near / self.least], axis=1)
+        return np.asarray(np.where(winding != 0, -distance, distance) / half)[:, None]
 
 
 def all_names(limits: Sequence[Limit]) -> tuple[str, ...]:

@@ -1,17 +1,17 @@
 """Limits of a robot: from its description, completed by a limits.toml.
 
-    margin = 0.02                      # share of every limit that stays unused
-    bandwidth = 5.0                    # of the drives [Hz]
-    singularity = 0.05                 # loops: smallest pivot and singular value ratios
-    [default]                          # every joint that has no entry of its own
-    acceleration = 10.0
-    [joints.joint1]                    # lower, upper, velocity, acceleration, jerk, torque, power
-    lower = -1.5
-    [passive.elbow]                    # loops: lower, upper of joints that have no motor
-    [tool]                             # frame, x, y, z = [lower, upper], height = lowest z
-    [[polygon]]                        # joints = ["a", "b"], vertices = [[...], ...]
-    [[capsule]]                        # link, from, to, radius; obstacles: link = the base's name
-    [collision]                        # clearance, ignore = [["link1", "link3"]]
+margin = 0.02                      # share of every limit that stays unused
+bandwidth = 5.0                    # of the drives [Hz]
+singularity = 0.05                 # loops: smallest pivot and singular value ratios
+[default]                          # every joint that has no entry of its own
+acceleration = 10.0
+[joints.joint1]                    # lower, upper, velocity, acceleration, jerk, torque, power
+lower = -1.5
+[passive.elbow]                    # loops: lower, upper of joints that have no motor
+[tool]                             # frame, x, y, z = [lower, upper], height = lowest z
+[[polygon]]                        # joints = ["a", "b"], vertices = [[...], ...]
+[[capsule]]                        # link, from, to, radius; obstacles: link = the base's name
+[collision]                        # clearance, ignore = [["link1", "link3"]]
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.excitation.limits import Box, Effort, Limit, Loops, Polygon, ToolBox
+from dynident.excitation.limits import Box, Limit, Polygon
 from dynident.excitation.obstacles import Capsule, Collision
+from dynident.excitation.robot_limits import Effort, Loops, ToolBox
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 
+MARGIN = 0.01
 JOINT_FIELDS = ("lower", "upper", "velocity", "acceleration", "jerk", "torque", "power")
 TOP = ("margin", "bandwidth", "singularity", "default", "joints", "passive", "tool", "polygon", "capsule", "collision")
 
@@ -64,7 +66,7 @@ class MotionLimits:
     acceleration: Array
     jerk: Array
     others: tuple[Limit, ...] = ()
-    margin: float = 0.01
+    margin: float = MARGIN
     bandwidth: float = np.inf
 
     def __post_init__(self) -> None:
@@ -74,7 +76,9 @@ class MotionLimits:
             if np.isnan(array).any():
                 raise DynidentError(f"{label} limits hold NaN; give numbers, or leave them out")
             if label in ("velocity", "acceleration", "jerk") and not np.all(array > 0.0):
-                raise DynidentError(f"{label} limit of '{self.coordinates[int(np.argmin(array))]}' is {array.min()}; it must be above zero")
+                raise DynidentError(
+                    f"{label} limit of '{self.coordinates[int(np.argmin(array))]}' is {array.min()}; it must be above zero"
+                )
             object.__setattr__(self, label, array)
         if not 0.0 <= self.margin < 1.0:
             raise DynidentError(f"margin is {self.margin}; give a share of the limits from 0 to below 1")
@@ -162,7 +166,9 @@ def limits_of(mechanism: Mechanism, settings: Mapping[str, Any] | None = None) -
         others.append(Effort(mechanism, torque, power))
     others += _shapes(mechanism, given)
     scalars = _numbers({k: given[k] for k in ("margin", "bandwidth") if k in given}, "limits", ("margin", "bandwidth"))
-    return MotionLimits(names, *(np.array(columns[key]) for key in JOINT_FIELDS[:5]), tuple(others), **scalars)
+    lower, upper, velocity, acceleration, jerk = (np.array(columns[key]) for key in JOINT_FIELDS[:5])
+    margin, bandwidth = scalars.get("margin", MARGIN), scalars.get("bandwidth", np.inf)
+    return MotionLimits(names, lower, upper, velocity, acceleration, jerk, tuple(others), margin, bandwidth)
 
 
 def _shapes(mechanism: Mechanism, given: Mapping[str, Any]) -> list[Limit]:
@@ -198,9 +204,13 @@ def _shapes(mechanism: Mechanism, given: Mapping[str, Any]) -> list[Limit]:
             if least > 0.0 or np.isfinite(low).any() or np.isfinite(high).any():
                 found.append(Loops(mechanism, low, high, least))
         elif "passive" in given or "singularity" in given:
-            raise DynidentError(f"limits: passive joints and singularity are for robots with loops; '{mechanism.name}' has none")
+            raise DynidentError(
+                f"limits: passive joints and singularity are for robots with loops; '{mechanism.name}' has none"
+            )
         if "capsule" in given:
-            capsules = [Capsule(str(c["link"]), np.array(c["from"]), np.array(c["to"]), float(c["radius"])) for c in given["capsule"]]
+            capsules = [
+                Capsule(str(c["link"]), np.array(c["from"]), np.array(c["to"]), float(c["radius"])) for c in given["capsule"]
+            ]
             settings = dict(given.get("collision", {}))
             pairs = [(str(a), str(b)) for a, b in settings.get("ignore", [])]
             found.append(Collision(mechanism, capsules, float(settings.get("clearance", 0.0)), pairs))

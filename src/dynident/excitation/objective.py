@@ -218,7 +218,7 @@ class Objective:
 
 
 def expected_deviations(equations: Equations, motion: Motion, noise: ArrayLike, prior: Array | None = None) -> Array:
-    """Return the standard deviation that each parameter will have after the motion: sqrt(diag (W^T W)^-1) in units of the noise.
+    """Return the standard deviation that each parameter will have after a motion, sqrt(diag (W^T W)^-1), rows over noise.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Collision by capsules: every link is covered by segments with a radius; distances of pairs must not fall below a clearance."""
+"""Collision by capsules: links are covered by segments with a radius, and pairs of them keep a clearance."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ class Capsule:
         for label in ("start", "end"):
             point = np.asarray(getattr(self, label), dtype=np.float64)
             if point.shape != (3,) or not np.all(np.isfinite(point)):
-                raise DynidentError(f"capsule of '{self.link}': {label} has shape {point.shape}; give three finite numbers in metres")
+                raise DynidentError(
+                    f"capsule of '{self.link}': {label} has shape {point.shape}; give three finite numbers in metres"
+                )
             object.__setattr__(self, label, point)
         if not (np.isfinite(self.radius) and self.radius > 0.0):
             raise DynidentError(f"capsule of '{self.link}': radius is {self.radius}; give a radius above zero in metres")
@@ -69,7 +71,7 @@ def segment_distance(a0: Array, a1: Array, b0: Array, b1: Array) -> Array:
     held = np.clip(t, 0.0, 1.0)
     s = np.where((t != held) | (e <= tiny), np.clip((b * held - c) / np.where(a > tiny, a, 1.0), 0.0, 1.0), s)
     s = np.where(a > tiny, s, 0.0)
-    return np.linalg.norm(a0 + s[:, None] * d1 - b0 - held[:, None] * d2, axis=1)
+    return np.asarray(np.linalg.norm(a0 + s[:, None] * d1 - b0 - held[:, None] * d2, axis=1))
 
 
 @dataclass(frozen=True, eq=False)

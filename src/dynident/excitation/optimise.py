@@ -24,12 +24,16 @@ from dynident.mechanics.batch import cores
 
 Array = NDArray[np.float64]
 Progress = Callable[[dict[str, float]], None]
+Job = tuple[str, int, Array | None, float, bool]
+"""Method, seed, start, deadline, whether to refine."""
 
 METHODS = ("sqp", "pattern", "cma", "evolution")
-SLACK = 0.002  # of every limit, kept between the optimiser's grid and the dense one
+SEARCHES: dict[str, Callable[..., Array]] = {"pattern": pattern_search, "cma": cma_es, "evolution": evolution}
+SLACK = 0.001  # of every limit, kept between the optimiser's grid and the dense one
 TRUST = 1.0  # how far a parameter may move in one round, relative to its typical size
 SCREENED = 10  # random motions from which a start is chosen
-POWERS = (4.0, 32.0)  # the condition number is approached through smooth bounds
+POWERS = ((4.0,), (16.0, 64.0))  # the condition number is approached through smooth bounds: exploring, refining
+EXPLORE = 0.4  # share of the time for trying starts; the rest refines the best of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +65,16 @@ class _Late(Exception):  # noqa: N818 - not an error
     """The time is over."""
 
 
-def _sqp(problem: Problem, start: Array, deadline: float, rounds: int = 8) -> tuple[float, Array]:
+def _sqp(problem: Problem, start: Array, deadline: float, refine: bool) -> tuple[float, Array]:
     """Return cost and parameters of the best feasible motion found from a start."""
     from scipy.optimize import minimize  # noqa: PLC0415 - scipy is heavy
 
     size = typical(problem)
     best_cost, best = problem.objective.cost(start), start
     objective = problem.objective
-    powers = POWERS if objective.criterion.weights[0][0] == "cond" and objective.criterion.power == np.inf else (np.inf,)
+    edged = objective.criterion.weights[0][0] == "cond" and objective.criterion.power == np.inf
+    powers = POWERS[refine] if edged else (np.inf,)
+    rounds, iterations, trust = (8, 40, 0.3) if refine else (5, 12, TRUST)
     x = start
     for stage, power in enumerate(powers):
         smooth = replace(objective, criterion=replace(objective.criterion, power=power))
@@ -108,7 +114,8 @@ def _sqp(problem: Problem, start: Array, deadline: float, rounds: int = 8) -> tu
 
                 limits = [{"type": "ineq", "fun": kept, "jac": slope}] if listed else []
                 z = x / size
-                reach = TRUST * 0.75**turn / (1 + stage)  # peaks between the listed ones are not seen: do not go too far at once
+                # Peaks between the listed ones are not seen: do not go too far at once.
+                reach = trust * 0.75**turn / (1 + stage)
                 result = minimize(
                     cost,
                     z,
@@ -116,7 +123,7 @@ def _sqp(problem: Problem, start: Array, deadline: float, rounds: int = 8) -> tu
                     method="SLSQP",
                     bounds=np.column_stack([z - reach, z + reach]),
                     constraints=limits,
-                    options={"maxiter": 10 + 5 * turn, "ftol": 1e-6},
+                    options={"maxiter": iterations + 4 * turn, "ftol": 1e-6},
                 )
             except (_Late, DynidentError):
                 return best_cost, best
@@ -176,26 +183,48 @@ def _promising(problem: Problem, generator: np.random.Generator, deadline: float
     return min(tried, key=problem.objective.cost)
 
 
-def _run(problem: Problem, method: str, seed: int, start: Array | None, deadline: float) -> tuple[float, Array, Array]:
+def _run(
+    problem: Problem, method: str, seed: int, start: Array | None, deadline: float, refine: bool = False
+) -> tuple[float, Array, Array]:
     """Return cost, parameters and start of one run."""
     generator = np.random.default_rng(seed)
     with one_blas_thread():
         first = _promising(problem, generator, deadline) if start is None else start
         if method == "sqp":
-            cost, x = _sqp(problem, first, deadline)
+            cost, x = _sqp(problem, first, deadline, refine)
             return cost, x, first
-        search = {"pattern": pattern_search, "cma": cma_es, "evolution": evolution}[method]
-        x = search(penalised(problem), first, 0.3 * typical(problem), generator, lambda: monotonic() > deadline)
+        x = SEARCHES[method](penalised(problem), first, 0.3 * typical(problem), generator, lambda: monotonic() > deadline)
         repaired = problem.shrink(x)
         x = first if repaired is None else repaired
         return problem.objective.cost(x), x, first
 
 
+def _all(problem: Problem, jobs: list[Job], many: int, report: Callable[[tuple[float, Array, Array]], None]) -> None:
+    """Run jobs in up to `many` processes, or one after the other, and report each result."""
+    count = min(many, len(jobs))
+    if count > 1 and "fork" in multiprocessing.get_all_start_methods():
+        _SHARED[:] = [problem]
+        try:
+            with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("fork")) as pool:
+                waiting: set[Future[tuple[float, Array, Array]]] = {pool.submit(_worker, job) for job in jobs}
+                while waiting:
+                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        report(future.result())
+        finally:
+            _SHARED.clear()
+        return
+    for i, job in enumerate(jobs):
+        if i and monotonic() > job[3]:
+            break
+        report(_run(problem, *job))
+
+
 _SHARED: list[Problem] = []  # handed to forked workers, which inherit it: a problem may hold functions that cannot be sent
 
 
-def _worker(method: str, seed: int, start: Array | None, deadline: float) -> tuple[float, Array, Array]:
-    return _run(_SHARED[0], method, seed, start, deadline)
+def _worker(job: Job) -> tuple[float, Array, Array]:
+    return _run(_SHARED[0], *job)
 
 
 def optimise(
@@ -246,8 +275,6 @@ def optimise(
     if given is not None:
         check_start(problem, given)
     feasible_start(problem, np.random.default_rng(seed))  # fails here, with a sentence, when there is none
-    jobs: list[tuple[str, int, Array | None, float]] = [] if given is None else [(method, seed, given, deadline)]
-    jobs += [(method, seed + 1000 * k, None, deadline) for k in range(starts - len(jobs))]
     found: list[tuple[float, Array, Array]] = []
 
     def report(result: tuple[float, Array, Array]) -> None:
@@ -257,22 +284,19 @@ def optimise(
             margin = -float(problem.excess(best[1]).max())
             progress({"done": len(found), "cost": best[0], "margin": margin, "seconds": monotonic() - began})
 
-    count = min(cores() if workers is None else workers, len(jobs))
-    if count > 1 and "fork" in multiprocessing.get_all_start_methods():
-        _SHARED[:] = [problem]
-        try:
-            with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("fork")) as pool:
-                waiting: set[Future[tuple[float, Array, Array]]] = {pool.submit(_worker, *job) for job in jobs}
-                while waiting:
-                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        report(future.result())
-        finally:
-            _SHARED.clear()
-    else:
-        for job in jobs:
-            if found and monotonic() > deadline:
-                break
-            report(_run(problem, *job))
+    two = method == "sqp"
+    first_end = began + EXPLORE * time_budget if two else deadline
+    jobs: list[Job] = [] if given is None else [(method, seed, given, first_end, False)]
+    jobs += [(method, seed + 1000 * k, None, first_end, False) for k in range(starts - len(jobs))]
+    many = max(1, cores() if workers is None else workers)
+    _all(problem, jobs, many, report)
+    if two:  # refine the best ones, as many as can run at once
+        chosen = sorted(found, key=lambda f: f[0])[:many]
+        origin = {k: start_of for k, (_, _, start_of) in enumerate(chosen)}
+        refined: list[tuple[float, Array, Array]] = []
+        _all(problem, [(method, k, best, deadline, True) for k, (_, best, _) in enumerate(chosen)], many, refined.append)
+        for result in refined:
+            k = next((k for k, (_, best, _) in enumerate(chosen) if np.array_equal(best, result[2])), 0)
+            report((result[0], result[1], origin[k]))
     cost, x, first = min(found, key=lambda f: f[0])
-    return Optimum(x, cost, first, len(found), monotonic() - began)
+    return Optimum(x, cost, first, len(jobs), monotonic() - began)

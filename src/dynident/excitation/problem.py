@@ -18,10 +18,11 @@ Array = NDArray[np.float64]
 Pick = tuple[int, int, int]
 """Limit, its column, sample."""
 
-DENSE = 5  # samples of the final check per sample of the optimisation
+FINE = 24  # samples of the limits per period of the highest harmonic
+DENSE = 4  # samples of the final check per sample of the optimisation
 NEAR = 1.0  # peaks with a smaller margin are handed to the optimiser
 STEP = 1e-6  # of differences of limits by the state
-OUTSIDE = 10.0  # excess of a motion that the robot cannot follow at all
+OUTSIDE = 1e6  # excess of a motion that the robot cannot follow at all
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +66,17 @@ class Problem:
 
     @cached_property
     def _coarse(self) -> tuple[Array, ...]:
-        return tuple(self.family.basis(self.objective.t, k) for k in range(4))
+        t = np.linspace(0.0, self.family.duration, self._count + 1)
+        return tuple(self.family.basis(t, k) for k in range(4))
+
+    @cached_property
+    def _count(self) -> int:
+        """Steps of the grid on which the optimiser sees the limits: samples reach 99 % of the highest harmonic's peaks."""
+        return max(self.objective.t.size, int(np.ceil(FINE * self.family.highest * self.family.duration)))
 
     @cached_property
     def _dense(self) -> tuple[Array, ...]:
-        t = np.linspace(0.0, self.family.duration, DENSE * self.objective.t.size + 1)
+        t = np.linspace(0.0, self.family.duration, DENSE * self._count + 1)
         return tuple(self.family.basis(t, k) for k in range(4))
 
     def state(self, x: Array, dense: bool = False) -> State:
@@ -323,8 +330,8 @@ def check_frequencies(family: Family, bandwidth: float, rate: float) -> None:
     """
     if family.highest > bandwidth * (1.0 + 1e-9):
         raise DynidentError(
-            f"the motion holds frequencies up to {family.highest:.4g} Hz but the drives follow {bandwidth:.4g} Hz only; use fewer "
-            "harmonics or a lower fundamental"
+            f"the motion holds frequencies up to {family.highest:.4g} Hz but the drives follow {bandwidth:.4g} Hz only; use "
+            "fewer harmonics or a lower fundamental"
         )
     if family.highest >= 0.5 * rate:
         raise DynidentError(

@@ -70,12 +70,12 @@ def posture(problem: Problem, generator: np.random.Generator) -> Array:
         reason = f"it is exceeded at {broken[worst] / POSTURES:.0%} of the positions, and the others elsewhere"
     elif least[worst] >= OUTSIDE:
         raise DynidentError(
-            "no feasible motion: the robot cannot be closed at any of the positions tried; give a home position inside the limits"
+            "no feasible motion: the robot cannot be closed at any position tried; give a home inside the limits"
         )
     else:
         reason = f"even at rest it is exceeded by {least[worst] + limits.margin:.3g} of its size at every position tried"
     raise DynidentError(
-        f"no feasible motion: limit '{problem.names[worst]}' cannot be kept with a margin of {limits.margin:g}; {reason}; relax it"
+        f"no feasible motion: limit '{problem.names[worst]}' cannot be kept with a margin of {limits.margin:g}: {reason}"
     )
 
 

@@ -57,6 +57,10 @@ class BaseParameters:
     seen: NDArray[np.bool_]
     rank_gap: float
 
+    def __repr__(self) -> str:
+        of = self.regrouping.shape[1]
+        return f"BaseParameters(robot '{self.mechanism.name}': rank {self.rank} of {of}, rank gap {self.rank_gap:.2g})"
+
     @property
     def rank(self) -> int:
         """Number of base parameters b."""

@@ -246,6 +246,12 @@ class Fit:
         """
         return self.mechanism.check_consistency(self.standard)
 
+    def __repr__(self) -> str:
+        return (
+            f"Fit(robot '{self.mechanism.name}': {self.base.rank} base parameters from {self.rows} equations, "
+            f"training error {100 * self.training_relative:.2f} %; summary() has the table)"
+        )
+
     def summary(self) -> str:
         """Return the fit as a text table.
 

@@ -4,7 +4,9 @@
     subject to P_i(phi) >= margin > 0 for every body,   viscous, Coulomb and rotor terms >= 0
 
 The first term is the exact log-likelihood of the data (base parameters and covariance are sufficient), the second the prior:
-the description with a spread of its own size (`natural_spread`). P_i is the pseudo-inertia, with Sigma = tr(I)/2 1 - I.
+the description with a spread of its own size (`natural_spread`), joint terms with a spread of their estimated size, since a
+description seldom tells friction: the pull towards the prior stays below one standard deviation of what data tell.
+P_i is the pseudo-inertia, with Sigma = tr(I)/2 1 - I.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ def physical_parameters(fit: Fit) -> Physical:
         import cvxpy as cp  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
         raise missing_extra("cvxpy", "physical", "physically consistent parameters") from error
-    spread = natural_spread(fit.mechanism)
+    spread = _spread(fit)
     prior = fit.mechanism.parameters
     E = fit.combinations
     K = E @ fit.base.regrouping * spread
@@ -84,6 +86,16 @@ def physical_parameters(fit: Fit) -> Physical:
         raise IdentificationError(f"the solver's answer is not physically possible: {impossible[0].sentence}")
     residual = whitening @ K @ x.value - target
     return Physical(parameters, float(np.sqrt(residual @ residual / E.shape[0])))
+
+
+def _spread(fit: Fit) -> Array:
+    """Return how far each standard parameter may plausibly be from the description; joint terms as far as their estimate."""
+    spread = natural_spread(fit.mechanism)
+    inertial = fit.mechanism.tree.inertias.size
+    terms = [i for i, column in enumerate(fit.base.columns) if column >= inertial and fit.solved[i]]
+    columns = fit.base.columns[terms]
+    spread[columns] = np.maximum(spread[columns], np.abs(fit.values[terms]))
+    return spread
 
 
 def _cholesky(covariance: Array) -> Array:

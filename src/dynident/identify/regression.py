@@ -60,6 +60,11 @@ class Regression:
     notes: tuple[str, ...] = ()
     projection: Projection = "gls"
 
+    def __repr__(self) -> str:
+        logs = ", ".join(str(source["name"]) for source in self.sources) or "motions"
+        count = f"{self.rows} equations for {self.base.rank} base parameters"
+        return f"Regression(robot '{self.mechanism.name}': {count}, from {logs})"
+
     @property
     def mechanism(self) -> Mechanism:
         """The robot."""
@@ -113,9 +118,14 @@ class Regression:
         require(motion, Motion, "motion")
         tau = numbers(effort, "effort")
         if tau.shape != (len(motion), len(rows.efforts)):
-            motors = f" and robot '{mechanism.name}' has {len(rows.efforts)} motors" if mechanism.loops else ""
+            if mechanism.loops:
+                raise IdentificationError(
+                    f"effort has shape {tau.shape} for {len(motion)} samples, but robot '{mechanism.name}' has {len(rows.efforts)} "
+                    f"motors ({', '.join(rows.efforts)}); give the torque of each: projection= brings them to its "
+                    f"{mechanism.dof} degrees of freedom"
+                )
             raise IdentificationError(
-                f"effort has shape {tau.shape} but the motion has shape {motion.q.shape}{motors}; they must agree"
+                f"effort has shape {tau.shape} but the motion has shape {motion.q.shape}; they must agree"
             )
         if mechanism.loops and skip:
             raise IdentificationError(f"efforts of {', '.join(skip)} are missing; a projection needs the efforts of all motors")

@@ -173,7 +173,9 @@ class Rows:
             block = A[:, [self.efforts.index(name) for name in self.projection]]
         with np.errstate(all="ignore"):
             inverse = _inverse(block)
-            size = np.sum(block**2, axis=(1, 2)) * np.sum(inverse**2, axis=(1, 2))  # squared condition number, at most n^2 too large
+            size = np.sum(block**2, axis=(1, 2)) * np.sum(
+                inverse**2, axis=(1, 2)
+            )  # squared condition number, at most n^2 too large
         singular = ~(size < 1e16)
         if singular.any():
             sample = int(np.argmax(singular))
@@ -209,4 +211,8 @@ def check_projection(projection: Projection | Sequence[str]) -> Projection:
     str or tuple of str
         The same, hashable.
     """
-    return projection if isinstance(projection, str) else tuple(projection)
+    if isinstance(projection, str):
+        return projection
+    if not isinstance(projection, Sequence) or not all(isinstance(name, str) for name in projection):
+        raise IdentificationError(f"projection is {projection!r}; use 'gls', 'independent' or a list of names of motors")
+    return tuple(projection)

@@ -62,6 +62,10 @@ class Score:
     source: dict[str, Any]
     notes: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        kind = "training data" if self.training else "held out"
+        return f"Score(log '{self.name}', {kind}: relative error {100 * self.metrics.relative:.2f} %; summary() has the table)"
+
     def summary(self) -> str:
         """Return the metrics as a text table.
 

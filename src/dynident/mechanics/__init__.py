@@ -12,6 +12,7 @@ from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravi
 from dynident.mechanics.generated import Kernel, use_kernel
 from dynident.mechanics.inverse_kinematics import arm_structure, choose_posture, inverse_kinematics, reach, singularities
 from dynident.mechanics.inverse_kinematics_numeric import inverse_kinematics_numeric
+from dynident.mechanics.joint_reactions import joint_reactions
 from dynident.mechanics.kinematics import forward_kinematics, frame_motion, jacobian
 from dynident.mechanics.motion import Motion
 from dynident.mechanics.reactions import Conditioning, closure_conditioning, reactions
@@ -41,6 +42,7 @@ __all__ = [
     "inverse_kinematics",
     "inverse_kinematics_numeric",
     "jacobian",
+    "joint_reactions",
     "mass_matrix",
     "momentum_regressor",
     "motion_from_actuators",

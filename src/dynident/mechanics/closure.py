@@ -93,7 +93,8 @@ def close_positions(
         gap = loop_kernels.gap(tree, closure.arrays, out[row])
         if gap > OPEN:
             raise DynidentError(
-                f"robot '{mechanism.name}': the loops stay open by {gap:.3g} at sample {first + row}; they contradict each other"
+                f"robot '{mechanism.name}': the loops stay open by {gap:.3g} at sample {first + row}; they contradict "
+                "each other"
             )
     return out
 
@@ -184,8 +185,8 @@ def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLi
     if samples and np.min(pivot) < SINGULAR:
         bad = int(np.argmin(pivot))
         raise DynidentError(
-            f"robot '{mechanism.name}' is singular at sample {first + bad}: {', '.join(mechanism.coordinate_names)} do not determine "
-            "the other joints there; keep away from it or choose other independent coordinates"
+            f"robot '{mechanism.name}' is singular at sample {first + bad}: {', '.join(mechanism.coordinate_names)} do not "
+            "determine the other joints there; keep away from it or choose other independent coordinates"
         )
     return ClosedMotion(positions, vt, at, G, pivot)
 

@@ -61,7 +61,7 @@ def arm_structure(mechanism: Mechanism, frame: str | None = None) -> Arm:
         missing.append(f"3 or 6 revolute joints: there are {turns} revolute and {n - turns} sliding ones")
     raise DynidentError(
         f"robot '{mechanism.name}' has no closed-form inverse here, because it lacks {'; '.join(missing)}: use "
-        "inverse_kinematics_numeric, which needs no particular structure"
+        "inverse_kinematics_numeric (dynident ik --numeric), which needs no particular structure"
     )
 
 

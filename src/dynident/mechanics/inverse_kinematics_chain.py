@@ -104,7 +104,7 @@ def chain_of(mechanism: Mechanism, frame: str | None = None) -> Chain:
     """
     name = end_frame(mechanism, frame)
     tree_only(mechanism, "closed-form inverse kinematics")
-    numeric = "use inverse_kinematics_numeric, which needs no particular structure"
+    numeric = "use inverse_kinematics_numeric (dynident ik --numeric), which needs no particular structure"
     if mechanism.couplings:
         followers = ", ".join(coupling.joint for coupling in mechanism.couplings)
         raise DynidentError(f"robot '{mechanism.name}' has no closed-form inverse: joints {followers} follow others; {numeric}")

@@ -24,7 +24,10 @@ def description(mechanism: Mechanism) -> dict[str, Any]:
         Name, degrees of freedom, joints, bodies, couplings, loops and what they leave free, actuators, parameters and
         consistency, JSON-ready.
     """
-    follows = {c.joint: " + ".join(f"{r:g} {j}" for j, r in c.of.items()) for c in mechanism.couplings}
+    follows = {
+        c.joint: f"function of {', '.join(c.of)}" if c.function else " + ".join(f"{r:g} {j}" for j, r in c.of.items())
+        for c in mechanism.couplings
+    }
     return {
         "name": mechanism.name,
         "source": mechanism.source,

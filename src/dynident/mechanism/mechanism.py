@@ -153,6 +153,14 @@ class Mechanism:
     def _joint(self) -> dict[str, Joint]:
         return {joint.name: joint for joint in self.joints}
 
+    def __repr__(self) -> str:
+        extras = (("loops", self.loops), ("couplings", self.couplings))
+        also = "".join(f", {len(items)} {what}" for what, items in extras if items)
+        return (
+            f"Mechanism('{self.name}': {self.dof} coordinates {', '.join(self.coordinate_names)}; "
+            f"{len(self.bodies)} bodies{also}, {len(self.parameters)} parameters)"
+        )
+
     @property
     def dof(self) -> int:
         """Degrees of freedom: number of independent coordinates."""

@@ -8,8 +8,9 @@ from dynident.symbolic.print_latex import to_latex
 from dynident.symbolic.print_numba import compile_kernel, kernel_program, to_numba
 from dynident.symbolic.print_numpy import to_numpy
 from dynident.symbolic.program import Operations, Program, Quantity
+from dynident.symbolic.recognise import recognise
 from dynident.symbolic.regroup import Coefficient, Regrouping
-from dynident.symbolic.write import operation_table, write
+from dynident.symbolic.write import numeric_operations, operation_table, write
 
 __all__ = [
     "DEFAULT",
@@ -27,7 +28,9 @@ __all__ = [
     "derive",
     "kernel_program",
     "lagrange",
+    "numeric_operations",
     "operation_table",
+    "recognise",
     "to_c",
     "to_latex",
     "to_numba",

@@ -4,7 +4,7 @@
 
 A coupling's function is NumPy code; called with an array of expressions it builds its own closed form, which is then
 differentiated by the rules of calculus. A function that compares, rounds or calls anything else than sums, products,
-quotients, whole powers, sin, cos, tan and sqrt has no closed form here, and is refused.
+quotients, whole powers, sin, cos, tan, sqrt and arctan2 has no closed form here, and is refused.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _follow(graph: Graph, coupling: Coupling, x: Sequence[Node]) -> Node:
     except (TypeError, AttributeError, ValueError, IndexError) as error:
         raise DescriptionError(
             f"coupling of joint '{coupling.joint}' has no closed form that can be differentiated ({error}); write its function "
-            "with sums, products, quotients, powers, sin, cos, tan and sqrt of NumPy"
+            "with sums, products, quotients, powers, sin, cos, tan, sqrt and arctan2 of NumPy"
         ) from error
 
 
@@ -71,7 +71,7 @@ def derivative(node: Node, symbol: Node) -> Node:
     Parameters
     ----------
     node : Node
-        Expression of sums, products, quotients, sines, cosines and roots.
+        Expression of sums, products, quotients, sines, cosines, roots and angles.
     symbol : Node
         Symbol.
 
@@ -102,6 +102,9 @@ def derivative(node: Node, symbol: Node) -> Node:
             slope[x.index] = -(graph.call("sin", x.args[0]) * d[0])
         elif x.op == "sqrt":
             slope[x.index] = 0.5 * d[0] / x
+        elif x.op == "atan2":
+            y, base = x.args
+            slope[x.index] = (d[0] * base - y * d[1]) / (y * y + base * base)
         else:
             raise DescriptionError(f"a coupling contains '{x.op}', which cannot be differentiated; use smooth functions")
     return slope[node.index]

@@ -110,9 +110,9 @@ class Node:
         """Return the square root of x."""
         return self.graph.call("sqrt", self)
 
-    def arctan2(self, x: Node) -> Node:
+    def arctan2(self, x: Node | float) -> Node:
         """Return the angle of the point (x, y), where y is this expression."""
-        return self.graph.atan2(self, x)
+        return self.graph.atan2(self, self.graph.node(x))
 
     def __repr__(self) -> str:
         inner = self.name or (repr(self.value) if self.op == "const" else ", ".join(f"#{a.index}" for a in self.args))

@@ -101,6 +101,8 @@ def _symbol(program: Program, array: str, place: int) -> str:
     if array == "beta":
         return rf"\beta_{{{place + 1}}}"
     own = program.inputs[array][place]
+    if array == "x":
+        return f"p_{{{own}}}"
     if array == "geometry":
         return _length(own)
     symbol, owner = own.split("_", 1)
@@ -144,11 +146,13 @@ def _section(program: Program, form: Quantity) -> list[str]:
     plan = schedule(form.entries, Dialect(symbol, _number, _CALLS, r" \, ", r"\frac{{{0}}}{{{1}}}", "{0}^{{2}}"), name, LONGEST)
     cost, expanded = program.operations(form.name), program.expanded_operations(form.name)
     title = _TITLE.get(form.name, form.name.replace("_", " ").capitalize())
+    # Functions of sums are not multiplied out, so closed forms with roots may look cheaper than they are.
+    grows = expanded.total > cost.total
+    more = rf"; multiplied out it would be ${_number(float(expanded.total))}$ operations" if grows else ""
     lines = [
         rf"\section{{{title}}}",
         f"{escaped(form.meaning[:1].upper() + form.meaning[1:])}: {cost['+']} additions, {cost['*']} products, "
-        f"{cost['sin']} sines, {cost['cos']} cosines; multiplied out it would be "
-        rf"${_number(float(expanded.total))}$ operations.",
+        f"{cost['sin']} sines, {cost['cos']} cosines, {cost['other']} other functions{more}.",
     ]
     result = _RESULT.get(form.result, form.result)
     entries = []
@@ -229,6 +233,8 @@ def _where(program: Program, forms: Sequence[Quantity]) -> list[str]:
     for i, name in enumerate(program.inputs.get("geometry", ())):
         value = _number(float(program.values["geometry"][i]))
         lines.append(rf"\item ${_length(name)} = {value}$")
+    if "x" in used:
+        lines.append(r"\item $p_{x}$, $p_{y}$, $p_{z}$: position of the tip")
     if "beta" in used:
         lines += [rf"\item $\beta_{{{i + 1}}}$: {escaped(name)}" for i, name in enumerate(program.inputs["beta"])]
     return [*lines, r"\end{itemize}"]

@@ -14,7 +14,7 @@ COORDINATE = {"q": "q", "v": "dq", "a": "ddq"}
 SHAPES = {"q": "positions", "v": "velocities", "a": "accelerations", "phi": "standard parameters"}
 SHAPES |= {"beta": "base parameters", "geometry": "lengths", "p": "inertial parameters in node frames"}
 SHAPES |= {"x": "position of the tip"}
-_TAKEN = re.compile(r"(t|c|s|q|dq|ddq)\d+|q|v|a|phi|beta|geometry|p|np|tau|[A-Z]|W|g_")
+_TAKEN = re.compile(r"(t|c|s|q|dq|ddq)\d+|q|v|a|phi|beta|geometry|p|x|np|tau|[A-Z]|W|g_")
 _CALLS = {
     "sin": "np.sin({0})",
     "cos": "np.cos({0})",
@@ -114,7 +114,7 @@ def _locals(program: Program, form: Quantity) -> dict[str, str]:
     labels = []
     for name in others:
         label = identifier(program.label(*program.symbols[name]))
-        labels.append(f"{label}_" if _TAKEN.fullmatch(label) else label)
+        labels.append(f"own_{label}" if _TAKEN.fullmatch(label) else label)
     return result | dict(zip(others, identifiers(labels), strict=True))
 
 

@@ -73,6 +73,23 @@ def write(
     return [write_atomic(target / file, text) for file, text in files.items()]
 
 
+def numeric_operations(mechanism: Mechanism) -> Operations:
+    """Return what inverse dynamics by the generic numeric recursion costs, which knows nothing of the robot.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The robot; only the number of nodes of its tree matters.
+
+    Returns
+    -------
+    Operations
+        Counts per sample, joint terms not included.
+    """
+    nodes = int(mechanism.tree.arrays.parent.size)
+    return Operations({kind: nodes * x for kind, x in NUMERIC_NODE.items()})
+
+
 def operation_table(program: Program, mechanism: Mechanism | None = None) -> str:
     """Return the operations of every quantity as text, as generated and multiplied out.
 
@@ -93,8 +110,7 @@ def operation_table(program: Program, mechanism: Mechanism | None = None) -> str
         expanded = program.expanded_operations(name).total
         rows.append((name, program.operations(name), str(expanded) if expanded < 10**7 else f"{float(expanded):.1e}"))
     if mechanism is not None:
-        nodes = int(mechanism.tree.arrays.parent.size)
-        rows.append(("numeric Newton-Euler", Operations({kind: nodes * x for kind, x in NUMERIC_NODE.items()}), "-"))
+        rows.append(("numeric Newton-Euler", numeric_operations(mechanism), "-"))
     lines = [f"{'method':<24}{'+':>8}{'*':>8}{'/':>6}{'functions':>10}{'total':>8}{'multiplied out':>16}"]
     for name, cost, expanded_text in rows:
         functions = cost["sin"] + cost["cos"] + cost["other"]

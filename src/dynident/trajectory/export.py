@@ -1,4 +1,4 @@
-"""Trajectories out of the toolkit and back: CSV tables, ROS JointTrajectory as JSON, and plain data that rebuilds the object."""
+"""Trajectories out of the toolkit and back: CSV, ROS JointTrajectory as JSON, and plain data that rebuilds the object."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def _motion(curve: Curve | Motion, rate: float | None, names: Sequence[str]) -> 
     else:
         motion = sample(curve, rate)
     if len(names) != motion.dof:
-        raise DynidentError(f"{len(names)} names ({', '.join(names)}) but the motion has {motion.dof} coordinates; give one each")
+        raise DynidentError(
+            f"{len(names)} names ({', '.join(names)}) but the motion has {motion.dof} coordinates; give one each"
+        )
     return motion
 
 

@@ -156,9 +156,7 @@ class Trajectory:
     def __post_init__(self) -> None:
         c = np.array(numbers(self.coefficients, "coefficients"))
         if c.ndim != 2 or c.shape[1] != self.family.size or not np.all(np.isfinite(c)):
-            raise DynidentError(
-                f"coefficients have shape {c.shape}; give finite numbers, one row per coordinate with {self.family.size} columns"
-            )
+            raise DynidentError(f"coefficients have shape {c.shape}; give finite numbers, (coordinates, {self.family.size})")
         c.flags.writeable = False
         object.__setattr__(self, "coefficients", c)
 

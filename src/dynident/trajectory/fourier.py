@@ -77,7 +77,7 @@ class Fourier:
         N = self.harmonics
         if not self.rest:
             return np.eye(2 * N + 1)
-        order = np.arange(1.0, N + 1.0)
+        order: Array = np.arange(1.0, N + 1.0)
         power = 0 if self.convention == "velocity" else 1
         Z = np.zeros((2 * N + 1, 2 * N - 1))
         Z[0, 0] = 1.0
@@ -110,11 +110,11 @@ class Fourier:
         size = w ** (order - 1 if self.convention == "velocity" else order)
         full[:, 1::2] = size * np.sin(angle)
         full[:, 2::2] = -size * np.cos(angle)
-        return full @ self._free
+        return np.asarray(full @ self._free)
 
     def constant(self) -> Array:
         """Return the parameters of q = 1."""
-        return np.eye(self.size)[0]
+        return np.asarray(np.eye(self.size)[0])
 
     def amplitudes(self, coefficients: ArrayLike) -> tuple[Array, Array, Array]:
         """Return q0, a and b of parameters.
@@ -157,7 +157,7 @@ class Fourier:
             )
         full = np.zeros((offset.size, 2 * self.harmonics + 1))
         full[:, 0], full[:, 1::2], full[:, 2::2] = offset, sines, cosines
-        return full @ self._free
+        return np.asarray(full @ self._free)
 
     def spec(self) -> dict[str, Any]:
         """Return plain data."""

@@ -84,7 +84,9 @@ def bridge(start: State, end: State, speed: ArrayLike, acceleration: ArrayLike) 
     """
     if all(np.max(np.abs(x - y)) < SAME for x, y in zip(start, end, strict=True)):
         return None
-    top, push = (np.broadcast_to(numbers(x, label), start[0].shape) for x, label in ((speed, "speed"), (acceleration, "acceleration")))
+    top, push = (
+        np.broadcast_to(numbers(x, label), start[0].shape) for x, label in ((speed, "speed"), (acceleration, "acceleration"))
+    )
     if not (np.all(top > 0.0) and np.all(push > 0.0)):
         raise DynidentError("speed and acceleration of a join must be above zero for every coordinate")
     way = np.abs(end[0] - start[0])
@@ -194,9 +196,7 @@ def ends(curve: Curve) -> tuple[State, State]:
     return (q[0], v[0], a[0]), (q[1], v[1], a[1])
 
 
-def join(
-    curves: Sequence[Curve], speed: ArrayLike, acceleration: ArrayLike, rest: ArrayLike | None = None
-) -> Joined:
+def join(curves: Sequence[Curve], speed: ArrayLike, acceleration: ArrayLike, rest: ArrayLike | None = None) -> Joined:
     """Concatenate curves with quintic joins, so that position, velocity and acceleration never jump.
 
     Parameters

@@ -116,11 +116,11 @@ class Multisine:
         for m in range(order + 1):  # Leibniz's rule
             wave = w ** (order - m) * np.sin(angle + 0.5 * np.pi * (order - m))
             out[:, 1:] += comb(order, m) * self.window(time, m)[:, None] * wave
-        return out
+        return np.asarray(out)
 
     def constant(self) -> Array:
         """Return the parameters of q = 1."""
-        return np.eye(self.size)[0]
+        return np.asarray(np.eye(self.size)[0])
 
     def spec(self) -> dict[str, Any]:
         """Return plain data."""
@@ -152,9 +152,7 @@ def harmonic_sines(
         The family.
     """
     F = 0.5 / positive("frequency", frequency) if fade is None else fade
-    return Multisine(
-        tuple(frequency * k for k in multiples), tuple(0.0 for _ in multiples), periods / frequency + 2.0 * F, F
-    )
+    return Multisine(tuple(frequency * k for k in multiples), tuple(0.0 for _ in multiples), periods / frequency + 2.0 * F, F)
 
 
 def random_multisine(

@@ -245,8 +245,8 @@ def friction_plateaus(
             for target, pace in ((start[j] - 0.5 * way, 0.0), (start[j] + 0.5 * way, V), (start[j] - 0.5 * way, V)):
                 if abs(target - at) < 1e-12:
                     continue
-                pace = pace or min(0.5 * fastest, abs(target - at) / ramp)  # to the next start: no plateau asked for
-                move = (j, now, target - at, pace, ramp)
+                slow = min(0.5 * fastest, abs(target - at) / ramp)  # to the next start: no plateau asked for
+                move = (j, now, target - at, pace or slow, ramp)
                 now += Plateau(*move[2:]).duration
                 moves.append(move)
                 at = target

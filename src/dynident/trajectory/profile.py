@@ -39,7 +39,9 @@ class VelocityProfile:
     def __post_init__(self) -> None:
         t, v = np.array(numbers(self.knots, "knots")), np.array(numbers(self.speeds, "speeds"))
         if t.ndim != 1 or t.shape != v.shape or t.size < 3 or t[0] != 0.0 or not np.all(np.diff(t) > 0.0):
-            raise DynidentError(f"knots have shape {t.shape} and speeds {v.shape}; give three or more increasing times from 0 on")
+            raise DynidentError(
+                f"knots have shape {t.shape} and speeds {v.shape}; give three or more increasing times from 0 on"
+            )
         if v[0] != 0.0 or v[-1] != 0.0 or not np.all(np.isfinite(v)):
             raise DynidentError(f"speeds start with {v[0]} and end with {v[-1]}; they must be finite, and zero at both ends")
         object.__setattr__(self, "knots", t)
@@ -132,17 +134,18 @@ def velocity_multiprofile(
     positive("stage", stage)
     if not highest > lowest:
         raise DynidentError(f"highest speed is {highest} but lowest is {lowest}; give a higher one")
-    n = int(round(stage / positive("knot", knot)))
+    n = round(stage / positive("knot", knot))
     if n < 4 * steps:
         raise DynidentError(f"a stage of {stage} s has {n} knots for {steps} steps; shorten the knots or lengthen the stage")
     u = np.arange(n) / n
-    waves = sum(np.sin(2.0 * np.pi * f * stage * u) for f in (0.1, 0.3, 0.5))
-    waves = np.asarray(waves) / np.max(np.abs(waves)) * (lowest + (highest - lowest) * u) * np.clip((1.0 - u) * n / 10.0, 0.0, 1.0)
+    fade = np.clip((1.0 - u) * n / 10.0, 0.0, 1.0)
+    waves = np.sum([np.sin(2.0 * np.pi * f * stage * u) for f in (0.1, 0.3, 0.5)], axis=0)
+    waves = waves / np.max(np.abs(waves)) * (lowest + (highest - lowest) * u) * fade
     ladder = np.linspace(lowest, highest, steps)
     stairs = np.concatenate([ladder, ladder[::-1]])[np.minimum((u * 2 * steps).astype(int), 2 * steps - 1)]
     ramp = highest * (1.0 - np.abs(2.0 * u - 1.0))
     rise = np.where(u < 0.5, 1.0 - np.exp(-10.0 * u), (1.0 - np.exp(-5.0)) * np.exp(-10.0 * (u - 0.5))) * highest
-    rise *= np.clip((1.0 - u) * n / 10.0, 0.0, 1.0)
+    rise = rise * fade
     speeds = np.concatenate([waves, stairs, -stairs, ramp, -ramp, rise, -rise, [0.0]])
     speeds[0] = 0.0
-    return VelocityProfile(np.arange(speeds.size) * knot, speeds, start)
+    return VelocityProfile(np.asarray(np.arange(speeds.size) * knot, dtype=np.float64), speeds, start)

@@ -129,6 +129,12 @@ class Task:
         return TipMotion(t, x, v, a, pen)
 
 
+def _speed_limit(path: Path, speed: float, acceleration: float) -> float:
+    """Return the speed at which the sharpest bend of a path costs no more than the acceleration: v^2 curvature = a."""
+    bend = float(np.max(np.linalg.norm(path(np.linspace(0.0, path.length, 201))[2], axis=1)))
+    return min(speed, float(np.sqrt(acceleration / bend))) if bend > 0.0 and acceleration > 0.0 else speed
+
+
 def along(paths: Sequence[Path], speed: float, acceleration: float, profile: ProfileMaker = Quintic.within) -> Task:
     """Return the task that goes along paths, resting where one ends and the next starts.
 
@@ -139,7 +145,7 @@ def along(paths: Sequence[Path], speed: float, acceleration: float, profile: Pro
     speed : float
         Largest speed along the path [m/s].
     acceleration : float
-        Largest acceleration along the path [m/s^2].
+        Largest acceleration along the path, and largest across it in bends, which are taken slower [m/s^2].
     profile : callable
         Makes a profile from distance, speed and acceleration, such as ``Trapezoid.within``.
 
@@ -148,7 +154,7 @@ def along(paths: Sequence[Path], speed: float, acceleration: float, profile: Pro
     Task
         One segment per path.
     """
-    return Task([Segment(path, profile(path.length, speed, acceleration)) for path in paths])
+    return Task([Segment(path, profile(path.length, _speed_limit(path, speed, acceleration), acceleration)) for path in paths])
 
 
 def write(
@@ -177,7 +183,7 @@ def write(
     speed : float
         Largest speed along a stroke [m/s].
     acceleration : float
-        Largest acceleration along a stroke [m/s^2].
+        Largest acceleration along a stroke, and largest across it in bends, which are taken slower [m/s^2].
     lift : float
         How high the pen is lifted [m]; 0 draws the connections as straight lines on the plane.
     profile : callable
@@ -196,8 +202,9 @@ def write(
         first = path(0.0)[0][0]
         if last is not None and not meets:
             way: Path = Hop(last, first, normal, lift) if lift > 0.0 else Line(last, first)
-            segments.append(Segment(way, profile(way.length, speed, acceleration), pen=False))
-        segments.append(Segment(path, profile(path.length, speed, acceleration)))
+            top = _speed_limit(way, speed, acceleration)
+            segments.append(Segment(way, profile(way.length, top, acceleration), pen=False))
+        segments.append(Segment(path, profile(path.length, _speed_limit(path, speed, acceleration), acceleration)))
         last = path(path.length)[0][0]
     return Task(segments)
 

@@ -9,6 +9,13 @@ ERR-R1 (velocity for acceleration in r_1,1) and ERR-R2 (asin and atan lose quadr
 The paper prints neither lengths nor masses nor gains (digest part H).
 """
 
+from dynident.robots.rrr.closed_forms import (
+    NUMERIC_STEPS,
+    Cost,
+    inverse_kinematics_program,
+    operation_counts,
+    operation_table,
+)
 from dynident.robots.rrr.drive import FLOPS, RMS_FEEDBACK, RMS_FEEDFORWARD, control_voltage, friction_voltage, voltage
 from dynident.robots.rrr.dynamics import (
     PARAMETER_NAMES,
@@ -35,10 +42,12 @@ __all__ = [
     "EXAMPLE",
     "FLOPS",
     "JOINTS",
+    "NUMERIC_STEPS",
     "PARAMETER_NAMES",
     "POSTURES",
     "RMS_FEEDBACK",
     "RMS_FEEDFORWARD",
+    "Cost",
     "Geometry",
     "base_matrix",
     "base_parameters",
@@ -48,9 +57,12 @@ __all__ = [
     "gravity_torque",
     "inverse_dynamics",
     "inverse_kinematics",
+    "inverse_kinematics_program",
     "jacobian_determinant",
     "mass_matrix",
     "mechanism",
+    "operation_counts",
+    "operation_table",
     "orientation",
     "regressor",
     "voltage",

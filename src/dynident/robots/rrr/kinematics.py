@@ -179,7 +179,7 @@ def inverse_kinematics(x: ArrayLike, geometry: Geometry) -> Array:
             beyond = np.any(np.array(margins) < -touch, axis=0)
         return np.where(beyond, np.nan, np.sqrt(np.maximum(value, 0.0)))
 
-    out = np.stack([np.stack(q, axis=1) for q in postures(*tip.T, g, root)], axis=1)
+    out = np.stack([np.stack(q, axis=1) for q in postures(tip[:, 0], tip[:, 1], tip[:, 2], g, root)], axis=1)
     out[~np.isfinite(out).all(axis=2)] = np.nan
     return out
 

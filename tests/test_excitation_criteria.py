@@ -1,0 +1,160 @@
+"""Criteria and their gradients against finite differences and plain linear algebra."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynident.errors import DynidentError
+from dynident.excitation import Criterion, FunctionEquations, Objective, RobotEquations, expected_deviations, prior_factor
+from dynident.excitation.terms import smooth_term
+from dynident.friction import ASYMMETRIC, SYMMETRIC, TERMS
+from dynident.identify import OLS, Regression, base_parameters
+from dynident.mechanics import Motion, inverse_dynamics
+from dynident.trajectory import BSpline, Fourier
+from identify_cases import LWR, PLANAR, RRR, UR10, arm
+from random_mechanisms import build
+
+
+def objective(robot, criterion="d", eps=0.1, samples=120, family=None, **kw):
+    fam = family or Fourier(0.2, 4)
+    t = np.linspace(0, fam.duration, samples)
+    return Objective(RobotEquations(base_parameters(robot), eps), fam, Criterion.parse(criterion, **kw), t)
+
+
+def gradient_error(f, x, seed=0, h=1e-4):
+    """Worst relative difference between the gradient and fourth-order central differences along random directions."""
+    rng = np.random.default_rng(seed)
+    _, g = f(x)
+    worst = 0.0
+    for _ in range(3):
+        d = rng.normal(size=x.size)
+        d /= np.linalg.norm(d)
+        e = [f.cost(x + k * h * d) for k in (-2, -1, 1, 2)]
+        worst = max(worst, abs((e[0] - 8 * e[1] + 8 * e[2] - e[3]) / (12 * h) - g @ d) / np.linalg.norm(g))
+    return worst
+
+
+def start(f, seed=0):
+    return np.random.default_rng(seed).normal(size=f.equations.dof * f.family.size) * 0.5
+
+
+@pytest.mark.parametrize("criterion", ["cond", "sigma_min", "e", "d", "inverse_det", "a", "correlation", "cond:1,d:0.5"])
+@pytest.mark.parametrize("scale", [None, "column"])
+def test_gradient_of_every_criterion(criterion, scale):
+    f = objective(arm(RRR), criterion, scale=scale)
+    assert gradient_error(f, start(f)) < 1e-6
+
+
+@pytest.mark.parametrize("rows", [PLANAR, UR10, LWR], ids=["planar", "ur10", "lwr"])
+@pytest.mark.parametrize("terms", [(), SYMMETRIC, ASYMMETRIC], ids=["bodies", "symmetric", "asymmetric"])
+def test_gradient_on_arms(rows, terms):
+    f = objective(arm(rows, terms=terms), "d")
+    assert gradient_error(f, start(f, 1), h=2e-4 if terms != ASYMMETRIC else 1e-5) < (1e-6 if terms != ASYMMETRIC else 1e-4)
+
+
+def test_gradient_on_random_trees():
+    kinds = [
+        ("revolute", -1, False),
+        ("prismatic", 0, False),
+        ("universal", 1, True),
+        ("fixed", 2, False),
+        ("planar", 1, False),
+    ]
+    for seed in range(3):
+        f = objective(build(kinds, seed, terms=("ia", "fv", "fc")), "d", family=BSpline(3.0, 8))
+        assert f.equations.exact
+        assert gradient_error(f, start(f, seed)) < 1e-6
+
+
+def test_gradient_with_quasi_velocities_by_differences():
+    f = objective(build([("revolute", -1, False), ("spherical", 0, False)], 0), "d", samples=60)
+    assert not f.equations.exact
+    x = start(f) * 0.3
+    assert gradient_error(f, x) < 1e-5
+
+
+def test_goal_is_the_schur_complement_and_has_a_gradient():
+    f = objective(arm(RRR), "d", goal=(0, 3, 7))
+    x = start(f)
+    R = f.factor(x)
+    C = np.linalg.inv(R.T @ R)
+    g = [0, 3, 7]
+    assert f.value(x)["d"] == pytest.approx(-np.linalg.slogdet(C[np.ix_(g, g)])[1])
+    for name in ("a", "e", "d", "cond"):
+        h = replace(f, criterion=Criterion.parse(name, goal=(0, 3, 7)))
+        assert gradient_error(h, x) < 1e-6
+    assert replace(f, criterion=Criterion.parse("a", goal=g)).value(x)["a"] == pytest.approx(np.trace(C[np.ix_(g, g)]))
+
+
+def test_values_are_those_of_linear_algebra():
+    f = objective(arm(RRR), "cond", eps=0.0)
+    x = start(f)
+    W = f.equations.rows(*f.states(x)).transpose(2, 0, 1).reshape(-1, len(f.equations.names))
+    s = np.linalg.svd(W, compute_uv=False)
+    unit = np.linalg.inv(np.corrcoef(W, rowvar=False) * 0 + (W / np.linalg.norm(W, axis=0)).T @ (W / np.linalg.norm(W, axis=0)))
+    expected = {"cond": s[0] / s[-1], "sigma_min": s[-1], "e": s[-1] ** 2, "d": 2 * np.log(s).sum(), "a": np.sum(s**-2.0)}
+    expected |= {"inverse_det": np.exp(-2 * np.log(s).sum()), "correlation": np.trace(unit) / s.size}
+    for name, value in expected.items():
+        assert replace(f, criterion=Criterion.parse(name)).value(x)[name] == pytest.approx(value, rel=1e-8)
+    bound = replace(Criterion.parse("cond"), power=64.0).evaluate(f.factor(x))[1]
+    assert 0 <= bound - np.log(s[0] / s[-1]) < np.log(s.size) / 64
+
+
+def test_expected_deviations_and_sequential_design():
+    robot = arm(RRR)
+    base = base_parameters(robot)
+    equations = RobotEquations(base)
+    f = objective(robot)
+    q, v, a = f.states(start(f))
+    motion = Motion(f.t, q, v, a)
+    effort = inverse_dynamics(robot, motion) + np.random.default_rng(0).normal(size=q.shape)
+    evidence = Regression.from_motion(robot, motion, effort, base)
+    fit = OLS().fit(evidence).result_
+    ours = expected_deviations(equations, motion, np.ones(3))
+    assert fit.std == pytest.approx(ours, rel=0.2)  # the fit estimates the noise, here it is known to be 1
+    prior = prior_factor(evidence, np.ones(3))
+    again = expected_deviations(equations, motion, np.ones(3), prior)
+    assert again == pytest.approx(ours / np.sqrt(2), rel=1e-6)
+    f2 = replace(f, prior=prior)
+    assert gradient_error(f2, start(f2, 2)) < 1e-6
+
+
+def test_function_equations():
+    def rows(q, v, a):
+        return np.stack([np.sin(q[:, 0]), v[:, 0] ** 2, a[:, 0]])[None]
+
+    f = Objective(FunctionEquations(rows, 1, ("s", "v2", "a"), 1), Fourier(0.5, 3), Criterion.parse("d"), np.linspace(0, 2, 50))
+    assert gradient_error(f, start(f)) < 1e-6
+
+
+@pytest.mark.parametrize("symbol", sorted(TERMS))
+def test_smooth_terms(symbol):
+    rng = np.random.default_rng(0)
+    q, v, a = rng.normal(size=(3, 50))
+    assert smooth_term(symbol, q, v, a, 0.0)[0] == pytest.approx(TERMS[symbol].column(q, v, a))
+    assert smooth_term(symbol, q, v, a, 1e-3)[0] == pytest.approx(TERMS[symbol].column(q, v, a), abs=2e-2)
+    column, *slopes = smooth_term(symbol, q, v, a, 0.3)
+    for i, slope in enumerate(slopes):
+        moved = [q, v, a]
+        moved[i] = moved[i] + 1e-6
+        assert (smooth_term(symbol, *moved, 0.3)[0] - column) / 1e-6 == pytest.approx(slope, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Criterion.parse("x"), "criterion is 'x'"),
+        (lambda: Criterion.parse("d:-1"), "weight"),
+        (lambda: Criterion.parse("d:k"), "weight of criterion 'd' is 'k'"),
+        (lambda: Criterion.parse("d", scale="row"), "scale"),
+        (lambda: objective(arm(RRR), "d", scale=[1.0]).value(start(objective(arm(RRR)))), "scale has 1"),
+        (lambda: objective(arm(RRR), "d", goal=[99]).value(start(objective(arm(RRR)))), "goal"),
+        (lambda: replace(objective(arm(RRR)), noise=np.zeros(3)), "noise"),
+    ],
+)
+def test_bad_input(make, words):
+    with pytest.raises(DynidentError, match=words):
+        make()
