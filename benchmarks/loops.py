@@ -54,9 +54,7 @@ def loops(samples: int, repeats: int) -> list[Result]:
     agree(estimate.predict(short).effort, per_sample(short, torques[:few]), 1e-6, "DualV")
     result = compare("DualV: evidence + WLS", lambda: per_sample(short, torques[:few]), ours, repeats, None, "NumPy")
     slow, fast = (float(x.split()[-2]) for x in result.detail.split(","))
-    results = [
-        Result("DualV: evidence + WLS", slow * share / fast, "x", 20.0, f"per-sample NumPy ({few} samples scaled), {result.detail}")
-    ]
+    results = [Result("DualV: evidence + WLS", slow * share / fast, "x", 20.0, f"{few} samples scaled; {result.detail}")]
     best = np.inf
     for _ in range(max(repeats, 3)):
         start = perf_counter()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree as ElementTree  # noqa: S405 - our own output
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 

@@ -41,13 +41,11 @@ NOISE = (2.0, 2.2, 1.2, 0.5, 0.4, 0.25)  # [N m]
 
 def urdf(scale: np.ndarray) -> str:
     """Return the description with every mass and inertia multiplied by `scale` (6,): 1 is the truth without joint terms."""
-    lines = ['<?xml version="1.0"?>', "<!-- A 6-axis arm of 20 kg class, made up for the demo of dynident. -->", '<robot name="arm6">']
+    lines = ['<?xml version="1.0"?>', "<!-- A 6-axis arm made up for the demo of dynident. -->", '<robot name="arm6">']
     lines.append('  <link name="base"/>')
     for i, ((mass, com, moments), (xyz, rpy, lower, upper, velocity, effort)) in enumerate(zip(LINKS, JOINTS, strict=True)):
         parent = "base" if i == 0 else f"link{i}"
-        inertia = " ".join(
-            f'{k}="{v:.6g}"' for k, v in zip(("ixx", "iyy", "izz"), np.multiply(moments, scale[i]), strict=True)
-        )
+        inertia = " ".join(f'{k}="{v:.6g}"' for k, v in zip(("ixx", "iyy", "izz"), np.multiply(moments, scale[i]), strict=True))
         lines += [
             f'  <link name="link{i + 1}">',
             "    <inertial>",

@@ -120,8 +120,8 @@ class Regression:
         if tau.shape != (len(motion), len(rows.efforts)):
             if mechanism.loops:
                 raise IdentificationError(
-                    f"effort has shape {tau.shape} for {len(motion)} samples, but robot '{mechanism.name}' has {len(rows.efforts)} "
-                    f"motors ({', '.join(rows.efforts)}); give the torque of each: projection= brings them to its "
+                    f"effort has shape {tau.shape} for {len(motion)} samples, but robot '{mechanism.name}' has "
+                    f"{len(rows.efforts)} motors ({', '.join(rows.efforts)}); give the torque of each: projection= brings them to its "
                     f"{mechanism.dof} degrees of freedom"
                 )
             raise IdentificationError(
