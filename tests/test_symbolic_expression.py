@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dynident.errors import DynidentError
+from dynident.symbolic.coupling import derivative
 from dynident.symbolic.expression import Graph, Node
 from dynident.symbolic.functions import NUMPY
 from dynident.symbolic.names import comment, identifier, identifiers
@@ -140,3 +141,23 @@ def test_comments_cannot_be_left() -> None:
     assert "\n" not in comment("x\ny")
     assert '"""' not in comment('x """ y')
     assert not comment("ends in a backslash \\").endswith("\\")
+
+
+def test_angles_are_differentiated() -> None:
+    graph = Graph()
+    x = graph.symbol("x")
+    angle = np.arctan2(np.array([x * x], dtype=object), np.array([2.0 + x], dtype=object))[0]
+    slope = derivative(angle, x)
+
+    def number(node: Node, value: float) -> float:
+        found: dict[int, float] = {}
+        for part in reachable([node]):
+            args = [found[arg.index] for arg in part.args]
+            plain = part.value if part.op == "const" else value
+            found[part.index] = float(NUMPY[part.op](*args)) if args else plain
+        return found[node.index]
+
+    h = 1e-6
+    for value in (-3.0, -0.4, 0.7, 2.0):
+        difference = (number(angle, value + h) - number(angle, value - h)) / (2 * h)
+        assert abs(number(slope, value) - difference) < 1e-8

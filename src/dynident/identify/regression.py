@@ -121,8 +121,8 @@ class Regression:
             if mechanism.loops:
                 raise IdentificationError(
                     f"effort has shape {tau.shape} for {len(motion)} samples, but robot '{mechanism.name}' has "
-                    f"{len(rows.efforts)} motors ({', '.join(rows.efforts)}); give the torque of each: projection= brings them to its "
-                    f"{mechanism.dof} degrees of freedom"
+                    f"{len(rows.efforts)} motors ({', '.join(rows.efforts)}); give the torque of each: projection= brings "
+                    f"them to its {mechanism.dof} degrees of freedom"
                 )
             raise IdentificationError(
                 f"effort has shape {tau.shape} but the motion has shape {motion.q.shape}; they must agree"

@@ -17,7 +17,7 @@ from dynident.mechanics.forward_kernels import pose
 from dynident.mechanics.kernels import cross, dot, kernel
 from dynident.mechanics.matrix_kernels import factorise, substitute
 from dynident.mechanism.loops import DOT, LINEAR, POINT, SLIDE
-from dynident.mechanism.tree import FREE, PRISMATIC, SPHERICAL
+from dynident.mechanism.tree import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
 
 @kernel
@@ -27,11 +27,33 @@ def coordinates_of(kind):
 
 
 @kernel
+def revolute_frame(tree, i, m, c, s, R, p):
+    """Write orientation and origin of revolute node i, whose parent is node m: R_i = R_m (T0 + c T1 + s T2)."""
+    x, y, z = tree.translation[i, 0], tree.translation[i, 1], tree.translation[i, 2]
+    a, b, d = R[m, 0, 0], R[m, 0, 1], R[m, 0, 2]
+    e, f, g = R[m, 1, 0], R[m, 1, 1], R[m, 1, 2]
+    h, k, n = R[m, 2, 0], R[m, 2, 1], R[m, 2, 2]
+    p[i, 0] = p[m, 0] + a * x + b * y + d * z
+    p[i, 1] = p[m, 1] + e * x + f * y + g * z
+    p[i, 2] = p[m, 2] + h * x + k * y + n * z
+    for col in range(3):
+        u = tree.turn[i, 0, 0, col] + c * tree.turn[i, 1, 0, col] + s * tree.turn[i, 2, 0, col]
+        v = tree.turn[i, 0, 1, col] + c * tree.turn[i, 1, 1, col] + s * tree.turn[i, 2, 1, col]
+        w = tree.turn[i, 0, 2, col] + c * tree.turn[i, 1, 2, col] + s * tree.turn[i, 2, 2, col]
+        R[i, 0, col] = a * u + b * v + d * w
+        R[i, 1, col] = e * u + f * v + g * w
+        R[i, 2, col] = h * u + k * v + n * w
+
+
+@kernel
 def world_frames(tree, q, R, p, rel, r3):
     """Write orientation R (k, 3, 3) and origin p (k, 3) of every node in the base frame."""
     for i in range(tree.parent.size):
-        pose(tree, i, q, rel, r3)
         m = tree.parent[i]
+        if tree.kind[i] == REVOLUTE and m >= 0:  # most joints: products in registers, nothing written in between
+            revolute_frame(tree, i, m, cos(q[tree.dof[i]]), sin(q[tree.dof[i]]), R, p)
+            continue
+        pose(tree, i, q, rel, r3)
         for row in range(3):
             if m < 0:
                 p[i, row] = r3[row]
