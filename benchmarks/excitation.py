@@ -62,7 +62,8 @@ def gradient() -> None:
     with one_blas_thread():
         peer = min(_timed(once) for _ in range(5)) * (x.size + 1)
     print(
-        f"gradient: ours {1e3 * ours:.1f} ms; Pinocchio loop, {x.size + 1} evaluations: {1e3 * peer:.0f} ms; {peer / ours:.0f} x"
+        f"gradient: ours {1e3 * ours:.1f} ms; Pinocchio loop, {x.size + 1} evaluations: {1e3 * peer:.0f} ms; "
+        f"{peer / ours:.0f} x"
     )
 
 
@@ -81,9 +82,8 @@ def prr2(budget: float = 28.0) -> None:
     settings = {"default": {"acceleration": robot.ACCELERATION_LIMIT}, "margin": 0.0}
     family = Fourier(robot.FUNDAMENTAL, robot.HARMONICS, rest=False)
     found = design(mechanism, settings, "cond", budget, family, base=base)
-    print(
-        f"2-PRR: cond {found.values()['cond']:.2f} in {found.optimum.seconds:.1f} s, worst margin {min(found.margins().values()):.1e}"
-    )
+    worst = min(found.margins().values())
+    print(f"2-PRR: cond {found.values()['cond']:.2f} in {found.optimum.seconds:.1f} s, worst margin {worst:.1e}")
 
 
 def replalink(budget: float = 28.0) -> None:
@@ -143,9 +143,9 @@ def proof(budget: float = 18.0) -> None:
     """Mean relative standard deviation of base parameters: designed against a hand-made motion of equal length."""
     robot = arm()
     base = di.base_parameters(robot)
-    found = design(robot, LIMITS, "a", budget, Fourier(0.1, 5), base=base, starts=2)
-    hand = Trajectory(SINES, HAND)
     size = np.maximum(np.abs(base.values(robot.parameters.values)), 0.01)
+    found = design(robot, LIMITS, "a", budget, Fourier(0.1, 10), base=base, starts=2, scale=size.tolist())
+    hand = Trajectory(SINES, HAND)
     equations = RobotEquations(base)
     ratio = [expected_deviations(equations, c.sample(100.0), np.ones(6)) / size for c in (hand, found.trajectory)]
     print(f"proof: mean relative deviation hand-made {ratio[0].mean():.3g}, designed {ratio[1].mean():.3g}: "
