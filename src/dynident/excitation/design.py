@@ -67,7 +67,13 @@ class Design:
     mechanism: Mechanism | None = None
 
     def motion(self) -> Motion:
-        """Return the motion at the rate of the experiment."""
+        """Return the motion at the rate of the experiment.
+
+        Returns
+        -------
+        Motion
+            Samples of the motion.
+        """
         return sample(self.trajectory, self.rate)
 
     @property
@@ -132,7 +138,13 @@ class Design:
         return expected_deviations(self.exact, motion, self.noise, self.problem.objective.prior)
 
     def margins(self) -> dict[str, float]:
-        """Return the smallest margin to every limit, on the dense grid."""
+        """Return the smallest margin to every limit, on the dense grid.
+
+        Returns
+        -------
+        dict of str to float
+            Relative margin of each limit.
+        """
         return self.problem.margins(self.optimum.x)
 
     def plan(self, complete: bool = False, validation: Curve | None = None, repetitions: int = 1, **options: Any) -> Plan:
@@ -200,11 +212,23 @@ class Design:
         return out
 
     def to_json(self) -> str:
-        """Return `to_dict` as JSON text."""
+        """Return `to_dict` as JSON text.
+
+        Returns
+        -------
+        str
+            JSON text.
+        """
         return to_json(self.to_dict())
 
     def figures(self) -> dict[str, Figure]:
-        """Return the figures: motions against limits, tool path, singular values, expected deviations."""
+        """Return the figures: motions against limits, tool path, singular values, expected deviations.
+
+        Returns
+        -------
+        dict of str to matplotlib.figure.Figure
+            Figures by name.
+        """
         from dynident.excitation import figures  # noqa: PLC0415 - matplotlib is an extra
 
         return figures.all_figures(self)

@@ -46,10 +46,34 @@ class Equations(Protocol):
         """Which columns each equation sees at all, (rows, b)."""
 
     def rows(self, q: Array, v: Array, a: Array) -> Array:
-        """Return W (rows, b, N)."""
+        """Return W (rows, b, N).
+
+        Parameters
+        ----------
+        q, v, a : ndarray, (N, n)
+            Motion.
+
+        Returns
+        -------
+        ndarray
+            Rows of the base regressor.
+        """
 
     def pullback(self, q: Array, v: Array, a: Array, B: Array) -> tuple[Array, Array, Array]:
-        """Return the derivatives of sum B W by q, v, a, (N, n) each."""
+        """Return the derivatives of sum B W by q, v, a, (N, n) each.
+
+        Parameters
+        ----------
+        q, v, a : ndarray, (N, n)
+            Motion.
+        B : ndarray
+            Weights of the rows, as many as `rows` returns.
+
+        Returns
+        -------
+        tuple of ndarray
+            Derivatives of the weighted sum of all rows with respect to q, v and a, (N, n) each.
+        """
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,18 @@ class Limit(Protocol):
         """True when samples must be given as a motion (loops are closed by continuity)."""
 
     def excess(self, state: State) -> Array:
-        """Return (N, k), not above zero where the limit is kept."""
+        """Return (N, k), not above zero where the limit is kept.
+
+        Parameters
+        ----------
+        state : object
+            Motion on the grid, with what the limits need of it.
+
+        Returns
+        -------
+        ndarray
+            How far each sample is beyond the limit; negative inside.
+        """
 
 
 @dataclass(frozen=True, eq=False)

@@ -163,7 +163,13 @@ class Plan:
         return sample(self.curve, self.rate)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return plain data.
+
+        Returns
+        -------
+        dict
+            Plain data.
+        """
         stages = [
             {
                 "name": s.name,

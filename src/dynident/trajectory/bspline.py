@@ -86,9 +86,21 @@ class BSpline:
         return out
 
     def constant(self) -> Array:
-        """Return the parameters of q = 1."""
+        """Return the parameters of q = 1.
+
+        Returns
+        -------
+        ndarray
+            Positions that hold before the coefficients add to them.
+        """
         return np.ones(self.points)
 
     def spec(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return plain data.
+
+        Returns
+        -------
+        dict
+            Plain data, which `from_spec` reads back.
+        """
         return {"kind": "bspline", "duration": self.duration, "points": self.points, "degree": self.degree}

@@ -33,7 +33,13 @@ class Curve(Protocol):
         """Return q, v, a (N, n) at times t since the start; at rest outside."""
 
     def spec(self) -> dict[str, Any]:
-        """Return plain data that `dynident.trajectory.from_spec` understands."""
+        """Return plain data that `dynident.trajectory.from_spec` understands.
+
+        Returns
+        -------
+        dict
+            Plain data, which `from_spec` reads back.
+        """
 
 
 class Family(Protocol):
@@ -52,13 +58,38 @@ class Family(Protocol):
         """Highest frequency that it holds, or has as its scale [Hz]."""
 
     def basis(self, t: ArrayLike, order: int = 0) -> Array:
-        """Return the derivative of the given order of Phi, (N, size)."""
+        """Return the derivative of the given order of Phi, (N, size).
+
+        Parameters
+        ----------
+        t : ndarray, (N,)
+            Times [s].
+        order : int
+            Derivative, 0 for positions.
+
+        Returns
+        -------
+        ndarray
+            Basis functions at the times.
+        """
 
     def constant(self) -> Array:
-        """Return the parameters of q = 1, (size,)."""
+        """Return the parameters of q = 1, (size,).
+
+        Returns
+        -------
+        ndarray
+            Positions that hold before the coefficients add to them.
+        """
 
     def spec(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return plain data.
+
+        Returns
+        -------
+        dict
+            Plain data, which `from_spec` reads back.
+        """
 
 
 def times(t: ArrayLike) -> Array:
@@ -262,5 +293,11 @@ class Trajectory:
         return sample(self, rate)
 
     def spec(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return plain data.
+
+        Returns
+        -------
+        dict
+            Plain data, which `from_spec` reads back.
+        """
         return {"kind": "trajectory", "family": self.family.spec(), "coefficients": self.coefficients.tolist()}

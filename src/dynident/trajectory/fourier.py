@@ -113,7 +113,13 @@ class Fourier:
         return np.asarray(full @ self._free)
 
     def constant(self) -> Array:
-        """Return the parameters of q = 1."""
+        """Return the parameters of q = 1.
+
+        Returns
+        -------
+        ndarray
+            Positions that hold before the coefficients add to them.
+        """
         return np.asarray(np.eye(self.size)[0])
 
     def amplitudes(self, coefficients: ArrayLike) -> tuple[Array, Array, Array]:
@@ -160,6 +166,12 @@ class Fourier:
         return np.asarray(full @ self._free)
 
     def spec(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return plain data.
+
+        Returns
+        -------
+        dict
+            Plain data, which `from_spec` reads back.
+        """
         names = ("frequency", "harmonics", "rest", "convention", "periods")
         return {"kind": "fourier", **{name: getattr(self, name) for name in names}}

@@ -60,7 +60,13 @@ class Bridge:
         return hermite(u, 0) @ ends, hermite(u, 1) @ ends / T, hermite(u, 2) @ ends / T**2
 
     def spec(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return plain data.
+
+        Returns
+        -------
+        dict
+            Plain data, which `from_spec` reads back.
+        """
         plain = [[np.asarray(x).tolist() for x in state] for state in (self.start, self.end)]
         return {"kind": "bridge", "start": plain[0], "end": plain[1], "duration": self.duration}
 
@@ -175,7 +181,13 @@ class Joined:
         return sample(self, rate)
 
     def spec(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return plain data.
+
+        Returns
+        -------
+        dict
+            Plain data, which `from_spec` reads back.
+        """
         return {"kind": "joined", "pieces": [piece.spec() for piece in self.pieces]}
 
 

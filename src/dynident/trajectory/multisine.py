@@ -119,11 +119,23 @@ class Multisine:
         return np.asarray(out)
 
     def constant(self) -> Array:
-        """Return the parameters of q = 1."""
+        """Return the parameters of q = 1.
+
+        Returns
+        -------
+        ndarray
+            Positions that hold before the coefficients add to them.
+        """
         return np.asarray(np.eye(self.size)[0])
 
     def spec(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return plain data.
+
+        Returns
+        -------
+        dict
+            Plain data, which `from_spec` reads back.
+        """
         names = ("frequencies", "phases", "duration", "fade")
         return {"kind": "multisine", **{name: getattr(self, name) for name in names}}
 

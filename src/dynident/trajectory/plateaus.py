@@ -174,7 +174,13 @@ class Strokes:
         return sample(self, rate)
 
     def spec(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return plain data.
+
+        Returns
+        -------
+        dict
+            Plain data, which `from_spec` reads back.
+        """
         return {"kind": "strokes", "start": self.start.tolist(), "moves": [list(m) for m in self.moves], "total": self.total}
 
 

@@ -129,13 +129,25 @@ class Quintics:
         return states[:, keep]
 
     def constant(self) -> Array:
-        """Return the parameters of q = 1."""
+        """Return the parameters of q = 1.
+
+        Returns
+        -------
+        ndarray
+            Positions that hold before the coefficients add to them.
+        """
         one = np.zeros(self.size)
         one[[0, *range(1, self.size - 1, 3), self.size - 1]] = 1.0
         return one
 
     def spec(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return plain data.
+
+        Returns
+        -------
+        dict
+            Plain data, which `from_spec` reads back.
+        """
         return {"kind": "quintics", "knots": list(self.knots)}
 
 

@@ -100,7 +100,13 @@ class VelocityProfile:
         return sample(self, rate)
 
     def spec(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return plain data.
+
+        Returns
+        -------
+        dict
+            Plain data, which `from_spec` reads back.
+        """
         return {"kind": "profile", "knots": self.knots.tolist(), "speeds": self.speeds.tolist(), "start": self.start}
 
 
