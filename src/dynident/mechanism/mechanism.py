@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -344,6 +344,9 @@ class Mechanism:
         convention: str = "standard",
         name: str = "robot",
         gravity: ArrayLike = STANDARD_GRAVITY,
+        loops: Sequence[Loop] = (),
+        actuators: Sequence[Actuator] = (),
+        home: Mapping[str, float] | None = None,
     ) -> Mechanism:
         """Make a robot from a Denavit-Hartenberg table.
 
@@ -357,6 +360,12 @@ class Mechanism:
             Name of the robot.
         gravity : array_like, (3,)
             Gravity in the base frame [m/s^2].
+        loops : sequence of Loop
+            Cut joints that close the branches of a table with antecedents.
+        actuators : sequence of Actuator
+            Motors; one direct drive per joint when omitted and there are no loops.
+        home : mapping of str to float, optional
+            With loops: a guess of one closed configuration.
 
         Returns
         -------
@@ -365,4 +374,7 @@ class Mechanism:
         """
         from dynident.mechanism.dh import read_dh  # noqa: PLC0415 - readers import Mechanism
 
-        return read_dh(rows, convention=convention, name=name, gravity=gravity)
+        tree = read_dh(rows, convention=convention, name=name, gravity=gravity)
+        if not (loops or actuators or home):
+            return tree
+        return replace(tree, loops=tuple(loops), actuators=tuple(actuators), home=dict(home or {}))
