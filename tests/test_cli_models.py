@@ -81,3 +81,19 @@ def test_bad_calls_are_one_sentence(call, args, word):
     assert word in error
     assert error.count("\n") == 1
     assert "Traceback" not in error
+
+
+def test_excite_designs_a_motion_and_writes_its_plan(call):
+    code, text, _ = call("excite", "prr2", "--criterion", "cond", "--time-budget", "3", "-o", "plan", "--json")
+    data = json.loads(text)
+    assert code == 0
+    assert data["after"]["cond"] < data["before"]["cond"]
+    assert min(data["margins"].values()) >= 0.0
+    assert {"plan.json", "motion.csv", "design.json", "motions.png"} <= {path.name for path in Path("plan").iterdir()}
+
+
+def test_excite_names_an_unknown_criterion(call):
+    code, _, error = call("excite", "prr2", "--criterion", "beauty", "--time-budget", "1")
+    assert code == 1
+    assert "beauty" in error
+    assert "Traceback" not in error

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dynident.mechanics.batch import cores
 
 Array = NDArray[np.float64]
+FEW = 16  # tiles that are folded by LAPACK, so that a short log does not wait for a compilation
 Tile = tuple[Array, Array]
 """Rows of one tile: base regressor (n, b, T) and effort (n, T)."""
 
@@ -130,6 +131,26 @@ class RowGroup:
         return RowGroup(self.name, self.columns, R, count, independence)
 
 
+def _fold(tiles: int) -> Callable[[Array, Array, NDArray[np.int64], Array], None]:
+    """Return the function that folds rows into a triangle: compiled for long logs, LAPACK for short ones.
+
+    The compiled one is twice as fast, but compiling it takes seconds when it is used for the first time.
+    """
+    if tiles > FEW:
+        from dynident.identify.kernels import fold  # noqa: PLC0415 - numba is imported on first use
+
+        compiled: Callable[[Array, Array, NDArray[np.int64], Array], None] = fold
+        return compiled
+
+    def plain(R: Array, W: Array, columns: NDArray[np.int64], y: Array) -> None:
+        width = columns.size + 1
+        rows = np.empty((width + y.size, width))
+        rows[:width], rows[width:, :-1], rows[width:, -1] = R[:, :width], W[columns].T, y
+        R[:, :width] = triangle(rows)
+
+    return plain
+
+
 def accumulate(
     names: Iterable[str], columns: list[NDArray[np.int64]], tiles: list[Callable[[], Tile]], independence: float = 1.0
 ) -> tuple[RowGroup, ...]:
@@ -151,8 +172,7 @@ def accumulate(
     tuple of RowGroup
         One per name.
     """
-    from dynident.identify.kernels import fold  # noqa: PLC0415 - numba is imported on first use
-
+    fold = _fold(len(tiles))
     labels = tuple(names)
     workers = max(1, min(cores(), len(tiles)))
 
@@ -166,12 +186,13 @@ def accumulate(
                 fold(factors[i], W[i], c, tau[i])
         return factors, count
 
-    if workers == 1:
-        parts = [reduce(tiles)]
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            parts = list(pool.map(reduce, [tiles[i::workers] for i in range(workers)]))
+    # Several BLAS threads on matrices this small get in each other's way; the tiles are what is parallel.
     with one_blas_thread():
+        if workers == 1:
+            parts = [reduce(tiles)]
+        else:
+            with ThreadPoolExecutor(workers) as pool:
+                parts = list(pool.map(reduce, [tiles[i::workers] for i in range(workers)]))
         merged = [triangle(np.vstack([part[0][i][:, : c.size + 1] for part in parts])) for i, c in enumerate(columns)]
     total = sum(part[1] for part in parts)
     return tuple(RowGroup(label, c, R, total, independence) for label, c, R in zip(labels, columns, merged, strict=True))
