@@ -19,6 +19,10 @@ class IdentificationError(DynidentError):
     """The data cannot support the estimate that was asked for."""
 
 
+class SimulationError(DynidentError):
+    """A virtual robot cannot be run as asked, or the run became unstable."""
+
+
 class MissingExtraError(DynidentError, ImportError):
     """An optional dependency is needed; the message names the extra to install."""
 
@@ -37,6 +41,10 @@ class SignalWarning(DynidentWarning):
 
 class ConditionWarning(DynidentWarning):
     """The regression is badly conditioned: some parameters are barely visible in the data."""
+
+
+class SimulationWarning(DynidentWarning):
+    """The run is done, but something in it needs attention (limits hit, an approximation that does not hold)."""
 
 
 def missing_extra(package: str, extra: str, purpose: str) -> MissingExtraError:

@@ -2,100 +2,288 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.progress import Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress_bar import ProgressBar
 
 import dynident as di
 from dynident.cli.shared import (
     AsJson,
     Debug,
+    Effort,
+    Gain,
+    Joints,
     Quiet,
     Robot,
+    Schema,
     Sidecar,
     Terms,
     app,
     check_output,
+    note,
+    notes,
     out,
     print_json,
-    progress,
+    read_log,
     robot_of,
     with_terms,
 )
+from dynident.errors import DynidentError
 from dynident.files import write_atomic
+
+if TYPE_CHECKING:
+    from dynident.excitation import Design, Plan
+    from dynident.trajectory import Curve
+
+PAYLOAD = "payload"  # name of the body that --payload adds
+TIGHTEST = 5  # limits shown in the table
 
 
 @app.command(epilog="Example: dynident excite robot.urdf --limits limits.toml --criterion d --time-budget 30 -o plan/")
 def excite(
     robot: Robot,
-    limits: Annotated[Path | None, typer.Option(help="TOML file with limits; those of the description when absent.")] = None,
+    limits: Annotated[Path | None, typer.Option(help="TOML file with limits; it completes those of the description.")] = None,
     criterion: Annotated[str, typer.Option(help="d, cond, a, e, sigma_min, inverse_det, correlation, or a:1,d:2.")] = "d",
     time_budget: Annotated[float, typer.Option(help="Time for the search [s].")] = 30.0,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for the plan, the motion and figures.")] = None,
     method: Annotated[str, typer.Option(help="sqp, pattern, cma or evolution.")] = "sqp",
+    starts: Annotated[int, typer.Option(help="Random feasible motions to start from.")] = 8,
     seed: Annotated[int, typer.Option(help="Seed of the starts.")] = 0,
+    frequency: Annotated[float | None, typer.Option(help="Fundamental of the Fourier series [Hz]; 0.1 when absent.")] = None,
+    harmonics: Annotated[int | None, typer.Option(help="Harmonics of the Fourier series; 5 when absent.")] = None,
+    rate: Annotated[float, typer.Option(help="Samples per second of the experiment [Hz].")] = 100.0,
+    start: Annotated[
+        Path | None, typer.Option(help="plan.json or design.json whose motion is tried first; it must keep the limits.")
+    ] = None,
+    scale: Annotated[str | None, typer.Option(help="column: the criterion sees columns of unit length.")] = None,
+    recorded: Annotated[
+        list[Path] | None, typer.Option(help="Log already recorded, to which the motion adds; may be given several times.")
+    ] = None,
+    payload: Annotated[
+        float | None, typer.Option(help="Design for the parameters of a payload of about this mass [kg]: two plans.")
+    ] = None,
+    payload_link: Annotated[str | None, typer.Option(help="Link that carries the payload; the last one when absent.")] = None,
+    complete: Annotated[
+        bool, typer.Option("--complete", help="Plan the complete test: friction plateaus and warming, 24 cycles of 5 min.")
+    ] = False,
+    repetitions: Annotated[int, typer.Option(help="Periods of the motion in a row, to average over.")] = 1,
     sidecar: Sidecar = None,
     terms: Terms = None,
+    effort: Effort = None,
+    schema: Schema = None,
+    joints: Joints = None,
+    gain: Gain = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
     """Design an exciting motion within limits; prints criterion values, margins and expected standard deviations."""
-    from dynident.excitation import design, read_limits  # noqa: PLC0415 - only this command needs it
+    from dynident.excitation import design  # noqa: PLC0415 - only this command needs it
 
+    _sensible(time_budget, starts, repetitions, complete, payload)
     if output is not None:
         check_output(output, folder=True)
     mechanism = with_terms(robot_of(robot, sidecar), terms)
-    options = _published(str(robot), mechanism) if limits is None else {"limits": read_limits(limits, mechanism)}
-    with progress(3, quiet) as step:
-        step("searching")
-        found = design(mechanism, criterion=criterion, time_budget=time_budget, method=method, seed=seed, **options)
-        step("writing the plan")
-        files = [] if output is None else _write(found, output)
+    if payload is not None:
+        mechanism = mechanism.with_payload(payload, body=payload_link, name=PAYLOAD, separate=True)
+    options, source = _setting(str(robot), mechanism, limits, frequency, harmonics, start)
+    if payload is not None:
+        options |= {"goal": (PAYLOAD,), "base": di.base_parameters(mechanism, removable=(PAYLOAD,)) if recorded else None}
+    if recorded:
+        logs = [read_log(path, effort, schema, joints, gain) for path in recorded]
+        options |= _known(mechanism, logs, options.get("base"), payload is not None)
+    with searching(time_budget, quiet or as_json) as tell:
+        result = design(
+            mechanism,
+            criterion=criterion,
+            time_budget=time_budget,
+            method=method,
+            starts=starts,
+            seed=seed,
+            rate=rate,
+            scale=scale,
+            progress=tell,
+            **options,
+        )
+    plans = _plans(result, complete, repetitions, payload is not None)
+    data = {"robot": mechanism.name, "limits": source, **result.to_dict()}
+    data["plans"] = {
+        name: {"identity": plan.identity, "cycle": plan.curve.duration, "cycles": plan.cycles, "duration": plan.duration}
+        for name, plan in plans.items()
+    }
+    files = [] if output is None else _write(result, plans, data, output)
     if as_json:
-        print_json(found.to_json())
+        print_json({**data, "files": [str(path) for path in files]})
     elif not quiet:
-        out.print(_text(found.to_dict()))
+        note(f"limits: {source}")
+        out.print(_text(data))
         if files:
             out.print("written: " + ", ".join(str(path) for path in files))
     return 0
 
 
+def _sensible(time_budget: float, starts: int, repetitions: int, complete: bool, payload: float | None) -> None:
+    """Refuse numbers that cannot be meant, before any work."""
+    if not 0.0 < time_budget < 1e6:
+        raise DynidentError(f"--time-budget is {time_budget:g}; give the seconds that the search may take, above zero")
+    if starts < 1:
+        raise DynidentError(f"--starts is {starts}; give at least one")
+    if repetitions < 1:
+        raise DynidentError(f"--repetitions is {repetitions}; give at least one")
+    if complete and payload is not None:
+        raise DynidentError("--complete and --payload are two different experiments; ask for one of them")
+
+
+def _setting(
+    name: str, mechanism: di.Mechanism, limits: Path | None, frequency: float | None, harmonics: int | None, start: Path | None
+) -> tuple[dict[str, Any], str]:
+    """Return limits, family, start and base parameters, and where the limits come from."""
+    from dynident import robots  # noqa: PLC0415 - only this command needs it
+    from dynident.cli.published import published  # noqa: PLC0415
+    from dynident.excitation import limits_of, read_limits  # noqa: PLC0415
+    from dynident.trajectory import Fourier  # noqa: PLC0415
+
+    options: dict[str, Any] = {}
+    family = Fourier(0.1, 5)
+    if limits is not None:
+        options["limits"], source = read_limits(limits, mechanism), f"the description's, completed by {limits}"
+    elif name in robots.__all__ and not Path(name).exists():
+        known = published(name, mechanism)
+        options["limits"], source, family = known.limits, known.source, known.family
+        if known.base is not None:
+            options["base"] = known.base
+    else:
+        options["limits"], source = limits_of(mechanism), "those of the description"
+    options["family"] = Fourier(
+        family.frequency if frequency is None else frequency,
+        family.harmonics if harmonics is None else harmonics,
+        family.rest,
+    )
+    if start is not None:
+        if frequency is not None or harmonics is not None:
+            raise DynidentError("--start brings its own frequency and harmonics; leave out --frequency and --harmonics")
+        first = _first(start)
+        options["family"], options["start"] = first.family, first.vector
+    return options, source
+
+
+def _known(mechanism: di.Mechanism, logs: list[di.Log], base: di.BaseParameters | None, payload: bool) -> dict[str, Any]:
+    """Return the information of recorded logs and their noise, to which the new motion adds; they were without the payload."""
+    evidence: di.Regression | None = None
+    for log in logs:
+        known = base if evidence is None else evidence.base
+        found = di.Regression.from_log(mechanism, log, known, absent=(PAYLOAD,) if payload else ())
+        evidence = found if evidence is None else evidence + found
+    assert evidence is not None, "called with at least one log"
+    return {"evidence": evidence, "base": evidence.base, "noise": di.WLS().fit(evidence).result_.sigma}
+
+
+def _first(path: Path) -> Any:
+    """Return the trajectory of a plan.json or design.json."""
+    from dynident.trajectory import Trajectory, from_spec  # noqa: PLC0415 - only this command needs it
+
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        curve = from_spec(data["stages"][0]["motion"] if "stages" in data else data["trajectory"])
+    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+        if isinstance(error, DynidentError):
+            raise
+        raise DynidentError(f"--start '{path}' holds no motion ({error}); give a plan.json or design.json") from error
+    if not isinstance(curve, Trajectory):
+        raise DynidentError(
+            f"--start '{path}' starts with a {data['stages'][0]['name']} motion; give one of the excite command"
+        )
+    return curve
+
+
+class _Clock(ProgressColumn):
+    """A bar that fills with the time budget by itself, also while nothing is reported."""
+
+    def render(self, task: Task) -> ProgressBar:
+        """Return the bar.
+
+        Parameters
+        ----------
+        task : Task
+            The search.
+
+        Returns
+        -------
+        ProgressBar
+            As full as the budget is spent.
+        """
+        return ProgressBar(total=task.total, completed=min(task.elapsed or 0.0, task.total or 0.0), width=30)
+
+
+@contextmanager
+def searching(budget: float, quiet: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Yield a function that shows the best value and the tightest limit so far; a bar on a terminal, nothing elsewhere.
+
+    Parameters
+    ----------
+    budget : float
+        Time for the search [s].
+    quiet : bool
+        True for no bar.
+    """
+    hidden = quiet or not notes.is_terminal or notes.is_dumb_terminal
+    columns = (_Clock(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=notes, disable=hidden, transient=True) as bar:
+        task = bar.add_task("looking for motions inside the limits", total=budget)
+
+        def tell(state: dict[str, Any]) -> None:
+            value = ", ".join(f"{name} {number:.5g}" for name, number in state["values"].items())
+            bar.update(task, description=f"best {value}; tightest limit: {state['limit']}, {state['margin']:.1%} left")
+
+        yield tell
+
+
+def _plans(found: Design, complete: bool, repetitions: int, payload: bool) -> dict[str, Plan]:
+    """Return the plans by file name: training and validation, or the complete test, or runs without and with the payload."""
+    from dynident.excitation import payload_plan  # noqa: PLC0415 - only this command needs it
+
+    other: Curve = found.validation()
+    if payload:
+        assert found.mechanism is not None, "the command always has a robot"
+        limits, motion, notes_ = found.problem.limits, found.trajectory, found.to_dict(short=True)
+        times = max(repetitions, 1)
+        bare, loaded = payload_plan(found.mechanism.name, limits, motion, found.rate, PAYLOAD, times, other, notes_)
+        return {"plan_without": bare, "plan_with": loaded}
+    return {"plan": found.plan(complete=complete, validation=other, repetitions=repetitions)}
+
+
 def _text(data: dict[str, Any]) -> str:
-    """Return criterion values before and after, the tightest limits and the time as lines."""
+    """Return criterion values before and after, the tightest limits, deviations, plans and the time as lines."""
     lines = [f"{'criterion':<14} {'before':>12} {'after':>12}"]
     lines += [f"{name:<14} {data['before'][name]:>12.5g} {value:>12.5g}" for name, value in data["after"].items()]
-    tight = sorted(data["margins"].items(), key=lambda item: item[1])[:5]
-    lines += ["tightest limits (margin, relative):", *(f"  {name:<32} {value:.2e}" for name, value in tight)]
-    return "\n".join([*lines, f"{data['seconds']:.1f} s"])
+    tight = sorted(data["margins"].items(), key=lambda item: item[1])[:TIGHTEST]
+    lines += ["tightest limits (share of the limit that is left):", *(f"  {name:<32} {value:.2%}" for name, value in tight)]
+    for name, plan in data["plans"].items():
+        cycles = f"{plan['cycles']} cycles, {plan['duration'] / 60.0:.0f} min" if plan["cycles"] > 1 else "one cycle"
+        lines.append(f"{name} {plan['identity']}: {cycles}, {plan['cycle']:.1f} s of motion in each")
+    return "\n".join([*lines, f"search: {data['seconds']:.1f} s"])
 
 
-def _write(found: Any, folder: Path) -> list[Path]:
-    """Write plan, motion and figures; all are made before the first is written."""
-    from dynident.trajectory import to_csv  # noqa: PLC0415 - only this command needs it
+def _write(found: Design, plans: dict[str, Plan], data: dict[str, Any], folder: Path) -> list[Path]:
+    """Write plans, motion and figures; all are made before the first is written."""
+    from dynident.files import to_json  # noqa: PLC0415 - only this command needs it
+    from dynident.trajectory import to_csv, to_ros_json  # noqa: PLC0415
 
+    names = found.problem.limits.coordinates
     with tempfile.TemporaryDirectory() as temporary:
         staged = Path(temporary)
-        found.plan().save(staged / "plan.json")
-        to_csv(staged / "motion.csv", found.motion(), found.mechanism.coordinate_names)
-        (staged / "design.json").write_text(found.to_json(), encoding="utf-8")
+        for name, plan in plans.items():
+            plan.save(staged / f"{name}.json")
+        to_csv(staged / "motion.csv", found.motion(), names)
+        to_ros_json(staged / "motion_ros.json", found.motion(), names)
+        (staged / "design.json").write_text(to_json(data), encoding="utf-8")
         for name, figure in found.figures().items():
             figure.savefig(staged / f"{name}.png", dpi=120)
         return [write_atomic(folder / path.name, path.read_bytes()) for path in sorted(staged.iterdir())]
-
-
-def _published(name: str, mechanism: di.Mechanism) -> dict[str, Any]:
-    """Return the limits and the motion family of the literature for its robots; nothing for others."""
-    from dynident import robots  # noqa: PLC0415 - only this command needs it
-    from dynident.trajectory import Fourier  # noqa: PLC0415 - only this command needs it
-
-    if name not in ("prr2", "replalink"):
-        return {}
-    data = getattr(robots, name)
-    limits: dict[str, Any] = {"default": {"acceleration": data.ACCELERATION_LIMIT}, "margin": 0.0}
-    if name == "replalink":
-        limits["singularity"] = 0.02
-    base = di.base_parameters(mechanism, order=[data.STANDARD_NAMES[leader] for leader in data.BASE_LEADERS])
-    return {"limits": limits, "family": Fourier(data.FUNDAMENTAL, data.HARMONICS, rest=False), "base": base}

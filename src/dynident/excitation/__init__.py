@@ -1,6 +1,6 @@
 """Which motion to choose: criteria with exact gradients, limits, optimisers, and the plan of the experiment."""
 
-from dynident.excitation.campaigns import average_periods, complete_test, payload_plan
+from dynident.excitation.campaigns import check_plan, complete_test, payload_plan, plan_within, validation_motion
 from dynident.excitation.criteria import Criterion
 from dynident.excitation.design import Design, check_motion, design
 from dynident.excitation.equations import Equations, FunctionEquations, RobotEquations
@@ -9,8 +9,9 @@ from dynident.excitation.limits_file import MotionLimits, limits_of, read_limits
 from dynident.excitation.objective import Objective, expected_deviations, prior_factor
 from dynident.excitation.obstacles import Capsule, Collision
 from dynident.excitation.optimise import Optimum, optimise
-from dynident.excitation.plan import Plan, Stage
+from dynident.excitation.plan import Piece, Plan, Stage
 from dynident.excitation.problem import Problem
+from dynident.excitation.records import average_log, average_periods, refer, stage_logs
 from dynident.excitation.robot_limits import Effort, Loops, ToolBox
 from dynident.excitation.starts import feasible_start
 
@@ -28,6 +29,7 @@ __all__ = [
     "MotionLimits",
     "Objective",
     "Optimum",
+    "Piece",
     "Plan",
     "Polygon",
     "Problem",
@@ -35,8 +37,10 @@ __all__ = [
     "Stage",
     "TaskBox",
     "ToolBox",
+    "average_log",
     "average_periods",
     "check_motion",
+    "check_plan",
     "complete_test",
     "design",
     "expected_deviations",
@@ -44,6 +48,10 @@ __all__ = [
     "limits_of",
     "optimise",
     "payload_plan",
+    "plan_within",
     "prior_factor",
     "read_limits",
+    "refer",
+    "stage_logs",
+    "validation_motion",
 ]

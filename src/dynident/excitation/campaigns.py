@@ -1,16 +1,32 @@
-"""Ready-made plans: the complete test of document 3, runs without and with a payload; and averaging over periods."""
+"""Ready-made plans: the complete test of document 3, runs without and with a payload, a motion for validation."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
+from dynident.excitation.limits import State, all_excess, all_names
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.plan import Plan, Stage
-from dynident.trajectory import Curve, friction_plateaus, warming
+from dynident.excitation.problem import Problem
+from dynident.excitation.starts import feasible_start
+from dynident.trajectory import Curve, Multisine, Strokes, Trajectory, friction_plateaus, sample, warming
+from dynident.trajectory.lead import resting_place
 
 Array = NDArray[np.float64]
+
+CHECK_RATE = 100.0  # samples per second on which plans are checked
+LEAST = 10.0  # shortest warming [s]
+SPARE = 15.0  # of a cycle, for the joins around the warming [s]
+PLATEAUS = (2.0, 1.5, 1.0, 0.75, 0.5)  # lengths of friction plateaus that are tried so that the warming has its time [s]
+SHRINK = (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2)  # shares of the ranges that are tried when other limits are in the way
+TONES = 8  # sines of a validation motion
 
 
 def rates_of(limits: MotionLimits) -> tuple[Array, Array]:
@@ -30,6 +46,114 @@ def rates_of(limits: MotionLimits) -> tuple[Array, Array]:
     return np.minimum(limits.velocity, span), np.where(np.isfinite(limits.acceleration), limits.acceleration, 4.0 * span)
 
 
+def plan_within(
+    robot: str,
+    limits: MotionLimits,
+    stages: list[Stage],
+    rate: float,
+    cycles: int = 1,
+    period: float = 0.0,
+    home: ArrayLike | None = None,
+    notes: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Return a plan whose joins keep the limits of positions and rates, after checking all limits on all of it.
+
+    Parameters
+    ----------
+    robot : str
+        Name.
+    limits : MotionLimits
+        All limits.
+    stages : list of Stage
+        What to do in a cycle.
+    rate : float
+        Samples per second [Hz].
+    cycles : int
+        How often.
+    period : float
+        Length of a cycle with its pause [s]; 0 for none.
+    home : array_like (n,), optional
+        Where to rest between cycles; where the first stage starts when omitted.
+    notes : mapping, optional
+        Anything else.
+
+    Returns
+    -------
+    Plan
+        The plan; a sentence names the limit that its motions or joins would break.
+    """
+    speed, push = rates_of(limits)
+    rest = resting_place(stages[0].curve) if home is None else np.asarray(home, dtype=np.float64)
+    jerk = limits.jerk if np.isfinite(limits.jerk).any() else None
+    bounds = {"lower": limits.lower, "upper": limits.upper, "jerk": jerk}
+    plan = Plan(
+        robot, limits.coordinates, stages, cycles, rate, speed, push, rest, period, {} if notes is None else notes, **bounds
+    )
+    check_plan(plan, limits)
+    return plan
+
+
+def check_plan(plan: Plan, limits: MotionLimits) -> dict[str, float]:
+    """Return the smallest margin of a whole cycle to every limit; refuse a plan that breaks one, naming limit and stage.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    limits : MotionLimits
+        All limits.
+
+    Returns
+    -------
+    dict of str to float
+        Share of each limit that is left.
+    """
+    t, excess = _excess(plan.curve, limits)
+    names = all_names(limits.all)
+    worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
+    if excess[worst] > _touch(names[worst[1]]):
+        where = next((p for p in reversed(plan.pieces()) if p.start <= t[worst[0]]), None)
+        part = f"stage '{where.stage.name}'" if where is not None and where.stage is not None else "a join between stages"
+        raise DynidentError(
+            f"plan: {part} breaks limit '{names[worst[1]]}' by {excess[worst]:.3g} of its size at t = {t[worst[0]]:.2f} s; "
+            "choose another posture or home, or relax the limit"
+        )
+    margins: dict[str, float] = {}
+    for name, value in zip(names, excess.max(axis=0), strict=True):
+        margins[name] = min(margins.get(name, np.inf), -float(value))
+    return margins
+
+
+def _excess(curve: Curve, limits: MotionLimits) -> tuple[Array, Array]:
+    """Return times and the excess of all limits along a curve; the jerk is by differences."""
+    motion = sample(curve, CHECK_RATE)
+    jerk = np.gradient(motion.a, motion.t, axis=0)
+    return motion.t, all_excess(limits.all, State(motion.q, motion.v, motion.a, jerk))
+
+
+def _touch(name: str) -> float:
+    """Return by how much rounding may exceed a limit: differences make the jerk of a corner, and half of it, uncertain."""
+    return 1e-2 if name.startswith("jerk of") else 1e-6
+
+
+def _fitting(make: Callable[[float], Strokes], limits: MotionLimits, what: str) -> Strokes:
+    """Return strokes over the largest share of the ranges that keeps all limits."""
+    reason = ""
+    for share in SHRINK:
+        try:
+            curve = make(share)
+            excess = _excess(curve, limits)[1].max(axis=0)
+        except DynidentError as error:  # too short for the speed, or the robot cannot follow
+            reason = reason or str(error)
+            continue
+        names = all_names(limits.all)
+        worst = int(np.argmax(excess - [_touch(name) for name in names]))
+        if excess[worst] <= _touch(names[worst]):
+            return curve
+        reason = f"limit '{names[worst]}' would be broken by {excess[worst]:.3g} of its size"
+    raise DynidentError(f"no {what} around the posture keeps the limits: {reason}; choose another posture or slower speeds")
+
+
 def complete_test(
     robot: str,
     limits: MotionLimits,
@@ -40,18 +164,20 @@ def complete_test(
     period: float = 300.0,
     warming_time: float = 180.0,
     posture: ArrayLike | None = None,
+    repetitions: int = 1,
+    notes: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Return the complete test of document 3: excitation, friction plateaus, warming; 24 cycles of 5 min.
 
-    Warming is shortened when excitation and plateaus leave less time in the cycle.
+    Plateaus get shorter, then the warming, when they leave less time in the cycle. Where other limits than those of the
+    joints are in the way, plateaus and warming use a smaller share of the ranges. The whole cycle is checked.
 
     Parameters
     ----------
     robot : str
         Name.
     limits : MotionLimits
-        Limits of the joints; collisions of plateaus and warming are NOT checked here, see
-        `dynident.excitation.check_motion`.
+        All limits of the robot.
     excitation : Curve
         Training motion.
     rate : float
@@ -65,7 +191,11 @@ def complete_test(
     warming_time : float
         Longest warming [s].
     posture : array_like (n,), optional
-        Where joints wait while others are measured.
+        Where joints wait while others are measured; the middle of the ranges, or of the excitation when that is not allowed.
+    repetitions : int
+        Periods of the excitation to average over.
+    notes : mapping, optional
+        Anything else.
 
     Returns
     -------
@@ -74,20 +204,44 @@ def complete_test(
     """
     speed, push = rates_of(limits)
     keep = 1.0 - max(limits.margin, 0.01)
-    middle, half = 0.5 * (limits.lower + limits.upper), 0.5 * keep * (limits.upper - limits.lower)
-    home = middle if posture is None else np.asarray(posture, dtype=np.float64)
-    box = (middle - half, middle + half, keep * speed, keep * push)
-    stages = [Stage("excitation", "training", excitation), Stage("friction", "friction", friction_plateaus(*box, posture=home))]
+    rest = _posture(limits, excitation) if posture is None else np.asarray(posture, dtype=np.float64)
+
+    def box(share: float) -> tuple[Array, Array, Array, Array]:
+        low, high = (rest + share * keep * (x - rest) for x in (limits.lower, limits.upper))
+        return low, high, keep * speed, keep * push
+
+    def plateaus(longest: float, share: float) -> Strokes:
+        return friction_plateaus(*box(share), longest=longest, posture=rest, jerk=keep * limits.jerk)
+
+    stages = [Stage("excitation", "training", excitation, repetitions)]
     if validation is not None:
-        stages.insert(1, Stage("validation", "validation", validation))
-    used = Plan(robot, limits.coordinates, stages, 1, rate, keep * speed, keep * push, home).curve.duration
-    left = min(warming_time, period - used - 15.0) if period else warming_time
-    if left < 10.0:
+        stages.append(Stage("validation", "validation", validation))
+    for longest in PLATEAUS:
+        friction = _fitting(partial(plateaus, longest), limits, "friction plateaus")
+        measured = [*stages, Stage("friction", "friction", friction)]
+        used = plan_within(robot, limits, measured, rate, home=rest).curve.duration
+        left = min(warming_time, period - used - SPARE) if period else warming_time
+        if left >= warming_time:
+            break
+    if left < LEAST:
         raise DynidentError(
             f"excitation and plateaus take {used:.0f} s of a cycle of {period:.0f} s; shorten them or lengthen the cycle"
         )
-    stages.append(Stage("warming", "warming", warming(*box, duration=left), record=False))
-    return Plan(robot, limits.coordinates, stages, cycles, rate, keep * speed, keep * push, home, period)
+    warm = _fitting(lambda share: warming(*box(share), duration=left, jerk=keep * limits.jerk), limits, "warming")
+    measured.append(Stage("warming", "warming", warm, record=False))
+    return plan_within(robot, limits, measured, rate, cycles, period, rest, notes)
+
+
+def _posture(limits: MotionLimits, excitation: Curve) -> Array:
+    """Return the middle of the ranges, or the excitation's mean position when the robot cannot stand there."""
+    middle = 0.5 * (limits.lower + limits.upper)
+    zero = np.zeros((1, middle.size))
+    try:
+        if np.all(all_excess(limits.all, State(middle[None], zero, zero, zero)) <= 0.0):
+            return np.asarray(middle)
+    except DynidentError:
+        pass
+    return np.asarray(sample(excitation, CHECK_RATE).q.mean(axis=0))
 
 
 def payload_plan(
@@ -98,6 +252,7 @@ def payload_plan(
     payload: str,
     repetitions: int = 3,
     validation: Curve | None = None,
+    notes: Mapping[str, Any] | None = None,
 ) -> tuple[Plan, Plan]:
     """Return two plans with the same motion, without and with a payload: together they tell it from the link that carries it.
 
@@ -117,6 +272,8 @@ def payload_plan(
         Periods to average over.
     validation : Curve, optional
         Another motion, run with the payload.
+    notes : mapping, optional
+        Anything else.
 
     Returns
     -------
@@ -125,37 +282,40 @@ def payload_plan(
     """
     if not payload:
         raise DynidentError("payload has no name; name what is mounted")
-    speed, push = rates_of(limits)
-    home = 0.5 * (limits.lower + limits.upper)
     bare = [Stage("without", "payload", excitation, repetitions)]
     loaded = [Stage("with", "payload", excitation, repetitions, payload)]
     if validation is not None:
         loaded.append(Stage("validation", "validation", validation, 1, payload))
-    first, second = (Plan(robot, limits.coordinates, stages, 1, rate, speed, push, home) for stages in (bare, loaded))
+    first, second = (plan_within(robot, limits, stages, rate, notes=notes) for stages in (bare, loaded))
     return first, second
 
 
-def average_periods(samples: ArrayLike, period: int, skip: int = 1) -> tuple[Array, Array]:
-    """Return the mean over periods of a periodic motion, and the standard deviation of that mean.
+def validation_motion(problem: Problem, seed: int = 1, duration: float | None = None) -> Trajectory:
+    """Return a motion for validation, different from any training motion: faded sines of random frequencies and phases.
 
     Parameters
     ----------
-    samples : array_like, (N, k)
-        Measured signals.
-    period : int
-        Samples per period.
-    skip : int
-        Periods at the start that are left out (transients).
+    problem : Problem
+        Limits and the family of the training motion, whose highest frequency is not exceeded.
+    seed : int
+        Seed of frequencies, phases and amplitudes.
+    duration : float, optional
+        How long [s]; as the training motion when omitted.
 
     Returns
     -------
-    mean, deviation : ndarray, (period, k)
-        Averages; deviations are zero with a single period.
+    Trajectory
+        From rest to rest, inside all limits on a dense grid.
     """
-    x = np.asarray(samples, dtype=np.float64)
-    count = x.shape[0] // period - skip if period > 0 else 0
-    if x.ndim != 2 or count < 1:
-        raise DynidentError(f"{x.shape[0]} samples hold less than {skip + 1} periods of {period}; record more periods")
-    stacked = x[skip * period : (skip + count) * period].reshape(count, period, x.shape[1])
-    spread = stacked.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.zeros(stacked.shape[1:])
-    return stacked.mean(axis=0), spread
+    generator = np.random.default_rng([seed, 20])
+    T = problem.family.duration if duration is None else duration
+    lowest, highest = min(1.0 / T, 0.5 * problem.family.highest), problem.family.highest
+    tones = np.sort(generator.uniform(lowest, highest, TONES))
+    family = Multisine(tuple(tones.tolist()), tuple(generator.uniform(0.0, 2.0 * np.pi, TONES).tolist()), T, 0.2 * T)
+    count = problem.objective.t.size
+    other = replace(problem, objective=replace(problem.objective, family=family, t=np.arange(count) / count * T))
+    for _ in range(10):
+        x = other.shrink(feasible_start(other, generator))
+        if x is not None:
+            return Trajectory.from_vector(family, x)
+    raise DynidentError("no motion for validation was found inside the limits; relax them, or give one of your own")

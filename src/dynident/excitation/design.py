@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.excitation.campaigns import complete_test, rates_of
+from dynident.excitation.campaigns import complete_test, plan_within, validation_motion
 from dynident.excitation.criteria import NAMES, Criterion
 from dynident.excitation.equations import Equations, RobotEquations
 from dynident.excitation.limits import State, all_excess, all_names
@@ -18,7 +18,7 @@ from dynident.excitation.limits_file import MotionLimits, limits_of
 from dynident.excitation.objective import Objective, expected_deviations, factor, prior_factor
 from dynident.excitation.optimise import Optimum, Progress, optimise
 from dynident.excitation.plan import Plan, Stage
-from dynident.excitation.problem import Problem
+from dynident.excitation.problem import Problem, check_frequencies
 from dynident.files import to_json
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.regression import Regression
@@ -103,7 +103,7 @@ class Design:
         return found
 
     def singular_values(self, curve: Curve | None = None) -> Array:
-        """Return the singular values of the regressor, unit columns, along a motion.
+        """Return the singular values of the regressor along a motion, columns scaled as the criterion sees them.
 
         Parameters
         ----------
@@ -118,8 +118,13 @@ class Design:
         objective = self.problem.objective
         q, v, a = (self.trajectory if curve is None else curve)(objective.t)
         R = factor(self.exact.rows(q, v, a), self.exact.seen, np.asarray(objective.noise), objective.prior)
-        length = np.linalg.norm(R, axis=0)
-        return np.asarray(np.linalg.svd(R / np.where(length > 0.0, length, 1.0), compute_uv=False))
+        scale = objective.criterion.scale
+        if isinstance(scale, str):
+            length = np.linalg.norm(R, axis=0)
+            R = R / np.where(length > 0.0, length, 1.0)
+        elif scale is not None:
+            R = R * np.asarray(scale)
+        return np.asarray(np.linalg.svd(R, compute_uv=False))
 
     def deviations(self, curve: Curve | None = None) -> Array:
         """Return the expected standard deviation of every base parameter after one run.
@@ -147,19 +152,34 @@ class Design:
         """
         return self.problem.margins(self.optimum.x)
 
+    def validation(self, seed: int = 1) -> Trajectory:
+        """Return another motion inside all limits, for validation.
+
+        Parameters
+        ----------
+        seed : int
+            Seed.
+
+        Returns
+        -------
+        Trajectory
+            Faded sines of random frequencies, see `validation_motion`.
+        """
+        return validation_motion(self.problem, seed)
+
     def plan(self, complete: bool = False, validation: Curve | None = None, repetitions: int = 1, **options: Any) -> Plan:
-        """Return the plan of the experiment.
+        """Return the plan of the experiment, checked against all limits.
 
         Parameters
         ----------
         complete : bool
             True for the complete test with friction plateaus and warming.
         validation : Curve, optional
-            Another motion, for validation.
+            Another motion, for validation, such as `validation` returns.
         repetitions : int
             Periods to average over.
         **options
-            Passed to `complete_test`.
+            Passed to `complete_test`, or to `plan_within`.
 
         Returns
         -------
@@ -168,13 +188,12 @@ class Design:
         """
         limits = self.problem.limits
         robot = self.mechanism.name if self.mechanism is not None else "robot"
+        notes = {"notes": self.to_dict(short=True), **options}
         if complete:
-            return complete_test(robot, limits, self.trajectory, self.rate, validation, **options)
+            return complete_test(robot, limits, self.trajectory, self.rate, validation, repetitions=repetitions, **notes)
         stages = [Stage("excitation", "training", self.trajectory, repetitions)]
         stages += [] if validation is None else [Stage("validation", "validation", validation)]
-        speed, push = rates_of(limits)
-        home = self.trajectory([0.0])[0][0]
-        return Plan(robot, limits.coordinates, stages, 1, self.rate, speed, push, home, notes=self.to_dict(short=True))
+        return plan_within(robot, limits, stages, self.rate, **notes)
 
     def to_dict(self, short: bool = False) -> dict[str, Any]:
         """Return plain data: criterion values before and after, margins, time, expected deviations.
@@ -306,6 +325,7 @@ def design(
     """
     whole = limits if isinstance(limits, MotionLimits) else limits_of(mechanism, limits)
     chosen = Fourier(0.1, 5) if family is None else family
+    check_frequencies(chosen, whole.bandwidth, rate)
     if base is None:
         base = evidence.base if evidence is not None else base_parameters(mechanism, removable=tuple(goal))
     wanted = set(columns_of(mechanism, goal)) if goal else set()

@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dynident.identify.plots import BLUE, GRID, INK, ORANGE, label, new_figure
+from dynident.excitation.equations import RobotEquations
+from dynident.excitation.robot_limits import ToolBox
+from dynident.identify.plots import BLUE, GRID, INK, MUTED, ORANGE, effort_units, label, new_figure, pretty_unit
 from dynident.mechanics import forward_kinematics
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from dynident.excitation.design import Design
+
+Array = NDArray[np.float64]
+
+SMALL = 8  # points, of tick labels
+MANY = 2.5  # decades above which only whole ones are labelled
+RATES = ("position", "velocity", "acceleration")
+SECONDS = ("", "/s", "/s\N{SUPERSCRIPT TWO}")
+ENDS = ("tool", "platform")  # names of the link to draw when a robot has several ends
+
+
+def _quiet(axis: Axes) -> None:
+    """Draw a light grid below the data, small ticks and no box."""
+    axis.grid(color=GRID)
+    axis.set_axisbelow(True)
+    axis.tick_params(labelsize=SMALL, colors=INK)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+
+
+def _decades(axis: Any, values: Array) -> None:
+    """Label a logarithmic axis with plain numbers: 1, 2, 5 of every decade, or whole decades when there are many."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # noqa: PLC0415 - matplotlib is an extra
+
+    seen = values[np.isfinite(values) & (values > 0.0)]
+    many = seen.size > 0 and np.log10(seen.max() / seen.min()) > MANY
+    axis.set_major_locator(LogLocator(subs=(1.0,) if many else (1.0, 2.0, 5.0), numticks=20))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
 
 
 def motions(design: Design) -> Figure:
@@ -30,28 +62,58 @@ def motions(design: Design) -> Figure:
     """
     limits, motion = design.problem.limits, design.motion()
     n = motion.dof
-    figure = new_figure(11.0, 1.0 + 1.5 * n)
+    sliding = {} if design.mechanism is None else effort_units(design.mechanism)
+    figure = new_figure(11.0, 1.3 + 1.5 * n)
     axes = figure.subplots(n, 3, sharex=True, squeeze=False)
-    rates = (("position", motion.q), ("velocity", motion.v), ("acceleration", motion.a))
-    for j in range(n):
+    columns = (motion.q, motion.v, motion.a)
+    for j, name in enumerate(limits.coordinates):
+        unit = {"N": "m", "N m": "rad"}.get(sliding.get(name, ""), "SI")
         bounds = ((limits.lower[j], limits.upper[j]), *((-x[j], x[j]) for x in (limits.velocity, limits.acceleration)))
-        for axis, (what, y), pair in zip(axes[j], rates, bounds, strict=True):
-            axis.plot(motion.t, y[:, j], color=BLUE, linewidth=1.2)
+        for axis, y, pair, per in zip(axes[j], columns, bounds, SECONDS, strict=True):
+            _quiet(axis)
+            axis.plot(motion.t, y[:, j], color=BLUE, linewidth=1.2, label="motion")
             for value in pair:
                 if np.isfinite(value):
-                    axis.axhline(value, color=ORANGE, linewidth=0.8, linestyle="--")
-            axis.grid(color=GRID)
-            if j == 0:
-                axis.set_title(what, color=INK, fontsize=10)
-        axes[j][0].set_ylabel(label(limits.coordinates[j], 16), color=INK, fontsize=9)
+                    axis.axhline(value, color=ORANGE, linewidth=1.0, linestyle="--", label="limit")
+            axis.set_ylabel(f"{unit}{per}", color=INK, fontsize=SMALL)
+        axes[j][0].set_ylabel(f"{label(name, 16)}\n{unit}", color=INK, fontsize=SMALL)
+    for axis, what in zip(axes[0], RATES, strict=True):
+        axis.set_title(what, color=INK, fontsize=10)
     for axis in axes[-1]:
         axis.set_xlabel("time [s]", color=INK, fontsize=9)
-    figure.tight_layout()
+    entries = dict(zip(*reversed(axes[0][0].get_legend_handles_labels()), strict=True))
+    figure.align_ylabels()
+    figure.tight_layout(rect=(0.0, 0.0, 1.0, 1.0 - 0.3 / figure.get_figheight()))
+    figure.legend(entries.values(), entries.keys(), loc="upper right", ncols=2, frameon=False, fontsize=9)
     return figure
 
 
+def drawn_link(design: Design) -> str | None:
+    """Return the link whose path is drawn: the one that limits name, an end called tool or platform, or the last end.
+
+    Parameters
+    ----------
+    design : Design
+        The design.
+
+    Returns
+    -------
+    str or None
+        Link name; None without a robot.
+    """
+    robot = design.mechanism
+    if robot is None:
+        return None
+    for limit in design.problem.limits.others:
+        if isinstance(limit, ToolBox):
+            return limit.frame
+    parents = {joint.parent for joint in robot.joints}
+    tips = [joint.child for joint in robot.joints if joint.child not in parents]
+    return next((tip for name in ENDS for tip in tips if tip == name), tips[-1])
+
+
 def tool_path(design: Design) -> Figure | None:
-    """Return the way of the last link through space; None without a robot.
+    """Return the way of the tool through space; None without a robot.
 
     Parameters
     ----------
@@ -61,27 +123,35 @@ def tool_path(design: Design) -> Figure | None:
     Returns
     -------
     matplotlib.figure.Figure or None
-        Three-dimensional path.
+        Three-dimensional path, with equal scales.
     """
-    robot = design.mechanism
-    if robot is None:
+    robot, tip = design.mechanism, drawn_link(design)
+    if robot is None or tip is None:
         return None
-    parents = {joint.parent for joint in robot.joints}
-    tips = [joint.child for joint in robot.joints if joint.child not in parents]
-    figure = new_figure(6.0, 6.0)
-    axis = figure.add_subplot(projection="3d")
-    motion = design.motion()
-    place = forward_kinematics(robot, motion.q, tips[-1])[1]
-    axis.plot(place[:, 0], place[:, 1], place[:, 2], color=BLUE, linewidth=1.0)
-    axis.scatter(*place[0], color=ORANGE)
-    axis.set_title(f"path of {label(tips[-1])}", color=INK, fontsize=10)
-    for name, put in zip("xyz", (axis.set_xlabel, axis.set_ylabel, axis.set_zlabel), strict=True):
-        put(f"{name} [m]", fontsize=9)
+    figure = new_figure(7.0, 6.5)
+    axis: Any = figure.add_subplot(projection="3d")
+    place = forward_kinematics(robot, design.motion().q, tip)[1]
+    before = forward_kinematics(robot, design.start.sample(design.rate).q, tip)[1]
+    axis.plot(*before.T, color=MUTED, linewidth=0.8, label="start of the search")
+    axis.plot(*place.T, color=BLUE, linewidth=1.3, label="designed")
+    axis.scatter(*place[0], color=ORANGE, label="first sample", depthshade=False)
+    both = np.concatenate([place, before])
+    middle, half = 0.5 * (both.min(axis=0) + both.max(axis=0)), 0.55 * float(np.max(np.ptp(both, axis=0))) or 1.0
+    sides = (axis.xaxis, axis.set_xlim, axis.set_xlabel), (axis.yaxis, axis.set_ylim, axis.set_ylabel)
+    for name, x, (ticks, limit, put) in zip("xyz", middle, (*sides, (axis.zaxis, axis.set_zlim, axis.set_zlabel)), strict=True):
+        limit(x - half, x + half)
+        ticks.get_major_locator().set_params(nbins=5)
+        put(f"{name} [m]", fontsize=9, labelpad=8)
+    axis.tick_params(labelsize=SMALL)
+    axis.set_box_aspect((1, 1, 1), zoom=0.95)
+    figure.subplots_adjust(0.0, 0.02, 0.95, 0.98)
+    figure.suptitle(f"path of {label(tip)}", color=INK, fontsize=10)
+    figure.legend(loc="upper left", frameon=False, fontsize=9)
     return figure
 
 
 def singular_values(design: Design) -> Figure:
-    """Return the singular values of the regressor with unit columns before and after.
+    """Return the singular values of the base regressor before and after, columns scaled as the criterion sees them.
 
     Parameters
     ----------
@@ -93,14 +163,26 @@ def singular_values(design: Design) -> Figure:
     matplotlib.figure.Figure
         Two curves, logarithmic.
     """
-    figure = new_figure(7.0, 4.0)
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - matplotlib is an extra
+
+    figure = new_figure(7.5, 4.2)
     axis = figure.subplots()
-    axis.semilogy(design.singular_values(design.start), color=ORANGE, marker=".", label="start")
-    axis.semilogy(design.singular_values(), color=BLUE, marker=".", label="designed")
-    axis.set_xlabel("index", fontsize=9)
-    axis.set_ylabel("singular value (unit columns)", fontsize=9)
-    axis.grid(color=GRID)
-    axis.legend(frameon=False)
+    _quiet(axis)
+    drawn = []
+    for curve, colour, what in ((design.start, ORANGE, "before"), (None, BLUE, "after")):
+        values = design.singular_values(curve)
+        ratio = values[0] / values[-1] if values[-1] > 0.0 else np.inf
+        shown = np.where(values > 1e-12 * values[0], values, np.nan)
+        drawn.append(shown)
+        axis.semilogy(np.arange(1, values.size + 1), shown, color=colour, marker=".", label=f"{what}: ratio {ratio:.4g}")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _decades(axis.yaxis, np.concatenate(drawn))
+    axis.set_xlabel("number of the singular value", color=INK, fontsize=9)
+    scale = design.problem.objective.criterion.scale
+    unit = "SI units" if scale is None else "unit columns" if isinstance(scale, str) else "scaled columns"
+    axis.set_ylabel(f"singular value ({unit})", color=INK, fontsize=9)
+    axis.set_title("singular values of the base regressor, and their ratio first over last", color=INK, fontsize=10)
+    axis.legend(frameon=False, fontsize=9)
     figure.tight_layout()
     return figure
 
@@ -116,22 +198,32 @@ def deviations(design: Design) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Bars, logarithmic.
+        Two points per parameter, logarithmic.
     """
     before, after = design.deviations(design.start), design.deviations()
     names = design.exact.names
-    figure = new_figure(8.0, 1.0 + 0.22 * len(names))
+    units = design.exact.base.units if isinstance(design.exact, RobotEquations) else ("SI",) * len(names)
+    height = 1.6 + 0.2 * len(names)
+    figure = new_figure(8.0, height)
     axis = figure.subplots()
+    _quiet(axis)
     place = np.arange(len(names))
-    axis.barh(place - 0.2, np.where(np.isfinite(before), before, np.nan), 0.4, color=ORANGE, label="start")
-    axis.barh(place + 0.2, np.where(np.isfinite(after), after, np.nan), 0.4, color=BLUE, label="designed")
-    axis.set_yticks(place, [label(name, 24) for name in names], fontsize=7)
+    for y, old, new in zip(place, before, after, strict=True):
+        if np.isfinite(old) and np.isfinite(new):
+            axis.plot([old, new], [y, y], color=MUTED, linewidth=0.8, zorder=1)
+    for values, colour, what in ((before, ORANGE, "before"), (after, BLUE, "after")):
+        seen = np.isfinite(values)
+        text = what if seen.all() else f"{what} ({np.count_nonzero(~seen)} not visible)"
+        axis.scatter(values[seen], place[seen], s=22, color=colour, label=text, zorder=2)
+    texts = [f"{label(name, 26)} [{pretty_unit(unit)}]" for name, unit in zip(names, units, strict=True)]
+    axis.set_yticks(place, texts, fontsize=SMALL)
     axis.set_xscale("log")
-    axis.invert_yaxis()
-    axis.set_xlabel("expected standard deviation (SI units of the parameter)", fontsize=9)
-    axis.grid(color=GRID, axis="x")
-    axis.legend(frameon=False)
-    figure.tight_layout()
+    _decades(axis.xaxis, np.concatenate([before, after]))
+    axis.set_ylim(len(names) - 0.4, -0.6)
+    noise = ", ".join(f"{x:.3g}" for x in np.unique(np.round(design.noise, 12))[:4])
+    axis.set_xlabel(f"expected standard deviation after one run, in the unit of the parameter (noise {noise})", fontsize=9)
+    figure.tight_layout(rect=(0.0, 0.0, 1.0, 1.0 - 0.3 / height))
+    figure.legend(loc="upper right", ncols=2, frameon=False, fontsize=9)
     return figure
 
 

@@ -9,6 +9,8 @@ Forward (mechanics.kernels): from parent to child, with R = P exp(u q) and r the
 and the wanted sum is, with B[d, body] taken as the ten parameters of a make-believe body, sum_d w_d . n(B_d) + l_d . f(B_d).
 Backward: a bar is the derivative of that sum. A turned vector x = R^T y has dx/dq = x x u, which is all that q does on a
 turning joint; on a sliding one it moves r. Same layout in lanes of samples as the forward kernels.
+
+At the end: distances of capsules along a motion.
 """
 
 from __future__ import annotations
@@ -182,3 +184,51 @@ def regressor_pullback(tree, q, v, a, slot, W, Qout, Vout, Aout):
                 Qout[s + k, d] = Qbar[d * LANES + k]
                 Vout[s + k, d] = Vbar[d * LANES + k]
                 Aout[s + k, d] = Abar[d * LANES + k]
+
+
+@kernel
+def segment_gap(T, i, j):
+    """Return the distance of segments i and j of T (capsules, two ends, 3) (Ericson, Real-Time Collision Detection, 5.1.9)."""
+    a = b = c = e = f = 0.0
+    for k in range(3):
+        u, w, r = T[i, 1, k] - T[i, 0, k], T[j, 1, k] - T[j, 0, k], T[i, 0, k] - T[j, 0, k]
+        a += u * u
+        b += u * w
+        c += u * r
+        e += w * w
+        f += w * r
+    tiny = 1e-14
+    s = t = 0.0
+    det = a * e - b * b
+    if det > tiny:
+        s = min(max((b * f - c * e) / det, 0.0), 1.0)
+    if e > tiny:
+        t = (b * s + f) / e
+    held = min(max(t, 0.0), 1.0)
+    if a <= tiny:
+        s = 0.0
+    elif t != held or e <= tiny:
+        s = min(max((b * held - c) / a, 0.0), 1.0)
+    square = 0.0
+    for k in range(3):
+        x = T[i, 0, k] + s * (T[i, 1, k] - T[i, 0, k]) - T[j, 0, k] - held * (T[j, 1, k] - T[j, 0, k])
+        square += x * x
+    return np.sqrt(square)
+
+
+@kernel
+def capsule_gaps(R, p, node, ends, pairs, out):
+    """Write the distance of the axes of every pair of capsules (N, pairs); ends (k, 2, 3) are in the frames of their nodes."""
+    T = np.empty_like(ends)
+    for s in range(R.shape[0]):
+        for i in range(ends.shape[0]):
+            n = node[i]
+            for h in range(2):
+                for k in range(3):
+                    if n < 0:
+                        T[i, h, k] = ends[i, h, k]
+                    else:
+                        x = p[s, n, k] + R[s, n, k, 0] * ends[i, h, 0] + R[s, n, k, 1] * ends[i, h, 1]
+                        T[i, h, k] = x + R[s, n, k, 2] * ends[i, h, 2]
+        for m in range(pairs.shape[0]):
+            out[s, m] = segment_gap(T, pairs[m, 0], pairs[m, 1])

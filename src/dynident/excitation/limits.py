@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -89,7 +90,7 @@ class Box:
         """Its own order."""
         return (self.order,)
 
-    @property
+    @cached_property
     def sides(self) -> list[tuple[int, float, float]]:
         """Coordinate, sign and limit of every column: sign * x <= sign * limit."""
         both = [(i, 1.0, float(x)) for i, x in enumerate(self.upper)] + [(i, -1.0, float(x)) for i, x in enumerate(self.lower)]
@@ -131,9 +132,15 @@ class Box:
         ndarray, (N, k)
             Not above zero inside.
         """
-        x = state[self.order]
-        columns = [sign * (x[:, i] - limit) / self.size(i) for i, sign, limit in self.sides]
-        return np.stack(columns, axis=1) if columns else np.zeros((len(x), 0))
+        chosen, gain, limit = self._columns
+        return np.asarray((state[self.order][:, chosen] - limit) * gain)
+
+    @cached_property
+    def _columns(self) -> tuple[NDArray[np.int64], Array, Array]:
+        """Coordinate, sign over size, and limit of every column."""
+        sides = self.sides
+        gains = [sign / self.size(i) for i, sign, _ in sides]
+        return np.array([i for i, _, _ in sides], dtype=np.int64), np.array(gains), np.array([x for _, _, x in sides])
 
 
 KINDS = ("position", "velocity", "acceleration", "jerk")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
 from dynident.excitation.limits import State
-from dynident.mechanics import forward_kinematics
+from dynident.mechanics.batch import at_rest
+from dynident.mechanics.kinematics import body_motions
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -49,7 +51,7 @@ class Capsule:
 
 
 def segment_distance(a0: Array, a1: Array, b0: Array, b1: Array) -> Array:
-    """Return the distance of segments, sample by sample (Ericson, Real-Time Collision Detection, 5.1.9).
+    """Return the distance of segments, sample by sample.
 
     Parameters
     ----------
@@ -61,17 +63,10 @@ def segment_distance(a0: Array, a1: Array, b0: Array, b1: Array) -> Array:
     ndarray, (N,)
         Distances.
     """
-    d1, d2, r = a1 - a0, b1 - b0, a0 - b0
-    a, e, f = np.sum(d1 * d1, axis=1), np.sum(d2 * d2, axis=1), np.sum(d2 * r, axis=1)
-    b, c = np.sum(d1 * d2, axis=1), np.sum(d1 * r, axis=1)
-    tiny = 1e-14
-    det = a * e - b * b
-    s = np.where(det > tiny, np.clip((b * f - c * e) / np.where(det > tiny, det, 1.0), 0.0, 1.0), 0.0)
-    t = np.where(e > tiny, (b * s + f) / np.where(e > tiny, e, 1.0), 0.0)
-    held = np.clip(t, 0.0, 1.0)
-    s = np.where((t != held) | (e <= tiny), np.clip((b * held - c) / np.where(a > tiny, a, 1.0), 0.0, 1.0), s)
-    s = np.where(a > tiny, s, 0.0)
-    return np.asarray(np.linalg.norm(a0 + s[:, None] * d1 - b0 - held[:, None] * d2, axis=1))
+    from dynident.excitation.kernels import segment_gap  # noqa: PLC0415 - numba is imported on first use
+
+    T = np.stack([np.stack([a0, a1], axis=1), np.stack([b0, b1], axis=1)], axis=1)  # (N, 2, 2, 3)
+    return np.array([segment_gap(x, 0, 1) for x in T])
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +104,7 @@ class Collision:
         """True with loops."""
         return bool(self.mechanism.loops)
 
-    @property
+    @cached_property
     def pairs(self) -> list[tuple[int, int]]:
         """Capsules to compare."""
         allowed = {frozenset(pair) for pair in self.ignore}
@@ -125,6 +120,19 @@ class Collision:
         """Names of the pairs."""
         return tuple(f"clearance of {self.capsules[i].link} and {self.capsules[j].link}" for i, j in self.pairs)
 
+    @cached_property
+    def _arrays(self) -> tuple[NDArray[np.int64], Array, NDArray[np.int64], Array]:
+        """Nodes that carry the capsules, ends in those nodes' frames, pairs, and the sums of their radii."""
+        places = [self.mechanism.frame(capsule.link) for capsule in self.capsules]
+        ends = np.array(
+            [
+                [place.rotation @ x + place.translation for x in (capsule.start, capsule.end)]
+                for capsule, (_, place) in zip(self.capsules, places, strict=True)
+            ]
+        )
+        reach = np.array([self.capsules[i].radius + self.capsules[j].radius for i, j in self.pairs])
+        return np.array([node for node, _ in places]), ends, np.array(self.pairs), reach
+
     def excess(self, state: State) -> Array:
         """Return (clearance - distance) over the sum of the radii of each pair.
 
@@ -138,13 +146,10 @@ class Collision:
         ndarray, (N, k)
             Not above zero without collision.
         """
-        poses = {link: forward_kinematics(self.mechanism, state.q, link) for link in {c.link for c in self.capsules}}
-        tips = []
-        for capsule in self.capsules:
-            R, p = poses[capsule.link]
-            tips.append((p + R @ capsule.start, p + R @ capsule.end))
-        columns = []
-        for i, j in self.pairs:
-            reach = self.capsules[i].radius + self.capsules[j].radius
-            columns.append((self.clearance + reach - segment_distance(*tips[i], *tips[j])) / reach)
-        return np.stack(columns, axis=1)
+        from dynident.excitation.kernels import capsule_gaps  # noqa: PLC0415 - numba is imported on first use
+
+        node, ends, pairs, reach = self._arrays
+        R, p, _, _ = body_motions(self.mechanism, at_rest(self.mechanism, state.q))
+        gaps = np.empty((len(state.q), len(pairs)))
+        capsule_gaps(R, p, node, ends, pairs, gaps)
+        return np.asarray((self.clearance + reach - gaps) / reach)

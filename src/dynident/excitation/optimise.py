@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +24,7 @@ from dynident.identify.factor import one_blas_thread
 from dynident.mechanics.batch import cores
 
 Array = NDArray[np.float64]
-Progress = Callable[[dict[str, float]], None]
+Progress = Callable[[dict[str, Any]], None]
 Job = tuple[str, int, Array | None, float, bool]
 """Method, seed, start, deadline, whether to refine."""
 
@@ -258,7 +259,8 @@ def optimise(
     start : array_like (n * size,), optional
         A start of the user's, tried first; it must be inside the limits.
     progress : callable, optional
-        Called after every run with ``done``, ``cost``, ``margin`` and ``seconds``.
+        Called after every run with ``done``, ``seconds``, and of the best motion so far ``cost``, ``values`` of its criteria,
+        ``limit`` that is tightest and its ``margin``.
 
     Returns
     -------
@@ -281,8 +283,10 @@ def optimise(
         found.append(result)
         if progress is not None:
             best = min(found, key=lambda f: f[0])
-            margin = -float(problem.excess(best[1]).max())
-            progress({"done": len(found), "cost": best[0], "margin": margin, "seconds": monotonic() - began})
+            excess = problem.excess(best[1])
+            worst = int(np.argmax(excess))
+            told = {"cost": best[0], "values": problem.objective.value(best[1]), "margin": -float(excess[worst])}
+            progress({"done": len(found), **told, "limit": problem.names[worst], "seconds": monotonic() - began})
 
     two = method == "sqp"
     first_end = began + EXPLORE * time_budget if two else deadline

@@ -11,8 +11,9 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +21,16 @@ from numpy.typing import NDArray
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
 from dynident.mechanics import Motion
-from dynident.trajectory import Curve, Joined, from_spec, join, sample
+from dynident.trajectory import Curve, Joined, cycle, from_spec, sample
+from dynident.trajectory.export import bound_from_spec
+from dynident.trajectory.family import grid
 
 Array = NDArray[np.float64]
 
 FORMAT = "dynident-plan-1"
 PURPOSES = ("training", "validation", "friction", "warming", "payload")
+VECTORS = ("speed", "acceleration", "home")
+BOUNDS = ("lower", "upper", "jerk")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +63,35 @@ class Stage:
     def __post_init__(self) -> None:
         if self.purpose not in PURPOSES:
             raise DynidentError(f"stage '{self.name}': purpose is '{self.purpose}'; it must be one of {', '.join(PURPOSES)}")
-        if self.repetitions < 1:
-            raise DynidentError(f"stage '{self.name}': repetitions is {self.repetitions}; give at least 1")
+        if not isinstance(self.repetitions, int) or self.repetitions < 1:
+            raise DynidentError(f"stage '{self.name}': repetitions is {self.repetitions}; give a whole number from 1 on")
 
     @property
     def duration(self) -> float:
         """How long it takes with its repetitions [s]."""
         return self.repetitions * self.curve.duration
+
+
+class Piece(NamedTuple):
+    """A part of a cycle: one repetition of a stage, or the join or lead before or after it (stage None).
+
+    Parameters
+    ----------
+    stage : Stage or None
+        The stage; None for a join or a lead.
+    repetition : int
+        Which repetition, from 0 on.
+    start, end : float
+        When, since the start of the cycle [s].
+    curve : Curve
+        The motion; its time starts at `start`.
+    """
+
+    stage: Stage | None
+    repetition: int
+    start: float
+    end: float
+    curve: Curve
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +118,8 @@ class Plan:
         Length of a cycle with its pause at the end [s]; 0 for no pause.
     notes : mapping
         Anything else: design values, conditions.
+    lower, upper, jerk : array_like (n,), optional
+        Range and largest jerk of the joins.
     """
 
     robot: str
@@ -103,12 +132,21 @@ class Plan:
     home: Array
     period: float = 0.0
     notes: Mapping[str, Any] = field(default_factory=dict)
+    lower: Array | None = None
+    upper: Array | None = None
+    jerk: Array | None = None
 
     def __post_init__(self) -> None:
         n = len(self.coordinates)
         object.__setattr__(self, "stages", tuple(self.stages))
-        for label in ("speed", "acceleration", "home"):
-            object.__setattr__(self, label, np.array(np.broadcast_to(np.asarray(getattr(self, label), dtype=np.float64), (n,))))
+        for label in (*VECTORS, *BOUNDS):
+            value = getattr(self, label)
+            if value is None and label in BOUNDS:
+                continue
+            array = np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), (n,)))
+            if np.isnan(array).any():
+                raise DynidentError(f"{label} of the plan holds NaN; give numbers")
+            object.__setattr__(self, label, array)
         if not self.stages:
             raise DynidentError("the plan has no stage; give at least one motion")
         if self.cycles < 1 or not (np.isfinite(self.rate) and self.rate > 0.0):
@@ -121,16 +159,32 @@ class Plan:
                 f"a cycle takes {self.curve.duration:.1f} s but is planned every {self.period:.1f} s; shorten a stage"
             )
 
-    @property
+    @cached_property
     def curve(self) -> Joined:
-        """One cycle: all stages with their repetitions, joined smoothly, from home to home."""
-        pieces = [stage.curve for stage in self.stages for _ in range(stage.repetitions)]
-        return join(pieces, self.speed, self.acceleration, self.home)
+        """One cycle: all stages with their repetitions, from home to home, by joins that keep the limits and never jump."""
+        curves = [(stage.curve, stage.repetitions) for stage in self.stages]
+        return cycle(curves, self.speed, self.acceleration, self.home, self.lower, self.upper, self.jerk)
 
     @property
     def duration(self) -> float:
         """How long the whole experiment takes [s]."""
         return self.cycles * max(self.period, self.curve.duration)
+
+    def pieces(self) -> list[Piece]:
+        """Return one cycle part by part, in order: stages, joins and leads.
+
+        Returns
+        -------
+        list of Piece
+            They follow each other without a gap.
+        """
+        waiting = [(stage, k) for stage in self.stages for k in range(stage.repetitions)]
+        out: list[Piece] = []
+        for curve, begin in zip(self.curve.pieces, self.curve.starts, strict=False):
+            mine = bool(waiting) and waiting[0][0].curve is curve
+            stage, k = waiting.pop(0) if mine else (None, 0)
+            out.append(Piece(stage, k, float(begin), float(begin) + curve.duration, curve))
+        return out
 
     def schedule(self) -> list[dict[str, Any]]:
         """Return when each stage runs in a cycle.
@@ -138,29 +192,49 @@ class Plan:
         Returns
         -------
         list of dict
-            ``name``, ``purpose``, ``repetition``, ``start``, ``end`` [s], in order; joins are left out.
+            ``name``, ``purpose``, ``payload``, ``repetition``, ``record``, ``start``, ``end`` [s], in order, without joins.
         """
-        whole = self.curve
-        starts: dict[int, list[float]] = {id(piece): [] for piece in whole.pieces}
-        for piece, begin in zip(whole.pieces, whole.starts, strict=False):
-            starts[id(piece)].append(float(begin))
-        out = []
-        for stage in self.stages:
-            for k in range(stage.repetitions):
-                begin = starts[id(stage.curve)].pop(0)
-                entry = {"name": stage.name, "purpose": stage.purpose, "payload": stage.payload, "repetition": k}
-                out.append({**entry, "start": begin, "end": begin + stage.curve.duration})
-        return out
+        return [
+            {
+                "name": piece.stage.name,
+                "purpose": piece.stage.purpose,
+                "payload": piece.stage.payload,
+                "repetition": piece.repetition,
+                "record": piece.stage.record,
+                "start": piece.start,
+                "end": piece.end,
+            }
+            for piece in self.pieces()
+            if piece.stage is not None
+        ]
 
-    def motion(self) -> Motion:
-        """Return one cycle at the plan's rate.
+    def motion(self, rate: float | None = None, cycles: int = 1) -> Motion:
+        """Return cycles at a fixed rate, each with its pause.
+
+        Parameters
+        ----------
+        rate : float, optional
+            Samples per second [Hz]; the plan's when omitted.
+        cycles : int
+            How many; one is all that differs, the others repeat it.
 
         Returns
         -------
         Motion
             Positions, velocities and accelerations.
         """
-        return sample(self.curve, self.rate)
+        f = self.rate if rate is None else rate
+        if cycles < 1:
+            raise DynidentError(f"cycles is {cycles}; give at least one")
+        if cycles == 1:
+            return sample(self.curve, f)
+        step = max(self.period, self.curve.duration)
+        t = grid(cycles * step, f)
+        since = np.minimum(t - step * np.minimum(np.floor(t / step + 1e-12), cycles - 1), self.curve.duration)
+        q, v, a = self.curve(since)
+        still = since >= self.curve.duration
+        v[still] = a[still] = 0.0
+        return Motion(t, q, v, a)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data.
@@ -181,15 +255,17 @@ class Plan:
             }
             for s in self.stages
         ]
-        vectors = {label: getattr(self, label).tolist() for label in ("speed", "acceleration", "home")}
+        values = {label: getattr(self, label) for label in (*VECTORS, *BOUNDS)}
+        vectors = {label: None if value is None else value.tolist() for label, value in values.items()}
         head = {"format": FORMAT, "robot": self.robot, "coordinates": list(self.coordinates), "rate": self.rate}
         body = {"cycles": self.cycles, "period": self.period, **vectors, "stages": stages, "notes": dict(self.notes)}
         return {**head, **body}
 
     @property
     def identity(self) -> str:
-        """Sixteen digits by which a log can refer to this plan."""
-        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
+        """Sixteen digits by which a log refers to this plan."""
+        content = json.dumps(json.loads(to_json(self.to_dict())), sort_keys=True)  # as it reads back from a file
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the plan as JSON.
@@ -228,11 +304,24 @@ class Plan:
                 Stage(s["name"], s["purpose"], from_spec(s["motion"]), s["repetitions"], s["payload"], s["record"])
                 for s in data["stages"]
             ]
-            speed, push, home = (np.array(data[k], dtype=np.float64) for k in ("speed", "acceleration", "home"))
-            names = tuple(data["coordinates"])
-            rate, period, notes = float(data["rate"]), float(data["period"]), data["notes"]
-            return cls(str(data["robot"]), names, stages, int(data["cycles"]), rate, speed, push, home, period, notes)
+            vectors = {key: bound_from_spec(data, key) for key in (*VECTORS, *BOUNDS) if data.get(key) is not None}
+            plan = cls(
+                str(data["robot"]),
+                tuple(data["coordinates"]),
+                stages,
+                int(data["cycles"]),
+                float(data["rate"]),
+                period=float(data["period"]),
+                notes=data["notes"],
+                **vectors,
+            )
         except (OSError, ValueError, KeyError, TypeError) as error:
             if isinstance(error, DynidentError):
                 raise
             raise DynidentError(f"cannot read a plan from '{path}': {error}") from error
+        if "identity" in data and data["identity"] != plan.identity:
+            raise DynidentError(
+                f"plan '{path}' was changed after it was made (its identity is {data['identity']}, its content's "
+                f"{plan.identity}); remove its line 'identity' to make it a new plan, or take the original"
+            )
+        return plan

@@ -132,7 +132,7 @@ class Problem:
         bool
             True inside.
         """
-        return bool(np.all(self.excess(x, dense) <= -self.limits.margin + 1e-9))
+        return self._over(x, dense) <= 0.0
 
     def margins(self, x: Array) -> dict[str, float]:
         """Return the smallest margin of every limit on the dense grid.
@@ -199,18 +199,33 @@ class Problem:
         ndarray (n * size,) or None
             Parameters of a feasible motion.
         """
-        if self.feasible(x, dense):
-            return x
         rest = self.centre(x) if towards is None else towards
+        worst = self._over(x, dense)
+        if worst <= 0.0:
+            return x
         low, high, found = 0.0, 1.0, None
-        for _ in range(14):
-            middle = 0.5 * (low + high)
+        below, above = self._over(rest, dense), worst
+        for k in range(8):
+            if below > 0.0 or not np.isfinite(above):  # rest itself is outside, or the motion cannot be followed
+                middle = 0.5 * (low + high)
+            else:  # regula falsi: limits are nearly straight lines over the scale
+                middle = low + (high - low) * np.clip(-below / (above - below), 0.05, 0.95)
+                middle -= 0.002 * (middle - low)
             candidate = rest + middle * (x - rest)
-            if self.feasible(candidate, dense):
-                low, found = middle, candidate
+            value = self._over(candidate, dense)
+            if value <= 0.0:
+                low, found, below = middle, candidate, value
+                if k and value > -0.005:
+                    break
+                above *= 0.7  # Illinois: do not let the other end stand still
             else:
-                high = middle
+                high, above = middle, value
+                below *= 0.7
         return found
+
+    def _over(self, x: Array, dense: bool) -> float:
+        """Return how far the margin is used up at the worst limit; not above zero when the motion is accepted."""
+        return float(self.excess(x, dense).max()) + self.limits.margin - 1e-9
 
     def peaks(self, x: Array, most: int = 6) -> set[Pick]:
         """Return the samples where limits are exceeded or nearly so: local maxima of each column.
@@ -302,18 +317,23 @@ class Problem:
 
 def _by_state(limit: Limit, state: State, order: int, samples: NDArray[np.int64], columns: NDArray[np.int64]) -> Array:
     """Return the derivative of a limit at samples by q, v, a or jerk of the same samples, (m, n)."""
-    chosen = state if limit.follows else State(*(y[samples] for y in state))
-    where = samples if limit.follows else np.arange(samples.size)
-    n = state.q.shape[1]
-    out = np.empty((samples.size, n))
-    for j in range(n):
-        sides = []
-        for h in (STEP, -STEP):
-            moved = chosen[order].copy()
+    n, m = state.q.shape[1], samples.size
+    steps = [(j, h) for j in range(n) for h in (STEP, -STEP)]
+    if limit.follows:
+        values = []
+        for j, h in steps:
+            moved = state[order].copy()
             moved[:, j] += h
-            sides.append(limit.excess(chosen._replace(**{"qvaj"[order]: moved}))[where, columns])
-        out[:, j] = (sides[0] - sides[1]) / (2.0 * STEP)
-    return out
+            values.append(limit.excess(state._replace(**{"qvaj"[order]: moved}))[samples, columns])
+        found = np.array(values)
+    else:  # samples stand for themselves: all of them moved every way in one call
+        places, where = np.unique(samples, return_inverse=True)
+        chosen = State(*(np.tile(y[places], (2 * n, 1)) for y in state))
+        moved = chosen[order].reshape(2 * n, places.size, n)
+        for k, (j, h) in enumerate(steps):
+            moved[k, :, j] += h
+        found = limit.excess(chosen).reshape(2 * n, places.size, -1)[:, where, columns]
+    return np.asarray((found[0::2] - found[1::2]).T.reshape(m, n) / (2.0 * STEP))
 
 
 def check_frequencies(family: Family, bandwidth: float, rate: float) -> None:

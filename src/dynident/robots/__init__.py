@@ -7,9 +7,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dynident.robots import cft, dualv, five_bar, mast, prr2, prs3, replalink, rrr
+    from dynident.robots import cft, dualv, er3a_c60, five_bar, mast, prr2, prs3, replalink, rrr
 
-__all__ = ["cft", "dualv", "five_bar", "mast", "prr2", "prs3", "replalink", "rrr"]
+__all__ = ["cft", "dualv", "er3a_c60", "five_bar", "mast", "prr2", "prs3", "replalink", "rrr"]
 
 
 def __getattr__(name: str) -> ModuleType:

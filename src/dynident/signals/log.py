@@ -239,6 +239,23 @@ class Log:
 
         return write_npz(self, path)
 
+    def to_parquet(self, path: PathLike) -> Path:
+        """Write a Parquet file that `Log.read` takes back exactly, with no options.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        from dynident.signals.writers import write_parquet  # noqa: PLC0415
+
+        return write_parquet(self, path)
+
     # ------------------------------------------------------------------ views
     @property
     def rate(self) -> float:

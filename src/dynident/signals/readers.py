@@ -259,7 +259,8 @@ def _read_parquet(data: bytes) -> tuple[dict[str, object], Mapping[str, Any] | N
             arrays[name] = column.cast(pa.float64()).to_numpy()
         elif pa.types.is_timestamp(kind):
             arrays[name] = column.cast(pa.timestamp("ns")).cast(pa.int64()).to_numpy() * 1e-9
-    return arrays, None
+    text = (table.schema.metadata or {}).get(b"dynident_log")
+    return arrays, None if text is None else _text_metadata(text.decode())
 
 
 _Reader = Callable[[bytes], tuple[dict[str, object], Mapping[str, Any] | None]]

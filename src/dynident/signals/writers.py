@@ -1,4 +1,4 @@
-"""Writing logs: CSV for people, npz for speed; both carry the metadata and come back exactly."""
+"""Writing logs: CSV for people, npz for speed, Parquet for tables; all carry the metadata and come back exactly."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dynident.errors import LogError
+from dynident.errors import LogError, missing_extra
 from dynident.files import write_atomic
 from dynident.signals.log import Log
 
+Array = NDArray[np.float64]
+
 MARK = "dynident-log"
 VERSION = 1
+KEY = "dynident_log"  # of the metadata in npz and Parquet files
 #: Column prefix in CSV and array name in npz, per field of Log.
 FIELDS = {"position": "q", "velocity": "dq", "acceleration": "ddq", "effort": "effort", "temperature": "temperature"}
 
@@ -50,14 +54,19 @@ def metadata(log: Log) -> str:
     return json.dumps(content, ensure_ascii=True)
 
 
+def _table(log: Log) -> tuple[list[str], Array]:
+    """Return the columns' names and the samples, one column per field and joint."""
+    fields = [name for name in FIELDS if getattr(log, name) is not None]
+    header = ["t"] + [f"{FIELDS[name]}_{joint}" for name in fields for joint in log.joints]
+    return header, np.column_stack([log.t, *(getattr(log, name) for name in fields)])
+
+
 def write_csv(log: Log, path: str | os.PathLike[str]) -> Path:
     """Write `log` as CSV: one comment line of metadata, a header, then repr-exact numbers."""
     for joint in log.joints:
         if any(c in joint for c in ',"\n\r'):
             raise LogError(f"joint name {joint!r} has a comma, quote or line break; rename it or write npz")
-    fields = [name for name in FIELDS if getattr(log, name) is not None]
-    header = ["t"] + [f"{FIELDS[name]}_{joint}" for name in fields for joint in log.joints]
-    block = np.column_stack([log.t, *(getattr(log, name) for name in fields)])
+    header, block = _table(log)
     lines = [f"# {metadata(log)}", ",".join(header)]
     lines += [",".join(map(repr, row)) for row in block.tolist()]
     data = ("\n".join(lines) + "\n").encode("utf-8")
@@ -71,5 +80,21 @@ def write_npz(log: Log, path: str | os.PathLike[str]) -> Path:
         raise LogError(f"cannot write '{path}' as npz; the name must end in .npz")
     arrays = {name: values for name in FIELDS if (values := getattr(log, name)) is not None}
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, t=log.t, **arrays, dynident_log=np.array(metadata(log)))
+    np.savez_compressed(buffer, allow_pickle=False, t=log.t, **arrays, **{KEY: np.array(metadata(log))})
+    return write_atomic(path, buffer.getvalue())
+
+
+def write_parquet(log: Log, path: str | os.PathLike[str]) -> Path:
+    """Write `log` as Parquet: one column per field and joint as in CSV, metadata in the file's schema."""
+    try:
+        import pyarrow as pa  # noqa: PLC0415
+        import pyarrow.parquet as pq  # noqa: PLC0415
+    except ImportError as error:
+        raise missing_extra("pyarrow", "parquet", "writing Parquet files") from error
+    if not str(path).endswith(".parquet"):
+        raise LogError(f"cannot write '{path}' as Parquet; the name must end in .parquet")
+    header, block = _table(log)
+    table = pa.table(dict(zip(header, block.T, strict=True))).replace_schema_metadata({KEY: metadata(log)})
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer)
     return write_atomic(path, buffer.getvalue())

@@ -1,11 +1,14 @@
 """How a robot is asked to move: families with exact derivatives, plateaus, paths, letters, and joining them smoothly."""
 
 from dynident.trajectory.bspline import BSpline
-from dynident.trajectory.export import from_spec, to_csv, to_ros, to_ros_json
+from dynident.trajectory.export import cycle_from_spec, from_spec, to_csv, to_ros, to_ros_json
 from dynident.trajectory.family import Curve, Family, Trajectory, sample
 from dynident.trajectory.fourier import Fourier
+from dynident.trajectory.interpolated import Interpolated
 from dynident.trajectory.join import Bridge, Joined, join
+from dynident.trajectory.lead import Lead, cycle, leads
 from dynident.trajectory.letters import strokes
+from dynident.trajectory.moves import Moves
 from dynident.trajectory.multisine import Multisine, harmonic_sines, random_multisine
 from dynident.trajectory.paths import Arc, Hop, Line, Spline
 from dynident.trajectory.plateaus import Plateau, Strokes, friction_plateaus, warming
@@ -24,8 +27,11 @@ __all__ = [
     "Family",
     "Fourier",
     "Hop",
+    "Interpolated",
     "Joined",
+    "Lead",
     "Line",
+    "Moves",
     "Multisine",
     "Plateau",
     "Quintic",
@@ -39,11 +45,14 @@ __all__ = [
     "Trapezoid",
     "VelocityProfile",
     "along",
+    "cycle",
+    "cycle_from_spec",
     "friction_plateaus",
     "from_spec",
     "harmonic_sines",
     "join",
     "joint_motion",
+    "leads",
     "random_multisine",
     "sample",
     "strokes",

@@ -17,7 +17,10 @@ from dynident.mechanics.motion import Motion
 from dynident.trajectory.bspline import BSpline
 from dynident.trajectory.family import Curve, Family, Trajectory, sample
 from dynident.trajectory.fourier import Fourier
+from dynident.trajectory.interpolated import Interpolated
 from dynident.trajectory.join import Bridge, Joined
+from dynident.trajectory.lead import Lead, cycle
+from dynident.trajectory.moves import Moves
 from dynident.trajectory.multisine import Multisine
 from dynident.trajectory.plateaus import Strokes
 from dynident.trajectory.polynomial import Quintics
@@ -151,6 +154,9 @@ def family_from_spec(data: Mapping[str, Any]) -> Family:
         raise DynidentError(f"family '{kind}' has fields {', '.join(fields)}; {error}") from error
 
 
+KINDS = ("trajectory", "strokes", "profile", "moves", "interpolated", "lead", "joined", "bridge")
+
+
 def from_spec(data: Mapping[str, Any]) -> Curve:
     """Return the curve that `Curve.spec` described.
 
@@ -174,6 +180,12 @@ def from_spec(data: Mapping[str, Any]) -> Curve:
             return Strokes(np.array(data["start"], dtype=np.float64), data["moves"], float(data["total"]))
         if kind == "profile":
             return VelocityProfile(np.array(data["knots"]), np.array(data["speeds"]), float(data["start"]))
+        if kind == "moves":
+            return Moves(np.array(data["points"]), np.array(data["durations"]), str(data["profile"]))
+        if kind == "interpolated":
+            return Interpolated(Motion(*(np.array(data[key], dtype=np.float64) for key in ("t", "q", "v", "a"))))
+        if kind == "lead":
+            return Lead(from_spec(data["curve"]), int(data["periods"]), bool(data["out"]))
         if kind == "joined":
             return Joined([from_spec(piece) for piece in data["pieces"]])
         if kind == "bridge":
@@ -183,4 +195,47 @@ def from_spec(data: Mapping[str, Any]) -> Curve:
         if isinstance(error, DynidentError):
             raise
         raise DynidentError(f"motion of kind '{kind}' cannot be read: {error}") from error
-    raise DynidentError(f"motion kind is {kind!r}; it must be trajectory, strokes, profile, joined or bridge")
+    raise DynidentError(f"motion kind is {kind!r}; it must be one of {', '.join(KINDS)}")
+
+
+def bound_from_spec(data: Mapping[str, Any], key: str) -> Array:
+    """Return a vector of a plan's plain data; null stands for no limit, because JSON has no infinity.
+
+    Parameters
+    ----------
+    data : mapping
+        What a plan's file holds.
+    key : str
+        Which vector.
+
+    Returns
+    -------
+    ndarray, (n,)
+        The numbers.
+    """
+    none = -np.inf if key == "lower" else np.inf
+    return np.array([none if x is None else x for x in data[key]], dtype=np.float64)
+
+
+def cycle_from_spec(data: Mapping[str, Any]) -> Joined:
+    """Return one cycle of a plan's plain data, as `dynident.excitation.Plan.curve` does: for rooms below that one.
+
+    Parameters
+    ----------
+    data : mapping
+        What a plan's file holds.
+
+    Returns
+    -------
+    Joined
+        All stages from home to home.
+    """
+    try:
+        curves = [(from_spec(stage["motion"]), int(stage["repetitions"])) for stage in data["stages"]]
+        speed, acceleration, home = (bound_from_spec(data, key) for key in ("speed", "acceleration", "home"))
+        bounds = {key: bound_from_spec(data, key) for key in ("lower", "upper", "jerk") if data.get(key) is not None}
+        return cycle(curves, speed, acceleration, home, **bounds)
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, DynidentError):
+            raise
+        raise DynidentError(f"the plan's stages cannot be read: {error}") from error

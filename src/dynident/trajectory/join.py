@@ -12,12 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import DynidentError
 from dynident.mechanics.motion import Motion, numbers
 from dynident.trajectory.family import Curve, sample, times
-from dynident.trajectory.polynomial import hermite
+from dynident.trajectory.polynomial import HERMITE, hermite
 
 Array = NDArray[np.float64]
 State = tuple[Array, Array, Array]
 
 SAME = 1e-9  # difference of states [rad, rad/s, rad/s^2] below which no join is needed
+TOUCH = 1e-9  # share of a limit by which rounding may exceed it
+SHORTEST = 0.05  # join [s]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +61,30 @@ class Bridge:
         ends = np.array([x * T**k for state in (self.start, self.end) for k, x in enumerate(state)])
         return hermite(u, 0) @ ends, hermite(u, 1) @ ends / T, hermite(u, 2) @ ends / T**2
 
+    def extremes(self) -> list[tuple[Array, Array]]:
+        """Return the lowest and highest position, velocity, acceleration and jerk of every coordinate, exactly.
+
+        Returns
+        -------
+        list of tuple of ndarray (n,)
+            Minima and maxima, from order 0 to 3.
+        """
+        T = self.duration
+        ends = np.array([x * T**k for state in (self.start, self.end) for k, x in enumerate(state)])
+        powers = (HERMITE @ ends).T[:, ::-1]  # highest power first
+        found: list[tuple[list[float], list[float]]] = [([], []) for _ in range(4)]
+        for polynomial in powers:
+            derivatives = [polynomial]
+            for _ in range(4):
+                derivatives.append(np.polyder(derivatives[-1]))
+            for order, (low, high) in enumerate(found):
+                roots = np.roots(derivatives[order + 1])
+                inner = roots.real[(np.abs(roots.imag) < 1e-6) & (roots.real > 0.0) & (roots.real < 1.0)]
+                values = np.polyval(derivatives[order], np.r_[0.0, 1.0, inner]) / T**order
+                low.append(float(values.min()))
+                high.append(float(values.max()))
+        return [(np.array(low), np.array(high)) for low, high in found]
+
     def spec(self) -> dict[str, Any]:
         """Return plain data.
 
@@ -71,17 +97,62 @@ class Bridge:
         return {"kind": "bridge", "start": plain[0], "end": plain[1], "duration": self.duration}
 
 
-def bridge(start: State, end: State, speed: ArrayLike, acceleration: ArrayLike) -> Bridge | None:
+@dataclass(frozen=True, eq=False)
+class Room:
+    """Limits of joins, (n,) each; infinite where there is none.
+
+    Parameters
+    ----------
+    speed, acceleration : array_like, (n,)
+        Largest rates, above zero.
+    lower, upper : array_like (n,), optional
+        Range of positions.
+    jerk : array_like (n,), optional
+        Largest jerk.
+    """
+
+    speed: Array
+    acceleration: Array
+    lower: Array | None = None
+    upper: Array | None = None
+    jerk: Array | None = None
+
+    def excess(self, move: Bridge) -> tuple[Array, Array]:
+        """Return how far rates and positions of a bridge are beyond their limits at its worst, as shares; below zero inside.
+
+        Parameters
+        ----------
+        move : Bridge
+            A join.
+
+        Returns
+        -------
+        rates, positions : ndarray, (n,)
+            Exact: extremes are roots of polynomials.
+        """
+        peaks = move.extremes()
+        n = move.dof
+        rates = np.full(n, -1.0)
+        for limit, (low, high) in zip((self.speed, self.acceleration, self.jerk), peaks[1:], strict=True):
+            if limit is not None:
+                rates = np.maximum(rates, np.maximum(-low, high) / np.broadcast_to(limit, (n,)) - 1.0)
+        places = np.full(n, -np.inf)
+        if self.lower is not None and self.upper is not None:
+            half = 0.5 * np.maximum(np.broadcast_to(self.upper, (n,)) - self.lower, 1e-12)
+            half = np.where(np.isfinite(half), half, 1.0)
+            places = np.maximum(self.lower - peaks[0][0], peaks[0][1] - self.upper) / half
+        return rates, places
+
+
+def bridge(start: State, end: State, room: Room) -> Bridge | None:
     """Return the shortest quintic (to a few percent) between two states that keeps the limits; None when they are the same.
 
     Parameters
     ----------
     start, end : tuple of array_like (n,)
         q, v, a at both ends; each within the limits.
-    speed : array_like, (n,)
-        Largest speeds.
-    acceleration : array_like, (n,)
-        Largest accelerations.
+    room : Room
+        Limits.
 
     Returns
     -------
@@ -91,22 +162,28 @@ def bridge(start: State, end: State, speed: ArrayLike, acceleration: ArrayLike) 
     if all(np.max(np.abs(x - y)) < SAME for x, y in zip(start, end, strict=True)):
         return None
     top, push = (
-        np.broadcast_to(numbers(x, label), start[0].shape) for x, label in ((speed, "speed"), (acceleration, "acceleration"))
+        np.broadcast_to(numbers(x, label), start[0].shape)
+        for x, label in ((room.speed, "speed"), (room.acceleration, "acceleration"))
     )
     if not (np.all(top > 0.0) and np.all(push > 0.0)):
         raise DynidentError("speed and acceleration of a join must be above zero for every coordinate")
     way = np.abs(end[0] - start[0])
-    T = max(0.05, float(np.max(15.0 / 8.0 * way / top)), float(np.max(np.sqrt(10.0 / np.sqrt(3.0) * way / push))))
+    T = max(SHORTEST, float(np.max(15.0 / 8.0 * way / top)), float(np.max(np.sqrt(10.0 / np.sqrt(3.0) * way / push))))
+    outside = None  # where the first join that keeps the rates leaves the range
     for _ in range(200):
         candidate = Bridge(start, end, T)
-        _, v, a = candidate(np.linspace(0.0, T, 101))
-        if np.all(np.abs(v) <= top * (1.0 + 1e-9)) and np.all(np.abs(a) <= push * (1.0 + 1e-9)):
-            return candidate
+        rates, places = room.excess(candidate)
+        if np.all(rates <= TOUCH):
+            if np.all(places <= TOUCH):
+                return candidate
+            outside = int(np.argmax(places)) if outside is None else outside
         T *= 1.05
-    raise DynidentError(
-        f"no join from {np.round(start[0], 4).tolist()} to {np.round(end[0], 4).tolist()} keeps the limits of speed and "
-        "acceleration; raise them, or let the pieces start and end at rest"
-    )
+    text = f"no join from {np.round(start[0], 4).tolist()} to {np.round(end[0], 4).tolist()} keeps the limits"
+    if outside is not None:
+        raise DynidentError(
+            f"{text}: coordinate {outside} leaves its range; let the pieces start and end at rest, or further in"
+        )
+    raise DynidentError(f"{text} of speed, acceleration and jerk; raise them, or let the pieces start and end at rest")
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +285,18 @@ def ends(curve: Curve) -> tuple[State, State]:
     return (q[0], v[0], a[0]), (q[1], v[1], a[1])
 
 
-def join(curves: Sequence[Curve], speed: ArrayLike, acceleration: ArrayLike, rest: ArrayLike | None = None) -> Joined:
+def join(
+    curves: Sequence[Curve],
+    speed: ArrayLike,
+    acceleration: ArrayLike,
+    rest: ArrayLike | None = None,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
+    jerk: ArrayLike | None = None,
+) -> Joined:
     """Concatenate curves with quintic joins, so that position, velocity and acceleration never jump.
+
+    Joins keep every limit given, or the call says which coordinate cannot.
 
     Parameters
     ----------
@@ -221,6 +308,10 @@ def join(curves: Sequence[Curve], speed: ArrayLike, acceleration: ArrayLike, res
         Largest acceleration of the joins.
     rest : array_like (n,), optional
         Position at rest from which to start and to which to return; without it the first and last curve are the ends.
+    lower, upper : array_like (n,), optional
+        Range that the joins must not leave; joins between pieces at rest never leave that between their ends.
+    jerk : array_like (n,), optional
+        Largest jerk of the joins.
 
     Returns
     -------
@@ -229,6 +320,8 @@ def join(curves: Sequence[Curve], speed: ArrayLike, acceleration: ArrayLike, res
     """
     if not curves:
         raise DynidentError("there is no curve to join; give at least one")
+    bounds = [None if x is None else numbers(x, label) for x, label in ((lower, "lower"), (upper, "upper"), (jerk, "jerk"))]
+    room = Room(numbers(speed, "speed"), numbers(acceleration, "acceleration"), *bounds)
     pieces: list[Curve] = []
     last: State | None = None
     if rest is not None:
@@ -238,11 +331,11 @@ def join(curves: Sequence[Curve], speed: ArrayLike, acceleration: ArrayLike, res
     for curve in curves:
         start, end = ends(curve)
         if last is not None:
-            between = bridge(last, start, speed, acceleration)
+            between = bridge(last, start, room)
             pieces += [between] if between is not None else []
         pieces.append(curve)
         last = end
     if home is not None and last is not None:
-        between = bridge(last, home, speed, acceleration)
+        between = bridge(last, home, room)
         pieces += [between] if between is not None else []
     return Joined(pieces)

@@ -1,4 +1,4 @@
-"""Motions beside the excitation: strokes with constant speed for friction, warming moves, and the velocity multi-profile.
+"""Motions beside the excitation: strokes with constant speed for friction, and warming moves.
 
 Speeds rise and fall along 3 u^2 - 2 u^3, so that the acceleration never jumps (a plain trapezoid's would).
 """
@@ -184,6 +184,11 @@ class Strokes:
         return {"kind": "strokes", "start": self.start.tolist(), "moves": [list(m) for m in self.moves], "total": self.total}
 
 
+def _ramp(speed: float, acceleration: float, jerk: float) -> float:
+    """Return the shortest ramp to a speed [s]: accelerations reach 1.5 speed / ramp, jerks 6 speed / ramp^2."""
+    return float(max(1.5 * speed / acceleration, np.sqrt(6.0 * speed / jerk)))
+
+
 def _ranges(lower: ArrayLike, upper: ArrayLike, speed: ArrayLike, acceleration: ArrayLike) -> list[Array]:
     """Return four vectors after checking that ranges are finite and rates above zero."""
     low, high = np.atleast_1d(numbers(lower, "lower")), np.atleast_1d(numbers(upper, "upper"))
@@ -203,6 +208,7 @@ def friction_plateaus(
     shares: Sequence[float] = SPEEDS,
     longest: float = 2.0,
     posture: ArrayLike | None = None,
+    jerk: ArrayLike = np.inf,
 ) -> Strokes:
     """Return strokes of one joint after the other at several speeds, forward and backward (document 3, section 2.4).
 
@@ -222,6 +228,8 @@ def friction_plateaus(
         Longest plateau [s]; shorter where the range does not allow it at the highest speed.
     posture : array_like (n,), optional
         Where joints wait and around which they move; the middle of the ranges when omitted.
+    jerk : array_like, (n,)
+        Largest jerk.
 
     Returns
     -------
@@ -229,6 +237,7 @@ def friction_plateaus(
         The motion; ``plateaus`` lists the stretches of constant speed.
     """
     low, high, top, push = _ranges(lower, upper, speed, acceleration)
+    hardest = np.broadcast_to(numbers(jerk, "jerk"), low.shape)
     if not shares or not all(0.0 < share <= 1.0 for share in shares):
         raise DynidentError(f"shares are {tuple(shares)}; give shares of the largest speed above 0 and up to 1")
     start = 0.5 * (low + high) if posture is None else np.array(numbers(posture, "posture"))
@@ -237,7 +246,7 @@ def friction_plateaus(
     for j in range(start.size):
         room = 2.0 * min(high[j] - start[j], start[j] - low[j])
         fastest = top[j] * max(shares)
-        ramp = 1.5 * fastest / push[j]
+        ramp = _ramp(fastest, push[j], hardest[j])
         flat = min(longest, room / fastest - ramp)
         if flat <= 0.0:
             raise DynidentError(
@@ -270,6 +279,7 @@ def warming(
     acceleration: ArrayLike,
     duration: float = 180.0,
     share: float = 0.8,
+    jerk: ArrayLike = np.inf,
 ) -> Strokes:
     """Return the warming motion: all joints at once to and fro at full speed over a share of their range (section 2.4.1).
 
@@ -285,6 +295,8 @@ def warming(
         How long [s]; 3 min in the document.
     share : float
         Share of the range, 0.8 in the document.
+    jerk : array_like, (n,)
+        Largest jerk.
 
     Returns
     -------
@@ -295,12 +307,13 @@ def warming(
     positive("duration", duration)
     if not 0.0 < share <= 1.0:
         raise DynidentError(f"share is {share}; give a share of the range above 0 and up to 1")
+    hardest = np.broadcast_to(numbers(jerk, "jerk"), low.shape)
     moves = []
     for j in range(low.size):
-        way = share * (high[j] - low[j])
-        ramp = 1.5 * top[j] / push[j]
-        V = top[j] if way / top[j] >= ramp else np.sqrt(way * push[j] / 1.5)
-        stroke = Plateau(way, V, 1.5 * V / push[j])
+        way, V = share * (high[j] - low[j]), top[j]
+        while way / V < _ramp(V, push[j], hardest[j]):  # the range is too short for the full speed
+            V *= 0.98
+        stroke = Plateau(way, V, _ramp(V, push[j], hardest[j]))
         pairs = int(duration // (2.0 * stroke.duration))
         for k in range(2 * pairs):
             moves.append((j, k * stroke.duration, way if k % 2 == 0 else -way, V, stroke.ramp))

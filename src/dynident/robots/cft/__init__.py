@@ -44,8 +44,10 @@ from dynident.robots.cft.kinematics import (
     torque_from_force,
     voltage_from_force,
 )
+from dynident.robots.cft.machine import ASSUMPTIONS, machine
 
 __all__ = [
+    "ASSUMPTIONS",
     "CARTESIAN",
     "ENCODER_FACTORS",
     "JOINTS",
@@ -74,6 +76,7 @@ __all__ = [
     "inverse_dynamics",
     "joint_from_cartesian",
     "joint_motion",
+    "machine",
     "mass_matrix",
     "mechanism",
     "motor_gains",

@@ -41,9 +41,11 @@ from dynident.robots.dualv.kinematics import (
     measured_radius,
     platform_motion,
 )
+from dynident.robots.dualv.machine import ASSUMPTIONS, machine
 from dynident.robots.dualv.model import mechanism, toy
 
 __all__ = [
+    "ASSUMPTIONS",
     "BOX",
     "COLUMNS",
     "PAYLOAD_WEIGHED",
@@ -66,6 +68,7 @@ __all__ = [
     "jacobians",
     "joint_motion",
     "leg_regressor",
+    "machine",
     "measured_radius",
     "mechanism",
     "paper_symbol",

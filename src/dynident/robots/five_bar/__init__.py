@@ -13,6 +13,7 @@ Arrays are batched: points (N, 2), driven angles (N, 2) as alpha1, alpha4, all a
 from dynident.robots.five_bar.dynamics import body_jacobians, inverse_dynamics
 from dynident.robots.five_bar.geometry import Geometry, Singularities
 from dynident.robots.five_bar.kinematics import forward_kinematics, inverse_kinematics, jacobians, passive_rates, singularities
+from dynident.robots.five_bar.machine import ASSUMPTIONS, machine
 from dynident.robots.five_bar.model import (
     GEAR,
     MOTOR_BETA,
@@ -26,6 +27,7 @@ from dynident.robots.five_bar.model import (
 )
 
 __all__ = [
+    "ASSUMPTIONS",
     "GEAR",
     "MOTOR_BETA",
     "MOTOR_COULOMB",
@@ -41,6 +43,7 @@ __all__ = [
     "inverse_dynamics",
     "inverse_kinematics",
     "jacobians",
+    "machine",
     "mechanism",
     "passive_rates",
     "singularities",

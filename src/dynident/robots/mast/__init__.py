@@ -53,6 +53,7 @@ from dynident.robots.mast.kinematics import (
     singularity,
     slider_motion,
 )
+from dynident.robots.mast.machine import ASSUMPTIONS, machine
 from dynident.robots.mast.model import FRICTION, Design, Leg, build, turn
 from dynident.robots.mast.tripod import actuator_jacobian as _actuator_jacobian
 from dynident.robots.mast.tripod import check_parallel as _check_parallel
@@ -177,6 +178,7 @@ def mass_matrix(x: ArrayLike, bodies: Bodies = BODIES, working_mode: str | Seque
 
 
 __all__ = [
+    "ASSUMPTIONS",
     "BANDWIDTH_ACTUATORS",
     "BANDWIDTH_MAST",
     "BAR",
@@ -209,6 +211,7 @@ __all__ = [
     "inverse_kinematics",
     "jacobians",
     "leg_angles",
+    "machine",
     "mass_matrix",
     "mechanism",
     "parasitic_motion",

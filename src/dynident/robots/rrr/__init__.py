@@ -37,8 +37,10 @@ from dynident.robots.rrr.kinematics import (
     jacobian_determinant,
     orientation,
 )
+from dynident.robots.rrr.machine import ASSUMPTIONS, machine
 
 __all__ = [
+    "ASSUMPTIONS",
     "EXAMPLE",
     "FLOPS",
     "JOINTS",
@@ -59,6 +61,7 @@ __all__ = [
     "inverse_kinematics",
     "inverse_kinematics_program",
     "jacobian_determinant",
+    "machine",
     "mass_matrix",
     "mechanism",
     "operation_counts",

@@ -1,0 +1,64 @@
+"""How the robot is made to follow: cascades, PID, computed torque, feed-forward, distribution over actuators, tuning."""
+
+from dynident.control.cascade import Cascade, CurrentLoop
+from dynident.control.checks import ControlWarning, per_actuator
+from dynident.control.computed_torque import ComputedTorque
+from dynident.control.controller import Controller, Machine, Measurement, Reference
+from dynident.control.distribution import actuator_rows, internal_basis, minimum_norm, remove_internal, with_preload
+from dynident.control.feedforward import actuator_motion, feedforward_torques, motor_currents, motor_torques
+from dynident.control.filters import low_pass_share
+from dynident.control.linear import Axis
+from dynident.control.margins import Margins, bandwidth, delayed_integrator, margins
+from dynident.control.open_loop import OpenLoop
+from dynident.control.pid import PID
+from dynident.control.task_cascade import TaskCascade
+from dynident.control.task_computed_torque import TaskComputedTorque
+from dynident.control.task_pid import TaskPID
+from dynident.control.tuning import gains_for, pi_gains, pi_poles, tune_cascade
+from dynident.control.workspace import CoordinateSpace, MapSpace, ToolSpace, Workspace
+from dynident.control.zone import Gains, Trial, ZoneTuning, zone_tune_cascade, zone_tuning
+
+__all__ = [
+    "PID",
+    "Axis",
+    "Cascade",
+    "ComputedTorque",
+    "ControlWarning",
+    "Controller",
+    "CoordinateSpace",
+    "CurrentLoop",
+    "Gains",
+    "Machine",
+    "MapSpace",
+    "Margins",
+    "Measurement",
+    "OpenLoop",
+    "Reference",
+    "TaskCascade",
+    "TaskComputedTorque",
+    "TaskPID",
+    "ToolSpace",
+    "Trial",
+    "Workspace",
+    "ZoneTuning",
+    "actuator_motion",
+    "actuator_rows",
+    "bandwidth",
+    "delayed_integrator",
+    "feedforward_torques",
+    "gains_for",
+    "internal_basis",
+    "low_pass_share",
+    "margins",
+    "minimum_norm",
+    "motor_currents",
+    "motor_torques",
+    "per_actuator",
+    "pi_gains",
+    "pi_poles",
+    "remove_internal",
+    "tune_cascade",
+    "with_preload",
+    "zone_tune_cascade",
+    "zone_tuning",
+]

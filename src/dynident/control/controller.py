@@ -1,0 +1,117 @@
+"""What any controller written in Python can do; simulate calls it once per cycle and moves the robot in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from dynident.drive import Drive
+
+Array = NDArray[np.float64]
+
+
+class Reference(Protocol):
+    """What is wanted now: n coordinates x, k actuators rho."""
+
+    @property
+    def q(self) -> Array:
+        """Positions of the coordinates, (n,)."""
+
+    @property
+    def v(self) -> Array:
+        """Their velocities, (n,)."""
+
+    @property
+    def a(self) -> Array:
+        """Their accelerations, (n,)."""
+
+    @property
+    def rho(self) -> Array:
+        """Positions of the actuator coordinates, (k,)."""
+
+    @property
+    def rho_v(self) -> Array:
+        """Their velocities, (k,)."""
+
+
+class Measurement(Protocol):
+    """What the sensors say now."""
+
+    @property
+    def rho(self) -> Array:
+        """Sensed positions of the actuator coordinates, (k,)."""
+
+    @property
+    def rho_v(self) -> Array:
+        """Their velocities as the drive estimates them, (k,)."""
+
+    @property
+    def x(self) -> Array:
+        """Coordinates that belong to the sensed actuators, (n,)."""
+
+    @property
+    def v(self) -> Array:
+        """Velocities of the coordinates that belong to the sensed actuator velocities, (n,)."""
+
+    @property
+    def current(self) -> Array:
+        """Sensed motor currents [A], (k,)."""
+
+
+class Machine(Protocol):
+    """The robot a controller drives, as far as it needs to know it; `VirtualRobot` is one."""
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The robot."""
+
+    @property
+    def drives(self) -> Sequence[Drive]:
+        """One drive per actuator, in the order of ``mechanism.actuators``."""
+
+
+class Controller(Protocol):
+    """A control law in Python: reset once, then one update per cycle."""
+
+    @property
+    def cycle(self) -> float:
+        """Time between two updates [s]."""
+
+    @property
+    def command(self) -> Literal["torque", "current", "voltage"]:
+        """What `update` returns: torques behind the gear [N m, N], motor currents [A] or motor voltages [V]."""
+
+    def reset(self, robot: Machine, start: Measurement) -> None:
+        """Forget the past and prepare for a run: called once before the first update.
+
+        Parameters
+        ----------
+        robot : Machine
+            Robot with k actuators.
+        start : Measurement
+            What the sensors say at the start.
+        """
+
+    def update(self, t: float, reference: Reference, measurement: Measurement) -> Array:
+        """Return the command that is held until the next update.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        reference : Reference
+            What is wanted now.
+        measurement : Measurement
+            What the sensors say now.
+
+        Returns
+        -------
+        ndarray, (k,)
+            Torque, current or voltage of every actuator, as `command` says.
+        """

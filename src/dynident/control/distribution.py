@@ -1,0 +1,201 @@
+"""Which torque each actuator gives when there are more of them than freedoms: A^T tau = f, A (k, n) tall.
+
+Minimum norm    tau = A (A^T A)^-1 f
+Preload         tau = minimum norm + U U^T u,          U an orthonormal basis of the null space of A^T
+Projection      tau* = tau - sum_i (u_i^T tau) u_i     document 1 eq. 50: the internal stress is removed, f stays
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.mechanics.actuation import actuator_jacobian
+from dynident.mechanics.motion import numbers
+from dynident.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+SINGULAR = 1e-9  # smallest over largest singular value of A below which the actuators do not hold the robot
+
+
+def actuator_rows(mechanism: Mechanism, q: ArrayLike) -> Array:
+    """Return A with rho_v = A v on the joint side: the actuator Jacobian without the gear ratios of `Actuator`.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and k actuators.
+    q : array_like, (N, n) or (n,)
+        Positions of its coordinates.
+
+    Returns
+    -------
+    ndarray, (N, k, n)
+        A, for torques of rho behind the gear.
+    """
+    ratio = np.array([actuator.ratio for actuator in mechanism.actuators])
+    return np.asarray(actuator_jacobian(mechanism, q) / ratio[:, None])
+
+
+def coupling_rows(mechanism: Mechanism) -> Array:
+    """Return c with rho = c q_tree, the actuator coordinates behind the gears.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with k actuators and n_tree tree coordinates.
+
+    Returns
+    -------
+    ndarray, (k, n_tree)
+        Joint-side rows.
+    """
+    index = {name: i for i, name in enumerate(mechanism.tree.coordinates)}
+    rows = np.zeros((len(mechanism.actuators), len(index)))
+    for row, actuator in zip(rows, mechanism.actuators, strict=True):
+        for coordinate, coefficient in actuator.coupling.items():
+            row[index[coordinate]] = coefficient
+    return rows
+
+
+def internal_basis(A: ArrayLike) -> Array:
+    """Return orthonormal torques that press the robot against itself and move nothing: A^T U = 0.
+
+    Parameters
+    ----------
+    A : array_like, (N, k, n) or (k, n)
+        Actuator Jacobian, k >= n.
+
+    Returns
+    -------
+    ndarray, (N, k, k - n) or (k, k - n)
+        U; no columns when there are as many actuators as freedoms.
+    """
+    matrix = _matrix(A)
+    U = np.linalg.svd(matrix)[0][:, :, matrix.shape[2] :]
+    return np.asarray(U if np.ndim(A) == 3 else U[0])
+
+
+def minimum_norm(A: ArrayLike, f: ArrayLike) -> Array:
+    """Return the smallest torques that give the generalised forces: A^T tau = f.
+
+    Parameters
+    ----------
+    A : array_like, (N, k, n) or (k, n)
+        Actuator Jacobian, rho_v = A v, k >= n.
+    f : array_like, (N, n) or (n,)
+        Generalised forces, as from `inverse_dynamics`.
+
+    Returns
+    -------
+    ndarray, (N, k), or (k,) when both are of one sample
+        Torques of the actuators.
+
+    Examples
+    --------
+    >>> from dynident.control import minimum_norm
+    >>> minimum_norm([[1.0], [1.0]], [4.0])
+    array([2., 2.])
+    """
+    matrix, forces = _matrix(A), _vectors(A, f, "f", 2)
+    tau = np.einsum("tnk,tn->tk", np.linalg.pinv(matrix), forces)
+    return _shaped(tau, A, f)
+
+
+def with_preload(A: ArrayLike, f: ArrayLike, u: ArrayLike) -> Array:
+    """Return the torques that give the generalised forces and a preload: minimum norm plus the internal part of u.
+
+    Parameters
+    ----------
+    A : array_like, (N, k, n) or (k, n)
+        Actuator Jacobian, k >= n.
+    f : array_like, (N, n) or (n,)
+        Generalised forces.
+    u : array_like, (N, k), (k,) or scalar
+        Any torques; only their internal part is added, so that A^T tau = f stays.
+
+    Returns
+    -------
+    ndarray, (N, k), or (k,) when A and f are of one sample
+        Torques of the actuators.
+    """
+    tau = minimum_norm(A, f)
+    count = _matrix(A).shape[1]
+    push = numbers(u, "u")
+    if push.shape not in ((), (count,), tau.shape):
+        raise DynidentError(f"u has shape {push.shape}; give one torque for each of the {count} actuators")
+    push = np.broadcast_to(push, tau.shape)
+    return np.asarray(tau + push - remove_internal(A, push))
+
+
+def remove_internal(A: ArrayLike, tau: ArrayLike) -> Array:
+    """Return torques without their internal stress: tau - sum_i (u_i^T tau) u_i (document 1 eq. 50).
+
+    Parameters
+    ----------
+    A : array_like, (N, k, n) or (k, n)
+        Actuator Jacobian, k >= n.
+    tau : array_like, (N, k) or (k,)
+        Torques of the actuators.
+
+    Returns
+    -------
+    ndarray, (N, k), or (k,) when both are of one sample
+        Torques that do the same, A^T tau* = A^T tau, with the least norm.
+
+    Examples
+    --------
+    >>> from dynident.control import remove_internal
+    >>> remove_internal([[1.0], [1.0]], [5.0, -1.0])
+    array([2., 2.])
+    """
+    torques = _vectors(A, tau, "tau", 1)
+    U = internal_basis(_matrix(A))
+    if U.shape[2] == 0:
+        return _shaped(np.broadcast_to(torques, (max(U.shape[0], torques.shape[0]), U.shape[1])).copy(), A, tau)
+    U, torques = np.broadcast_arrays(U, np.broadcast_to(torques[:, :, None], (torques.shape[0], *U.shape[1:])))
+    return _shaped(torques[:, :, 0] - np.einsum("tki,tji,tji->tk", U, U, torques), A, tau)
+
+
+def _matrix(A: ArrayLike) -> Array:
+    """Return A as (N, k, n) after checking that the actuators hold the robot."""
+    matrix = numbers(A, "A")
+    if matrix.ndim not in (2, 3) or matrix.shape[-1] == 0 or matrix.shape[-2] < matrix.shape[-1]:
+        raise DynidentError(
+            f"A has shape {matrix.shape}; give (samples, actuators, coordinates) with at least as many actuators"
+        )
+    matrix = matrix if matrix.ndim == 3 else matrix[None]
+    if not np.all(np.isfinite(matrix)):
+        raise DynidentError(f"A is not finite at sample {int(np.argwhere(~np.isfinite(matrix))[0][0])}; give finite numbers")
+    sizes = np.linalg.svd(matrix, compute_uv=False)
+    bad = sizes[:, -1] <= SINGULAR * sizes[:, 0]
+    if bad.any():
+        raise DynidentError(
+            f"the actuators do not hold the robot at sample {int(np.argmax(bad))} (A loses rank: a parallel singularity); "
+            "keep the motion away from it"
+        )
+    return matrix
+
+
+def _vectors(A: ArrayLike, values: ArrayLike, what: str, axis: int) -> Array:
+    """Return vectors as (N, m), m being the size of A along `axis` of (N, k, n)."""
+    matrix = np.asarray(A)
+    matrix = matrix if matrix.ndim == 3 else matrix[None]
+    vectors = np.atleast_2d(numbers(values, what))
+    if vectors.ndim != 2 or vectors.shape[1] != matrix.shape[axis]:
+        raise DynidentError(
+            f"{what} has shape {vectors.shape}; give {matrix.shape[axis]} columns, as A has shape {matrix.shape}"
+        )
+    if 1 not in (matrix.shape[0], vectors.shape[0]) and matrix.shape[0] != vectors.shape[0]:
+        raise DynidentError(f"{what} has {vectors.shape[0]} samples but A has {matrix.shape[0]}; they must agree")
+    if not np.all(np.isfinite(vectors)):
+        bad = int(np.argwhere(~np.isfinite(vectors))[0][0])
+        raise DynidentError(f"{what} is not finite at sample {bad}; every entry must be a finite number")
+    return vectors
+
+
+def _shaped(tau: Array, A: ArrayLike, values: ArrayLike) -> Array:
+    """Return one sample as a plain vector when nothing was given as a batch."""
+    return tau[0] if np.ndim(A) == 2 and np.ndim(values) <= 1 else tau

@@ -1,0 +1,177 @@
+"""Feed-forward: what actuators must do on a reference, from a model and friction laws (document 4, figs. 2.21 and 2.27).
+
+A^T tau = ID_model(reference) + friction of the coordinates,    tau += friction of the actuators at their speed
+tau_motor = tau / ratio + J_drive theta'' + friction of the rotor,    i = tau_motor / K_t
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.control.checks import per_actuator
+from dynident.control.distribution import actuator_rows, coupling_rows, minimum_norm, with_preload
+from dynident.drive import Drive
+from dynident.errors import DynidentError, require
+from dynident.friction import DynamicLaw, Friction, State
+from dynident.mechanics import Motion, inverse_dynamics
+from dynident.mechanics.batch import tree_motion
+from dynident.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+Laws = Mapping[str, Friction | DynamicLaw]
+
+
+def actuator_motion(mechanism: Mechanism, motion: Motion) -> Motion:
+    """Return the motion of the actuator coordinates rho, behind the gears: rho_v = A v, rho_a = A a + c b.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and k actuators.
+    motion : Motion
+        N samples of its coordinates.
+
+    Returns
+    -------
+    Motion
+        N samples of the k actuator coordinates; the same joint position gives the same rho, without the motor's offset.
+    """
+    tree = tree_motion(mechanism, motion)
+    rows = coupling_rows(mechanism)
+    return Motion(motion.t, tree.q @ rows.T, tree.v @ rows.T, tree.a @ rows.T)
+
+
+def feedforward_torques(
+    model: Mechanism, reference: Motion, *, friction: Laws | None = None, preload: ArrayLike | None = None
+) -> Array:
+    """Return the torques of the actuators, behind the gears, that a model needs on a reference.
+
+    Parameters
+    ----------
+    model : Mechanism
+        What the controller believes, rotor inertia and friction as joint terms (ia, fv, fc) included.
+    reference : Motion
+        N samples of its coordinates.
+    friction : mapping of str to Friction or DynamicLaw, optional
+        Laws to compensate, by actuator (at the speed of rho) or by coordinate (at its own speed); a dynamic law counts with
+        its steady part.
+    preload : array_like (N, k), (k,) or scalar, optional
+        Torques whose internal part is added.
+
+    Returns
+    -------
+    ndarray, (N, k)
+        Torques [N m, N]: minimum norm (plus preload) when there are more actuators than freedoms.
+
+    Examples
+    --------
+    >>> import dynident as di
+    >>> from dynident.control import feedforward_torques
+    >>> arm = di.Mechanism.from_dh([(0.3, 0, 0, 0)], convention="standard", gravity=(0, -9.81, 0)).with_payload(2.0)
+    >>> feedforward_torques(arm, di.Motion([0.0], [0.0], [0.0], [0.0])).round(4)
+    array([[5.886]])
+    """
+    f = inverse_dynamics(model, reference)
+    A = actuator_rows(model, reference.q)
+    actuators = [actuator.name for actuator in model.actuators]
+    laws = friction_laws(friction, (*actuators, *model.coordinate_names))
+    for name in [name for name in laws if name not in actuators]:
+        column = model.coordinate_names.index(name)
+        f[:, column] += laws[name](State(reference.v[:, column], reference.q[:, column], f[:, column]))
+    tau = minimum_norm(A, f) if preload is None else with_preload(A, f, preload)
+    if any(name in actuators for name in laws):
+        rho = actuator_motion(model, reference)
+        for column, name in enumerate(actuators):
+            if name in laws:
+                tau[:, column] += laws[name](State(rho.v[:, column], rho.q[:, column], tau[:, column]))
+    return tau
+
+
+def friction_laws(friction: Laws | None, names: Sequence[str]) -> dict[str, Friction]:
+    """Return static laws by name after checking the names; dynamic laws become their steady part.
+
+    Parameters
+    ----------
+    friction : mapping of str to Friction or DynamicLaw, or None
+        Laws with numbers.
+    names : sequence of str
+        Names that exist.
+
+    Returns
+    -------
+    dict of str to Friction
+        The same names.
+    """
+    if friction is None:
+        return {}
+    if not isinstance(friction, Mapping):
+        raise DynidentError(f"friction is a {type(friction).__name__}; give a mapping of actuator or coordinate name to a law")
+    found: dict[str, Friction] = {}
+    for name, law in friction.items():
+        if name not in names:
+            raise DynidentError(f"friction names '{name}', which does not exist; use one of {', '.join(dict.fromkeys(names))}")
+        if not isinstance(law, Friction | DynamicLaw):
+            raise DynidentError(f"friction of '{name}' is a {type(law).__name__}; give a law with numbers (law.using(...))")
+        found[name] = law.steady if isinstance(law, DynamicLaw) else law
+    return found
+
+
+def motor_torques(drives: Sequence[Drive], rho: Motion, torques: ArrayLike, *, inertia: bool = True) -> Array:
+    """Return the torques that the motors must make so that the actuators give `torques` behind their gears.
+
+    Parameters
+    ----------
+    drives : sequence of Drive
+        k drives in the order of the columns.
+    rho : Motion
+        N samples of the actuator coordinates, as from `actuator_motion`.
+    torques : array_like, (N, k)
+        Torques behind the gears that the mechanism alone needs [N m, N].
+    inertia : bool
+        True adds inertia of rotor and transmission, J theta'' (ERR-20); False when the model already holds it.
+
+    Returns
+    -------
+    ndarray, (N, k)
+        Motor torques [N m], with efficiency and the steady friction of the rotor.
+    """
+    require(rho, Motion, "rho")
+    tau = np.atleast_2d(np.asarray(torques, dtype=np.float64))
+    if tau.shape != (len(rho), len(drives)) or rho.dof != len(drives):
+        raise DynidentError(
+            f"torques have shape {tau.shape} and rho ({len(rho)}, {rho.dof}); give ({len(rho)}, {len(drives)}), one column "
+            "for each drive"
+        )
+    out = np.empty_like(tau)
+    for j, drive in enumerate(drives):
+        require(drive, Drive, f"drives[{j}]")
+        ratio, omega = drive.transmission.ratio, drive.transmission.ratio * rho.v[:, j]
+        out[:, j] = drive.transmission.motor_torque(tau[:, j], omega)
+        if inertia:
+            out[:, j] += drive.inertia * ratio * rho.a[:, j]
+        if drive.friction is not None:
+            law = drive.friction.steady if isinstance(drive.friction, DynamicLaw) else drive.friction
+            out[:, j] += law(State(omega, ratio * rho.q[:, j], out[:, j]))
+    return out
+
+
+def motor_currents(drives: Sequence[Drive], torques: ArrayLike) -> Array:
+    """Return the currents of motor torques, i = tau / K_t.
+
+    Parameters
+    ----------
+    drives : sequence of Drive
+        k drives in the order of the columns.
+    torques : array_like, (N, k)
+        Motor torques [N m], as from `motor_torques`.
+
+    Returns
+    -------
+    ndarray, (N, k)
+        Currents [A], not limited.
+    """
+    constants = np.array([drive.motor.torque_constant for drive in drives])
+    return np.asarray(np.atleast_2d(np.asarray(torques, dtype=np.float64)) / per_actuator(constants, len(drives), "K_t"))

@@ -1,0 +1,314 @@
+"""The loops of one axis as linear systems: winding, masses, current, velocity and position loop (document 4, 3.2 and 3.3.1).
+
+Continuous: loops without sampling, a dead time as a Pade approximation. Sampled: every loop with its own cycle, lifted exactly
+to the cycle of its outermost loop (`sampled.py`). Both are `drive.StateSpace`; ``to_control()`` makes python-control systems.
+Limits, play, quantisation, Coulomb friction and efficiency are left out: they are not linear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.control.cascade import Cascade
+from dynident.control.checks import finite_scalar
+from dynident.control.connect import connect, delay_block, first_order, gain_block, low_pass_block, pi_block
+from dynident.control.margins import Margins, bandwidth, margins
+from dynident.control.sampled import Settings, lift
+from dynident.drive import Drive
+from dynident.drive.chain import Chain
+from dynident.drive.statespace import StateSpace
+from dynident.drive.transfer import TransferFunction
+from dynident.errors import DynidentError, require
+
+Array = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+Loop = Literal["position", "velocity", "current"]
+
+LOOPS = ("position", "velocity", "current")
+OUTPUT = {"position": "rho", "velocity": "omega", "current": "current"}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One drive with its cascade, and the mechanism as an inertia on its last mass.
+
+    Parameters
+    ----------
+    drive : Drive
+        Motor, transmission, encoder.
+    loops : Cascade
+        Gains and cycles.
+    load : float
+        Inertia of the mechanism at one configuration, at the motor [kg m^2]: M_rho / ratio^2.
+    viscous : float
+        Slope of the rotor's friction at the speed of interest [N m s/rad], as ``drive.friction.dv(speed)``.
+    delay : float
+        Time between a tick of the innermost loop and its command at the motor [s]: computation, communication, amplifier.
+    actuator : int
+        Which of the cascade's gains are meant when they are given per actuator.
+
+    Examples
+    --------
+    >>> from dynident.control import Axis, Cascade
+    >>> from dynident.drive import Drive, Motor
+    >>> drive = Drive("A", Motor(torque_constant=1.43, inertia=13e-4))
+    >>> axis = Axis(drive, Cascade(19.2, 0.14, 11.45, position_cycle=5e-3, velocity_cycle=250e-6), viscous=1.7e-3)
+    >>> round(axis.bandwidth("position"), 2)
+    3.61
+    """
+
+    drive: Drive
+    loops: Cascade
+    load: float = 0.0
+    viscous: float = 0.0
+    delay: float = 0.0
+    actuator: int = 0
+
+    def __post_init__(self) -> None:
+        require(self.drive, Drive, "axis: drive")
+        require(self.loops, Cascade, "axis: loops")
+        for name in ("load", "viscous", "delay"):
+            value = finite_scalar("axis", name, getattr(self, name))
+            if value < 0.0:
+                raise DynidentError(f"axis: {name} = {value} must be zero or above it; check its sign and unit")
+            object.__setattr__(self, name, value)
+        motor = self.drive.motor
+        if self.loops.current is not None and motor.inductance == 0.0 and motor.resistance == 0.0:
+            raise DynidentError(
+                f"axis: drive '{self.drive.actuator}' has a current loop but neither resistance nor inductance; give the "
+                "motor's, or current=None for an ideal loop"
+            )
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Gains and cycles of this axis alone."""
+        return Settings.of(self.loops, self.drive, self.actuator, self.delay)
+
+    @cached_property
+    def chain(self) -> Chain:
+        """Rotor and masses behind it, with the load on the last and viscous friction on the first."""
+        chain = self.drive.chain.loaded(self.load)
+        return replace(chain, viscous=(self.viscous, *([0.0] * (len(chain) - 1))))
+
+    @property
+    def electrical(self) -> TransferFunction:
+        """Current per voltage less back-EMF, 1 / (L s + R) (eq. 3.3)."""
+        motor = self.drive.motor
+        return TransferFunction(
+            (1.0,), (motor.inductance, motor.resistance) if motor.inductance else (motor.resistance,), "I/V"
+        )
+
+    @property
+    def mechanical(self) -> TransferFunction:
+        """Speed of the rotor per torque of the motor (eq. 3.6; with elastic shafts s TF1)."""
+        return self.chain.receptance(0, 0).rate
+
+    def plant(self) -> StateSpace:
+        """Return winding and mechanics without any loop.
+
+        Returns
+        -------
+        StateSpace
+            Inputs ``u`` (voltage with a current loop, else current) and ``disturbance`` (torque that the mechanism requires
+            of rho [N m, N]); outputs ``rho`` (load), ``theta``, ``omega`` (angle and speed at the encoder, as a motor angle),
+            ``current``.
+        """
+        blocks, wires = self._machine()
+        wires["command.in"] = {"u": 1.0}
+        outputs = {"rho": {"load": 1.0}, "theta": {"theta": 1.0}, "omega": {"omega": 1.0}, "current": {"current": 1.0}}
+        return connect([*blocks, gain_block(1.0, "command")], wires, ("u", "disturbance"), outputs)
+
+    def loop(self, loop: Loop = "position", *, sampled: bool = False, open: bool = False) -> StateSpace:
+        """Return one loop with all loops inside it.
+
+        Parameters
+        ----------
+        loop : {"position", "velocity", "current"}
+            The outermost loop that is closed.
+        sampled : bool
+            True for the exact sampled loops at the cycle of this loop; False for continuous ones.
+        open : bool
+            True cuts its feedback (the inner loops stay closed) and goes from its error to what it measures.
+
+        Returns
+        -------
+        StateSpace
+            Closed: inputs ``reference`` (rho, motor speed or current), ``reference_velocity`` (of rho; position loop only)
+            and ``disturbance`` (torque that the mechanism requires of rho); outputs ``rho``, ``omega``, ``current``.
+            Open: ``error`` to ``measured``.
+        """
+        self._check(loop)
+        if sampled:
+            return lift(self.plant(), self.settings, loop, open)
+        return self._continuous(loop, open)
+
+    def _check(self, loop: str) -> None:
+        if loop not in LOOPS:
+            raise DynidentError(f"loop is {loop!r}; use 'position', 'velocity' or 'current'")
+        if loop == "current" and self.loops.current is None:
+            raise DynidentError("the cascade has an ideal current loop; give Cascade(current=CurrentLoop(...)) to look at it")
+
+    def _machine(self) -> tuple[list[StateSpace], dict[str, dict[str, float]]]:
+        """Return mechanics and winding; the command (voltage or current) comes from the output ``command``."""
+        chain, motor, ratio = self.chain, self.drive.motor, self.drive.transmission.ratio
+        n = len(chain)
+        own = chain.state_space()
+        at = n - 1 if self.drive.encoder.side == "joint" else 0
+        C = own.C[[at, n + at, n - 1, n]]
+        C[2] /= ratio
+        names = ("theta", "omega", "load", "rotor")
+        mechanics = StateSpace(own.A, own.B, C, np.zeros((4, 2)), ("tau_m", "tau_d"), names)
+        wires = {"tau_m": {"current": motor.torque_constant}, "tau_d": {"disturbance": 1.0 / ratio}}
+        if self.loops.current is None:
+            return [mechanics, gain_block(1.0, "current")], {**wires, "current.in": {"command": 1.0}}
+        R, L = motor.resistance, motor.inductance
+        winding = gain_block(1.0 / R, "current") if L == 0.0 else first_order(-R / L, 1.0 / L, 1.0, 0.0, "current")
+        return [mechanics, winding], {**wires, "current.in": {"command": 1.0, "rotor": -motor.emf_constant}}
+
+    def _continuous(self, loop: Loop, open: bool) -> StateSpace:
+        s, ratio = self.settings, self.drive.transmission.ratio
+        blocks, wires = self._machine()
+        keep = 0.0 if open else -1.0  # sign of the feedback that `open` cuts
+        entry = "error" if open else "reference"
+        blocks += [delay_block(self.delay, "command")]
+        if self.loops.current is not None:
+            blocks += [pi_block(s.current_gain, s.current_integral, "volts")]
+        if loop != "current":
+            blocks += [
+                low_pass_block(s.encoder_filter, "speed"),
+                pi_block(s.velocity_gain, s.velocity_integral, "velocity"),
+                low_pass_block(s.velocity_filter, "amperes"),
+            ]
+        if loop == "position":
+            blocks += [low_pass_block(s.position_filter, "wanted")]
+        if self.loops.current is not None:
+            wires["volts.in"] = {"amperes": 1.0, "current": -1.0}
+        wires["command.in"] = {"amperes" if self.loops.current is None else "volts": 1.0}
+        if loop != "current":
+            wires |= {"speed.in": {"omega": 1.0}, "amperes.in": {"velocity": 1.0}}
+            wires["velocity.in"] = {"wanted": 1.0, "speed": -1.0}
+        if loop == "position":
+            measured = {"theta": 1.0 / ratio}
+            wires["wanted.in"] = {entry: s.position_gain * ratio, "theta": keep * s.position_gain}
+            wires["wanted.in"] |= {} if open else {"reference_velocity": s.velocity_feedforward * ratio}
+        elif loop == "velocity":
+            wires["velocity.in"], measured = {entry: 1.0, "speed": keep}, {"speed": 1.0}
+        else:
+            wires["volts.in"], measured = {entry: 1.0, "current": keep}, {"current": 1.0}
+        if open:
+            wires["tau_d"] = {}
+            return connect(blocks, wires, (entry,), {"measured": measured})
+        outputs = {"rho": {"load": 1.0}, "omega": {"omega": 1.0}, "current": {"current": 1.0}}
+        return connect(blocks, wires, ("reference", "reference_velocity", "disturbance"), outputs)
+
+    def response(self, frequency: ArrayLike, loop: Loop = "position", *, sampled: bool = True) -> Complex:
+        """Return the response of a loop's own output to its reference, the velocity feed-forward included.
+
+        Parameters
+        ----------
+        frequency : array_like, (N,)
+            Frequencies [Hz].
+        loop : {"position", "velocity", "current"}
+            The outermost loop that is closed.
+        sampled : bool
+            True for exactly sampled loops.
+
+        Returns
+        -------
+        ndarray of complex, (N,)
+            Amplitude ratio and phase.
+        """
+        f = np.atleast_1d(np.asarray(frequency, dtype=np.float64))
+        system = self.loop(loop, sampled=sampled)
+        H = system.response(f)[:, system.outputs.index(OUTPUT[loop])]
+        return np.asarray(H[:, 0] + 2j * np.pi * f * H[:, 1] if loop == "position" else H[:, 0])
+
+    def disturbance_response(self, frequency: ArrayLike, loop: Loop = "position", *, sampled: bool = True) -> Complex:
+        """Return the response of a loop's own output to the torque that the mechanism requires.
+
+        Parameters
+        ----------
+        frequency : array_like, (N,)
+            Frequencies [Hz].
+        loop : {"position", "velocity", "current"}
+            The outermost loop that is closed.
+        sampled : bool
+            True for exactly sampled loops; the disturbance is then held over a cycle.
+
+        Returns
+        -------
+        ndarray of complex, (N,)
+            rho per torque [rad/(N m), m/N] for the position loop, motor speed or current per torque for the others.
+        """
+        system = self.loop(loop, sampled=sampled)
+        return np.asarray(system.response(frequency)[:, system.outputs.index(OUTPUT[loop]), 2])
+
+    def margins(self, loop: Loop = "position", *, sampled: bool = True) -> Margins:
+        """Return gain and phase margin of a loop whose inner loops are closed.
+
+        Parameters
+        ----------
+        loop : {"position", "velocity", "current"}
+            The loop that is cut.
+        sampled : bool
+            True for exactly sampled loops.
+
+        Returns
+        -------
+        Margins
+            Margins and where they are.
+        """
+        system = self.loop(loop, sampled=sampled, open=True)
+        return margins(lambda f: system.response(f)[:, 0, 0], *self._range(loop, sampled))
+
+    def bandwidth(self, loop: Loop = "position", *, sampled: bool = True) -> float:
+        """Return the -3 dB bandwidth of a closed loop.
+
+        Parameters
+        ----------
+        loop : {"position", "velocity", "current"}
+            The outermost loop that is closed.
+        sampled : bool
+            True for exactly sampled loops.
+
+        Returns
+        -------
+        float
+            [Hz]; infinite when the amplitude does not fall below -3 dB up to half the sampling frequency.
+        """
+        system = self.loop(loop, sampled=sampled)
+        row, share = system.outputs.index(OUTPUT[loop]), 2j * np.pi * (loop == "position")
+
+        def closed(f: Array) -> Complex:
+            H = system.response(f)[:, row]
+            return np.asarray(H[:, 0] + share * f * H[:, 1])
+
+        return bandwidth(closed, *self._range(loop, sampled))
+
+    def stable(self, loop: Loop = "position", *, sampled: bool = True) -> bool:
+        """Return whether a loop is stable with all loops inside it.
+
+        Parameters
+        ----------
+        loop : {"position", "velocity", "current"}
+            The outermost loop that is closed.
+        sampled : bool
+            True for exactly sampled loops.
+
+        Returns
+        -------
+        bool
+            True when no pole grows; the free angle of an axis without position loop does not count.
+        """
+        poles = self.loop(loop, sampled=sampled).poles
+        return bool(np.all(np.abs(poles) <= 1.0 + 1e-7) if sampled else np.all(poles.real <= 1e-6 * (1.0 + np.abs(poles))))
+
+    def _range(self, loop: Loop, sampled: bool) -> tuple[float, float]:
+        """Return the frequencies between which a loop is looked at [Hz]."""
+        top = 0.5 / self.settings.cycle(loop)
+        return 1e-5 * top, (1.0 - 1e-9) * top if sampled else 1e3 * top

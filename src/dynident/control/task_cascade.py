@@ -1,0 +1,139 @@
+"""The cascade with its position loop in the work space (document 4, 3.3.2, figs. 3.14 and 3.15).
+
+w_v0 = kv e + share w_ref'          every position cycle, e in the work space
+rho_v0 = A J^-1 w_v0                at the measured place
+then the velocity (and current) loops of every actuator, as in `Cascade`
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.control.cascade import Cascade
+from dynident.control.checks import per_actuator
+from dynident.control.controller import Machine, Measurement, Reference
+from dynident.control.evaluate import Evaluator, solve
+from dynident.control.filters import low_pass_share
+from dynident.control.task import Eyes, check_coordinates, drives_of, square
+from dynident.control.workspace import Workspace
+from dynident.errors import require
+
+Array = NDArray[np.float64]
+
+
+class TaskCascade:
+    """P position loop in a work space, PI velocity and current loops of every actuator; a `Controller`.
+
+    Parameters
+    ----------
+    space : Workspace
+        What is controlled, with as many rows as the robot has coordinates.
+    loops : Cascade
+        Gains, cycles, filters and limits. Position gain, filter and feed-forward share are per row of the work space; all
+        others per actuator. Without a current loop the controller commands currents, else voltages.
+    """
+
+    def __init__(self, space: Workspace, loops: Cascade) -> None:
+        require(loops, Cascade, "task cascade: loops")
+        self.space, self.loops = space, loops
+        self.cycle = loops.velocity_cycle if loops.current is None else loops.current.cycle
+        self.command: Literal["current", "voltage"] = "current" if loops.current is None else "voltage"
+
+    def reset(self, robot: Machine, start: Measurement) -> None:
+        """Prepare for a run.
+
+        Parameters
+        ----------
+        robot : Machine
+            Robot with k actuators and their drives.
+        start : Measurement
+            What the sensors say at the start.
+        """
+        loops, mechanism, drives = self.loops, robot.mechanism, drives_of(robot)
+        self._eyes = Eyes(self.space, mechanism)
+        m, k = self._eyes.space.rows, len(drives)
+        square("task cascade", self._eyes.space, mechanism)
+        self._kv = per_actuator(loops.position_gain, m, "task cascade: position_gain")
+        self._share = per_actuator(loops.velocity_feedforward, m, "task cascade: velocity_feedforward")
+        slow = low_pass_share(loops.position_filter, loops.position_cycle)
+        self._slow = per_actuator(slow, m, "task cascade: position_filter")
+        fast = low_pass_share(loops.velocity_filter, loops.velocity_cycle)
+        self._fast = per_actuator(fast, k, "task cascade: velocity_filter")
+        self._kp = per_actuator(loops.velocity_gain, k, "task cascade: velocity_gain")
+        self._ki = per_actuator(loops.velocity_integral, k, "task cascade: velocity_integral")
+        self._top = per_actuator(loops.speed_limit, k, "task cascade: speed_limit")
+        self._ratio = np.array([drive.transmission.ratio for drive in drives])
+        self._torque = np.array([drive.motor.torque_constant for drive in drives])
+        self._amperes = np.array([drive.motor.current_limit for drive in drives])
+        self._volts = np.array([drive.motor.voltage_limit for drive in drives])
+        if loops.current is not None:
+            self._current = [per_actuator(x, k, "task cascade: current") for x in (loops.current.gain, loops.current.integral)]
+        self._model: Evaluator | None = None
+        if loops.torque_feedforward is not None:
+            check_coordinates("task cascade", loops.torque_feedforward, mechanism)
+            self._model = Evaluator(loops.torque_feedforward)
+        self._tick = 0
+        self._speed, self._wanted, self._feed = np.zeros(m), np.zeros(k), np.zeros(k)
+        self._sum, self._amps, self._charge = np.zeros(k), np.zeros(k), np.zeros(k)
+
+    def update(self, t: float, reference: Reference, measurement: Measurement) -> Array:
+        """Return the currents or voltages that are held until the next update.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        reference : Reference
+            What is wanted now.
+        measurement : Measurement
+            What the sensors say now.
+
+        Returns
+        -------
+        ndarray, (k,)
+            Motor currents [A], or voltages [V] with a current loop.
+        """
+        inner, outer = self.loops.current_ticks, self.loops.velocity_ticks
+        if self._tick % (inner * outer) == 0:
+            self._position_loop(reference, measurement)
+        if self._tick % inner == 0:
+            self._velocity_loop(measurement)
+        self._tick += 1
+        return self._amps if self.loops.current is None else self._current_loop(measurement)
+
+    def _position_loop(self, reference: Reference, measurement: Measurement) -> None:
+        wanted, actual, e = self._eyes.look(reference, measurement)
+        here = self._eyes.here
+        speed = self._kv * e + self._share * wanted.velocity
+        self._speed = speed if self._tick == 0 else self._speed + self._slow * (speed - self._speed)
+        v = solve(actual.jacobian, self._speed, here.mechanism, "the work space does not determine the coordinates")
+        self._wanted = self._ratio * np.clip(here.actuator_rows() @ v, -self._top, self._top)
+        if self._model is not None:
+            self._model.place(reference.q, reference.v)
+            tau = self._model.actuator_torques(self._model.torques(reference.a))
+            self._feed = tau / (self._ratio * self._torque)
+
+    def _velocity_loop(self, measurement: Measurement) -> None:
+        e = self._wanted - self._ratio * measurement.rho_v
+        total = self._sum + self.loops.velocity_cycle * e
+        asked = self._kp * e + self._ki * total + self._feed
+        if self.loops.anti_windup:  # a drive at its limit keeps its integral unless the error leads back
+            total = np.where((np.abs(asked) > self._amperes) & (asked * e > 0.0), self._sum, total)
+            asked = self._kp * e + self._ki * total + self._feed
+        self._sum = total
+        smooth = asked if self._tick == 0 else self._amps + self._fast * (asked - self._amps)
+        self._amps = np.clip(smooth, -self._amperes, self._amperes)
+
+    def _current_loop(self, measurement: Measurement) -> Array:
+        kp, ki = self._current
+        e = self._amps - measurement.current
+        total = self._charge + self.cycle * e
+        asked = kp * e + ki * total
+        if self.loops.anti_windup:
+            total = np.where((np.abs(asked) > self._volts) & (asked * e > 0.0), self._charge, total)
+            asked = kp * e + ki * total
+        self._charge = total
+        return np.clip(asked, -self._volts, self._volts)

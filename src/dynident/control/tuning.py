@@ -1,0 +1,250 @@
+"""Gains from a wanted bandwidth and damping: pole placement loop by loop, inner loops first and well apart.
+
+PD on acceleration      s^2 + kd s + kp                          kp = w^2, kd = 2 zeta w
+PI on J s + c           s^2 + (c + Kt kP)/J s + Kt kI/J          kP = (2 zeta w J - c) / Kt, kI = w^2 J / Kt
+PI on L s + R           the same with L, R and Kt = 1
+P position              kv = w: bandwidth kv / 2 pi of an ideal inner loop
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from dynident.control.cascade import Cascade, CurrentLoop
+from dynident.control.checks import ControlWarning, finite_scalar
+from dynident.control.linear import Axis, Loop
+from dynident.drive import Drive
+from dynident.errors import DynidentError, require
+
+
+def gains_for(bandwidth: float, damping: float = 0.7) -> tuple[float, float]:
+    """Return the gains of computed torque for a wanted bandwidth and damping: kp = w^2, kd = 2 zeta w.
+
+    Parameters
+    ----------
+    bandwidth : float
+        Natural frequency of the error, w / (2 pi) [Hz].
+    damping : float
+        Damping ratio zeta.
+
+    Returns
+    -------
+    kp : float
+        [1/s^2].
+    kd : float
+        [1/s].
+
+    Examples
+    --------
+    >>> from dynident.control import gains_for
+    >>> kp, kd = gains_for(70.0, 0.7)
+    >>> f"{kp:.4g}", f"{kd:.5g}"
+    ('1.934e+05', '615.75')
+    """
+    w = 2.0 * np.pi * _above("bandwidth", bandwidth)
+    return w**2, 2.0 * _above("damping", damping) * w
+
+
+def pi_gains(inertia: float, viscous: float, constant: float, bandwidth: float, damping: float = 0.7) -> tuple[float, float]:
+    """Return the PI gains that place the two poles of a first-order plant: constant / (inertia s + viscous).
+
+    Parameters
+    ----------
+    inertia : float
+        J [kg m^2], or inductance L [H] for a current loop.
+    viscous : float
+        c [N m s/rad], or resistance R [Ohm].
+    constant : float
+        Torque constant [N m/A], or 1 for a current loop.
+    bandwidth : float
+        Natural frequency of the poles, w / (2 pi) [Hz].
+    damping : float
+        Their damping ratio.
+
+    Returns
+    -------
+    proportional, integral : float
+        kP = (2 zeta w J - c) / Kt and kI = w^2 J / Kt.
+
+    Examples
+    --------
+    >>> from dynident.control import pi_gains
+    >>> [round(gain, 3) for gain in pi_gains(13e-4, 1.7e-3, 1.43, 112.2274 / 6.2831853, 0.69193)]
+    [0.14, 11.45]
+    """
+    J, Kt = _above("inertia", inertia), _above("constant", constant)
+    c = _not_below("viscous", viscous)
+    w, zeta = 2.0 * np.pi * _above("bandwidth", bandwidth), _above("damping", damping)
+    proportional = 2.0 * zeta * w * J - c
+    if proportional < 0.0:
+        raise DynidentError(
+            f"bandwidth = {bandwidth:g} Hz with damping {zeta:g} needs a negative proportional gain, because the plant alone is "
+            f"faster; give more than {c / (4.0 * np.pi * zeta * J):.4g} Hz"
+        )
+    return proportional / Kt, w**2 * J / Kt
+
+
+def pi_poles(inertia: float, viscous: float, constant: float, proportional: float, integral: float) -> tuple[float, float]:
+    """Return natural frequency and damping of a PI loop around constant / (inertia s + viscous), the inverse of `pi_gains`.
+
+    Parameters
+    ----------
+    inertia : float
+        J [kg m^2] or L [H].
+    viscous : float
+        c [N m s/rad] or R [Ohm].
+    constant : float
+        Torque constant [N m/A], or 1.
+    proportional, integral : float
+        kP and kI.
+
+    Returns
+    -------
+    frequency : float
+        w = sqrt(Kt kI / J) [rad/s].
+    damping : float
+        zeta = (c + Kt kP) / (2 sqrt(J Kt kI)).
+
+    Examples
+    --------
+    >>> from dynident.control import pi_poles
+    >>> w, zeta = pi_poles(13e-4, 1.7e-3, 1.43, 0.14, 11.45)
+    >>> round(w, 1), round(zeta, 3)
+    (112.2, 0.692)
+    """
+    J, Kt, kI = _above("inertia", inertia), _above("constant", constant), _above("integral", integral)
+    c, kP = _not_below("viscous", viscous), _not_below("proportional", proportional)
+    return float(np.sqrt(Kt * kI / J)), float((c + Kt * kP) / (2.0 * np.sqrt(J * Kt * kI)))
+
+
+def tune_cascade(
+    drive: Drive,
+    bandwidth: float,
+    damping: float = 0.7,
+    *,
+    position_cycle: float,
+    velocity_cycle: float,
+    current_cycle: float | None = None,
+    velocity_bandwidth: float | None = None,
+    current_bandwidth: float | None = None,
+    current_damping: float = 1.0,
+    separation: float = 5.0,
+    load: float = 0.0,
+    viscous: float = 0.0,
+    delay: float = 0.0,
+    least_margin: float = 45.0,
+    **options: Any,
+) -> Cascade:
+    """Return a cascade with wanted bandwidths and dampings, from the numbers of the drive.
+
+    The velocity PI is placed on all inertia of the drive with the load, (J s + c); shafts must be stiff at its bandwidth. The
+    sampled loops are then looked at exactly, and a `ControlWarning` says where a cycle time leaves too little phase margin.
+
+    Parameters
+    ----------
+    drive : Drive
+        Motor, transmission, encoder.
+    bandwidth : float
+        Of the position loop [Hz]: kv = 2 pi bandwidth.
+    damping : float
+        Damping ratio of the velocity loop.
+    position_cycle, velocity_cycle : float
+        Cycle times [s].
+    current_cycle : float, optional
+        Cycle time of the current loop [s]; None is an ideal current.
+    velocity_bandwidth : float, optional
+        Natural frequency of the velocity loop [Hz]; `separation` times the position loop's when omitted.
+    current_bandwidth : float, optional
+        Natural frequency of the current loop [Hz]; `separation` times the velocity loop's when omitted.
+    current_damping : float
+        Damping ratio of the current loop.
+    separation : float
+        How many times faster an inner loop is than the one around it.
+    load : float
+        Inertia of the mechanism at the motor [kg m^2].
+    viscous : float
+        Slope of the rotor's friction at the speed of interest [N m s/rad].
+    delay : float
+        Time between a tick of the innermost loop and its command at the motor [s].
+    least_margin : float
+        Phase margin below which a loop is warned about [deg].
+    **options : float, Mechanism or bool
+        Other fields of `Cascade`.
+
+    Returns
+    -------
+    Cascade
+        Gains for this drive.
+
+    Examples
+    --------
+    >>> from dynident.control import tune_cascade
+    >>> from dynident.drive import Drive, Motor
+    >>> drive = Drive("A", Motor(torque_constant=1.43, inertia=13e-4))
+    >>> loops = tune_cascade(drive, 3.0, position_cycle=5e-3, velocity_cycle=250e-6)
+    >>> round(loops.position_gain, 2), round(loops.velocity_gain, 3), round(loops.velocity_integral, 2)
+    (18.85, 0.12, 8.08)
+    """
+    require(drive, Drive, "drive")
+    outer, apart = _above("bandwidth", bandwidth), _above("separation", separation)
+    middle = apart * outer if velocity_bandwidth is None else _above("velocity_bandwidth", velocity_bandwidth)
+    inner = apart * middle if current_bandwidth is None else _above("current_bandwidth", current_bandwidth)
+    J = drive.inertia + _not_below("load", load)
+    kP, kI = pi_gains(J, viscous, drive.motor.torque_constant, middle, damping)
+    current = None
+    if current_cycle is not None:
+        R, L, w = drive.motor.resistance, drive.motor.inductance, 2.0 * np.pi * inner
+        if R == 0.0 and L == 0.0:
+            raise DynidentError(
+                f"drive '{drive.actuator}' has neither resistance nor inductance, so its current loop cannot be tuned; give the "
+                "motor's, or current_cycle=None for an ideal current"
+            )
+        # Without inductance the winding answers at once: an integrator alone makes a first-order loop.
+        gains = pi_gains(L, R, 1.0, inner, current_damping) if L > 0.0 else (0.0, w * R)
+        current = CurrentLoop(*gains, current_cycle)
+    loops = Cascade(
+        2.0 * np.pi * outer,
+        kP,
+        kI,
+        position_cycle=position_cycle,
+        velocity_cycle=velocity_cycle,
+        current=current,
+        **options,
+    )
+    _warn(Axis(drive, loops, load, viscous, delay), least_margin)
+    return loops
+
+
+def _warn(axis: Axis, least: float) -> None:
+    """Warn about the innermost loop whose phase margin is small; loops around it follow from it."""
+    order: tuple[Loop, ...] = ("velocity", "position") if axis.loops.current is None else ("current", "velocity", "position")
+    for loop in order:
+        stable, left = axis.stable(loop), axis.margins(loop).phase
+        if stable and abs(left) >= least:
+            continue
+        without = axis.margins(loop, sampled=False).phase
+        state = f"keeps a phase margin of {left:.0f} degrees" if stable else "is unstable"
+        warnings.warn(
+            f"the {loop} loop of drive '{axis.drive.actuator}' {state} at its cycle of {axis.settings.cycle(loop):g} s "
+            f"({without:.0f} degrees without sampling): shorten the cycles or ask for less bandwidth",
+            ControlWarning,
+            stacklevel=3,
+        )
+        return
+
+
+def _above(name: str, value: float) -> float:
+    checked = finite_scalar("tuning", name, value)
+    if checked <= 0.0:
+        raise DynidentError(f"tuning: {name} = {checked} must be above zero; check its sign and unit")
+    return checked
+
+
+def _not_below(name: str, value: float) -> float:
+    checked = finite_scalar("tuning", name, value)
+    if checked < 0.0:
+        raise DynidentError(f"tuning: {name} = {checked} must be zero or above it; check its sign and unit")
+    return checked

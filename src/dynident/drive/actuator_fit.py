@@ -1,0 +1,259 @@
+"""Inertia and friction of an actuator from its own responses, ``tau = J a + f(v)`` (document 4, secs. 4.1.2.1 and 4.2.4.2).
+
+The equation is linear in inertia and friction coefficients; what shapes the friction (beta of tanh(beta v)) is searched with
+the linear part eliminated (variable projection, eqs. 2.35-2.36). Position, torque and friction columns pass the same zero-phase
+low-pass, so filtering changes nothing but the noise; rows are then thinned to what the band holds, which keeps them
+independent and their standard deviations honest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.drive.checks import number, samples
+from dynident.errors import DynidentError, IdentificationError
+from dynident.friction import Coulomb, Friction, FrictionLaw, Viscous
+
+Array = NDArray[np.float64]
+
+GRID = 25  # values of each shape parameter that are tried before the search
+ORDER = 3  # of the Butterworth low-pass, as in the document
+BLIND = 1e-9  # relative singular value below which a number cannot be told from the others
+
+
+@dataclass(frozen=True, eq=False)
+class ActuatorFit:
+    """Result of `fit_actuator`.
+
+    Parameters
+    ----------
+    names : tuple of str
+        ``inertia`` and the parameters of the friction law, linear ones before shapes.
+    values : ndarray, (p,)
+        J [kg m^2] and the friction's numbers.
+    covariance : ndarray, (p, p)
+        Of the values.
+    law : FrictionLaw
+        The law of friction.
+    error : float
+        RMS of the torque that is not explained [N m].
+    relative_error : float
+        The same over the RMS of the torque.
+    count : int
+        Number of independent rows.
+    """
+
+    names: tuple[str, ...]
+    values: Array
+    covariance: Array
+    law: FrictionLaw
+    error: float
+    relative_error: float
+    count: int
+
+    @property
+    def standard_deviation(self) -> Array:
+        """Of the values, (p,)."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def inertia(self) -> float:
+        """Inertia J [kg m^2]."""
+        return float(self.values[0])
+
+    @property
+    def friction(self) -> Friction:
+        """Friction with numbers, as a `Drive` takes it."""
+        return Friction(self.law, self.values[1:])
+
+    def summary(self) -> str:
+        """Numbers with their standard deviations, one per line.
+
+        Returns
+        -------
+        str
+            Text.
+        """
+        lines = [
+            f"{n:>18} {v: .6g} ± {d:.2g}" for n, v, d in zip(self.names, self.values, self.standard_deviation, strict=True)
+        ]
+        return "\n".join([*lines, f"torque left over: {self.error:.4g} N m RMS ({100.0 * self.relative_error:.2f} %)"])
+
+
+def fit_actuator(
+    t: ArrayLike,
+    position: ArrayLike,
+    torque: ArrayLike | None = None,
+    *,
+    current: ArrayLike | None = None,
+    torque_constant: float | None = None,
+    cutoff: float | None = None,
+    law: FrictionLaw | None = None,
+    velocity: ArrayLike | None = None,
+    acceleration: ArrayLike | None = None,
+) -> ActuatorFit:
+    """Fit inertia and friction of one actuator to its measured response.
+
+    Parameters
+    ----------
+    t : array_like, (N,)
+        Times [s], evenly spaced.
+    position : array_like, (N,)
+        Angle of the motor [rad].
+    torque : array_like, (N,), optional
+        Torque of the motor [N m]; or give the current.
+    current : array_like, (N,), optional
+        Current of the motor [A], with `torque_constant`.
+    torque_constant : float, optional
+        K_t [N m/A].
+    cutoff : float, optional
+        Of the zero-phase low-pass [Hz]; needed unless velocity and acceleration are given. Several times the highest
+        frequency of the motion: the document takes 3 Hz for sines of up to 0.5 Hz.
+    law : FrictionLaw, optional
+        Of the friction; ``Coulomb() + Viscous()`` if not given. ``Tanh() + Viscous()`` is equation 4.10.
+    velocity, acceleration : array_like, (N,), optional
+        Known motion [rad/s, rad/s^2], in place of derivatives of the position.
+
+    Returns
+    -------
+    ActuatorFit
+        Inertia and friction with standard deviations.
+    """
+    times = samples("t", t)
+    x = samples("position", position, times.size)
+    tau = _torque(torque, current, torque_constant, times.size)
+    steps = np.diff(times)
+    if times.size < 20 or (steps <= 0.0).any() or np.ptp(steps) > 0.01 * float(np.median(steps)):
+        raise DynidentError(f"t has {times.size} samples; give at least 20 evenly spaced times that rise")
+    h = float((times[-1] - times[0]) / (times.size - 1))
+    known = velocity is not None and acceleration is not None
+    if (velocity is None) != (acceleration is None):
+        raise DynidentError("velocity or acceleration is missing; give both, or neither and a cutoff")
+    if cutoff is None and not known:
+        raise DynidentError(
+            "cutoff is missing; give the low-pass in Hz, several times the highest frequency of the motion, or give velocity "
+            "and acceleration"
+        )
+    band = _Band(h, cutoff)
+    smooth = band(x)
+    v = samples("velocity", velocity, x.size) if velocity is not None else _derivative(smooth, h)
+    a = (
+        band(samples("acceleration", acceleration, x.size))
+        if acceleration is not None
+        else _derivative(_derivative(smooth, h), h)
+    )
+    return _fit(band, v, a, band(tau), law if law is not None else Coulomb() + Viscous())
+
+
+def _derivative(x: Array, h: float) -> Array:
+    """Five-point difference, fourth-order: three points would take 0.1 % of the inertia away at a hundredth of the rate."""
+    slope = np.gradient(x, h)
+    slope[2:-2] = (8.0 * (x[3:-1] - x[1:-3]) - (x[4:] - x[:-4])) / (12.0 * h)
+    return slope
+
+
+class _Band:
+    """Zero-phase low-pass, and the rows that remain independent behind it."""
+
+    def __init__(self, h: float, cutoff: float | None) -> None:
+        self.h = h
+        self.cutoff = None if cutoff is None else number("cutoff", cutoff, above=0.0, unit="Hz")
+        if self.cutoff is not None and self.cutoff >= 0.5 / h:
+            raise DynidentError(f"cutoff is {self.cutoff:g} Hz; give less than half the sampling frequency, {0.5 / h:g} Hz")
+
+    def __call__(self, signal: Array) -> Array:
+        if self.cutoff is None:
+            return signal
+        from scipy.signal import butter, sosfiltfilt  # noqa: PLC0415 - scipy is loaded on first use
+
+        sos = butter(ORDER, 2.0 * self.cutoff * self.h, output="sos")
+        length = min(signal.shape[0] - 1, self.edge)
+        return np.asarray(sosfiltfilt(sos, signal, axis=0, padlen=length))
+
+    @property
+    def edge(self) -> int:
+        """Samples at each end that the filter's start has touched."""
+        return 4 if self.cutoff is None else 4 + math.ceil(1.0 / (self.cutoff * self.h))
+
+    def rows(self, count: int) -> slice:
+        step = 1 if self.cutoff is None else max(1, int(0.5 / (self.cutoff * self.h)))
+        return slice(self.edge, count - self.edge, step)
+
+
+def _torque(torque: ArrayLike | None, current: ArrayLike | None, constant: float | None, count: int) -> Array:
+    if (torque is None) == (current is None):
+        raise DynidentError("torque and current are " + ("both" if torque is not None else "not") + " given; give one of them")
+    if torque is not None:
+        return samples("torque", torque, count)
+    if constant is None:
+        raise DynidentError("torque_constant is missing; a current needs it in N m/A")
+    assert current is not None
+    return number("torque_constant", constant, above=0.0, unit="N m/A") * samples("current", current, count)
+
+
+def _fit(band: _Band, v: Array, a: Array, tau: Array, law: FrictionLaw) -> ActuatorFit:
+    rows = band.rows(v.size)
+    names = ("inertia", *law.parameters)
+    right, count = tau[rows], tau[rows].size
+    if count < 2 * len(names):
+        raise IdentificationError(f"{count} independent rows cannot support {len(names)} numbers; record longer")
+
+    def columns(eta: Array) -> Array:
+        return np.column_stack([a[rows], band(law.columns(v, eta))[rows]])
+
+    speed = float(np.abs(v[rows]).max())
+    if speed == 0.0:
+        raise IdentificationError("position does not move; record a motion that turns the motor")
+    eta = _search(columns, right, law.shape_range(speed)) if law.shape else np.zeros(0)
+    Phi = columns(eta)
+    norm = np.linalg.norm(Phi, axis=0)
+    _check_rank(Phi, norm, names[: Phi.shape[1]])
+    rho = np.linalg.lstsq(Phi / norm, right, rcond=None)[0] / norm
+    left = right - Phi @ rho
+    bent = np.einsum("nks,k->ns", law.columns_dshape(v, eta), rho[1:])
+    jacobian = np.column_stack([Phi, band(bent)[rows]])
+    size = np.linalg.norm(jacobian, axis=0)
+    _check_rank(jacobian, size, names)
+    inverse = np.linalg.pinv(jacobian / size) / size[:, None]
+    variance = float(left @ left) / (count - len(names))
+    error = float(np.sqrt(np.mean(left**2)))
+    whole = float(np.sqrt(np.mean(right**2)))
+    values = np.concatenate([rho, eta])
+    return ActuatorFit(
+        names, values, variance * inverse @ inverse.T, law, error, error / whole if whole > 0.0 else math.inf, count
+    )
+
+
+def _search(columns: Callable[[Array], Array], right: Array, interval: Array) -> Array:
+    """Shape parameters that leave the smallest projected residual: a grid of logarithms, then least squares from its best."""
+    from scipy.optimize import least_squares  # noqa: PLC0415 - scipy is loaded on first use
+
+    def left_over(logarithm: Array) -> Array:
+        Phi = columns(np.exp(logarithm))
+        norm = np.linalg.norm(Phi, axis=0)
+        basis, _ = np.linalg.qr(Phi / np.where(norm > 0.0, norm, 1.0))
+        return np.asarray(right - basis @ (basis.T @ right))
+
+    low, high = np.log(interval).T
+    points = max(3, int(GRID ** (1.0 / len(low)) + 0.5) if len(low) > 1 else GRID)
+    grid = np.stack(np.meshgrid(*np.linspace(low, high, points).T, indexing="ij"), axis=-1).reshape(-1, len(low))
+    best = min(grid, key=lambda guess: float(np.sum(left_over(guess) ** 2)))
+    # Ten times beyond the interval of the data's speeds: the answer may lie at its end.
+    done = least_squares(left_over, best, bounds=(low - 2.3, high + 2.3), x_scale=1.0, diff_step=1e-6, xtol=1e-12, ftol=1e-14)
+    return np.asarray(np.exp(done.x))
+
+
+def _check_rank(Phi: Array, norm: Array, names: tuple[str, ...]) -> None:
+    if (norm == 0.0).any():
+        raise IdentificationError(f"the motion does not show {names[int(np.argmin(norm))]}; excite it or take a law without it")
+    _, values, vectors = np.linalg.svd(Phi / norm, full_matrices=False)
+    if values[-1] < BLIND * values[0]:
+        mixed = [name for name, share in zip(names, np.abs(vectors[-1]), strict=True) if share > 0.1]
+        raise IdentificationError(
+            f"the motion cannot tell {', '.join(mixed)} apart; vary speed and acceleration, or use a simpler law"
+        )

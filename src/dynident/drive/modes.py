@@ -1,0 +1,119 @@
+"""Modal form of a free chain: frequencies, decays, mass-normalised shapes, sum of residues (document 4, eqs. 3.24-3.25)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.mechanics.motion import numbers
+
+Array = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+
+
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """Modes ``theta_i / tau_j = sum_m shapes[m, i] shapes[m, j] / (s^2 + decay_m s + omega_m^2)``, the rigid one first.
+
+    Parameters
+    ----------
+    omega : ndarray, (n,)
+        Undamped natural frequencies [rad/s], rising; the first is zero.
+    decay : ndarray, (n,)
+        ``2 xi omega`` [1/s].
+    shapes : ndarray, (n, n)
+        One mode per row, ``shapes J shapes^T = 1`` [1/sqrt(kg m^2)].
+    coupling : float
+        Largest damping between two modes relative to their own; zero for proportional damping, where the sum is exact.
+    """
+
+    omega: Array
+    decay: Array
+    shapes: Array
+    coupling: float = 0.0
+
+    @property
+    def frequency(self) -> Array:
+        """Undamped natural frequencies, (n,) [Hz]."""
+        return np.asarray(self.omega / (2.0 * np.pi))
+
+    @property
+    def damping_ratio(self) -> Array:
+        """Ratio xi of each mode, (n,); not a number for the rigid motion, which has none."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.where(self.omega > 0.0, self.decay / (2.0 * self.omega), np.nan))
+
+    def residues(self, output: int = 0, input: int = 0) -> Array:
+        """Residues of a receptance.
+
+        Parameters
+        ----------
+        output, input : int
+            Masses, 0 is the rotor, -1 the load.
+
+        Returns
+        -------
+        ndarray, (n,)
+            ``shapes[:, output] shapes[:, input]`` [1/(kg m^2)]; the first is the inverse of the whole inertia.
+        """
+        return np.asarray(self.shapes[:, output] * self.shapes[:, input])
+
+    def response(self, frequency: ArrayLike, output: int = 0, input: int = 0) -> Complex:
+        """Receptance as the sum of the modes.
+
+        Parameters
+        ----------
+        frequency : array_like, (...)
+            f [Hz].
+        output, input : int
+            Masses, 0 is the rotor, -1 the load.
+
+        Returns
+        -------
+        ndarray of complex, (...)
+            ``theta_output / tau_input`` [rad/(N m)].
+        """
+        s = 2j * np.pi * numbers(frequency, "frequency")[..., None]
+        return np.asarray(np.sum(self.residues(output, input) / (s * (s + self.decay) + self.omega**2), axis=-1))
+
+
+def free_modes(inertias: Sequence[float], stiffness: Sequence[float], damping: Array) -> Modes:
+    """Return the modes of a chain of masses.
+
+    Singular values of ``sqrt(k) (difference) / sqrt(J)`` are the natural frequencies themselves, not their squares, so small
+    ones keep all digits; the rigid motion is known in advance.
+
+    Parameters
+    ----------
+    inertias : sequence of float, (n,)
+        J [kg m^2].
+    stiffness : sequence of float, (n - 1,)
+        k [N m/rad].
+    damping : ndarray, (n, n)
+        Damping matrix [N m s/rad].
+
+    Returns
+    -------
+    Modes
+        The rigid motion first.
+    """
+    root = np.sqrt(np.asarray(inertias, dtype=np.float64))
+    rigid = root / np.linalg.norm(root)
+    omega, shapes = np.zeros(1), rigid[None, :]
+    if len(stiffness):
+        twist = np.sqrt(np.asarray(stiffness))[:, None] * np.diff(np.eye(root.size), axis=0) / root
+        _, values, vectors = np.linalg.svd(twist, full_matrices=False)
+        omega = np.concatenate([omega, values[::-1]])
+        shapes = np.vstack([shapes, vectors[::-1]])
+    shapes = shapes / root
+    shapes *= np.where(shapes[:, :1] < 0.0, -1.0, 1.0)  # the rotor moves forward in every mode
+    modal = shapes @ damping @ shapes.T
+    own = np.diag(modal)
+    largest = float(own.max())
+    own = np.sqrt(np.where(own > 1e-12 * largest, own, largest))  # the rigid motion is damped by viscous friction only
+    between = np.abs(modal - np.diag(np.diag(modal)))
+    coupling = float(np.max(between / np.outer(own, own))) if largest > 0.0 else 0.0
+    return Modes(omega, np.diag(modal).copy(), shapes, coupling)

@@ -1,0 +1,351 @@
+"""The motor: one equivalent direct-current circuit for DC machines and, with RMS values, for AC servo machines.
+
+V = R i + L di/dt + K_E omega,          tau = K_t i                                    (document 4, eqs. 3.1-3.3)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.drive.checks import number
+from dynident.drive.transfer import TransferFunction
+from dynident.errors import DescriptionError
+from dynident.mechanics.motion import numbers
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Motor:
+    """A motor with its limits; numbers in SI.
+
+    Parameters
+    ----------
+    torque_constant : float
+        K_t [N m/A].
+    resistance, inductance : float
+        R [ohm] and L [H] of the winding; zero where the current loop hides them.
+    back_emf : float, optional
+        K_E [V s/rad]; in SI it equals the torque constant, which is taken when it is not given.
+    inertia : float
+        Of the rotor and all that is rigid with it [kg m^2].
+    current_limit, voltage_limit, speed_limit : float
+        Largest absolute current [A], voltage [V] and speed of the rotor [rad/s].
+    """
+
+    torque_constant: float
+    resistance: float = 0.0
+    inductance: float = 0.0
+    back_emf: float | None = None
+    inertia: float = 0.0
+    current_limit: float = math.inf
+    voltage_limit: float = math.inf
+    speed_limit: float = math.inf
+
+    def __post_init__(self) -> None:
+        units = {"torque_constant": "N m/A", "resistance": "ohm", "inductance": "H", "inertia": "kg m^2"}
+        for name, unit in units.items():
+            object.__setattr__(self, name, number(f"motor: {name}", getattr(self, name), least=0.0, unit=unit))
+        if self.back_emf is not None:
+            object.__setattr__(self, "back_emf", number("motor: back_emf", self.back_emf, least=0.0, unit="V s/rad"))
+        for name, unit in {"current_limit": "A", "voltage_limit": "V", "speed_limit": "rad/s"}.items():
+            checked = number(f"motor: {name}", getattr(self, name), above=0.0, infinite=True, unit=unit)
+            object.__setattr__(self, name, checked)
+
+    @property
+    def emf_constant(self) -> float:
+        """K_E as used: `back_emf`, or the torque constant where that is not given [V s/rad]."""
+        return self.torque_constant if self.back_emf is None else self.back_emf
+
+    @property
+    def electrical_time_constant(self) -> float:
+        """L / R [s]; infinite without resistance."""
+        return self.inductance / self.resistance if self.resistance > 0.0 else math.inf
+
+    def mechanical_time_constant(self, load: float = 0.0) -> float:
+        """Time constant of the speed after a step of the voltage, ``(J + load) R / (K_t K_E)``.
+
+        Parameters
+        ----------
+        load : float
+            More inertia that turns with the rotor, at the motor [kg m^2].
+
+        Returns
+        -------
+        float
+            Time constant [s].
+        """
+        inertia = self.inertia + number("motor: load", load, least=0.0, unit="kg m^2")
+        self._needs_torque_constant("a mechanical time constant")
+        if self.emf_constant == 0.0:
+            return math.inf
+        return inertia * self.resistance / (self.torque_constant * self.emf_constant)
+
+    def torque(self, current: ArrayLike) -> Array:
+        """Torque of a current, ``tau = K_t i``.
+
+        Parameters
+        ----------
+        current : array_like, (...)
+            i [A].
+
+        Returns
+        -------
+        ndarray, (...)
+            tau [N m].
+        """
+        return np.asarray(self.torque_constant * numbers(current, "current"))
+
+    def current(self, torque: ArrayLike) -> Array:
+        """Current of a torque, ``i = tau / K_t``.
+
+        Parameters
+        ----------
+        torque : array_like, (...)
+            tau [N m].
+
+        Returns
+        -------
+        ndarray, (...)
+            i [A].
+        """
+        self._needs_torque_constant("a current command")
+        return np.asarray(numbers(torque, "torque") / self.torque_constant)
+
+    def voltage(self, current: ArrayLike, speed: ArrayLike, current_rate: ArrayLike = 0.0) -> Array:
+        """Voltage at the terminals, ``V = R i + L di/dt + K_E omega``.
+
+        Parameters
+        ----------
+        current : array_like, (...)
+            i [A].
+        speed : array_like, (...)
+            omega of the rotor [rad/s].
+        current_rate : array_like, (...)
+            di/dt [A/s].
+
+        Returns
+        -------
+        ndarray, (...)
+            V [V].
+        """
+        i, omega, rate = numbers(current, "current"), numbers(speed, "speed"), numbers(current_rate, "current_rate")
+        return np.asarray(self.resistance * i + self.inductance * rate + self.emf_constant * omega)
+
+    def electric(self) -> TransferFunction:
+        """Transfer function of the winding, ``i / (V - K_E omega) = 1 / (L s + R)`` (eq. 3.2).
+
+        Returns
+        -------
+        TransferFunction
+            [A/V].
+        """
+        if self.resistance == 0.0 and self.inductance == 0.0:
+            raise DescriptionError(
+                "motor: resistance and inductance are 0; give one of them for the winding's transfer function"
+            )
+        return TransferFunction((1.0,), (self.inductance, self.resistance), "i / (V - E)")
+
+    def copper_loss(self, current: ArrayLike) -> Array:
+        """Heat of the winding, ``P = R i^2``.
+
+        Parameters
+        ----------
+        current : array_like, (...)
+            i [A]; RMS for an AC machine.
+
+        Returns
+        -------
+        ndarray, (...)
+            P [W].
+        """
+        return np.asarray(self.resistance * numbers(current, "current") ** 2)
+
+    def steady_torque(self, speed: ArrayLike, voltage: float | None = None) -> Array:
+        """Torque-speed line: torque at a constant voltage and speed, ``K_t (V - K_E omega) / R``.
+
+        Parameters
+        ----------
+        speed : array_like, (...)
+            omega of the rotor [rad/s].
+        voltage : float, optional
+            V [V]; the voltage limit if not given.
+
+        Returns
+        -------
+        ndarray, (...)
+            tau [N m], without the limit of the current.
+        """
+        supply = self.voltage_limit if voltage is None else number("motor: voltage", voltage, unit="V")
+        if self.resistance == 0.0 or not math.isfinite(supply):
+            raise DescriptionError(
+                f"motor: resistance is {self.resistance:g} ohm and the voltage {supply:g} V; "
+                "a torque-speed line needs a resistance above zero and a finite voltage"
+            )
+        return np.asarray(self.torque_constant * (supply - self.emf_constant * numbers(speed, "speed")) / self.resistance)
+
+    def largest_torque(self, speed: ArrayLike) -> Array:
+        """Largest torque in the direction of positive torque that current, voltage and speed limits leave.
+
+        Parameters
+        ----------
+        speed : array_like, (...)
+            omega of the rotor [rad/s]; negative when the motor brakes.
+
+        Returns
+        -------
+        ndarray, (...)
+            tau [N m]: at most the torque of the current limit and that of the torque-speed line at the voltage limit,
+            zero where the voltage is used up or the speed limit is passed; infinite where nothing limits it.
+        """
+        omega = numbers(speed, "speed")
+        torque = np.full(omega.shape, self.torque_constant * self.current_limit if self.torque_constant > 0.0 else 0.0)
+        if math.isfinite(self.voltage_limit):
+            spare = self.voltage_limit - self.emf_constant * omega
+            if self.resistance > 0.0:
+                torque = np.minimum(torque, self.torque_constant * spare / self.resistance)
+            else:
+                torque = np.where(spare > 0.0, torque, 0.0)
+        return np.asarray(np.where(omega > self.speed_limit, 0.0, np.maximum(torque, 0.0)))
+
+    def saturated(self, current: ArrayLike, voltage: ArrayLike = 0.0, speed: ArrayLike = 0.0) -> NDArray[np.bool_]:
+        """Where a limit is reached.
+
+        Parameters
+        ----------
+        current, voltage, speed : array_like, (...)
+            i [A], V [V] and omega [rad/s].
+
+        Returns
+        -------
+        ndarray of bool, (...)
+            True where the absolute value of one of them is at its limit or beyond.
+        """
+        i, v, omega = (np.abs(numbers(x, n)) for x, n in ((current, "current"), (voltage, "voltage"), (speed, "speed")))
+        return np.asarray((i >= self.current_limit) | (v >= self.voltage_limit) | (omega >= self.speed_limit))
+
+    @classmethod
+    def ac(
+        cls,
+        torque_constant: float,
+        resistance: float = 0.0,
+        inductance: float = 0.0,
+        inertia: float = 0.0,
+        current_limit: float = math.inf,
+        voltage_limit: float = math.inf,
+        speed_limit: float = math.inf,
+    ) -> Motor:
+        """Three-phase servo motor from the line-to-line RMS numbers of its data sheet.
+
+        The equivalent circuit carries the RMS current i of a phase and keeps the power: copper loss
+        ``3 R_phase i^2 = 1.5 R_ll i^2``, voltage ``V = 3 V_phase = sqrt(3) V_ll``. Then K_E = K_t holds as in a DC machine:
+        a data sheet's line-to-line ``k_e [V_rms s/rad]`` is ``K_t / sqrt(3)``.
+
+        Parameters
+        ----------
+        torque_constant : float
+            K_t [N m per A RMS].
+        resistance, inductance : float
+            Measured between two terminals [ohm, H]; star and delta windings alike.
+        inertia : float
+            Of the rotor [kg m^2].
+        current_limit : float
+            RMS current of a phase [A].
+        voltage_limit : float
+            RMS voltage between two terminals [V].
+        speed_limit : float
+            Of the rotor [rad/s].
+
+        Returns
+        -------
+        Motor
+            Equivalent direct-current motor.
+        """
+        limit = number("motor: voltage_limit", voltage_limit, above=0.0, infinite=True, unit="V RMS line to line")
+        return cls(
+            torque_constant,
+            1.5 * number("motor: resistance", resistance, least=0.0, unit="ohm"),
+            1.5 * number("motor: inductance", inductance, least=0.0, unit="H"),
+            inertia=inertia,
+            current_limit=current_limit,
+            voltage_limit=math.sqrt(3.0) * limit,
+            speed_limit=speed_limit,
+        )
+
+    @classmethod
+    def from_datasheet(
+        cls,
+        *,
+        nominal_voltage: float | None = None,
+        resistance: float | None = None,
+        stall_current: float | None = None,
+        stall_torque: float | None = None,
+        torque_constant: float | None = None,
+        no_load_speed: float | None = None,
+        no_load_current: float = 0.0,
+        inductance: float = 0.0,
+        inertia: float = 0.0,
+        current_limit: float = math.inf,
+        speed_limit: float = math.inf,
+        tolerance: float = 0.05,
+    ) -> Motor:
+        """Motor from the numbers a data sheet prints; what is missing is computed, what is redundant is compared.
+
+        Relations: ``V = R i_stall``, ``tau_stall = K_t i_stall``, ``omega_0 = (V - R i_0) / K_t``.
+
+        Parameters
+        ----------
+        nominal_voltage : float, optional
+            V at which stall and no-load values hold [V]; becomes the voltage limit.
+        resistance : float, optional
+            R between the terminals [ohm].
+        stall_current, stall_torque : float, optional
+            Of the blocked rotor [A, N m].
+        torque_constant : float, optional
+            K_t [N m/A].
+        no_load_speed : float, optional
+            omega_0 [rad/s].
+        no_load_current : float
+            i_0 [A].
+        inductance : float
+            L between the terminals [H].
+        inertia : float
+            Of the rotor [kg m^2].
+        current_limit, speed_limit : float
+            Largest current [A] and speed [rad/s].
+        tolerance : float
+            Relative disagreement of redundant numbers that passes as rounding.
+
+        Returns
+        -------
+        Motor
+            Motor with the given numbers, and the computed ones where none was given.
+        """
+        from dynident.drive.datasheet import complete  # noqa: PLC0415 - only this method needs it
+
+        given = {
+            "nominal_voltage": nominal_voltage,
+            "resistance": resistance,
+            "stall_current": stall_current,
+            "stall_torque": stall_torque,
+            "torque_constant": torque_constant,
+            "no_load_speed": no_load_speed,
+        }
+        values = complete(given, number("data sheet: no_load_current", no_load_current, least=0.0, unit="A"), tolerance)
+        return cls(
+            values["torque_constant"],
+            values.get("resistance", 0.0),
+            inductance,
+            inertia=inertia,
+            current_limit=current_limit,
+            voltage_limit=values.get("nominal_voltage", math.inf),
+            speed_limit=speed_limit,
+        )
+
+    def _needs_torque_constant(self, what: str) -> None:
+        if self.torque_constant == 0.0:
+            raise DescriptionError(f"motor: torque_constant is 0, and {what} needs one above zero; give K_t in N m/A")

@@ -1,0 +1,249 @@
+"""Transfer functions as two polynomials: evaluated, drawn, and handed to python-control."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.drive.checks import row
+from dynident.errors import DescriptionError, DynidentError, missing_extra
+from dynident.mechanics.motion import numbers
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+
+
+@dataclass(frozen=True, eq=False)
+class Bode:
+    """Magnitude and phase over the frequency.
+
+    Parameters
+    ----------
+    frequency : ndarray, (N,)
+        [Hz].
+    magnitude : ndarray, (N,)
+        Absolute value.
+    phase : ndarray, (N,)
+        [degree], unwrapped along the frequency.
+    name : str
+        Of what.
+    """
+
+    frequency: Array
+    magnitude: Array
+    phase: Array
+    name: str = ""
+
+    @property
+    def decibel(self) -> Array:
+        """Magnitude in decibel, (N,)."""
+        return np.asarray(20.0 * np.log10(self.magnitude))
+
+
+@dataclass(frozen=True)
+class TransferFunction:
+    """Ratio of two polynomials in s, highest power first.
+
+    Parameters
+    ----------
+    numerator, denominator : sequence of float
+        Coefficients; leading zeros are dropped.
+    name : str
+        What it maps, as in "theta_m / tau_m".
+    """
+
+    numerator: tuple[float, ...]
+    denominator: tuple[float, ...]
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        for part in ("numerator", "denominator"):
+            coefficients = np.trim_zeros(np.array(row(f"transfer function: {part}", getattr(self, part))), "f")
+            object.__setattr__(self, part, tuple(coefficients.tolist()) or (0.0,))
+        if self.denominator == (0.0,):
+            raise DescriptionError(f"transfer function '{self.name}': the denominator is zero; give a polynomial that is not")
+
+    def __call__(self, s: ArrayLike) -> Complex:
+        """Return the value at complex frequencies.
+
+        Parameters
+        ----------
+        s : array_like, (...)
+            Complex frequency [rad/s].
+
+        Returns
+        -------
+        ndarray of complex, (...)
+            ``numerator(s) / denominator(s)``; infinite at a pole.
+        """
+        place = np.asarray(s, dtype=np.complex128)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.polyval(self.numerator, place) / np.polyval(self.denominator, place))
+
+    def response(self, frequency: ArrayLike) -> Complex:
+        """Frequency response ``H(j 2 pi f)``.
+
+        Parameters
+        ----------
+        frequency : array_like, (...)
+            f [Hz].
+
+        Returns
+        -------
+        ndarray of complex, (...)
+            H.
+        """
+        return self(2j * np.pi * numbers(frequency, "frequency"))
+
+    @property
+    def poles(self) -> Complex:
+        """Zeros of the denominator [rad/s], sorted by size; those at s = 0 are exact."""
+        return _roots(self.denominator)
+
+    @property
+    def zeros(self) -> Complex:
+        """Zeros of the numerator [rad/s], sorted by size."""
+        return _roots(self.numerator)
+
+    @property
+    def rate(self) -> TransferFunction:
+        """Transfer function of the time derivative, ``s H(s)``; a factor s is cancelled exactly."""
+        name = f"d/dt {self.name}" if self.name else ""
+        if self.denominator[-1] == 0.0:
+            return TransferFunction(self.numerator, self.denominator[:-1], name)
+        return TransferFunction((*self.numerator, 0.0), self.denominator, name)
+
+    def __mul__(self, other: TransferFunction | float) -> TransferFunction:
+        """Return the series of two transfer functions, or a scaled one."""
+        if isinstance(other, TransferFunction):
+            numerator = np.polymul(self.numerator, other.numerator)
+            denominator = np.polymul(self.denominator, other.denominator)
+            name = " * ".join(part for part in (self.name, other.name) if part)
+            return TransferFunction(tuple(numerator), tuple(denominator), name)
+        if isinstance(other, int | float):
+            return TransferFunction(tuple(other * c for c in self.numerator), self.denominator, self.name)
+        return NotImplemented
+
+    __rmul__ = __mul__
+
+    def bode(self, frequency: ArrayLike) -> Bode:
+        """Magnitude and phase.
+
+        Parameters
+        ----------
+        frequency : array_like, (N,)
+            Increasing frequencies above zero [Hz].
+
+        Returns
+        -------
+        Bode
+            The data of a Bode diagram.
+        """
+        f = numbers(frequency, "frequency")
+        if f.ndim != 1 or f.size == 0 or not (np.isfinite(f).all() and f[0] > 0.0 and (np.diff(f) > 0.0).all()):
+            raise DynidentError(
+                "frequency of a Bode diagram must increase and be above zero; give a one-dimensional array in Hz"
+            )
+        H = self.response(f)
+        return Bode(f, np.abs(H), np.rad2deg(np.unwrap(np.angle(H))), self.name)
+
+    def plot(self, frequency: ArrayLike, *others: TransferFunction) -> Figure:
+        """Draw the Bode diagram.
+
+        Parameters
+        ----------
+        frequency : array_like, (N,)
+            Increasing frequencies above zero [Hz].
+        *others : TransferFunction
+            More curves for the same diagram.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Magnitude above phase.
+        """
+        return plot_bode([function.bode(frequency) for function in (self, *others)])
+
+    def to_control(self) -> Any:
+        """Return the python-control system.
+
+        Returns
+        -------
+        control.TransferFunction
+            Continuous in time.
+        """
+        control = import_control("a transfer function for python-control")
+        return control.TransferFunction(list(self.numerator), list(self.denominator))
+
+
+def import_control(purpose: str) -> Any:
+    """Return the package python-control, or say which extra is missing.
+
+    Parameters
+    ----------
+    purpose : str
+        What it is needed for.
+
+    Returns
+    -------
+    module
+        ``control``.
+    """
+    try:
+        import control  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise missing_extra("control", "control", purpose) from error
+    return control
+
+
+def plot_bode(curves: Sequence[Bode]) -> Figure:
+    """Draw Bode diagrams on common axes.
+
+    Parameters
+    ----------
+    curves : sequence of Bode
+        At least one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Magnitude in decibel above the phase in degrees.
+    """
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - matplotlib is an extra
+    except ImportError as error:
+        raise missing_extra("matplotlib", "report", "drawing a Bode diagram") from error
+    figure = Figure(figsize=(7.0, 5.0), facecolor="white", layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True)
+    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")  # Okabe and Ito: for any colour vision
+    for i, curve in enumerate(curves):
+        style = {"color": colours[i % len(colours)], "linewidth": 1.4, "label": curve.name.replace("$", r"\$") or None}
+        above.semilogx(curve.frequency, curve.decibel, **style)
+        below.semilogx(curve.frequency, curve.phase, **style)
+    above.set_ylabel("magnitude [dB]")
+    below.set_ylabel("phase [deg]")
+    below.set_xlabel("frequency [Hz]")
+    for axes in (above, below):
+        axes.grid(True, which="both", color="#E3E6E8", linewidth=0.6)
+    if any(curve.name for curve in curves):
+        above.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _roots(polynomial: tuple[float, ...]) -> Complex:
+    """Roots with exact zeros, and the rest after scaling s to their geometric mean: coefficients span many decades."""
+    kept = np.trim_zeros(np.array(polynomial), "b")
+    origin = np.zeros(len(polynomial) - kept.size, dtype=np.complex128) if kept.size else np.zeros(0, dtype=np.complex128)
+    degree = kept.size - 1
+    if degree < 1:
+        return origin
+    scale = float(np.exp((np.log(abs(kept[-1])) - np.log(abs(kept[0]))) / degree))
+    roots = scale * np.roots(kept * scale ** np.arange(degree, -1, -1.0) / (kept[0] * scale**degree))
+    return np.concatenate([origin, roots[np.lexsort((roots.imag, np.abs(roots)))]])

@@ -1,0 +1,239 @@
+"""The transmission between rotor and actuator coordinate: gear, screw or belt, rigid or elastic (document 4, sec. 3.2.3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.drive.checks import number, row
+from dynident.errors import DescriptionError
+from dynident.mechanics.motion import numbers
+
+Array = NDArray[np.float64]
+
+
+def reflected_inertia(*, ratio: float = 1.0, inertia: float = 0.0, mass: float = 0.0, pitch: float = 0.0) -> float:
+    """Inertia behind a gear as the motor feels it, ``J = inertia / ratio^2 + mass (pitch / (2 pi ratio))^2`` (eq. 4.34).
+
+    Parameters
+    ----------
+    ratio : float
+        Gear ratio i_r, motor turns per turn of the driven shaft.
+    inertia : float
+        Of the driven shaft with all that turns with it [kg m^2].
+    mass : float
+        That a screw or belt on the driven shaft moves along [kg].
+    pitch : float
+        Way of the mass per turn of the driven shaft [m].
+
+    Returns
+    -------
+    float
+        J at the motor [kg m^2].
+    """
+    gear = _not_zero("ratio", ratio)
+    J = number("reflected inertia: inertia", inertia, least=0.0, unit="kg m^2")
+    m = number("reflected inertia: mass", mass, least=0.0, unit="kg")
+    p = number("reflected inertia: pitch", pitch, least=0.0, unit="m per turn")
+    if m > 0.0 and p == 0.0:
+        raise DescriptionError(f"reflected inertia: mass is {m:g} kg but pitch is 0; give the way per turn in metres")
+    return J / gear**2 + m * (p / (2.0 * math.pi * gear)) ** 2
+
+
+@dataclass(frozen=True)
+class Transmission:
+    """What is between the rotor (angle theta) and the actuator coordinate rho: ``theta = ratio rho``.
+
+    With stiffness it is a chain of masses behind the rotor: rotor - shaft 1 - inertia 1 - shaft 2 - inertia 2 ...; the LAST
+    inertia moves rigidly with rho. Everything is seen at the motor. A shaft with the twist d carries ``k d + c d_dot``. With
+    play, ``k (|d| - b/2) sgn(d) + c d_dot`` acts in the last shaft where ``|d| > b/2``, and nothing in between.
+
+    Efficiency: the output receives ``ratio efficiency tau`` while power flows to it (tau omega > 0) and
+    ``ratio tau / efficiency`` when it drives the motor.
+
+    Parameters
+    ----------
+    ratio : float
+        Motor angle per unit of rho [rad/rad, or rad/m of a slide]; negative when it reverses.
+    efficiency : float
+        In (0, 1].
+    inertias : sequence of float
+        Behind the rotor, seen at the motor [kg m^2].
+    stiffness : sequence of float
+        Of the shafts, one per inertia [N m/rad]; empty is rigid.
+    damping : sequence of float
+        Of the shafts, one per inertia [N m s/rad]; zero if not given.
+    backlash : float
+        Play of the last shaft, from stop to stop [rad at the motor].
+    """
+
+    ratio: float = 1.0
+    efficiency: float = 1.0
+    inertias: tuple[float, ...] = ()
+    stiffness: tuple[float, ...] = ()
+    damping: tuple[float, ...] = ()
+    backlash: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ratio", _not_zero("ratio", self.ratio))
+        efficiency = number("transmission: efficiency", self.efficiency, above=0.0)
+        if efficiency > 1.0:
+            raise DescriptionError(f"transmission: efficiency is {efficiency:g}; give a number above 0 and at most 1")
+        object.__setattr__(self, "efficiency", efficiency)
+        stiff = row("transmission: stiffness", self.stiffness, above=0.0)
+        # Masses of a rigid transmission may be zero; one on a spring may not: it would have no equation of motion.
+        if stiff:
+            inertias = row("transmission: inertias", self.inertias, above=0.0)
+        else:
+            inertias = row("transmission: inertias", self.inertias, least=0.0)
+        damping = row("transmission: damping", self.damping, least=0.0)
+        if stiff and len(stiff) != len(inertias):
+            raise DescriptionError(
+                f"transmission: there are {len(stiff)} stiffnesses and {len(inertias)} inertias; give one shaft in front of "
+                "each inertia, or no stiffness for a rigid transmission"
+            )
+        if damping and len(damping) != len(stiff):
+            raise DescriptionError(
+                f"transmission: there are {len(damping)} dampings and {len(stiff)} stiffnesses; give one of each per shaft"
+            )
+        object.__setattr__(self, "inertias", inertias)
+        object.__setattr__(self, "stiffness", stiff)
+        object.__setattr__(self, "damping", damping or (0.0,) * len(stiff))
+        object.__setattr__(self, "backlash", number("transmission: backlash", self.backlash, least=0.0, unit="rad"))
+        if self.backlash > 0.0 and not stiff:
+            raise DescriptionError(
+                f"transmission: backlash is {self.backlash:g} rad but there is no shaft to hold it; give stiffness and inertias"
+            )
+
+    @property
+    def rigid(self) -> bool:
+        """Whether all masses turn together."""
+        return not self.stiffness
+
+    @classmethod
+    def gear(cls, ratio: float, **options: Any) -> Transmission:
+        """Gear with a rotary output.
+
+        Parameters
+        ----------
+        ratio : float
+            Motor turns per turn of the output.
+        **options : float or sequence of float
+            Other fields of `Transmission`.
+
+        Returns
+        -------
+        Transmission
+            With the same ratio [rad/rad].
+        """
+        return cls(ratio, **options)
+
+    @classmethod
+    def screw(cls, lead: float, ratio: float = 1.0, **options: Any) -> Transmission:
+        """Screw behind a gear, ``2 pi ratio / lead`` (eq. 3.28).
+
+        Parameters
+        ----------
+        lead : float
+            Way of the nut per turn of the screw [m]; negative for a left-hand thread.
+        ratio : float
+            Motor turns per turn of the screw.
+        **options : float or sequence of float
+            Other fields of `Transmission`.
+
+        Returns
+        -------
+        Transmission
+            With a ratio in rad/m.
+        """
+        return cls(2.0 * math.pi * _not_zero("ratio", ratio) / _not_zero("lead", lead), **options)
+
+    @classmethod
+    def belt(cls, pitch: float, ratio: float = 1.0, **options: Any) -> Transmission:
+        """Belt (or rack) behind a gear, ``2 pi ratio / pitch`` (eqs. 3.28, 4.35).
+
+        Parameters
+        ----------
+        pitch : float
+            Way of the carriage per turn of the driven pulley [m].
+        ratio : float
+            Motor turns per turn of the pulley.
+        **options : float or sequence of float
+            Other fields of `Transmission`.
+
+        Returns
+        -------
+        Transmission
+            With a ratio in rad/m.
+        """
+        return cls(2.0 * math.pi * _not_zero("ratio", ratio) / _not_zero("pitch", pitch), **options)
+
+    def output_torque(self, torque: ArrayLike, speed: ArrayLike) -> Array:
+        """Torque or force that the output receives from a torque of the motor side.
+
+        Parameters
+        ----------
+        torque : array_like, (...)
+            tau at the motor [N m].
+        speed : array_like, (...)
+            omega of the motor [rad/s]; only the sign of tau omega matters.
+
+        Returns
+        -------
+        ndarray, (...)
+            ``ratio efficiency tau`` where tau omega > 0, ``ratio tau / efficiency`` where tau omega < 0, and ``ratio tau`` at
+            rest [N m or N].
+        """
+        tau, omega = numbers(torque, "torque"), numbers(speed, "speed")
+        return np.asarray(self.ratio * tau * self.efficiency ** np.sign(tau * omega))
+
+    def motor_torque(self, torque: ArrayLike, speed: ArrayLike) -> Array:
+        """Torque at the motor that gives a wanted torque or force at the output; the inverse of `output_torque`.
+
+        Parameters
+        ----------
+        torque : array_like, (...)
+            At the output [N m or N].
+        speed : array_like, (...)
+            omega of the motor [rad/s].
+
+        Returns
+        -------
+        ndarray, (...)
+            tau at the motor [N m].
+        """
+        tau, omega = numbers(torque, "torque") / self.ratio, numbers(speed, "speed")
+        return np.asarray(tau * self.efficiency ** -np.sign(tau * omega))
+
+    def shaft_torque(self, twist: ArrayLike, rate: ArrayLike = 0.0) -> Array:
+        """Torque of the last shaft, with its play.
+
+        Parameters
+        ----------
+        twist : array_like, (...)
+            Angle before the shaft less the angle behind it [rad].
+        rate : array_like, (...)
+            Its time derivative [rad/s].
+
+        Returns
+        -------
+        ndarray, (...)
+            Torque that the shaft hands on [N m].
+        """
+        if self.rigid:
+            raise DescriptionError("transmission: stiffness is empty, a rigid shaft has no twist; give stiffness and inertias")
+        d, d_dot = numbers(twist, "twist"), numbers(rate, "rate")
+        stretch = np.sign(d) * np.maximum(np.abs(d) - 0.5 * self.backlash, 0.0)
+        touching = (stretch != 0.0) | (self.backlash == 0.0)
+        return np.asarray(self.stiffness[-1] * stretch + np.where(touching, self.damping[-1] * d_dot, 0.0))
+
+
+def _not_zero(what: str, value: float) -> float:
+    checked = number(f"transmission: {what}", value)
+    if checked == 0.0:
+        raise DescriptionError(f"transmission: {what} is 0; give a number that is not zero")
+    return checked

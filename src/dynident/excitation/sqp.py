@@ -1,0 +1,275 @@
+"""Sequential quadratic programming for motions inside limits that hold at every instant (a semi-infinite program).
+
+Every step solves a quadratic program: the cost to second order (damped BFGS, kept from step to step), the limits to first
+order at the peaks that the motion has at this moment. Peaks are found anew at every step, so none is forgotten. A merit
+function, cost + mu * (sum over limits of how far the worst sample is beyond), decides how far to go along the step.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError
+from dynident.excitation.objective import Objective
+from dynident.excitation.problem import Pick, Problem
+
+Array = NDArray[np.float64]
+
+SLACK = 0.001  # of every limit, kept between the optimiser's grid and the dense one
+ENOUGH = 0.05  # share of the predicted improvement that a step must reach
+LEAST = 1e-3  # smallest trust region, relative to the parameters' typical size
+LARGEST = 3.0  # largest trust region
+CORRECTIONS, TRIALS = 3, 7  # attempts at a step with new peaks, and in all
+MEMORY = 3  # steps for which peaks are remembered
+
+
+def quadratic_program(B: Array, g: Array, A: Array, b: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Minimise d^T B d / 2 + g^T d with A d <= b and low <= d <= high (Mehrotra's predictor-corrector method).
+
+    Parameters
+    ----------
+    B : ndarray, (n, n)
+        Positive definite.
+    g : ndarray, (n,)
+        Slope.
+    A : ndarray, (m, n)
+        Rows of limits.
+    b : ndarray, (m,)
+        Their right sides.
+    low, high : ndarray, (n,)
+        Bounds.
+
+    Returns
+    -------
+    d : ndarray, (n,)
+        Solution.
+    multipliers : ndarray, (m,)
+        Of the limits, not below zero.
+    """
+    n, m = g.size, b.size
+    d = 0.5 * (low + high)
+    span = high - low
+    right = np.concatenate([b, high, -low])
+
+    def rows(x: Array) -> Array:
+        return np.concatenate([A @ x, x, -x])
+
+    def columns(y: Array) -> Array:
+        return np.asarray(A.T @ y[:m] + y[m : m + n] - y[m + n :])
+
+    scale = max(1.0, float(np.abs(g).max()))
+    s = np.maximum(right - rows(d), 0.1 * float(np.median(span)))
+    y = np.full(m + 2 * n, 0.1 * scale)
+    for _ in range(40):
+        dual = B @ d + g + columns(y)
+        primal = rows(d) + s - right
+        gap = float(s @ y) / s.size
+        if gap < 1e-9 * scale and np.abs(dual).max() < 1e-7 * scale and np.abs(primal).max() < 1e-7:
+            break
+        w = y / s
+        K = B + (A.T * w[:m]) @ A
+        K[np.diag_indices(n)] += w[m : m + n] + w[m + n :]
+        try:
+            L = np.linalg.cholesky(K)
+        except np.linalg.LinAlgError:
+            break
+
+        def step(centre: Array, w: Array = w, L: Array = L, dual: Array = dual, primal: Array = primal) -> tuple[Array, ...]:
+            # s dy + y ds = centre
+            rhs = -dual - columns(w * primal + centre / s)
+            dd = np.linalg.solve(L.T, np.linalg.solve(L, rhs))
+            ds = -primal - rows(dd)
+            return dd, ds, (centre - y * ds) / s
+
+        def reach(x: Array, dx: Array) -> float:
+            falling = dx < 0.0
+            return min(1.0, float(np.min(-x[falling] / dx[falling]))) if falling.any() else 1.0
+
+        _, ds, dy = step(-s * y)
+        after = float((s + reach(s, ds) * ds) @ (y + reach(y, dy) * dy)) / s.size
+        centre = (after / gap) ** 3 * gap - s * y - ds * dy
+        dd, ds, dy = step(centre)
+        here, there = 0.995 * reach(s, ds), 0.995 * reach(y, dy)
+        d, s, y = d + here * dd, s + here * ds, y + there * dy
+    return np.clip(d, low, high), y[:m]
+
+
+def update(B: Array, s: Array, y: Array) -> Array:
+    """Return the BFGS update of B, damped so that it stays positive definite (Powell).
+
+    Parameters
+    ----------
+    B : ndarray, (n, n)
+        Second derivatives before.
+    s, y : ndarray, (n,)
+        Step, and change of the slope along it.
+
+    Returns
+    -------
+    ndarray, (n, n)
+        Second derivatives after.
+    """
+    Bs = B @ s
+    bend = float(s @ Bs)
+    if bend <= 1e-16:
+        return B
+    along = float(s @ y)
+    if along < 0.2 * bend:
+        share = 0.8 * bend / (bend - along)
+        y = share * y + (1.0 - share) * Bs
+        along = float(s @ y)
+    out = B - np.outer(Bs, Bs) / bend + np.outer(y, y) / along
+    return np.asarray(0.5 * (out + out.T))
+
+
+class Descent:
+    """One descent; it remembers second derivatives, so that it can go on with a sharper cost.
+
+    Parameters
+    ----------
+    problem : Problem
+        Limits.
+    size : ndarray, (n * size,)
+        Typical size of every parameter.
+    x : ndarray, (n * size,)
+        Start.
+    trust : float
+        First trust region, relative to the sizes.
+    """
+
+    def __init__(self, problem: Problem, size: Array, x: Array, trust: float = 1.0) -> None:
+        self.problem, self.size = problem, size
+        self.z, self.trust = x / size, trust
+        self.B: Array | None = None
+        self.mu = 1.0
+        self.picks: dict[Pick, int] = {}
+        self.age = 0
+
+    @property
+    def x(self) -> Array:
+        """Where the descent stands."""
+        return np.asarray(self.z * self.size)
+
+    def _beyond(self, z: Array) -> Array:
+        """Return how far each limit's margin is overrun, (k,)."""
+        limits = self.problem.limits
+        return np.asarray(np.maximum(self.problem.excess(z * self.size) + limits.margin + SLACK, 0.0))
+
+    def run(self, objective: Objective, iterations: int, deadline: float, tolerance: float = 1e-5) -> int:
+        """Descend until nothing is gained, iterations or time are over.
+
+        Parameters
+        ----------
+        objective : Objective
+            Cost with gradient.
+        iterations : int
+            Most steps.
+        deadline : float
+            When to stop, by the monotonic clock [s].
+        tolerance : float
+            Improvement of the cost per step at which to stop.
+
+        Returns
+        -------
+        int
+            Steps taken.
+        """
+        found = _evaluate(objective, self.x)
+        if found is None:
+            return 0
+        cost, g = found[0], found[1] * self.size
+        beyond = self._beyond(self.z)
+        n, small = self.z.size, 0
+        for turn in range(iterations):
+            self._look(self.z)
+            B = np.eye(n) * float(np.linalg.norm(g)) / np.sqrt(n) if self.B is None else self.B
+            taken, model, length = None, 0.0, 0.0
+            for attempt in range(TRIALS):
+                if monotonic() > deadline:
+                    return turn
+                if attempt < CORRECTIONS:  # a step that runs into a peak it did not see is planned again, with that peak
+                    try:
+                        c, A = self._limits()
+                    except DynidentError:
+                        return turn
+                    d, multipliers = self._step(B, g, A, c)
+                    self.mu = max(self.mu, 1.5 * float(multipliers.sum()))
+                else:
+                    d = 0.4 * d
+                start = cost + self.mu * float(beyond.sum())
+                model = float(g @ d + 0.5 * d @ B @ d) - self.mu * float(beyond.sum()) * (1.0 if attempt < CORRECTIONS else 0.4)
+                length = float(np.abs(d).max())
+                z = self.z + d
+                over = self._beyond(z)
+                outside = self.mu * float(over.sum())
+                if outside < start - cost + max(abs(cost), 50.0):
+                    found = _evaluate(objective, z * self.size)
+                    if found is not None and found[0] + outside <= start + ENOUGH * model:
+                        taken = found[0], found[1] * self.size
+                        break
+                if attempt + 1 < CORRECTIONS:
+                    self._look(z)
+            if -model < tolerance:
+                small += 1
+                if small > 1:
+                    return turn
+            if taken is None:
+                self.trust, self.B = 0.2 * min(self.trust, length), None
+                if self.trust < LEAST:
+                    return turn
+                continue
+            value, slope = taken
+            gain = start - value - outside
+            if attempt < CORRECTIONS and gain > 0.5 * -model and length > 0.9 * self.trust:
+                self.trust = min(2.0 * self.trust, LARGEST)
+            elif attempt >= CORRECTIONS or gain < 0.2 * -model:
+                self.trust = max(length, 2.0 * LEAST)
+            s, y = z - self.z, slope - g
+            if self.B is None and float(s @ y) > 0.0:
+                B = np.eye(n) * float(y @ y) / float(s @ y)
+            self.B = update(B, s, y)
+            small = small if gain < tolerance else 0
+            self.z, cost, g, beyond = z, value, slope, over
+            self.age += 1
+        return iterations
+
+    def _look(self, z: Array) -> None:
+        """Add the peaks of a motion to those that are watched; forget those not seen for a while."""
+        try:
+            found = self.problem.peaks(z * self.size)
+        except DynidentError:
+            return
+        self.picks = {pick: age for pick, age in self.picks.items() if age > self.age - MEMORY}
+        self.picks |= dict.fromkeys(found, self.age)
+
+    def _limits(self) -> tuple[Array, Array]:
+        """Return what is left of the limits at the watched peaks (negative inside) and its slopes."""
+        picks = sorted(self.picks)
+        c = self.problem.at(self.x, picks) + self.problem.limits.margin + SLACK
+        return c, self.problem.slopes(self.x, picks) * self.size
+
+    def _step(self, B: Array, g: Array, A: Array, c: Array) -> tuple[Array, Array]:
+        """Return the step of the quadratic program and the multipliers; where limits are broken, as much as can be mended."""
+        n = g.size
+        low, high = np.full(n, -self.trust), np.full(n, self.trust)
+        broken = c > 0.0
+        if not broken.any():
+            return quadratic_program(B, g, A, -c, low, high)
+        # One more unknown t from 0 to 1: the share of what is broken that is left so, at a high price.
+        wide = np.zeros((n + 1, n + 1))
+        wide[:n, :n], wide[n, n] = B, 1e-6
+        rows = np.column_stack([A, np.where(broken, -c, 0.0)])
+        price = 10.0 * (self.mu * float(c[broken].sum()) + 1.0)
+        d, multipliers = quadratic_program(wide, np.append(g, price), rows, -c, np.append(low, -1e-3), np.append(high, 1.0 + 1e-3))
+        return d[:n], np.minimum(multipliers, 10.0 * self.mu)
+
+
+def _evaluate(objective: Objective, x: Array) -> tuple[float, Array] | None:
+    try:
+        value, gradient = objective(x)
+    except DynidentError:  # the robot cannot follow
+        return None
+    return (value, gradient) if np.isfinite(value) else None

@@ -1,0 +1,213 @@
+"""What the ready machines are proved on: motions to identify from, other motions to compare controllers on, published numbers.
+
+DualV runs periodic motions of its platform, as in the digest's re-run of the identification; two faster ones stand for the two
+trajectories of Table 4, which the paper does not print. The RRR robot writes letters (document 2, sec. V; path and speeds are
+our own). Every other machine moves through a box around the pose it starts from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.control import Cascade
+from dynident.errors import DynidentError
+from dynident.identify.plots import effort_units
+from dynident.mechanics import Motion
+from dynident.robots import dualv, rrr
+from dynident.simulate.robot import VirtualRobot
+from dynident.simulate.standard import home_of, with_noise
+from dynident.trajectory import Fourier, Trajectory, joint_motion, write
+from dynident.validate.tracking import tracking_proof
+from dynident.validate.tracking_result import TrackingProof
+
+Array = NDArray[np.float64]
+
+BOX = {"rad": 0.4, "m": 0.05}
+"""Half-widths of the box of robots without motions of their own."""
+FASTEST = 0.4
+"""Period of DualV's two trajectories [s]: with it the motors' accelerations are near those that Table 4's PD errors mean."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProofCase:
+    """A proof that can be run.
+
+    Parameters
+    ----------
+    machine : VirtualRobot
+        Robot with drives, control and sensors.
+    training : list
+        Motions to identify from.
+    motions : mapping of str to motion
+        Motions to compare controllers on.
+    published : mapping, optional
+        Largest errors of the paper, in 1e-3 of the unit.
+    efforts : mapping, optional
+        Effort shares of the paper.
+    options : mapping
+        Passed to `dynident.validate.tracking_proof`.
+    """
+
+    machine: VirtualRobot
+    training: Sequence[Any]
+    motions: Mapping[str, Any]
+    published: Mapping[str, Sequence[Sequence[float]]] | None = None
+    efforts: Mapping[str, Sequence[Sequence[float]]] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def run(self, seed: int = 0, **options: Any) -> TrackingProof:
+        """Run the proof.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of all noise.
+        **options
+            Passed to `dynident.validate.tracking_proof`.
+
+        Returns
+        -------
+        TrackingProof
+            What came out.
+        """
+        return tracking_proof(self.machine, list(self.training), self.motions, seed=seed, **{**self.options, **options})
+
+    def table(self, proof: TrackingProof) -> str:
+        """Return the proof as text, with the paper's numbers beside it.
+
+        Parameters
+        ----------
+        proof : TrackingProof
+            What came out.
+
+        Returns
+        -------
+        str
+            Lines.
+        """
+        return proof.table(self.published, self.efforts)
+
+
+def random_motion(centre: ArrayLike, box: ArrayLike, seed: int = 0, duration: float = 10.0, harmonics: int = 5) -> Trajectory:
+    """Return a random Fourier motion from rest to rest that fills a box around a pose.
+
+    Parameters
+    ----------
+    centre : array_like, (n,)
+        Where it starts and ends.
+    box : array_like, (n,)
+        Largest distance from there.
+    seed : int
+        Seed of the coefficients.
+    duration : float
+        One period [s].
+    harmonics : int
+        Number of harmonics.
+
+    Returns
+    -------
+    Trajectory
+        The motion.
+    """
+    start, width = np.asarray(centre, dtype=np.float64), np.asarray(box, dtype=np.float64)
+    if start.shape != width.shape or start.ndim != 1 or not np.all(width > 0.0):
+        raise DynidentError(f"box is {width.tolist()} around {start.tolist()}; give one half-width above zero per coordinate")
+    family = Fourier(1.0 / duration, harmonics, rest=True)
+    draw = np.random.default_rng(seed).normal(size=(family.size, start.size))
+    shape = family.basis(np.linspace(0.0, duration, 400)) @ draw
+    shape0 = family.basis(np.zeros(1)) @ draw
+    scale = width / np.max(np.abs(shape - shape0), axis=0)
+    return Trajectory(family, scale * draw + np.outer(family.constant(), start - scale * shape0[0]))
+
+
+def periodic(motion: Motion, periods: int) -> Motion:
+    """Return a periodic motion several times over.
+
+    Parameters
+    ----------
+    motion : Motion
+        One period, without the sample that starts the next.
+    periods : int
+        How often.
+
+    Returns
+    -------
+    Motion
+        The same samples again and again.
+    """
+    step = motion.t[1] - motion.t[0]
+    t = motion.t[0] + step * np.arange(periods * len(motion))
+    return Motion(t, *(np.tile(x, (periods, 1)) for x in (motion.q, motion.v, motion.a)))
+
+
+def writing(
+    text: str = "om y", height: float = 0.06, speed: float = 0.4, acceleration: float = 2.0, rate: float = 500.0
+) -> Motion:
+    """Return the joint motion of the RRR robot that writes letters in a plane of constant y (document 2, sec. V).
+
+    Parameters
+    ----------
+    text : str
+        Small letters and blanks; the paper's feedback worked hardest at o, m and y.
+    height : float
+        Height of an x [m].
+    speed, acceleration : float
+        Of the pen [m/s, m/s^2].
+    rate : float
+        Samples per second [Hz].
+
+    Returns
+    -------
+    Motion
+        Joint motion.
+    """
+    task = write(text, height, (0.1, -0.4, 0.5), speed=speed, acceleration=acceleration)
+    return joint_motion(rrr.mechanism(), task.sample(rate), posture="front up")
+
+
+def proof_case(name: str, machine: VirtualRobot, seed: int = 0) -> ProofCase:
+    """Return what a machine is proved on.
+
+    Parameters
+    ----------
+    name : str
+        Name of the machine in `dynident.robots`; any other name for one of your own.
+    machine : VirtualRobot
+        The machine; its recorder gets noise, 10 % of the efforts for DualV (digest B9), 1 % for
+        others, and 10 microradians or micrometres on positions.
+    seed : int
+        Seed of the motions.
+
+    Returns
+    -------
+    ProofCase
+        Ready to run.
+    """
+    if name == "dualv":
+        training: list[Any] = [periodic(dualv.excitation(seed + i, rate=1000.0), 2) for i in range(4)]
+        fast = [periodic(dualv.excitation(seed + 100 + i, duration=FASTEST, rate=1000.0), 3) for i in (1, 2)]
+        motions: dict[str, Any] = {f"trajectory {i + 1}": motion for i, motion in enumerate(fast)}
+        loud = with_noise(machine, training[0], 0.1)
+        return ProofCase(loud, training, motions, dualv.TABLE_4, options={"projection": "independent"})
+    if name == "rrr":
+        task = writing()
+        training = [random_motion(task.q[0], (0.9, 0.7, 0.9), seed + i, 8.0) for i in range(2)]
+        ratio = tuple(n / c for n, c in zip(rrr.RMS_FEEDFORWARD, rrr.RMS_FEEDBACK, strict=True))
+        efforts = {"model's share": [rrr.RMS_FEEDFORWARD], "feedback's share": [rrr.RMS_FEEDBACK], "ratio": [ratio]}
+        loud = with_noise(machine, training[0])
+        return ProofCase(loud, training, {"writing 'om y'": task}, efforts=efforts, options={"effort_unit": "V"})
+    law = machine.controller
+    if isinstance(law, Cascade):  # without it the lag of the position loop hides what a model can do
+        machine = replace(machine, controller=replace(law, velocity_feedforward=1.0))
+    m = machine.mechanism
+    centre = home_of(m)
+    units = effort_units(m)
+    box = np.array([BOX["m" if units[name] == "N" else "rad"] for name in m.coordinate_names])
+    training = [random_motion(centre, box, seed + i) for i in range(2)]
+    motions = {f"motion {i}": random_motion(centre, 0.7 * box, seed + 100 + i, 6.0) for i in (1, 2)}
+    return ProofCase(with_noise(machine, training[0]), training, motions)

@@ -1,0 +1,379 @@
+"""Bandwidth of a machine by stepped sines in its coordinates or along its tool's axes (document 4, 3.5 and 4.2.4).
+
+x(t) = x0 + A cos(w t) is wanted; after the transient, least squares of the response on cos, sin, 1 and t give its amplitude and
+phase. Actuators alone get the same commands rho(t) without the mechanism's load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.control import PID, Cascade, actuator_motion
+from dynident.errors import SimulationError, require
+from dynident.files import to_json
+from dynident.mechanics import Motion, actuator_jacobian, forward_kinematics, jacobian
+from dynident.mechanics.batch import cores
+from dynident.mechanics.inverse_kinematics_chain import end_frame
+from dynident.mechanics.motion import numbers
+from dynident.mechanism import Actuator, Body, Joint, Mechanism
+from dynident.simulate.robot import VirtualRobot
+from dynident.trajectory import TipMotion, joint_motion
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+
+CORNER = 1.0 / np.sqrt(2.0)  # -3 dB
+TOOL = ("tool.x", "tool.y", "tool.z")
+PER_PERIOD = 64  # knots of the reference: quintics through them err by 2e-11 of the amplitude
+STEADY = 2e-3  # change of the response between two halves of the measurement that counts as settled
+EXTENSIONS = 3  # times that a longer transient is allowed for before the scatter is reported as it is
+
+
+@dataclass(frozen=True, eq=False)
+class Bode:
+    """Amplitude ratio and phase of a machine over frequency.
+
+    Parameters
+    ----------
+    frequency : ndarray, (F,)
+        Frequencies [Hz], rising.
+    response : ndarray of complex, (F,)
+        Response over command of the coordinate.
+    actuators : ndarray of complex, (F, k)
+        Response over command of every actuator; NaN where its command is too small to tell.
+    scatter : ndarray, (F,)
+        Difference between the two halves of the measurement, over the response: what is left of the transient.
+    distortion : ndarray, (F,)
+        RMS of what is not at the frequency (harmonics, ripple), over the RMS of the response.
+    saturated : ndarray, (F,)
+        Largest share of time that an actuator spent at a limit.
+    coordinate : str
+        What was moved.
+    amplitude : float
+        Amplitude of the command [rad or m].
+    robot : str
+        Name of the machine.
+    mechanism : bool
+        False when the actuators were alone.
+    names : tuple of str
+        Actuators.
+    """
+
+    frequency: Array
+    response: Complex
+    actuators: Complex
+    scatter: Array
+    distortion: Array
+    saturated: Array
+    coordinate: str
+    amplitude: float
+    robot: str
+    mechanism: bool = True
+    names: tuple[str, ...] = field(default=())
+
+    @property
+    def ratio(self) -> Array:
+        """Amplitude of the response over that of the command, (F,)."""
+        return np.abs(self.response)
+
+    @property
+    def decibel(self) -> Array:
+        """Amplitude ratio [dB], (F,)."""
+        return np.asarray(20.0 * np.log10(np.maximum(self.ratio, 1e-300)))
+
+    @property
+    def phase(self) -> Array:
+        """Phase [degree], continuous over frequency, (F,)."""
+        return np.asarray(np.rad2deg(np.unwrap(np.angle(self.response))))
+
+    @property
+    def bandwidth(self) -> float:
+        """Frequency at which the amplitude ratio first falls through -3 dB [Hz]; NaN if it is not among those measured.
+
+        Decibels are interpolated linearly over the logarithm of the frequency.
+        """
+        low = self.decibel <= 20.0 * np.log10(CORNER)
+        if low[0] or not np.any(low):
+            return float("nan")
+        i = int(np.argmax(low))
+        f, d = np.log(self.frequency[i - 1 : i + 1]), self.decibel[i - 1 : i + 1]
+        return float(np.exp(f[0] + (f[1] - f[0]) * (20.0 * np.log10(CORNER) - d[0]) / (d[1] - d[0])))
+
+    def __str__(self) -> str:
+        what = "with mechanism" if self.mechanism else "actuators alone"
+        lines = [f"{self.robot}, {self.coordinate}, amplitude {self.amplitude:g}, {what}: bandwidth {self.bandwidth:.4g} Hz"]
+        lines.append(f"{'f [Hz]':>10}{'ratio [%]':>11}{'[dB]':>9}{'phase [deg]':>13}{'limit [%]':>11}")
+        rows = zip(self.frequency, self.ratio, self.decibel, self.phase, self.saturated, strict=True)
+        lines += [f"{f:>10.4g}{100 * r:>11.2f}{d:>9.2f}{p:>13.2f}{100 * s:>11.1f}" for f, r, d, p, s in rows]
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """Return everything as JSON.
+
+        Returns
+        -------
+        str
+            JSON text; a bandwidth beyond the measured frequencies is null.
+        """
+        data: dict[str, Any] = {
+            "robot": self.robot,
+            "coordinate": self.coordinate,
+            "amplitude": self.amplitude,
+            "mechanism": self.mechanism,
+            "bandwidth": self.bandwidth,
+        }
+        for key in ("frequency", "ratio", "phase", "scatter", "distortion", "saturated"):
+            data[key] = getattr(self, key).tolist()
+        pairs = zip(self.names, self.actuators.T, strict=True)
+        data["actuators"] = {
+            name: {"ratio": np.abs(z).tolist(), "phase": np.rad2deg(np.angle(z)).tolist()} for name, z in pairs
+        }
+        return to_json(data)
+
+    def plot(self, *others: Bode, labels: Sequence[str] | None = None) -> Figure:
+        """Draw amplitude ratio and phase, alone or beside others.
+
+        Parameters
+        ----------
+        *others : Bode
+            More responses, such as that of the actuators alone.
+        labels : sequence of str, optional
+            One name each.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Two panels over the frequency.
+        """
+        from dynident.simulate.plots import plot_bode  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_bode(self, *others, labels=labels)
+
+
+def bandwidth(
+    robot: VirtualRobot,
+    coordinate: str,
+    amplitude: float,
+    frequencies: ArrayLike,
+    *,
+    centre: ArrayLike | None = None,
+    mechanism: bool = True,
+    friction: bool = True,
+    cycles: int = 4,
+    settle: float | None = None,
+    workers: int | None = None,
+    **options: Any,
+) -> Bode:
+    """Measure amplitude ratio and phase of a machine by one simulation per frequency.
+
+    Parameters
+    ----------
+    robot : VirtualRobot
+        The machine.
+    coordinate : str
+        One of its coordinates, or ``tool.x``, ``tool.y``, ``tool.z`` of an arm without loops.
+    amplitude : float
+        Amplitude of the command [rad or m]; small, because the mechanism is not linear.
+    frequencies : array_like, (F,)
+        Frequencies [Hz].
+    centre : array_like (n,), optional
+        Pose about which to swing; home when omitted.
+    mechanism : bool
+        False gives the same commands to the actuators alone, without the mechanism's load.
+    friction : bool
+        False takes the friction of the drives away: the linear transfer function that document 4 calls actuators alone.
+    cycles : int
+        Periods that are measured, at least 2.
+    settle : float, optional
+        Transient to leave out [s]; when omitted the longer of 3 periods and half a second, and more if not yet steady.
+    workers : int, optional
+        Frequencies at a time; one per core when omitted.
+    **options
+        Passed to `VirtualRobot.simulate`, such as ``method="decoupled"``.
+
+    Returns
+    -------
+    Bode
+        Response, with `Bode.bandwidth` at -3 dB.
+    """
+    require(robot, VirtualRobot, "robot")
+    f = np.sort(np.atleast_1d(numbers(frequencies, "frequencies")))
+    if f.ndim != 1 or not f.size or not np.all(np.isfinite(f)) or f[0] <= 0.0:
+        raise SimulationError(f"frequencies are {f.tolist()}; give finite numbers above zero in Hz")
+    if not (np.isfinite(amplitude) and amplitude > 0.0) or cycles < 2 or (settle is not None and not settle >= 0.0):
+        raise SimulationError(
+            f"amplitude is {amplitude}, cycles {cycles} and settle {settle}; give an amplitude above 0, at least 2 cycles and "
+            "no negative time"
+        )
+    machine = robot if friction else replace(robot, drives=tuple(replace(d, friction=None) for d in robot.drives))
+    sine = _Sine(machine, coordinate, float(amplitude), _centre(robot, centre), mechanism)
+    with ThreadPoolExecutor(workers or cores()) as pool:
+        points = list(pool.map(lambda hz: _point(sine, float(hz), cycles, settle, options), f))
+    response, actuators, scatter, distortion, saturated = (np.array(column) for column in zip(*points, strict=True))
+    return Bode(
+        f,
+        response,
+        actuators,
+        scatter,
+        distortion,
+        saturated,
+        coordinate,
+        float(amplitude),
+        robot.name or robot.mechanism.name,
+        mechanism,
+        tuple(drive.actuator for drive in robot.drives),
+    )
+
+
+def actuators_alone(robot: VirtualRobot) -> VirtualRobot:
+    """Return the drives and loops of a machine without its mechanism: every actuator coordinate is a joint of its own.
+
+    Inertia and friction that the mechanism states for a driven joint (ia, fv, fc, off) stay, because they are the drive's.
+
+    Parameters
+    ----------
+    robot : VirtualRobot
+        The machine.
+
+    Returns
+    -------
+    VirtualRobot
+        With the coordinates rho, named after the actuators.
+    """
+    require(robot, VirtualRobot, "robot")
+    law = robot.controller
+    if isinstance(law, Cascade):
+        law = replace(law, torque_feedforward=None)
+    elif isinstance(law, PID):
+        law = replace(law, feedforward=None, project=False, preload=0.0)
+    else:
+        raise SimulationError(
+            f"the controller is a {type(law).__name__}, which needs the mechanism; actuators alone can have a Cascade or a PID"
+        )
+    kinds = {c: joint for joint in robot.mechanism.joints for c in joint.coordinates}
+    bodies, joints = [Body("base")], []
+    for actuator, drive in zip(robot.mechanism.actuators, robot.drives, strict=True):
+        (first, *others) = actuator.coupling
+        joint = kinds[first]
+        slides = joint.kind == "prismatic" or first.endswith((".x", ".y", ".z"))
+        terms = {} if others else {s: joint.term(first, s) for s in ("ia", "fv", "fc", "off") if joint.term(first, s)}
+        if drive.inertia + terms.get("ia", 0.0) <= 0.0:
+            raise SimulationError(
+                f"drive '{drive.actuator}' has no inertia of its own, so it cannot turn alone; give motor.inertia, or keep the "
+                "mechanism"
+            )
+        bodies.append(Body(f"{actuator.name}_load", np.zeros(10)))
+        axis = np.array([0.0, 0.0, 1.0])
+        kind = "prismatic" if slides else "revolute"
+        joints.append(Joint(actuator.name, kind, "base", bodies[-1].name, axis=axis, terms=terms))
+    alone = Mechanism(
+        f"{robot.mechanism.name} actuators",
+        tuple(bodies),
+        tuple(joints),
+        actuators=tuple(Actuator(joint.name, {joint.name: 1.0}) for joint in joints),
+        terms=(),
+        gravity=np.zeros(3),
+    )
+    return replace(robot, mechanism=alone, controller=law, friction={}, thermal={})
+
+
+def _centre(robot: VirtualRobot, centre: ArrayLike | None) -> Array:
+    m = robot.mechanism
+    if centre is None:
+        if not m.loops:
+            return np.zeros(m.dof)
+        return np.asarray(m.closure.home[m.closure.independent], dtype=np.float64)
+    x = numbers(centre, "centre")
+    if x.shape != (m.dof,) or not np.all(np.isfinite(x)):
+        raise SimulationError(f"centre is {x.tolist()}; give finite numbers for {', '.join(m.coordinate_names)}")
+    return x
+
+
+class _Sine:
+    """The command at any frequency, and how responses are read."""
+
+    def __init__(self, robot: VirtualRobot, coordinate: str, amplitude: float, centre: Array, attached: bool) -> None:
+        m = robot.mechanism
+        if coordinate not in m.coordinate_names and not (coordinate in TOOL and not m.loops):
+            tool = "" if m.loops else f", or {', '.join(TOOL)}"
+            raise SimulationError(f"coordinate is {coordinate!r}; robot '{m.name}' has {', '.join(m.coordinate_names)}{tool}")
+        self.amplitude, self.centre, self.attached, self.mechanism = amplitude, centre, attached, m
+        self.robot = robot if attached else actuators_alone(robot)
+        self.frame = end_frame(m, None) if coordinate in TOOL else ""
+        self.index = TOOL.index(coordinate) if self.frame else m.coordinate_names.index(coordinate)
+        A = actuator_jacobian(self.mechanism, centre)[0]
+        # Row that turns small motions of the actuators into the coordinate.
+        J = jacobian(m, centre, self.frame, "world")[0] if self.frame else np.eye(m.dof)
+        self.row = J[self.index] @ np.linalg.pinv(A)
+
+    def command(self, f: float, duration: float) -> Motion:
+        """Return the wanted motion of the mechanism's coordinates."""
+        w = 2.0 * np.pi * f
+        t = np.linspace(0.0, duration, int(np.ceil(duration * f * PER_PERIOD)) + 1)
+        wave = self.amplitude * np.array([np.cos(w * t), -w * np.sin(w * t), -(w**2) * np.cos(w * t)])
+        if not self.frame:
+            x = np.zeros((3, t.size, self.mechanism.dof))
+            x[0] += self.centre
+            x[:, :, self.index] += wave
+            return Motion(t, *x)
+        rotation, position = (y[0] for y in forward_kinematics(self.mechanism, self.centre, self.frame))
+        tip = np.zeros((3, t.size, 3))
+        tip[0] += position
+        tip[:, :, self.index] += wave
+        keeps = rotation if self.mechanism.dof > 3 else None
+        path = TipMotion(t, tip[0], tip[1], tip[2], np.ones(t.size, dtype=np.bool_))
+        return joint_motion(self.mechanism, path, keeps, start=self.centre, frame=self.frame)
+
+    def output(self, rho: Array, x: Array) -> Array:
+        """Return the coordinate that was moved, (N,), from what actuators (N, k) or coordinates (N, n) did."""
+        if not self.attached:
+            return np.asarray(rho @ self.row)
+        return x[:, self.index] if not self.frame else forward_kinematics(self.mechanism, x, self.frame)[1][:, self.index]
+
+
+def _point(sine: _Sine, f: float, cycles: int, settle: float | None, options: dict[str, Any]) -> tuple[Any, ...]:
+    """Return response, actuators, scatter, distortion and saturation at one frequency."""
+    transient = max(3.0 / f, 0.5) if settle is None else settle
+    for extension in range(EXTENSIONS + 1):
+        found = _measure(sine, f, cycles, transient, options)
+        if settle is not None or found[2] < STEADY or extension == EXTENSIONS:
+            break
+        transient *= 2.0
+    return found
+
+
+def _measure(sine: _Sine, f: float, cycles: int, transient: float, options: dict[str, Any]) -> tuple[Any, ...]:
+    duration = transient + cycles / f
+    command = sine.command(f, duration)
+    rho_ref = actuator_motion(sine.mechanism, command)
+    reference = command if sine.attached else rho_ref
+    run = sine.robot.simulate(reference, duration=duration, **options)
+    t, rho = run.truth.t, run.truth.rho
+    y = sine.output(rho, run.truth.motion.q)
+    window = t >= duration - cycles / f - 1e-12
+    middle = duration - 0.5 * cycles / f
+    measured, rest = _harmonic(t[window], np.column_stack([y, rho])[window], f)
+    halves = [_harmonic(t[part], y[part][:, None], f)[0][0] for part in (window & (t <= middle), window & (t >= middle))]
+    asked, _ = _harmonic(command.t, np.column_stack([sine.output(rho_ref.q, command.q), rho_ref.q]), f)
+    small = np.abs(asked[1:]) < 1e-6 * np.max(np.abs(asked[1:]))
+    ratios = np.where(small, np.nan, measured[1:] / np.where(small, 1.0, asked[1:]))
+    size = max(abs(measured[0]), 1e-300)
+    at_limit = max((share for shares in run.saturation.values() for share in shares.values()), default=0.0)
+    return measured[0] / asked[0], ratios, abs(halves[0] - halves[1]) / size, rest[0] * np.sqrt(2.0) / size, at_limit
+
+
+def _harmonic(t: Array, y: Array, f: float) -> tuple[Complex, Array]:
+    """Return the complex amplitudes (m,) of columns (N, m), y = Re(c e^jwt) + const + drift, and the RMS of what is left."""
+    w = 2.0 * np.pi * f
+    W = np.column_stack([np.cos(w * t), np.sin(w * t), np.ones_like(t), t - t.mean()])
+    c = np.linalg.lstsq(W, y, rcond=None)[0]
+    return np.asarray(c[0] - 1j * c[1]), np.sqrt(np.mean((y - W @ c) ** 2, axis=0))

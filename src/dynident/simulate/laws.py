@@ -1,0 +1,178 @@
+"""Friction laws as rows of numbers for the compiled simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import SimulationError
+from dynident.friction import (
+    Asymmetric,
+    Coulomb,
+    Dahl,
+    DynamicLaw,
+    Friction,
+    FrictionLaw,
+    GeneralisedMaxwellSlip,
+    LuGre,
+    Offset,
+    Polynomial,
+    Sigmoid,
+    SmoothStribeck,
+    Stribeck,
+    Sum,
+    Tanh,
+    Viscous,
+)
+
+Array = NDArray[np.float64]
+
+# As in friction_kernels, which is not imported here because it would load numba.
+OFFSET, VISCOUS, COULOMB, POWER, STRIBECK, TANH, SMOOTH, SPRING, DAHL, LUGRE, MAXWELL = range(11)
+WIDTH = 9
+
+
+class Row(NamedTuple):
+    """One row of the friction table.
+
+    Parameters
+    ----------
+    kind : int
+        OFFSET ... MAXWELL.
+    way : int
+        0 for both directions, +1 or -1 for one.
+    values : tuple of float
+        Up to eight numbers.
+    """
+
+    kind: int
+    way: int
+    values: tuple[float, ...]
+
+    @property
+    def jump(self) -> float:
+        """Size of the force that changes its sign with the speed, which sets how steeply it may do so."""
+        if self.kind in (COULOMB, TANH):
+            return abs(self.values[0])
+        if self.kind == STRIBECK:
+            return max(abs(self.values[0]), abs(self.values[1]))
+        if self.kind == SMOOTH:
+            return abs(self.values[0]) + abs(self.values[1])
+        return 0.0
+
+
+#: Joint terms of a mechanism as rows; rotor inertia is none.
+TERM_ROWS: dict[str, tuple[int, int]] = {
+    "fv": (VISCOUS, 0),
+    "fc": (COULOMB, 0),
+    "off": (OFFSET, 0),
+    "k": (SPRING, 0),
+    "fvp": (VISCOUS, 1),
+    "fvn": (VISCOUS, -1),
+    "fcp": (COULOMB, 1),
+    "fcn": (COULOMB, -1),
+}
+
+
+def law_rows(law: Friction | DynamicLaw, owner: str) -> list[Row]:
+    """Return the rows of a law with numbers.
+
+    Parameters
+    ----------
+    law : Friction or DynamicLaw
+        The law.
+    owner : str
+        Whose it is, for the message when the compiled simulation does not know the law.
+
+    Returns
+    -------
+    list of Row
+        Their forces add up to the law's; jumps not yet softened.
+    """
+    if isinstance(law, DynamicLaw):
+        return _dynamic(law, owner)
+    count = len(law.law.linear)
+    return _static(law.law, law.values[:count], law.values[count:], 0, owner)
+
+
+def _dynamic(law: DynamicLaw, owner: str) -> list[Row]:
+    if isinstance(law, Dahl):
+        return [Row(DAHL, 0, (law.sigma0, law.fc, law.exponent)), Row(VISCOUS, 0, (law.fv,))]
+    if isinstance(law, LuGre):
+        return [Row(LUGRE, 0, (law.sigma0, law.sigma1, law.fc, law.fs, law.vs, law.exponent)), Row(VISCOUS, 0, (law.fv,))]
+    if isinstance(law, GeneralisedMaxwellSlip):
+        damping = law.damping or (0.0,) * len(law.stiffness)
+        curve = (law.attraction, law.fc, law.fs, law.vs, law.exponent)
+        elements = zip(law.stiffness, law.share, damping, strict=True)
+        return [*(Row(MAXWELL, 0, (*element, *curve)) for element in elements), Row(VISCOUS, 0, (law.fv,))]
+    raise _unknown(type(law).__name__, owner)
+
+
+def _static(law: FrictionLaw, rho: Sequence[float], eta: Sequence[float], way: int, owner: str) -> list[Row]:
+    """Return the rows of a static law from its linear parameters rho and shape parameters eta."""
+    if isinstance(law, Sum):
+        rows: list[Row] = []
+        i = j = 0
+        for member in law.members:
+            k, s = len(member.linear), len(member.shape)
+            rows += _static(member, rho[i : i + k], eta[j : j + s], way, owner)
+            i, j = i + k, j + s
+        return rows
+    if isinstance(law, Asymmetric) and way == 0:
+        forward = _static(law.law, rho[0::2], eta[0::2], 1, owner)
+        return forward + _static(law.law, rho[1::2], eta[1::2], -1, owner)
+    r, e = tuple(float(x) for x in rho), tuple(float(x) for x in eta)
+    if isinstance(law, Viscous):
+        return [Row(VISCOUS, way, r)]
+    if isinstance(law, Coulomb):
+        return [Row(COULOMB, way, r)]
+    if isinstance(law, Offset):  # one direction's offset jumps at rest as Coulomb friction does
+        return [Row(OFFSET, 0, r)] if way == 0 else [Row(COULOMB, way, (way * r[0],))]
+    if isinstance(law, Polynomial):
+        low = [Row(COULOMB, way, r[:1]), Row(VISCOUS, way, r[1:2])][: len(r)]
+        return low + [Row(POWER, way, (value, float(power))) for power, value in enumerate(r) if power > 1]
+    if isinstance(law, Stribeck):
+        delta = e[1] if law.exponent is None else law.exponent
+        return [Row(STRIBECK, way, (*r, e[0], float(delta)))]
+    if isinstance(law, Tanh):
+        return [Row(TANH, way, (r[0], e[0]))]
+    if isinstance(law, SmoothStribeck):
+        return [Row(SMOOTH, way, (*r, *e))]
+    if isinstance(law, Sigmoid):
+        return [Row(VISCOUS, way, r[:1]), *(Row(TANH, way, pair) for pair in zip(r[1:], e, strict=True))]
+    raise _unknown(law.name, owner)
+
+
+def _unknown(name: str, owner: str) -> SimulationError:
+    return SimulationError(
+        f"friction of '{owner}': the simulation has no compiled form of the law '{name}'; use Coulomb, Viscous, Offset, Polynomial, "
+        "Stribeck, Tanh, SmoothStribeck, Sigmoid, Asymmetric of those, their sums, Dahl, LuGre or GeneralisedMaxwellSlip"
+    )
+
+
+def row_numbers(row: Row, stick: float) -> Array:
+    """Return the numbers of a row with its jump softened.
+
+    Parameters
+    ----------
+    row : Row
+        The row.
+    stick : float
+        Speed that a unit force takes away from its owner within one step [rad/s per N m, m/s per N].
+
+    Returns
+    -------
+    ndarray, (9,)
+        Values, slopes limited to 1 / v_s, and v_s = stick times the jump at the end.
+    """
+    out = np.zeros(WIDTH)
+    out[: len(row.values)] = row.values
+    soft = row.jump * stick
+    out[8] = soft if soft > 0.0 else 1.0
+    slope = {TANH: 1, SMOOTH: 3}.get(row.kind)
+    if slope is not None and soft > 0.0:
+        out[slope] = np.clip(out[slope], -1.0 / soft, 1.0 / soft)
+    return out

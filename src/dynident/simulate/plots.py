@@ -1,0 +1,282 @@
+"""Figures of virtual robots: Bode diagrams, tracking, torque split, steps; matplotlib's object API, loaded on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import SimulationError
+from dynident.identify.plots import (
+    BLUE,
+    GREEN,
+    INK,
+    MUTED,
+    ORANGE,
+    WIDTH,
+    effort_units,
+    extremes,
+    label,
+    new_figure,
+    plain_axes,
+)
+from dynident.simulate.steps import StepMetrics, step_metrics
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from dynident.simulate.bandwidth import Bode
+    from dynident.simulate.record import Run
+    from dynident.simulate.split import TorqueSplit
+
+Array = NDArray[np.float64]
+
+COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", MUTED, "#000000")  # Okabe and Ito
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+PART_NAMES = {
+    "inertia": "inertia of links",
+    "velocity": "centrifugal, Coriolis",
+    "gravity": "gravity",
+    "external": "external",
+    "friction": "friction of joints",
+    "drive_inertia": "inertia of drives",
+    "drive_friction": "friction of drives",
+}
+
+
+def plot_bode(
+    *bodes: Bode, labels: Sequence[str] | None = None, points: Mapping[float, tuple[float, float]] | None = None
+) -> Figure:
+    """Draw amplitude ratio and phase over frequency, one line per response, with the -3 dB frequency of each.
+
+    Parameters
+    ----------
+    *bodes : Bode
+        Responses.
+    labels : sequence of str, optional
+        One name each; machine, coordinate and whether the mechanism is attached when omitted.
+    points : mapping of float to (float, float), optional
+        Published points: frequency [Hz] to amplitude ratio and phase [degree].
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Amplitude above, phase below.
+    """
+    if not bodes or (labels is not None and len(labels) != len(bodes)):
+        raise SimulationError(f"{len(bodes)} responses and {len(labels or ())} labels; give at least one and as many labels")
+    figure = new_figure(WIDTH, 6.2)
+    grid = figure.add_gridspec(2, 1, left=0.075, right=0.985, top=0.93, bottom=0.085, hspace=0.12)
+    upper = figure.add_subplot(grid[0])
+    lower = figure.add_subplot(grid[1], sharex=upper)
+    for i, bode in enumerate(bodes):
+        colour, mark = COLOURS[i % len(COLOURS)], MARKS[i % len(MARKS)]
+        what = "with mechanism" if bode.mechanism else "actuators alone"
+        name = labels[i] if labels is not None else f"{bode.robot} {bode.coordinate}, {what}"
+        corner = f": {bode.bandwidth:.3g} Hz" if np.isfinite(bode.bandwidth) else ""
+        style = {"color": colour, "marker": mark, "markersize": 4, "linewidth": 1.2}
+        upper.semilogx(bode.frequency, bode.decibel, label=label(name, 60) + corner, **style)
+        lower.semilogx(bode.frequency, bode.phase, **style)
+        if np.isfinite(bode.bandwidth):
+            upper.axvline(bode.bandwidth, color=colour, linewidth=0.7, dashes=(2, 2))
+    if points:
+        f = np.array(list(points))
+        ratio, phase = np.array(list(points.values())).T
+        upper.plot(f, 20.0 * np.log10(ratio), "x", color=INK, markersize=8, mew=1.6, label="published")
+        lower.plot(f, phase, "x", color=INK, markersize=8, mew=1.6)
+    upper.axhline(-20.0 * np.log10(np.sqrt(2.0)), color=MUTED, linewidth=0.8, label="\N{MINUS SIGN}3 dB")
+    upper.set_ylabel("amplitude ratio [dB]", fontsize=9, color=INK)
+    lower.set_ylabel("phase [\N{DEGREE SIGN}]", fontsize=9, color=INK)
+    lower.set_xlabel("frequency [Hz]", fontsize=9, color=INK)
+    upper.tick_params(labelbottom=False)
+    upper.legend(loc="lower left", frameon=False, fontsize=8.5)
+    amplitudes = sorted({f"{bode.amplitude:g}" for bode in bodes})
+    upper.set_title(f"stepped sines, amplitude {', '.join(amplitudes)}", loc="left", fontsize=9.5, color=INK, pad=4)
+    for axes in (upper, lower):
+        plain_axes(axes)
+    _plain_frequencies(lower)
+    return figure
+
+
+def _plain_frequencies(axes: Axes) -> None:
+    """Write 0.5, 1, 2, 5, 10 instead of powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415 - matplotlib is an extra
+
+    axes.xaxis.set_major_locator(LogLocator(10.0, (1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def plot_tracking(run: Run, coordinates: Sequence[str] | None = None) -> Figure:
+    """Draw wanted and actual motion, and the error below, one block per coordinate.
+
+    Parameters
+    ----------
+    run : Run
+        A run.
+    coordinates : sequence of str, optional
+        Which to draw; all when omitted.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Over time.
+    """
+    names = run.robot.mechanism.coordinate_names
+    chosen = tuple(names if coordinates is None else coordinates)
+    unknown = [name for name in chosen if name not in names]
+    if unknown or not chosen:
+        raise SimulationError(f"cannot draw coordinates {unknown or chosen}; the robot has {', '.join(names)}")
+    sliding = {name for name, unit in effort_units(run.robot.mechanism).items() if unit == "N"}
+    t, wanted, actual = run.truth.t, run.reference.q, run.truth.motion.q
+    figure = new_figure(WIDTH, 2.3 * len(chosen) + 0.9)
+    height = 2.3 * len(chosen) + 0.9
+    outer = figure.add_gridspec(
+        len(chosen), 1, left=0.085, right=0.985, top=1.0 - 0.5 / height, bottom=0.5 / height, hspace=0.22
+    )
+    first: Axes | None = None
+    for k, name in enumerate(chosen):
+        j = names.index(name)
+        inner = outer[k].subgridspec(2, 1, height_ratios=(2.0, 1.1), hspace=0.08)
+        upper = figure.add_subplot(inner[0], sharex=first)
+        first = first or upper
+        lower = figure.add_subplot(inner[1], sharex=first)
+        unit, small, factor = ("m", "mm", 1e3) if name in sliding else ("rad", "mrad", 1e3)
+        upper.plot(*extremes(t, wanted[:, j]), color=INK, linewidth=1.0, label="wanted")
+        upper.plot(*extremes(t, actual[:, j]), color=BLUE, linewidth=1.0, dashes=(5, 1.5), label="actual")
+        error = factor * (wanted[:, j] - actual[:, j])
+        lower.axhline(0.0, color=MUTED, linewidth=0.6)
+        lower.plot(*extremes(t, error), color=ORANGE, linewidth=0.9, label="error")
+        largest, rms = np.max(np.abs(error)), np.sqrt(np.mean(error**2))
+        title = f"{label(name, 60)} \N{MIDDLE DOT} largest error {largest:.3g} {small}, RMS {rms:.3g} {small}"
+        upper.set_title(title, loc="left", fontsize=9.5, color=INK, pad=3)
+        upper.set_ylabel(f"[{unit}]", fontsize=8.5, color=INK)
+        lower.set_ylabel(f"error\n[{small}]", fontsize=8.5, color=INK)
+        upper.tick_params(labelbottom=False)
+        lower.tick_params(labelbottom=k == len(chosen) - 1)
+        for axes in (upper, lower):
+            plain_axes(axes)
+            axes.margins(x=0.0)
+        lower.locator_params(axis="y", nbins=3)
+    figure.axes[-1].set_xlabel("time [s]", fontsize=9, color=INK)
+    _legend(figure, figure.axes[:2])
+    return figure
+
+
+def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
+    handles: list[Any] = []
+    names: list[Any] = []
+    for one in axes:
+        h, n = one.get_legend_handles_labels()
+        handles, names = handles + h, names + n
+    figure.legend(handles, names, loc="upper right", ncols=len(names), frameon=False, fontsize=9, bbox_to_anchor=(0.99, 1.0))
+
+
+def plot_torque_split(split: TorqueSplit, actuators: Sequence[str] | None = None) -> Figure:
+    """Draw where the motor torques went, over time and as RMS bars, one row per actuator.
+
+    Parameters
+    ----------
+    split : TorqueSplit
+        Parts at the actuators.
+    actuators : sequence of str, optional
+        Which to draw; all when omitted.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Left over time, right the root mean squares.
+    """
+    chosen = tuple(split.names if actuators is None else actuators)
+    unknown = [name for name in chosen if name not in split.names]
+    if unknown or not chosen:
+        raise SimulationError(f"cannot draw actuators {unknown or chosen}; there are {', '.join(split.names)}")
+    used = [name for name, values in split.parts.items() if np.max(np.abs(values), initial=0.0) > 0.0]
+    height = 2.1 * len(chosen) + 1.0
+    figure = new_figure(WIDTH, height)
+    grid = figure.add_gridspec(
+        len(chosen),
+        2,
+        width_ratios=(3.0, 1.0),
+        left=0.075,
+        right=0.985,
+        top=1.0 - 0.55 / height,
+        bottom=0.5 / height,
+        hspace=0.3,
+        wspace=0.24,
+    )
+    rms, colours = split.rms(), [COLOURS[i % len(COLOURS)] for i in range(len(used))]
+    for row, name in enumerate(chosen):
+        j = split.names.index(name)
+        left, right = figure.add_subplot(grid[row, 0]), figure.add_subplot(grid[row, 1])
+        left.plot(*extremes(split.t, split.total[:, j]), color=INK, linewidth=1.3, label="motor, behind the gear")
+        titles = [PART_NAMES.get(part, part) for part in used]
+        for part, title, colour in zip(used, titles, colours, strict=True):
+            left.plot(*extremes(split.t, split.parts[part][:, j]), color=colour, linewidth=0.9, label=title)
+        right.barh(np.arange(len(used)), [rms[part][j] for part in used], color=colours, height=0.65)
+        right.set_yticks(np.arange(len(used)), titles)
+        right.invert_yaxis()
+        left.set_title(label(name, 60), loc="left", fontsize=9.5, color=INK, pad=3)
+        left.set_ylabel("[N m or N]", fontsize=8.5, color=INK)
+        left.margins(x=0.0)
+        for axes in (left, right):
+            plain_axes(axes)
+        last = row == len(chosen) - 1
+        left.tick_params(labelbottom=last)
+        if last:
+            left.set_xlabel("time [s]", fontsize=9, color=INK)
+            right.set_xlabel("RMS [N m or N]", fontsize=9, color=INK)
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="upper center", ncols=4 if len(names) > 4 else len(names), frameon=False, fontsize=8.5)
+    return figure
+
+
+def plot_step(
+    t: ArrayLike, response: ArrayLike, target: float = 1.0, metrics: StepMetrics | None = None, unit: str = "", at: float = 0.0
+) -> Figure:
+    """Draw a step response with its band, rise, peak and settling time.
+
+    Parameters
+    ----------
+    t, response : array_like, (N,)
+        Time [s] and response.
+    target : float
+        Command after the step.
+    metrics : StepMetrics, optional
+        Its numbers; measured when omitted.
+    unit : str
+        Unit of the response.
+    at : float
+        When the step comes [s].
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Response over time.
+    """
+    time, y = np.asarray(t, dtype=np.float64), np.asarray(response, dtype=np.float64)
+    m = metrics or step_metrics(time, y, target, at=at)
+    before = float(np.interp(at, time, y))
+    height = target - before
+    figure = new_figure(WIDTH, 3.6)
+    axes = figure.add_axes((0.075, 0.14, 0.91, 0.76))
+    axes.axhspan(
+        target - m.band * height, target + m.band * height, color="#E8F1F8", linewidth=0.0, label=f"{100 * m.band:g} % band"
+    )
+    axes.plot([time[0], at, at, time[-1]], [before, before, target, target], color=INK, linewidth=0.9, label="command")
+    axes.plot(*extremes(time, y), color=BLUE, linewidth=1.3, label="response")
+    peak = target + m.overshoot * height
+    marks = (("rise", m.rise, target, GREEN), ("peak", m.peak_time, peak, ORANGE), ("settled", m.settling, target, MUTED))
+    for name, when, level, colour in marks:
+        if np.isfinite(when) and (name != "peak" or m.overshoot > 0.0):
+            axes.plot([at + when], [level], "o", color=colour, markersize=6, label=f"{name} {when:.4g} s", zorder=4)
+    axes.set_title(f"overshoot {100 * m.overshoot:.2f} %", loc="left", fontsize=9.5, color=INK, pad=4)
+    axes.set_xlabel("time [s]", fontsize=9, color=INK)
+    axes.set_ylabel(f"[{unit}]" if unit else "response", fontsize=9, color=INK)
+    axes.legend(loc="lower right", frameon=False, fontsize=8.5)
+    plain_axes(axes)
+    axes.margins(x=0.0)
+    return figure

@@ -1,0 +1,228 @@
+"""What a run leaves: the log that a recorder would have written, and the truth behind it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import SimulationError
+from dynident.files import to_json, write_atomic
+from dynident.mechanics import Motion
+from dynident.mechanism import Parameters
+from dynident.signals import Log
+from dynident.simulate.split import TorqueSplit, split_torques
+from dynident.simulate.steps import TrackingError, tracking_error
+
+if TYPE_CHECKING:
+    from dynident.simulate.robot import VirtualRobot
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """True signals of a run at the nominal times of the log: n coordinates, k actuators, n_tree tree coordinates.
+
+    Parameters
+    ----------
+    t : ndarray, (N,)
+        Time [s].
+    motion : Motion
+        Coordinates of the robot with velocities and accelerations.
+    rho, rho_v : ndarray, (N, k)
+        Actuator coordinates and their velocities, behind the gears.
+    theta, omega : ndarray, (N, k)
+        Rotor angles and speeds [rad, rad/s].
+    torques : ndarray, (N, k)
+        What the transmissions hand to the mechanism, drive inertia included [N m, N].
+    motor_torque : ndarray, (N, k)
+        Torque constant times current [N m].
+    current, voltage : ndarray, (N, k)
+        Of the motors [A, V].
+    friction : ndarray, (N, k)
+        Friction torque of the drives on their rotors [N m].
+    joint_friction : ndarray, (N, n_tree)
+        Friction of the tree's joints: joint terms and laws [N m, N].
+    external : ndarray, (N, k)
+        Disturbance torques at the actuators [N m, N].
+    wrenches : mapping of str to ndarray (N, 6)
+        External wrenches by link.
+    temperature : ndarray (N, k) or None
+        Of the rubbing parts, when the robot has thermal models [degree Celsius].
+    parameters : Parameters
+        Of `VirtualRobot.model`.
+    """
+
+    t: Array
+    motion: Motion
+    rho: Array
+    rho_v: Array
+    theta: Array
+    omega: Array
+    torques: Array
+    motor_torque: Array
+    current: Array
+    voltage: Array
+    friction: Array
+    joint_friction: Array
+    external: Array
+    parameters: Parameters
+    wrenches: Mapping[str, Array] = field(default_factory=dict)
+    temperature: Array | None = None
+
+    def arrays(self) -> dict[str, Array]:
+        """Return all signals by name.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Time first.
+        """
+        names = ("rho", "rho_v", "theta", "omega", "torques", "motor_torque", "current", "voltage", "friction")
+        out = {"t": self.t, "q": self.motion.q, "v": self.motion.v, "a": self.motion.a}
+        out |= {name: getattr(self, name) for name in (*names, "joint_friction", "external")}
+        if self.temperature is not None:
+            out["temperature"] = self.temperature
+        return out | {f"wrench_{link}": values for link, values in self.wrenches.items()}
+
+    def digest(self) -> str:
+        """Return what tells these signals from all others.
+
+        Returns
+        -------
+        str
+            sha256 of the numbers.
+        """
+        whole = hashlib.sha256()
+        for name, values in self.arrays().items():
+            whole.update(name.encode())
+            whole.update(np.ascontiguousarray(values).tobytes())
+        return whole.hexdigest()
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write all signals as npz (no pickle).
+
+        Parameters
+        ----------
+        path : path-like
+            File ending in .npz.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        if not str(path).endswith(".npz"):
+            raise SimulationError(f"cannot write the truth to '{path}'; the name must end in .npz")
+        buffer = io.BytesIO()
+        names = np.array(self.parameters.names)
+        content = {**self.arrays(), "parameter_names": names, "parameter_values": self.parameters.values}
+        np.savez_compressed(buffer, allow_pickle=False, **content)
+        return write_atomic(path, buffer.getvalue())
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run of a virtual robot.
+
+    Parameters
+    ----------
+    log : Log
+        What the recorder wrote, with the same contract as a log of a real robot.
+    truth : Truth
+        True signals.
+    robot : VirtualRobot
+        The machine.
+    reference : Motion
+        What was wanted, at the times of the truth.
+    saturation : mapping of str to float
+        Share of time that each actuator was at a limit of its motor or amplifier: ``{"motor1": 0.12, ...}``.
+    energy : mapping of str to ndarray (k,)
+        ``electric`` (voltage times current), ``mechanical`` (of the rotors), ``copper`` and ``friction`` losses [J].
+    settings : mapping
+        How the run was made: seed, step, cycle times, method.
+    notes : tuple of str
+        What needs attention, one sentence each.
+    """
+
+    log: Log
+    truth: Truth
+    robot: VirtualRobot
+    reference: Motion
+    saturation: Mapping[str, float]
+    energy: Mapping[str, Array]
+    settings: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+    def tracking(self, after: float = 0.0) -> TrackingError:
+        """Return how far the robot was from the reference.
+
+        Parameters
+        ----------
+        after : float
+            Leave out what comes before this time [s].
+
+        Returns
+        -------
+        TrackingError
+            Largest and root mean square error of every coordinate.
+        """
+        return tracking_error(self.reference, self.truth.motion, self.robot.mechanism.coordinate_names, after=after)
+
+    def torque_split(self) -> TorqueSplit:
+        """Return where the motor torques went: inertia, velocity, gravity, friction, the drives themselves.
+
+        Returns
+        -------
+        TorqueSplit
+            Parts at the actuators.
+        """
+        return split_torques(self.robot, self.truth)
+
+    def summary(self) -> str:
+        """Return the run in a few lines.
+
+        Returns
+        -------
+        str
+            Log, tracking errors, limits and notes.
+        """
+        lines = [repr(self.log), str(self.tracking())]
+        hit = [f"{name} {100.0 * share:.3g} %" for name, share in self.saturation.items() if share > 0.0]
+        if hit:
+            lines.append(f"at a limit: {', '.join(hit)} of the time")
+        return "\n".join([*lines, *self.notes])
+
+    def to_json(self) -> str:
+        """Return the numbers of the run as JSON; the signals are in the log and the truth.
+
+        Returns
+        -------
+        str
+            JSON text.
+        """
+        error = self.tracking()
+        names = [actuator.name for actuator in self.robot.mechanism.actuators]
+        content: dict[str, Any] = {
+            "robot": self.robot.name or self.robot.mechanism.name,
+            "settings": dict(self.settings),
+            "samples": len(self.log),
+            "duration": float(self.truth.t[-1]),
+            "tracking": {
+                name: {"rms": float(rms), "largest": float(largest)}
+                for name, rms, largest in zip(error.names, error.rms, error.largest, strict=True)
+            },
+            "saturation": dict(self.saturation),
+            "energy": {kind: dict(zip(names, values.tolist(), strict=True)) for kind, values in self.energy.items()},
+            "truth_sha256": self.truth.digest(),
+            "notes": list(self.notes),
+        }
+        return to_json(content)

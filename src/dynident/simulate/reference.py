@@ -1,0 +1,232 @@
+"""What a virtual robot is asked to do: a motion, a curve over time or the plan of an experiment, as one function of time."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError, SimulationError, require
+from dynident.mechanics import Motion
+from dynident.mechanism import Mechanism
+from dynident.trajectory import from_spec, join
+from dynident.trajectory.family import times
+from dynident.trajectory.polynomial import hermite
+
+Array = NDArray[np.float64]
+Curve = Callable[[Array], tuple[Array, Array, Array]]
+
+PLAN_FORMAT = "dynident-plan-1"  # of dynident.excitation.Plan, which stands above this room
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """A wanted motion of the robot's coordinates.
+
+    Parameters
+    ----------
+    curve : callable
+        ``curve(t)`` with times (N,) since the start returns q, v, a (N, n); at rest outside its duration.
+    duration : float
+        How long it takes [s].
+    dof : int
+        Number of coordinates n.
+    source : mapping
+        What it was made from, for the log's provenance.
+    knots : ndarray (N,), optional
+        Times of the samples it was made from [s].
+    """
+
+    curve: Curve
+    duration: float
+    dof: int
+    source: Mapping[str, Any] = field(default_factory=dict)
+    knots: Array | None = None
+
+    def sample(self, t: ArrayLike) -> Motion:
+        """Return the wanted motion at given times.
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Times since the start [s], increasing.
+
+        Returns
+        -------
+        Motion
+            Positions, velocities and accelerations.
+        """
+        at = times(t)
+        return Motion(at, *self.curve(at))
+
+
+@dataclass(frozen=True, eq=False)
+class Through:
+    """The curve through the samples of a motion: quintics that meet q, v and a at each of them, at rest outside.
+
+    Parameters
+    ----------
+    motion : Motion
+        At least one sample; one alone is held.
+    """
+
+    motion: Motion
+
+    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return q, v, a.
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Time since the first sample [s].
+
+        Returns
+        -------
+        q, v, a : ndarray, (N, n)
+            Positions, velocities and accelerations.
+        """
+        m, at = self.motion, times(t)
+        knots = m.t - m.t[0]
+        if knots.size == 1:
+            still = np.zeros((at.size, m.dof))
+            return still + m.q[0], still, still.copy()
+        left = np.clip(np.searchsorted(knots, at, side="right") - 1, 0, knots.size - 2)
+        span = (knots[left + 1] - knots[left])[:, None]
+        u = np.clip((at - knots[left]) / span[:, 0], 0.0, 1.0)
+        ends = [x[left + side] * span**k for side in (0, 1) for k, x in enumerate((m.q, m.v, m.a))]
+        out = []
+        for order in range(3):
+            weights = hermite(u, order)
+            out.append(sum(weights[:, i : i + 1] * x for i, x in enumerate(ends)) / span**order)
+        outside = (at < -1e-12) | (at > knots[-1] + 1e-9 * (1.0 + knots[-1]))
+        out[1][outside] = out[2][outside] = 0.0
+        return np.asarray(out[0]), np.asarray(out[1]), np.asarray(out[2])
+
+
+@dataclass(frozen=True, eq=False)
+class Repeated:
+    """A curve that starts again after every period, at rest in between.
+
+    Parameters
+    ----------
+    curve : callable
+        One cycle.
+    period : float
+        Time from one start to the next [s], at least the curve's duration.
+    cycles : int
+        How many there are.
+    """
+
+    curve: Curve
+    period: float
+    cycles: int
+
+    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return q, v, a.
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Time since the first start [s].
+
+        Returns
+        -------
+        q, v, a : ndarray, (N, n)
+            Positions, velocities and accelerations.
+        """
+        at = times(t)
+        turn = np.clip(np.floor(at / self.period + 1e-12), 0, self.cycles - 1)
+        return self.curve(at - turn * self.period)
+
+
+def reference_of(source: object, mechanism: Mechanism) -> Reference:
+    """Return a motion, trajectory, plan or plan file as a reference for a robot.
+
+    Parameters
+    ----------
+    source : Motion, trajectory, Plan or path-like
+        A `Motion` of the robot's coordinates; any curve of `dynident.trajectory`; a plan of `dynident.excitation`, or its
+        file. A plan stands for one cycle; a longer duration runs more of them.
+    mechanism : Mechanism
+        Robot with n coordinates.
+
+    Returns
+    -------
+    Reference
+        The wanted motion.
+    """
+    require(mechanism, Mechanism, "mechanism")
+    if isinstance(source, Reference):
+        reference = source
+    elif isinstance(source, Motion):
+        knots = source.t - source.t[0]
+        kind = {"kind": "motion", "samples": len(source)}
+        reference = Reference(Through(source), float(knots[-1]), source.dof, kind, knots)
+    elif isinstance(source, str | os.PathLike):
+        reference = _from_plan_file(source, mechanism)
+    elif all(hasattr(source, name) for name in ("stages", "coordinates", "curve", "cycles")):
+        reference = _from_plan(source, mechanism)
+    elif callable(source) and hasattr(source, "duration") and hasattr(source, "dof"):
+        kind = {"kind": "curve", "curve": type(source).__name__}
+        reference = Reference(source, float(source.duration), int(source.dof), kind)
+    else:
+        raise SimulationError(
+            f"reference is a {type(source).__name__}; give a Motion, a trajectory of dynident.trajectory, or a plan or its file"
+        )
+    if reference.dof != mechanism.dof:
+        raise SimulationError(
+            f"reference moves {reference.dof} coordinates but robot '{mechanism.name}' has {mechanism.dof} "
+            f"({', '.join(mechanism.coordinate_names)}); give one column for each"
+        )
+    return reference
+
+
+def _from_plan(plan: Any, mechanism: Mechanism) -> Reference:
+    """Return the cycles of a plan; the plan is known by what it has, because its room stands above this one."""
+    curve = plan.curve
+    kind = {"kind": "plan", "plan": plan.identity, "robot": plan.robot}
+    return _cycles(curve, plan.coordinates, plan.cycles, plan.period, kind, mechanism)
+
+
+def _from_plan_file(path: str | os.PathLike[str], mechanism: Mechanism) -> Reference:
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        if not isinstance(data, dict) or data.get("format") != PLAN_FORMAT:
+            raise SimulationError(f"reference '{path}' is not a plan; make one with dynident excite, or give a Motion")
+        pieces = [from_spec(stage["motion"]) for stage in data["stages"] for _ in range(int(stage["repetitions"]))]
+        speed, push, home = (np.array(data[key], dtype=np.float64) for key in ("speed", "acceleration", "home"))
+        curve = join(pieces, speed, push, home)
+        kind = {"kind": "plan", "plan": str(data.get("identity", "")), "robot": str(data["robot"]), "file": Path(path).name}
+        names, cycles, period = tuple(data["coordinates"]), int(data["cycles"]), float(data["period"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, DynidentError):
+            raise
+        raise SimulationError(
+            f"reference '{path}' cannot be read as a plan ({error}); make one with dynident excite"
+        ) from error
+    return _cycles(curve, names, cycles, period, kind, mechanism)
+
+
+def _cycles(
+    curve: Any, names: Sequence[str], cycles: int, period: float, kind: dict[str, Any], mechanism: Mechanism
+) -> Reference:
+    """Return one cycle of a plan in the order of the robot's coordinates; later times run the cycles that follow."""
+    if set(names) != set(mechanism.coordinate_names) or len(names) != mechanism.dof:
+        raise SimulationError(
+            f"the plan moves {', '.join(names)} but robot '{mechanism.name}' has {', '.join(mechanism.coordinate_names)}; "
+            "make a plan for this robot"
+        )
+    order = [list(names).index(name) for name in mechanism.coordinate_names]
+    repeated = Repeated(curve, max(period, curve.duration), max(1, cycles))
+
+    def ordered(t: Array) -> tuple[Array, Array, Array]:
+        q, v, a = repeated(t)
+        return q[:, order], v[:, order], a[:, order]
+
+    return Reference(ordered, float(curve.duration), len(order), kind)

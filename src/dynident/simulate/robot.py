@@ -1,0 +1,212 @@
+"""The virtual robot: mechanism, drives and controller in one object that can be run like a real one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from dynident.control import PID, Cascade, ComputedTorque, Controller, OpenLoop
+from dynident.drive import Drive
+from dynident.errors import SimulationError, require
+from dynident.friction import DynamicLaw, Friction, Thermal
+from dynident.mechanism import Mechanism
+from dynident.simulate.model import Law, check_gears, identified_model, joint_side
+from dynident.simulate.record import Run
+from dynident.simulate.reference import Reference, reference_of
+from dynident.simulate.sensors import Sensors
+from dynident.simulate.thermal import Heating, heating_of
+
+COMPILED = (Cascade, PID, ComputedTorque, OpenLoop)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Options:
+    """Keyword arguments of `VirtualRobot`."""
+
+    friction: Mapping[str, Law] = field(default_factory=dict)
+    thermal: Mapping[str, Any] = field(default_factory=dict)
+    sensors: Sensors = field(default_factory=Sensors)
+    step: float = 1.25e-4
+    name: str = ""
+    ambient: float = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class VirtualRobot(_Options):
+    """A robot with its drives and its controller, to be run in time.
+
+    The actuator coordinates rho are those behind the gears, rho = c q; a rotor turns by theta = ratio rho with the ratio of its
+    drive's transmission, so a gear ratio that the mechanism states for an actuator must be that of its drive.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The robot: tree, couplings or loops, with its own joint terms.
+    drives : sequence of Drive
+        One for every actuator of the mechanism, in any order.
+    controller : Cascade, PID, ComputedTorque, OpenLoop or Controller
+        Control law; anything else that has `cycle`, `command`, `reset` and `update` is called from Python once per cycle.
+    friction : mapping of str to Friction or DynamicLaw
+        Laws on tree coordinates, beside the joint terms of the mechanism.
+    thermal : mapping of str to ThermalModel, Thermal or Heating
+        Thermal models by tree coordinate or actuator; they scale the friction found under that name. A `Thermal` brings its
+        friction law along.
+    sensors : Sensors
+        How the log is recorded.
+    step : float
+        Step of the plant [s]; all cycle times are whole multiples of it.
+    name : str
+        Name in logs and reports; the mechanism's when empty.
+    ambient : float
+        Temperature of the surroundings [degree Celsius].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dynident as di
+    >>> from dynident.control import PID
+    >>> from dynident.drive import Drive, Motor
+    >>> from dynident.simulate import VirtualRobot
+    >>> arm = di.Mechanism.from_dh([(0.3, 0, 0, 0)], gravity=(0, -9.81, 0)).with_payload(1.0)
+    >>> robot = VirtualRobot(arm, [Drive("joint1", Motor(1.0))], PID(400.0, 20.0, cycle=1e-3))
+    >>> run = robot.simulate(di.Motion([0.0, 0.5], np.zeros((2, 1)), np.zeros((2, 1)), np.zeros((2, 1))))
+    >>> len(run.log)
+    501
+    """
+
+    mechanism: Mechanism
+    drives: Sequence[Drive]
+    controller: Cascade | PID | ComputedTorque | OpenLoop | Controller
+
+    def __post_init__(self) -> None:
+        require(self.mechanism, Mechanism, "mechanism")
+        require(self.sensors, Sensors, "sensors")
+        set_ = object.__setattr__
+        set_(self, "drives", _ordered(self.mechanism, self.drives))
+        check_gears(self.mechanism, self.drives)
+        set_(self, "mechanism", joint_side(self.mechanism))
+        for label in ("step", "ambient"):
+            value = getattr(self, label)
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
+                raise SimulationError(f"{label} is {value!r}; give a finite number")
+            set_(self, label, float(value))
+        if self.step <= 0.0:
+            raise SimulationError(f"step = {self.step} s must be above zero; 1.25e-4 s suits most robots")
+        if not isinstance(self.name, str):
+            raise SimulationError(f"name is a {type(self.name).__name__}; give a text")
+        _check_controller(self.controller)
+        self._check_friction()
+
+    def _check_friction(self) -> None:
+        tree = self.mechanism.tree.coordinates
+        motors = [drive.actuator for drive in self.drives]
+        for label in ("friction", "thermal"):
+            if not isinstance(getattr(self, label), Mapping):
+                raise SimulationError(f"{label} is a {type(getattr(self, label)).__name__}; give a mapping of names")
+        laws, heat, drives = dict(self.friction), {}, list(self.drives)
+        for name, value in self.thermal.items():
+            if name not in tree and name not in motors:
+                raise SimulationError(f"thermal names '{name}'; joints are {', '.join(tree)} and actuators {', '.join(motors)}")
+            heat[name] = heating_of(value, name)
+            if isinstance(value, Thermal):
+                self._bring_law(name, value.friction, laws, drives)
+        for name, law in laws.items():
+            if name not in tree:
+                raise SimulationError(f"friction names '{name}'; joints are {', '.join(tree)}")
+            if not isinstance(law, Friction | DynamicLaw):
+                raise SimulationError(
+                    f"friction['{name}'] is a {type(law).__name__}; give a law with numbers, as in Coulomb().using(fc=1.0)"
+                )
+        object.__setattr__(self, "friction", MappingProxyType(laws))
+        object.__setattr__(self, "thermal", MappingProxyType(heat))
+        object.__setattr__(self, "drives", tuple(drives))
+
+    def _bring_law(self, name: str, law: Friction, laws: dict[str, Law], drives: list[Drive]) -> None:
+        """Put the law of a `Thermal` where its name says: on the joint, or else on the drive."""
+        motors = [drive.actuator for drive in drives]
+        if name in self.mechanism.tree.coordinates:
+            if laws.get(name, law) is not law:
+                raise SimulationError(f"joint '{name}' has a law in friction and another in thermal; give one of them")
+            laws[name] = law
+            return
+        i = motors.index(name)
+        if drives[i].friction is not None and drives[i].friction is not law:
+            raise SimulationError(f"drive '{name}' has a friction law and another in thermal; give one of them")
+        drives[i] = replace(drives[i], friction=law)
+
+    def __repr__(self) -> str:
+        title = self.name or self.mechanism.name
+        law = type(self.controller).__name__
+        return f"VirtualRobot('{title}': {self.mechanism.dof} coordinates, {len(self.drives)} drives, {law})"
+
+    @cached_property
+    def _identified(self) -> tuple[Mechanism, tuple[str, ...]]:
+        if self.sensors.effort == "voltage" and any(drive.motor.resistance == 0.0 for drive in self.drives):
+            which = next(drive.actuator for drive in self.drives if drive.motor.resistance == 0.0)
+            raise SimulationError(f"a voltage is logged but motor of '{which}' has no resistance; give it, or log currents")
+        return identified_model(self.mechanism, self.drives, self.friction, self.sensors.effort)
+
+    @property
+    def model(self) -> Mechanism:
+        """What identification should find: drive inertia and friction as joint terms, gears and gains as actuators."""
+        return self._identified[0]
+
+    @property
+    def model_notes(self) -> tuple[str, ...]:
+        """What `model` cannot say, one sentence each: friction beyond viscous and Coulomb, elasticity, efficiency."""
+        return self._identified[1]
+
+    def reference(self, source: object) -> Reference:
+        """Return a motion, trajectory, plan or plan file as a reference of this robot.
+
+        Parameters
+        ----------
+        source : Motion, trajectory, Plan or path-like
+            What the robot is asked to do, in its coordinates.
+
+        Returns
+        -------
+        Reference
+            The wanted motion as a function of time.
+        """
+        return reference_of(source, self.mechanism)
+
+
+def _ordered(mechanism: Mechanism, drives: object) -> tuple[Drive, ...]:
+    """Return the drives in the order of the actuators, or say which one is missing, unknown or repeated."""
+    if isinstance(drives, Drive) or not isinstance(drives, Sequence):
+        raise SimulationError(f"drives is a {type(drives).__name__}; give a list with one Drive for every actuator")
+    wanted = [actuator.name for actuator in mechanism.actuators]
+    if not wanted:
+        raise SimulationError(f"robot '{mechanism.name}' has no actuators; declare which joints are driven")
+    found: dict[str, Drive] = {}
+    for drive in drives:
+        require(drive, Drive, "drives: an element")
+        if drive.actuator not in wanted:
+            raise SimulationError(f"drive '{drive.actuator}' has no actuator; robot '{mechanism.name}' has {', '.join(wanted)}")
+        if drive.actuator in found:
+            raise SimulationError(f"actuator '{drive.actuator}' has two drives; give one")
+        found[drive.actuator] = drive
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise SimulationError(f"actuators {', '.join(missing)} have no drive; give a Drive for each")
+    return tuple(found[name] for name in wanted)
+
+
+def _check_controller(controller: object) -> None:
+    if isinstance(controller, COMPILED):
+        return
+    lacking = [name for name in ("cycle", "command", "reset", "update") if not hasattr(controller, name)]
+    if lacking:
+        raise SimulationError(
+            f"controller is a {type(controller).__name__} without {', '.join(lacking)}; give a Cascade, PID, ComputedTorque, "
+            "OpenLoop, or an object with cycle, command, reset and update"
+        )
+
+
+__all__ = ["Heating", "Run", "VirtualRobot"]

@@ -1,0 +1,205 @@
+"""A machine for a robot of which only the mechanism is known: ideal drives, a stated controller, a stated recorder.
+
+Assumptions, all in this file: drives have no inertia and no friction of their own and give the wanted torque at once (an
+ampere is a newton metre at the motor), up to the effort limits of the description; encoders sit on the joints with 2^20 counts
+per turn, or a micrometre; control runs at 1 kHz, plant at 4 kHz, and the controller knows the robot.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.control import PID, Cascade, ComputedTorque, gains_for
+from dynident.drive import Drive, Encoder, Motor, Transmission
+from dynident.errors import DynidentError, require
+from dynident.mechanics import actuator_jacobian, mass_matrix
+from dynident.mechanism import Mechanism
+from dynident.simulate.model import joint_side
+from dynident.simulate.robot import VirtualRobot
+from dynident.simulate.sensors import Sensors
+
+Array = NDArray[np.float64]
+
+CONTROLLERS = ("computed_torque", "feedforward", "pd", "cascade")
+BANDWIDTH, DAMPING, CYCLE, STEP = 10.0, 0.7, 1e-3, 2.5e-4  # Hz, -, s, s
+COUNT = {"revolute": 2.0 * math.pi / 2**20, "prismatic": 1e-6}  # rad, m
+
+
+def actuator_inertia(mechanism: Mechanism, q: ArrayLike) -> Array:
+    """Return the inertia that every actuator moves at one pose, J_i = (k / n) [(A^+)^T M A^+]_ii.
+
+    With more actuators than freedoms (k > n) this makes A^T J A = M in the mean, so that gains in proportion to J give the
+    closed loop the wanted bandwidth.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and k actuators, drive inertia included.
+    q : array_like, (n,)
+        Pose.
+
+    Returns
+    -------
+    ndarray, (k,)
+        Inertias [kg m^2, or kg of a slide].
+    """
+    robot, x = joint_side(mechanism), np.atleast_2d(np.asarray(q, dtype=np.float64))
+    inverse = np.linalg.pinv(actuator_jacobian(robot, x)[0])
+    return np.asarray(inverse.shape[1] / inverse.shape[0] * np.diag(inverse.T @ mass_matrix(robot, x)[0] @ inverse))
+
+
+def standard_controller(
+    kind: str,
+    model: Mechanism,
+    q: ArrayLike,
+    *,
+    drives: Sequence[Drive] = (),
+    bandwidth: float = BANDWIDTH,
+    damping: float = DAMPING,
+    cycle: float = CYCLE,
+) -> PID | ComputedTorque | Cascade:
+    """Return a controller of a wanted bandwidth.
+
+    Parameters
+    ----------
+    kind : {"computed_torque", "feedforward", "pd", "cascade"}
+        Computed torque with the model; PD with the model as feed-forward; PD alone; P, PI cascade with the reference's
+        velocity, its velocity loop five times as fast.
+    model : Mechanism
+        What is known of the robot, drives included.
+    q : array_like, (n,)
+        Pose at which the inertias are taken that set the gains.
+    drives : sequence of Drive
+        Drives that a cascade's currents go to; ideal ones when empty.
+    bandwidth, damping : float
+        Of the error's second-order equation [Hz, -].
+    cycle : float
+        Cycle time [s]; a cascade's velocity loop runs at a quarter of it.
+
+    Returns
+    -------
+    PID, ComputedTorque or Cascade
+        The controller.
+    """
+    if kind not in CONTROLLERS:
+        raise DynidentError(f"controller is '{kind}'; it is one of {', '.join(CONTROLLERS)}")
+    kp, kd = gains_for(bandwidth, damping)
+    if kind == "computed_torque":
+        return ComputedTorque(model, kp, kd, cycle=cycle)
+    J = actuator_inertia(model, q)
+    if kind in ("pd", "feedforward"):
+        many = len(model.actuators) > model.dof
+        return PID(kp * J, kd * J, cycle=cycle, project=many, feedforward=model if kind == "feedforward" else None)
+    ratio = np.array([drive.transmission.ratio for drive in drives] or np.ones(J.size))
+    constant = np.array([drive.motor.torque_constant for drive in drives] or np.ones(J.size))
+    fast = 5.0 * 2.0 * np.pi * bandwidth
+    gain = fast * J / (ratio**2 * constant)  # of the velocity loop: J / ratio^2 dw/dt = K_t kP e
+    return Cascade(
+        2.0 * np.pi * bandwidth,
+        gain,
+        0.2 * fast * gain,
+        position_cycle=cycle,
+        velocity_cycle=cycle / 4.0,
+        velocity_feedforward=1.0,
+    )
+
+
+def standard_machine(
+    mechanism: Mechanism,
+    q: ArrayLike | None = None,
+    *,
+    controller: str = "computed_torque",
+    bandwidth: float = BANDWIDTH,
+    damping: float = DAMPING,
+    cycle: float = CYCLE,
+    step: float = STEP,
+) -> VirtualRobot:
+    """Return a virtual robot of which only the mechanism is known, with the assumptions of this module.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    q : array_like (n,), optional
+        Pose at which the inertias are taken that set the gains; home, or zero, when omitted.
+    controller : {"computed_torque", "feedforward", "pd", "cascade"}
+        See `standard_controller`.
+    bandwidth, damping : float
+        Of the controller [Hz, -].
+    cycle : float
+        Cycle time of the controller [s].
+    step : float
+        Step of the simulation [s].
+
+    Returns
+    -------
+    VirtualRobot
+        The machine; `with_noise` makes its recorder noisy.
+    """
+    require(mechanism, Mechanism, "mechanism")
+    joints = {coordinate: joint for joint in mechanism.joints for coordinate in joint.coordinates}
+    drives = []
+    for actuator in mechanism.actuators:
+        (first, *others) = actuator.coupling
+        joint = joints[first]
+        limit = joint.limits.effort if not others and joint.limits.effort > 0.0 else math.inf
+        encoder = Encoder(COUNT["prismatic" if joint.kind == "prismatic" else "revolute"], "joint", filter=10.0 * bandwidth)
+        gear = Transmission.gear(actuator.ratio)
+        drives.append(Drive(actuator.name, Motor(1.0, current_limit=limit / abs(actuator.ratio)), gear, encoder=encoder))
+    pose = home_of(mechanism) if q is None else q
+    law = standard_controller(controller, mechanism, pose, drives=drives, bandwidth=bandwidth, damping=damping, cycle=cycle)
+    sensors = Sensors(effort="joint_torque", side="joint")
+    return VirtualRobot(mechanism, drives, law, sensors=sensors, step=step, name=mechanism.name)
+
+
+def home_of(mechanism: Mechanism) -> Array:
+    """Return the pose that a robot is described in: home of a robot with loops, zero of any other.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates.
+
+    Returns
+    -------
+    ndarray, (n,)
+        Its coordinates.
+    """
+    if not mechanism.loops:
+        return np.zeros(mechanism.dof)
+    return np.asarray(mechanism.closure.home[mechanism.closure.independent], dtype=np.float64)
+
+
+def with_noise(machine: VirtualRobot, motion: object, efforts: float = 0.01, positions: float = 1e-5) -> VirtualRobot:
+    """Return a machine whose recorder adds white noise to what it logs; what the controller measures stays as it was.
+
+    Parameters
+    ----------
+    machine : VirtualRobot
+        Machine.
+    motion : Motion, trajectory or plan
+        What its efforts are measured on first, without noise.
+    efforts : float
+        Standard deviation of the effort noise over the RMS effort on that motion; 0 for none.
+    positions : float
+        Standard deviation of the position noise, at the actuator coordinates [rad, m].
+
+    Returns
+    -------
+    VirtualRobot
+        The machine with other sensors.
+    """
+    require(machine, VirtualRobot, "machine")
+    if not (np.isfinite(efforts) and efforts >= 0.0 and np.isfinite(positions) and positions >= 0.0):
+        raise DynidentError(f"noise of efforts is {efforts} and of positions {positions}; give numbers of at least 0")
+    quiet = replace(machine, sensors=replace(machine.sensors, effort_noise=0.0, position_noise=0.0))
+    effort = quiet.simulate(motion).log.effort if efforts > 0.0 else np.zeros((1, len(machine.drives)))
+    turns = np.array([abs(drive.transmission.ratio) for drive in machine.drives])
+    spread = positions * (turns if machine.sensors.side == "motor" else np.ones_like(turns))
+    size = efforts * np.sqrt(np.mean(effort**2, axis=0))
+    return replace(machine, sensors=replace(machine.sensors, effort_noise=size, position_noise=spread))

@@ -1,0 +1,318 @@
+"""Numbers of a response: step metrics, deviation from a path, time lag and tracking error, as document 4 defines them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import SimulationError
+from dynident.files import to_json
+from dynident.mechanics.motion import Motion, numbers
+
+Array = NDArray[np.float64]
+
+CHUNK = 400_000  # point-segment pairs at a time: about 20 MB
+
+
+@dataclass(frozen=True)
+class StepMetrics:
+    """A step response in six numbers (document 4, 2.2.1); times count from the step.
+
+    Parameters
+    ----------
+    rise : float
+        T_r [s]: when the response first exceeds the command; NaN if it never does.
+    rise_10_90 : float
+        From a tenth to nine tenths of the step [s], for responses that only creep up to the command; NaN if not reached.
+    settling : float
+        T_s [s]: after it the response stays within the band about the command; NaN if it is outside at the end.
+    overshoot : float
+        How far the peak is beyond the command, over the step's height; 0 without overshoot.
+    peak_time : float
+        T_p [s]: when the response is largest in the direction of the step.
+    error : float
+        Command less response at the end, over the step's height.
+    band : float
+        Band of the settling time, over the step's height.
+    """
+
+    rise: float
+    rise_10_90: float
+    settling: float
+    overshoot: float
+    peak_time: float
+    error: float
+    band: float
+
+    def __str__(self) -> str:
+        return (
+            f"rise {self.rise:.4g} s (10-90 % {self.rise_10_90:.4g} s), settled ({100 * self.band:g} %) {self.settling:.4g} s, "
+            f"overshoot {100 * self.overshoot:.2f} % at {self.peak_time:.4g} s, last error {100 * self.error:.2g} %"
+        )
+
+    def to_json(self) -> str:
+        """Return the numbers as JSON.
+
+        Returns
+        -------
+        str
+            JSON text; a time that was not reached is null.
+        """
+        return to_json(asdict(self))
+
+
+def step_metrics(
+    t: ArrayLike,
+    response: ArrayLike,
+    target: float = 1.0,
+    *,
+    before: float | None = None,
+    at: float | None = None,
+    band: float = 0.02,
+) -> StepMetrics:
+    """Return the metrics of a response to a step.
+
+    Parameters
+    ----------
+    t : array_like, (N,)
+        Time [s], increasing.
+    response : array_like, (N,)
+        Response.
+    target : float
+        Command after the step.
+    before : float, optional
+        Command before it; the response at the step when omitted.
+    at : float, optional
+        When the step comes [s]; the first time when omitted.
+    band : float
+        Half width of the band about the command that counts as settled, over the step's height.
+
+    Returns
+    -------
+    StepMetrics
+        Times by linear interpolation between samples.
+    """
+    time, y = _pair(t, response, "response")
+    begin = float(time[0] if at is None else at)
+    if not time[0] <= begin < time[-1]:
+        raise SimulationError(f"the step is at {begin:g} s but times are {time[0]:g} to {time[-1]:g} s; choose inside")
+    if not 0.0 < band < 1.0:
+        raise SimulationError(f"band is {band}; give a part of the step's height between 0 and 1, such as 0.02")
+    level = float(np.interp(begin, time, y) if before is None else before)
+    height = float(target) - level
+    if not np.isfinite(height) or abs(height) < 1e-300:
+        raise SimulationError(f"the step goes from {level} to {target}; give two different finite levels")
+    after = time > begin
+    time = np.concatenate([[begin], time[after]]) - begin
+    u = (np.concatenate([[np.interp(begin, *_pair(t, response, "response"))], y[after]]) - level) / height
+    peak = int(np.argmax(u))
+    outside = np.flatnonzero(np.abs(u - 1.0) > band)
+    settling = 0.0 if not outside.size else np.nan
+    if outside.size and outside[-1] + 1 < u.size:
+        last = int(outside[-1])
+        edge = 1.0 + band if u[last] > 1.0 else 1.0 - band
+        settling = float(np.interp(0.0, *_ascending(u[last : last + 2] - edge, time[last : last + 2])))
+    low, high = _first(time, u, 0.1), _first(time, u, 0.9)
+    return StepMetrics(
+        _first(time, u, 1.0), high - low, settling, max(0.0, float(u[peak] - 1.0)), float(time[peak]), float(1.0 - u[-1]), band
+    )
+
+
+def _ascending(x: Array, y: Array) -> tuple[Array, Array]:
+    return (x, y) if x[-1] >= x[0] else (x[::-1], y[::-1])
+
+
+def _first(time: Array, u: Array, level: float) -> float:
+    """Return when a signal first exceeds a level, NaN if never."""
+    above = np.flatnonzero(u > level)
+    if not above.size:
+        return float("nan")
+    i = int(above[0])
+    if i == 0:
+        return 0.0
+    return float(time[i - 1] + (time[i] - time[i - 1]) * (level - u[i - 1]) / (u[i] - u[i - 1]))
+
+
+def _pair(t: ArrayLike, values: ArrayLike, what: str) -> tuple[Array, Array]:
+    time, y = numbers(t, "t"), numbers(values, what)
+    if time.ndim != 1 or y.shape != time.shape or time.size < 3:
+        raise SimulationError(f"t has shape {time.shape} and {what} {y.shape}; give two vectors of as many samples, at least 3")
+    if not (np.all(np.isfinite(time)) and np.all(np.isfinite(y))) or np.any(np.diff(time) <= 0.0):
+        raise SimulationError(f"t or {what} is not finite, or time does not increase; give finite samples in the order of time")
+    return time, y
+
+
+# ------------------------------------------------------------------------------------------------------------------- paths
+def path_deviation(points: ArrayLike, path: ArrayLike) -> Array:
+    """Return how far points are from a programmed path, whenever they are there: the nearest point of its polygon counts.
+
+    Parameters
+    ----------
+    points : array_like, (N, d)
+        Where the tool was [m].
+    path : array_like, (M, d)
+        Points of the programmed path in order, M at least 2; straight lines between them.
+
+    Returns
+    -------
+    ndarray, (N,)
+        Distances [m].
+    """
+    at, line = numbers(points, "points"), numbers(path, "path")
+    if at.ndim != 2 or line.ndim != 2 or at.shape[1] != line.shape[1] or len(line) < 2:
+        raise SimulationError(f"points have shape {at.shape} and path {line.shape}; give (N, d) and (M, d) with M at least 2")
+    start, edge = line[:-1], np.diff(line, axis=0)
+    square = np.maximum(np.sum(edge**2, axis=1), 1e-300)
+    out = np.empty(len(at))
+    size = max(1, CHUNK // len(start))
+    for i in range(0, len(at), size):
+        away = at[i : i + size, None, :] - start
+        share = np.clip(np.sum(away * edge, axis=2) / square, 0.0, 1.0)
+        out[i : i + size] = np.sqrt(np.min(np.sum((away - share[..., None] * edge) ** 2, axis=2), axis=1))
+    return out
+
+
+def radial_deviation(points: ArrayLike, centre: ArrayLike, radius: float) -> Array:
+    """Return how far points are outside (+) or inside (-) a programmed circle: |P - centre| - radius.
+
+    Parameters
+    ----------
+    points : array_like, (N, d)
+        Where the tool was, in the plane of the circle [m].
+    centre : array_like, (d,)
+        Centre [m].
+    radius : float
+        Radius [m].
+
+    Returns
+    -------
+    ndarray, (N,)
+        Deviations [m].
+    """
+    at, middle = numbers(points, "points"), numbers(centre, "centre")
+    if at.ndim != 2 or middle.shape != at.shape[1:]:
+        raise SimulationError(f"points have shape {at.shape} and centre {middle.shape}; give (N, d) and (d,)")
+    return np.asarray(np.linalg.norm(at - middle, axis=1) - radius)
+
+
+def time_lag(t: ArrayLike, command: ArrayLike, response: ArrayLike, longest: float = 0.5) -> float:
+    """Return by how much a response comes after its command: the shift at which their cross-correlation is largest.
+
+    Parameters
+    ----------
+    t : array_like, (N,)
+        Time [s], increasing; resampled evenly if it is not.
+    command, response : array_like, (N,)
+        Signals of one kind, such as two velocities.
+    longest : float
+        Largest lag to look for [s]. For a periodic command stay below half a period.
+
+    Returns
+    -------
+    float
+        Lag [s], to a fraction of a sample; positive if the response is late.
+    """
+    time, wanted = _pair(t, command, "command")
+    _, actual = _pair(t, response, "response")
+    if not longest > 0.0:
+        raise SimulationError(f"longest is {longest} s; give the largest lag to look for, above zero")
+    step = float(np.median(np.diff(time)))
+    even = np.arange(time[0], time[-1] + 0.5 * step, step)
+    x, y = (np.interp(even, time, z) for z in (wanted, actual))
+    x, y = x - x.mean(), y - y.mean()
+    if not (np.any(np.abs(x) > 1e-300) and np.any(np.abs(y) > 1e-300)):
+        raise SimulationError("command or response does not move, so there is no lag between them; give signals that change")
+    reach = max(1, min(int(np.ceil(longest / step)), x.size // 2))
+    lags = np.arange(-reach, reach + 1)
+    size = 1 << (2 * x.size).bit_length()
+    full = np.fft.irfft(np.conj(np.fft.rfft(x, size)) * np.fft.rfft(y, size), size)
+    # Mean and power of what overlaps at each shift, or the samples shifted out would pull the peak aside.
+    begin, end = np.maximum(-lags, 0), x.size - np.maximum(lags, 0)
+    many = (end - begin).astype(np.float64)
+
+    def total(z: Array, shift: Array | int) -> Array:
+        sums = np.concatenate([[0.0], np.cumsum(z)])
+        return np.asarray(sums[end + shift] - sums[begin + shift])
+
+    first, second = total(x, 0), total(y, lags)
+    spread = (total(x * x, 0) - first**2 / many) * (total(y * y, lags) - second**2 / many)
+    score = (full[lags] - first * second / many) / np.sqrt(np.maximum(spread, np.finfo(float).tiny))
+    best = int(np.clip(np.argmax(score), 1, score.size - 2))
+    left, top, right = score[best - 1 : best + 2]
+    bend = left - 2.0 * top + right
+    return float((lags[best] + (0.5 * (left - right) / bend if bend < 0.0 else 0.0)) * step)
+
+
+# ---------------------------------------------------------------------------------------------------------------- tracking
+@dataclass(frozen=True)
+class TrackingError:
+    """How far a motion was from the wanted one.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Coordinates, or actuators, or axes of the tool.
+    largest : tuple of float
+        Largest absolute error of each [rad, m].
+    rms : tuple of float
+        Root mean square error of each.
+    when : tuple of float
+        Time of the largest error [s].
+    """
+
+    names: tuple[str, ...]
+    largest: tuple[float, ...]
+    rms: tuple[float, ...]
+    when: tuple[float, ...]
+
+    def __str__(self) -> str:
+        rows = zip(self.names, self.largest, self.rms, self.when, strict=True)
+        lines = [f"{name:<16}{top:>12.4g}{rms:>12.4g}{t:>10.4g}" for name, top, rms, t in rows]
+        return "\n".join([f"{'':<16}{'largest':>12}{'RMS':>12}{'at [s]':>10}", *lines])
+
+    def to_json(self) -> str:
+        """Return the numbers as JSON.
+
+        Returns
+        -------
+        str
+            JSON text.
+        """
+        return to_json({key: list(values) for key, values in asdict(self).items()})
+
+
+def tracking_error(
+    reference: Motion, motion: Motion, names: Sequence[str] | None = None, *, after: float = 0.0
+) -> TrackingError:
+    """Return the errors of a motion against the wanted one at the same times.
+
+    Parameters
+    ----------
+    reference, motion : Motion
+        Wanted and actual motion, the same samples.
+    names : sequence of str, optional
+        Names of the columns; x1, x2, ... when omitted.
+    after : float
+        Leave out what comes before this time [s], such as the transient of a start beside the reference.
+
+    Returns
+    -------
+    TrackingError
+        Largest and RMS error of each column.
+    """
+    if reference.q.shape != motion.q.shape or not np.allclose(reference.t, motion.t, rtol=0.0, atol=1e-9):
+        raise SimulationError(
+            f"reference has {reference.q.shape} samples and motion {motion.q.shape}, or their times differ; sample both alike"
+        )
+    labels = tuple(f"x{i + 1}" for i in range(motion.dof)) if names is None else tuple(names)
+    kept = motion.t - motion.t[0] >= after
+    if len(labels) != motion.dof or not np.any(kept):
+        raise SimulationError(f"{len(labels)} names and after = {after} s do not fit {motion.dof} columns; correct them")
+    error = np.abs(reference.q - motion.q)[kept]
+    at = motion.t[kept][np.argmax(error, axis=0)]
+    return TrackingError(
+        labels, tuple(error.max(axis=0).tolist()), tuple(np.sqrt(np.mean(error**2, axis=0)).tolist()), tuple(at.tolist())
+    )

@@ -1,0 +1,144 @@
+"""Point to point in joint space: all coordinates leave and arrive together, along a quintic, a cycloid or a trapezoid of speed.
+
+    q = p + (p' - p) s(t / T),    T = max over coordinates of  c_v |p' - p| / speed  and  sqrt(c_a |p' - p| / acceleration)
+
+The trapezoid's ramps are rounded, 3 u^2 - 2 u^3, because the acceleration of a plain trapezoid jumps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.mechanics.motion import Motion, numbers
+from dynident.trajectory.family import sample, times
+from dynident.trajectory.plateaus import Plateau
+from dynident.trajectory.profiles import Cycloid, Profile, Quintic
+
+Array = NDArray[np.float64]
+
+UNITS: dict[str, tuple[Profile, float, float]] = {
+    "quintic": (Quintic(1.0, 1.0), 15.0 / 8.0, 10.0 / np.sqrt(3.0)),
+    "cycloid": (Cycloid(1.0, 1.0), 2.0, 2.0 * np.pi),
+    "trapezoid": (Plateau(1.0, 1.5, 1.0 / 3.0), 1.5, 6.75),
+}
+"""Profiles of unit distance and time with their peaks of speed c_v and acceleration c_a."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """Rest, move, rest, move: through points, with a pause of zero at each.
+
+    Parameters
+    ----------
+    points : array_like, (k, n)
+        Where to rest [rad or m], in order.
+    durations : array_like, (k - 1,)
+        How long each move takes [s].
+    profile : {"quintic", "cycloid", "trapezoid"}
+        How the speed goes.
+    """
+
+    points: Array
+    durations: Array
+    profile: str = "quintic"
+
+    def __post_init__(self) -> None:
+        p, T = np.array(numbers(self.points, "points")), np.array(numbers(self.durations, "durations"))
+        if p.ndim != 2 or len(p) < 2 or not np.all(np.isfinite(p)):
+            raise DynidentError(f"points have shape {p.shape}; give at least two rows of finite coordinates")
+        if T.shape != (len(p) - 1,) or not np.all(np.isfinite(T) & (T > 0.0)):
+            raise DynidentError(f"durations are {T.tolist()}; give {len(p) - 1} times above zero in seconds")
+        if self.profile not in UNITS:
+            raise DynidentError(f"profile is {self.profile!r}; use one of {', '.join(UNITS)}")
+        object.__setattr__(self, "points", p)
+        object.__setattr__(self, "durations", T)
+
+    @classmethod
+    def within(cls, points: ArrayLike, speed: ArrayLike, acceleration: ArrayLike, profile: str = "quintic") -> Moves:
+        """Return the fastest moves that keep both limits.
+
+        Parameters
+        ----------
+        points : array_like, (k, n)
+            Where to rest; two that follow each other must differ.
+        speed, acceleration : array_like, (n,)
+            Largest rates of each coordinate.
+        profile : {"quintic", "cycloid", "trapezoid"}
+            How the speed goes.
+
+        Returns
+        -------
+        Moves
+            The moves.
+        """
+        way = np.abs(np.diff(numbers(points, "points"), axis=0))
+        if profile not in UNITS:
+            raise DynidentError(f"profile is {profile!r}; use one of {', '.join(UNITS)}")
+        top, push = numbers(speed, "speed"), numbers(acceleration, "acceleration")
+        if not (np.all(top > 0.0) and np.all(push > 0.0)):
+            raise DynidentError("speed and acceleration must be above zero for every coordinate")
+        _, fast, hard = UNITS[profile]
+        T = np.max(np.maximum(fast * way / top, np.sqrt(hard * way / push)), axis=1)
+        return cls(np.asarray(points, dtype=np.float64), T, profile)
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+        return float(np.sum(self.durations))
+
+    @property
+    def dof(self) -> int:
+        """Number of coordinates."""
+        return int(self.points.shape[1])
+
+    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return q, v, a.
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Time since the start [s].
+
+        Returns
+        -------
+        q, v, a : ndarray, (N, n)
+            Positions, velocities and accelerations; at rest outside.
+        """
+        time = times(t)
+        begin = np.concatenate([[0.0], np.cumsum(self.durations)[:-1]])
+        which = np.clip(np.searchsorted(begin, time, side="right") - 1, 0, len(begin) - 1)
+        T = self.durations[which]
+        s, ds, dds = UNITS[self.profile][0]((time - begin[which]) / T)
+        way = np.diff(self.points, axis=0)[which]
+        return self.points[which] + way * s[:, None], way * (ds / T)[:, None], way * (dds / T**2)[:, None]
+
+    def sample(self, rate: float) -> Motion:
+        """Return the motion at a fixed rate.
+
+        Parameters
+        ----------
+        rate : float
+            Samples per second [Hz].
+
+        Returns
+        -------
+        Motion
+            Positions, velocities and accelerations.
+        """
+        return sample(self, rate)
+
+    def spec(self) -> dict[str, Any]:
+        """Return plain data.
+
+        Returns
+        -------
+        dict
+            Plain data, which `from_spec` reads back.
+        """
+        plain = {"points": self.points.tolist(), "durations": self.durations.tolist()}
+        return {"kind": "moves", **plain, "profile": self.profile}

@@ -1,0 +1,278 @@
+"""The proof in closed loop: a model is good when the robot follows better with it (documents 1 and 2).
+
+The virtual robot makes a log with its own noise, the model is identified from that log, and motions that were not used for
+the identification are then run three times: with the feedback alone, with a catalogue model, and with the identified one.
+The gains are the same each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.control import PID, Cascade, ComputedTorque, actuator_motion, feedforward_torques
+from dynident.errors import DynidentError, require
+from dynident.identify import OLS, WLS, Fit, Regression, base_parameters
+from dynident.identify.rows import Projection
+from dynident.mechanism import Mechanism
+from dynident.simulate.record import Run
+from dynident.simulate.robot import VirtualRobot
+from dynident.simulate.standard import actuator_inertia
+from dynident.validate.tracking_result import ALONE, CATALOGUE, IDENTIFIED, TrackingProof, Trial
+
+Array = NDArray[np.float64]
+Law = PID | ComputedTorque | Cascade
+
+SLIDING = (".x", ".y", ".z")  # coordinates of planar and free joints
+FRICTION = ("fv", "fc", "off", "fvp", "fvn", "fcp", "fcn")
+EFFORT_UNITS = {"motor_current": "A", "voltage": "V", "motor_torque": "N m", "joint_torque": "N m, N", "joint_force": "N"}
+
+
+def catalogue_model(model: Mechanism, error: float = 0.1, seed: int = 0) -> Mechanism:
+    """Return what a catalogue or CAD would say of a robot: bodies and rotors that are a little off, and no friction.
+
+    Parameters
+    ----------
+    model : Mechanism
+        The true robot, as `VirtualRobot.model`.
+    error : float
+        Standard deviation of the relative error, one draw per body, so that every body stays possible.
+    seed : int
+        Seed of the draws.
+
+    Returns
+    -------
+    Mechanism
+        The same robot with other parameters.
+    """
+    require(model, Mechanism, "model")
+    if not 0.0 <= error < 0.5:
+        raise DynidentError(f"catalogue: error is {error}; give a relative standard deviation from 0 to 0.5")
+    known = model.parameters
+    draw = np.random.default_rng(seed)
+    off = {owner: 1.0 + error * float(np.clip(draw.normal(), -2.0, 2.0)) for owner in dict.fromkeys(known.owners)}
+    values = [
+        0.0 if name.split("_")[0] in FRICTION else off[owner] * value
+        for name, owner, value in zip(known.names, known.owners, known.values, strict=True)
+    ]
+    return model.with_parameters(known.replace(np.array(values), provenance=f"catalogue, {100 * error:g} % off, no friction"))
+
+
+def identify_machine(
+    machine: VirtualRobot,
+    training: Any,
+    *,
+    prior: Mechanism | None = None,
+    projection: Projection | Sequence[str] = "gls",
+    estimator: OLS | WLS | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> Fit:
+    """Identify a virtual robot from its own noisy logs.
+
+    Parameters
+    ----------
+    machine : VirtualRobot
+        Robot with its drives, controller and sensors.
+    training : Motion, trajectory, plan, or a list of them
+        What it is asked to do.
+    prior : Mechanism, optional
+        Robot to fit, with what is believed before; `catalogue_model` of the machine when omitted.
+    projection : str or sequence of str
+        Equations of a robot with loops, see `Regression.from_log`.
+    estimator : OLS or WLS, optional
+        Estimator; `WLS()` when omitted.
+    seed : int
+        Seed of the sensors' noise, another one for every log.
+    **options
+        Passed to `dynident.signals.prepare`.
+
+    Returns
+    -------
+    Fit
+        The identified model; nothing of it comes from the truth.
+    """
+    robot = prior or catalogue_model(machine.model)
+    base = base_parameters(robot)
+    runs = list(training) if isinstance(training, list | tuple) else [training]
+    if not runs:
+        raise DynidentError("training is an empty list; give at least one motion to identify from")
+    logs = [machine.simulate(motion, seed=seed + i).log for i, motion in enumerate(runs)]
+    evidence = reduce(add, [Regression.from_log(robot, log, base, projection, **options) for log in logs])
+    return (estimator or WLS()).fit(evidence).result_
+
+
+def feedback_alone(law: object, robot: Mechanism, q: ArrayLike) -> Law:
+    """Return a control law without its model, with gains that mean the same.
+
+    PID and cascades lose their feed-forward. Computed torque asks for accelerations; without a model they become torques by
+    the inertia J that every actuator sees at one pose (`dynident.simulate.standard.actuator_inertia`): kp J, kd J, ki J.
+
+    Parameters
+    ----------
+    law : PID, ComputedTorque or Cascade
+        Control law.
+    robot : Mechanism
+        Robot whose inertia sets the gains of a computed torque.
+    q : array_like, (n,)
+        Pose at which that inertia is taken.
+
+    Returns
+    -------
+    PID or Cascade
+        The law.
+    """
+    if isinstance(law, PID):
+        return replace(law, feedforward=None)
+    if isinstance(law, Cascade):
+        return replace(law, torque_feedforward=None)
+    if not isinstance(law, ComputedTorque):
+        raise DynidentError(f"controller is a {type(law).__name__}; the proof knows PID, Cascade and ComputedTorque")
+    gains = [np.unique(np.asarray(gain, dtype=np.float64)) for gain in (law.kp, law.kd, law.ki, law.derivative_filter)]
+    if any(gain.size > 1 for gain in gains):
+        raise DynidentError("computed torque: its gains differ between coordinates; give the feedback alone by baseline=")
+    kp, kd, ki, corner = (float(gain[0]) for gain in gains)
+    J = actuator_inertia(robot, q)
+    many = len(robot.actuators) > robot.dof
+    return PID(kp * J, kd * J, ki * J, cycle=law.cycle, derivative_filter=corner, project=many, preload=law.preload)
+
+
+def with_model(law: object, model: Mechanism) -> Law:
+    """Return a control law that uses a model.
+
+    Parameters
+    ----------
+    law : PID, ComputedTorque or Cascade
+        Control law.
+    model : Mechanism
+        What it shall believe.
+
+    Returns
+    -------
+    PID, ComputedTorque or Cascade
+        The law with the same gains.
+    """
+    if isinstance(law, PID):
+        return replace(law, feedforward=model)
+    if isinstance(law, Cascade):
+        return replace(law, torque_feedforward=model)
+    if isinstance(law, ComputedTorque):
+        return replace(law, model=model)
+    raise DynidentError(f"controller is a {type(law).__name__}; the proof knows PID, Cascade and ComputedTorque")
+
+
+def tracking_proof(
+    machine: VirtualRobot,
+    training: Any,
+    motions: Mapping[str, Any] | Sequence[Any],
+    *,
+    catalogue: Mechanism | None = None,
+    baseline: Law | None = None,
+    projection: Projection | Sequence[str] = "gls",
+    estimator: OLS | WLS | None = None,
+    effort_unit: str | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> TrackingProof:
+    """Prove an identified model in closed loop, against the feedback alone and against a catalogue model.
+
+    Parameters
+    ----------
+    machine : VirtualRobot
+        Robot; its controller is a `PID` (the model enters as feed-forward), a `Cascade` (the same) or a `ComputedTorque`.
+    training : Motion, trajectory, plan, or a list of them
+        What the model is identified from.
+    motions : mapping of name to motion, or sequence of motions
+        What the controllers are compared on; none may be a training motion.
+    catalogue : Mechanism, optional
+        Catalogue or CAD model; `catalogue_model` of the machine when omitted.
+    baseline : PID, Cascade or ComputedTorque, optional
+        Feedback alone; `feedback_alone` of the machine's controller when omitted.
+    projection : str or sequence of str
+        Equations of a robot with loops, see `Regression.from_log`.
+    estimator : OLS or WLS, optional
+        Estimator; `WLS()` when omitted.
+    effort_unit : str, optional
+        Unit of the efforts in tables, where an ampere stands for something else.
+    seed : int
+        Seed of all noise.
+    **options
+        Passed to `dynident.signals.prepare`.
+
+    Returns
+    -------
+    TrackingProof
+        Errors, reductions and effort shares of every controller on every motion.
+    """
+    require(machine, VirtualRobot, "machine")
+    named = dict(motions) if isinstance(motions, Mapping) else {f"motion {i + 1}": m for i, m in enumerate(motions)}
+    trained = list(training) if isinstance(training, list | tuple) else [training]
+    if not named:
+        raise DynidentError("motions is empty; give at least one motion to compare controllers on")
+    used = [name for name, motion in named.items() if any(motion is other for other in trained)]
+    if used:
+        raise DynidentError(f"motion '{used[0]}' was used for the identification; prove the model on other motions")
+    nominal = catalogue or catalogue_model(machine.model)
+    prior = _believed(machine.model, nominal)
+    fit = identify_machine(machine, trained, prior=prior, projection=projection, estimator=estimator, seed=seed, **options)
+    law = machine.controller
+    first = machine.reference(next(iter(named.values()))).sample([0.0])
+    laws: dict[str, tuple[Law, Mechanism | None]] = {
+        ALONE: (baseline or feedback_alone(law, nominal, first.q[0]), None),
+        CATALOGUE: (with_model(law, nominal), nominal),
+        IDENTIFIED: (with_model(law, fit.identified), fit.identified),
+    }
+    trials = []
+    for i, (motion, reference) in enumerate(named.items()):
+        for controller, (choice, model) in laws.items():
+            run = replace(machine, controller=choice).simulate(reference, seed=seed + 1000 + i)
+            trials.append(_trial(controller, motion, run, model))
+    how = {PID: "PID with the model as feed-forward", Cascade: "cascade with the model as feed-forward"}
+    return TrackingProof(
+        machine.name or machine.mechanism.name,
+        tuple(actuator.name for actuator in machine.mechanism.actuators),
+        _units(machine.mechanism),
+        effort_unit or EFFORT_UNITS[machine.sensors.effort],
+        tuple(trials),
+        fit,
+        how.get(type(law), "computed torque with the model"),
+        (f"catalogue model: {nominal.parameters.provenance or 'as given'}",),
+    )
+
+
+def _believed(model: Mechanism, catalogue: Mechanism) -> Mechanism:
+    """Return the robot to fit, with the catalogue's numbers where it has them and zero elsewhere."""
+    known = catalogue.parameters.to_dict()
+    return model.with_parameters(model.parameters.replace(np.array([known.get(name, 0.0) for name in model.parameters.names])))
+
+
+def _trial(controller: str, motion: str, run: Run, model: Mechanism | None) -> Trial:
+    """Return errors and effort shares of a run."""
+    machine, truth = run.robot, run.truth
+    error = actuator_motion(machine.mechanism, run.reference).q - truth.rho
+    share = np.zeros_like(error) if model is None else feedforward_torques(model, run.reference)
+    ratio = np.array([drive.transmission.ratio for drive in machine.drives])
+    constant = np.array([drive.motor.torque_constant for drive in machine.drives])
+    kind = machine.sensors.effort
+    if kind == "joint_torque":
+        total = truth.motor_torque * ratio
+    elif kind == "motor_torque":
+        total, share = truth.motor_torque, share / ratio
+    elif kind == "motor_current":
+        total, share = truth.current, share / (ratio * constant)
+    else:
+        total, share = truth.voltage, share * np.array([d.motor.resistance for d in machine.drives]) / (ratio * constant)
+    limited = max((x for shares in run.saturation.values() for x in shares.values()), default=0.0)
+    return Trial(controller, motion, truth.t, error, share, total - share, limited)
+
+
+def _units(mechanism: Mechanism) -> tuple[str, ...]:
+    """Return "rad" or "m" for every actuator coordinate."""
+    slides = {c for joint in mechanism.joints for c in joint.coordinates if joint.kind == "prismatic" or c.endswith(SLIDING)}
+    return tuple("m" if next(iter(actuator.coupling)) in slides else "rad" for actuator in mechanism.actuators)

@@ -1,0 +1,294 @@
+"""What a proof in closed loop found: errors and efforts of every controller on every motion, as numbers, table and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError
+from dynident.files import to_json
+from dynident.identify import Fit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+ALONE, CATALOGUE, IDENTIFIED = "feedback alone", "catalogue model", "identified model"
+#: Published numbers: row label to one tuple of numbers per motion, as Table 4 of document 1.
+Published = Mapping[str, Sequence[Sequence[float]]]
+
+
+def rms(x: Array) -> Array:
+    """Return the root of the mean square of every column.
+
+    Parameters
+    ----------
+    x : ndarray, (N, k)
+        Samples.
+
+    Returns
+    -------
+    ndarray, (k,)
+        RMS.
+    """
+    return np.asarray(np.sqrt(np.mean(x**2, axis=0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One controller on one motion.
+
+    Parameters
+    ----------
+    controller : str
+        Which model the controller has.
+    motion : str
+        Name of the motion.
+    t : ndarray, (N,)
+        Time [s].
+    error : ndarray, (N, k)
+        Tracking error of every actuator coordinate, reference less what the robot truly did [rad, m].
+    model : ndarray, (N, k)
+        The model's share of the effort: the controller's model on the reference, u^n of document 2; zero without a model.
+    feedback : ndarray, (N, k)
+        The rest of the effort, which the feedback makes, u^c.
+    saturated : float
+        Share of the time in which any drive was at a limit.
+    """
+
+    controller: str
+    motion: str
+    t: Array = field(repr=False)
+    error: Array = field(repr=False)
+    model: Array = field(repr=False)
+    feedback: Array = field(repr=False)
+    saturated: float = 0.0
+
+    @property
+    def largest(self) -> Array:
+        """Largest error of every actuator, (k,) [rad, m]."""
+        return np.asarray(np.max(np.abs(self.error), axis=0))
+
+    @property
+    def rms(self) -> Array:
+        """RMS error of every actuator, (k,) [rad, m]."""
+        return rms(self.error)
+
+    @property
+    def shares(self) -> tuple[Array, Array]:
+        """RMS of the model's share and of the feedback's, each (k,), in the unit of the efforts (document 2, 16)."""
+        return rms(self.model), rms(self.feedback)
+
+
+@dataclass(frozen=True, eq=False)
+class TrackingProof:
+    """A model proved in closed loop.
+
+    Parameters
+    ----------
+    robot : str
+        Name of the robot.
+    actuators : tuple of str
+        Actuators, k.
+    units : tuple of str
+        Unit of each actuator coordinate, "rad" or "m".
+    effort_unit : str
+        Unit of the effort shares.
+    trials : tuple of Trial
+        Every controller on every motion.
+    fit : Fit
+        The model, identified from the robot's own log.
+    how : str
+        How a model enters the control law, in words.
+    notes : tuple of str
+        What was assumed.
+    """
+
+    robot: str
+    actuators: tuple[str, ...]
+    units: tuple[str, ...]
+    effort_unit: str
+    trials: tuple[Trial, ...]
+    fit: Fit = field(repr=False)
+    how: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def controllers(self) -> tuple[str, ...]:
+        """Controllers, in the order in which they were tried."""
+        return tuple(dict.fromkeys(trial.controller for trial in self.trials))
+
+    @property
+    def motions(self) -> tuple[str, ...]:
+        """Motions, in the order in which they were run."""
+        return tuple(dict.fromkeys(trial.motion for trial in self.trials))
+
+    def trial(self, controller: str, motion: str) -> Trial:
+        """Return one trial.
+
+        Parameters
+        ----------
+        controller, motion : str
+            Names.
+
+        Returns
+        -------
+        Trial
+            What happened.
+        """
+        for trial in self.trials:
+            if (trial.controller, trial.motion) == (controller, motion):
+                return trial
+        raise DynidentError(
+            f"the proof has no trial of '{controller}' on '{motion}'; controllers are {', '.join(self.controllers)}, motions "
+            f"are {', '.join(self.motions)}"
+        )
+
+    def reduction(self, controller: str = IDENTIFIED, of: str = "largest") -> Array:
+        """Return by how much a model lowers the errors of the feedback alone.
+
+        Parameters
+        ----------
+        controller : str
+            Controller with a model.
+        of : {"largest", "rms"}
+            Which error.
+
+        Returns
+        -------
+        ndarray, (motions, k)
+            1 - error with the model / error without; NaN where there was no error to lower.
+        """
+        if of not in ("largest", "rms"):
+            raise DynidentError(f"of is {of!r}; it must be 'largest' or 'rms'")
+        before = np.array([getattr(self.trial(ALONE, motion), of) for motion in self.motions])
+        after = np.array([getattr(self.trial(controller, motion), of) for motion in self.motions])
+        return np.asarray(1.0 - np.divide(after, before, out=np.full_like(after, np.nan), where=before > 0.0))
+
+    @property
+    def effort_ratio(self) -> Array:
+        """RMS of the model's share over that of the feedback, with the identified model, (motions, k): document 2, (16)."""
+        pairs = [self.trial(IDENTIFIED, motion).shares for motion in self.motions]
+        model, feedback = (np.array(x) for x in zip(*pairs, strict=True))
+        return np.asarray(np.divide(model, feedback, out=np.full_like(model, np.inf), where=feedback > 0.0))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data.
+
+        Returns
+        -------
+        dict
+            Errors, reductions [%] and efforts of every trial; no time series.
+        """
+        trials = []
+        for trial in self.trials:
+            model, feedback = trial.shares
+            row = {"controller": trial.controller, "motion": trial.motion, "duration": float(trial.t[-1] - trial.t[0])}
+            row |= {"largest": trial.largest.tolist(), "rms": trial.rms.tolist(), "saturated": trial.saturated}
+            row |= {"model_effort": model.tolist(), "feedback_effort": feedback.tolist()}
+            if trial.controller != ALONE:
+                i = self.motions.index(trial.motion)
+                for of in ("largest", "rms"):
+                    row[f"reduction_{of}"] = (100.0 * self.reduction(trial.controller, of)[i]).tolist()
+            trials.append(row)
+        head = {"format": "dynident-tracking-1", "robot": self.robot, "how": self.how, "actuators": list(self.actuators)}
+        head |= {"units": list(self.units), "effort_unit": self.effort_unit}
+        identified = {"condition": self.fit.condition, "parameters": len(self.fit.values)}
+        identified |= {"training_error": self.fit.training_relative}
+        ratio = self.effort_ratio.tolist()
+        return {**head, "identification": identified, "trials": trials, "effort_ratio": ratio, "notes": list(self.notes)}
+
+    def to_json(self) -> str:
+        """Return the proof as JSON text.
+
+        Returns
+        -------
+        str
+            JSON object.
+        """
+        return to_json(self.to_dict())
+
+    def table(self, published: Published | None = None, efforts: Published | None = None) -> str:
+        """Return errors and efforts as text, a paper's numbers beside them.
+
+        Parameters
+        ----------
+        published : mapping of str to one row of numbers per motion, optional
+            Largest errors of a paper, in 1e-3 of the unit.
+        efforts : mapping of str to one row of numbers per motion, optional
+            Efforts of a paper, in the unit of the efforts.
+
+        Returns
+        -------
+        str
+            One line per controller and motion.
+        """
+        milli = ", ".join(dict.fromkeys(f"m{unit}" for unit in self.units))
+        lines = [f"robot '{self.robot}': {self.how}", *(f"note: {note}" for note in self.notes)]
+        lines.append(self._head(f"largest (rms) tracking error [{milli}]"))
+        for i, motion in enumerate(self.motions):
+            lines.append(motion)
+            for trial in (self.trial(name, motion) for name in self.controllers):
+                cells = [f"{1e3 * a:.3g} ({1e3 * b:.2g})" for a, b in zip(trial.largest, trial.rms, strict=True)]
+                lines.append(self._row(f"  {trial.controller}", cells))
+            for name in self.controllers[1:]:
+                lines.append(self._row(f"  lower with {name} [%]", [f"{100 * x:.1f}" for x in self.reduction(name)[i]]))
+            for name, rows in (published or {}).items():
+                if i < len(rows):
+                    lines.append(self._row(f"  published: {name}", [f"{x:g}" for x in rows[i]]))
+        lines += ["", self._head(f"rms effort [{self.effort_unit}] with the identified model")]
+        for i, motion in enumerate(self.motions):
+            model, feedback = self.trial(IDENTIFIED, motion).shares
+            rows_ = (("model's share", model), ("feedback's share", feedback), ("ratio", self.effort_ratio[i]))
+            lines += [motion, *(self._row(f"  {name}", [f"{x:.3g}" for x in values]) for name, values in rows_)]
+            for name, rows in (efforts or {}).items():
+                if i < len(rows):
+                    lines.append(self._row(f"  published: {name}", [f"{x:.3g}" for x in rows[i]]))
+        limited = [f"'{t.controller}' on '{t.motion}' {100 * t.saturated:.2g} %" for t in self.trials if t.saturated > 0.0]
+        return "\n".join([*lines, *(["at a limit of the drives: " + ", ".join(limited)] if limited else [])])
+
+    def _head(self, what: str) -> str:
+        return self._row(what, list(self.actuators))
+
+    def _row(self, name: str, cells: list[str]) -> str:
+        return f"{name:<44}" + "".join(f"{cell:>18}" for cell in cells)
+
+    def plot(self, motion: str | None = None) -> Figure:
+        """Draw the errors of all controllers over time, one panel per actuator.
+
+        Parameters
+        ----------
+        motion : str, optional
+            Motion to draw; the first when omitted.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.validate.tracking_plots import errors_over_time  # noqa: PLC0415 - matplotlib is an extra
+
+        return errors_over_time(self, motion or self.motions[0])
+
+    def figures(self, published: Published | None = None) -> dict[str, Figure]:
+        """Return all figures: errors over time per motion, largest errors and effort shares as bars.
+
+        Parameters
+        ----------
+        published : mapping of str to one row of numbers per motion, optional
+            Largest errors of a paper, in 1e-3 of the unit, drawn beside.
+
+        Returns
+        -------
+        dict of str to matplotlib.figure.Figure
+            Figures by name.
+        """
+        from dynident.validate.tracking_plots import effort_bars, error_bars  # noqa: PLC0415 - matplotlib is an extra
+
+        over_time = {f"errors_{i + 1}": self.plot(motion) for i, motion in enumerate(self.motions)}
+        return {**over_time, "largest_errors": error_bars(self, published), "efforts": effort_bars(self)}

@@ -1,0 +1,109 @@
+"""The recorder: noise of the stated size, whole counts, clocks that jitter, samples that get lost, all by the seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynident.errors import DynidentError
+from dynident.simulate import Sensors
+from dynident.simulate.sensors import at_times, kept_rows, noisy, quantised, sample_times, streams
+
+
+def test_streams_are_independent_and_repeat() -> None:
+    first, again, other = streams(3), streams(3), streams(4)
+    draws = {name: rng.standard_normal(200) for name, rng in first.items()}
+    for name, values in draws.items():
+        assert np.array_equal(values, again[name].standard_normal(200))
+        assert not np.array_equal(values, other[name].standard_normal(200))
+    table = np.array(list(draws.values()))
+    assert np.abs(np.corrcoef(table) - np.eye(len(table))).max() < 0.35
+
+
+def test_a_seed_sequence_is_not_used_up() -> None:
+    seed = np.random.SeedSequence(1)
+    assert streams(seed)["loop"].random() == streams(seed)["loop"].random()
+    assert seed.n_children_spawned == 0
+
+
+def test_noise_has_its_deviation_and_no_noise_leaves_the_array() -> None:
+    rng, zero = np.random.default_rng(0), np.zeros((20000, 2))
+    values = noisy(rng, zero, np.array([0.5, 0.0]))
+    assert values[:, 0].std() == pytest.approx(0.5, rel=0.02)
+    assert not values[:, 1].any()
+    assert noisy(rng, zero, np.zeros(2)) is zero
+
+
+def test_quantised_values_are_whole_counts() -> None:
+    values = np.linspace(-1.0, 1.0, 997)[:, None].repeat(2, axis=1)
+    out = quantised(values, np.array([0.01, 0.0]))
+    assert np.abs(out[:, 0] / 0.01 - np.round(out[:, 0] / 0.01)).max() < 1e-9
+    assert np.abs(out[:, 0] - values[:, 0]).max() <= 0.005 + 1e-12
+    assert np.array_equal(out[:, 1], values[:, 1])
+
+
+def test_a_clock_jitters_in_its_stamps_or_in_its_sampling() -> None:
+    t = np.arange(1000) * 1e-3
+    late = Sensors(jitter=1e-4)
+    taken, stamped = sample_times(late, t, np.random.default_rng(0))
+    assert np.array_equal(taken, t)
+    assert np.std(stamped - t) == pytest.approx(1e-4, rel=0.1)
+    wild = Sensors(jitter=1.0, clock="sampling")
+    taken, stamped = sample_times(wild, t, np.random.default_rng(0))
+    assert np.array_equal(taken, stamped)
+    assert np.all(np.diff(stamped) > 0.0)
+    assert sample_times(Sensors(), t, np.random.default_rng(0))[1] is t
+
+
+def test_signals_between_samples_are_cubic_with_rates_and_linear_without() -> None:
+    t = np.arange(0.0, 1.0001, 0.1)
+    cubic = (2.0 * t**3 - t)[:, None]
+    when = np.linspace(0.0, 1.0, 57)
+    exact = 2.0 * when**3 - when
+    assert np.allclose(at_times(t, cubic, (6.0 * t**2 - 1.0)[:, None], when)[:, 0], exact, atol=1e-12)
+    assert np.allclose(at_times(t, cubic, None, when)[:, 0], np.interp(when, t, cubic[:, 0]))
+    held = at_times(t, cubic, None, np.array([-1.0, 2.0]))
+    assert held[:, 0].tolist() == [cubic[0, 0], cubic[-1, 0]]
+
+
+def test_lost_samples_have_their_share_and_never_are_the_ends() -> None:
+    kept = kept_rows(Sensors(dropped=0.1), 20000, np.random.default_rng(0))
+    assert 1.0 - kept.mean() == pytest.approx(0.1, abs=0.01)
+    assert kept[0]
+    assert kept[-1]
+    assert kept_rows(Sensors(), 10, np.random.default_rng(0)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"position_noise": -1.0}, "position_noise = -1.0"),
+        ({"velocity_noise": np.nan}, "velocity_noise = nan"),
+        ({"effort_noise": "much"}, "not an array of real numbers"),
+        ({"effort_noise": [[1.0]]}, "shape"),
+        ({"effort": "torque"}, "it is one of motor_current"),
+        ({"side": "tool"}, "it is one of motor, joint"),
+        ({"delay": -0.1}, "delay = -0.1"),
+        ({"jitter": [1.0, 2.0]}, "give one for all channels"),
+        ({"clock": "sundial"}, "it is one of stamps"),
+        ({"dropped": 1.0}, "below 1"),
+        ({"dropped": 5}, "below 1"),
+        ({"missing": "zero"}, "it is one of rows"),
+        ({"temperature_noise": np.inf}, "temperature_noise = inf"),
+    ],
+)
+def test_wrong_settings_are_refused_in_one_sentence(options: dict[str, object], sentence: str) -> None:
+    with pytest.raises(DynidentError, match=sentence) as caught:
+        Sensors(**options)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "one", True])
+def test_a_seed_is_a_whole_number(seed: object) -> None:
+    with pytest.raises(DynidentError, match="whole number"):
+        streams(seed)  # type: ignore[arg-type]
+
+
+def test_too_many_lost_samples_are_refused() -> None:
+    with pytest.raises(DynidentError, match="lower it or record longer"):
+        kept_rows(Sensors(dropped=0.99), 10, np.random.default_rng(0))
