@@ -262,6 +262,7 @@ def test_bode_data_and_figure() -> None:
         (lambda: Chain((1.0, 1.0), (1.0,), (), (1.0,)), "1 viscous"),
         (lambda: MAST.receptance(2, 0), "output is 2; the masses are 0"),
         (lambda: MAST.receptance(0, 0.5), "input is 0.5"),
+        (lambda: MAST.modes().response([1.0], 2), "output is 2; the masses are 0"),
         (lambda: MAST.loaded(-1.0), "inertia of the load is -1"),
         (lambda: TransferFunction((1.0,), (0.0, 0.0), "x"), "denominator is zero"),
         (lambda: TransferFunction((np.nan,), (1.0,)), r"numerator\[0\] is nan"),

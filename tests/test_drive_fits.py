@@ -119,6 +119,7 @@ def test_several_modes() -> None:
         (lambda f, H: fit_modal(f, H).two_mass(ratio=0.0), "ratio is 0"),
         (lambda f, H: fit_modal(f, H).value("k"), "has no 'k'"),
         (lambda f, H: fit_modal(f, H).stiffness(-1.0), "inertia is -1"),
+        (lambda f, H: fit_modal(f, H).stiffness(1.0, mode=1), "mode is 1; the fit has 1 modes"),
     ],
 )
 def test_wrong_responses_are_one_sentence(call: object, words: str) -> None:
@@ -238,6 +239,7 @@ def fit(law: FrictionLaw | None = None, **changes: object) -> ActuatorFit:
         ({"position": np.zeros(T.size)}, "position does not move"),
         ({"position": 3.0 * T, "law": Coulomb() + Offset()}, "cannot tell"),
         ({"law": Coulomb() + Coulomb()}, "cannot tell coulomb.fc, coulomb2.fc apart"),
+        ({"law": Coulomb().using(fc=0.1)}, "law is a Friction"),
         ({"cutoff": 0.3}, "independent rows cannot support"),
     ],
 )

@@ -156,10 +156,11 @@ def test_efficiency_takes_power_and_is_inverted(ratio: float, eta: float, tau: f
     box = Transmission(ratio, efficiency=eta)
     out = box.output_torque(tau, omega)
     np.testing.assert_allclose(box.motor_torque(out, omega), tau, rtol=1e-12, atol=1e-300)
-    assert float(out) * omega / ratio <= tau * omega * (1.0 + 1e-12) + 1e-300  # what comes out never exceeds what goes in
-    if tau * omega > 0.0:
+    power = tau * omega
+    assert float(out) * omega / ratio <= power + 1e-12 * abs(power) + 1e-300  # what comes out never exceeds what goes in
+    if power > 0.0:
         assert float(out) == pytest.approx(ratio * eta * tau)
-    elif tau * omega < 0.0:
+    elif power < 0.0:
         assert float(out) == pytest.approx(ratio * tau / eta)
 
 

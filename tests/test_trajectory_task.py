@@ -71,7 +71,8 @@ def test_joint_derivatives_are_those_of_the_positions() -> None:
     for rate in (500.0, 1000.0):
         motion = joint_motion(PUMA, task.sample(rate), rotation=DOWN)
         errors.append(
-            [np.abs((y[2:] - y[:-2]) * rate / 2 - dy[1:-1]).max() for y, dy in ((motion.q, motion.v), (motion.v, motion.a))]
+            # the last sample is after the end, where the jerk has a kink
+            [np.abs((y[2:-1] - y[:-3]) * rate / 2 - dy[1:-2]).max() for y, dy in ((motion.q, motion.v), (motion.v, motion.a))]
         )
     ratio = np.array(errors[0]) / np.array(errors[1])
     assert np.all(ratio > 3.5) and np.all(np.array(errors[1]) < [1e-3, 1e-1])

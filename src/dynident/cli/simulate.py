@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
+import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-import dynident as di
-from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, check_output, note, out, print_json, progress, robot_of
+from dynident.cli.machines import machine_of, ready_machine, write_figures, write_log
+from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, check_output, out, print_json, progress
 from dynident.errors import DynidentError
 from dynident.files import write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dynident.simulate import Run, VirtualRobot
+    from dynident.simulate.record import Run
+    from dynident.simulate.robot import VirtualRobot
 
+GRID = (0.4, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 14.0, 20.0)  # Hz
+AMPLITUDES = {"N": 5e-3, "N m": 0.02}  # m, rad: of coordinates whose effort has this unit
 LOGS = (".parquet", ".csv", ".csv.gz", ".npz")
 
 RobotOption = Annotated[
@@ -32,124 +35,191 @@ Seed = Annotated[int, typer.Option(help="Seed of all noise.")]
 Figures = Annotated[Path | None, typer.Option(help="Folder for figures (PNG).")]
 
 
-def ready_machines() -> tuple[str, ...]:
-    """Return the names of robots that are complete machines, with drives, control and sensors.
+@app.command(epilog="Example: dynident simulate plan/ --robot dualv -o run.parquet --figures figures/")
+def simulate(
+    plan: Annotated[
+        Path,
+        typer.Argument(help="Folder or plan.json of excite, or a motion as CSV (t, q_..., v_..., a_...).", show_default=False),
+    ],
+    robot: RobotOption,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Log to write: .parquet, .csv, .csv.gz or .npz.")
+    ] = None,
+    controller: Annotated[
+        str | None,
+        typer.Option(help="computed_torque, feedforward, pd or cascade, instead of the machine's own controller."),
+    ] = None,
+    bandwidth: Annotated[float, typer.Option(help="Bandwidth of such a controller [Hz].")] = 10.0,
+    method: Annotated[
+        str, typer.Option(help="coupled, or decoupled: the mechanism as a disturbance of each drive.")
+    ] = "coupled",
+    loop: Annotated[str, typer.Option(help="Algebraic loop of the decoupled method: exact, iterated or delayed.")] = "exact",
+    step: Annotated[float | None, typer.Option(help="Step of the simulation [s]; the machine's own when absent.")] = None,
+    noise: Annotated[
+        float | None, typer.Option(help="Noise of the logged efforts over their RMS, as 0.01; the machine's own when absent.")
+    ] = None,
+    seed: Seed = 0,
+    truth: Annotated[Path | None, typer.Option(help="Write the true signals to this .npz file.")] = None,
+    figures: Figures = None,
+    sidecar: Sidecar = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Run a plan on a virtual robot: writes the log that a recorder would have written, prints errors, limits and speed."""
+    from dynident.simulate.standard import with_noise  # noqa: PLC0415 - only this command needs it
 
-    Returns
-    -------
-    tuple of str
-        Names in `dynident.robots`.
-    """
+    _check_files(output, truth, figures)
+    with progress(4, quiet) as announce:
+        announce("reading the robot and the plan")
+        machine, wanted = machine_of(robot, sidecar, plan, controller, bandwidth)
+        machine = machine if step is None else replace(machine, step=step)
+        announce("measuring efforts for the noise" if noise else "preparing")
+        machine = machine if noise is None else with_noise(machine, wanted, noise, 1e-5 if noise > 0.0 else 0.0)
+        announce("simulating")
+        begin = time.perf_counter()
+        run = machine.simulate(wanted, method=method, loop=loop, seed=seed)
+        seconds = time.perf_counter() - begin
+        announce("writing")
+        written = [] if output is None else [write_log(run.log, output)]
+        written += [] if truth is None else [run.truth.save(truth)]
+        written += [] if figures is None else write_figures(_run_figures(run), figures)
+    duration = float(run.truth.t[-1] - run.truth.t[0])
+    if as_json:
+        speed = {"seconds": seconds, "real_time_factor": duration / seconds, "written": [str(path) for path in written]}
+        print_json({**json.loads(run.to_json()), **speed})
+    elif not quiet:
+        out.print(run.summary())
+        out.print(f"{duration:.4g} s simulated in {seconds:.3g} s, {duration / seconds:.3g} times as fast as real time")
+        if written:
+            out.print("written: " + ", ".join(str(path) for path in written))
+    return 0
+
+
+def _check_files(output: Path | None, truth: Path | None, figures: Path | None) -> None:
+    """Refuse outputs that cannot be written, before any long work."""
+    if output is not None and not output.name.lower().endswith(LOGS):
+        raise DynidentError(f"output '{output}' has the ending '{output.suffix}'; give one of {', '.join(LOGS)}")
+    if truth is not None and truth.suffix != ".npz":
+        raise DynidentError(f"truth '{truth}' has the ending '{truth.suffix}'; it is written as .npz")
+    for path in (output, truth):
+        if path is not None:
+            check_output(path)
+    if figures is not None:
+        check_output(figures, folder=True)
+
+
+def _run_figures(run: Run) -> dict[str, Figure]:
+    from dynident.simulate.plots import plot_torque_split, plot_tracking  # noqa: PLC0415 - matplotlib is an extra
+
+    return {"tracking": plot_tracking(run), "torque_split": plot_torque_split(run.torque_split())}
+
+
+def _bode_figure(found: Mapping[str, Any], published: Mapping[float, tuple[float, float]]) -> Figure:
+    from dynident.simulate.plots import plot_bode  # noqa: PLC0415 - matplotlib is an extra
+
+    return plot_bode(*found.values(), labels=list(found), points=published or None)
+
+
+def _published_bode(machine: str, coordinate: str) -> Mapping[float, tuple[float, float]]:
+    """Return measured points of a machine's paper, frequency to ratio and phase; nothing where it has none."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
 
-    return tuple(name for name in robots.__all__ if hasattr(getattr(robots, name), "machine"))
+    data: Mapping[float, tuple[float, float]] = getattr(getattr(robots, machine), "BODE", {})
+    return data if coordinate == "z" else {}
 
 
-def ready_machine(name: str, **options: Any) -> VirtualRobot:
-    """Return a ready machine by name.
-
-    Parameters
-    ----------
-    name : str
-        Name in `dynident.robots`.
-    **options
-        Passed to its ``machine``.
-
-    Returns
-    -------
-    VirtualRobot
-        The machine.
-    """
+def _amplitude(machine: str, robot: VirtualRobot, coordinate: str) -> float:
+    """Return the amplitude that a machine's paper or its assumptions name, else a small one."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
+    from dynident.identify.plots import effort_units  # noqa: PLC0415 - rarely needed
 
-    names = ready_machines()
-    if name not in names:
-        raise DynidentError(f"there is no machine '{name}'; machines are {', '.join(names)}")
-    machine: VirtualRobot = getattr(robots, name).machine(**options)
-    return machine
-
-
-def read_motion(path: Path, mechanism: di.Mechanism) -> di.Motion:
-    """Read a motion from a table with the columns t and q_, v_, a_ of every coordinate, as excite writes motion.csv.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        CSV, npz or Parquet file; velocities and accelerations are those of a spline through the positions when absent.
-    mechanism : Mechanism
-        Robot whose coordinates the columns name.
-
-    Returns
-    -------
-    Motion
-        The motion.
-    """
-    from dynident.signals.readers import read_table  # noqa: PLC0415 - only this command needs it
-
-    table = read_table(path)
-    names = mechanism.coordinate_names
-    missing = [name for name in ("t", *(f"q_{name}" for name in names)) if name not in table.columns]
-    if missing:
-        raise DynidentError(
-            f"motion '{path}' has no column {', '.join(missing)}; it needs t and q_ of {', '.join(names)} (v_ and a_ may follow)"
-        )
-    t = table.columns["t"]
-    q, v, a = (
-        np.column_stack([table.columns[f"{kind}_{name}"] for name in names])
-        if all(f"{kind}_{name}" in table.columns for name in names)
-        else None
-        for kind in "qva"
-    )
-    if v is None or a is None:
-        from scipy.interpolate import make_interp_spline  # noqa: PLC0415 - scipy is heavy
-
-        if t.size < 6 or not np.all(np.diff(t) > 0.0) or not np.isfinite(q).all():
-            raise DynidentError(f"motion '{path}' cannot be made smooth: give at least 6 finite samples at increasing times")
-        spline = make_interp_spline(t, q, k=5)
-        v, a = spline(t, 1), spline(t, 2)
-    return di.Motion(t, q, v, a)
+    assumed = getattr(getattr(robots, machine), "ASSUMPTIONS", {}).get("amplitude")
+    units = effort_units(robot.mechanism)
+    sliding = coordinate.startswith("tool.") or units.get(coordinate) == "N"
+    return float(assumed.value) if assumed is not None and sliding else AMPLITUDES["N" if sliding else "N m"]
 
 
-def read_plan(path: Path, mechanism: di.Mechanism) -> Any:
-    """Return the plan or the motion of a file, or the plan of a folder of excite.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Folder or file.
-    mechanism : Mechanism
-        Robot.
-
-    Returns
-    -------
-    Plan or Motion
-        What to do.
-    """
-    from dynident.excitation import Plan  # noqa: PLC0415 - only this command needs it
-
-    file = path / "plan.json" if path.is_dir() else path
-    if not file.exists():
-        raise DynidentError(f"plan '{path}' does not exist; give a folder or plan.json of dynident excite, or a motion as CSV")
-    return Plan.load(file) if file.suffix.lower() == ".json" else read_motion(file, mechanism)
+def _frequencies(text: str) -> list[float]:
+    try:
+        return [float(x) for x in text.split(",")]
+    except ValueError:
+        raise DynidentError(f"--frequencies is '{text}'; give numbers in Hz separated by commas") from None
 
 
-def write_figures(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
-    """Write figures as PNG; all are drawn before the first is written.
+@app.command(epilog="Example: dynident bandwidth mast --coordinate z --frequencies 0.4,1,2,5,10 --figures figures/")
+def bandwidth(
+    machine: Machine,
+    coordinate: Annotated[
+        str | None, typer.Option(help="Coordinate, or tool.x, tool.y, tool.z; the first when absent.")
+    ] = None,
+    amplitude: Annotated[float | None, typer.Option(help="Amplitude of the command [rad or m].")] = None,
+    frequencies: Annotated[str | None, typer.Option(help="Frequencies by commas [Hz]; 0.4 to 20 Hz when absent.")] = None,
+    alone: Annotated[bool, typer.Option(help="Measure the actuators alone too.")] = True,
+    figures: Figures = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Measure the bandwidth of a machine by stepped sines, with its mechanism and of the actuators alone."""
+    from dynident.simulate.bandwidth import bandwidth as measure  # noqa: PLC0415 - only this command needs it
 
-    Parameters
-    ----------
-    figures : mapping of str to matplotlib.figure.Figure
-        Figures by name.
-    folder : pathlib.Path
-        Where to.
+    if figures is not None:
+        check_output(figures, folder=True)
+    robot = ready_machine(machine)
+    name = coordinate or robot.mechanism.coordinate_names[0]
+    published = _published_bode(machine, name)
+    grid = np.array(_frequencies(frequencies)) if frequencies else np.unique([*GRID, *published])
+    size = amplitude if amplitude is not None else _amplitude(machine, robot, name)
+    with progress(3 if alone else 2, quiet) as step:
+        step("with the mechanism")
+        found = {"with mechanism": measure(robot, name, size, grid)}
+        if alone:
+            step("actuators alone")
+            found["actuators alone"] = measure(robot, name, size, grid, mechanism=False)
+        files = [] if figures is None else write_figures({"bandwidth": _bode_figure(found, published)}, figures)
+    if as_json:
+        data: dict[str, Any] = {label: json.loads(bode.to_json()) for label, bode in found.items()}
+        points = {f"{f:g}": {"ratio": ratio, "phase": phase} for f, (ratio, phase) in published.items()}
+        print_json({"machine": machine, "coordinate": name, **data, "published": points, "written": [str(f) for f in files]})
+    elif not quiet:
+        out.print("\n\n".join(str(bode) for bode in found.values()))
+        if published:
+            rows = [f"{f:>10.4g}{100 * ratio:>11.2f}{'':>9}{phase:>13.2f}" for f, (ratio, phase) in published.items()]
+            out.print("\npublished, measured on the machine\n" + "\n".join(rows))
+        if files:
+            out.print("written: " + ", ".join(str(path) for path in files))
+    return 0
 
-    Returns
-    -------
-    list of pathlib.Path
-        The files.
-    """
-    with tempfile.TemporaryDirectory() as temporary:
-        staged = Path(temporary)
-        for name, figure in figures.items():
-            figure.savefig(staged / f"{name}.png", dpi=120)
-        return [write_atomic(folder / path.name, path.read_bytes()) for path in sorted(staged.iterdir())]
+
+@app.command(epilog="Example: dynident track dualv --figures figures/")
+def track(
+    machine: Machine,
+    seed: Seed = 0,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for tracking.json and figures.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one."""
+    from dynident.robots.proofs import proof_case  # noqa: PLC0415 - only this command needs it
+
+    if output is not None:
+        check_output(output, folder=True)
+    with progress(3, quiet) as step:
+        step("preparing")
+        case = proof_case(machine, ready_machine(machine), seed)
+        step("identifying from its own log, then tracking")
+        proof = case.run(seed)
+        step("writing")
+        files = []
+        if output is not None:
+            files = [write_atomic(output / "tracking.json", proof.to_json())]
+            files += write_figures(proof.figures(case.published), output)
+    if as_json:
+        print_json(proof.to_json())
+    elif not quiet:
+        out.print(case.table(proof))
+        if files:
+            out.print("written: " + ", ".join(str(path) for path in files))
+    return 0

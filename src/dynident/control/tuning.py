@@ -9,6 +9,7 @@ P position              kv = w: bandwidth kv / 2 pi of an ideal inner loop
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def pi_gains(inertia: float, viscous: float, constant: float, bandwidth: float, 
     proportional = 2.0 * zeta * w * J - c
     if proportional < 0.0:
         raise DynidentError(
-            f"bandwidth = {bandwidth:g} Hz with damping {zeta:g} needs a negative proportional gain, because the plant alone is "
+            f"bandwidth = {bandwidth:g} Hz with damping {zeta:g} needs a negative proportional gain, as the plant alone is "
             f"faster; give more than {c / (4.0 * np.pi * zeta * J):.4g} Hz"
         )
     return proportional / Kt, w**2 * J / Kt
@@ -199,8 +200,8 @@ def tune_cascade(
         R, L, w = drive.motor.resistance, drive.motor.inductance, 2.0 * np.pi * inner
         if R == 0.0 and L == 0.0:
             raise DynidentError(
-                f"drive '{drive.actuator}' has neither resistance nor inductance, so its current loop cannot be tuned; give the "
-                "motor's, or current_cycle=None for an ideal current"
+                f"drive '{drive.actuator}' has neither resistance nor inductance to tune its current loop for; give them, "
+                "or current_cycle=None for an ideal current"
             )
         # Without inductance the winding answers at once: an integrator alone makes a first-order loop.
         gains = pi_gains(L, R, 1.0, inner, current_damping) if L > 0.0 else (0.0, w * R)
@@ -223,13 +224,13 @@ def _warn(axis: Axis, least: float) -> None:
     order: tuple[Loop, ...] = ("velocity", "position") if axis.loops.current is None else ("current", "velocity", "position")
     for loop in order:
         stable, left = axis.stable(loop), axis.margins(loop).phase
-        if stable and abs(left) >= least:
+        if stable and left >= least:
             continue
-        without = axis.margins(loop, sampled=False).phase
+        without = replace(axis, delay=0.0).margins(loop, sampled=False).phase
         state = f"keeps a phase margin of {left:.0f} degrees" if stable else "is unstable"
         warnings.warn(
             f"the {loop} loop of drive '{axis.drive.actuator}' {state} at its cycle of {axis.settings.cycle(loop):g} s "
-            f"({without:.0f} degrees without sampling): shorten the cycles or ask for less bandwidth",
+            f"({without:.0f} degrees without sampling and delay): shorten them or ask for less bandwidth",
             ControlWarning,
             stacklevel=3,
         )

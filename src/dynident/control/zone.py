@@ -186,8 +186,8 @@ def zone_tuning(
     first, height = finite_scalar("zone tuning", "start", start), finite_scalar("zone tuning", "target", target)
     if first <= 0.0 or height == 0.0 or not 0.0 < tolerance < 1.0:
         raise DynidentError(
-            f"zone tuning: start = {first}, target = {height} and tolerance = {tolerance}; give a start above zero, a target that "
-            "is not zero and a tolerance between 0 and 1"
+            f"zone tuning: start = {first}, target = {height} and tolerance = {tolerance}; give a start above zero, a target "
+            "that is not zero and a tolerance between 0 and 1"
         )
     least, most = (finite_scalar("zone tuning", "overshoot", x) for x in overshoot)
     if not 0.0 <= quiet < most or not 0.0 < least < most:
@@ -252,15 +252,14 @@ def _judge(t: Array, y: Array, to_command: bool) -> tuple[bool, float, float]:
     """Return whether a step response settles, its overshoot and its rise time."""
     if not np.all(np.isfinite(y)) or np.abs(y).max() > 1e3:
         return False, float("inf"), float("inf")
-    tail = y[(3 * y.size) // 4 :]
-    end = 1.0 if to_command else float(tail.mean())
+    tail, before = y[(3 * y.size) // 4 :], y[y.size // 2 : (3 * y.size) // 4]
+    creeping = bool(np.all(np.diff(tail) >= 0.0) or np.all(np.diff(tail) <= 0.0))
+    end = 1.0 if to_command else float(tail[-1] if creeping else tail.mean())
     if end == 0.0:
         return True, 0.0, float("inf")
     # A loop at its limit rings on: its last quarter still swings as much as the one before it.
-    before = y[y.size // 2 : (3 * y.size) // 4]
-    swing, earlier = float(np.ptp(tail)), float(np.ptp(before))
-    ringing = swing > 0.02 * abs(end) and swing >= 0.9 * earlier
-    drifting = np.all(np.diff(tail) >= 0.0) or np.all(np.diff(tail) <= 0.0)
+    swing = float(np.ptp(tail))
+    ringing = not creeping and swing > 0.02 * abs(end) and swing >= 0.9 * float(np.ptp(before))
     over = max(0.0, float(np.max(y * np.sign(end))) / abs(end) - 1.0)
     passed = np.flatnonzero(y * np.sign(end) >= 0.9 * abs(end))
-    return bool(not ringing or drifting), over, float(t[passed[0]] - t[0]) if passed.size else float("inf")
+    return not ringing, over, float(t[passed[0]] - t[0]) if passed.size else float("inf")

@@ -124,6 +124,8 @@ def fit_actuator(
     ActuatorFit
         Inertia and friction with standard deviations.
     """
+    if law is not None and not isinstance(law, FrictionLaw):
+        raise DynidentError(f"law is a {type(law).__name__}; give a law without numbers, as in Tanh() + Viscous()")
     times = samples("t", t)
     x = samples("position", position, times.size)
     tau = _torque(torque, current, torque_constant, times.size)

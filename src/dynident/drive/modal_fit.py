@@ -132,6 +132,8 @@ class ModalFit:
             From the frequency alone [N m/rad].
         """
         J = number("modal fit: inertia", inertia, above=0.0, unit="kg m^2")
+        if not -self.modes <= mode < self.modes:
+            raise DynidentError(f"mode is {mode}; the fit has {self.modes} modes, numbered from 0")
         f, deviation = float(self.frequency[mode]), float(self.standard_deviation[: self.modes][mode])
         return (2.0 * np.pi * f) ** 2 * J, 8.0 * np.pi**2 * f * deviation * J
 

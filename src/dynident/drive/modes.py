@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.errors import DynidentError
 from dynident.mechanics.motion import numbers
 
 Array = NDArray[np.float64]
@@ -59,6 +60,10 @@ class Modes:
         ndarray, (n,)
             ``shapes[:, output] shapes[:, input]`` [1/(kg m^2)]; the first is the inverse of the whole inertia.
         """
+        count = self.shapes.shape[1]
+        for what, mass in (("output", output), ("input", input)):
+            if not -count <= mass < count:
+                raise DynidentError(f"modes: {what} is {mass}; the masses are 0 (rotor) to {count - 1} (load)")
         return np.asarray(self.shapes[:, output] * self.shapes[:, input])
 
     def response(self, frequency: ArrayLike, output: int = 0, input: int = 0) -> Complex:

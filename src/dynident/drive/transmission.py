@@ -189,7 +189,7 @@ class Transmission:
             rest [N m or N].
         """
         tau, omega = numbers(torque, "torque"), numbers(speed, "speed")
-        return np.asarray(self.ratio * tau * self.efficiency ** np.sign(tau * omega))
+        return np.asarray(self.ratio * tau * self.efficiency ** (np.sign(tau) * np.sign(omega)))
 
     def motor_torque(self, torque: ArrayLike, speed: ArrayLike) -> Array:
         """Torque at the motor that gives a wanted torque or force at the output; the inverse of `output_torque`.
@@ -207,7 +207,7 @@ class Transmission:
             tau at the motor [N m].
         """
         tau, omega = numbers(torque, "torque") / self.ratio, numbers(speed, "speed")
-        return np.asarray(tau * self.efficiency ** -np.sign(tau * omega))
+        return np.asarray(tau * self.efficiency ** -(np.sign(tau) * np.sign(omega)))
 
     def shaft_torque(self, twist: ArrayLike, rate: ArrayLike = 0.0) -> Array:
         """Torque of the last shaft, with its play.

@@ -25,7 +25,9 @@ CHECK_RATE = 100.0  # samples per second on which plans are checked
 LEAST = 10.0  # shortest warming [s]
 SPARE = 15.0  # of a cycle, for the joins around the warming [s]
 PLATEAUS = (2.0, 1.5, 1.0, 0.75, 0.5)  # lengths of friction plateaus that are tried so that the warming has its time [s]
-SHRINK = (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2)  # shares of the ranges that are tried when other limits are in the way
+SHRINK = (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.12)  # shares of the ranges that are tried when other limits are in the way
+ENOUGH = 0.35  # room on either side of a posture, as a share of the range, with which it is taken
+TRIED = 20  # postures
 TONES = 8  # sines of a validation motion
 
 
@@ -82,15 +84,28 @@ def plan_within(
     Plan
         The plan; a sentence names the limit that its motions or joins would break.
     """
+    plan = _joined(robot, limits, stages, rate, cycles, period, home, notes)
+    check_plan(plan, limits)
+    return plan
+
+
+def _joined(
+    robot: str,
+    limits: MotionLimits,
+    stages: list[Stage],
+    rate: float,
+    cycles: int = 1,
+    period: float = 0.0,
+    home: ArrayLike | None = None,
+    notes: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Return the plan of `plan_within` before it is checked."""
     speed, push = rates_of(limits)
     rest = resting_place(stages[0].curve) if home is None else np.asarray(home, dtype=np.float64)
     jerk = limits.jerk if np.isfinite(limits.jerk).any() else None
     bounds = {"lower": limits.lower, "upper": limits.upper, "jerk": jerk}
-    plan = Plan(
-        robot, limits.coordinates, stages, cycles, rate, speed, push, rest, period, {} if notes is None else notes, **bounds
-    )
-    check_plan(plan, limits)
-    return plan
+    known = {} if notes is None else notes
+    return Plan(robot, limits.coordinates, stages, cycles, rate, speed, push, rest, period, known, **bounds)
 
 
 def check_plan(plan: Plan, limits: MotionLimits) -> dict[str, float]:
@@ -191,7 +206,7 @@ def complete_test(
     warming_time : float
         Longest warming [s].
     posture : array_like (n,), optional
-        Where joints wait while others are measured; the middle of the ranges, or of the excitation when that is not allowed.
+        Where joints wait while others are measured; the middle of the ranges, or where there is more room for every joint.
     repetitions : int
         Periods of the excitation to average over.
     notes : mapping, optional
@@ -205,9 +220,10 @@ def complete_test(
     speed, push = rates_of(limits)
     keep = 1.0 - max(limits.margin, 0.01)
     rest = _posture(limits, excitation) if posture is None else np.asarray(posture, dtype=np.float64)
+    bounds = reach(limits, rest)
 
     def box(share: float) -> tuple[Array, Array, Array, Array]:
-        low, high = (rest + share * keep * (x - rest) for x in (limits.lower, limits.upper))
+        low, high = (rest + share * keep * (x - rest) for x in bounds)
         return low, high, keep * speed, keep * push
 
     def plateaus(longest: float, share: float) -> Strokes:
@@ -219,7 +235,7 @@ def complete_test(
     for longest in PLATEAUS:
         friction = _fitting(partial(plateaus, longest), limits, "friction plateaus")
         measured = [*stages, Stage("friction", "friction", friction)]
-        used = plan_within(robot, limits, measured, rate, home=rest).curve.duration
+        used = _joined(robot, limits, measured, rate, home=rest).curve.duration
         left = min(warming_time, period - used - SPARE) if period else warming_time
         if left >= warming_time:
             break
@@ -232,16 +248,54 @@ def complete_test(
     return plan_within(robot, limits, measured, rate, cycles, period, rest, notes)
 
 
+def reach(limits: MotionLimits, posture: ArrayLike) -> tuple[Array, Array]:
+    """Return how far each joint can go from a posture, alone and slowly, before any limit is broken.
+
+    Parameters
+    ----------
+    limits : MotionLimits
+        All limits.
+    posture : array_like, (n,)
+        Where the other joints stand.
+
+    Returns
+    -------
+    lower, upper : ndarray, (n,)
+        Ends of the way, to a share of 1/20 of the range.
+    """
+    rest = np.asarray(posture, dtype=np.float64)
+    ends = np.array([limits.lower, limits.upper])
+    found = np.tile(rest, (2, 1))
+    for side, j in np.ndindex(ends.shape):
+        for furthest in (1.0, 0.5, 0.25, 0.1):  # a robot with loops may be unable to follow the whole way
+            share = np.linspace(0.0, furthest, 21)
+            q = np.tile(rest, (share.size, 1))
+            q[:, j] += share * (ends[side, j] - rest[j])
+            zero = np.zeros_like(q)
+            try:
+                inside = np.all(all_excess(limits.all, State(q, zero, zero, zero)) <= 1e-9, axis=1)
+            except DynidentError:
+                continue
+            last = share.size if inside.all() else int(np.argmin(inside))
+            found[side, j] = q[max(last - 1, 0), j]
+            break
+    return found[0], found[1]
+
+
 def _posture(limits: MotionLimits, excitation: Curve) -> Array:
-    """Return the middle of the ranges, or the excitation's mean position when the robot cannot stand there."""
+    """Return the middle of the ranges when every joint has room around it, or the place where the tightest one has most."""
     middle = 0.5 * (limits.lower + limits.upper)
-    zero = np.zeros((1, middle.size))
-    try:
-        if np.all(all_excess(limits.all, State(middle[None], zero, zero, zero)) <= 0.0):
-            return np.asarray(middle)
-    except DynidentError:
-        pass
-    return np.asarray(sample(excitation, CHECK_RATE).q.mean(axis=0))
+    motion = sample(excitation, CHECK_RATE).q
+    anywhere = np.random.default_rng(0).uniform(limits.lower, limits.upper, (TRIED, middle.size))
+    best, room = middle, -1.0
+    for q in (middle, motion.mean(axis=0), *motion[:: max(1, len(motion) // TRIED)], *anywhere):
+        low, high = reach(limits, q)
+        free = float(np.min(np.minimum(high - q, q - low) / (limits.upper - limits.lower)))
+        if free > room:
+            best, room = np.asarray(q), free
+        if room > ENOUGH:
+            break
+    return best
 
 
 def payload_plan(

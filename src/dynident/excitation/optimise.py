@@ -1,7 +1,7 @@
 """Optimisers: sequential quadratic programming from many feasible starts in parallel, pattern search, CMA-ES, evolution.
 
-The limits hold at every instant; the quadratic programs see them at their peaks only, and peaks that appear are added
-(exchange method for semi-infinite programs). What is returned is checked on a dense grid and scaled down if need be.
+Starts are explored with a smoothed cost, the better half is refined with the true one (`sqp`). What is returned is checked on
+a dense grid and scaled down if need be.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.excitation.problem import Pick, Problem
+from dynident.excitation.equations import RobotEquations
+from dynident.excitation.objective import Objective
+from dynident.excitation.problem import Problem
 from dynident.excitation.search import cma_es, evolution, pattern_search
+from dynident.excitation.sqp import SLACK, Descent
 from dynident.excitation.starts import check_start, feasible_start, typical
 from dynident.identify.factor import one_blas_thread
 from dynident.mechanics.batch import cores
@@ -30,11 +33,13 @@ Job = tuple[str, int, Array | None, float, bool]
 
 METHODS = ("sqp", "pattern", "cma", "evolution")
 SEARCHES: dict[str, Callable[..., Array]] = {"pattern": pattern_search, "cma": cma_es, "evolution": evolution}
-SLACK = 0.001  # of every limit, kept between the optimiser's grid and the dense one
-TRUST = 1.0  # how far a parameter may move in one round, relative to its typical size
+TRUST = (1.0, 0.2)  # first steps relative to the parameters' typical size: exploring, refining
+AGAIN = 0.1  # the same after the cost has become sharper
 SCREENED = 10  # random motions from which a start is chosen
-POWERS = ((4.0,), (16.0, 64.0))  # the condition number is approached through smooth bounds: exploring, refining
-EXPLORE = 0.4  # share of the time for trying starts; the rest refines the best of them
+STAGES = (((4.0, 40.0, 40), (4.0, 10.0, 40)), ((16.0, 3.0, 60), (64.0, 1.0, 100), (np.inf, 1.0, 40)))
+"""Exploring and refining: smoothing power of the condition number, width of signs of friction, steps. The sharp edges of both
+make many local optima; approached through smooth ones, better optima are found."""
+EXPLORE = 0.5  # share of the time for trying starts; the rest refines the best of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,89 +67,46 @@ class Optimum:
     seconds: float
 
 
-class _Late(Exception):  # noqa: N818 - not an error
-    """The time is over."""
+def smoothed(objective: Objective, power: float, width: float) -> Objective:
+    """Return the objective with fewer edges: a smooth bound of the condition number, wider signs of friction.
+
+    Parameters
+    ----------
+    objective : Objective
+        The true one.
+    power : float
+        Smoothing of "cond", see `Criterion`; others stay as they are.
+    width : float
+        How many times wider signs of friction are.
+
+    Returns
+    -------
+    Objective
+        The same with smoothed edges.
+    """
+    equations = objective.equations
+    if isinstance(equations, RobotEquations) and equations.eps > 0.0:
+        equations = replace(equations, eps=width * equations.eps)
+    sharp = min(power, objective.criterion.power)
+    return replace(objective, equations=equations, criterion=replace(objective.criterion, power=sharp))
 
 
 def _sqp(problem: Problem, start: Array, deadline: float, refine: bool) -> tuple[float, Array]:
     """Return cost and parameters of the best feasible motion found from a start."""
-    from scipy.optimize import minimize  # noqa: PLC0415 - scipy is heavy
-
-    size = typical(problem)
-    best_cost, best = problem.objective.cost(start), start
     objective = problem.objective
-    edged = objective.criterion.weights[0][0] == "cond" and objective.criterion.power == np.inf
-    powers = POWERS[refine] if edged else (np.inf,)
-    rounds, iterations, trust = (8, 40, 0.3) if refine else (5, 12, TRUST)
-    x = start
-    for stage, power in enumerate(powers):
-        smooth = replace(objective, criterion=replace(objective.criterion, power=power))
-        picks: set[Pick] = set()
-        for turn in range(rounds):
-            if len(picks) > 12 * problem.dof * 6:  # forget what has not been near its limit for long
-                picks = set()
-            try:
-                picks |= problem.peaks(x)
-                if monotonic() > deadline:
-                    raise _Late
-                listed = sorted(picks)
-                margin = problem.limits.margin + SLACK
-
-                def cost(z: Array, f: object = smooth) -> tuple[float, Array]:
-                    if monotonic() > deadline:
-                        raise _Late
-                    try:
-                        value, gradient = f(z * size)  # type: ignore[operator]
-                    except DynidentError:  # the robot cannot follow: a wall without slope
-                        return 1e3, np.zeros_like(z)
-                    return (value, gradient * size) if np.isfinite(value) else (1e3, np.zeros_like(z))
-
-                def kept(z: Array, m: float = margin, at: list[Pick] = listed) -> Array:
-                    if monotonic() > deadline:
-                        raise _Late
-                    try:
-                        return -problem.at(z * size, at) - m
-                    except DynidentError:
-                        return np.full(len(at), -1.0)
-
-                def slope(z: Array, at: list[Pick] = listed) -> Array:
-                    try:
-                        return -problem.slopes(z * size, at) * size
-                    except DynidentError:
-                        return np.zeros((len(at), z.size))
-
-                limits = [{"type": "ineq", "fun": kept, "jac": slope}] if listed else []
-                z = x / size
-                # Peaks between the listed ones are not seen: do not go too far at once.
-                reach = trust * 0.75**turn / (1 + stage)
-                result = minimize(
-                    cost,
-                    z,
-                    jac=True,
-                    method="SLSQP",
-                    bounds=np.column_stack([z - reach, z + reach]),
-                    constraints=limits,
-                    options={"maxiter": iterations + 4 * turn, "ftol": 1e-6},
-                )
-            except (_Late, DynidentError):
-                return best_cost, best
-            moved = np.asarray(result.x) * size
-            if not np.all(np.isfinite(moved)):
-                break
-            repaired = [problem.shrink(moved), problem.shrink(moved, towards=best)]
-            values = [(objective.cost(c), i) for i, c in enumerate(repaired) if c is not None]
-            if not values:
-                break
-            value, which = min(values)
-            candidate = repaired[which]
-            assert candidate is not None
-            gain = best_cost - value
-            if value < best_cost:
-                best_cost, best = value, candidate
-            x = moved if problem.excess(moved).max() < 0.3 else candidate
-            if turn >= 3 and abs(gain) < 1e-4:
-                break
-        x = best
+    edged = any(name == "cond" for name, _ in objective.criterion.weights)
+    best_cost, best = objective.cost(start), start
+    descent = Descent(problem, typical(problem), start, TRUST[refine])
+    for power, width, iterations in STAGES[refine]:
+        descent.run(smoothed(objective, power if edged else np.inf, width), iterations, deadline)
+        for towards in (None, best):  # rest, or the best so far: whichever leaves more of the motion
+            x = problem.shrink(descent.x, towards=towards)
+            cost = np.inf if x is None else objective.cost(x)
+            if x is not None and cost < best_cost:
+                best_cost, best = cost, x
+        if monotonic() > deadline:
+            break
+        descent.trust = max(descent.trust, AGAIN)
     return best_cost, best
 
 
@@ -231,7 +193,7 @@ def _worker(job: Job) -> tuple[float, Array, Array]:
 def optimise(
     problem: Problem,
     method: str = "sqp",
-    starts: int = 8,
+    starts: int = 12,
     time_budget: float = 30.0,
     seed: int = 0,
     workers: int | None = None,
@@ -294,8 +256,8 @@ def optimise(
     jobs += [(method, seed + 1000 * k, None, first_end, False) for k in range(starts - len(jobs))]
     many = max(1, cores() if workers is None else workers)
     _all(problem, jobs, many, report)
-    if two:  # refine the best ones, as many as can run at once
-        chosen = sorted(found, key=lambda f: f[0])[:many]
+    if two:  # refine the better half, best first, as long as there is time
+        chosen = sorted(found, key=lambda f: f[0])[: max(many, -(-len(found) // 2))]
         origin = {k: start_of for k, (_, _, start_of) in enumerate(chosen)}
         refined: list[tuple[float, Array, Array]] = []
         _all(problem, [(method, k, best, deadline, True) for k, (_, best, _) in enumerate(chosen)], many, refined.append)

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
 from dynident.mechanics import Motion
-from dynident.trajectory import Curve, Joined, cycle, from_spec, sample
+from dynident.trajectory import Curve, Joined, cycle, from_spec
 from dynident.trajectory.export import bound_from_spec
-from dynident.trajectory.family import grid
+from dynident.trajectory.family import positive
 
 Array = NDArray[np.float64]
 
@@ -226,12 +226,11 @@ class Plan:
         f = self.rate if rate is None else rate
         if cycles < 1:
             raise DynidentError(f"cycles is {cycles}; give at least one")
-        if cycles == 1:
-            return sample(self.curve, f)
-        step = max(self.period, self.curve.duration)
-        t = grid(cycles * step, f)
-        since = np.minimum(t - step * np.minimum(np.floor(t / step + 1e-12), cycles - 1), self.curve.duration)
-        q, v, a = self.curve(since)
+        step = max(self.period, self.curve.duration) if cycles > 1 else self.curve.duration
+        # The last sample is at or just after the end, where the robot rests.
+        t = np.arange(int(np.ceil(cycles * step * positive("rate", f) * (1.0 - 1e-12))) + 1) / f
+        since = t - step * np.minimum(np.floor(t / step + 1e-12), cycles - 1)
+        q, v, a = self.curve(np.minimum(since, self.curve.duration))
         still = since >= self.curve.duration
         v[still] = a[still] = 0.0
         return Motion(t, q, v, a)

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 Pick = tuple[int, int, int]
 """Limit, its column, sample."""
 
-FINE = 24  # samples of the limits per period of the highest harmonic
+FINE = 48  # samples of the limits per period of the highest harmonic
 DENSE = 4  # samples of the final check per sample of the optimisation
 NEAR = 1.0  # peaks with a smaller margin are handed to the optimiser
 STEP = 1e-6  # of differences of limits by the state
@@ -71,7 +71,7 @@ class Problem:
 
     @cached_property
     def _count(self) -> int:
-        """Steps of the grid on which the optimiser sees the limits: samples reach 99 % of the highest harmonic's peaks."""
+        """Steps of the grid on which the optimiser sees the limits: samples reach 99.8 % of the highest harmonic's peaks."""
         return max(self.objective.t.size, int(np.ceil(FINE * self.family.highest * self.family.duration)))
 
     @cached_property

@@ -18,7 +18,7 @@ from dynident.excitation.problem import Pick, Problem
 
 Array = NDArray[np.float64]
 
-SLACK = 0.001  # of every limit, kept between the optimiser's grid and the dense one
+SLACK = 0.0003  # of every limit, kept between the optimiser's grid and the dense one
 ENOUGH = 0.05  # share of the predicted improvement that a step must reach
 LEAST = 1e-3  # smallest trust region, relative to the parameters' typical size
 LARGEST = 3.0  # largest trust region

@@ -198,7 +198,11 @@ def proof_case(name: str, machine: VirtualRobot, seed: int = 0) -> ProofCase:
         task = writing()
         training = [random_motion(task.q[0], (0.9, 0.7, 0.9), seed + i, 8.0) for i in range(2)]
         ratio = tuple(n / c for n, c in zip(rrr.RMS_FEEDFORWARD, rrr.RMS_FEEDBACK, strict=True))
-        efforts = {"model's share": [rrr.RMS_FEEDFORWARD], "feedback's share": [rrr.RMS_FEEDBACK], "ratio": [ratio]}
+        efforts: dict[str, list[Sequence[float]]] = {
+            "model's share": [rrr.RMS_FEEDFORWARD],
+            "feedback's share": [rrr.RMS_FEEDBACK],
+            "ratio": [ratio],
+        }
         loud = with_noise(machine, training[0])
         return ProofCase(loud, training, {"writing 'om y'": task}, efforts=efforts, options={"effort_unit": "V"})
     law = machine.controller

@@ -6,6 +6,7 @@ phase. Actuators alone get the same commands rho(t) without the mechanism's load
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.control import PID, Cascade, actuator_motion
-from dynident.errors import SimulationError, require
+from dynident.errors import SimulationError, SimulationWarning, require
 from dynident.files import to_json
 from dynident.mechanics import Motion, actuator_jacobian, forward_kinematics, jacobian
 from dynident.mechanics.batch import cores
@@ -216,9 +217,12 @@ def bandwidth(
         )
     machine = robot if friction else replace(robot, drives=tuple(replace(d, friction=None) for d in robot.drives))
     sine = _Sine(machine, coordinate, float(amplitude), _centre(robot, centre), mechanism)
-    with ThreadPoolExecutor(workers or cores()) as pool:
-        points = list(pool.map(lambda hz: _point(sine, float(hz), cycles, settle, options), f))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SimulationWarning)  # one sentence for all frequencies follows
+        with ThreadPoolExecutor(workers or cores()) as pool:
+            points = list(pool.map(lambda hz: _point(sine, float(hz), cycles, settle, options), f))
     response, actuators, scatter, distortion, saturated = (np.array(column) for column in zip(*points, strict=True))
+    _warn(f, scatter, saturated)
     return Bode(
         f,
         response,
@@ -232,6 +236,17 @@ def bandwidth(
         mechanism,
         tuple(drive.actuator for drive in robot.drives),
     )
+
+
+def _warn(f: Array, scatter: Array, saturated: Array) -> None:
+    """Say what makes the response of a frequency doubtful."""
+    for doubtful, what in (
+        (saturated > 0.0, "motors were at a limit, so the response depends on the amplitude"),
+        (scatter > 10.0 * STEADY, "the response had not become steady"),
+    ):
+        if np.any(doubtful):
+            which = ", ".join(f"{hz:.4g}" for hz in f[doubtful])
+            warnings.warn(f"at {which} Hz {what}", SimulationWarning, stacklevel=3)
 
 
 def actuators_alone(robot: VirtualRobot) -> VirtualRobot:
@@ -367,7 +382,7 @@ def _measure(sine: _Sine, f: float, cycles: int, transient: float, options: dict
     small = np.abs(asked[1:]) < 1e-6 * np.max(np.abs(asked[1:]))
     ratios = np.where(small, np.nan, measured[1:] / np.where(small, 1.0, asked[1:]))
     size = max(abs(measured[0]), 1e-300)
-    at_limit = max((share for shares in run.saturation.values() for share in shares.values()), default=0.0)
+    at_limit = max(run.saturation.values(), default=0.0)
     return measured[0] / asked[0], ratios, abs(halves[0] - halves[1]) / size, rest[0] * np.sqrt(2.0) / size, at_limit
 
 

@@ -94,7 +94,7 @@ def plot_bode(
     upper.tick_params(labelbottom=False)
     upper.legend(loc="lower left", frameon=False, fontsize=8.5)
     amplitudes = sorted({f"{bode.amplitude:g}" for bode in bodes})
-    upper.set_title(f"stepped sines, amplitude {', '.join(amplitudes)}", loc="left", fontsize=9.5, color=INK, pad=4)
+    upper.set_title(f"stepped sines, amplitude {', '.join(amplitudes)} (m or rad)", loc="left", fontsize=9.5, color=INK, pad=4)
     for axes in (upper, lower):
         plain_axes(axes)
     _plain_frequencies(lower)
@@ -268,10 +268,10 @@ def plot_step(
     )
     axes.plot([time[0], at, at, time[-1]], [before, before, target, target], color=INK, linewidth=0.9, label="command")
     axes.plot(*extremes(time, y), color=BLUE, linewidth=1.3, label="response")
-    peak = target + m.overshoot * height
-    marks = (("rise", m.rise, target, GREEN), ("peak", m.peak_time, peak, ORANGE), ("settled", m.settling, target, MUTED))
-    for name, when, level, colour in marks:
+    marks = (("rise", m.rise, GREEN), ("peak", m.peak_time, ORANGE), ("settled", m.settling, MUTED))
+    for name, when, colour in marks:
         if np.isfinite(when) and (name != "peak" or m.overshoot > 0.0):
+            level = float(np.interp(at + when, time, y))
             axes.plot([at + when], [level], "o", color=colour, markersize=6, label=f"{name} {when:.4g} s", zorder=4)
     axes.set_title(f"overshoot {100 * m.overshoot:.2f} %", loc="left", fontsize=9.5, color=INK, pad=4)
     axes.set_xlabel("time [s]", fontsize=9, color=INK)

@@ -59,6 +59,8 @@ class Truth:
         Of the rubbing parts, when the robot has thermal models [degree Celsius].
     parameters : Parameters
         Of `VirtualRobot.model`.
+    energy : ndarray, (N, 2)
+        Kinetic and potential energy of mechanism and drives [J].
     """
 
     t: Array
@@ -75,6 +77,7 @@ class Truth:
     joint_friction: Array
     external: Array
     parameters: Parameters
+    energy: Array
     wrenches: Mapping[str, Array] = field(default_factory=dict)
     temperature: Array | None = None
 
@@ -88,7 +91,7 @@ class Truth:
         """
         names = ("rho", "rho_v", "theta", "omega", "torques", "motor_torque", "current", "voltage", "friction")
         out = {"t": self.t, "q": self.motion.q, "v": self.motion.v, "a": self.motion.a}
-        out |= {name: getattr(self, name) for name in (*names, "joint_friction", "external")}
+        out |= {name: getattr(self, name) for name in (*names, "joint_friction", "external", "energy")}
         if self.temperature is not None:
             out["temperature"] = self.temperature
         return out | {f"wrench_{link}": values for link, values in self.wrenches.items()}

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynident.control import PID, Cascade, ComputedTorque, Controller, OpenLoop
 from dynident.drive import Drive
 from dynident.errors import SimulationError, require
 from dynident.friction import DynamicLaw, Friction, Thermal
 from dynident.mechanism import Mechanism
+from dynident.simulate.inputs import Disturbance
 from dynident.simulate.model import Law, check_gears, identified_model, joint_side
 from dynident.simulate.record import Run
+from dynident.simulate.recorder import check_channels
 from dynident.simulate.reference import Reference, reference_of
+from dynident.simulate.results import finish
+from dynident.simulate.runner import Options, run_plant
 from dynident.simulate.sensors import Sensors
-from dynident.simulate.thermal import Heating, heating_of
+from dynident.simulate.start import Start
+from dynident.simulate.thermal import heating_of
 
 COMPILED = (Cascade, PID, ComputedTorque, OpenLoop)
 
@@ -176,6 +182,67 @@ class VirtualRobot(_Options):
         """
         return reference_of(source, self.mechanism)
 
+    def simulate(
+        self,
+        reference: object,
+        *,
+        start: Start | None = None,
+        duration: float | None = None,
+        method: str = "coupled",
+        loop: str = "exact",
+        integrator: str = "rk4",
+        seed: int | np.random.SeedSequence = 0,
+        log_cycle: float | None = None,
+        disturbance: Disturbance | ArrayLike | Callable[[float], ArrayLike] | None = None,
+        wrenches: Mapping[str, Any] | None = None,
+        thermal_cycle: float = 1.0,
+    ) -> Run:
+        """Run the robot along a reference and record what a real one would have recorded.
+
+        The same seed gives the same numbers to the last bit. Coulomb friction turns over within the speed that it takes away in
+        one step, so a joint that should stick comes to rest instead of chattering.
+
+        Parameters
+        ----------
+        reference : Motion, trajectory, Plan or path-like
+            What is wanted, in the robot's coordinates: a `Motion` (quintics between its samples), a curve of
+            `dynident.trajectory`, or a plan of `dynident.excitation` or its file (one cycle; more with a longer duration). At
+            rest after its end.
+        start : mapping, optional
+            ``{"q": ...}``, ``{"actuators": ...}`` or ``{"pose": ..., "frame": ...}`` with ``"velocity"``, see
+            `dynident.simulate.start.start_state`; on the reference when omitted.
+        duration : float, optional
+            How long to run [s]; that of the reference when omitted.
+        method : {"coupled", "decoupled"}
+            Constrained forward dynamics with the drives; or every actuator alone, with the mechanism's inverse dynamics as its
+            disturbance (document 4).
+        loop : {"exact", "iterated", "delayed"}
+            How "decoupled" treats the algebraic loop of the accelerations; the last two diverge where the mechanism's inertia
+            is above that of the actuators, and a warning says so.
+        integrator : {"rk4", "midpoint", "euler"}
+            Fourth order, second order, or semi-implicit first order.
+        seed : int or numpy.random.SeedSequence
+            Seed of all noise.
+        log_cycle : float, optional
+            Time between two samples of the log [s], a whole multiple of the step; 1 ms, or the fastest control cycle where
+            that is longer, when omitted.
+        disturbance : Disturbance, array_like (k,) or callable, optional
+            Torques on the actuator coordinates beside those of the motors [N m, N].
+        wrenches : mapping of str to array_like (6,), callable or (times, table), optional
+            External force and moment on links, at their origin and in their axes [N, N m].
+        thermal_cycle : float
+            How often the friction of a robot that warms up is brought up to date [s].
+
+        Returns
+        -------
+        Run
+            Log, truth, limits hit, energies.
+        """
+        options = Options(start, duration, method, loop, integrator, seed, log_cycle, disturbance, wrenches, thermal_cycle)
+        check_channels(self)
+        wanted = self.reference(reference)
+        return finish(self, wanted, run_plant(self, wanted, options), options)
+
 
 def _ordered(mechanism: Mechanism, drives: object) -> tuple[Drive, ...]:
     """Return the drives in the order of the actuators, or say which one is missing, unknown or repeated."""
@@ -207,6 +274,3 @@ def _check_controller(controller: object) -> None:
             f"controller is a {type(controller).__name__} without {', '.join(lacking)}; give a Cascade, PID, ComputedTorque, "
             "OpenLoop, or an object with cycle, command, reset and update"
         )
-
-
-__all__ = ["Heating", "Run", "VirtualRobot"]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.files import to_json
-from dynident.mechanics import Motion, actuator_torques, inverse_dynamics
-from dynident.mechanics.batch import at_rest, times, tree_motion
+from dynident.mechanics import Motion, actuator_torques, inverse_dynamics, jacobian
+from dynident.mechanics.batch import at_rest, project, tree_motion
 from dynident.mechanics.joint_terms import joint_torques, motor_torques
 
 if TYPE_CHECKING:
@@ -109,40 +109,34 @@ def split_torques(robot: VirtualRobot, truth: Truth) -> TorqueSplit:
         Parts at the actuator coordinates; of a redundant robot those of minimum norm.
     """
     mechanism, motion = robot.mechanism, truth.motion
-    values = mechanism.parameters.values.copy()
-    bodies = mechanism.tree.inertias.size
-    rigid = values.copy()
+    bodies, values = mechanism.tree.inertias.size, mechanism.parameters.values
+    rigid, rotors = values.copy(), values.copy()
     rigid[bodies:] = 0.0
-    still = at_rest(mechanism, motion.q)
+    rotors[:bodies] = 0.0
+    rotors[bodies:] *= [symbol == "ia" for _, symbol in (*mechanism.joint_columns, *mechanism.actuator_columns)]
     zero = np.zeros_like(motion.q)
-    held = inverse_dynamics(mechanism, still, rigid)
+    held = inverse_dynamics(mechanism, at_rest(mechanism, motion.q), rigid)
     pushed = inverse_dynamics(mechanism, Motion(motion.t, motion.q, zero, motion.a), rigid)
     moving = inverse_dynamics(mechanism, Motion(motion.t, motion.q, motion.v, zero), rigid)
     tree = tree_motion(mechanism, motion)
-
-    def project(rows: Array) -> Array:
-        if tree.G is None:
-            return rows
-        return times(rows, tree.G) if tree.G.ndim == 2 else np.asarray(np.einsum("stn,st->sn", tree.G, rows))
-
-    columns = (*mechanism.joint_columns, *mechanism.actuator_columns)
-    own = np.array([symbol == "ia" for _, symbol in columns], dtype=np.float64)
-    terms = {}
-    for name, mask in (("ia", own), ("rest", 1.0 - own)):
-        chosen = values.copy()
-        chosen[:bodies] = 0.0
-        chosen[bodies:] *= mask
-        rows = joint_torques(mechanism, chosen, tree.q, tree.v, tree.a)
-        terms[name] = project(rows + motor_torques(mechanism, chosen, tree.q, tree.v, tree.a))
-    terms["rest"] = _friction_of(robot, truth, project, terms["rest"])
-    generalised = {"inertia": pushed - held, "velocity": moving - held, "gravity": held, "friction": terms["rest"]}
+    own = joint_torques(mechanism, rotors, tree.q, tree.v, tree.a) + motor_torques(mechanism, rotors, tree.q, tree.v, tree.a)
+    outside = np.zeros_like(motion.q)
+    for link, wrench in truth.wrenches.items():
+        outside = outside + np.einsum("sij,si->sj", jacobian(mechanism, motion.q, link), wrench)
+    generalised = {
+        "inertia": pushed - held,
+        "velocity": moving - held,
+        "gravity": held,
+        "external": -outside,
+        "friction": project(tree.G, truth.joint_friction),
+        "drive_inertia": project(tree.G, own),
+    }
     parts = {name: actuator_torques(mechanism, motion.q, force) for name, force in generalised.items()}
-    N = mechanism.actuator_matrix[0]
-    reflected = np.array([drive.reflected_inertia for drive in robot.drives])
     ratio = np.array([drive.transmission.ratio for drive in robot.drives])
-    parts["external"] = -truth.external
-    parts["drive_inertia"] = (tree.a if mechanism.loops else motion.a) @ N.T * reflected
-    parts["drive_inertia"] = parts["drive_inertia"] + actuator_torques(mechanism, motion.q, terms["ia"])
+    reflected = np.array([drive.reflected_inertia for drive in robot.drives])
+    N = mechanism.actuator_matrix[0]
+    parts["external"] = parts["external"] - truth.external
+    parts["drive_inertia"] = parts["drive_inertia"] + (tree.a if mechanism.loops else motion.a) @ N.T * reflected
     parts["drive_friction"] = truth.friction * ratio
     names = tuple(actuator.name for actuator in mechanism.actuators)
     return TorqueSplit(names, truth.t, {name: parts[name] for name in PARTS}, truth.motor_torque * ratio)

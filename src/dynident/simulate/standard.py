@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control import PID, Cascade, ComputedTorque, gains_for
+from dynident.control import PID, Cascade, ComputedTorque, gains_for, pi_gains
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError, require
 from dynident.mechanics import actuator_jacobian, mass_matrix
@@ -97,12 +97,12 @@ def standard_controller(
         return PID(kp * J, kd * J, cycle=cycle, project=many, feedforward=model if kind == "feedforward" else None)
     ratio = np.array([drive.transmission.ratio for drive in drives] or np.ones(J.size))
     constant = np.array([drive.motor.torque_constant for drive in drives] or np.ones(J.size))
-    fast = 5.0 * 2.0 * np.pi * bandwidth
-    gain = fast * J / (ratio**2 * constant)  # of the velocity loop: J / ratio^2 dw/dt = K_t kP e
+    loops = [pi_gains(j / r**2, 0.0, k, 5.0 * bandwidth, damping) for j, r, k in zip(J, ratio, constant, strict=True)]
+    proportional, integral = np.array(loops).T
     return Cascade(
         2.0 * np.pi * bandwidth,
-        gain,
-        0.2 * fast * gain,
+        proportional,
+        integral,
         position_cycle=cycle,
         velocity_cycle=cycle / 4.0,
         velocity_feedforward=1.0,

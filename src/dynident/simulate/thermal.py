@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,8 +20,13 @@ from dynident.errors import SimulationError
 from dynident.friction import Thermal, ThermalModel
 from dynident.mechanism import Mechanism
 
+if TYPE_CHECKING:
+    from dynident.simulate.plant import Assembly
+
 Array = NDArray[np.float64]
 
+#: Numbers of a friction row (`dynident.simulate.laws`) that are forces or stiffnesses: all of them grow with the ratio.
+FORCES = {1: (0,), 2: (0,), 3: (0,), 4: (0, 1), 5: (0,), 6: (0, 1), 8: (0, 1), 9: (0, 1, 2, 3), 10: (0, 2, 3, 4, 5)}
 COLDEST = 0.05  # smallest friction ratio that is simulated: below it a linear law has left its range
 
 
@@ -75,8 +81,7 @@ def heating_of(value: object, name: str) -> Heating:
     if isinstance(value, ThermalModel):
         return Heating(value)
     raise SimulationError(
-        f"thermal['{name}'] is a {type(value).__name__}; give a thermal model such as SecondOrder, a Thermal or "
-        "a Heating"
+        f"thermal['{name}'] is a {type(value).__name__}; give a thermal model such as SecondOrder, a Thermal or a Heating"
     )
 
 
@@ -178,3 +183,35 @@ class Heat:
             losses = heating.copper * float(copper[motor]) if motor is not None else 0.0
             cold = power / self.ratio(name)
             self.state[name] = heating.model.advance(self.state[name], cold, dt, self.ambient, losses=losses)
+
+
+def scaled_numbers(assembly: Assembly, numbers: Array, joints: Array, drives: Array) -> Array:
+    """Return the numbers of all friction rows at other temperatures; offsets and springs do not change.
+
+    Parameters
+    ----------
+    assembly : Assembly
+        Robot as arrays.
+    numbers : ndarray, (rows, 9)
+        Numbers at the reference temperatures.
+    joints : ndarray, (n_tree,)
+        Friction ratio of every tree coordinate.
+    drives : ndarray, (k,)
+        Friction ratio of every drive.
+
+    Returns
+    -------
+    ndarray, (rows, 9)
+        Scaled copy.
+    """
+    out, laws, forms = numbers.copy(), assembly.plant.laws, assembly.rubbing.forms
+    for owner in range(laws.first.size - 1):
+        if owner < len(forms):
+            used = np.flatnonzero(forms[owner])
+            ratio = joints[used[0]] if used.size == 1 else 1.0
+        else:
+            ratio = drives[owner - len(forms)]
+        for row in range(laws.first[owner], laws.first[owner + 1]):
+            for column in FORCES.get(int(laws.kind[row]), ()):
+                out[row, column] *= ratio
+    return out

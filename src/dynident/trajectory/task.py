@@ -117,7 +117,8 @@ class Task:
         """
         if not (np.isfinite(rate) and rate > 0.0):
             raise DynidentError(f"rate is {rate}; give samples per second above zero")
-        t = np.arange(int(np.floor(self.duration * rate * (1.0 + 1e-12))) + 1) / rate
+        # The last sample is at or just after the end, where the tip rests: a sampled motion ends at rest too.
+        t = np.arange(int(np.ceil(self.duration * rate * (1.0 - 1e-12))) + 1) / rate
         starts = np.concatenate([[0.0], np.cumsum([segment.profile.duration for segment in self.segments])])
         which = np.clip(np.searchsorted(starts, t, side="right") - 1, 0, len(self.segments) - 1)
         x, v, a, pen = np.empty((t.size, 3)), np.empty((t.size, 3)), np.empty((t.size, 3)), np.empty(t.size, dtype=np.bool_)

@@ -268,7 +268,7 @@ def _trial(controller: str, motion: str, run: Run, model: Mechanism | None) -> T
         total, share = truth.current, share / (ratio * constant)
     else:
         total, share = truth.voltage, share * np.array([d.motor.resistance for d in machine.drives]) / (ratio * constant)
-    limited = max((x for shares in run.saturation.values() for x in shares.values()), default=0.0)
+    limited = max(run.saturation.values(), default=0.0)
     return Trial(controller, motion, truth.t, error, share, total - share, limited)
 
 

@@ -44,7 +44,7 @@ from dynident.robots.cft.kinematics import (
     torque_from_force,
     voltage_from_force,
 )
-from dynident.robots.cft.machine import ASSUMPTIONS, machine
+from dynident.robots.cft.machine import ASSUMPTIONS, cartesian_reference, machine, voltage_input
 
 __all__ = [
     "ASSUMPTIONS",
@@ -62,6 +62,7 @@ __all__ = [
     "cartesian_force",
     "cartesian_from_joint",
     "cartesian_jacobian",
+    "cartesian_reference",
     "coriolis_matrix",
     "definiteness",
     "encoder_position",
@@ -85,4 +86,5 @@ __all__ = [
     "tool_position",
     "torque_from_force",
     "voltage_from_force",
+    "voltage_input",
 ]

@@ -13,7 +13,7 @@ Arrays are batched: points (N, 2), driven angles (N, 2) as alpha1, alpha4, all a
 from dynident.robots.five_bar.dynamics import body_jacobians, inverse_dynamics
 from dynident.robots.five_bar.geometry import Geometry, Singularities
 from dynident.robots.five_bar.kinematics import forward_kinematics, inverse_kinematics, jacobians, passive_rates, singularities
-from dynident.robots.five_bar.machine import ASSUMPTIONS, machine
+from dynident.robots.five_bar.machine import ASSUMPTIONS, circle, machine, x_move
 from dynident.robots.five_bar.model import (
     GEAR,
     MOTOR_BETA,
@@ -39,6 +39,7 @@ __all__ = [
     "Geometry",
     "Singularities",
     "body_jacobians",
+    "circle",
     "forward_kinematics",
     "inverse_dynamics",
     "inverse_kinematics",
@@ -47,4 +48,5 @@ __all__ = [
     "mechanism",
     "passive_rates",
     "singularities",
+    "x_move",
 ]

@@ -1,0 +1,208 @@
+"""What the commands of the virtual robot share: ready machines, plans and motions, logs and figures to write."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dynident as di
+from dynident.cli.shared import note, robot_of
+from dynident.errors import DynidentError
+from dynident.files import write_atomic
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dynident.simulate.robot import VirtualRobot
+
+Array = NDArray[np.float64]
+
+
+def ready_machines() -> tuple[str, ...]:
+    """Return the names of robots that are complete machines, with drives, control and sensors.
+
+    Returns
+    -------
+    tuple of str
+        Names in `dynident.robots`.
+    """
+    from dynident import robots  # noqa: PLC0415 - rarely needed
+
+    return tuple(name for name in robots.__all__ if hasattr(getattr(robots, name), "machine"))
+
+
+def ready_machine(name: str, **options: Any) -> VirtualRobot:
+    """Return a ready machine by name.
+
+    Parameters
+    ----------
+    name : str
+        Name in `dynident.robots`.
+    **options
+        Passed to its ``machine``.
+
+    Returns
+    -------
+    VirtualRobot
+        The machine.
+    """
+    from dynident import robots  # noqa: PLC0415 - rarely needed
+
+    names = ready_machines()
+    if name not in names:
+        raise DynidentError(f"there is no machine '{name}'; machines are {', '.join(names)}")
+    machine: VirtualRobot = getattr(robots, name).machine(**options)
+    return machine
+
+
+def read_motion(path: Path, mechanism: di.Mechanism) -> di.Motion:
+    """Read a motion from a table with the columns t and q_, v_, a_ of every coordinate, as excite writes motion.csv.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        CSV, npz or Parquet file; velocities and accelerations are those of a spline through the positions when absent.
+    mechanism : Mechanism
+        Robot whose coordinates the columns name.
+
+    Returns
+    -------
+    Motion
+        The motion.
+    """
+    from dynident.signals.readers import read_table  # noqa: PLC0415 - only this command needs it
+
+    table = read_table(path)
+    names = mechanism.coordinate_names
+    missing = [name for name in ("t", *(f"q_{name}" for name in names)) if name not in table.columns]
+    if missing:
+        raise DynidentError(
+            f"motion '{path}' has no column {', '.join(missing)}; it needs t and q_ of {', '.join(names)}; v_ and a_ may follow"
+        )
+    t = table.columns["t"]
+
+    def block(kind: str) -> Array:
+        return np.column_stack([table.columns[f"{kind}_{name}"] for name in names])
+
+    q = block("q")
+    if all(f"{kind}_{name}" in table.columns for kind in "va" for name in names):
+        return di.Motion(t, q, block("v"), block("a"))
+    from scipy.interpolate import make_interp_spline  # noqa: PLC0415 - scipy is heavy
+
+    if t.size < 6 or not np.all(np.diff(t) > 0.0) or not np.isfinite(q).all():
+        raise DynidentError(f"motion '{path}' cannot be made smooth: give at least 6 finite samples at increasing times")
+    spline = make_interp_spline(t, q, k=5)
+    return di.Motion(t, q, spline(t, 1), spline(t, 2))
+
+
+def read_plan(path: Path, mechanism: di.Mechanism) -> Any:
+    """Return the plan or the motion of a file, or the plan of a folder of excite.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Folder or file.
+    mechanism : Mechanism
+        Robot.
+
+    Returns
+    -------
+    Plan or Motion
+        What to do.
+    """
+    from dynident.excitation import Plan  # noqa: PLC0415 - only this command needs it
+
+    file = path / "plan.json" if path.is_dir() else path
+    if not file.exists():
+        raise DynidentError(f"plan '{path}' does not exist; give a folder or plan.json of dynident excite, or a motion as CSV")
+    return Plan.load(file) if file.suffix.lower() == ".json" else read_motion(file, mechanism)
+
+
+def write_figures(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
+    """Write figures as PNG; all are drawn before the first is written.
+
+    Parameters
+    ----------
+    figures : mapping of str to matplotlib.figure.Figure
+        Figures by name.
+    folder : pathlib.Path
+        Where to.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        staged = Path(temporary)
+        for name, figure in figures.items():
+            figure.savefig(staged / f"{name}.png", dpi=120)
+        return [write_atomic(folder / path.name, path.read_bytes()) for path in sorted(staged.iterdir())]
+
+
+def machine_of(
+    robot: Path, sidecar: Path | None, plan: Path, controller: str | None, bandwidth: float
+) -> tuple[VirtualRobot, Any]:
+    """Return a ready machine by name, or the standard machine of a description, and what it shall do.
+
+    Parameters
+    ----------
+    robot : pathlib.Path
+        Name in `dynident.robots`, or a file.
+    sidecar : pathlib.Path, optional
+        TOML file with what the description cannot say.
+    plan : pathlib.Path
+        Plan or motion.
+    controller : str, optional
+        One of `dynident.simulate.standard.CONTROLLERS`; the machine's own when None.
+    bandwidth : float
+        Of such a controller [Hz].
+
+    Returns
+    -------
+    machine : VirtualRobot
+        Robot with drives, control and sensors.
+    wanted : Plan or Motion
+        What to do.
+    """
+    from dynident.simulate.standard import standard_controller, standard_machine  # noqa: PLC0415 - only here
+
+    ready = str(robot) in ready_machines() and not robot.exists()
+    machine = ready_machine(str(robot)) if ready and sidecar is None else None
+    mechanism = robot_of(robot, sidecar) if machine is None else machine.mechanism
+    wanted = read_plan(plan, mechanism)
+    if machine is None:
+        kind = controller or "computed_torque"
+        machine = standard_machine(mechanism, controller=kind, bandwidth=bandwidth)
+        note(f"'{robot}' has no drives of its own: ideal drives and a controller '{kind}' of {bandwidth:g} Hz are assumed")
+    elif controller is not None:
+        q = machine.reference(wanted).sample([0.0]).q[0]
+        law = standard_controller(controller, machine.model, q, drives=machine.drives, bandwidth=bandwidth)
+        machine = replace(machine, controller=law)
+    return machine, wanted
+
+
+def write_log(log: di.Log, path: Path) -> Path:
+    """Write a log in the format of the file's ending.
+
+    Parameters
+    ----------
+    log : Log
+        What was recorded.
+    path : pathlib.Path
+        File to write.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+    """
+    if path.name.endswith(".parquet"):
+        return log.to_parquet(path)
+    return log.to_npz(path) if path.name.endswith(".npz") else log.to_csv(path)

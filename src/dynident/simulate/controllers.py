@@ -1,0 +1,261 @@
+"""Control laws and references as the arrays that the compiled simulation runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.control import Cascade, ComputedTorque, OpenLoop, PID
+from dynident.control.checks import per_actuator
+from dynident.drive import Drive
+from dynident.errors import SimulationError
+from dynident.mechanics import Motion, actuator_torques, inverse_dynamics
+from dynident.mechanics.batch import at_rest, tree_motion
+from dynident.mechanism import Mechanism
+from dynident.simulate import control_kernels as code
+from dynident.simulate.control_kernels import Controller, Memory, Wanted
+from dynident.simulate.skeleton import actuator_rows, joint_inertias, rubbing_of, skeleton_of, sticking
+
+Array = NDArray[np.float64]
+
+WHOLE = 1e-6  # how far a cycle time may be from a whole number of steps
+
+
+def ticks(cycle: float, step: float, what: str) -> int:
+    """Return the whole number of steps in a cycle.
+
+    Parameters
+    ----------
+    cycle, step : float
+        Times [s].
+    what : str
+        How to name the cycle in an error.
+
+    Returns
+    -------
+    int
+        At least 1.
+    """
+    ratio = cycle / step
+    if round(ratio) < 1 or abs(ratio - round(ratio)) > WHOLE * ratio:
+        raise SimulationError(f"{what} = {cycle:g} s is {ratio:.6g} times the step {step:g} s; make it a whole multiple")
+    return round(ratio)
+
+
+def low_pass(corner: Array, period: float) -> Array:
+    """Return the share of the new value that a first-order low-pass takes over per tick.
+
+    Parameters
+    ----------
+    corner : ndarray
+        Corner frequencies [Hz]; 0 is none.
+    period : float
+        Time between two ticks [s].
+
+    Returns
+    -------
+    ndarray
+        1 - exp(-2 pi f T), and 1 without a filter.
+    """
+    return np.where(corner > 0.0, -np.expm1(-2.0 * np.pi * corner * period), 1.0)
+
+
+def controller_of(
+    mechanism: Mechanism, drives: Sequence[Drive], law: object, step: float, x: Array, tree: Array
+) -> tuple[Controller, Memory]:
+    """Return a control law as arrays, and its memory at the start.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and k actuators.
+    drives : sequence of Drive
+        Its drives.
+    law : Cascade, PID, ComputedTorque, OpenLoop or Controller
+        Control law.
+    step : float
+        Step of the plant [s].
+    x, tree : ndarray, (n,), (n_tree,)
+        Start position, in the robot's coordinates and in those of the tree.
+
+    Returns
+    -------
+    controller : Controller
+        The law.
+    memory : Memory
+        Empty integrators.
+    """
+    k, n = len(drives), mechanism.dof
+    wide = max(k, n)
+    gain, plan = np.zeros((10, wide)), np.ones(9, dtype=np.int64)
+    plan[[code.WINDUP, code.PROJECT, code.ON_REFERENCE, code.OPEN_TORQUE]] = 0
+    gain[[code.SLOW_OUT, code.SLOW_IN]] = 1.0
+    gain[code.SPEED] = np.inf
+    model = mechanism
+    if isinstance(law, Cascade):
+        _cascade(law, gain, plan, step, k)
+    elif isinstance(law, PID):
+        plan[code.LAW] = code.PID
+        plan[code.OUTER] = plan[code.SENSE] = ticks(law.cycle, step, "cycle of the PID")
+        for row, values in ((code.KP, law.kp), (code.KD, law.kd), (code.KI, law.ki), (code.PRELOAD, law.preload)):
+            gain[row, :k] = per_actuator(values, k, "gain of the PID")
+        gain[code.SLOW_OUT, :k] = low_pass(per_actuator(law.derivative_filter, k, "derivative_filter"), law.cycle)
+        # A robot with as many motors as freedoms has no internal torques: nothing to remove and nothing to add.
+        plan[code.PROJECT] = int(k > n and (law.project or bool(np.any(gain[code.PRELOAD]))))
+    elif isinstance(law, ComputedTorque):
+        model = law.model
+        if model.coordinate_names != mechanism.coordinate_names or len(model.actuators) != k:
+            raise SimulationError(
+                f"computed torque: its model '{model.name}' has the coordinates {', '.join(model.coordinate_names)} and "
+                f"{len(model.actuators)} motors, the robot {', '.join(mechanism.coordinate_names)} and {k}; they must agree"
+            )
+        plan[code.LAW] = code.COMPUTED
+        plan[code.OUTER] = plan[code.SENSE] = ticks(law.cycle, step, "cycle of the computed torque")
+        for row, values in ((code.KP, law.kp), (code.KD, law.kd), (code.KI, law.ki)):
+            gain[row, :n] = per_actuator(values, n, "gain of the computed torque")
+        gain[code.SLOW_OUT, :n] = low_pass(per_actuator(law.derivative_filter, n, "derivative_filter"), law.cycle)
+        gain[code.PRELOAD, :k] = per_actuator(law.preload, k, "preload")
+        plan[code.ON_REFERENCE] = int(law.on == "reference")
+    elif isinstance(law, OpenLoop):
+        plan[code.LAW] = code.OPEN
+        plan[code.OPEN_TORQUE] = int(law.command == "torque")
+    else:
+        plan[code.LAW] = code.HELD
+        plan[code.SENSE] = ticks(float(getattr(law, "cycle", step)), step, "cycle of the controller")
+    return _assemble(model, drives, gain, plan, step, x, tree)
+
+
+def _cascade(law: Cascade, gain: Array, plan: NDArray[np.int64], step: float, k: int) -> None:
+    """Fill in a cascade."""
+    plan[code.LAW], plan[code.WINDUP] = code.CASCADE, int(law.anti_windup)
+    plan[code.OUTER] = ticks(law.position_cycle, step, "position_cycle")
+    plan[code.INNER] = ticks(law.velocity_cycle, step, "velocity_cycle")
+    plan[code.SENSE] = gcd(int(plan[code.OUTER]), int(plan[code.INNER]))
+    rows = {
+        code.KP: law.position_gain,
+        code.KD: law.velocity_gain,
+        code.KI: law.velocity_integral,
+        code.SHARE: law.velocity_feedforward,
+        code.SPEED: law.speed_limit,
+    }
+    if law.current is not None:
+        plan[code.CURRENT] = ticks(law.current.cycle, step, "cycle of the current loop")
+        rows |= {code.KPC: law.current.gain, code.KIC: law.current.integral}
+    for row, values in rows.items():
+        gain[row, :k] = per_actuator(values, k, "gain of the cascade")
+    gain[code.SLOW_OUT, :k] = low_pass(per_actuator(law.position_filter, k, "position_filter"), law.position_cycle)
+    gain[code.SLOW_IN, :k] = low_pass(per_actuator(law.velocity_filter, k, "velocity_filter"), law.velocity_cycle)
+
+
+def _assemble(
+    model: Mechanism, drives: Sequence[Drive], gain: Array, plan: NDArray[np.int64], step: float, x: Array, tree: Array
+) -> tuple[Controller, Memory]:
+    """Return controller and memory with the model's arrays."""
+    k, n = len(drives), model.dof
+    base, rows = joint_inertias(model)
+    rubbing = rubbing_of(model, rows, {}, [])
+    period = float(plan[code.OUTER]) * step
+    forms = np.array(rubbing.forms).reshape(len(rubbing.forms), base.shape[0])
+    jumps = np.array([float(any(row.jump > 0.0 for row in rows)) for rows in rubbing.rows])
+    rubbing.stick = sticking(model, x, np.zeros_like(base), forms, np.zeros(len(forms)), period, jumps)
+    sensor = np.zeros((k, 6))
+    for a, drive in enumerate(drives):
+        e, c = drive.encoder, drive.current_sensor
+        blend = float(low_pass(np.array(e.filter), float(plan[code.SENSE]) * step))
+        sensor[a] = e.resolution, e.side == "motor", e.velocity == "exact", blend, c.resolution, 1.0 + c.gain_error
+    N = actuator_rows(model)
+    inverse, offset = np.zeros((n, k)), np.array(model.actuator_matrix[1], dtype=np.float64)
+    if not model.loops:
+        G, g0 = model.coupling_map
+        inverse, offset = np.linalg.pinv(N @ G), offset + N @ g0
+    controller = Controller(
+        plan,
+        gain,
+        sensor,
+        skeleton_of(model, base, np.zeros_like(base)),
+        rubbing.arrays(),
+        np.ascontiguousarray(inverse),
+        offset,
+        np.zeros((k, n)),
+        np.zeros((n, n)),
+        np.zeros((n, n)),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(k),
+        np.zeros(n),
+    )
+    start = np.array(tree) if tree.size == base.shape[0] else tree_motion(model, at_rest(model, x)).q[0].copy()
+    return controller, Memory(np.zeros((10, gain.shape[1])), start, np.zeros((0, 2)), np.zeros(0))
+
+
+def tick_steps(controller: Controller) -> int:
+    """Return how many steps lie between two rows that a law reads of its reference.
+
+    Parameters
+    ----------
+    controller : Controller
+        The law.
+
+    Returns
+    -------
+    int
+        Common divisor of its cycles.
+    """
+    plan = controller.plan
+    if plan[code.LAW] == code.CASCADE:
+        return gcd(int(plan[code.OUTER]), int(plan[code.INNER]))
+    return int(plan[code.SENSE] if plan[code.LAW] == code.HELD else plan[code.OUTER])
+
+
+def tables(
+    mechanism: Mechanism,
+    law: object,
+    motion: Motion,
+    every: int,
+    noise: Array | None = None,
+    command: Array | None = None,
+) -> Wanted:
+    """Return the reference as the law reads it.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and k actuators.
+    law : Cascade, PID, ComputedTorque, OpenLoop or Controller
+        Control law.
+    motion : Motion
+        Wanted motion at the ticks, one sample every `every` steps.
+    every : int
+        As from `tick_steps`.
+    noise : ndarray (S, k), optional
+        Noise of the encoders at every sensing tick [rad of the motor, or unit of rho].
+    command : ndarray (T, k), optional
+        Table of an open loop at the ticks.
+
+    Returns
+    -------
+    Wanted
+        Tables.
+    """
+    k, count = len(mechanism.actuators), len(motion)
+    N, n0 = actuator_rows(mechanism), mechanism.actuator_matrix[1]
+    moved = tree_motion(mechanism, motion)
+    rho, rho_v = moved.q @ N.T + n0, moved.v @ N.T
+    feed = np.zeros((count, k)) if command is None else np.ascontiguousarray(command, dtype=np.float64)
+    model = law.torque_feedforward if isinstance(law, Cascade) else (law.feedforward if isinstance(law, PID) else None)
+    if model is not None:
+        feed = actuator_torques(model, motion.q, inverse_dynamics(model, motion))
+    return Wanted(
+        np.ascontiguousarray(rho),
+        np.ascontiguousarray(rho_v),
+        np.ascontiguousarray(feed),
+        np.array(motion.q),
+        np.array(motion.v),
+        np.array(motion.a),
+        np.zeros((0, k)) if noise is None else np.ascontiguousarray(noise, dtype=np.float64),
+        np.array([every], dtype=np.int64),
+    )

@@ -1,0 +1,531 @@
+"""Everything of a virtual robot as arrays, ready to run: `build` makes an `Assembly`, `Assembly.run` advances it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.control import Cascade, ComputedTorque, OpenLoop, PID
+from dynident.drive import Drive
+from dynident.errors import SimulationError
+from dynident.friction import DynamicLaw, Friction
+from dynident.mechanics.batch import at_rest, tree_motion
+from dynident.mechanism import Mechanism
+from dynident.simulate import kernels
+from dynident.simulate.control_kernels import COUNT, Controller, Memory, Wanted, measured_pose, sense
+from dynident.simulate.controllers import controller_of
+from dynident.simulate.laws import law_rows, row_numbers
+from dynident.simulate.plant_kernels import (
+    COUPLED,
+    DELAYED,
+    EXACT,
+    FINE,
+    IDEAL,
+    INDUCTIVE,
+    ITERATED,
+    LOST_CLOSURE,
+    RESISTIVE,
+    SINGULAR_MASS,
+    UNSTABLE,
+    Inputs,
+    Plant,
+    State,
+)
+from dynident.simulate.skeleton import Rubbing, actuator_rows, joint_inertias, rubbing_of, skeleton_of, sticking
+
+Array = NDArray[np.float64]
+
+__all__ = [
+    "FINE",
+    "LOST_CLOSURE",
+    "SINGULAR_MASS",
+    "UNSTABLE",
+    "Assembly",
+    "Columns",
+    "Law",
+    "build",
+    "loop_gain",
+    "no_inputs",
+]
+
+METHODS = {"exact": EXACT, "iterated": ITERATED, "delayed": DELAYED}
+INTEGRATORS = {"rk4": kernels.RK4, "midpoint": kernels.MIDPOINT, "euler": kernels.EULER}
+Law = Friction | DynamicLaw
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where each signal is in a row of the record.
+
+    Parameters
+    ----------
+    x, v, a : slice
+        Coordinates, velocities, accelerations (n).
+    tree : slice
+        All tree positions (n_tree).
+    torque : slice
+        Torque that each drive exerts on its actuator coordinate [N m, N] (k): behind gear, losses, rotor friction and shafts;
+        the inertia of a rigid drive belongs to the mechanism.
+    motor : slice
+        K_t i [N m at the motor] (k).
+    current : slice
+        [A] (k).
+    rub : slice
+        Friction of each rotor [N m at the motor] (k).
+    rho, rho_v : slice
+        Actuator coordinates and their velocities (k).
+    theta, omega : slice
+        Angle and speed of each rotor (k).
+    voltage : slice
+        Of each motor [V] (k); of an ideal current without the part of the inductance.
+    sensed, sensed_v : slice
+        Actuator positions and velocities as the controller last saw them (k).
+    joint_rub : slice
+        Friction of each joint form, in the order of `Assembly.rubbing.owners`.
+    energy : slice
+        Kinetic and potential energy [J].
+    width : int
+        Numbers per row.
+    """
+
+    x: slice
+    v: slice
+    a: slice
+    tree: slice
+    torque: slice
+    motor: slice
+    current: slice
+    rub: slice
+    rho: slice
+    rho_v: slice
+    theta: slice
+    omega: slice
+    voltage: slice
+    sensed: slice
+    sensed_v: slice
+    joint_rub: slice
+    energy: slice
+    width: int
+
+
+def _columns(n: int, tree: int, k: int, forms: int) -> Columns:
+    widths = [n, n, n, tree, *[k] * 11, forms, 2]
+    ends = np.cumsum(widths)
+    return Columns(*(slice(int(e - w), int(e)) for e, w in zip(ends, widths, strict=True)), width=int(ends[-1]))
+
+
+@dataclass(eq=False)
+class Assembly:
+    """A virtual robot as arrays, with its state; not shared between threads.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The robot.
+    plant : Plant
+        Mechanism, drives and friction.
+    state : State
+        State of the plant.
+    controller : Controller
+        Control law.
+    memory : Memory
+        State of the controller.
+    rubbing : Rubbing
+        All friction, by owner.
+    columns : Columns
+        Layout of the record.
+    step : float
+        Step of the plant [s].
+    integrator : int
+        RK4, MIDPOINT or EULER.
+    """
+
+    mechanism: Mechanism
+    plant: Plant
+    state: State
+    controller: Controller
+    memory: Memory
+    rubbing: Rubbing
+    columns: Columns
+    step: float
+    integrator: int
+
+    def __post_init__(self) -> None:
+        self._stage, self._rates = np.zeros_like(self.state.y), np.zeros((4, self.state.y.size))
+
+    @property
+    def done(self) -> int:
+        """Steps made so far."""
+        return int(self.state.last[-1])
+
+    @property
+    def saturated(self) -> Array:
+        """Steps that each actuator spent at a limit, (k,)."""
+        return self.memory.loop[COUNT, : self.plant.drive.shape[0]].copy()
+
+    def run(
+        self, steps: int, wanted: Wanted, inputs: Inputs, record: Array, every: int = 1, limit: float = 1e6
+    ) -> tuple[int, int, int]:
+        """Advance by a number of steps; can be called again to go on.
+
+        Parameters
+        ----------
+        steps : int
+            How many.
+        wanted : Wanted
+            Tables of the whole run (see `controllers.tables`).
+        inputs : Inputs
+            External torques and wrenches of the whole run.
+        record : ndarray, (rows, columns.width)
+            Row s / every receives the truth at the start of step s; no rows for no record.
+        every : int
+            Steps between two rows.
+        limit : float
+            Velocity, current or rotor speed beyond which the run counts as unstable.
+
+        Returns
+        -------
+        status : int
+            FINE, SINGULAR_MASS, LOST_CLOSURE or UNSTABLE.
+        step : int
+            Steps done, or the step at which it stopped.
+        index : int
+            UNSTABLE: which velocity, 0..n-1 the coordinate, then rotors and windings; -1 otherwise.
+        """
+        status, step, index = kernels.run(
+            self.plant,
+            self.state,
+            inputs,
+            self.controller,
+            self.memory,
+            wanted,
+            steps,
+            self.step,
+            self.integrator,
+            self._stage,
+            self._rates,
+            every,
+            record,
+            limit,
+        )
+        return int(status), int(step), int(index)
+
+    def measure(self, wanted: Wanted) -> tuple[Array, Array, Array, Array, Array]:
+        """Read the sensors now, for a controller in Python; call it once per sensing tick.
+
+        Parameters
+        ----------
+        wanted : Wanted
+            Tables of the run (the noise).
+
+        Returns
+        -------
+        rho, rho_v : ndarray, (k,)
+            Sensed actuator positions and velocities.
+        x, v : ndarray, (n,)
+            Coordinates that belong to them.
+        current : ndarray, (k,)
+            Sensed currents [A].
+        """
+        sense(self.plant, self.state, self.controller, self.memory, wanted, self.done, self.step)
+        if measured_pose(self.controller, self.memory) != FINE:
+            raise SimulationError(
+                f"robot '{self.mechanism.name}': the sensed actuator positions belong to no pose at t = "
+                f"{self.done * self.step:.6g} s; it is too close to a singularity"
+            )
+        k, loop = self.plant.drive.shape[0], self.memory.loop
+        return loop[0, :k].copy(), loop[1, :k].copy(), self.controller.x.copy(), self.controller.v.copy(), loop[9, :k].copy()
+
+    def hold(self, kind: str, values: ArrayLike) -> NDArray[np.bool_]:
+        """Hold a command until the next one, within the limits of motors and amplifiers.
+
+        Parameters
+        ----------
+        kind : {"torque", "current", "voltage"}
+            Of the actuator coordinates [N m, N], or of the motors [A, V].
+        values : array_like, (k,)
+            The command.
+
+        Returns
+        -------
+        ndarray of bool, (k,)
+            Which were cut at a limit; they count as saturated until the next command.
+        """
+        from dynident.simulate.control_kernels import FLAG  # noqa: PLC0415 - only here
+
+        drive = self.plant.drive
+        wanted = np.array(values, dtype=np.float64)
+        if kind == "torque":
+            wanted = wanted / (drive[:, 0] * drive[:, 2])
+        if kind == "voltage":
+            cut = np.clip(wanted, -drive[:, 7], drive[:, 7])
+        else:
+            cut = np.clip(wanted, -drive[:, 6], drive[:, 6])
+            back = drive[:, 3] * drive[:, 0] * self.memory.loop[1, : drive.shape[0]]
+            bound = (drive[:, 4] > 0.0) & np.isfinite(drive[:, 7])
+            ohm = np.where(bound, drive[:, 4], 1.0)
+            reach = np.where(bound, drive[:, 7], 0.0)
+            cut = np.where(bound, np.clip(cut, (-reach - back) / ohm, (reach - back) / ohm), cut)
+        self.state.command[:] = cut
+        self.memory.loop[FLAG, : drive.shape[0]] = cut != wanted
+        return np.asarray(cut != wanted)
+
+    def set_friction(self, owner: str, law: Law) -> None:
+        """Give an owner's law new numbers between two calls of `run` (it has warmed up).
+
+        Parameters
+        ----------
+        owner : str
+            One of ``rubbing.owners``.
+        law : Friction or DynamicLaw
+            A law of the same structure as at the start; joint terms of the mechanism on the same joint stay as they are.
+        """
+        i = self.rubbing.owners.index(owner)
+        new = law_rows(law, owner)
+        laws = self.plant.laws
+        last = int(laws.first[i + 1])
+        first = last - len(new)
+        if first < laws.first[i] or [row.kind for row in new] != laws.kind[first:last].tolist():
+            raise SimulationError(f"friction of '{owner}': its structure may not change during a run; only its numbers may")
+        for r, row in zip(range(first, last), new, strict=True):
+            laws.values[r] = row_numbers(row, float(self.rubbing.stick[i]))
+
+
+def no_inputs(actuators: int) -> Inputs:
+    """Return inputs of a run without external torques and wrenches.
+
+    Parameters
+    ----------
+    actuators : int
+        Number of actuators k.
+
+    Returns
+    -------
+    Inputs
+        Empty tables.
+    """
+    return Inputs(np.zeros((0, actuators)), np.zeros(0, dtype=np.int64), np.zeros((0, 0, 6)), np.ones(2, dtype=np.int64))
+
+
+def inputs_of(
+    mechanism: Mechanism, push: Array | None, wrenches: Mapping[str, Array], push_every: int = 1, wrench_every: int = 1
+) -> Inputs:
+    """Return external torques and wrenches as the kernels want them.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    push : ndarray (P, k) or None
+        Torques on the actuator coordinates.
+    wrenches : mapping of str to ndarray (Q, 6)
+        (force, moment) on links, at their origin and in their axes; all with the same number of rows.
+    push_every, wrench_every : int
+        Steps between two rows.
+
+    Returns
+    -------
+    Inputs
+        Linear between rows.
+    """
+    empty = no_inputs(len(mechanism.actuators))
+    nodes, tables = [], []
+    for link, table in wrenches.items():
+        node, pose = mechanism.frame(link)
+        if node < 0:
+            continue  # the base does not move
+        force = table[:, :3] @ pose.rotation.T
+        moment = table[:, 3:] @ pose.rotation.T + np.cross(pose.translation, force)
+        nodes.append(node)
+        tables.append(np.concatenate([force, moment], axis=1))
+    return Inputs(
+        empty.push if push is None else np.ascontiguousarray(push, dtype=np.float64),
+        np.array(nodes, dtype=np.int64),
+        np.ascontiguousarray(np.stack(tables, axis=1)) if tables else empty.wrench,
+        np.array([push_every, wrench_every], dtype=np.int64),
+    )
+
+
+def _motor_inertias(mechanism: Mechanism, drives: Sequence[Drive], base: Array, apart: bool) -> tuple[Array, Array]:
+    """Return (inertias that belong to the mechanism, those that belong to its actuators)."""
+    N = actuator_rows(mechanism)
+    own, motors = base.copy(), np.zeros_like(base)
+    for row, drive in zip(N, drives, strict=True):
+        inertia = drive.inertia if drive.rigid else drive.transmission.inertias[-1]
+        motors += drive.transmission.ratio**2 * inertia * np.outer(row, row)
+        used = np.flatnonzero(row)
+        if apart and used.size == 1:  # the joint's rotor inertia turns with the actuator too
+            c = used[0]
+            motors[c, c] += own[c, c]
+            own[c, c] = 0.0
+    return (own, motors) if apart else (own + motors, motors)
+
+
+def build(
+    mechanism: Mechanism,
+    drives: Sequence[Drive],
+    controller: object,
+    *,
+    step: float,
+    x: ArrayLike,
+    v: ArrayLike | None = None,
+    friction: Mapping[str, Law] | None = None,
+    method: str = "coupled",
+    loop: str = "exact",
+    integrator: str = "rk4",
+) -> Assembly:
+    """Put a virtual robot together at its start.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and k actuators.
+    drives : sequence of Drive
+        One per actuator, in their order.
+    controller : Cascade, PID, ComputedTorque, OpenLoop or Controller
+        Control law; any other object with `cycle` and `command` is a controller in Python, for which commands are held.
+    step : float
+        Step of the plant [s].
+    x, v : array_like, (n,)
+        Positions and velocities at the start; at rest when v is omitted.
+    friction : mapping of str to Friction or DynamicLaw, optional
+        Friction of joints beside the mechanism's own terms, by tree coordinate.
+    method : {"coupled", "decoupled"}
+        Constrained dynamics with the drives, or the mechanism's inverse dynamics as a disturbance of every drive.
+    loop : {"exact", "iterated", "delayed"}
+        How the decoupled form closes its algebraic loop.
+    integrator : {"rk4", "midpoint", "euler"}
+        Method of integration.
+
+    Returns
+    -------
+    Assembly
+        Ready to run.
+    """
+    start = np.array(x, dtype=np.float64)
+    rates = np.zeros_like(start) if v is None else np.array(v, dtype=np.float64)
+    base, rows = joint_inertias(mechanism)
+    apart = method == "decoupled"
+    own, motors = _motor_inertias(mechanism, drives, base, apart)
+    rubbing = rubbing_of(mechanism, rows, friction or {}, [(d.actuator, d.friction) for d in drives])
+    _stick(mechanism, drives, rubbing, start, own + motors - base if apart else own - base, step)
+    plant = _plant(mechanism, drives, rubbing, own, motors, METHODS[loop] if apart else COUPLED, _voltage(controller))
+    tree = tree_motion(mechanism, at_rest(mechanism, start)).q[0]
+    masses = [(d, d.transmission.ratio) for d in drives]
+    N, n0 = actuator_rows(mechanism), mechanism.actuator_matrix[1]
+    still = tree_motion(mechanism, at_rest(mechanism, start, rates))
+    rho, rho_v = N @ tree + n0, N @ still.v[0]
+    theta = [ratio * rho[a] for a, (d, ratio) in enumerate(masses) for _ in range(d.states)]
+    omega = [ratio * rho_v[a] for a, (d, ratio) in enumerate(masses) for _ in range(d.states)]
+    windings = int(np.count_nonzero(plant.feed[:, 0] == INDUCTIVE))
+    y = np.concatenate([tree, rates, theta, omega, np.zeros(windings)])
+    count = plant.laws.kind.size if rubbing.remembers else 0
+    last = np.zeros(start.size + 2)
+    last[start.size] = 0.0
+    state = State(y, np.zeros((count, 2)), np.zeros(count), np.zeros(len(drives)), last)
+    law, memory = controller_of(mechanism, drives, controller, step, start, tree)
+    columns = _columns(start.size, tree.size, len(drives), len(rubbing.forms))
+    return Assembly(mechanism, plant, state, law, memory, rubbing, columns, step, INTEGRATORS[integrator])
+
+
+def _voltage(controller: object) -> bool:
+    """Tell whether a controller feeds the motors with voltages."""
+    if isinstance(controller, Cascade):
+        return controller.current is not None
+    return getattr(controller, "command", "torque") == "voltage"
+
+
+def _stick(mechanism: Mechanism, drives: Sequence[Drive], rubbing: Rubbing, x: Array, extra: Array, step: float) -> None:
+    """Fill in how fast each friction stops its owner."""
+    N = actuator_rows(mechanism)
+    rotors = [drive.transmission.ratio * row for drive, row in zip(drives, N, strict=True)]
+    forms = np.array([*rubbing.forms, *rotors]).reshape(-1, N.shape[1])
+    loads = np.array([0.0] * len(rubbing.forms) + [0.0 if d.rigid else d.motor.inertia for d in drives])
+    jumps = np.array([float(any(row.jump > 0.0 for row in rows)) for rows in rubbing.rows])
+    rubbing.stick = sticking(mechanism, x, extra, forms, loads, step, jumps)
+
+
+def _plant(
+    mechanism: Mechanism, drives: Sequence[Drive], rubbing: Rubbing, own: Array, motors: Array, method: int, voltage: bool
+) -> Plant:
+    """Return the arrays of the plant."""
+    n, k, count = mechanism.dof, len(drives), own.shape[0]
+    feed = np.zeros((k, 4), dtype=np.int64)
+    numbers = np.zeros((k, 10))
+    shafts: list[tuple[float, float, float]] = []
+    windings = 0
+    for a, drive in enumerate(drives):
+        motor, gear = drive.motor, drive.transmission
+        if motor.torque_constant == 0.0:
+            raise SimulationError(f"drive '{drive.actuator}': motor.torque_constant is 0; give it in N m/A")
+        kind = IDEAL
+        if voltage:
+            kind = INDUCTIVE if motor.inductance > 0.0 else RESISTIVE
+            if kind == RESISTIVE and motor.resistance == 0.0:
+                raise SimulationError(
+                    f"drive '{drive.actuator}' is fed with a voltage but its motor has neither resistance nor inductance; give them"
+                )
+        feed[a] = kind, drive.states, len(shafts), windings
+        windings += kind == INDUCTIVE
+        masses = (motor.inertia, *gear.inertias[:-1])
+        shafts += list(zip(masses, gear.stiffness, gear.damping, strict=True)) if not drive.rigid else []
+        stick = float(rubbing.stick[len(rubbing.forms) + a])
+        numbers[a] = (
+            gear.ratio,
+            gear.efficiency,
+            motor.torque_constant,
+            motor.emf_constant,
+            motor.resistance,
+            motor.inductance,
+            motor.current_limit,
+            motor.voltage_limit,
+            0.5 * gear.backlash,
+            stick,
+        )
+    return Plant(
+        skeleton_of(mechanism, own, motors),
+        rubbing.arrays(),
+        feed,
+        numbers,
+        np.array(shafts, dtype=np.float64).reshape(-1, 3),
+        np.array([method], dtype=np.int64),
+        np.zeros((n, n)),
+        np.zeros((n, n)),
+        np.zeros((n, n)),
+        np.zeros((count, n)),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros((8, k)),
+        np.zeros(len(rubbing.forms)),
+    )
+
+
+def loop_gain(assembly: Assembly, x: ArrayLike) -> float:
+    """Return the spectral radius of J_act^-1 M, above which the delayed and iterated algebraic loops diverge when it passes 1.
+
+    Parameters
+    ----------
+    assembly : Assembly
+        Built with method "decoupled".
+    x : array_like, (n,)
+        Pose.
+
+    Returns
+    -------
+    float
+        Inertia of the mechanism over that of the actuators, in the worst direction; infinite when a coordinate has no actuator.
+    """
+    from dynident.mechanics.dynamics import mass_matrix  # noqa: PLC0415 - only here
+
+    mechanism, body = assembly.mechanism, assembly.plant.body
+    still = tree_motion(mechanism, at_rest(mechanism, x))
+    G = np.eye(still.q.shape[1]) if still.G is None else (still.G if still.G.ndim == 2 else still.G[0])
+    base, _ = joint_inertias(mechanism)
+    actuators = G.T @ body.motors @ G
+    moved = mass_matrix(mechanism, x)[0] - G.T @ (base - body.base) @ G
+    if np.linalg.matrix_rank(actuators) < actuators.shape[0]:
+        return float("inf")
+    return float(np.abs(np.linalg.eigvals(np.linalg.solve(actuators, moved))).max())

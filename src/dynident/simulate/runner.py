@@ -1,0 +1,301 @@
+"""One run of a virtual robot: checks, tables, the compiled simulation in one piece or in stretches, and what it leaves."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.control import PID, Cascade, ComputedTorque, OpenLoop
+from dynident.errors import SimulationError, SimulationWarning
+from dynident.mechanism import Mechanism
+from dynident.simulate.inputs import disturbance_of, wrench_tables
+from dynident.simulate.model import joint_side
+from dynident.simulate.reference import Reference
+from dynident.simulate.sensors import streams
+from dynident.simulate.stability import check_step, ticks
+from dynident.simulate.start import Start, start_state
+from dynident.simulate.stretch import Stretch
+
+if TYPE_CHECKING:
+    from dynident.simulate.plant import Assembly
+    from dynident.simulate.robot import VirtualRobot
+
+Array = NDArray[np.float64]
+
+METHODS = ("coupled", "decoupled")
+LOOPS = ("exact", "iterated", "delayed")
+LOG_CYCLE = 1e-3  # recorders are rarely faster [s]
+MOST_SAMPLES = 50_000_000  # numbers of a record, 400 MB
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """How to make a run; see `VirtualRobot.simulate`."""
+
+    start: Start | None = None
+    duration: float | None = None
+    method: str = "coupled"
+    loop: str = "exact"
+    integrator: str = "rk4"
+    seed: int | np.random.SeedSequence = 0
+    log_cycle: float | None = None
+    disturbance: Any = None
+    wrenches: Any = None
+    thermal_cycle: float = 1.0
+
+    def __post_init__(self) -> None:
+        for label, choices in (("method", METHODS), ("loop", LOOPS)):
+            if getattr(self, label) not in choices:
+                raise SimulationError(f"{label} is {getattr(self, label)!r}; it is one of {', '.join(choices)}")
+        for label in ("duration", "log_cycle", "thermal_cycle"):
+            value = getattr(self, label)
+            if value is None:
+                continue
+            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+            if not number or not np.isfinite(value) or value <= 0.0:
+                raise SimulationError(f"{label} is {value!r}; give a time in seconds, above zero")
+
+
+@dataclass(frozen=True, eq=False)
+class Raw:
+    """What the compiled simulation gave.
+
+    Parameters
+    ----------
+    assembly : Assembly
+        Robot as arrays, at the end of the run.
+    record : ndarray, (N, width)
+        Columns as in ``assembly.columns``.
+    t : ndarray, (N,)
+        Times of its rows [s].
+    temperature : ndarray (N, k) or None
+        Behind every actuator [degree Celsius].
+    at_limit : ndarray, (k,)
+        Share of time at a limit.
+    push : ndarray, (N, k)
+        Disturbance torques at the rows [N m, N].
+    wrenches : dict of str to ndarray, (N, 6)
+        External wrenches at the rows.
+    settings : dict
+        Step, cycles, method, for the provenance.
+    """
+
+    assembly: Assembly
+    record: Array
+    t: Array
+    temperature: Array | None
+    at_limit: Array
+    push: Array
+    wrenches: dict[str, Array]
+    settings: dict[str, Any]
+
+
+def loop_cycles(controller: Any) -> dict[str, float]:
+    """Return the cycle times of a controller by name; none of an open loop.
+
+    Parameters
+    ----------
+    controller : Cascade, PID, ComputedTorque, OpenLoop or Controller
+        Control law.
+
+    Returns
+    -------
+    dict of str to float
+        Cycle times [s].
+    """
+    if isinstance(controller, OpenLoop):
+        return {}
+    if isinstance(controller, Cascade):
+        inner = {} if controller.current is None else {"current.cycle": controller.current.cycle}
+        return {"position_cycle": controller.position_cycle, "velocity_cycle": controller.velocity_cycle, **inner}
+    cycle = controller.cycle
+    if isinstance(cycle, bool) or not isinstance(cycle, int | float | np.number) or not 0.0 < cycle < np.inf:
+        raise SimulationError(f"controller: cycle is {cycle!r}; give a time in seconds, above zero")
+    return {"cycle": float(cycle)}
+
+
+def believed(controller: Any, mechanism: Mechanism) -> Any:
+    """Return a controller whose models have the robot's actuator coordinates, after checking that they fit.
+
+    Parameters
+    ----------
+    controller : Cascade, PID, ComputedTorque, OpenLoop or Controller
+        Control law.
+    mechanism : Mechanism
+        Robot.
+
+    Returns
+    -------
+    Cascade, PID, ComputedTorque, OpenLoop or Controller
+        The same law.
+    """
+    fields = {Cascade: "torque_feedforward", PID: "feedforward", ComputedTorque: "model"}
+    label = fields.get(type(controller))
+    model = None if label is None else getattr(controller, label)
+    if model is None or label is None:
+        return controller
+    motors = [actuator.name for actuator in mechanism.actuators]
+    theirs = [actuator.name for actuator in model.actuators]
+    if model.coordinate_names != mechanism.coordinate_names or theirs != motors:
+        raise SimulationError(
+            f"controller: its model '{model.name}' has the coordinates {', '.join(model.coordinate_names)} and motors "
+            f"{', '.join(theirs)}, the robot {', '.join(mechanism.coordinate_names)} and {', '.join(motors)}; they must agree"
+        )
+    return replace(controller, **{label: joint_side(model)})
+
+
+def fed_with_voltage(controller: Any) -> bool:
+    """Tell whether a controller feeds the motors with voltages.
+
+    Parameters
+    ----------
+    controller : Cascade, PID, ComputedTorque, OpenLoop or Controller
+        Control law.
+
+    Returns
+    -------
+    bool
+        False when it asks for currents or torques.
+    """
+    if isinstance(controller, Cascade):
+        return controller.current is not None
+    return getattr(controller, "command", "torque") == "voltage"
+
+
+def run_plant(robot: VirtualRobot, reference: Reference, options: Options) -> Raw:
+    """Run the compiled simulation.
+
+    Parameters
+    ----------
+    robot : VirtualRobot
+        The machine.
+    reference : Reference
+        What it is asked to do.
+    options : Options
+        How.
+
+    Returns
+    -------
+    Raw
+        Record of the true signals.
+    """
+    from dynident.simulate.controllers import tables, tick_steps  # noqa: PLC0415 - numba is imported on first use
+    from dynident.simulate.plant import build, inputs_of, loop_gain  # noqa: PLC0415
+
+    mechanism, step = robot.mechanism, robot.step
+    cycles = loop_cycles(robot.controller)
+    fastest = min(cycles.values(), default=step)
+    log_cycle = fastest * max(1, round(np.ceil(LOG_CYCLE / fastest - 1e-9))) if options.log_cycle is None else options.log_cycle
+    every = ticks({**cycles, "log_cycle": float(log_cycle)}, step)
+    check_step(robot.drives, step, options.integrator, fed_with_voltage(robot.controller), fastest)
+    duration = reference.duration if options.duration is None else float(options.duration)
+    if duration < step * (1.0 - 1e-9):
+        raise SimulationError(f"duration = {duration:g} s is shorter than one step of {step:g} s; give duration=")
+    total = int(np.floor(duration / step * (1.0 + 1e-12) + 1e-9))
+    rows = total // every["log_cycle"] + 1
+    if rows < 4:
+        raise SimulationError(f"log_cycle = {log_cycle:g} s leaves {rows} samples in {duration:g} s; a log needs at least 4")
+    first = reference.sample([0.0])
+    x, v = start_state(mechanism, options.start, (first.q[0], first.v[0]))
+    law = believed(robot.controller, mechanism)
+    assembly = build(
+        mechanism,
+        robot.drives,
+        law,
+        step=step,
+        x=x,
+        v=v,
+        friction=robot.friction,
+        method=options.method,
+        loop=options.loop,
+        integrator=options.integrator,
+    )
+    if rows * assembly.columns.width > MOST_SAMPLES:
+        raise SimulationError(
+            f"{duration:g} s logged every {log_cycle:g} s are {rows} samples of {assembly.columns.width} signals, too many; "
+            "give a longer log_cycle="
+        )
+    if options.method == "decoupled" and options.loop != "exact":
+        _warn_of_loop(robot, loop_gain(assembly, x), options.loop)
+    tick = tick_steps(assembly.controller)
+    at = _grid(total // tick + 2, tick * step)
+    motion = reference.sample(at)
+    noise = _noise(robot, assembly, total, options.seed)
+    wanted = tables(mechanism, law, motion, tick, noise, _command(law, reference, at, robot))
+    fine = tick if cycles else every["log_cycle"]
+    when = _grid(total // fine + 2, fine * step)
+    push = disturbance_of(options.disturbance)
+    links = wrench_tables(mechanism, options.wrenches, when)
+    torque = None if push is None else push.sample(when, len(robot.drives))
+    inputs = inputs_of(mechanism, torque, links, fine, fine)
+    t = _grid(rows, every["log_cycle"] * step)
+    record = np.zeros((rows, assembly.columns.width))
+    steps = (rows - 1) * every["log_cycle"] + 1
+    stretch = Stretch(robot, assembly, wanted, inputs, record, every["log_cycle"], options.thermal_cycle)
+    temperature = stretch.all(steps)
+    rows_push = np.zeros((rows, len(robot.drives)))
+    if push is not None:
+        rows_push = push.sample(t, len(robot.drives))
+    settings = {
+        "step": step,
+        "duration": float(t[-1]),
+        "log_cycle": float(log_cycle),
+        "cycles": cycles,
+        "method": options.method,
+        "loop": options.loop if options.method == "decoupled" else None,
+        "integrator": options.integrator,
+        "controller": type(robot.controller).__name__,
+        "start": {"q": x.tolist(), "v": v.tolist()},
+    }
+    at_limit = stretch.saturated / steps
+    return Raw(assembly, record, t, temperature, at_limit, rows_push, wrench_tables(mechanism, options.wrenches, t), settings)
+
+
+def _grid(count: int, cycle: float) -> Array:
+    """Return the times 0, cycle, 2 cycle, ..."""
+    return np.asarray(np.arange(count) * cycle, dtype=np.float64)
+
+
+def _warn_of_loop(robot: VirtualRobot, gain: float, loop: str) -> None:
+    if gain >= 1.0:
+        warnings.warn(
+            f"robot '{robot.name or robot.mechanism.name}': the mechanism's inertia is {gain:.3g} times that of the actuators, "
+            f"so the {loop} algebraic loop diverges; use loop='exact' or method='coupled'",
+            SimulationWarning,
+            stacklevel=5,
+        )
+
+
+def _noise(robot: VirtualRobot, assembly: Assembly, total: int, seed: int | np.random.SeedSequence) -> Array | None:
+    """Return the encoders' noise at every sensing tick of the control loops."""
+    from dynident.simulate.control_kernels import SENSE  # noqa: PLC0415 - numba is imported on first use
+
+    deviation = np.array([drive.encoder.noise for drive in robot.drives])
+    generator = streams(seed)["loop"]  # checks the seed in any case
+    if not np.any(deviation):
+        return None
+    count = total // int(assembly.controller.plan[SENSE]) + 2
+    return np.asarray(generator.standard_normal((count, deviation.size)) * deviation)
+
+
+def _command(law: Any, reference: Reference, at: Array, robot: VirtualRobot) -> Array | None:
+    """Return the table of an open loop at the ticks, held from each of its times to the next."""
+    if not isinstance(law, OpenLoop):
+        return None
+    table, k = law.table, len(robot.drives)
+    if table.shape[1] != k:
+        raise SimulationError(f"open loop: {law.command} has {table.shape[1]} columns for {k} actuators; give one for each")
+    if table.shape[0] == 1:
+        return np.repeat(table, at.size, axis=0)
+    if reference.knots is None or reference.knots.size != table.shape[0]:
+        count = "no samples of its own" if reference.knots is None else f"{reference.knots.size} samples"
+        raise SimulationError(
+            f"open loop: {law.command} has {table.shape[0]} rows but the reference has {count}; give a Motion with one sample "
+            "per row"
+        )
+    here = np.searchsorted(reference.knots, at + 1e-9 * (at[1] - at[0]), side="right") - 1
+    return np.asarray(table[np.clip(here, 0, table.shape[0] - 1)])

@@ -1,0 +1,317 @@
+"""Mechanism and friction as the arrays that the compiled simulation runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import SimulationError
+from dynident.friction import DynamicLaw, Friction
+from dynident.mechanics.batch import at_rest, inertial_values, tree_motion
+from dynident.mechanics.dynamics import mass_matrix
+from dynident.mechanics.joint_terms import joint_groups, motor_columns
+from dynident.mechanics.sample_kernels import sample_space
+from dynident.mechanism import Mechanism
+from dynident.mechanism.loops import LoopArrays
+from dynident.mechanism.tree import FREE, SPHERICAL
+from dynident.simulate.laws import DAHL, TERM_ROWS, WIDTH, Row, law_rows, row_numbers
+from dynident.simulate.plant_kernels import Laws
+from dynident.simulate.skeleton_kernels import COUPLED, LOOPED, TREE, Skeleton
+
+Array = NDArray[np.float64]
+
+
+def actuator_rows(mechanism: Mechanism) -> Array:
+    """Return N (k, n_tree) with rho = N q_t + n0, on tree coordinates whether there are loops or not.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with k actuators.
+
+    Returns
+    -------
+    ndarray, (k, n_tree)
+        Rows of the actuators, their ratios included.
+    """
+    N = mechanism.actuator_matrix[0]
+    if mechanism.loops:
+        return np.array(N)
+    rows = np.zeros((N.shape[0], len(mechanism.tree.coordinates)))
+    rows[:, own_coordinates(mechanism)] = N
+    return rows
+
+
+def own_coordinates(mechanism: Mechanism) -> NDArray[np.int64]:
+    """Return the tree coordinates that are the robot's own.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates.
+
+    Returns
+    -------
+    ndarray of int, (n,)
+        Indices into the tree's coordinates.
+    """
+    return np.array([mechanism.tree.coordinates.index(name) for name in mechanism.coordinate_names], dtype=np.int64)
+
+
+def joint_inertias(mechanism: Mechanism) -> tuple[Array, list[tuple[Array, Row]]]:
+    """Return what joint and motor terms of a mechanism are in a simulation.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+
+    Returns
+    -------
+    base : ndarray, (n_tree, n_tree)
+        Rotor inertias `ia` of joints and coupled motors.
+    rows : list of (ndarray (n_tree,), Row)
+        Friction, offsets and springs, with the form of the tree coordinates that each acts on.
+    """
+    values = mechanism.parameters.values
+    count = len(mechanism.tree.coordinates)
+    unit, base = np.eye(count), np.zeros((count, count))
+    rows: list[tuple[Array, Row]] = []
+    found = [
+        (unit[c], group.term.symbol, values[column])
+        for group in joint_groups(mechanism)
+        for c, column in zip(group.coordinates, group.columns, strict=True)
+    ]
+    found += [(row, term.symbol, values[column]) for column, term, row in motor_columns(mechanism)]
+    for form, symbol, value in found:
+        if value == 0.0:
+            continue
+        if symbol == "ia":
+            base += value * np.outer(form, form)
+        else:
+            kind, way = TERM_ROWS[symbol]
+            rows.append((form, Row(kind, way, (float(value),))))
+    return base, rows
+
+
+def skeleton_of(mechanism: Mechanism, base: Array, motors: Array) -> Skeleton:
+    """Return the arrays of a mechanism, with work space of their own.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    base, motors : ndarray, (n_tree, n_tree)
+        Constant inertias added to the bodies', and those kept apart for the decoupled simulation.
+
+    Returns
+    -------
+    Skeleton
+        Use one per thread.
+    """
+    if any(coupling.function is not None for coupling in mechanism.couplings):
+        names = ", ".join(c.joint for c in mechanism.couplings if c.function is not None)
+        raise SimulationError(
+            f"robot '{mechanism.name}': the couplings of {names} are Python functions, which the compiled simulation cannot call; "
+            "describe them by loops or by linear couplings"
+        )
+    tree = mechanism.tree.arrays
+    nodes, count, n = tree.parent.size, len(mechanism.tree.coordinates), mechanism.dof
+    own = own_coordinates(mechanism)
+    rest = np.setdiff1d(np.arange(count), own).astype(np.int64)
+    mode, g0 = TREE, np.zeros(count)
+    if mechanism.loops:
+        mode, loops, m = LOOPED, mechanism.closure.selected, mechanism.closure.dependent.size
+        own, rest = mechanism.closure.independent.astype(np.int64), mechanism.closure.dependent.astype(np.int64)
+        G = np.zeros((count, n))
+        G[own, np.arange(n)] = 1.0
+    else:
+        G, g0 = (np.array(x, dtype=np.float64) for x in mechanism.coupling_map)
+        mode, m = COUPLED if mechanism.couplings else TREE, 0
+        none = np.zeros(0, dtype=np.int64)
+        loops = LoopArrays(none, none, none, *(np.zeros((0, 3)) for _ in range(4)), np.zeros((0, count)), np.zeros(0))
+    balls = int(np.isin(tree.kind, (SPHERICAL, FREE)).any())
+    N = actuator_rows(mechanism)
+    single = np.count_nonzero(N, axis=1) == 1
+    return Skeleton(
+        np.array([mode, balls], dtype=np.int64),
+        sample_space(tree),
+        np.array(inertial_values(mechanism, mechanism.parameters.values)),
+        np.array(base),
+        np.array(motors),
+        N,
+        np.array(mechanism.actuator_matrix[1], dtype=np.float64),
+        np.where(single, np.argmax(N != 0.0, axis=1), -1).astype(np.int64),
+        G,
+        g0,
+        np.zeros((count, count)),
+        np.zeros(count),
+        np.zeros(count),
+        np.zeros(count),
+        tree,
+        loops,
+        own,
+        rest,
+        np.zeros((nodes, 3, 3)),
+        np.zeros((nodes, 3)),
+        np.zeros((count, 3)),
+        np.zeros((count, 3)),
+        np.zeros((nodes, 6)),
+        np.zeros((nodes, 6)),
+        np.zeros((3, 3)),
+        np.zeros(3),
+        np.zeros(m),
+        np.zeros((m, count)),
+        np.zeros((m, m)),
+        np.zeros((m, max(n, 1))),
+        np.zeros(m, dtype=np.int64),
+    )
+
+
+@dataclass(eq=False)
+class Rubbing:
+    """All friction of a robot: who has it, its rows, and how fast it stops its owner.
+
+    Parameters
+    ----------
+    owners : list of str
+        Joint forms first ("joint elbow"), then one per rotor ("motor elbow").
+    forms : list of ndarray, (n_tree,)
+        Forms of the joints.
+    rows : list of list of Row
+        Rows of every owner.
+    stick : ndarray
+        Speed that a unit force takes away within one step, per owner.
+    """
+
+    owners: list[str]
+    forms: list[Array]
+    rows: list[list[Row]]
+    stick: Array = field(default_factory=lambda: np.zeros(0))
+
+    def arrays(self) -> Laws:
+        """Return the rows as arrays.
+
+        Returns
+        -------
+        Laws
+            With jumps softened.
+        """
+        first = np.cumsum([0, *(len(rows) for rows in self.rows)]).astype(np.int64)
+        flat = [row for rows in self.rows for row in rows]
+        values = [row_numbers(row, s) for rows, s in zip(self.rows, self.stick, strict=True) for row in rows]
+        count = self.forms[0].size if self.forms else 0
+        forms = np.array(self.forms).reshape(len(self.forms), count)
+        single = (np.count_nonzero(forms, axis=1) == 1) & (forms.max(axis=1, initial=0.0) == 1.0)
+        return Laws(
+            first,
+            np.array([row.kind for row in flat], dtype=np.int64),
+            np.array([row.way for row in flat], dtype=np.int64),
+            np.array(values).reshape(len(flat), WIDTH),
+            np.where(single, np.argmax(forms, axis=1) if count else 0, -1).astype(np.int64),
+            forms,
+        )
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a law has memory."""
+        return any(row.kind >= DAHL for rows in self.rows for row in rows)
+
+
+def rubbing_of(
+    mechanism: Mechanism,
+    rows: Sequence[tuple[Array, Row]],
+    friction: Mapping[str, Friction | DynamicLaw],
+    motors: Sequence[tuple[str, Friction | DynamicLaw | None]],
+) -> Rubbing:
+    """Collect the friction of joints and rotors.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    rows : sequence of (ndarray (n_tree,), Row)
+        From the mechanism's own terms.
+    friction : mapping of str to Friction or DynamicLaw
+        More friction, by tree coordinate.
+    motors : sequence of (str, Friction, DynamicLaw or None)
+        Name and friction of every rotor, in the order of the actuators.
+
+    Returns
+    -------
+    Rubbing
+        Without `stick` yet.
+    """
+    names = mechanism.tree.coordinates
+    gathered: dict[tuple[float, ...], tuple[str, Array, list[Row]]] = {}
+
+    def owner(form: Array) -> list[Row]:
+        used = np.flatnonzero(form)
+        name = f"joint {names[used[0]]}" if used.size == 1 else "motor of " + " and ".join(names[i] for i in used)
+        return gathered.setdefault(tuple(form.tolist()), (name, form, []))[2]
+
+    for form, row in rows:
+        owner(form).append(row)
+    for coordinate, law in friction.items():
+        if coordinate not in names:
+            raise SimulationError(
+                f"friction names '{coordinate}', which is no joint coordinate of '{mechanism.name}'; they are {', '.join(names)}"
+            )
+        owner(np.eye(len(names))[names.index(coordinate)]).extend(law_rows(law, coordinate))
+    joints = list(gathered.values())
+    of_motors = [law_rows(law, name) if law is not None else [] for name, law in motors]
+    return Rubbing(
+        [name for name, _, _ in joints] + [f"motor {name}" for name, _ in motors],
+        [form for _, form, _ in joints],
+        [list(rows) for _, _, rows in joints] + of_motors,
+    )
+
+
+def sticking(mechanism: Mechanism, x: Array, extra: Array, forms: Array, loads: Array, step: float, jumps: Array) -> Array:
+    """Return the speed that a unit force takes away from each form within one step.
+
+        v_s = f h / J,      J = 1 / (c M^-1 c^T) the inertia that form c feels at the pose x
+
+    When several forms that feel each other stick at once, all are made softer by their common gain, so that the slopes together
+    stay within what one step can follow.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    x : ndarray, (n,)
+        Pose, usually the start.
+    extra : ndarray, (n_tree, n_tree)
+        Inertias of drives, which the mechanism does not know.
+    forms : ndarray, (F, n_tree)
+        Forms of tree coordinates.
+    loads : ndarray, (F,)
+        Inertias of forms that move on their own (rotors on elastic shafts); 0 for those that move with the mechanism.
+    step : float
+        Step [s].
+    jumps : ndarray, (F,)
+        1 where the form has friction that jumps, else 0.
+
+    Returns
+    -------
+    ndarray, (F,)
+        h / J of every form [rad/s per N m, m/s per N].
+    """
+    still = tree_motion(mechanism, at_rest(mechanism, x))
+    G = np.eye(still.q.shape[1]) if still.G is None else (still.G if still.G.ndim == 2 else still.G[0])
+    M = mass_matrix(mechanism, x)[0] + G.T @ extra @ G
+    rows = forms @ G
+    compliance = rows @ np.linalg.pinv(M) @ rows.T
+    inverse = np.abs(np.diagonal(compliance)).copy()
+    free = loads > 0.0
+    inverse[free] = 1.0 / loads[free]
+    inverse[inverse == 0.0] = 1.0
+    scaled = compliance / np.sqrt(np.outer(inverse, inverse))
+    scaled[free, :] = 0.0
+    scaled[:, free] = 0.0
+    active = jumps > 0.0
+    common = max(1.0, float(np.abs(np.linalg.eigvalsh(scaled[np.ix_(active, active)])).max(initial=0.0)))
+    return np.asarray(step * inverse * common)

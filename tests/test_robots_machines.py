@@ -1,0 +1,178 @@
+"""Ready machines: what they are made of, that nothing is counted twice, and that every made-up number is in their table."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from dynident.control import OpenLoop
+from dynident.errors import DynidentError
+from dynident.mechanics import Motion, actuator_jacobian, generalised_efforts, inverse_dynamics, mass_matrix
+from dynident.robots import cft, dualv, er3a_c60, five_bar, mast, rrr
+from dynident.robots.machines import Assumption, listed, servo_gains
+from dynident.simulate.robot import VirtualRobot
+
+NAMES = ("rrr", "cft", "dualv", "five_bar", "mast", "er3a_c60")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_robot_has_a_machine_and_one_table_of_assumptions(name: str) -> None:
+    module = import_module(f"dynident.robots.{name}.machine")
+    robot = import_module(f"dynident.robots.{name}").machine()
+    assert isinstance(robot, VirtualRobot)
+    assert robot.name
+    assert "ASSUMPTIONS" in module.machine.__doc__
+    assert module.ASSUMPTIONS
+    for key, entry in module.ASSUMPTIONS.items():
+        assert isinstance(entry, Assumption), key
+        assert len(entry.why) > 3, key
+    assert listed(module.ASSUMPTIONS).count("\n") == len(module.ASSUMPTIONS) - 1
+
+
+def moving(robot: VirtualRobot, q: list[float], seed: int = 0) -> Motion:
+    rng = np.random.default_rng(seed)
+    x = np.array(q) + rng.uniform(-0.03, 0.03, (20, len(q)))
+    return Motion(np.arange(20.0), x, rng.normal(size=x.shape), rng.normal(size=x.shape))
+
+
+def test_five_bar_drives_are_table_4_1_and_counted_once() -> None:
+    robot = five_bar.machine(coordinates="motors")
+    assert all(not any(joint.terms.get(k, 0.0) for k in ("ia", "fv", "fc")) for joint in robot.mechanism.joints)
+    model = robot.model.parameters.to_dict()
+    assert model["ia_alpha1"] == pytest.approx(13e-4 * 40**2)
+    assert model["fv_alpha4"] == pytest.approx(1.7e-3 * 40**2)
+    assert model["fc_alpha1"] == pytest.approx(0.478 * 40)  # of tanh at high speed
+    described = five_bar.mechanism()  # has the same numbers as joint terms
+    motion = moving(robot, list(described.closure.home[described.closure.independent]))
+    np.testing.assert_allclose(inverse_dynamics(robot.model, motion), inverse_dynamics(described, motion), rtol=1e-9)
+
+
+def test_five_bar_velocity_loop_has_the_digest_s_numbers() -> None:
+    loops, drive = five_bar.machine().controller, five_bar.machine().drives[0]
+    k_p, k_i, k_t = loops.velocity_gain, loops.velocity_integral, drive.motor.torque_constant
+    assert np.sqrt(k_t * k_i / drive.inertia) == pytest.approx(112.2, abs=0.05)
+    assert (1.7e-3 + k_t * k_p) / (2.0 * np.sqrt(drive.inertia * k_t * k_i)) == pytest.approx(0.692, abs=5e-4)
+    assert (loops.position_cycle, loops.velocity_cycle, five_bar.machine().step) == (5e-3, 250e-6, 125e-6)
+
+
+def test_mast_drive_has_the_resonance_of_table_4_2() -> None:
+    drive = mast.machine().drives[0]
+    stiff, last = drive.transmission.stiffness[0], drive.transmission.inertias[0]
+    assert np.sqrt(stiff / last) / (2.0 * np.pi) == pytest.approx(914.0, abs=0.05)  # TF2
+    both = stiff * (drive.motor.inertia + last) / (drive.motor.inertia * last)
+    assert np.sqrt(both) / (2.0 * np.pi) == pytest.approx(959.2, abs=0.05)  # TF1
+    assert drive.transmission.ratio == pytest.approx(2.0 * np.pi * 15.0 / 0.07)
+    adjusted = mast.machine(parameters="adjusted").drives[0]
+    assert adjusted.motor.inertia == pytest.approx(mast.J_1 / 1.56)
+    assert float(adjusted.friction(np.array([5.0]))[0]) == pytest.approx(7.18e-2)
+    with pytest.raises(DynidentError, match="catalogue"):
+        mast.machine(parameters="guess")
+
+
+def test_dualv_has_no_rotor_twice_and_the_paper_s_gains() -> None:
+    robot = dualv.machine("computed torque")
+    assert robot.controller.kp == pytest.approx((2.0 * np.pi * 70.0) ** 2)  # 1.934e5
+    assert robot.controller.kd == pytest.approx(615.75, abs=0.01)
+    assert all(drive.inertia == 0.0 and drive.motor.current_limit == 127.0 for drive in robot.drives)
+    pd = dualv.machine("pd").controller
+    A, M = (f(robot.mechanism, np.zeros(3))[0] for f in (actuator_jacobian, mass_matrix))
+    stiffness = A.T @ np.diag(pd.kp) @ A
+    frequencies = np.sqrt(np.linalg.eigvals(np.linalg.solve(M, stiffness)).real) / (2.0 * np.pi)
+    assert np.all(np.abs(frequencies / 70.0 - 1.0) < 0.35), frequencies
+    assert np.mean(frequencies**2) == pytest.approx(70.0**2, rel=0.05)
+
+
+def test_dualv_payload_is_that_of_table_2() -> None:
+    with_it, without = (dualv.machine("pd", payload=p).mechanism for p in (True, False))
+    more = mass_matrix(with_it, np.zeros(3))[0] - mass_matrix(without, np.zeros(3))[0]
+    np.testing.assert_allclose(more, [[5.42, 0.0, 0.0], [0.0, 5.42, -0.127], [0.0, -0.127, 1.61e-2]], atol=1e-12)
+
+
+def test_cft_nuts_give_the_report_s_maps_and_matrices() -> None:
+    robot = cft.machine()
+    rng = np.random.default_rng(1)
+    xc = np.array([-0.1343, 0.2766, 2.4, 0.0869]) + rng.uniform(-0.05, 0.05, (30, 4))
+    q = cft.joint_from_cartesian(xc)
+    force = rng.normal(size=(30, 4))
+    np.testing.assert_allclose(generalised_efforts(robot.mechanism, q, force), cft.torque_from_force(q, force), atol=1e-12)
+    np.testing.assert_allclose(mass_matrix(robot.mechanism, q), cft.mass_matrix(q), atol=1e-12)
+    v, a = rng.normal(size=(30, 4)), rng.normal(size=(30, 4))
+    links = inverse_dynamics(robot.mechanism, Motion(np.arange(30.0), q, v, a))
+    losses = np.column_stack([robot.friction[name](v[:, i]) for i, name in enumerate(cft.JOINTS)])
+    np.testing.assert_allclose(links + losses, cft.inverse_dynamics(q, v, a), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("setup", ["TUEdACS", "dSPACE"])
+def test_cft_voltages_become_the_forces_of_table_6(setup: str) -> None:
+    robot, law = cft.machine(setup=setup), cft.voltage_input([1.0, 2.0, 3.0, 4.0], setup)
+    assert isinstance(law, OpenLoop)
+    gains = np.array([d.motor.torque_constant * d.transmission.ratio for d in robot.drives])
+    np.testing.assert_allclose(law.table * gains, cft.force_from_voltage([1.0, 2.0, 3.0, 4.0], setup), rtol=1e-12)
+    limits = [d.motor.current_limit for d in robot.drives]
+    assert limits == [4.0] * 4
+    with pytest.raises(DynidentError, match="TUEdACS"):
+        cft.voltage_input([1.0, 2.0, 3.0, 4.0], "other")
+
+
+def test_cft_added_inertia_makes_the_mass_matrix_definite() -> None:
+    q = cft.joint_from_cartesian([-0.2918, -0.0269, 2.618, 0.0869])
+    assert np.linalg.eigvalsh(mass_matrix(cft.machine().mechanism, q)[0])[0] < 0.0
+    assert np.linalg.eigvalsh(mass_matrix(cft.machine(added_inertia=0.2).mechanism, q)[0])[0] > 0.0
+
+
+def test_rrr_rotors_are_in_the_drives_only() -> None:
+    robot = rrr.machine()
+    assert not robot.mechanism.joint_columns
+    model = robot.model.parameters.to_dict()
+    assert model["ia_shoulder"] == pytest.approx(0.015)
+    law = robot.drives[1].friction
+    f, w, b = np.array([[0.35, 0.12, 0.06]]), np.array([[40.0, 15.0, 5.0]]), 0.15
+    v = np.linspace(-2.0, 2.0, 9)
+    wanted = np.sum(f * np.tanh(w * v[:, None]), axis=1) + b * v
+    np.testing.assert_allclose(law(v), wanted, rtol=1e-12)  # (9) times k_t
+    assert robot.controller.feedforward is not None
+    assert rrr.machine("pd").controller.feedforward is None
+
+
+def test_er3a_rotors_and_friction_are_counted_once() -> None:
+    robot, described = er3a_c60.machine(warm=False), er3a_c60.mechanism()
+    model = robot.model.parameters.to_dict()
+    for name in er3a_c60.JOINTS:
+        assert model[f"ia_{name}"] == pytest.approx(described.parameters.to_dict()[f"ia_{name}"])
+    assert set(robot.friction) == set(er3a_c60.JOINTS)
+    assert not robot.thermal
+    assert set(er3a_c60.machine().thermal) == set(er3a_c60.JOINTS)
+    torque = [d.motor.current_limit * d.motor.torque_constant * d.transmission.ratio for d in robot.drives]
+    np.testing.assert_allclose(torque, er3a_c60.assumed("torques"))
+
+
+def test_servo_gains_of_one_mass_are_those_of_the_textbook() -> None:
+    robot = dualv.toy(2.0)  # one mass, two motors
+    kp, kd = servo_gains(robot, [0.0], 5.0, 0.6)
+    w = 2.0 * np.pi * 5.0
+    assert float(kp.sum()) == pytest.approx(2.0 * w**2)
+    assert float(kd.sum()) == pytest.approx(2.0 * 0.6 * w * 2.0)
+
+
+@pytest.mark.parametrize("module", [rrr, cft, dualv])
+def test_unknown_controllers_are_one_sentence(module) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(DynidentError, match="controller is 'best'") as error:
+        module.machine("best")
+    assert "\n" not in str(error.value)
+
+
+def test_test_motions_of_the_five_bar() -> None:
+    move = five_bar.x_move()
+    assert move.q[0].tolist() == [-0.6, 0.9]
+    assert move.q[-1] == pytest.approx([0.6, 0.9])
+    assert np.abs(move.v).max() == pytest.approx(1.0)
+    assert np.abs(move.a).max() == pytest.approx(1.0)
+    round_ = five_bar.circle(0.628)
+    np.testing.assert_allclose(np.hypot(*(round_.q - [0.0, 0.9]).T), 0.2, rtol=1e-12)
+    assert np.hypot(*round_.v.T).max() == pytest.approx(0.628)
+    turn = round_.q[:100, 0] * round_.v[:100, 1] - (round_.q[:100, 1] - 0.9) * round_.v[:100, 0]
+    assert np.all(turn >= 0.0)  # counter-clockwise
+    with pytest.raises(DynidentError, match="rate"):
+        five_bar.x_move(rate=0.0)

@@ -1,0 +1,102 @@
+"""Motor sizing against a slide whose torque, current and heat are known in closed form."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dynident.control import PID
+from dynident.drive import Drive, Motor, Transmission
+from dynident.errors import DynidentError
+from dynident.friction import Coulomb, Viscous
+from dynident.mechanics import Motion, actuator_torques, inverse_dynamics
+from dynident.mechanism import Body, Joint, Mechanism
+from dynident.robots import dualv
+from dynident.simulate.robot import VirtualRobot
+from dynident.simulate.sizing import size_motors
+
+MASS, AMPLITUDE, W, RATIO = 4.0, 0.1, 6.0, 50.0
+
+
+def slide(friction: bool = False, **limits: float) -> VirtualRobot:
+    body = Body("carriage", np.array([MASS, *[0.0] * 9]))
+    joint = Joint("x", "prismatic", "base", "carriage", axis=np.array([1.0, 0.0, 0.0]))
+    robot = Mechanism("slide", (Body("base"), body), (joint,), terms=(), gravity=np.zeros(3))
+    law = (Coulomb() + Viscous()).using(fc=0.02, fv=1e-3) if friction else None
+    motor = Motor(0.05, resistance=2.0, inertia=1e-4, **limits)
+    return VirtualRobot(robot, [Drive("x", motor, Transmission(RATIO), law)], PID(1.0, 1.0, cycle=1e-3), step=1e-3)
+
+
+def swing(periods: int = 2) -> Motion:
+    t = np.linspace(0.0, periods * 2.0 * np.pi / W, 4001)
+    s, c = np.sin(W * t)[:, None], np.cos(W * t)[:, None]
+    return Motion(t, AMPLITUDE * s, AMPLITUDE * W * c, -AMPLITUDE * W**2 * s)
+
+
+def test_torque_current_and_heat_of_a_sine() -> None:
+    (load,) = size_motors(swing(), slide()).motors
+    inertia = 1e-4 + MASS / RATIO**2
+    peak = inertia * RATIO * AMPLITUDE * W**2
+    assert load.peak_torque == pytest.approx(peak, rel=1e-6)
+    assert load.rms_torque == pytest.approx(peak / np.sqrt(2.0), rel=1e-6)
+    assert load.peak_speed == pytest.approx(RATIO * AMPLITUDE * W, rel=1e-6)
+    assert load.rms_current == pytest.approx(peak / 0.05 / np.sqrt(2.0), rel=1e-6)
+    assert load.copper_loss == pytest.approx(2.0 * (peak / 0.05) ** 2 / 2.0, rel=1e-6)
+    assert load.peak_power == pytest.approx(peak * RATIO * AMPLITUDE * W / 2.0, rel=1e-5)
+    assert load.mean_power == pytest.approx(0.0, abs=1e-9)
+    assert load.inertia_ratio == pytest.approx(MASS / RATIO**2 / 1e-4, rel=1e-9)
+    # V = R i + K_E omega: in quadrature
+    assert load.peak_voltage == pytest.approx(np.hypot(2.0 * peak / 0.05, 0.05 * RATIO * AMPLITUDE * W), rel=1e-5)
+
+
+def test_friction_costs_power() -> None:
+    (load,) = size_motors(swing(), slide(friction=True)).motors
+    top = RATIO * AMPLITUDE * W
+    assert load.mean_power == pytest.approx(0.02 * top * 2.0 / np.pi + 1e-3 * top**2 / 2.0, rel=1e-4)
+
+
+def test_limits_and_ratings_are_judged_in_words() -> None:
+    inertia = 1e-4 + MASS / RATIO**2
+    current = inertia * RATIO * AMPLITUDE * W**2 / 0.05
+    wide = size_motors(swing(), slide(current_limit=2.0 * current), continuous_current=current)
+    assert wide.ok
+    assert wide.motors[0].use["current"] == pytest.approx(0.5, rel=1e-5)
+    assert wide.motors[0].use["heat"] == pytest.approx(0.5, rel=1e-5)
+    assert wide.motors[0].margin == pytest.approx(0.5, rel=1e-5)
+    assert "inertia of the drive" in wide.sentences()[0]
+    narrow = size_motors(swing(), slide(current_limit=0.5 * current, speed_limit=20.0), continuous_current={"x": 0.5 * current})
+    assert not narrow.ok
+    text = " ".join(narrow.sentences())
+    assert "current is at 200 %" in text
+    assert "overheat" in text
+    assert "speed is at 150 %" in text
+    data = json.loads(narrow.to_json())
+    assert data["ok"] is False
+    assert data["motors"][0]["margin"] == pytest.approx(-1.0, rel=1e-5)
+    assert narrow.table().count("\n") == 1
+
+
+def test_minimum_norm_torques_of_a_redundant_robot() -> None:
+    motion = dualv.excitation(1)
+    found = size_motors(motion, dualv.machine())
+    robot = dualv.mechanism()
+    tau = actuator_torques(robot, motion.q, inverse_dynamics(robot, motion))
+    assert [m.peak_torque for m in found.motors] == pytest.approx(np.abs(tau).max(axis=0).tolist(), rel=1e-9)
+    assert all(np.isinf(m.inertia_ratio) for m in found.motors)  # rotors are in the links there
+    assert all(m.use["current"] == pytest.approx(m.peak_torque / 127.0) for m in found.motors)
+
+
+def test_bad_input_is_one_sentence() -> None:
+    for call in (
+        lambda: size_motors(swing()),
+        lambda: size_motors("motion", slide()),  # type: ignore[arg-type]
+        lambda: size_motors(swing()[:2], slide()),
+        lambda: size_motors(swing(), slide(), continuous_current=-1.0),
+        lambda: size_motors(swing(), slide(), continuous_current=[1.0, 2.0]),
+        lambda: size_motors(swing(), slide(), continuous_current={"y": 1.0}),
+    ):
+        with pytest.raises(DynidentError) as error:
+            call()
+        assert "\n" not in str(error.value)
