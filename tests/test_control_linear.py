@@ -11,6 +11,8 @@ from scipy.linalg import expm
 from dynident.control import Axis, Cascade, CurrentLoop, bandwidth, delayed_integrator, margins
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError
+from dynident.mechanics import Motion
+from dynident.mechanism import Mechanism
 
 FIVE_BAR = Drive("A", Motor(1.43, inertia=13e-4), Transmission(40.0), encoder=Encoder(velocity="exact"))
 VISCOUS = 1.7e-3
@@ -157,7 +159,10 @@ def _run(axis: Axis, periods: int) -> np.ndarray:
         Axis(SERVO, SERVO_LOOPS, load=5e-6),
         Axis(SERVO, SERVO_LOOPS, load=5e-6, delay=1.25e-4 * 2.5),
         Axis(replace(SERVO, encoder=Encoder(side="joint")), SERVO_LOOPS, delay=1.25e-4),
-        Axis(replace(SERVO, motor=Motor(0.0603, 0.6, inertia=1.4e-5)), replace(SERVO_LOOPS, current=CurrentLoop(0.1, 300.0, 1.25e-4))),
+        Axis(
+            replace(SERVO, motor=Motor(0.0603, 0.6, inertia=1.4e-5)),
+            replace(SERVO_LOOPS, current=CurrentLoop(0.1, 300.0, 1.25e-4)),
+        ),
     ],
     ids=["ideal", "delayed", "servo", "servo delayed", "joint encoder", "no inductance"],
 )
@@ -170,6 +175,25 @@ def test_the_lifted_loops_are_the_control_code(axis: Axis) -> None:
         lifted.append((system.C @ z + system.D @ row)[0])
         z = system.A @ z + system.B @ row
     np.testing.assert_allclose(lifted, _run(axis, periods), rtol=1e-7, atol=1e-9)
+
+
+def test_the_lifted_loops_are_the_compiled_simulation() -> None:
+    simulate = pytest.importorskip("dynident.simulate")
+    rod = Mechanism.from_dh([(0.3, 0, 0, 0)], gravity=(0, 0, 0)).with_payload(1e-9)
+    drive = replace(FIVE_BAR, actuator="joint_1", encoder=Encoder(filter=400.0))
+    axis, t = Axis(drive, replace(LOOPS, position_filter=50.0)), np.arange(100) * 5e-3
+    q, v = 0.02 * (1.0 - np.cos(4.0 * np.pi * t)), 0.08 * np.pi * np.sin(4.0 * np.pi * t)
+    run = simulate.VirtualRobot(rod, [drive], axis.loops, step=1.25e-4).simulate(
+        Motion(t, *(y[:, None] for y in (q, v, 0.0 * q)))
+    )
+    system, lifted = axis.loop("position", sampled=True), []
+    z = np.zeros(len(system.A))
+    for wanted in q:
+        lifted.append((system.C @ z)[0])
+        z = system.A @ z + system.B[:, 0] * wanted
+    simulated = np.interp(t, run.truth.t, run.truth.motion.q[:, 0])
+    np.testing.assert_allclose(lifted, simulated, atol=1e-9)
+    assert np.abs(simulated).max() > 0.03
 
 
 def test_fast_cycles_approach_the_continuous_loops() -> None:
@@ -223,7 +247,10 @@ def test_the_inferred_gain_of_the_mast_has_the_digests_response() -> None:
         (lambda: Axis(FIVE_BAR, LOOPS).loop("current"), "the cascade has an ideal current loop"),
         (lambda: Axis(FIVE_BAR, LOOPS).loop("torque"), "loop is 'torque'"),
         (lambda: Axis(FIVE_BAR, replace(LOOPS, current=CurrentLoop(1.0, 1.0, 250e-6))), "neither resistance nor inductance"),
-        (lambda: Axis(FIVE_BAR, replace(LOOPS, position_gain=[1.0, 2.0]), actuator=2).settings, "actuator = 2, but position_gain"),
+        (
+            lambda: Axis(FIVE_BAR, replace(LOOPS, position_gain=[1.0, 2.0]), actuator=2).settings,
+            "actuator = 2, but position_gain",
+        ),
         (lambda: delayed_integrator(0.0, 1.0, 1.0), "gain is 0.0"),
         (lambda: margins(lambda f: f, 1.0, 0.5), "frequencies from 1.0 to 0.5 Hz are no range"),
         (lambda: bandwidth(lambda f: f, 0.5, 1.0, level=2.0), "level is 2.0"),

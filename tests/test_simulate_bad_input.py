@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simulate_cases import arm, cascade, excitation, geared_arm, geared_drives, pid
 
 import dynident as di
 from dynident.control import CurrentLoop, OpenLoop
@@ -16,6 +15,7 @@ from dynident.errors import DynidentError, SimulationError
 from dynident.friction import Coulomb, FirstOrder, Fractional, LuGre, Thermal
 from dynident.simulate import Disturbance, Heating, Sensors, VirtualRobot, monte_carlo, simulate
 from dynident.simulate.stability import check_step, growth, ticks
+from simulate_cases import arm, cascade, excitation, geared_arm, geared_drives, pid
 
 REST = di.Motion([0.0, 0.02], np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 3)))
 COLD = FirstOrder(alpha=-0.01, beta=1.0, K=1.0, C=100.0)
@@ -80,7 +80,7 @@ def test_a_law_given_twice_and_gears_that_disagree_are_refused() -> None:
         ({"loop": "magic"}, "loop is 'magic'"),
         ({"integrator": "heun"}, "integrator is 'heun'"),
         ({"seed": -1}, "seed is -1"),
-        ({"log_cycle": 3.3e-4}, "not a whole number"),
+        ({"log_cycle": 3.3e-4}, "give log_cycle=0.000375"),
         ({"log_cycle": -1.0}, "log_cycle is -1.0"),
         ({"log_cycle": 1.0}, "log_cycle"),
         ({"start": {"q": [0.0]}}, "give 3 numbers"),
@@ -103,7 +103,7 @@ def test_a_wrong_run_is_refused(options: dict[str, Any], sentence: str) -> None:
 
 
 def test_wrong_numbers_of_gains_and_tables_are_refused() -> None:
-    refused(lambda: geared_arm(controller=pid(kp=[1.0, 2.0])).simulate(REST), "kp")
+    refused(lambda: geared_arm(controller=pid(kp=[1.0, 2.0])).simulate(REST), "gain of the PID")
     refused(lambda: geared_arm(controller=OpenLoop(torque=np.zeros((5, 3)))).simulate(REST), "open loop")
     refused(lambda: geared_arm(controller=OpenLoop(torque=np.zeros(2))).simulate(REST), "open loop")
     refused(lambda: geared_arm(controller=OpenLoop(voltage=np.zeros(3))).simulate(REST), "resistance")

@@ -88,6 +88,7 @@ def test_lost_samples_have_their_share_and_never_are_the_ends() -> None:
         ({"clock": "sundial"}, "it is one of stamps"),
         ({"dropped": 1.0}, "below 1"),
         ({"dropped": 5}, "below 1"),
+        ({"averaged": 1}, "must be True or False"),
         ({"missing": "zero"}, "it is one of rows"),
         ({"temperature_noise": np.inf}, "temperature_noise = inf"),
     ],

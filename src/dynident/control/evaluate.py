@@ -6,6 +6,7 @@ from the last place, so a controller keeps one `Evaluator` for the measurement a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import atan2, pi, sqrt
 from typing import NamedTuple
 
@@ -59,10 +60,12 @@ class Evaluator:
     """
 
     def __init__(self, mechanism: Mechanism) -> None:
-        from dynident.mechanics import loop_kernels, matrix_kernels  # noqa: PLC0415 - numba is imported on first use
+        from dynident.control.kernels import frame_pose  # noqa: PLC0415 - numba is imported on first use
+        from dynident.mechanics import loop_kernels  # noqa: PLC0415
 
         self.mechanism = mechanism
-        self._kernels, self._loop_kernels = matrix_kernels, loop_kernels
+        self._frame_pose: Callable[..., object] = frame_pose
+        self._loop_kernels = loop_kernels
         self._tree = mechanism.tree.arrays
         self._still = self._tree._replace(gravity=np.zeros(3))
         self._values = mechanism.parameters.values
@@ -75,10 +78,9 @@ class Evaluator:
         self._rows = coupling_rows(mechanism)
         self._out = [np.empty((1, nodes, *shape)) for shape in ((3, 3), (3,), (6,), (6,))]
         self._jacobians = np.zeros((1, nodes, 6, width))
-        self._columns = np.empty((3, 4 + 2 * width))
         self._direct = not mechanism.loops and not mechanism.couplings and np.array_equal(self._rows, np.eye(width))
         self._start: Array | None = None
-        self._q = self._v = self._b = np.zeros((1, width))
+        self._q = self._v = self._b = self._zero = sealed(np.zeros((1, width)))
         self._G: Array | None = None
 
     def place(self, x: Array, v: Array) -> None:
@@ -98,9 +100,9 @@ class Evaluator:
         elif self._linear is not None:
             G, g0 = self._linear
             self._q, self._v, self._G = sealed((G @ x + g0)[None]), sealed((G @ v)[None]), G
-            self._b = np.zeros_like(self._q)
+            self._b = self._zero
         else:
-            self._q, self._v, self._b = _row(x), _row(v), np.zeros((1, x.size))
+            self._q, self._v, self._b = _row(x), _row(v), self._zero
 
     def _close(self, x: Array, v: Array) -> None:
         """Close the loops from the last place; the first time, and where that fails, as the batch functions do."""
@@ -191,23 +193,23 @@ class Evaluator:
         Pose
             Pose, twist, bias and Jacobian in base axes.
         """
-        node, turn, lever = frame
-        self._kernels.body_motions(self._still, self._q, self._v, self._b, *self._out)
-        self._kernels.jacobians(self._tree, self._q, self._jacobians)
-        R, p, twist, acceleration = (array[0, node] for array in self._out)
-        J, n = self._jacobians[0, node], self._jacobians.shape[3]
-        # One product turns everything into base axes: columns om, al, J_omega, then v, a, J_v at the node's origin.
-        own = self._columns
-        own[:, 0], own[:, 1], own[:, 2 : 2 + n] = twist[3:], acceleration[3:], J[3:]
-        own[:, 2 + n], own[:, 3 + n], own[:, 4 + n :] = twist[:3], acceleration[:3], J[:3]
-        base, arm = R @ own, R @ lever
-        angular = base[:, : 2 + n]
-        linear = base[:, 2 + n :] - skew(arm) @ angular
-        om = angular[:, 0]
-        linear[:, 1] += om * (om @ arm) - arm * (om @ om)
-        both = np.concatenate([linear, angular])
-        jacobian = both[:, 2:]
-        return Pose(R @ turn, p + arm, both[:, 0], both[:, 1], jacobian if self._G is None else jacobian @ self._G)
+        rotation, position, twist, bias = np.empty((3, 3)), np.empty(3), np.empty(6), np.empty(6)
+        jacobian = np.empty((6, self._q.shape[1]))
+        self._frame_pose(
+            self._still,
+            self._q,
+            self._v,
+            self._b,
+            *frame,
+            *self._out,
+            self._jacobians,
+            rotation,
+            position,
+            twist,
+            bias,
+            jacobian,
+        )
+        return Pose(rotation, position, twist, bias, jacobian if self._G is None else jacobian @ self._G)
 
 
 def solve(M: Array, right: Array, mechanism: Mechanism, what: str) -> Array:
@@ -239,23 +241,6 @@ def solve(M: Array, right: Array, mechanism: Mechanism, what: str) -> Array:
 def _lost(mechanism: Mechanism, what: str, q: Array | None) -> DynidentError:
     place = "" if q is None else f" at {np.round(q, 4).tolist()}"
     return DynidentError(f"robot '{mechanism.name}': {what}{place} (a singularity); keep the reference away from it")
-
-
-def skew(w: Array) -> Array:
-    """Return the matrix with skew(w) x = w x x.
-
-    Parameters
-    ----------
-    w : ndarray, (3,)
-        Vector.
-
-    Returns
-    -------
-    ndarray, (3, 3)
-        Skew-symmetric matrix.
-    """
-    x, y, z = w.tolist()
-    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def rotation_vector(D: Array) -> Array:

@@ -135,6 +135,11 @@ class Box:
         chosen, gain, limit = self._columns
         return np.asarray((state[self.order][:, chosen] - limit) * gain)
 
+    @property
+    def gains(self) -> tuple[NDArray[np.int64], Array]:
+        """Coordinate of every column, and the derivative of its excess by that coordinate."""
+        return self._columns[:2]
+
     @cached_property
     def _columns(self) -> tuple[NDArray[np.int64], Array, Array]:
         """Coordinate, sign over size, and limit of every column."""

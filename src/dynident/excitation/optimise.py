@@ -259,10 +259,11 @@ def optimise(
     if two:  # refine the better half, best first, as long as there is time
         chosen = sorted(found, key=lambda f: f[0])[: max(many, -(-len(found) // 2))]
         origin = {k: start_of for k, (_, _, start_of) in enumerate(chosen)}
-        refined: list[tuple[float, Array, Array]] = []
-        _all(problem, [(method, k, best, deadline, True) for k, (_, best, _) in enumerate(chosen)], many, refined.append)
-        for result in refined:
+
+        def refined(result: tuple[float, Array, Array]) -> None:
             k = next((k for k, (_, best, _) in enumerate(chosen) if np.array_equal(best, result[2])), 0)
             report((result[0], result[1], origin[k]))
+
+        _all(problem, [(method, k, best, deadline, True) for k, (_, best, _) in enumerate(chosen)], many, refined)
     cost, x, first = min(found, key=lambda f: f[0])
     return Optimum(x, cost, first, len(jobs), monotonic() - began)

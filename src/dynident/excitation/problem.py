@@ -302,13 +302,12 @@ class Problem:
         for i in {pick[0] for pick in picks}:
             rows = np.array([r for r, pick in enumerate(picks) if pick[0] == i])
             limit = self.limits.all[i]
-            if isinstance(limit, Box):
-                for r in rows:
-                    joint, sign, _ = limit.sides[picks[r][1]]
-                    out[r, joint] = sign * self._coarse[limit.order][picks[r][2]] / limit.size(joint)
-                continue
             samples = np.array([picks[r][2] for r in rows])
             columns = np.array([picks[r][1] for r in rows])
+            if isinstance(limit, Box):
+                joints, gains = limit.gains
+                out[rows, joints[columns]] = gains[columns, None] * self._coarse[limit.order][samples]
+                continue
             for order in limit.orders:
                 slope = _by_state(limit, state, order, samples, columns)  # (rows, n)
                 out[rows] += slope[:, :, None] * self._coarse[order][samples][:, None, :]

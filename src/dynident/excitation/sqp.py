@@ -49,6 +49,8 @@ def quadratic_program(B: Array, g: Array, A: Array, b: Array, low: Array, high: 
     multipliers : ndarray, (m,)
         Of the limits, not below zero.
     """
+    from scipy.linalg.lapack import dpotrf, dpotrs  # noqa: PLC0415 - scipy is heavy
+
     n, m = g.size, b.size
     d = 0.5 * (low + high)
     span = high - low
@@ -67,34 +69,30 @@ def quadratic_program(B: Array, g: Array, A: Array, b: Array, low: Array, high: 
         dual = B @ d + g + columns(y)
         primal = rows(d) + s - right
         gap = float(s @ y) / s.size
-        if gap < 1e-9 * scale and np.abs(dual).max() < 1e-7 * scale and np.abs(primal).max() < 1e-7:
+        if gap < 1e-8 * scale and np.abs(dual).max() < 1e-6 * scale and np.abs(primal).max() < 1e-7:
             break
         w = y / s
         K = B + (A.T * w[:m]) @ A
         K[np.diag_indices(n)] += w[m : m + n] + w[m + n :]
-        try:
-            L = np.linalg.cholesky(K)
-        except np.linalg.LinAlgError:
+        L, fault = dpotrf(K, lower=1)
+        if fault:
             break
-
-        def step(centre: Array, w: Array = w, L: Array = L, dual: Array = dual, primal: Array = primal) -> tuple[Array, ...]:
-            # s dy + y ds = centre
-            rhs = -dual - columns(w * primal + centre / s)
-            dd = np.linalg.solve(L.T, np.linalg.solve(L, rhs))
+        centre = -s * y
+        for corrected in (False, True):  # Newton's step to the solution; then again, centred and to second order
+            dd = dpotrs(L, -dual - columns(w * primal + centre / s), lower=1)[0]
             ds = -primal - rows(dd)
-            return dd, ds, (centre - y * ds) / s
-
-        def reach(x: Array, dx: Array) -> float:
-            falling = dx < 0.0
-            return min(1.0, float(np.min(-x[falling] / dx[falling]))) if falling.any() else 1.0
-
-        _, ds, dy = step(-s * y)
-        after = float((s + reach(s, ds) * ds) @ (y + reach(y, dy) * dy)) / s.size
-        centre = (after / gap) ** 3 * gap - s * y - ds * dy
-        dd, ds, dy = step(centre)
-        here, there = 0.995 * reach(s, ds), 0.995 * reach(y, dy)
-        d, s, y = d + here * dd, s + here * ds, y + there * dy
+            dy = (centre - y * ds) / s
+            here, there = _reach(s, ds), _reach(y, dy)
+            if not corrected:
+                after = float((s + here * ds) @ (y + there * dy)) / s.size
+                centre = (after / gap) ** 3 * gap - s * y - ds * dy
+        d, s, y = d + 0.995 * here * dd, s + 0.995 * here * ds, y + 0.995 * there * dy
     return np.clip(d, low, high), y[:m]
+
+
+def _reach(x: Array, dx: Array) -> float:
+    """Return how far x + t dx stays above zero, at most 1."""
+    return min(1.0, 1.0 / max(1e-300, float(np.max(-dx / x))))
 
 
 def update(B: Array, s: Array, y: Array) -> Array:
@@ -263,7 +261,9 @@ class Descent:
         wide[:n, :n], wide[n, n] = B, 1e-6
         rows = np.column_stack([A, np.where(broken, -c, 0.0)])
         price = 10.0 * (self.mu * float(c[broken].sum()) + 1.0)
-        d, multipliers = quadratic_program(wide, np.append(g, price), rows, -c, np.append(low, -1e-3), np.append(high, 1.0 + 1e-3))
+        d, multipliers = quadratic_program(
+            wide, np.append(g, price), rows, -c, np.append(low, -1e-3), np.append(high, 1.0 + 1e-3)
+        )
         return d[:n], np.minimum(multipliers, 10.0 * self.mu)
 
 

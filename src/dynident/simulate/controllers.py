@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +16,63 @@ from dynident.errors import SimulationError
 from dynident.mechanics import Motion, actuator_torques, inverse_dynamics
 from dynident.mechanics.batch import at_rest, tree_motion
 from dynident.mechanism import Mechanism
-from dynident.simulate import control_kernels as code
-from dynident.simulate.control_kernels import Controller, Memory, Wanted
-from dynident.simulate.skeleton import actuator_rows, joint_inertias, rubbing_of, skeleton_of, sticking
+from dynident.mechanics.packed import Arena
+from dynident.simulate import layout as code
+from dynident.simulate.skeleton import actuator_rows, add_skeleton, joint_inertias, rubbing_of, sticking
 
 Array = NDArray[np.float64]
 
 WHOLE = 1e-6  # how far a cycle time may be from a whole number of steps
+
+
+class Controller(NamedTuple):
+    """A control law and what it remembers, as arrays (all views of K and F).
+
+    Parameters
+    ----------
+    K, F : ndarray
+        Packed arrays of the law and its model.
+    plan : ndarray of int, (9,)
+        Law, steps between the ticks of its cycles, flags; see `layout`.
+    loop : ndarray, (10, max(k, n))
+        Memory: sensed values, integrators, filters, steps spent at a limit.
+    measured : ndarray, (2, n)
+        Coordinates and velocities that belong to the sensed actuators.
+    """
+
+    K: NDArray[np.int64]
+    F: Array
+    plan: NDArray[np.int64]
+    loop: Array
+    measured: Array
+
+
+class Wanted(NamedTuple):
+    """The reference as the law reads it, one row every `every` steps; the last row is held. All but noise are views of `table`.
+
+    Parameters
+    ----------
+    table : ndarray, (T, 3 k + 3 n)
+        Everything side by side.
+    rho, rho_v, feed : ndarray, (T, k)
+        Wanted actuator positions and velocities, and feed-forward torques (or the command itself of an open loop).
+    x, v, a : ndarray, (T, n)
+        Wanted coordinates.
+    noise : ndarray, (S, k)
+        Noise of the position sensors at every sensing tick; no rows for none.
+    every : ndarray of int, (1,)
+        Steps between two rows.
+    """
+
+    table: Array
+    rho: Array
+    rho_v: Array
+    feed: Array
+    x: Array
+    v: Array
+    a: Array
+    noise: Array
+    every: NDArray[np.int64]
 
 
 def ticks(cycle: float, step: float, what: str) -> int:
@@ -65,8 +116,8 @@ def low_pass(corner: Array, period: float) -> Array:
 
 def controller_of(
     mechanism: Mechanism, drives: Sequence[Drive], law: object, step: float, x: Array, tree: Array
-) -> tuple[Controller, Memory]:
-    """Return a control law as arrays, and its memory at the start.
+) -> Controller:
+    """Return a control law as arrays, with empty integrators.
 
     Parameters
     ----------
@@ -83,28 +134,26 @@ def controller_of(
 
     Returns
     -------
-    controller : Controller
-        The law.
-    memory : Memory
-        Empty integrators.
+    Controller
+        The law; use one per thread.
     """
     k, n = len(drives), mechanism.dof
     wide = max(k, n)
     gain, plan = np.zeros((10, wide)), np.ones(9, dtype=np.int64)
-    plan[[code.WINDUP, code.PROJECT, code.ON_REFERENCE, code.OPEN_TORQUE]] = 0
+    plan[[code.CURRENT, code.WINDUP, code.PROJECT, code.ON_REFERENCE, code.OPEN_TORQUE]] = 0
     gain[[code.SLOW_OUT, code.SLOW_IN]] = 1.0
-    gain[code.SPEED] = np.inf
+    gain[code.SPEED_LIMIT] = np.inf
     model = mechanism
     if isinstance(law, Cascade):
         _cascade(law, gain, plan, step, k)
     elif isinstance(law, PID):
-        plan[code.LAW] = code.PID
+        plan[code.LAW_OF] = code.PID
         plan[code.OUTER] = plan[code.SENSE] = ticks(law.cycle, step, "cycle of the PID")
         for row, values in ((code.KP, law.kp), (code.KD, law.kd), (code.KI, law.ki), (code.PRELOAD, law.preload)):
             gain[row, :k] = per_actuator(values, k, "gain of the PID")
         gain[code.SLOW_OUT, :k] = low_pass(per_actuator(law.derivative_filter, k, "derivative_filter"), law.cycle)
         # A robot with as many motors as freedoms has no internal torques: nothing to remove and nothing to add.
-        plan[code.PROJECT] = int(k > n and (law.project or bool(np.any(gain[code.PRELOAD]))))
+        plan[code.PROJECT] = 0 if k <= n else (1 if law.project else 2 * int(np.any(gain[code.PRELOAD])))
     elif isinstance(law, ComputedTorque):
         model = law.model
         if model.coordinate_names != mechanism.coordinate_names or len(model.actuators) != k:
@@ -112,7 +161,7 @@ def controller_of(
                 f"computed torque: its model '{model.name}' has the coordinates {', '.join(model.coordinate_names)} and "
                 f"{len(model.actuators)} motors, the robot {', '.join(mechanism.coordinate_names)} and {k}; they must agree"
             )
-        plan[code.LAW] = code.COMPUTED
+        plan[code.LAW_OF] = code.COMPUTED
         plan[code.OUTER] = plan[code.SENSE] = ticks(law.cycle, step, "cycle of the computed torque")
         for row, values in ((code.KP, law.kp), (code.KD, law.kd), (code.KI, law.ki)):
             gain[row, :n] = per_actuator(values, n, "gain of the computed torque")
@@ -120,17 +169,17 @@ def controller_of(
         gain[code.PRELOAD, :k] = per_actuator(law.preload, k, "preload")
         plan[code.ON_REFERENCE] = int(law.on == "reference")
     elif isinstance(law, OpenLoop):
-        plan[code.LAW] = code.OPEN
+        plan[code.LAW_OF] = code.OPEN
         plan[code.OPEN_TORQUE] = int(law.command == "torque")
     else:
-        plan[code.LAW] = code.HELD
+        plan[code.LAW_OF] = code.HELD
         plan[code.SENSE] = ticks(float(getattr(law, "cycle", step)), step, "cycle of the controller")
     return _assemble(model, drives, gain, plan, step, x, tree)
 
 
 def _cascade(law: Cascade, gain: Array, plan: NDArray[np.int64], step: float, k: int) -> None:
     """Fill in a cascade."""
-    plan[code.LAW], plan[code.WINDUP] = code.CASCADE, int(law.anti_windup)
+    plan[code.LAW_OF], plan[code.WINDUP] = code.CASCADE, int(law.anti_windup)
     plan[code.OUTER] = ticks(law.position_cycle, step, "position_cycle")
     plan[code.INNER] = ticks(law.velocity_cycle, step, "velocity_cycle")
     plan[code.SENSE] = gcd(int(plan[code.OUTER]), int(plan[code.INNER]))
@@ -139,7 +188,7 @@ def _cascade(law: Cascade, gain: Array, plan: NDArray[np.int64], step: float, k:
         code.KD: law.velocity_gain,
         code.KI: law.velocity_integral,
         code.SHARE: law.velocity_feedforward,
-        code.SPEED: law.speed_limit,
+        code.SPEED_LIMIT: law.speed_limit,
     }
     if law.current is not None:
         plan[code.CURRENT] = ticks(law.current.cycle, step, "cycle of the current loop")
@@ -152,16 +201,15 @@ def _cascade(law: Cascade, gain: Array, plan: NDArray[np.int64], step: float, k:
 
 def _assemble(
     model: Mechanism, drives: Sequence[Drive], gain: Array, plan: NDArray[np.int64], step: float, x: Array, tree: Array
-) -> tuple[Controller, Memory]:
-    """Return controller and memory with the model's arrays."""
+) -> Controller:
+    """Return the law with its model's arrays."""
     k, n = len(drives), model.dof
     base, rows = joint_inertias(model)
     rubbing = rubbing_of(model, rows, {}, [])
     period = float(plan[code.OUTER]) * step
     forms = np.array(rubbing.forms).reshape(len(rubbing.forms), base.shape[0])
-    jumps = np.array([float(any(row.jump > 0.0 for row in rows)) for rows in rubbing.rows])
-    rubbing.stick = sticking(model, x, np.zeros_like(base), forms, np.zeros(len(forms)), period, jumps)
-    sensor = np.zeros((k, 6))
+    rubbing.stick = sticking(model, x, np.zeros_like(base), forms, np.zeros(len(forms)), period, rubbing.jumps)
+    sensor = np.zeros((k, code.SENSOR_WIDTH))
     for a, drive in enumerate(drives):
         e, c = drive.encoder, drive.current_sensor
         blend = float(low_pass(np.array(e.filter), float(plan[code.SENSE]) * step))
@@ -171,25 +219,21 @@ def _assemble(
     if not model.loops:
         G, g0 = model.coupling_map
         inverse, offset = np.linalg.pinv(N @ G), offset + N @ g0
-    controller = Controller(
-        plan,
-        gain,
-        sensor,
-        skeleton_of(model, base, np.zeros_like(base)),
-        rubbing.arrays(),
-        np.ascontiguousarray(inverse),
-        offset,
-        np.zeros((k, n)),
-        np.zeros((n, n)),
-        np.zeros((n, n)),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(k),
-        np.zeros(n),
-    )
-    start = np.array(tree) if tree.size == base.shape[0] else tree_motion(model, at_rest(model, x)).q[0].copy()
-    return controller, Memory(np.zeros((10, gain.shape[1])), start, np.zeros((0, 2)), np.zeros(0))
+    start = tree if tree.size == base.shape[0] else tree_motion(model, at_rest(model, x)).q[0]
+    arena = Arena()
+    add_skeleton(arena, model, base, np.zeros_like(base))
+    rubbing.add(arena, base.shape[0])
+    arena.number(code.WIDE, gain.shape[1])
+    arena.integers(code.PLAN, plan)
+    for key, values in ((code.GAIN, gain), (code.SENSOR, sensor), (code.INVERSE, inverse), (code.ZERO, offset), (code.POSE, start)):
+        arena.floats(key, values)
+    for key, shape in ((code.MAP_A, (k, n)), (code.GRAM, (n, n)), (code.GRAM_FACTOR, (n, n)), (code.MEASURED, (2, n))):
+        arena.floats(key, np.zeros(shape))
+    for key, size in ((code.ASKED_A, n), (code.TORQUES, k), (code.PART, n)):
+        arena.floats(key, np.zeros(size))
+    arena.floats(code.LOOP, np.zeros((10, gain.shape[1])))
+    K, F = arena.pack()
+    return Controller(K, F, arena.integer_view(code.PLAN), arena.view(code.LOOP), arena.view(code.MEASURED))
 
 
 def tick_steps(controller: Controller) -> int:
@@ -206,9 +250,9 @@ def tick_steps(controller: Controller) -> int:
         Common divisor of its cycles.
     """
     plan = controller.plan
-    if plan[code.LAW] == code.CASCADE:
+    if plan[code.LAW_OF] == code.CASCADE:
         return gcd(int(plan[code.OUTER]), int(plan[code.INNER]))
-    return int(plan[code.SENSE] if plan[code.LAW] == code.HELD else plan[code.OUTER])
+    return int(plan[code.SENSE] if plan[code.LAW_OF] == code.HELD else plan[code.OUTER])
 
 
 def tables(
@@ -249,13 +293,8 @@ def tables(
     model = law.torque_feedforward if isinstance(law, Cascade) else (law.feedforward if isinstance(law, PID) else None)
     if model is not None:
         feed = actuator_torques(model, motion.q, inverse_dynamics(model, motion))
-    return Wanted(
-        np.ascontiguousarray(rho),
-        np.ascontiguousarray(rho_v),
-        np.ascontiguousarray(feed),
-        np.array(motion.q),
-        np.array(motion.v),
-        np.array(motion.a),
-        np.zeros((0, k)) if noise is None else np.ascontiguousarray(noise, dtype=np.float64),
-        np.array([every], dtype=np.int64),
-    )
+    parts = [rho, rho_v, feed, motion.q, motion.v, motion.a]
+    table = np.ascontiguousarray(np.concatenate(parts, axis=1))
+    views = np.split(table, np.cumsum([part.shape[1] for part in parts])[:-1], axis=1)
+    rows = np.zeros((0, k)) if noise is None else np.ascontiguousarray(noise, dtype=np.float64)
+    return Wanted(table, *views, noise=rows, every=np.array([every], dtype=np.int64))

@@ -2,10 +2,10 @@
 
     f(q, v, z) = sum over rows                       kind, way (0 both directions, +1 or -1 one of them), up to eight numbers
 
-A jump sgn(v) is replaced by clip(v / v_s), with v_s (last number of the row) the speed that this friction alone takes away
+A jump sgn(v) is replaced by clip(v / v_s), with v_s (ninth number of the row) the speed that this friction alone takes away
 within one step: a joint that should stick then comes to rest within a step or two instead of chattering. Slopes of smooth laws
 are limited to the same 1 / v_s. Laws with memory keep a deflection and a mode per row; they are advanced once per step by their
-exact solution (`dynident.friction.kernels`), and between the start of the step and a stage in the same way.
+exact solution (`dynident.friction.kernels`), and from the start of the step to a stage in the same way.
 """
 
 from __future__ import annotations
@@ -14,9 +14,26 @@ from math import cosh, exp, tanh
 
 from dynident.friction.kernels import _dahl_piece, _gap, _lugre_piece, _pieces, _slip
 from dynident.mechanics.kernels import kernel
-
-OFFSET, VISCOUS, COULOMB, POWER, STRIBECK, TANH, SMOOTH, SPRING, DAHL, LUGRE, MAXWELL = range(11)
-WIDTH = 9  # numbers per row; the last is v_s
+from dynident.simulate.layout import (
+    COULOMB,
+    DAHL,
+    DEFLECTION,
+    LAST_SPEED,
+    LAW,
+    LAW_FIRST,
+    LAW_KIND,
+    LAW_WIDTH,
+    LUGRE,
+    MAXWELL,
+    MEMORY_MODE,
+    OFFSET,
+    POWER,
+    SPRING,
+    STICK_SPEED,
+    STRIBECK,
+    TANH,
+    VISCOUS,
+)
 
 
 @kernel
@@ -32,48 +49,45 @@ def stribeck(speed, fc, fs, vs, delta):
 
 
 @kernel
-def static_force(kind, law, r, q, v):
-    """Return the force of row r of a law without memory, at position q and speed v."""
-    a = law[r, 0]
+def static_force(F, r, kind, q, v):
+    """Return the force of a law without memory, whose numbers are at F[r], at position q and speed v."""
+    a = F[r]
     if kind == VISCOUS:
         return a * v
     if kind == COULOMB:
-        return a * clip(v / law[r, 8], 1.0)
+        return a * clip(v / F[r + STICK_SPEED], 1.0)
     if kind == OFFSET:
         return a
     if kind == SPRING:
         return a * q
     if kind == TANH:
-        return a * tanh(law[r, 1] * v)
+        return a * tanh(F[r + 1] * v)
     if kind == STRIBECK:
-        return clip(v / law[r, 8], 1.0) * stribeck(abs(v), a, law[r, 1], law[r, 2], law[r, 3])
+        return clip(v / F[r + STICK_SPEED], 1.0) * stribeck(abs(v), a, F[r + 1], F[r + 2], F[r + 3])
     if kind == POWER:
-        return a * v * abs(v) ** (law[r, 1] - 1.0)
-    return (a + law[r, 1] / cosh(clip(law[r, 2] * v, 700.0))) * tanh(law[r, 3] * v)
+        return a * v * abs(v) ** (F[r + 1] - 1.0)
+    return (a + F[r + 1] / cosh(clip(F[r + 2] * v, 700.0))) * tanh(F[r + 3] * v)
 
 
 @kernel
-def memory_force(kind, law, r, z, mode, v):
-    """Return the force of row r of a law with memory, at deflection z, mode and speed v."""
-    if kind == DAHL:
-        return law[r, 0] * z
+def memory_force(F, r, kind, z, mode, v):
+    """Return the force of a law with memory at deflection z, mode and speed v."""
+    force = F[r] * z
     if kind == LUGRE:
-        g = stribeck(abs(v), law[r, 2], law[r, 3], law[r, 4], law[r, 5])
-        return law[r, 0] * z + law[r, 1] * (v - law[r, 0] * abs(v) * z / g)
-    force = law[r, 0] * z
-    if law[r, 2] != 0.0:
+        force += F[r + 1] * (v - F[r] * abs(v) * z / stribeck(abs(v), F[r + 2], F[r + 3], F[r + 4], F[r + 5]))
+    elif kind == MAXWELL and F[r + 2] != 0.0:
         rate = v
         if mode != 0.0:
-            g = stribeck(abs(v), law[r, 4], law[r, 5], law[r, 6], law[r, 7])
-            rate = law[r, 3] * (mode * law[r, 1] - law[r, 0] * z / g) / law[r, 0]
-        force += law[r, 2] * rate
+            g = stribeck(abs(v), F[r + 4], F[r + 5], F[r + 6], F[r + 7])
+            rate = F[r + 3] * (mode * F[r + 1] - F[r] * z / g) / F[r]
+        force += F[r + 2] * rate
     return force
 
 
 @kernel
-def maxwell_piece(law, r, z, mode, v0, v1, dt):
+def maxwell_piece(F, r, z, mode, v0, v1, dt):
     """Return deflection and mode of a Maxwell slip element after a piece in which the speed keeps its sign."""
-    k, share, attraction, fc, fs, vs, delta = law[r, 0], law[r, 1], law[r, 3], law[r, 4], law[r, 5], law[r, 6], law[r, 7]
+    k, share, attraction, fc, fs, vs, delta = F[r], F[r + 1], F[r + 3], F[r + 4], F[r + 5], F[r + 6], F[r + 7]
     way = 1.0 if v0 + v1 > 0.0 else -1.0
     if mode != way or v0 == 0.0:
         mode = 0.0
@@ -97,62 +111,57 @@ def maxwell_piece(law, r, z, mode, v0, v1, dt):
 
 
 @kernel
-def memory_piece(kind, law, r, z, mode, v0, v1, dt):
+def memory_piece(F, r, kind, z, mode, v0, v1, dt):
     """Return deflection and mode after a piece in which the speed keeps its sign."""
     if kind == DAHL:
-        return _dahl_piece(z, 0.5 * (v0 + v1) * dt, law[r, 0], law[r, 1], law[r, 2]), mode
+        return _dahl_piece(z, 0.5 * (v0 + v1) * dt, F[r], F[r + 1], F[r + 2]), mode
     if kind == LUGRE:
-        return _lugre_piece(z, v0, v1, dt, law[r, 0], law[r, 2], law[r, 3], law[r, 4], law[r, 5]), mode
-    return maxwell_piece(law, r, z, mode, v0, v1, dt)
+        return _lugre_piece(z, v0, v1, dt, F[r], F[r + 2], F[r + 3], F[r + 4], F[r + 5]), mode
+    return maxwell_piece(F, r, z, mode, v0, v1, dt)
 
 
 @kernel
-def memory_step(kind, law, r, z, mode, v0, v1, dt):
-    """Return deflection and mode after dt, the speed going linearly from v0 to v1."""
-    vs = law[r, 4] if kind == LUGRE else (law[r, 6] if kind == MAXWELL else 1e30)
+def memory_step(F, r, kind, v1, dt):
+    """Return deflection and mode dt after the start of the step, the speed going linearly from what it was then to v1."""
+    z, mode, v0 = F[r + DEFLECTION], F[r + MEMORY_MODE], F[r + LAST_SPEED]
+    vs = F[r + 4] if kind == LUGRE else (F[r + 6] if kind == MAXWELL else 1e30)
     count = _pieces(v0, v1, vs)
     dt, slope = dt / count, (v1 - v0) / count
     for i in range(count):
         a, b = v0 + slope * i, v0 + slope * (i + 1)
         if a * b < 0.0:
             part = dt * a / (a - b)
-            z, mode = memory_piece(kind, law, r, z, mode, a, 0.0, part)
-            z, mode = memory_piece(kind, law, r, z, mode, 0.0, b, dt - part)
+            z, mode = memory_piece(F, r, kind, z, mode, a, 0.0, part)
+            z, mode = memory_piece(F, r, kind, z, mode, 0.0, b, dt - part)
         elif a + b != 0.0:
-            z, mode = memory_piece(kind, law, r, z, mode, a, b, dt)
+            z, mode = memory_piece(F, r, kind, z, mode, a, b, dt)
     return z, mode
 
 
 @kernel
-def force_of(first, last, kinds, ways, law, bristle, speed, dt, q, v):
-    """Return the friction of rows first..last at position q and speed v, a time dt after the start of the step.
-
-    `bristle` (rows, 2) and `speed` (rows,) hold deflection, mode and speed at the start of the step.
-    """
+def force_of(K, F, owner, dt, q, v):
+    """Return the friction of an owner at position q and speed v, a time dt after the start of the step."""
     total = 0.0
-    for r in range(first, last):
-        kind = kinds[r]
+    for i in range(K[K[LAW_FIRST] + owner], K[K[LAW_FIRST] + owner + 1]):
+        kind, way = K[K[LAW_KIND] + 2 * i], K[K[LAW_KIND] + 2 * i + 1]
+        r = K[LAW] + LAW_WIDTH * i
         if kind < DAHL:
-            if v * ways[r] >= 0.0:
-                total += static_force(kind, law, r, q, v)
+            if v * way >= 0.0:
+                total += static_force(F, r, kind, q, v)
+        elif dt > 0.0:
+            z, mode = memory_step(F, r, kind, v, dt)
+            total += memory_force(F, r, kind, z, mode, v)
         else:
-            z, mode = bristle[r, 0], bristle[r, 1]
-            if dt > 0.0:
-                z, mode = memory_step(kind, law, r, z, mode, speed[r], v, dt)
-            total += memory_force(kind, law, r, z, mode, v)
+            total += memory_force(F, r, kind, F[r + DEFLECTION], F[r + MEMORY_MODE], v)
     return total
 
 
 @kernel
-def advance_rows(first, last, kinds, law, bristle, speed, dt, v):
-    """Move the bristles of rows first..last over a step dt at whose end the speed is v, and keep that speed.
-
-    With dt = 0 the speed is kept only: that starts a run.
-    """
-    for r in range(first, last):
-        if kinds[r] >= DAHL:
+def advance_owner(K, F, owner, dt, v):
+    """Move the bristles of an owner over a step dt at whose end its speed is v; dt = 0 keeps the speed only, to start a run."""
+    for i in range(K[K[LAW_FIRST] + owner], K[K[LAW_FIRST] + owner + 1]):
+        kind, r = K[K[LAW_KIND] + 2 * i], K[LAW] + LAW_WIDTH * i
+        if kind >= DAHL:
             if dt > 0.0:
-                z, mode = memory_step(kinds[r], law, r, bristle[r, 0], bristle[r, 1], speed[r], v, dt)
-                bristle[r, 0] = z
-                bristle[r, 1] = mode
-            speed[r] = v
+                F[r + DEFLECTION], F[r + MEMORY_MODE] = memory_step(F, r, kind, v, dt)
+            F[r + LAST_SPEED] = v

@@ -2,172 +2,211 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from dynident.mechanics.kernels import kernel
-from dynident.mechanics.sample_kernels import INERTIA, U1, U2, U3
-from dynident.simulate.control_kernels import RHO, RHO_V, control
-from dynident.simulate.plant_kernels import (
-    COUPLED,
+from dynident.mechanics.packed import BIAS, COUNT, INERTIA, MASS, RECORDS, SPEED
+from dynident.mechanics.sample_kernels import U1, U3, place, vector
+from dynident.simulate.control_kernels import control
+from dynident.simulate.friction_kernels import clip
+from dynident.simulate.layout import (
+    ACTUATORS,
+    BALLS,
+    COMMAND,
+    DOF,
+    DRIVE,
+    DRIVE_WIDTH,
     EMF,
+    FEED,
+    FEED_WIDTH,
     FINE,
+    FORMS,
     IDEAL,
+    INDEPENDENT,
+    LAST,
+    LAW,
+    LAW_FIRST,
+    LAW_KIND,
+    LAW_WIDTH,
+    LOOP,
     LOST_CLOSURE,
+    MEMORY,
+    METHOD,
+    MIDPOINT,
+    MOTORS,
+    ONE,
     PLAY,
+    RATES,
     RATIO,
     RESISTANCE,
+    RHO,
+    RHO_V,
+    RK4,
+    RUB,
     S_CURRENT,
     S_OMEGA,
     S_RHO,
-    SINGULAR_MASS,
+    S_TORQUE,
+    SHAFT,
+    SHAFTS,
+    SIZE,
+    SPRING,
+    STAGE,
+    STATE,
     UNSTABLE,
-    advance_bristles,
-    derivative,
+    WIDE,
 )
-from dynident.simulate.friction_kernels import SPRING, clip
-from dynident.simulate.skeleton_kernels import SINGULAR, close_step, coordinate_rates, wrap_rotations
+from dynident.simulate.plant_kernels import advance_bristles, derivative, form_value
+from dynident.simulate.skeleton_kernels import close_step, coordinate_rates, tree_speeds, wrap_rotations
 
-RK4, MIDPOINT, EULER = 0, 1, 2
+SINGULAR = 1e-7  # pivot ratio of the closure below which the coordinates no longer determine the other joints
 
 
 @kernel
-def energy(P, X):
+def energy(K, F):
     """Return kinetic and potential energy at the state of the last evaluation: bodies, motors, shaft masses, shafts, springs."""
-    k, y, laws = P.body, X.y, P.laws
-    nt, n = k.G.shape
-    c = P.shaft.shape[0]
+    nt, n, c, y, v = K[COUNT], K[DOF], K[SHAFTS], K[STATE], K[SPEED]
     kinetic = 0.0
     for i in range(nt):
         for j in range(i + 1):
-            value = k.M[i, j]
-            if P.method[0] != COUPLED:
-                value += k.motors[i, j]
-            kinetic += (0.5 if i == j else 1.0) * value * k.v[i] * k.v[j]
-    g, W = k.tree.gravity, k.sample.record
-    potential = -(g[0] * W[INERTIA + U1] + g[1] * W[INERTIA + U2] + g[2] * W[INERTIA + U3])
-    for f in range(laws.form.size):
-        for r in range(laws.first[f], laws.first[f + 1]):
-            if laws.kind[r] == SPRING:
-                q = 0.0
-                for j in range(nt):
-                    q += laws.rows[f, j] * y[j]
-                potential += 0.5 * laws.values[r, 0] * q * q
-    for a in range(P.drive.shape[0]):
-        first, last = P.feed[a, 2], P.feed[a, 2] + P.feed[a, 1]
+            value = F[K[MASS] + i * nt + j]
+            if K[METHOD] != ONE:
+                value += F[K[MOTORS] + i * nt + j]
+            kinetic += (0.5 if i == j else 1.0) * value * F[v + i] * F[v + j]
+    base = place(K, RECORDS)
+    up = vector(F, base + BIAS + U3)  # the base's upward acceleration, which stands for gravity
+    moment = vector(F, base + INERTIA + U1)
+    potential = up[0] * moment[0] + up[1] * moment[1] + up[2] * moment[2]
+    for f in range(K[FORMS]):
+        for r in range(K[K[LAW_FIRST] + f], K[K[LAW_FIRST] + f + 1]):
+            if K[K[LAW_KIND] + 2 * r] == SPRING:
+                potential += 0.5 * F[K[LAW] + LAW_WIDTH * r] * form_value(K, F, f, y) ** 2
+    for a in range(K[ACTUATORS]):
+        first, d = K[K[FEED] + FEED_WIDTH * a + 2], K[DRIVE] + DRIVE_WIDTH * a
+        last = first + K[K[FEED] + FEED_WIDTH * a + 1]
         for e in range(first, last):
-            kinetic += 0.5 * P.shaft[e, 0] * y[nt + n + c + e] ** 2
-            behind = y[nt + n + e + 1] if e < last - 1 else P.drive[a, RATIO] * P.signal[S_RHO, a]
-            twist = y[nt + n + e] - behind
+            kinetic += 0.5 * F[K[SHAFT] + 3 * e] * F[y + nt + n + c + e] ** 2
+            behind = F[y + nt + n + e + 1] if e < last - 1 else F[d + RATIO] * F[d + S_RHO]
+            twist = F[y + nt + n + e] - behind
             if e == last - 1:
-                twist -= clip(twist, P.drive[a, PLAY])
-            potential += 0.5 * P.shaft[e, 1] * twist * twist
+                twist -= clip(twist, F[d + PLAY])
+            potential += 0.5 * F[K[SHAFT] + 3 * e + 1] * twist * twist
     return kinetic, potential
 
 
 @kernel
-def write_record(P, X, K, rates, out, i):
-    """Write row i of the record: what is true at the start of this step (columns as in `simulate.plant.Columns`)."""
-    k = P.body
-    nt, n = k.G.shape
-    m, forms = P.drive.shape[0], P.rub.size
+def write_record(K, F, C, D, out, i):
+    """Write row i of the record: what is true at the start of this step (columns as in `plant.Columns`)."""
+    nt, n, k, y = K[COUNT], K[DOF], K[ACTUATORS], K[STATE]
     for c in range(n):
-        out[i, c] = X.y[k.independent[c]]
-        out[i, n + c] = X.y[nt + c]
-        out[i, 2 * n + c] = rates[0, nt + c]
-    o = 3 * n
+        out[i, c] = F[y + K[K[INDEPENDENT] + c]]
+        out[i, n + c] = F[y + nt + c]
+        out[i, 2 * n + c] = F[K[RATES] + nt + c]
     for j in range(nt):
-        out[i, o + j] = X.y[j]
-    o += nt
-    for row in range(P.signal.shape[0]):
-        for a in range(m):
-            out[i, o + a] = P.signal[row, a]
-        o += m
-    for a in range(m):
-        voltage = X.command[a]
-        if P.feed[a, 0] == IDEAL:
-            voltage = P.drive[a, RESISTANCE] * P.signal[S_CURRENT, a] + P.drive[a, EMF] * P.signal[S_OMEGA, a]
-        out[i, o + a] = voltage
-        out[i, o + m + a] = K.loop[RHO, a]
-        out[i, o + 2 * m + a] = K.loop[RHO_V, a]
-    o += 3 * m
-    for f in range(forms):
-        out[i, o + f] = P.rub[f]
-    o += forms
-    out[i, o], out[i, o + 1] = energy(P, X)
+        out[i, 3 * n + j] = F[y + j]
+    o = 3 * n + nt
+    for a in range(k):
+        d = K[DRIVE] + DRIVE_WIDTH * a
+        for signal in range(8):
+            out[i, o + signal * k + a] = F[d + S_TORQUE + signal]
+        voltage = F[d + COMMAND]
+        if K[K[FEED] + FEED_WIDTH * a] == IDEAL:
+            voltage = F[d + RESISTANCE] * F[d + S_CURRENT] + F[d + EMF] * F[d + S_OMEGA]
+        out[i, o + 8 * k + a] = voltage
+        out[i, o + 9 * k + a] = D[C[LOOP] + RHO * C[WIDE] + a]
+        out[i, o + 10 * k + a] = D[C[LOOP] + RHO_V * C[WIDE] + a]
+    o += 11 * k
+    for f in range(K[FORMS]):
+        out[i, o + f] = F[K[RUB] + f]
+    o += K[FORMS]
+    out[i, o], out[i, o + 1] = energy(K, F)
 
 
 @kernel
-def finish_euler(P, X, rates, h):
+def finish_euler(K, F, h):
     """Make a semi-implicit Euler step: velocities first, then positions with the new velocities."""
-    k, y = P.body, X.y
-    nt, n = k.G.shape
-    c = P.shaft.shape[0]
+    nt, n, c, y, out = K[COUNT], K[DOF], K[SHAFTS], K[STATE], K[RATES]
     for r in range(nt, nt + n):
-        y[r] += h * rates[0, r]
+        F[y + r] += h * F[out + r]
+    tree_speeds(K, F, y + nt)
     for i in range(nt):
-        value = 0.0
-        for e in range(n):
-            value += k.G[i, e] * y[nt + e]
-        rates[0, i] = value
-    if k.mode[1] != 0:
-        coordinate_rates(k, y, rates, 0)
+        F[out + i] = F[K[SPEED] + i]
+    if K[BALLS] != 0:
+        coordinate_rates(K, F, y, out)
     for i in range(nt):
-        y[i] += h * rates[0, i]
+        F[y + i] += h * F[out + i]
     for e in range(nt + n + c, nt + n + 2 * c):
-        y[e] += h * rates[0, e]
-        y[e - c] += h * y[e]
-    for e in range(nt + n + 2 * c, y.size):
-        y[e] += h * rates[0, e]
+        F[y + e] += h * F[out + e]
+        F[y + e - c] += h * F[y + e]
+    for e in range(nt + n + 2 * c, K[SIZE]):
+        F[y + e] += h * F[out + e]
 
 
 @kernel
-def run(P, X, inputs, C, K, W, steps, h, integrator, stage, rates, every, record, limit):
-    """Advance the robot by `steps` steps of length h; return (FINE or why it stopped, step, coordinate).
+def finish_step(K, F, h, integrator):
+    """Make the step from the rates of all stages."""
+    size, y, out = K[SIZE], K[STATE], K[RATES]
+    if integrator == RK4:
+        for i in range(size):
+            middle = F[out + size + i] + F[out + 2 * size + i]
+            F[y + i] += h / 6.0 * (F[out + i] + 2.0 * middle + F[out + 3 * size + i])
+    elif integrator == MIDPOINT:
+        for i in range(size):
+            F[y + i] += h * F[out + size + i]
+    else:
+        finish_euler(K, F, h)
 
-    `stage` (size,) and `rates` (4, size) are work space. Every `every` steps the truth at the start of the step goes into row
-    step / every of `record`, if there is one. Velocities beyond `limit`, or not finite, count as unstable.
+
+@kernel
+def check_step(K, F, limit):
+    """Put the state back on the closure; return FINE, or UNSTABLE and which velocity, or LOST_CLOSURE."""
+    nt, n, c, y = K[COUNT], K[DOF], K[SHAFTS], K[STATE]
+    for i in range(nt, K[SIZE]):
+        if (i < nt + n or i >= nt + n + c) and not abs(F[y + i]) < limit:
+            return UNSTABLE, i - nt
+    side = close_step(K, F, y)
+    if abs(side) < SINGULAR or side * F[K[LAST] + n] < 0.0:
+        return LOST_CLOSURE, -1
+    F[K[LAST] + n] = side  # the sign of the closure's determinant tells the branches apart
+    if K[BALLS] != 0:
+        wrap_rotations(K, F, y)
+    return FINE, -1
+
+
+@kernel
+def run(K, F, C, D, wanted, noise, every, outside, carried, beat, steps, h, integrator, record, log_every, limit):
+    """Advance the robot by `steps` steps of length h; return (FINE or why it stopped, step, velocity).
+
+    K, F are the plant's arrays, C, D the controller's; `wanted` has one row every `every` steps, `outside` every `beat` steps.
+    Every `log_every` steps the truth at the start of the step goes into row step / log_every of `record`, if there is one.
+    Velocities beyond `limit`, or not finite, count as unstable.
     """
-    nt, n = P.body.G.shape
-    size, c = X.y.size, P.shaft.shape[0]
-    first = int(X.last[n + 1])
-    memory = X.bristle.shape[0] > 0
+    n, size, y, stage, out = K[DOF], K[SIZE], K[STATE], K[STAGE], K[RATES]
+    first = int(F[K[LAST] + n + 1])
     stages = 4 if integrator == RK4 else (2 if integrator == MIDPOINT else 1)
-    y = X.y
     for step in range(first, first + steps):
-        status = control(P, X, C, K, W, step, h)
+        status = control(K, F, C, D, wanted, noise, every, step, h)
         if status != FINE:
             return status, step, -1
-        if memory and step == 0:
-            advance_bristles(P, X, 0.0)
+        if K[MEMORY] != 0 and step == 0:
+            advance_bristles(K, F, 0.0)
         for j in range(stages):
             share = 0.0 if j == 0 else (1.0 if j == 3 else 0.5)
             for i in range(size):
-                stage[i] = y[i] + (share * h * rates[j - 1, i] if j > 0 else 0.0)
-            status = derivative(P, X, inputs, stage, step + share, share * h, j, rates)
+                F[stage + i] = F[y + i]
+            if j > 0:
+                for i in range(size):
+                    F[stage + i] += share * h * F[out + (j - 1) * size + i]
+            status = derivative(K, F, outside, carried, stage, (step + share) / beat, share * h, j)
             if status != FINE:
                 return status, step, -1
-            if j == 0 and step % every == 0 and step // every < record.shape[0]:
-                write_record(P, X, K, rates, record, step // every)
+            if j == 0 and step % log_every == 0 and step // log_every < record.shape[0]:
+                write_record(K, F, C, D, record, step // log_every)
         for r in range(n):
-            X.last[r] = rates[0, nt + r]
-        if integrator == RK4:
-            for i in range(size):
-                y[i] += h / 6.0 * (rates[0, i] + 2.0 * (rates[1, i] + rates[2, i]) + rates[3, i])
-        elif integrator == MIDPOINT:
-            for i in range(size):
-                y[i] += h * rates[1, i]
-        else:
-            finish_euler(P, X, rates, h)
-        for i in range(nt, size):
-            if (i < nt + n or i >= nt + n + c) and not abs(y[i]) < limit:
-                return UNSTABLE, step, i - nt
-        side = close_step(P.body, y)
-        if abs(side) < SINGULAR or side * X.last[n] < 0.0:
-            return LOST_CLOSURE, step, -1
-        X.last[n] = side
-        if P.body.mode[1] != 0:
-            wrap_rotations(P.body, y)
-        if memory:
-            advance_bristles(P, X, h)
-        X.last[n + 1] = step + 1
+            F[K[LAST] + r] = F[out + K[COUNT] + r]
+        finish_step(K, F, h, integrator)
+        status, which = check_step(K, F, limit)
+        if status != FINE:
+            return status, step, which
+        if K[MEMORY] != 0:
+            advance_bristles(K, F, h)
+        F[K[LAST] + n + 1] = step + 1
     return FINE, first + steps, -1

@@ -27,12 +27,23 @@ from dynident.friction import (
     Tanh,
     Viscous,
 )
+from dynident.simulate.layout import (
+    COULOMB,
+    DAHL,
+    LUGRE,
+    MAXWELL,
+    OFFSET,
+    POWER,
+    SMOOTH,
+    SPRING,
+    STRIBECK,
+    TANH,
+    VISCOUS,
+)
 
 Array = NDArray[np.float64]
 
-# As in friction_kernels, which is not imported here because it would load numba.
-OFFSET, VISCOUS, COULOMB, POWER, STRIBECK, TANH, SMOOTH, SPRING, DAHL, LUGRE, MAXWELL = range(11)
-WIDTH = 9
+WIDTH = 9  # numbers per row that describe the law; the last is v_s
 
 
 class Row(NamedTuple):

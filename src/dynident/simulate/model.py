@@ -106,9 +106,10 @@ def terms_of(law: Law | None) -> tuple[dict[str, float], bool]:
 
 
 def _member_terms(law: FrictionLaw, own: Mapping[str, float]) -> tuple[dict[str, float], bool]:
-    plain = isinstance(law, Asymmetric) and set(law.linear) <= {"fcp", "fcn", "fvp", "fvn"}
+    short = {name.split(".")[-1]: value for name, value in own.items()}
+    plain = isinstance(law, Asymmetric) and set(short) <= {"fcp", "fcn", "fvp", "fvn"}
     if isinstance(law, Coulomb | Viscous | Offset) or plain:
-        return dict(own), True
+        return short, True
     if isinstance(law, Polynomial):
         kept = {symbol: own[name] for symbol, name in (("fc", "a0"), ("fv", "a1")) if name in own}
         return kept, law.degree <= 1

@@ -14,27 +14,15 @@ from dynident.errors import SimulationError
 from dynident.friction import DynamicLaw, Friction
 from dynident.mechanics.batch import at_rest, tree_motion
 from dynident.mechanism import Mechanism
+from dynident.mechanics.packed import Arena
 from dynident.simulate import kernels
-from dynident.simulate.control_kernels import COUNT, Controller, Memory, Wanted, measured_pose, sense
-from dynident.simulate.controllers import controller_of
+from dynident.simulate import layout as at
+from dynident.simulate.control_kernels import sense
+from dynident.simulate.controllers import Controller, Wanted, controller_of
 from dynident.simulate.laws import law_rows, row_numbers
-from dynident.simulate.plant_kernels import (
-    COUPLED,
-    DELAYED,
-    EXACT,
-    FINE,
-    IDEAL,
-    INDUCTIVE,
-    ITERATED,
-    LOST_CLOSURE,
-    RESISTIVE,
-    SINGULAR_MASS,
-    UNSTABLE,
-    Inputs,
-    Plant,
-    State,
-)
-from dynident.simulate.skeleton import Rubbing, actuator_rows, joint_inertias, rubbing_of, skeleton_of, sticking
+from dynident.simulate.layout import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE
+from dynident.simulate.model_kernels import measured_pose
+from dynident.simulate.skeleton import Rubbing, actuator_rows, add_skeleton, joint_inertias, rubbing_of, sticking
 
 Array = NDArray[np.float64]
 
@@ -51,8 +39,8 @@ __all__ = [
     "no_inputs",
 ]
 
-METHODS = {"exact": EXACT, "iterated": ITERATED, "delayed": DELAYED}
-INTEGRATORS = {"rk4": kernels.RK4, "midpoint": kernels.MIDPOINT, "euler": kernels.EULER}
+METHODS = {"exact": at.EXACT, "iterated": at.ITERATED, "delayed": at.DELAYED}
+INTEGRATORS = {"rk4": at.RK4, "midpoint": at.MIDPOINT, "euler": at.EULER}
 Law = Friction | DynamicLaw
 
 
@@ -418,6 +406,8 @@ def build(
     N, n0 = actuator_rows(mechanism), mechanism.actuator_matrix[1]
     still = tree_motion(mechanism, at_rest(mechanism, start, rates))
     rho, rho_v = N @ tree + n0, N @ still.v[0]
+    if still.G is not None and still.G.ndim == 3:
+        plant.body.G[:] = still.G[0]  # the sensors read velocities before the first step computes G
     theta = [ratio * rho[a] for a, (d, ratio) in enumerate(masses) for _ in range(d.states)]
     omega = [ratio * rho_v[a] for a, (d, ratio) in enumerate(masses) for _ in range(d.states)]
     windings = int(np.count_nonzero(plant.feed[:, 0] == INDUCTIVE))

@@ -61,6 +61,8 @@ class Truth:
         Of `VirtualRobot.model`.
     energy : ndarray, (N, 2)
         Kinetic and potential energy of mechanism and drives [J].
+    mean_current, mean_voltage : ndarray, (N, k)
+        Means over one cycle of the log around each sample [A, V].
     """
 
     t: Array
@@ -78,6 +80,8 @@ class Truth:
     external: Array
     parameters: Parameters
     energy: Array
+    mean_current: Array
+    mean_voltage: Array
     wrenches: Mapping[str, Array] = field(default_factory=dict)
     temperature: Array | None = None
 
@@ -91,7 +95,10 @@ class Truth:
         """
         names = ("rho", "rho_v", "theta", "omega", "torques", "motor_torque", "current", "voltage", "friction")
         out = {"t": self.t, "q": self.motion.q, "v": self.motion.v, "a": self.motion.a}
-        out |= {name: getattr(self, name) for name in (*names, "joint_friction", "external", "energy")}
+        out |= {
+            name: getattr(self, name)
+            for name in (*names, "joint_friction", "external", "energy", "mean_current", "mean_voltage")
+        }
         if self.temperature is not None:
             out["temperature"] = self.temperature
         return out | {f"wrench_{link}": values for link, values in self.wrenches.items()}

@@ -180,10 +180,12 @@ def _efforts(robot: VirtualRobot, truth: Truth, taken: Array, streams: Streams) 
     direct = taken is truth.t and not np.any(delay)
     constant = np.array([drive.motor.torque_constant for drive in drives])
     if sensors.effort == "voltage":
-        volts = truth.voltage if direct else at_times(truth.t, truth.voltage, None, when)
+        source = truth.mean_voltage if sensors.averaged else truth.voltage
+        volts = source if direct else at_times(truth.t, source, None, when)
         order = _motor_order(mechanism, sensors.side)
         return volts[:, order], _gain((constant / np.array([drive.motor.resistance for drive in drives]))[order])
-    current = truth.current if direct else at_times(truth.t, truth.current, None, when)
+    source = truth.mean_current if sensors.averaged else truth.current
+    current = source if direct else at_times(truth.t, source, None, when)
     meters = [drive.current_sensor for drive in drives]
     current = current * (1.0 + np.array([meter.gain_error for meter in meters]))
     current = noisy(streams["current"], current, np.array([meter.noise for meter in meters]))

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import DynidentError, SimulationError, require
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
-from dynident.trajectory import from_spec, join
+from dynident.trajectory import cycle_from_spec
 from dynident.trajectory.family import times
 from dynident.trajectory.polynomial import hermite
 
@@ -199,9 +199,7 @@ def _from_plan_file(path: str | os.PathLike[str], mechanism: Mechanism) -> Refer
         data = json.loads(Path(path).read_text(encoding="utf-8"))
         if not isinstance(data, dict) or data.get("format") != PLAN_FORMAT:
             raise SimulationError(f"reference '{path}' is not a plan; make one with dynident excite, or give a Motion")
-        pieces = [from_spec(stage["motion"]) for stage in data["stages"] for _ in range(int(stage["repetitions"]))]
-        speed, push, home = (np.array(data[key], dtype=np.float64) for key in ("speed", "acceleration", "home"))
-        curve = join(pieces, speed, push, home)
+        curve = cycle_from_spec(data)
         kind = {"kind": "plan", "plan": str(data.get("identity", "")), "robot": str(data["robot"]), "file": Path(path).name}
         names, cycles, period = tuple(data["coordinates"]), int(data["cycles"]), float(data["period"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -81,6 +81,8 @@ def _truth(robot: VirtualRobot, raw: Raw) -> Truth:
         external=raw.push,
         parameters=robot.model.parameters,
         energy=r[:, c.energy].copy(),
+        mean_current=raw.mean_current,
+        mean_voltage=raw.mean_voltage,
         wrenches=raw.wrenches,
         temperature=raw.temperature,
     )

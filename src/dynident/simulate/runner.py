@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from dynident.control import PID, Cascade, ComputedTorque, OpenLoop
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.mechanism import Mechanism
+from dynident.signals.log import MINIMUM_SAMPLES
 from dynident.simulate.inputs import disturbance_of, wrench_tables
 from dynident.simulate.model import joint_side
 from dynident.simulate.reference import Reference
 from dynident.simulate.sensors import streams
-from dynident.simulate.stability import check_step, ticks
+from dynident.simulate.stability import check_step, log_ticks, ticks
 from dynident.simulate.start import Start, start_state
 from dynident.simulate.stretch import Stretch
 
@@ -29,7 +30,7 @@ Array = NDArray[np.float64]
 METHODS = ("coupled", "decoupled")
 LOOPS = ("exact", "iterated", "delayed")
 LOG_CYCLE = 1e-3  # recorders are rarely faster [s]
-MOST_SAMPLES = 50_000_000  # numbers of a record, 400 MB
+MOST_NUMBERS = 50_000_000  # of a record, 400 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +77,8 @@ class Raw:
         Behind every actuator [degree Celsius].
     at_limit : ndarray, (k,)
         Share of time at a limit.
+    mean_current, mean_voltage : ndarray, (N, k)
+        Means over one cycle of the log around each row [A, V].
     push : ndarray, (N, k)
         Disturbance torques at the rows [N m, N].
     wrenches : dict of str to ndarray, (N, 6)
@@ -89,6 +92,8 @@ class Raw:
     t: Array
     temperature: Array | None
     at_limit: Array
+    mean_current: Array
+    mean_voltage: Array
     push: Array
     wrenches: dict[str, Array]
     settings: dict[str, Any]
@@ -187,72 +192,139 @@ def run_plant(robot: VirtualRobot, reference: Reference, options: Options) -> Ra
     from dynident.simulate.plant import build, inputs_of, loop_gain  # noqa: PLC0415
 
     mechanism, step = robot.mechanism, robot.step
-    cycles = loop_cycles(robot.controller)
+    plan = schedule(robot, reference, options)
+    first = reference.sample([0.0])
+    x, v = start_state(mechanism, options.start, (first.q[0], first.v[0]))
+    law = believed(robot.controller, mechanism)
+    how = {"method": options.method, "loop": options.loop, "integrator": options.integrator}
+    assembly = build(mechanism, robot.drives, law, step=step, x=x, v=v, friction=robot.friction, **how)
+    if options.method == "decoupled" and options.loop != "exact":
+        _warn_of_loop(robot, loop_gain(assembly, x), options.loop)
+    tick = tick_steps(assembly.controller)
+    at = _grid(plan.total // tick + 2, tick * step)
+    noise = _noise(robot, plan.total // tick + 2, options.seed)  # every tick senses once
+    wanted = tables(mechanism, law, reference.sample(at), tick, noise, _command(law, reference, at, robot))
+    pace = tick if plan.cycles else plan.every
+    when = _grid(plan.total // pace + 2, pace * step)
+    push, count = disturbance_of(options.disturbance), len(robot.drives)
+    torque = None if push is None else push.sample(when, count)
+    inputs = inputs_of(mechanism, torque, wrench_tables(mechanism, options.wrenches, when), pace, pace)
+    thin = plan.thinning(assembly.columns.width)
+    record = np.zeros(((plan.rows - 1) * thin + 1, assembly.columns.width))
+    steps = (plan.rows - 1) * plan.every + 1
+    stretch = Stretch(robot, assembly, wanted, inputs, record, plan.every // thin, options.thermal_cycle)
+    temperature = stretch.all(steps)
+    t = _grid(plan.rows, plan.every * step)
+    c = assembly.columns
+    settings = {
+        "step": step,
+        "duration": float(t[-1]),
+        "log_cycle": plan.every * step,
+        "cycles": plan.cycles,
+        **how,
+        "controller": type(robot.controller).__name__,
+        "start": {"q": x.tolist(), "v": v.tolist()},
+    }
+    return Raw(
+        assembly,
+        record[::thin],
+        t,
+        None if temperature is None else temperature[::thin],
+        stretch.saturated / steps,
+        _means(record[:, c.current], thin),
+        _means(record[:, c.voltage], thin),
+        np.zeros((plan.rows, count)) if push is None else push.sample(t, count),
+        wrench_tables(mechanism, options.wrenches, t),
+        settings,
+    )
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When what happens in a run, in steps.
+
+    Parameters
+    ----------
+    cycles : dict of str to float
+        Cycle times of the controller [s].
+    total : int
+        Steps of the run.
+    every : int
+        Steps between two samples of the log.
+    rows : int
+        Samples of the log.
+    finest : int
+        Steps between two changes of the motor currents.
+    """
+
+    cycles: dict[str, float]
+    total: int
+    every: int
+    rows: int
+    finest: int
+
+    def thinning(self, width: int) -> int:
+        """Return how many rows are recorded per sample of the log, so that efforts can be averaged between samples.
+
+        Parameters
+        ----------
+        width : int
+            Numbers per row.
+
+        Returns
+        -------
+        int
+            One row for every change of the currents where memory allows, fewer otherwise.
+        """
+        if self.rows * width > MOST_NUMBERS:
+            raise SimulationError(f"{self.rows} samples of {width} signals are too many; give a longer log_cycle=")
+        parts = [k for k in range(1, self.every + 1) if self.every % k == 0 and self.every // k >= self.finest]
+        return max((k for k in parts if k * self.rows * width <= MOST_NUMBERS // 5), default=1)
+
+
+def schedule(robot: VirtualRobot, reference: Reference, options: Options) -> Schedule:
+    """Return when what happens in a run, after checking cycle times and step.
+
+    Parameters
+    ----------
+    robot : VirtualRobot
+        The machine.
+    reference : Reference
+        What it is asked to do.
+    options : Options
+        How.
+
+    Returns
+    -------
+    Schedule
+        Counts of steps.
+    """
+    step, cycles = robot.step, loop_cycles(robot.controller)
     fastest = min(cycles.values(), default=step)
     log_cycle = fastest * max(1, round(np.ceil(LOG_CYCLE / fastest - 1e-9))) if options.log_cycle is None else options.log_cycle
-    every = ticks({**cycles, "log_cycle": float(log_cycle)}, step)
+    counts = ticks(cycles, step)
+    every = log_ticks(float(log_cycle), step)
     check_step(robot.drives, step, options.integrator, fed_with_voltage(robot.controller), fastest)
     duration = reference.duration if options.duration is None else float(options.duration)
     if duration < step * (1.0 - 1e-9):
         raise SimulationError(f"duration = {duration:g} s is shorter than one step of {step:g} s; give duration=")
     total = int(np.floor(duration / step * (1.0 + 1e-12) + 1e-9))
-    rows = total // every["log_cycle"] + 1
-    if rows < 4:
+    rows = total // every + 1
+    if rows < MINIMUM_SAMPLES:
         raise SimulationError(f"log_cycle = {log_cycle:g} s leaves {rows} samples in {duration:g} s; a log needs at least 4")
-    first = reference.sample([0.0])
-    x, v = start_state(mechanism, options.start, (first.q[0], first.v[0]))
-    law = believed(robot.controller, mechanism)
-    assembly = build(
-        mechanism,
-        robot.drives,
-        law,
-        step=step,
-        x=x,
-        v=v,
-        friction=robot.friction,
-        method=options.method,
-        loop=options.loop,
-        integrator=options.integrator,
-    )
-    if rows * assembly.columns.width > MOST_SAMPLES:
-        raise SimulationError(
-            f"{duration:g} s logged every {log_cycle:g} s are {rows} samples of {assembly.columns.width} signals, too many; "
-            "give a longer log_cycle="
-        )
-    if options.method == "decoupled" and options.loop != "exact":
-        _warn_of_loop(robot, loop_gain(assembly, x), options.loop)
-    tick = tick_steps(assembly.controller)
-    at = _grid(total // tick + 2, tick * step)
-    motion = reference.sample(at)
-    noise = _noise(robot, assembly, total, options.seed)
-    wanted = tables(mechanism, law, motion, tick, noise, _command(law, reference, at, robot))
-    fine = tick if cycles else every["log_cycle"]
-    when = _grid(total // fine + 2, fine * step)
-    push = disturbance_of(options.disturbance)
-    links = wrench_tables(mechanism, options.wrenches, when)
-    torque = None if push is None else push.sample(when, len(robot.drives))
-    inputs = inputs_of(mechanism, torque, links, fine, fine)
-    t = _grid(rows, every["log_cycle"] * step)
-    record = np.zeros((rows, assembly.columns.width))
-    steps = (rows - 1) * every["log_cycle"] + 1
-    stretch = Stretch(robot, assembly, wanted, inputs, record, every["log_cycle"], options.thermal_cycle)
-    temperature = stretch.all(steps)
-    rows_push = np.zeros((rows, len(robot.drives)))
-    if push is not None:
-        rows_push = push.sample(t, len(robot.drives))
-    settings = {
-        "step": step,
-        "duration": float(t[-1]),
-        "log_cycle": float(log_cycle),
-        "cycles": cycles,
-        "method": options.method,
-        "loop": options.loop if options.method == "decoupled" else None,
-        "integrator": options.integrator,
-        "controller": type(robot.controller).__name__,
-        "start": {"q": x.tolist(), "v": v.tolist()},
-    }
-    at_limit = stretch.saturated / steps
-    return Raw(assembly, record, t, temperature, at_limit, rows_push, wrench_tables(mechanism, options.wrenches, t), settings)
+    finest = min((count for name, count in counts.items() if name != "current.cycle"), default=every)
+    return Schedule(cycles, total, every, rows, finest)
+
+
+def _means(values: Array, thin: int) -> Array:
+    """Return the means over one cycle of the log around every thin-th row, each row being held until the next."""
+    edges = np.arange(values.shape[0], dtype=np.float64)
+    area = np.zeros_like(values)
+    area[1:] = np.cumsum(values[:-1], axis=0)
+    middle = edges[::thin]
+    early, late = np.maximum(middle - 0.5 * thin, 0.0), np.minimum(middle + 0.5 * thin, edges[-1])
+    columns = [np.interp(late, edges, y) - np.interp(early, edges, y) for y in area.T]
+    return np.asarray(np.column_stack(columns) / (late - early)[:, None])
 
 
 def _grid(count: int, cycle: float) -> Array:
@@ -270,16 +342,11 @@ def _warn_of_loop(robot: VirtualRobot, gain: float, loop: str) -> None:
         )
 
 
-def _noise(robot: VirtualRobot, assembly: Assembly, total: int, seed: int | np.random.SeedSequence) -> Array | None:
+def _noise(robot: VirtualRobot, count: int, seed: int | np.random.SeedSequence) -> Array | None:
     """Return the encoders' noise at every sensing tick of the control loops."""
-    from dynident.simulate.control_kernels import SENSE  # noqa: PLC0415 - numba is imported on first use
-
     deviation = np.array([drive.encoder.noise for drive in robot.drives])
     generator = streams(seed)["loop"]  # checks the seed in any case
-    if not np.any(deviation):
-        return None
-    count = total // int(assembly.controller.plan[SENSE]) + 2
-    return np.asarray(generator.standard_normal((count, deviation.size)) * deviation)
+    return np.asarray(generator.standard_normal((count, deviation.size)) * deviation) if np.any(deviation) else None
 
 
 def _command(law: Any, reference: Reference, at: Array, robot: VirtualRobot) -> Array | None:

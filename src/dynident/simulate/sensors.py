@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control.checks import gain, per_actuator
+from dynident.control.checks import flag, gain, per_actuator
 from dynident.errors import SimulationError
 from dynident.signals.log import MINIMUM_SAMPLES
 
@@ -56,6 +56,9 @@ class Sensors:
         What a lost sample leaves: nothing (as real recorders do) or a row of NaN.
     temperature_noise : float or array_like (k,)
         Noise of the logged temperatures [K].
+    averaged : bool
+        True logs efforts averaged over the cycle of the log around each sample, as drives do that filter before they sample;
+        False samples the current as it is, with the ripple of the control loops folded into the band of the motion.
 
     Examples
     --------
@@ -75,6 +78,7 @@ class Sensors:
     dropped: float = 0.0
     missing: str = "rows"
     temperature_noise: ArrayLike = 0.0
+    averaged: bool = True
 
     def __post_init__(self) -> None:
         for label in ("position_noise", "velocity_noise", "effort_noise", "delay", "temperature_noise"):
@@ -86,6 +90,7 @@ class Sensors:
             if not isinstance(value, float):
                 raise SimulationError(f"sensors: {label} has {len(value)} numbers; give one for all channels")
             object.__setattr__(self, label, value)
+        flag("sensors", "averaged", self.averaged)
         if self.dropped >= 1.0:
             raise SimulationError(f"sensors: dropped = {self.dropped} must be below 1; it is a share, not per cent")
         for label, choices in (("effort", EFFORTS), ("side", SIDES), ("clock", CLOCKS), ("missing", MISSING)):

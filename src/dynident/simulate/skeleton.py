@@ -13,13 +13,12 @@ from dynident.friction import DynamicLaw, Friction
 from dynident.mechanics.batch import at_rest, inertial_values, tree_motion
 from dynident.mechanics.dynamics import mass_matrix
 from dynident.mechanics.joint_terms import joint_groups, motor_columns
-from dynident.mechanics.sample_kernels import sample_space
+from dynident.mechanics.packed import Arena, add_tree
 from dynident.mechanism import Mechanism
 from dynident.mechanism.loops import LoopArrays
 from dynident.mechanism.tree import FREE, SPHERICAL
-from dynident.simulate.laws import DAHL, TERM_ROWS, WIDTH, Row, law_rows, row_numbers
-from dynident.simulate.plant_kernels import Laws
-from dynident.simulate.skeleton_kernels import COUPLED, LOOPED, TREE, Skeleton
+from dynident.simulate import layout as at
+from dynident.simulate.laws import TERM_ROWS, WIDTH, Row, law_rows, row_numbers
 
 Array = NDArray[np.float64]
 
@@ -97,20 +96,17 @@ def joint_inertias(mechanism: Mechanism) -> tuple[Array, list[tuple[Array, Row]]
     return base, rows
 
 
-def skeleton_of(mechanism: Mechanism, base: Array, motors: Array) -> Skeleton:
-    """Return the arrays of a mechanism, with work space of their own.
+def add_skeleton(arena: Arena, mechanism: Mechanism, base: Array, motors: Array) -> None:
+    """Add the regions of a mechanism: its tree, what follows from its own coordinates, its actuators, and work space.
 
     Parameters
     ----------
+    arena : Arena
+        Where to.
     mechanism : Mechanism
         Robot.
     base, motors : ndarray, (n_tree, n_tree)
         Constant inertias added to the bodies', and those kept apart for the decoupled simulation.
-
-    Returns
-    -------
-    Skeleton
-        Use one per thread.
     """
     if any(coupling.function is not None for coupling in mechanism.couplings):
         names = ", ".join(c.joint for c in mechanism.couplings if c.function is not None)
@@ -119,56 +115,45 @@ def skeleton_of(mechanism: Mechanism, base: Array, motors: Array) -> Skeleton:
             "describe them by loops or by linear couplings"
         )
     tree = mechanism.tree.arrays
-    nodes, count, n = tree.parent.size, len(mechanism.tree.coordinates), mechanism.dof
+    count, n = len(mechanism.tree.coordinates), mechanism.dof
     own = own_coordinates(mechanism)
-    rest = np.setdiff1d(np.arange(count), own).astype(np.int64)
-    mode, g0 = TREE, np.zeros(count)
+    rest = np.setdiff1d(np.arange(count), own)
+    cuts: LoopArrays | None = None
+    g0 = np.zeros(count)
     if mechanism.loops:
-        mode, loops, m = LOOPED, mechanism.closure.selected, mechanism.closure.dependent.size
-        own, rest = mechanism.closure.independent.astype(np.int64), mechanism.closure.dependent.astype(np.int64)
+        cuts, rest = mechanism.closure.selected, mechanism.closure.dependent
         G = np.zeros((count, n))
         G[own, np.arange(n)] = 1.0
     else:
-        G, g0 = (np.array(x, dtype=np.float64) for x in mechanism.coupling_map)
-        mode, m = COUPLED if mechanism.couplings else TREE, 0
-        none = np.zeros(0, dtype=np.int64)
-        loops = LoopArrays(none, none, none, *(np.zeros((0, 3)) for _ in range(4)), np.zeros((0, count)), np.zeros(0))
-    balls = int(np.isin(tree.kind, (SPHERICAL, FREE)).any())
+        G, g0 = mechanism.coupling_map
+    m = rest.size if cuts is not None else 0
+    add_tree(arena, tree, inertial_values(mechanism, mechanism.parameters.values), base)
     N = actuator_rows(mechanism)
     single = np.count_nonzero(N, axis=1) == 1
-    return Skeleton(
-        np.array([mode, balls], dtype=np.int64),
-        sample_space(tree),
-        np.array(inertial_values(mechanism, mechanism.parameters.values)),
-        np.array(base),
-        np.array(motors),
-        N,
-        np.array(mechanism.actuator_matrix[1], dtype=np.float64),
-        np.where(single, np.argmax(N != 0.0, axis=1), -1).astype(np.int64),
-        G,
-        g0,
-        np.zeros((count, count)),
-        np.zeros(count),
-        np.zeros(count),
-        np.zeros(count),
-        tree,
-        loops,
-        own,
-        rest,
-        np.zeros((nodes, 3, 3)),
-        np.zeros((nodes, 3)),
-        np.zeros((count, 3)),
-        np.zeros((count, 3)),
-        np.zeros((nodes, 6)),
-        np.zeros((nodes, 6)),
-        np.zeros((3, 3)),
-        np.zeros(3),
-        np.zeros(m),
-        np.zeros((m, count)),
-        np.zeros((m, m)),
-        np.zeros((m, max(n, 1))),
-        np.zeros(m, dtype=np.int64),
-    )
+    arena.number(at.DOF, n)
+    arena.number(at.MODE, at.LOOPED if cuts is not None else (at.COUPLED if mechanism.couplings else at.TREE))
+    arena.number(at.BALLS, int(np.isin(tree.kind, (SPHERICAL, FREE)).any()))
+    arena.number(at.MISSING, rest.size)
+    arena.number(at.ACTUATORS, N.shape[0])
+    arena.integers(at.INDEPENDENT, own)
+    arena.integers(at.DEPENDENT, rest)
+    arena.integers(at.SWAP, np.zeros(m))
+    arena.integers(at.DRIVEN, np.where(single, np.argmax(N != 0.0, axis=1), -1))
+    arena.floats(at.MAP, G)
+    arena.floats(at.CONSTANT, g0)
+    arena.floats(at.CURVE, np.zeros(count))
+    if cuts is not None:
+        arena.integers(at.CUT, np.stack([cuts.kind, cuts.node_a, cuts.node_b], axis=1))
+        points = [cuts.point_a, cuts.point_b, cuts.vector_a, cuts.vector_b, cuts.offset[:, None]]
+        arena.floats(at.CUTS, np.concatenate(points, axis=1))
+        arena.floats(at.LINEAR, cuts.linear)
+    for key, shape in ((at.JACOBIAN, (m, count)), (at.LU, (m, m)), (at.RIGHT, (m, n + 1)), (at.WORK, (count, max(n, 1)))):
+        arena.floats(key, np.zeros(shape))
+    for key, shape in ((at.GENERAL, (n, n)), (at.OTHER, (n, n)), (at.TRIAL, (2, n))):
+        arena.floats(key, np.zeros(shape))
+    arena.floats(at.COUPLING, N)
+    arena.floats(at.OFFSETS, mechanism.actuator_matrix[1])
+    arena.floats(at.MOTORS, motors)
 
 
 @dataclass(eq=False)
@@ -192,33 +177,41 @@ class Rubbing:
     rows: list[list[Row]]
     stick: Array = field(default_factory=lambda: np.zeros(0))
 
-    def arrays(self) -> Laws:
-        """Return the rows as arrays.
+    def add(self, arena: Arena, count: int) -> None:
+        """Add the regions of the friction.
 
-        Returns
-        -------
-        Laws
-            With jumps softened.
+        Parameters
+        ----------
+        arena : Arena
+            Where to.
+        count : int
+            Number of tree coordinates.
         """
-        first = np.cumsum([0, *(len(rows) for rows in self.rows)]).astype(np.int64)
         flat = [row for rows in self.rows for row in rows]
-        values = [row_numbers(row, s) for rows, s in zip(self.rows, self.stick, strict=True) for row in rows]
-        count = self.forms[0].size if self.forms else 0
+        numbers = np.zeros((len(flat), at.LAW_WIDTH))
+        stick = np.repeat(self.stick, [len(rows) for rows in self.rows])
+        for i, (row, s) in enumerate(zip(flat, stick, strict=True)):
+            numbers[i, :WIDTH] = row_numbers(row, float(s))
         forms = np.array(self.forms).reshape(len(self.forms), count)
         single = (np.count_nonzero(forms, axis=1) == 1) & (forms.max(axis=1, initial=0.0) == 1.0)
-        return Laws(
-            first,
-            np.array([row.kind for row in flat], dtype=np.int64),
-            np.array([row.way for row in flat], dtype=np.int64),
-            np.array(values).reshape(len(flat), WIDTH),
-            np.where(single, np.argmax(forms, axis=1) if count else 0, -1).astype(np.int64),
-            forms,
-        )
+        arena.number(at.FORMS, len(self.forms))
+        arena.number(at.MEMORY, int(self.remembers))
+        arena.integers(at.LAW_FIRST, np.cumsum([0, *(len(rows) for rows in self.rows)]))
+        arena.integers(at.LAW_KIND, np.array([(row.kind, row.way) for row in flat]).reshape(-1, 2))
+        arena.floats(at.LAW, numbers)
+        arena.integers(at.FORM, np.where(single, np.argmax(forms, axis=1), -1) if self.forms else np.zeros(0))
+        arena.floats(at.FORM_ROWS, forms)
+        arena.floats(at.RUB, np.zeros(len(self.forms)))
+
+    @property
+    def jumps(self) -> Array:
+        """1 for every owner whose friction jumps with the sign of its speed, else 0."""
+        return np.array([float(any(row.jump > 0.0 for row in rows)) for rows in self.rows])
 
     @property
     def remembers(self) -> bool:
         """Whether a law has memory."""
-        return any(row.kind >= DAHL for rows in self.rows for row in rows)
+        return any(row.kind >= at.DAHL for rows in self.rows for row in rows)
 
 
 def rubbing_of(

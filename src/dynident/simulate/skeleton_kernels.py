@@ -8,283 +8,249 @@ instead of a Newton solve, and keeps the order of the method: off the closure by
 
 from __future__ import annotations
 
-from math import cos, sin, sqrt, tan
-from typing import NamedTuple
+from math import cos, pi, sin, sqrt, tan
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynident.mechanics.kernels import add, cross, dot, kernel, scale
-from dynident.mechanics.loop_kernels import biases, equations, newton
-from dynident.mechanics.matrix_kernels import factorise, substitute
-from dynident.mechanics.sample_kernels import BIAS, ORIGIN, RECORD, TWIST, U1, U2, U3, U6, Sample, put, slot, vector
-from dynident.mechanism.loops import LoopArrays
-from dynident.mechanism.tree import FREE, SPHERICAL, TreeArrays
+from dynident.mechanics.packed import COUNT, NODE, NODES, ORIGIN, RECORD, RECORDS, SPEED, SUPPORT, TWISTS
+from dynident.mechanics.sample_kernels import U3, U6, place, pose_tree, slot, vector
+from dynident.mechanism.tree import FREE, SPHERICAL
+from dynident.simulate.closure_kernels import closure_jacobian, factorise, substitute
+from dynident.simulate.layout import (
+    CONSTANT,
+    COUPLING,
+    DEPENDENT,
+    DOF,
+    DRIVEN,
+    INDEPENDENT,
+    JACOBIAN,
+    LOOPED,
+    LU,
+    MAP,
+    MISSING,
+    MODE,
+    RIGHT,
+    SWAP,
+    TREE,
+    WORK,
+)
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
-TREE, COUPLED, LOOPED = 0, 1, 2
-SINGULAR = 1e-7  # pivot ratio of the closure below which the coordinates no longer determine the other joints
 REACH = 0.5  # largest correction of a dependent coordinate within one step [rad or m]
-
-
-class Skeleton(NamedTuple):
-    """A mechanism for one sample at a time: k nodes, nt tree coordinates, n coordinates, m closure equations, a actuators.
-
-    Parameters
-    ----------
-    mode : ndarray of int, (2,)
-        TREE, COUPLED or LOOPED; and whether there are balls or free bodies.
-    sample : Sample
-        Tree packed for one sample.
-    phi : ndarray
-        Inertial parameters in node frames.
-    base, motors : ndarray, (nt, nt)
-        Constant inertias on top of the bodies': those of the joints, and those that belong to actuators.
-    N, n0 : ndarray, (a, nt), (a,)
-        rho = N q_t + n0.
-    driven : ndarray of int, (a,)
-        The only tree coordinate of an actuator, or -1 when it turns with several.
-    G, g0 : ndarray, (nt, n), (nt,)
-        v_t = G nu and, without loops, q_t = G x + g0.
-    M, h, v, b : ndarray, (nt, nt), (nt,), (nt,), (nt,)
-        Mass matrix and bias of the tree, tree velocities, closure bias.
-    tree, loops : TreeArrays, LoopArrays
-        For robots with loops.
-    independent, dependent : ndarray of int
-        Tree coordinates that are the robot's own, and those that follow.
-    R, p, w, lin, T, A : ndarray
-        Frames and twists as `loop_kernels` wants them.
-    rel, r3, residual, J, D, B, swap : ndarray
-        Work space of the closure.
-    """
-
-    mode: Integers
-    sample: Sample
-    phi: Array
-    base: Array
-    motors: Array
-    N: Array
-    n0: Array
-    driven: Integers
-    G: Array
-    g0: Array
-    M: Array
-    h: Array
-    v: Array
-    b: Array
-    tree: TreeArrays
-    loops: LoopArrays
-    independent: Integers
-    dependent: Integers
-    R: Array
-    p: Array
-    w: Array
-    lin: Array
-    T: Array
-    A: Array
-    rel: Array
-    r3: Array
-    residual: Array
-    J: Array
-    D: Array
-    B: Array
-    swap: Integers
+CLOSED = 1e-7  # correction after which the next one would be of the order of rounding errors
 
 
 @kernel
-def unpack_pose(W, S, R, p, w, lin):
-    """Copy frames and twists of the sample into the arrays of `loop_kernels`."""
-    for i in range(p.shape[0]):
-        o = slot(i + 1, RECORD)
-        for row in range(3):
-            p[i, row] = W[o + ORIGIN + np.uint64(row)]
-            for col in range(3):
-                R[i, row, col] = W[o + np.uint64(3 * row + col)]
-    for d in range(w.shape[0]):
-        for c in range(3):
-            w[d, c] = S[slot(d, 6) + np.uint64(c)]
-            lin[d, c] = S[slot(d, 6) + U3 + np.uint64(c)]
-
-
-@kernel
-def unpack_motion(W, gravity, T, A):
-    """Copy twists and accelerations of the sample into the arrays of `loop_kernels`, which know no gravity."""
-    for i in range(T.shape[0]):
-        o = slot(i + 1, RECORD)
-        for c in range(6):
-            T[i, c] = W[o + TWIST + np.uint64(c)]
-            A[i, c] = W[o + BIAS + np.uint64(c)]
-        for c in range(3):
-            A[i, 3 + c] += gravity[c]
-
-
-@kernel
-def closure_map(k, q):
-    """Write G at the pose of the last `pose_tree`; return the signed pivot ratio of the closure, 0 when it is singular."""
-    unpack_pose(k.sample.record, k.sample.S, k.R, k.p, k.w, k.lin)
-    equations(k.tree, k.loops, q, k.R, k.p, k.w, k.lin, k.residual, k.J)
-    m, n = k.dependent.size, k.independent.size
+def closure_map(K, F, q):
+    """Write G at the last pose (positions at F[q]); return the signed pivot ratio of the closure, 0 when it is singular."""
+    nt, n, m = K[COUNT], K[DOF], K[MISSING]
+    closure_jacobian(K, F, q)
     for row in range(m):
+        jac, lu, right = K[JACOBIAN] + row * nt, K[LU] + row * m, K[RIGHT] + row * (n + 1)
         for c in range(m):
-            k.D[row, c] = k.J[row, k.dependent[c]]
+            F[lu + c] = F[jac + K[K[DEPENDENT] + c]]
         for c in range(n):
-            k.B[row, c] = -k.J[row, k.independent[c]]
-    ratio = factorise(k.D, k.swap, m)
+            F[right + c] = -F[jac + K[K[INDEPENDENT] + c]]
+    ratio = factorise(F, K, K[LU], K[SWAP], m)
     if ratio == 0.0:
         return 0.0
-    substitute(k.D, k.swap, k.B, m, n)
+    substitute(F, K, K[LU], K[SWAP], m, K[RIGHT], n + 1, n)
     for row in range(m):
+        g, right = K[MAP] + K[K[DEPENDENT] + row] * n, K[RIGHT] + row * (n + 1)
         for c in range(n):
-            k.G[k.dependent[row], c] = k.B[row, c]
+            F[g + c] = F[right + c]
     return ratio
 
 
 @kernel
-def closure_bias(k):
-    """Write b of a robot with loops, from the motion of the last `mass_and_bias`."""
-    unpack_motion(k.sample.record, k.tree.gravity, k.T, k.A)
-    m = k.dependent.size
-    biases(k.loops, k.R, k.p, k.T, k.A, k.residual)
-    for row in range(m):
-        k.B[row, 0] = -k.residual[row]
-    substitute(k.D, k.swap, k.B, m, 1)
-    for row in range(m):
-        k.b[k.dependent[row]] = k.B[row, 0]
+def close_loops(K, F, q):
+    """Close the loops by moving the dependent ones of the positions at F[q]; return the signed pivot ratio, 0 when lost.
 
-
-@kernel
-def add_mass_times(M, x, out):
-    """Add M x to `out`, reading the lower triangle of M."""
-    n = x.size
-    for i in range(n):
-        value = out[i] + M[i, i] * x[i]
-        for j in range(i):
-            value += M[i, j] * x[j]
-            out[j] += M[i, j] * x[i]
-        out[i] = value
-
-
-@kernel
-def sandwich(M, G, work, out):
-    """Write the lower triangle of G^T M G, reading the lower triangle of M; `work` is of the shape of G."""
-    nt, n = G.shape
-    for i in range(nt):
-        for c in range(n):
-            work[i, c] = M[i, i] * G[i, c]
-        for j in range(i):
-            x = M[i, j]
-            if x != 0.0:  # branches of a tree do not feel each other
-                for c in range(n):
-                    work[i, c] += x * G[j, c]
-                    work[j, c] += x * G[i, c]
-    for r in range(n):
-        for c in range(r + 1):
-            value = 0.0
-            for i in range(nt):
-                value += G[i, r] * work[i, c]
-            out[r, c] = value
-
-
-@kernel
-def coordinate_rates(k, q, out, row):
-    """Overwrite the quasi-velocities of balls and free bodies in out[row] by rates of their coordinates.
-
-    dr/dt = Jr(r)^-1 w with Jr^-1 = 1 + [r]x / 2 + (1/t^2 - cot(t/2) / (2 t)) [r]x^2, t = |r|, and dp/dt = exp([r]x) v.
+    Steps are quasi-displacements, which balls and free bodies turn into coordinates as they do with velocities.
     """
-    node = k.sample.node
-    for i in range(node.size // 6):
-        kind, d = node[slot(i, 6) + U1], node[slot(i, 6) + U2]
-        if kind not in (SPHERICAL, FREE):
-            continue
-        if kind == FREE:
-            d += 3
-        r, w = (q[d], q[d + 1], q[d + 2]), (out[row, d], out[row, d + 1], out[row, d + 2])
-        square = dot(r, r)
-        g = 1.0 / 12.0 + square / 720.0
-        if square > 1e-4:
-            angle = sqrt(square)
-            g = 1.0 / square - 0.5 / (angle * tan(0.5 * angle))
-        once = cross(r, w)
-        rate = add(w, add(scale(once, 0.5), scale(cross(r, once), g)))
-        for c in range(3):
-            out[row, d + c] = rate[c]
-        if kind == FREE:
-            e = d - 3
-            x = (out[row, e], out[row, e + 1], out[row, e + 2])
-            f, g = 1.0 - square / 6.0, 0.5 - square / 24.0
-            if square > 1e-12:
-                angle = sqrt(square)
-                f, g = sin(angle) / angle, (1.0 - cos(angle)) / square
-            once = cross(r, x)
-            moved = add(x, add(scale(once, f), scale(cross(r, once), g)))
-            for c in range(3):
-                out[row, e + c] = moved[c]
+    nt, n, m = K[COUNT], K[DOF], K[MISSING]
+    moved = 0.0
+    for _ in range(20):
+        pose_tree(K, F, q)
+        closure_jacobian(K, F, q)
+        for row in range(m):
+            jac, lu = K[JACOBIAN] + row * nt, K[LU] + row * m
+            for c in range(m):
+                F[lu + c] = F[jac + K[K[DEPENDENT] + c]]
+            F[K[RIGHT] + row * (n + 1)] = -F[K[RIGHT] + row * (n + 1) + n]
+        ratio = factorise(F, K, K[LU], K[SWAP], m)
+        if ratio == 0.0:
+            return 0.0
+        substitute(F, K, K[LU], K[SWAP], m, K[RIGHT], n + 1, 1)
+        step, work = 0.0, K[WORK]
+        for i in range(nt):
+            F[work + i] = 0.0
+        for row in range(m):
+            F[work + K[K[DEPENDENT] + row]] = F[K[RIGHT] + row * (n + 1)]
+            step = max(step, abs(F[K[RIGHT] + row * (n + 1)]))
+        moved += step
+        if not moved < REACH:
+            return 0.0
+        coordinate_rates(K, F, q, work)
+        for i in range(nt):
+            F[q + i] += F[work + i]
+        if step < CLOSED:
+            return ratio
+    return 0.0
 
 
 @kernel
-def wrap_rotations(k, q):
-    """Take whole turns out of rotation vectors before they reach their singularity at |r| = 2 pi."""
-    node = k.sample.node
-    for i in range(node.size // 6):
-        kind, d = node[slot(i, 6) + U1], node[slot(i, 6) + U2]
-        if kind in (SPHERICAL, FREE):
-            d += 3 if kind == FREE else 0
-            angle = sqrt(q[d] * q[d] + q[d + 1] * q[d + 1] + q[d + 2] * q[d + 2])
-            if angle > 1.5 * np.pi:
-                for c in range(3):
-                    q[d + c] *= 1.0 - 2.0 * np.pi / angle
-
-
-@kernel
-def close_step(k, q):
+def close_step(K, F, q):
     """Put tree positions back on the closure after a step, keeping the robot's own; return the pivot ratio, 0 when lost."""
-    if k.mode[0] == TREE:
+    if K[MODE] == TREE:
         return 1.0
-    if k.mode[0] == LOOPED:
-        return newton(
-            k.tree, k.loops, k.dependent, q, k.R, k.p, k.rel, k.r3, k.w, k.lin, k.residual, k.J, k.D, k.swap, k.B, REACH
-        )
-    for i in range(k.dependent.size):
-        d = k.dependent[i]
-        value = k.g0[d]
-        for c in range(k.independent.size):
-            value += k.G[d, c] * q[k.independent[c]]
-        q[d] = value
+    if K[MODE] == LOOPED:
+        return close_loops(K, F, q)
+    for i in range(K[MISSING]):
+        d = K[K[DEPENDENT] + i]
+        value = F[K[CONSTANT] + d]
+        for c in range(K[DOF]):
+            value += F[K[MAP] + d * K[DOF] + c] * F[q + K[K[INDEPENDENT] + c]]
+        F[q + d] = value
     return 1.0
 
 
 @kernel
-def actuator_value(k, a, x):
-    """Return N_a x: what actuator a makes of tree coordinates x."""
-    d = k.driven[a]
+def tree_speeds(K, F, nu):
+    """Write SPEED = G nu from the velocities at F[nu]."""
+    v, nt, n = K[SPEED], K[COUNT], K[DOF]
+    if K[MODE] == TREE:
+        for i in range(nt):
+            F[v + i] = F[nu + i]
+        return
+    for i in range(nt):
+        value, g = 0.0, K[MAP] + i * n
+        for c in range(n):
+            value += F[g + c] * F[nu + c]
+        F[v + i] = value
+
+
+@kernel
+def generalised(K, F, force, out):
+    """Write out = G^T force (n,) from tree forces at F[force]."""
+    nt, n = K[COUNT], K[DOF]
+    for c in range(n):
+        F[out + c] = 0.0
+    for i in range(nt):
+        g, x = K[MAP] + i * n, F[force + i]
+        for c in range(n):
+            F[out + c] += F[g + c] * x
+
+
+@kernel
+def add_mass_times(K, F, mass, x, out):
+    """Add M x to `out`, reading the lower triangle of M."""
+    n = K[COUNT]
+    for i in range(n):
+        row = mass + i * n
+        value = F[out + i] + F[row + i] * F[x + i]
+        for j in range(i):
+            value += F[row + j] * F[x + j]
+            F[out + j] += F[row + j] * F[x + i]
+        F[out + i] = value
+
+
+@kernel
+def sandwich(K, F, mass, out):
+    """Write the lower triangle of G^T M G, reading the lower triangle of M."""
+    nt, n, work, G = K[COUNT], K[DOF], K[WORK], K[MAP]
+    for i in range(nt):
+        row, a = mass + i * nt, work + i * n
+        for c in range(n):
+            F[a + c] = F[row + i] * F[G + i * n + c]
+        for j in range(i):
+            x = F[row + j]
+            if x != 0.0:  # branches of a tree do not feel each other
+                for c in range(n):
+                    F[a + c] += x * F[G + j * n + c]
+                    F[work + j * n + c] += x * F[G + i * n + c]
+    for r in range(n):
+        for c in range(r + 1):
+            value = 0.0
+            for i in range(nt):
+                value += F[G + i * n + r] * F[work + i * n + c]
+            F[out + r * n + c] = value
+
+
+@kernel
+def coordinate_rates(K, F, q, out):
+    """Overwrite the quasi-velocities of balls and free bodies at F[out] by rates of their coordinates, at positions F[q].
+
+    dr/dt = Jr(r)^-1 w with Jr^-1 = 1 + [r]x / 2 + (1/t^2 - cot(t/2) / (2 t)) [r]x^2, t = |r|, and dp/dt = exp([r]x) v.
+    """
+    for i in range(K[NODES]):
+        kind, d = K[K[NODE] + 6 * i + 1], K[K[NODE] + 6 * i + 2]
+        if kind not in (SPHERICAL, FREE):
+            continue
+        turn = d + 3 if kind == FREE else d
+        r, w = vector(F, np.uint64(q + turn)), vector(F, np.uint64(out + turn))
+        square = dot(r, r)
+        e, f, g = 1.0 / 12.0 + square / 720.0, 1.0 - square / 6.0, 0.5 - square / 24.0
+        if square > 1e-4:
+            angle = sqrt(square)
+            e = 1.0 / square - 0.5 / (angle * tan(0.5 * angle))
+            f, g = sin(angle) / angle, (1.0 - cos(angle)) / square
+        once = cross(r, w)
+        rate = add(w, add(scale(once, 0.5), scale(cross(r, once), e)))
+        for c in range(3):
+            F[out + turn + c] = rate[c]
+        if kind == FREE:
+            x = vector(F, np.uint64(out + d))
+            once = cross(r, x)
+            moved = add(x, add(scale(once, f), scale(cross(r, once), g)))
+            for c in range(3):
+                F[out + d + c] = moved[c]
+
+
+@kernel
+def wrap_rotations(K, F, q):
+    """Take whole turns out of rotation vectors before they reach their singularity at |r| = 2 pi."""
+    for i in range(K[NODES]):
+        kind, d = K[K[NODE] + 6 * i + 1], K[K[NODE] + 6 * i + 2]
+        if kind in (SPHERICAL, FREE):
+            o = q + (d + 3 if kind == FREE else d)
+            angle = sqrt(F[o] * F[o] + F[o + 1] * F[o + 1] + F[o + 2] * F[o + 2])
+            if angle > 1.5 * pi:
+                for c in range(3):
+                    F[o + c] *= 1.0 - 2.0 * pi / angle
+
+
+@kernel
+def actuator_value(K, F, a, x):
+    """Return N_a x: what actuator a makes of tree coordinates at F[x]."""
+    d, row = K[K[DRIVEN] + a], K[COUPLING] + a * K[COUNT]
     if d >= 0:
-        return k.N[a, d] * x[d]
+        return F[row + d] * F[x + d]
     value = 0.0
-    for j in range(k.N.shape[1]):
-        value += k.N[a, j] * x[j]
+    for j in range(K[COUNT]):
+        value += F[row + j] * F[x + j]
     return value
 
 
 @kernel
-def actuator_force(k, a, tau, out):
-    """Add N_a^T tau to tree forces `out`."""
-    d = k.driven[a]
+def actuator_force(K, F, a, tau, out):
+    """Add N_a^T tau to tree forces at F[out]."""
+    d, row = K[K[DRIVEN] + a], K[COUPLING] + a * K[COUNT]
     if d >= 0:
-        out[d] += k.N[a, d] * tau
+        F[out + d] += F[row + d] * tau
         return
-    for j in range(k.N.shape[1]):
-        out[j] += k.N[a, j] * tau
+    for j in range(K[COUNT]):
+        F[out + j] += F[row + j] * tau
 
 
 @kernel
-def link_force(s, i, force, moment, out):
-    """Add to tree forces `out` what a wrench on node i does, given at its origin and in its axes."""
-    W, o = s.record, slot(i + 1, RECORD)
-    a, b, c = vector(W, o), vector(W, o + U3), vector(W, o + U6)
+def link_force(K, F, i, force, moment, out):
+    """Add to tree forces at F[out] what a wrench on node i does, given at its origin and in its axes."""
+    o = place(K, RECORDS) + slot(i + 1, RECORD)
+    a, b, c = vector(F, o), vector(F, o + U3), vector(F, o + U6)
     f = (dot(a, force), dot(b, force), dot(c, force))
-    n = add((dot(a, moment), dot(b, moment), dot(c, moment)), cross(vector(W, o + ORIGIN), f))
-    for e in range(s.node[slot(i, 6) + np.uint64(5)]):
-        d = s.support[slot(i, out.size) + np.uint64(e)]
-        out[d] += dot(n, vector(s.S, slot(d, 6))) + dot(f, vector(s.S, slot(d, 6) + U3))
+    n = add((dot(a, moment), dot(b, moment), dot(c, moment)), cross(vector(F, o + ORIGIN), f))
+    for e in range(K[K[NODE] + 6 * i + 5]):
+        d = K[K[SUPPORT] + i * K[COUNT] + e]
+        t = place(K, TWISTS) + slot(d, 6)
+        F[out + d] += dot(n, vector(F, t)) + dot(f, vector(F, t + U3))

@@ -44,6 +44,30 @@ def ticks(cycles: Mapping[str, float], step: float) -> dict[str, int]:
     return {name: round(cycle / step) for name, cycle in cycles.items()}
 
 
+def log_ticks(cycle: float, step: float) -> int:
+    """Return the whole number of steps between two samples of a log.
+
+    Parameters
+    ----------
+    cycle : float
+        Time between two samples [s].
+    step : float
+        Step of the plant [s].
+
+    Returns
+    -------
+    int
+        Steps per sample.
+    """
+    ratio = cycle / step
+    if ratio < 1.0 - WHOLE or abs(ratio - round(ratio)) > WHOLE * ratio:
+        near = max(1, round(ratio)) * step
+        raise SimulationError(
+            f"log_cycle = {cycle:g} s is {ratio:.6g} steps of {step:g} s, not a whole number; give log_cycle={near:.9g}"
+        )
+    return round(ratio)
+
+
 def _common(cycles: Sequence[float], step: float) -> float:
     """Return the step nearest to the given one of which all cycles are whole multiples; 0 when there is none."""
     fastest = min(cycles)

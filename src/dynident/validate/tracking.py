@@ -173,6 +173,7 @@ def tracking_proof(
     motions: Mapping[str, Any] | Sequence[Any],
     *,
     catalogue: Mechanism | None = None,
+    others: Mapping[str, Mechanism] | None = None,
     baseline: Law | None = None,
     projection: Projection | Sequence[str] = "gls",
     estimator: OLS | WLS | None = None,
@@ -192,6 +193,8 @@ def tracking_proof(
         What the controllers are compared on; none may be a training motion.
     catalogue : Mechanism, optional
         Catalogue or CAD model; `catalogue_model` of the machine when omitted.
+    others : mapping of str to Mechanism, optional
+        More models to try, such as those of other estimators.
     baseline : PID, Cascade or ComputedTorque, optional
         Feedback alone; `feedback_alone` of the machine's controller when omitted.
     projection : str or sequence of str
@@ -227,6 +230,7 @@ def tracking_proof(
         ALONE: (baseline or feedback_alone(law, nominal, first.q[0]), None),
         CATALOGUE: (with_model(law, nominal), nominal),
         IDENTIFIED: (with_model(law, fit.identified), fit.identified),
+        **{name: (with_model(law, model), model) for name, model in (others or {}).items()},
     }
     trials = []
     for i, (motion, reference) in enumerate(named.items()):

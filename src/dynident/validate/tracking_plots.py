@@ -72,7 +72,7 @@ def errors_over_time(proof: TrackingProof, motion: str) -> Figure:
         for controller in proof.controllers:
             trial = proof.trial(controller, motion)
             t, e = extremes(trial.t, 1e3 * trial.error[:, j])
-            axes.plot(t, e, color=COLOURS.get(controller, INK), linewidth=1.0, label=controller)
+            axes.plot(t, e, color=COLOURS.get(controller, SKY), linewidth=1.0, label=controller)
         axes.set_ylabel(f"{label(name, 18)} [m{unit}]", fontsize=8.5, color=INK)
     panels[-1].set_xlabel("time [s]", fontsize=9, color=INK)
     _legend(figure, panels[0])
@@ -104,7 +104,7 @@ def error_bars(proof: TrackingProof, published: Published | None = None) -> Figu
         for c, controller in enumerate(proof.controllers):
             at = places + (c - 0.5 * (count - 1)) * width
             heights = 1e3 * proof.trial(controller, motion).largest
-            axes.bar(at, heights, 0.92 * width, color=COLOURS.get(controller, INK), label=controller)
+            axes.bar(at, heights, 0.92 * width, color=COLOURS.get(controller, SKY), label=controller)
             for x, y in zip(at, heights, strict=True):
                 axes.annotate(f"{y:.3g}", (x, y), (0, 2), textcoords="offset points", ha="center", fontsize=7.5, color=INK)
         for (name, rows), dash in zip(marks, DASHES, strict=False):

@@ -54,11 +54,15 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         "m, m, rad, m",
         "xc1 ... xc4 whose inertias set the gains: middle of the excitation",
     ),
-    "bandwidth": Assumption(3.0, "Hz", "of the PD action; the report used P control and does not print its gains"),
+    "bandwidth": Assumption(
+        5.0,
+        "Hz",
+        "of the PD action; the report used P control and does not print its gains. At 3 Hz gravity pulls PD alone off",
+    ),
     "damping": Assumption(
         1.0,
         "-",
-        "of the PD action: less does not hold Table 4's friction of q1, which pushes with -3557 N s/m near rest",
+        "of the PD action: Table 4's friction pushes near rest (q1 with -3557 N s/m), which less damping does not hold",
     ),
     "cycle": Assumption(1e-3, "s", "of the controller"),
 }
@@ -197,7 +201,7 @@ def cartesian_reference(t: ArrayLike, xc: ArrayLike, vc: ArrayLike, ac: ArrayLik
 
 
 def machine(
-    controller: Any = "pd",
+    controller: Any = "feedforward",
     *,
     setup: str = "TUEdACS",
     theta: ArrayLike = THETA,
@@ -214,8 +218,9 @@ def machine(
 
     Parameters
     ----------
-    controller : {"pd", "feedforward"} or a controller
-        PD on the nuts, base and rail; with the model (gravity and inertia) on the reference; or any other controller.
+    controller : {"feedforward", "pd"} or a controller
+        PD on the nuts, base and rail with the model (gravity and inertia, no friction) on the reference; PD alone, which sags
+        under gravity; or any other controller.
     setup : {"TUEdACS", "dSPACE"}
         Which amplifiers.
     theta : array_like, (32,)

@@ -27,7 +27,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     ),
     "rotors": Assumption(0.0, "kg m^2", "contained in zz_1i of Table 2; giving them to the drives too would count them twice"),
     "friction": Assumption(0.0, "N m", "not among the essential parameters of Table 2"),
-    "cycle": Assumption(5e-4, "s", "not printed; at 1 kHz the 70 Hz filter of the derivative leaves too little damping"),
+    "cycle": Assumption(5e-4, "s", "not printed; its dead time should be small beside that of the 70 Hz filter"),
     "encoder": Assumption(0.0, "rad", "resolution not printed; velocities as from an ideal sensor"),
     "gain_inertia": Assumption(
         "pose of home, with the carried payload",

@@ -29,7 +29,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     "position_cycle": Assumption(
         16e-3,
         "s",
-        "inferred from those 8.8 ms: half a position cycle, and the velocity loop (J / K_t k_P = 0.8 ms). Not printed for MAST; "
+        "inferred from those 8.8 ms: half a position cycle and the velocity loop (J / K_t k_P = 0.8 ms). Not printed for MAST: "
         "PaperB prints 5 ms for the same drives, the five-bar's hardware on the same controller had 20 ms (ERR-9)",
     ),
     "velocity_cycle": Assumption(1e-3, "s", "PaperB, the same guides and drives"),
@@ -40,7 +40,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     "encoder": Assumption(
         0.0,
         "rad",
-        "lines are not printed, so positions are exact; the speed is their difference over a velocity cycle, as drives do it. A "
+        "lines are not printed: exact positions; the speed is their difference over a velocity cycle, as drives do it. A "
         "sampled tachometer would alias the undamped 914 Hz below 500 Hz and make the loop unstable with the mechanism on it",
     ),
     "platform_inertia": Assumption("thin disc", "", "I_mp is not printed, see `dynident.robots.mast.BODIES`"),

@@ -1,0 +1,51 @@
+"""Where everything of a virtual robot lies in the two arrays K and F of the compiled simulation (see `mechanics.packed`).
+
+n coordinates, nt tree coordinates, k actuators, m closure equations, f friction forms, c shaft masses.
+"""
+
+from __future__ import annotations
+
+from dynident.mechanics.packed import OWN
+
+# The mechanism: counts first, then regions.
+DOF, MODE, BALLS, MISSING, ACTUATORS = range(OWN, OWN + 5)
+INDEPENDENT, DEPENDENT, CUT, SWAP, DRIVEN = range(OWN + 5, OWN + 10)  # integers (n,), (m,), (m, 3), (m,), (k,)
+MAP, CONSTANT, CURVE = range(OWN + 10, OWN + 13)  # G (nt, n), g0 (nt,), b (nt,)
+CUTS, LINEAR, JACOBIAN, LU, RIGHT = range(OWN + 13, OWN + 18)  # (m, 13), (m, nt), (m, nt), (m, m), (m, n + 1)
+COUPLING, OFFSETS, MOTORS = range(OWN + 18, OWN + 21)  # N (k, nt), n0 (k,), inertias of the actuators (nt, nt)
+WORK, GENERAL, OTHER, TRIAL = range(OWN + 21, OWN + 25)  # (nt, n), (n, n), (n, n), (2 n,)
+# Friction: forms of tree coordinates, then rotors.
+FORMS, MEMORY, LAW_FIRST, LAW_KIND, LAW, FORM, FORM_ROWS, RUB = range(OWN + 25, OWN + 33)
+# The drives and the state.
+SHAFTS, METHOD, SIZE, FEED, DRIVE, SHAFT = range(OWN + 33, OWN + 39)
+STATE, STAGE, RATES, LAST = range(OWN + 39, OWN + 43)
+
+# The controller has arrays of its own: those of its model, and from CONTROL on what follows.
+CONTROL = OWN + 33
+WIDE, PLAN, GAIN, SENSOR, INVERSE, ZERO = range(CONTROL, CONTROL + 6)
+MAP_A, GRAM, GRAM_FACTOR, MEASURED, ASKED_A, TORQUES, PART, LOOP, POSE = range(CONTROL + 6, CONTROL + 15)
+
+TREE, COUPLED, LOOPED = 0, 1, 2  # MODE
+CUT_WIDTH = 13  # point a, point b, vector a, vector b, offset
+
+# One friction row: nine numbers (the last is v_s), then deflection, mode and last speed of a law with memory.
+LAW_WIDTH, STICK_SPEED, DEFLECTION, MEMORY_MODE, LAST_SPEED = 12, 8, 9, 10, 11
+OFFSET, VISCOUS, COULOMB, POWER, STRIBECK, TANH, SMOOTH, SPRING, DAHL, LUGRE, MAXWELL = range(11)
+
+# One drive: ten constants, the held command (current or voltage), and what it did in the last evaluation.
+DRIVE_WIDTH = 19
+RATIO, EFFICIENCY, TORQUE, EMF, RESISTANCE, INDUCTANCE, CURRENT_LIMIT, VOLTAGE_LIMIT, PLAY, STICK, COMMAND = range(11)
+S_TORQUE, S_MOTOR, S_CURRENT, S_RUB, S_RHO, S_RHO_V, S_THETA, S_OMEGA = range(11, 19)
+IDEAL, RESISTIVE, INDUCTIVE = 0, 1, 2  # fed with a current, or with a voltage without or with inductance
+FEED_WIDTH = 4  # how it is fed, number of shaft masses, the first of them, winding
+
+ONE, EXACT, ITERATED, DELAYED = 0, 1, 2, 3  # METHOD: mechanism and drives as one, or joined by an algebraic loop
+RK4, MIDPOINT, EULER = 0, 1, 2
+FINE, SINGULAR_MASS, LOST_CLOSURE, UNSTABLE = 0, 1, 2, 3
+
+HELD, OPEN, CASCADE, PID, COMPUTED = 0, 1, 2, 3, 4  # LAW of the plan
+LAW_OF, SENSE, OUTER, INNER, CURRENT, WINDUP, PROJECT, ON_REFERENCE, OPEN_TORQUE = range(9)  # PLAN
+KP, KD, KI, SHARE, SLOW_OUT, SLOW_IN, SPEED_LIMIT, KPC, KIC, PRELOAD = range(10)  # rows of GAIN
+RHO, RHO_V, WISH, INTEGRAL, ASKED, ELECTRIC, SLOPE, FLAG, CUT_STEPS, SENSED_CURRENT = range(10)  # rows of LOOP
+SENSOR_WIDTH = 6
+RESOLUTION, ON_MOTOR, EXACT_SPEED, BLEND, CURRENT_STEP, CURRENT_GAIN = range(6)
