@@ -129,10 +129,10 @@ def test_a_plan_is_a_start(folder, monkeypatch, capsys):
 
 def test_robots_of_the_literature_by_name(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
-    args = ("prr2", "--criterion", "cond", "--time-budget", "2", "--json")
+    args = ("prr2", "--criterion", "cond", "--time-budget", "3", "--starts", "2", "--json")
     assert run(monkeypatch, *args) == 0
     data = json.loads(capsys.readouterr().out)
-    assert data["after"]["cond"] < 40.0 < data["before"]["cond"] and data["worst_margin"] >= 0.0
+    assert data["after"]["cond"] < 0.8 * data["before"]["cond"] and data["worst_margin"] >= 0.0
     assert "document 4" in data["limits"] and list(tmp_path.iterdir()) == []
 
 

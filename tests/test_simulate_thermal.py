@@ -88,7 +88,7 @@ def test_a_six_axis_warm_up_of_minutes_runs_in_seconds_and_logs_temperatures() -
         Drive(a.name, Motor(0.1, inertia=2e-4), Transmission.gear(100.0), (Coulomb() + Viscous()).using(fc=0.05, fv=5e-4))
         for a in robot.actuators
     )
-    model = SecondOrder(alpha=-0.01, beta=1.0, K1=4.0, K2=4.0, C1=60.0, C2=3000.0)
+    model = SecondOrder(alpha=-0.01, beta=1.0, K1=1.0, K2=1.0, C1=60.0, C2=600.0)
     thermal = dict.fromkeys(robot.coordinate_names, model)
     family = Fourier(0.2, 3, periods=24)
     curve = Trajectory(family, np.random.default_rng(0).normal(size=(6, family.size)) * 0.4)

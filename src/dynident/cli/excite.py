@@ -54,7 +54,7 @@ def excite(
     time_budget: Annotated[float, typer.Option(help="Time for the search [s].")] = 30.0,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for the plan, the motion and figures.")] = None,
     method: Annotated[str, typer.Option(help="sqp, pattern, cma or evolution.")] = "sqp",
-    starts: Annotated[int, typer.Option(help="Random feasible motions to start from.")] = 8,
+    starts: Annotated[int | None, typer.Option(help="Random feasible motions to start from; 12 when absent.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the starts.")] = 0,
     frequency: Annotated[float | None, typer.Option(help="Fundamental of the Fourier series [Hz]; 0.1 when absent.")] = None,
     harmonics: Annotated[int | None, typer.Option(help="Harmonics of the Fourier series; 5 when absent.")] = None,
@@ -99,13 +99,13 @@ def excite(
     if recorded:
         logs = [read_log(path, effort, schema, joints, gain) for path in recorded]
         options |= _known(mechanism, logs, options.get("base"), payload is not None)
+    options |= {} if starts is None else {"starts": starts}
     with searching(time_budget, quiet or as_json) as tell:
         result = design(
             mechanism,
             criterion=criterion,
             time_budget=time_budget,
             method=method,
-            starts=starts,
             seed=seed,
             rate=rate,
             scale=scale,
@@ -129,11 +129,11 @@ def excite(
     return 0
 
 
-def _sensible(time_budget: float, starts: int, repetitions: int, complete: bool, payload: float | None) -> None:
+def _sensible(time_budget: float, starts: int | None, repetitions: int, complete: bool, payload: float | None) -> None:
     """Refuse numbers that cannot be meant, before any work."""
     if not 0.0 < time_budget < 1e6:
         raise DynidentError(f"--time-budget is {time_budget:g}; give the seconds that the search may take, above zero")
-    if starts < 1:
+    if starts is not None and starts < 1:
         raise DynidentError(f"--starts is {starts}; give at least one")
     if repetitions < 1:
         raise DynidentError(f"--repetitions is {repetitions}; give at least one")

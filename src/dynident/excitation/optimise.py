@@ -1,6 +1,6 @@
 """Optimisers: sequential quadratic programming from many feasible starts in parallel, pattern search, CMA-ES, evolution.
 
-Starts are explored with a smoothed cost, the better half is refined with the true one (`sqp`). What is returned is checked on
+Starts are explored with a smoothed cost, the better ones refined with a sharper one (`sqp`). What is returned is checked on
 a dense grid and scaled down if need be.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
@@ -28,18 +28,48 @@ from dynident.mechanics.batch import cores
 
 Array = NDArray[np.float64]
 Progress = Callable[[dict[str, Any]], None]
-Job = tuple[str, int, Array | None, float, bool]
-"""Method, seed, start, deadline, whether to refine."""
-
 METHODS = ("sqp", "pattern", "cma", "evolution")
 SEARCHES: dict[str, Callable[..., Array]] = {"pattern": pattern_search, "cma": cma_es, "evolution": evolution}
-TRUST = (1.0, 0.2)  # first steps relative to the parameters' typical size: exploring, refining
-AGAIN = 0.1  # the same after the cost has become sharper
 SCREENED = 10  # random motions from which a start is chosen
-STAGES = (((4.0, 40.0, 40), (4.0, 10.0, 40)), ((16.0, 3.0, 60), (64.0, 1.0, 100), (np.inf, 1.0, 40)))
-"""Exploring and refining: smoothing power of the condition number, width of signs of friction, steps. The sharp edges of both
-make many local optima; approached through smooth ones, better optima are found."""
-EXPLORE = 0.5  # share of the time for trying starts; the rest refines the best of them
+RUNGS: tuple[tuple[float, tuple[tuple[float, float, int], ...]], ...] = (
+    (0.35, ((4.0, 40.0, 40),)),
+    (0.6, ((8.0, 10.0, 40),)),
+    (1.0, ((16.0, 3.0, 60), (64.0, 1.0, 100), (np.inf, 1.0, 60))),
+)
+"""All starts climb the first rung, the better half of them the second, the better half of those the third. For each: share of the
+time at which it ends, and its stages: smoothing power of the condition number, width of signs of friction, most steps. The
+sharp edges of both make many local optima; approached through smooth ones, better optima are found."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One descent or search, as far as it has come.
+
+    Parameters
+    ----------
+    start : ndarray (n * size,) or None
+        Feasible start; drawn at random when None.
+    seed : int
+        Seed.
+    x : ndarray, (n * size,)
+        Best feasible motion.
+    cost : float
+        Its cost.
+    rank : float
+        Smoothed cost where the descent stands, by which runs are chosen to go on.
+    descent : Descent, optional
+        Where the descent stands.
+    """
+
+    start: Array | None
+    seed: int
+    x: Array
+    cost: float = np.inf
+    rank: float = np.inf
+    descent: Descent | None = None
+
+
+AGAIN = 0.1  # smallest trust region to begin a stage with, relative to the parameters' typical size
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +97,9 @@ class Optimum:
     seconds: float
 
 
+Report = Callable[[Run], None]
+
+
 def smoothed(objective: Objective, power: float, width: float) -> Objective:
     """Return the objective with fewer edges: a smooth bound of the condition number, wider signs of friction.
 
@@ -91,23 +124,26 @@ def smoothed(objective: Objective, power: float, width: float) -> Objective:
     return replace(objective, equations=equations, criterion=replace(objective.criterion, power=sharp))
 
 
-def _sqp(problem: Problem, start: Array, deadline: float, refine: bool) -> tuple[float, Array]:
-    """Return cost and parameters of the best feasible motion found from a start."""
+def _climb(problem: Problem, run: Run, rung: int, deadline: float) -> Run:
+    """Return a run after the descents of one rung."""
     objective = problem.objective
     edged = any(name == "cond" for name, _ in objective.criterion.weights)
-    best_cost, best = objective.cost(start), start
-    descent = Descent(problem, typical(problem), start, TRUST[refine])
-    for power, width, iterations in STAGES[refine]:
-        descent.run(smoothed(objective, power if edged else np.inf, width), iterations, deadline)
+    best, cost = run.x, run.cost
+    descent = Descent(problem.limits, typical(problem), best) if run.descent is None else run.descent
+    rank = np.inf
+    for power, width, steps in RUNGS[rung][1]:
+        current = smoothed(objective, power if edged else np.inf, width)
+        descent.trust = max(descent.trust, AGAIN)
+        descent.run(problem, current, steps, deadline)
         for towards in (None, best):  # rest, or the best so far: whichever leaves more of the motion
             x = problem.shrink(descent.x, towards=towards)
-            cost = np.inf if x is None else objective.cost(x)
-            if x is not None and cost < best_cost:
-                best_cost, best = cost, x
+            value = np.inf if x is None else objective.cost(x)
+            if x is not None and value < cost:
+                best, cost = x, value
+        rank = current.cost(best)
         if monotonic() > deadline:
             break
-        descent.trust = max(descent.trust, AGAIN)
-    return best_cost, best
+    return replace(run, x=best, cost=cost, rank=rank, descent=descent)
 
 
 def penalised(problem: Problem) -> Callable[[Array], float]:
@@ -146,54 +182,54 @@ def _promising(problem: Problem, generator: np.random.Generator, deadline: float
     return min(tried, key=problem.objective.cost)
 
 
-def _run(
-    problem: Problem, method: str, seed: int, start: Array | None, deadline: float, refine: bool = False
-) -> tuple[float, Array, Array]:
-    """Return cost, parameters and start of one run."""
-    generator = np.random.default_rng(seed)
+def _go_on(problem: Problem, method: str, run: Run, rung: int, deadline: float) -> Run:
+    """Return a run after one rung, or after the whole search of a method without gradients."""
+    generator = np.random.default_rng(run.seed)
     with one_blas_thread():
-        first = _promising(problem, generator, deadline) if start is None else start
+        if run.start is None:
+            first = _promising(problem, generator, deadline)
+            run = replace(run, start=first, x=first, cost=problem.objective.cost(first))
         if method == "sqp":
-            cost, x = _sqp(problem, first, deadline, refine)
-            return cost, x, first
-        x = SEARCHES[method](penalised(problem), first, 0.3 * typical(problem), generator, lambda: monotonic() > deadline)
+            return _climb(problem, run, rung, deadline)
+        x = SEARCHES[method](penalised(problem), run.x, 0.3 * typical(problem), generator, lambda: monotonic() > deadline)
         repaired = problem.shrink(x)
-        x = first if repaired is None else repaired
-        return problem.objective.cost(x), x, first
+        x = run.x if repaired is None else repaired
+        return replace(run, x=x, cost=problem.objective.cost(x))
 
 
-def _all(problem: Problem, jobs: list[Job], many: int, report: Callable[[tuple[float, Array, Array]], None]) -> None:
-    """Run jobs in up to `many` processes, or one after the other, and report each result."""
-    count = min(many, len(jobs))
+def _all(problem: Problem, method: str, runs: list[Run], rung: int, deadline: float, many: int, report: Report) -> list[Run]:
+    """Let runs go on in up to `many` processes, or one after the other; report each, and return them in the same order."""
+    count, found = min(many, len(runs)), list(runs)
     if count > 1 and "fork" in multiprocessing.get_all_start_methods():
         _SHARED[:] = [problem]
         try:
             with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("fork")) as pool:
-                waiting: set[Future[tuple[float, Array, Array]]] = {pool.submit(_worker, job) for job in jobs}
-                while waiting:
-                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        report(future.result())
+                waiting = {pool.submit(_worker, method, run, rung, deadline): i for i, run in enumerate(runs)}
+                for future in as_completed(waiting):
+                    found[waiting[future]] = future.result()
+                    report(future.result())
         finally:
             _SHARED.clear()
-        return
-    for i, job in enumerate(jobs):
-        if i and monotonic() > job[3]:
-            break
-        report(_run(problem, *job))
+        return found
+    for i, run in enumerate(runs):
+        if i and monotonic() > deadline:
+            return found[:i] if rung == 0 else found
+        found[i] = _go_on(problem, method, run, rung, deadline)
+        report(found[i])
+    return found
 
 
 _SHARED: list[Problem] = []  # handed to forked workers, which inherit it: a problem may hold functions that cannot be sent
 
 
-def _worker(job: Job) -> tuple[float, Array, Array]:
-    return _run(_SHARED[0], *job)
+def _worker(method: str, run: Run, rung: int, deadline: float) -> Run:
+    return _go_on(_SHARED[0], method, run, rung, deadline)
 
 
 def optimise(
     problem: Problem,
     method: str = "sqp",
-    starts: int = 12,
+    starts: int = 16,
     time_budget: float = 30.0,
     seed: int = 0,
     workers: int | None = None,
@@ -239,31 +275,28 @@ def optimise(
     if given is not None:
         check_start(problem, given)
     feasible_start(problem, np.random.default_rng(seed))  # fails here, with a sentence, when there is none
-    found: list[tuple[float, Array, Array]] = []
+    best: list[Run] = []
+    done = 0
 
-    def report(result: tuple[float, Array, Array]) -> None:
-        found.append(result)
+    def report(run: Run) -> None:
+        nonlocal done
+        done += 1
+        best[:] = [min([*best, run], key=lambda r: r.cost)]
         if progress is not None:
-            best = min(found, key=lambda f: f[0])
-            excess = problem.excess(best[1])
+            excess = problem.excess(best[0].x)
             worst = int(np.argmax(excess))
-            told = {"cost": best[0], "values": problem.objective.value(best[1]), "margin": -float(excess[worst])}
-            progress({"done": len(found), **told, "limit": problem.names[worst], "seconds": monotonic() - began})
+            told = {"cost": best[0].cost, "values": problem.objective.value(best[0].x), "margin": -float(excess[worst])}
+            progress({"done": done, **told, "limit": problem.names[worst], "seconds": monotonic() - began})
 
-    two = method == "sqp"
-    first_end = began + EXPLORE * time_budget if two else deadline
-    jobs: list[Job] = [] if given is None else [(method, seed, given, first_end, False)]
-    jobs += [(method, seed + 1000 * k, None, first_end, False) for k in range(starts - len(jobs))]
+    none = np.zeros(0)
+    runs = [] if given is None else [Run(given, seed, given, problem.objective.cost(given))]
+    runs += [Run(None, seed + 1000 * k, none) for k in range(starts - len(runs))]
     many = max(1, cores() if workers is None else workers)
-    _all(problem, jobs, many, report)
-    if two:  # refine the better half, best first, as long as there is time
-        chosen = sorted(found, key=lambda f: f[0])[: max(many, -(-len(found) // 2))]
-        origin = {k: start_of for k, (_, _, start_of) in enumerate(chosen)}
-
-        def refined(result: tuple[float, Array, Array]) -> None:
-            k = next((k for k, (_, best, _) in enumerate(chosen) if np.array_equal(best, result[2])), 0)
-            report((result[0], result[1], origin[k]))
-
-        _all(problem, [(method, k, best, deadline, True) for k, (_, best, _) in enumerate(chosen)], many, refined)
-    cost, x, first = min(found, key=lambda f: f[0])
-    return Optimum(x, cost, first, len(jobs), monotonic() - began)
+    for rung, (share, _) in enumerate(RUNGS if method == "sqp" else RUNGS[-1:]):
+        end = began + share * time_budget
+        if rung:  # the better half, but no fewer than can run at once; best first
+            runs = sorted(runs, key=lambda r: r.rank)[: max(many, -(-len(runs) // 2))]
+        runs = _all(problem, method, runs, rung, end, many, report)
+    top = best[0]
+    assert top.start is not None
+    return Optimum(top.x, top.cost, top.start, starts, monotonic() - began)

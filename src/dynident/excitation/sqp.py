@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
+from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.objective import Objective
 from dynident.excitation.problem import Pick, Problem
 
@@ -128,8 +129,8 @@ class Descent:
 
     Parameters
     ----------
-    problem : Problem
-        Limits.
+    limits : MotionLimits
+        Limits, of which the margin is kept.
     size : ndarray, (n * size,)
         Typical size of every parameter.
     x : ndarray, (n * size,)
@@ -138,8 +139,8 @@ class Descent:
         First trust region, relative to the sizes.
     """
 
-    def __init__(self, problem: Problem, size: Array, x: Array, trust: float = 1.0) -> None:
-        self.problem, self.size = problem, size
+    def __init__(self, limits: MotionLimits, size: Array, x: Array, trust: float = 1.0) -> None:
+        self.margin, self.size = limits.margin + SLACK, size
         self.z, self.trust = x / size, trust
         self.B: Array | None = None
         self.mu = 1.0
@@ -151,18 +152,19 @@ class Descent:
         """Where the descent stands."""
         return np.asarray(self.z * self.size)
 
-    def _beyond(self, z: Array) -> Array:
+    def _beyond(self, problem: Problem, z: Array) -> Array:
         """Return how far each limit's margin is overrun, (k,)."""
-        limits = self.problem.limits
-        return np.asarray(np.maximum(self.problem.excess(z * self.size) + limits.margin + SLACK, 0.0))
+        return np.asarray(np.maximum(problem.excess(z * self.size) + self.margin, 0.0))
 
-    def run(self, objective: Objective, iterations: int, deadline: float, tolerance: float = 1e-5) -> int:
+    def run(self, problem: Problem, objective: Objective, iterations: int, deadline: float, tolerance: float = 1e-5) -> int:
         """Descend until nothing is gained, iterations or time are over.
 
         Parameters
         ----------
+        problem : Problem
+            Limits.
         objective : Objective
-            Cost with gradient.
+            Cost with gradient, perhaps smoother than the problem's own.
         iterations : int
             Most steps.
         deadline : float
@@ -179,10 +181,10 @@ class Descent:
         if found is None:
             return 0
         cost, g = found[0], found[1] * self.size
-        beyond = self._beyond(self.z)
+        beyond = self._beyond(problem, self.z)
         n, small = self.z.size, 0
         for turn in range(iterations):
-            self._look(self.z)
+            self._look(problem, self.z)
             B = np.eye(n) * float(np.linalg.norm(g)) / np.sqrt(n) if self.B is None else self.B
             taken, model, length = None, 0.0, 0.0
             for attempt in range(TRIALS):
@@ -190,7 +192,7 @@ class Descent:
                     return turn
                 if attempt < CORRECTIONS:  # a step that runs into a peak it did not see is planned again, with that peak
                     try:
-                        c, A = self._limits()
+                        c, A = self._limits(problem)
                     except DynidentError:
                         return turn
                     d, multipliers = self._step(B, g, A, c)
@@ -201,7 +203,7 @@ class Descent:
                 model = float(g @ d + 0.5 * d @ B @ d) - self.mu * float(beyond.sum()) * (1.0 if attempt < CORRECTIONS else 0.4)
                 length = float(np.abs(d).max())
                 z = self.z + d
-                over = self._beyond(z)
+                over = self._beyond(problem, z)
                 outside = self.mu * float(over.sum())
                 if outside < start - cost + max(abs(cost), 50.0):
                     found = _evaluate(objective, z * self.size)
@@ -209,7 +211,7 @@ class Descent:
                         taken = found[0], found[1] * self.size
                         break
                 if attempt + 1 < CORRECTIONS:
-                    self._look(z)
+                    self._look(problem, z)
             if -model < tolerance:
                 small += 1
                 if small > 1:
@@ -234,20 +236,20 @@ class Descent:
             self.age += 1
         return iterations
 
-    def _look(self, z: Array) -> None:
+    def _look(self, problem: Problem, z: Array) -> None:
         """Add the peaks of a motion to those that are watched; forget those not seen for a while."""
         try:
-            found = self.problem.peaks(z * self.size)
+            found = problem.peaks(z * self.size)
         except DynidentError:
             return
         self.picks = {pick: age for pick, age in self.picks.items() if age > self.age - MEMORY}
         self.picks |= dict.fromkeys(found, self.age)
 
-    def _limits(self) -> tuple[Array, Array]:
+    def _limits(self, problem: Problem) -> tuple[Array, Array]:
         """Return what is left of the limits at the watched peaks (negative inside) and its slopes."""
         picks = sorted(self.picks)
-        c = self.problem.at(self.x, picks) + self.problem.limits.margin + SLACK
-        return c, self.problem.slopes(self.x, picks) * self.size
+        c = problem.at(self.x, picks) + self.margin
+        return c, problem.slopes(self.x, picks) * self.size
 
     def _step(self, B: Array, g: Array, A: Array, c: Array) -> tuple[Array, Array]:
         """Return the step of the quadratic program and the multipliers; where limits are broken, as much as can be mended."""

@@ -27,7 +27,6 @@ from dynident.mechanics.packed import (
     BASE,
     BIAS,
     COUNT,
-    FACTOR,
     FORCE,
     INERTIA,
     MASS,

@@ -1,23 +1,60 @@
 """The whole machine in time: drives, control loops and mechanism together, and the log that it would have written."""
 
+from dynident.simulate.bandwidth import Bode, actuators_alone, bandwidth
 from dynident.simulate.batch import monte_carlo, simulate
 from dynident.simulate.inputs import Disturbance
+from dynident.simulate.plots import plot_bode, plot_step, plot_torque_split, plot_tracking
 from dynident.simulate.record import Run, Truth
 from dynident.simulate.reference import Reference
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.sensors import Sensors
+from dynident.simulate.sizing import MotorLoad, Sizing, size_motors
 from dynident.simulate.split import TorqueSplit
+from dynident.simulate.standard import actuator_inertia, standard_controller, standard_machine, with_noise
+from dynident.simulate.steps import (
+    StepMetrics,
+    TrackingError,
+    path_deviation,
+    radial_deviation,
+    step_metrics,
+    time_lag,
+    tracking_error,
+)
+from dynident.simulate.sweep import Sweep, sweep
 from dynident.simulate.thermal import Heating
 
 __all__ = [
+    "Bode",
     "Disturbance",
     "Heating",
+    "MotorLoad",
     "Reference",
     "Run",
     "Sensors",
+    "Sizing",
+    "StepMetrics",
+    "Sweep",
     "TorqueSplit",
+    "TrackingError",
     "Truth",
     "VirtualRobot",
+    "actuator_inertia",
+    "actuators_alone",
+    "bandwidth",
     "monte_carlo",
+    "path_deviation",
+    "plot_bode",
+    "plot_step",
+    "plot_torque_split",
+    "plot_tracking",
+    "radial_deviation",
     "simulate",
+    "size_motors",
+    "standard_controller",
+    "standard_machine",
+    "step_metrics",
+    "sweep",
+    "time_lag",
+    "tracking_error",
+    "with_noise",
 ]

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.control import Cascade, ComputedTorque, OpenLoop, PID
+from dynident.control import PID, Cascade, ComputedTorque, OpenLoop
 from dynident.control.checks import per_actuator
 from dynident.drive import Drive
 from dynident.errors import SimulationError
 from dynident.mechanics import Motion, actuator_torques, inverse_dynamics
 from dynident.mechanics.batch import at_rest, tree_motion
-from dynident.mechanism import Mechanism
 from dynident.mechanics.packed import Arena
+from dynident.mechanism import Mechanism
 from dynident.simulate import layout as code
 from dynident.simulate.skeleton import actuator_rows, add_skeleton, joint_inertias, rubbing_of, sticking
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control import Cascade, ComputedTorque, OpenLoop, PID
+from dynident.control import Cascade
 from dynident.drive import Drive
 from dynident.errors import SimulationError
 from dynident.friction import DynamicLaw, Friction
 from dynident.mechanics.batch import at_rest, tree_motion
+from dynident.mechanics.packed import BASE, Arena
 from dynident.mechanism import Mechanism
-from dynident.mechanics.packed import Arena
 from dynident.simulate import kernels
 from dynident.simulate import layout as at
 from dynident.simulate.control_kernels import sense
 from dynident.simulate.controllers import Controller, Wanted, controller_of
-from dynident.simulate.laws import law_rows, row_numbers
+from dynident.simulate.laws import WIDTH, law_rows, row_numbers
 from dynident.simulate.layout import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE
 from dynident.simulate.model_kernels import measured_pose
 from dynident.simulate.skeleton import Rubbing, actuator_rows, add_skeleton, joint_inertias, rubbing_of, sticking
@@ -105,6 +106,75 @@ def _columns(n: int, tree: int, k: int, forms: int) -> Columns:
     return Columns(*(slice(int(e - w), int(e)) for e, w in zip(ends, widths, strict=True)), width=int(ends[-1]))
 
 
+class Inputs(NamedTuple):
+    """What acts from outside, linear between rows and held after the last.
+
+    Parameters
+    ----------
+    table : ndarray, (P, k + 6 w)
+        Torques on the k actuator coordinates, then (force, moment) on w nodes at their origin and in their axes; no rows for none.
+    node : ndarray of int, (w,)
+        Tree nodes with a wrench.
+    every : int
+        Steps between two rows.
+    """
+
+    table: Array
+    node: NDArray[np.int64]
+    every: int
+
+
+class Laws(NamedTuple):
+    """Friction rows, of the joint forms first and then of the rotors; views of the plant's arrays, so changes act at once.
+
+    Parameters
+    ----------
+    first : ndarray of int, (owners + 1,)
+        First row of each owner; the last entry is the number of rows.
+    kind, way : ndarray of int, (rows,)
+        Law and direction of each row, see `layout`.
+    values : ndarray, (rows, 9)
+        Its numbers; they may be changed between two calls of `Assembly.run`.
+    """
+
+    first: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    way: NDArray[np.int64]
+    values: Array
+
+
+class Plant(NamedTuple):
+    """Mechanism, drives, friction and state as arrays; all but K and F are views of those.
+
+    Parameters
+    ----------
+    K, F : ndarray
+        Packed arrays.
+    laws : Laws
+        Friction.
+    feed : ndarray of int, (k, 4)
+        How each drive is fed, number of its shaft masses, the first of them, its winding.
+    drive : ndarray, (k, 19)
+        Constants, command and signals of each drive, see `layout`.
+    base, motors : ndarray, (n_tree, n_tree)
+        Inertias of joints, and those of actuators when they are kept apart (decoupled).
+    y : ndarray
+        State vector [q_t, nu, theta, omega, i].
+    last : ndarray, (n + 2,)
+        Last accelerations, side of the closure, steps done.
+    """
+
+    K: NDArray[np.int64]
+    F: Array
+    laws: Laws
+    feed: NDArray[np.int64]
+    drive: Array
+    base: Array
+    motors: Array
+    y: Array
+    last: Array
+
+
 @dataclass(eq=False)
 class Assembly:
     """A virtual robot as arrays, with its state; not shared between threads.
@@ -114,13 +184,9 @@ class Assembly:
     mechanism : Mechanism
         The robot.
     plant : Plant
-        Mechanism, drives and friction.
-    state : State
-        State of the plant.
+        Mechanism, drives and friction with their state.
     controller : Controller
-        Control law.
-    memory : Memory
-        State of the controller.
+        Control law with its state.
     rubbing : Rubbing
         All friction, by owner.
     columns : Columns
@@ -133,26 +199,21 @@ class Assembly:
 
     mechanism: Mechanism
     plant: Plant
-    state: State
     controller: Controller
-    memory: Memory
     rubbing: Rubbing
     columns: Columns
     step: float
     integrator: int
 
-    def __post_init__(self) -> None:
-        self._stage, self._rates = np.zeros_like(self.state.y), np.zeros((4, self.state.y.size))
-
     @property
     def done(self) -> int:
         """Steps made so far."""
-        return int(self.state.last[-1])
+        return int(self.plant.last[-1])
 
     @property
     def saturated(self) -> Array:
         """Steps that each actuator spent at a limit, (k,)."""
-        return self.memory.loop[COUNT, : self.plant.drive.shape[0]].copy()
+        return self.controller.loop[at.CUT_STEPS, : self.plant.drive.shape[0]].copy()
 
     def run(
         self, steps: int, wanted: Wanted, inputs: Inputs, record: Array, every: int = 1, limit: float = 1e6
@@ -184,20 +245,22 @@ class Assembly:
             UNSTABLE: which velocity, 0..n-1 the coordinate, then rotors and windings; -1 otherwise.
         """
         status, step, index = kernels.run(
-            self.plant,
-            self.state,
-            inputs,
-            self.controller,
-            self.memory,
-            wanted,
+            self.plant.K,
+            self.plant.F,
+            self.controller.K,
+            self.controller.F,
+            wanted.table,
+            wanted.noise,
+            int(wanted.every[0]),
+            inputs.table,
+            inputs.node,
+            inputs.every,
             steps,
             self.step,
             self.integrator,
-            self._stage,
-            self._rates,
-            every,
             record,
-            limit,
+            every,
+            float(limit),
         )
         return int(status), int(step), int(index)
 
@@ -218,14 +281,16 @@ class Assembly:
         current : ndarray, (k,)
             Sensed currents [A].
         """
-        sense(self.plant, self.state, self.controller, self.memory, wanted, self.done, self.step)
-        if measured_pose(self.controller, self.memory) != FINE:
+        law = self.controller
+        sense(self.plant.K, self.plant.F, law.K, law.F, wanted.noise, self.done, self.step)
+        if measured_pose(law.K, law.F) != FINE:
             raise SimulationError(
                 f"robot '{self.mechanism.name}': the sensed actuator positions belong to no pose at t = "
                 f"{self.done * self.step:.6g} s; it is too close to a singularity"
             )
-        k, loop = self.plant.drive.shape[0], self.memory.loop
-        return loop[0, :k].copy(), loop[1, :k].copy(), self.controller.x.copy(), self.controller.v.copy(), loop[9, :k].copy()
+        k = self.plant.drive.shape[0]
+        rho, rho_v, current = law.loop[[at.RHO, at.RHO_V, at.SENSED_CURRENT], :k]
+        return rho, rho_v, law.measured[0].copy(), law.measured[1].copy(), current
 
     def hold(self, kind: str, values: ArrayLike) -> NDArray[np.bool_]:
         """Hold a command until the next one, within the limits of motors and amplifiers.
@@ -240,26 +305,23 @@ class Assembly:
         Returns
         -------
         ndarray of bool, (k,)
-            Which were cut at a limit; they count as saturated until the next command.
+            Which were cut at a limit.
         """
-        from dynident.simulate.control_kernels import FLAG  # noqa: PLC0415 - only here
-
-        drive = self.plant.drive
+        drive, k = self.plant.drive, self.plant.drive.shape[0]
         wanted = np.array(values, dtype=np.float64)
         if kind == "torque":
-            wanted = wanted / (drive[:, 0] * drive[:, 2])
+            wanted = wanted / (drive[:, at.RATIO] * drive[:, at.TORQUE])
+        top = drive[:, at.VOLTAGE_LIMIT]
         if kind == "voltage":
-            cut = np.clip(wanted, -drive[:, 7], drive[:, 7])
+            held = np.clip(wanted, -top, top)
         else:
-            cut = np.clip(wanted, -drive[:, 6], drive[:, 6])
-            back = drive[:, 3] * drive[:, 0] * self.memory.loop[1, : drive.shape[0]]
-            bound = (drive[:, 4] > 0.0) & np.isfinite(drive[:, 7])
-            ohm = np.where(bound, drive[:, 4], 1.0)
-            reach = np.where(bound, drive[:, 7], 0.0)
-            cut = np.where(bound, np.clip(cut, (-reach - back) / ohm, (reach - back) / ohm), cut)
-        self.state.command[:] = cut
-        self.memory.loop[FLAG, : drive.shape[0]] = cut != wanted
-        return np.asarray(cut != wanted)
+            held = np.clip(wanted, -drive[:, at.CURRENT_LIMIT], drive[:, at.CURRENT_LIMIT])
+            bound = (drive[:, at.RESISTANCE] > 0.0) & np.isfinite(top)
+            ohm, reach = np.where(bound, drive[:, at.RESISTANCE], 1.0), np.where(bound, top, 0.0)
+            back = drive[:, at.EMF] * drive[:, at.RATIO] * self.controller.loop[at.RHO_V, :k]
+            held = np.where(bound, np.clip(held, (-reach - back) / ohm, (reach - back) / ohm), held)
+        drive[:, at.COMMAND] = held
+        return np.asarray(held != wanted)
 
     def set_friction(self, owner: str, law: Law) -> None:
         """Give an owner's law new numbers between two calls of `run` (it has warmed up).
@@ -295,11 +357,11 @@ def no_inputs(actuators: int) -> Inputs:
     Inputs
         Empty tables.
     """
-    return Inputs(np.zeros((0, actuators)), np.zeros(0, dtype=np.int64), np.zeros((0, 0, 6)), np.ones(2, dtype=np.int64))
+    return Inputs(np.zeros((0, actuators)), np.zeros(0, dtype=np.int64), 1)
 
 
 def inputs_of(
-    mechanism: Mechanism, push: Array | None, wrenches: Mapping[str, Array], push_every: int = 1, wrench_every: int = 1
+    mechanism: Mechanism, push: Array | None, wrenches: Mapping[str, Array], every: int = 1
 ) -> Inputs:
     """Return external torques and wrenches as the kernels want them.
 
@@ -311,30 +373,30 @@ def inputs_of(
         Torques on the actuator coordinates.
     wrenches : mapping of str to ndarray (Q, 6)
         (force, moment) on links, at their origin and in their axes; all with the same number of rows.
-    push_every, wrench_every : int
-        Steps between two rows.
+    every : int
+        Steps between two rows of all tables.
 
     Returns
     -------
     Inputs
         Linear between rows.
     """
-    empty = no_inputs(len(mechanism.actuators))
+    k = len(mechanism.actuators)
+    if push is None and not wrenches:
+        return no_inputs(k)
     nodes, tables = [], []
     for link, table in wrenches.items():
         node, pose = mechanism.frame(link)
         if node < 0:
             continue  # the base does not move
         force = table[:, :3] @ pose.rotation.T
-        moment = table[:, 3:] @ pose.rotation.T + np.cross(pose.translation, force)
         nodes.append(node)
-        tables.append(np.concatenate([force, moment], axis=1))
-    return Inputs(
-        empty.push if push is None else np.ascontiguousarray(push, dtype=np.float64),
-        np.array(nodes, dtype=np.int64),
-        np.ascontiguousarray(np.stack(tables, axis=1)) if tables else empty.wrench,
-        np.array([push_every, wrench_every], dtype=np.int64),
-    )
+        tables += [force, table[:, 3:] @ pose.rotation.T + np.cross(pose.translation, force)]
+    rows = tables[0].shape[0] if tables else 1
+    torques = np.zeros((rows, k)) if push is None else np.asarray(push, dtype=np.float64)
+    if {part.shape[0] for part in tables} - {torques.shape[0]}:
+        raise SimulationError("external torques and wrenches have tables of different lengths; sample them at the same times")
+    return Inputs(np.ascontiguousarray(np.concatenate([torques, *tables], axis=1)), np.array(nodes, dtype=np.int64), every)
 
 
 def _motor_inertias(mechanism: Mechanism, drives: Sequence[Drive], base: Array, apart: bool) -> tuple[Array, Array]:
@@ -400,25 +462,27 @@ def build(
     own, motors = _motor_inertias(mechanism, drives, base, apart)
     rubbing = rubbing_of(mechanism, rows, friction or {}, [(d.actuator, d.friction) for d in drives])
     _stick(mechanism, drives, rubbing, start, own + motors - base if apart else own - base, step)
-    plant = _plant(mechanism, drives, rubbing, own, motors, METHODS[loop] if apart else COUPLED, _voltage(controller))
-    tree = tree_motion(mechanism, at_rest(mechanism, start)).q[0]
-    masses = [(d, d.transmission.ratio) for d in drives]
-    N, n0 = actuator_rows(mechanism), mechanism.actuator_matrix[1]
     still = tree_motion(mechanism, at_rest(mechanism, start, rates))
-    rho, rho_v = N @ tree + n0, N @ still.v[0]
-    if still.G is not None and still.G.ndim == 3:
-        plant.body.G[:] = still.G[0]  # the sensors read velocities before the first step computes G
-    theta = [ratio * rho[a] for a, (d, ratio) in enumerate(masses) for _ in range(d.states)]
-    omega = [ratio * rho_v[a] for a, (d, ratio) in enumerate(masses) for _ in range(d.states)]
-    windings = int(np.count_nonzero(plant.feed[:, 0] == INDUCTIVE))
-    y = np.concatenate([tree, rates, theta, omega, np.zeros(windings)])
-    count = plant.laws.kind.size if rubbing.remembers else 0
-    last = np.zeros(start.size + 2)
-    last[start.size] = 0.0
-    state = State(y, np.zeros((count, 2)), np.zeros(count), np.zeros(len(drives)), last)
-    law, memory = controller_of(mechanism, drives, controller, step, start, tree)
-    columns = _columns(start.size, tree.size, len(drives), len(rubbing.forms))
-    return Assembly(mechanism, plant, state, law, memory, rubbing, columns, step, INTEGRATORS[integrator])
+    N, n0 = actuator_rows(mechanism), mechanism.actuator_matrix[1]
+    ratio = np.repeat([d.transmission.ratio for d in drives], [d.states for d in drives])
+    turned = np.repeat(np.stack([N @ still.q[0] + n0, N @ still.v[0]], axis=1), [d.states for d in drives], axis=0) * ratio[:, None]
+    arena = Arena()
+    add_skeleton(arena, mechanism, own, motors)
+    rubbing.add(arena, own.shape[0])
+    windings = _add_drives(arena, drives, rubbing, _voltage(controller))
+    y = np.concatenate([still.q[0], rates, turned[:, 0], turned[:, 1], np.zeros(windings)])
+    arena.number(at.METHOD, METHODS[loop] if apart else at.ONE)
+    arena.number(at.SIZE, y.size)
+    for key, values in ((at.STATE, y), (at.STAGE, y), (at.RATES, np.zeros((4, y.size))), (at.LAST, np.zeros(start.size + 2))):
+        arena.floats(key, values)
+    K, F = arena.pack()
+    kinds = arena.integer_view(at.LAW_KIND)
+    laws = Laws(arena.integer_view(at.LAW_FIRST), kinds[:, 0], kinds[:, 1], arena.view(at.LAW)[:, :WIDTH])
+    views = (arena.view(key) for key in (at.DRIVE, BASE, at.MOTORS, at.STATE, at.LAST))
+    plant = Plant(K, F, laws, arena.integer_view(at.FEED), *views)
+    law = controller_of(mechanism, drives, controller, step, start, still.q[0])
+    columns = _columns(start.size, own.shape[0], len(drives), len(rubbing.forms))
+    return Assembly(mechanism, plant, law, rubbing, columns, step, INTEGRATORS[integrator])
 
 
 def _voltage(controller: object) -> bool:
@@ -434,36 +498,31 @@ def _stick(mechanism: Mechanism, drives: Sequence[Drive], rubbing: Rubbing, x: A
     rotors = [drive.transmission.ratio * row for drive, row in zip(drives, N, strict=True)]
     forms = np.array([*rubbing.forms, *rotors]).reshape(-1, N.shape[1])
     loads = np.array([0.0] * len(rubbing.forms) + [0.0 if d.rigid else d.motor.inertia for d in drives])
-    jumps = np.array([float(any(row.jump > 0.0 for row in rows)) for rows in rubbing.rows])
-    rubbing.stick = sticking(mechanism, x, extra, forms, loads, step, jumps)
+    rubbing.stick = sticking(mechanism, x, extra, forms, loads, step, rubbing.jumps)
 
 
-def _plant(
-    mechanism: Mechanism, drives: Sequence[Drive], rubbing: Rubbing, own: Array, motors: Array, method: int, voltage: bool
-) -> Plant:
-    """Return the arrays of the plant."""
-    n, k, count = mechanism.dof, len(drives), own.shape[0]
-    feed = np.zeros((k, 4), dtype=np.int64)
-    numbers = np.zeros((k, 10))
+def _add_drives(arena: Arena, drives: Sequence[Drive], rubbing: Rubbing, voltage: bool) -> int:
+    """Add the regions of the drives; return the number of windings with a current of their own."""
+    feed = np.zeros((len(drives), at.FEED_WIDTH), dtype=np.int64)
+    numbers = np.zeros((len(drives), at.DRIVE_WIDTH))
     shafts: list[tuple[float, float, float]] = []
     windings = 0
     for a, drive in enumerate(drives):
         motor, gear = drive.motor, drive.transmission
         if motor.torque_constant == 0.0:
             raise SimulationError(f"drive '{drive.actuator}': motor.torque_constant is 0; give it in N m/A")
-        kind = IDEAL
+        kind = at.IDEAL
         if voltage:
-            kind = INDUCTIVE if motor.inductance > 0.0 else RESISTIVE
-            if kind == RESISTIVE and motor.resistance == 0.0:
+            kind = at.INDUCTIVE if motor.inductance > 0.0 else at.RESISTIVE
+            if kind == at.RESISTIVE and motor.resistance == 0.0:
                 raise SimulationError(
                     f"drive '{drive.actuator}' is fed with a voltage but its motor has neither resistance nor inductance; give them"
                 )
         feed[a] = kind, drive.states, len(shafts), windings
-        windings += kind == INDUCTIVE
-        masses = (motor.inertia, *gear.inertias[:-1])
-        shafts += list(zip(masses, gear.stiffness, gear.damping, strict=True)) if not drive.rigid else []
-        stick = float(rubbing.stick[len(rubbing.forms) + a])
-        numbers[a] = (
+        windings += int(kind == at.INDUCTIVE)
+        if not drive.rigid:
+            shafts += zip((motor.inertia, *gear.inertias[:-1]), gear.stiffness, gear.damping, strict=True)
+        numbers[a, : at.COMMAND] = (
             gear.ratio,
             gear.efficiency,
             motor.torque_constant,
@@ -473,24 +532,13 @@ def _plant(
             motor.current_limit,
             motor.voltage_limit,
             0.5 * gear.backlash,
-            stick,
+            rubbing.stick[len(rubbing.forms) + a],
         )
-    return Plant(
-        skeleton_of(mechanism, own, motors),
-        rubbing.arrays(),
-        feed,
-        numbers,
-        np.array(shafts, dtype=np.float64).reshape(-1, 3),
-        np.array([method], dtype=np.int64),
-        np.zeros((n, n)),
-        np.zeros((n, n)),
-        np.zeros((n, n)),
-        np.zeros((count, n)),
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros((8, k)),
-        np.zeros(len(rubbing.forms)),
-    )
+    arena.number(at.SHAFTS, len(shafts))
+    arena.integers(at.FEED, feed)
+    arena.floats(at.DRIVE, numbers)
+    arena.floats(at.SHAFT, np.array(shafts, dtype=np.float64).reshape(-1, 3))
+    return windings
 
 
 def loop_gain(assembly: Assembly, x: ArrayLike) -> float:
@@ -510,7 +558,7 @@ def loop_gain(assembly: Assembly, x: ArrayLike) -> float:
     """
     from dynident.mechanics.dynamics import mass_matrix  # noqa: PLC0415 - only here
 
-    mechanism, body = assembly.mechanism, assembly.plant.body
+    mechanism, body = assembly.mechanism, assembly.plant
     still = tree_motion(mechanism, at_rest(mechanism, x))
     G = np.eye(still.q.shape[1]) if still.G is None else (still.G if still.G.ndim == 2 else still.G[0])
     base, _ = joint_inertias(mechanism)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,8 @@ from dynident.simulate.split import TorqueSplit, split_torques
 from dynident.simulate.steps import TrackingError, tracking_error
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from dynident.simulate.robot import VirtualRobot
 
 Array = NDArray[np.float64]
@@ -196,6 +198,23 @@ class Run:
             Parts at the actuators.
         """
         return split_torques(self.robot, self.truth)
+
+    def plot(self, coordinates: Sequence[str] | None = None) -> Figure:
+        """Draw what was wanted, what happened and the error between them.
+
+        Parameters
+        ----------
+        coordinates : sequence of str, optional
+            Some of the robot's coordinates; all of them when omitted.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.simulate.plots import plot_tracking  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_tracking(self, coordinates)
 
     def summary(self) -> str:
         """Return the run in a few lines.

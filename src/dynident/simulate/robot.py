@@ -79,7 +79,7 @@ class VirtualRobot(_Options):
     >>> from dynident.drive import Drive, Motor
     >>> from dynident.simulate import VirtualRobot
     >>> arm = di.Mechanism.from_dh([(0.3, 0, 0, 0)], gravity=(0, -9.81, 0)).with_payload(1.0)
-    >>> robot = VirtualRobot(arm, [Drive("joint1", Motor(1.0))], PID(400.0, 20.0, cycle=1e-3))
+    >>> robot = VirtualRobot(arm, [Drive("joint_1", Motor(1.0))], PID(400.0, 20.0, cycle=1e-3))
     >>> run = robot.simulate(di.Motion([0.0, 0.5], np.zeros((2, 1)), np.zeros((2, 1)), np.zeros((2, 1))))
     >>> len(run.log)
     501

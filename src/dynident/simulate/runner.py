@@ -208,7 +208,7 @@ def run_plant(robot: VirtualRobot, reference: Reference, options: Options) -> Ra
     when = _grid(plan.total // pace + 2, pace * step)
     push, count = disturbance_of(options.disturbance), len(robot.drives)
     torque = None if push is None else push.sample(when, count)
-    inputs = inputs_of(mechanism, torque, wrench_tables(mechanism, options.wrenches, when), pace, pace)
+    inputs = inputs_of(mechanism, torque, wrench_tables(mechanism, options.wrenches, when), pace)
     thin = plan.thinning(assembly.columns.width)
     record = np.zeros(((plan.rows - 1) * thin + 1, assembly.columns.width))
     steps = (plan.rows - 1) * plan.every + 1

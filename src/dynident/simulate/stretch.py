@@ -15,9 +15,8 @@ from dynident.mechanics.motion import numbers
 from dynident.simulate.thermal import Heat, scaled_numbers
 
 if TYPE_CHECKING:
-    from dynident.simulate.control_kernels import Wanted
-    from dynident.simulate.plant import Assembly
-    from dynident.simulate.plant_kernels import Inputs
+    from dynident.simulate.controllers import Wanted
+    from dynident.simulate.plant import Assembly, Inputs
     from dynident.simulate.robot import VirtualRobot
 
 Array = NDArray[np.float64]

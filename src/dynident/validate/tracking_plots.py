@@ -106,7 +106,7 @@ def error_bars(proof: TrackingProof, published: Published | None = None) -> Figu
             heights = 1e3 * proof.trial(controller, motion).largest
             axes.bar(at, heights, 0.92 * width, color=COLOURS.get(controller, SKY), label=controller)
             for x, y in zip(at, heights, strict=True):
-                axes.annotate(f"{y:.3g}", (x, y), (0, 2), textcoords="offset points", ha="center", fontsize=7.5, color=INK)
+                axes.annotate(f"{y:.2g}", (x, y), (0, 2), textcoords="offset points", ha="center", fontsize=7.5, color=INK)
         for (name, rows), dash in zip(marks, DASHES, strict=False):
             if i < len(rows):
                 axes.hlines(rows[i], places - 0.44, places + 0.44, INK, dash, linewidth=0.9, label=f"published: {name}")

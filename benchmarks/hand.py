@@ -1,0 +1,178 @@
+"""Motions to compare designs with: what engineers make by hand, and chance. All are as large as the same limits allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dynident as di
+from dynident.errors import DynidentError
+from dynident.excitation import MotionLimits, Problem, check_motion
+from dynident.excitation.limits import State, all_excess
+from dynident.excitation.starts import posture, typical
+from dynident.trajectory import Curve, Multisine, Trajectory, through
+
+Array = NDArray[np.float64]
+FADE = 1.0  # of sines, in and out [s]
+POSTURES = np.array([[1, 1, -1, 1, -1, 1], [-1, 1, 1, -1, -1, 1], [1, -1, 1, 1, 1, -1], [-1, -1, -1, -1, 1, 1], [1, 1, 1, -1, 1, -1]])
+"""Signs of the moves away from home: every pair of joints moves alike and opposite."""
+
+
+def largest(limits: MotionLimits, make: Callable[[float], Curve]) -> Curve:
+    """Return the largest of a row of motions that keeps all limits with their margin.
+
+    Parameters
+    ----------
+    limits : MotionLimits
+        Limits.
+    make : callable
+        Motion of a scale from 0 to 1.
+
+    Returns
+    -------
+    Curve
+        The motion.
+    """
+    low, high = 0.0, 1.0
+    for k in range(10):
+        scale = 1.0 if k == 0 else 0.5 * (low + high)
+        if min(check_motion(limits, make(scale)).values()) >= limits.margin - 1e-9:
+            low = scale
+            if k == 0:
+                break
+        else:
+            high = scale
+    if low == 0.0:
+        raise DynidentError("a motion made by hand breaks the limits at any size; choose another home")
+    return make(low)
+
+
+def by_hand(robot: di.Mechanism, limits: MotionLimits, duration: float) -> dict[str, Curve]:
+    """Return motions as made by hand around the robot's zero position, from rest to rest, all of the same length.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        Arm.
+    limits : MotionLimits
+        Limits.
+    duration : float
+        Length [s].
+
+    Returns
+    -------
+    dict of str to Curve
+        Motions by name.
+    """
+    n = robot.dof
+    room = np.minimum(limits.upper, -limits.lower)  # both ways from zero
+
+    def sines(tones: Array, amplitudes: Array) -> Curve:
+        """Every joint j swings with tones[j] (n, k); amplitudes likewise."""
+        flat = tones.ravel()
+        family = Multisine(tuple(flat.tolist()), (0.0,) * flat.size, duration, FADE)
+        coefficients = np.zeros((n, 1 + flat.size))
+        k = tones.shape[1]
+        for j in range(n):
+            coefficients[j, 1 + j * k : 1 + (j + 1) * k] = amplitudes[j]
+        return Trajectory(family, coefficients)
+
+    def reach(top: Array) -> Array:
+        """Amplitude that range, speed and acceleration leave at a frequency [Hz]."""
+        w = 2.0 * np.pi * top
+        return np.min([room, limits.velocity / w, limits.acceleration / w**2], axis=0)
+
+    own = (np.arange(1, n + 1) / duration)[:, None]
+    # Document 3, (65) to (71): a = q_max / 3, 4 w a bound by speed, 16 w^2 by acceleration, each joint on its own.
+    document = np.minimum(limits.velocity / room, np.sqrt(limits.acceleration / room)) / 4.0 / (2.0 * np.pi)
+    harmonic = document[:, None] * np.array([1.0, 2.0, 4.0])
+    one = np.zeros((2 * n + 1, n))
+    one[1::2] = np.diag(room)
+    moves = np.vstack([np.zeros(n), POSTURES[:, :n] * room, np.zeros(n)])
+
+    def quintics(points: Array) -> Callable[[float], Curve]:
+        knots = np.linspace(0.0, duration, len(points)).tolist()
+        return lambda scale: _at_rest(scale * points, knots)
+
+    def each(scale: float) -> Curve:
+        """One joint after the other, out and back, each as far as its own limits allow."""
+        time = duration / (2.0 * n)
+        far = np.min([room, limits.velocity * time / 1.875, limits.acceleration * time**2 / 5.774, limits.jerk * time**3 / 60.0], 0)
+        return _at_rest(scale * one / room * far, np.linspace(0.0, duration, 2 * n + 1).tolist())
+
+    common = np.full((n, 1), 2.0 / duration)
+    return {
+        "a sine of its own for every joint": largest(limits, lambda s: sines(own, s * reach(own[:, 0])[:, None])),
+        "the same sine for all joints": largest(limits, lambda s: sines(common, s * reach(common[:, 0])[:, None])),
+        "harmonic sines": largest(limits, lambda s: sines(harmonic, s * np.repeat(room[:, None] / 3.0, 3, axis=1))),
+        "one joint after the other": largest(limits, each),
+        "moves between postures": largest(limits, quintics(moves)),
+    }
+
+
+def _at_rest(points: Array, knots: list[float]) -> Curve:
+    """Return quintic moves that stop at every point."""
+    family, coefficients = through(points, knots)
+    return Trajectory(family, coefficients)
+
+
+def random_motions(problem: Problem, many: int, samples: int = 100, kept: int = 60, seed: int = 0) -> dict[str, Array]:
+    """Return the best of many random feasible motions: the one with the lowest condition number and the one with the largest D.
+
+    Each is a random direction around a random feasible posture, enlarged until the first limit is met, all of them at once on
+    a grid of `samples`; the best are then brought inside the limits on the dense grid and taken on the problem's own samples.
+
+    Parameters
+    ----------
+    problem : Problem
+        Limits and family.
+    many : int
+        Number of motions.
+    samples : int
+        Grid of the first round.
+    kept : int
+        How many are looked at again, for either criterion.
+    seed : int
+        Seed.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Parameters, for "cond" and "d".
+    """
+    generator = np.random.default_rng(seed)
+    family, limits, n = problem.family, problem.limits, problem.dof
+    phi = [family.basis(np.arange(samples) / samples * family.duration, k) for k in range(4)]
+    rest = np.array([problem.still(posture(problem, generator)) for _ in range(min(many, 500))])
+    rest = rest[generator.integers(0, len(rest), many)]
+    move = generator.normal(size=(many, n * family.size)) * typical(problem) * 4.0
+
+    def worst(x: Array) -> Array:
+        """Excess of the worst limit of each motion, a few hundred motions at a time."""
+        out = []
+        for part in np.array_split(x, max(1, len(x) // 200)):
+            c = part.reshape(len(part), n, family.size)
+            state = State(*(np.einsum("ts,mjs->mtj", f, c).reshape(-1, n) for f in phi))
+            out.append(all_excess(limits.all, state).max(axis=1).reshape(len(part), samples).max(axis=1))
+        return np.concatenate(out)
+
+    low, high = np.zeros(many), np.ones(many)
+    for _ in range(7):
+        middle = 0.5 * (low + high)
+        good = worst(rest + middle[:, None] * move) <= -limits.margin
+        low, high = np.where(good, middle, low), np.where(good, high, middle)
+    x = rest + low[:, None] * move
+    objective = problem.objective
+    rough = type(objective)(
+        objective.equations, family, objective.criterion, np.arange(samples) / samples * family.duration, objective.noise
+    )
+    values = [rough.criterion.evaluate(rough.factor(y))[0] if scale > 0.0 else None for y, scale in zip(x, low, strict=True)]
+    best = {}
+    for name, sign in (("cond", 1.0), ("d", -1.0)):
+        score = [np.inf if v is None else sign * v[name] for v in values]
+        checked = [problem.shrink(x[k]) for k in np.argsort(score)[:kept]]
+        inside = [y for y in checked if y is not None]
+        best[name] = min(inside, key=lambda y: sign * objective.value(y)[name])
+    return best
