@@ -218,6 +218,7 @@ def test_dualv_pd_errors_are_of_the_order_of_table_4() -> None:
     published = np.array(dualv.TABLE_4["PD"])
     assert np.all(errors["pd"] > 0.4 * published.min())
     assert np.all(errors["pd"] < published.max())
+    # A start in motion too: the first torque must already know the velocities.
     assert np.all(errors["feedforward"] < 0.1 * errors["pd"])  # the true model; the paper's identified one takes away 54-76 %
 
 

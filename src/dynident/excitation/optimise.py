@@ -36,9 +36,9 @@ RUNGS: tuple[tuple[float, tuple[tuple[float, float, int], ...]], ...] = (
     (0.6, ((8.0, 10.0, 40),)),
     (1.0, ((16.0, 3.0, 60), (64.0, 1.0, 100), (np.inf, 1.0, 60))),
 )
-"""All starts climb the first rung, the better half of them the second, the better half of those the third. For each: share of the
-time at which it ends, and its stages: smoothing power of the condition number, width of signs of friction, most steps. The
-sharp edges of both make many local optima; approached through smooth ones, better optima are found."""
+"""All starts climb the first rung, the better half of them the second, the better half of those the third. For each: share of
+the time at which it ends, and its stages: smoothing power of the condition number, width of signs of friction, most steps.
+The sharp edges of both make many local optima; approached through smooth ones, better optima are found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +270,6 @@ def optimise(
     if starts < 1 or not time_budget > 0.0:
         raise DynidentError(f"starts is {starts} and time_budget {time_budget}; give at least one start and some seconds")
     began = monotonic()
-    deadline = began + time_budget
     given = None if start is None else np.array(start, dtype=np.float64)
     if given is not None:
         check_start(problem, given)

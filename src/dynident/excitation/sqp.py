@@ -205,7 +205,8 @@ class Descent:
                 z = self.z + d
                 over = self._beyond(problem, z)
                 outside = self.mu * float(over.sum())
-                if outside < start - cost + max(abs(cost), 50.0):
+                hope = 3.0 * min(float(g @ d), 0.0) + cost  # a cost below this is not to be expected: do not even look
+                if hope + outside <= start + ENOUGH * model:
                     found = _evaluate(objective, z * self.size)
                     if found is not None and found[0] + outside <= start + ENOUGH * model:
                         taken = found[0], found[1] * self.size

@@ -476,6 +476,8 @@ def build(
     for key, values in ((at.STATE, y), (at.STAGE, y), (at.RATES, np.zeros((4, y.size))), (at.LAST, np.zeros(start.size + 2))):
         arena.floats(key, values)
     K, F = arena.pack()
+    if still.G is not None and still.G.ndim == 3:
+        arena.view(at.MAP)[...] = still.G[0]  # sensors read velocities before the first step computes G
     kinds = arena.integer_view(at.LAW_KIND)
     laws = Laws(arena.integer_view(at.LAW_FIRST), kinds[:, 0], kinds[:, 1], arena.view(at.LAW)[:, :WIDTH])
     views = (arena.view(key) for key in (at.DRIVE, BASE, at.MOTORS, at.STATE, at.LAST))
