@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Truth:
     """True signals of a run at the nominal times of the log: n coordinates, k actuators, n_tree tree coordinates.
 
@@ -87,6 +87,9 @@ class Truth:
     wrenches: Mapping[str, Array] = field(default_factory=dict)
     temperature: Array | None = None
 
+    def __repr__(self) -> str:
+        return f"Truth({self.t.size} samples of {', '.join(self.arrays())})"
+
     def arrays(self) -> dict[str, Array]:
         """Return all signals by name.
 
@@ -141,7 +144,7 @@ class Truth:
         return write_atomic(path, buffer.getvalue())
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """One run of a virtual robot.
 
@@ -173,6 +176,9 @@ class Run:
     energy: Mapping[str, Array]
     settings: Mapping[str, Any]
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Run({self.robot!r}, {self.truth.t[-1]:g} s, {self.log!r})"
 
     def tracking(self, after: float = 0.0) -> TrackingError:
         """Return how far the robot was from the reference.
