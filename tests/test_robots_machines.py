@@ -97,6 +97,7 @@ def test_cft_nuts_give_the_report_s_maps_and_matrices() -> None:
     robot = cft.machine()
     rng = np.random.default_rng(1)
     xc = np.array([-0.1343, 0.2766, 2.4, 0.0869]) + rng.uniform(-0.05, 0.05, (30, 4))
+    xc[:, 2] += np.linspace(-2.5, 2.5, 30)  # through a quarter turn of the base both ways
     q = cft.joint_from_cartesian(xc)
     force = rng.normal(size=(30, 4))
     np.testing.assert_allclose(generalised_efforts(robot.mechanism, q, force), cft.torque_from_force(q, force), atol=1e-12)
@@ -271,3 +272,14 @@ def test_er3a_warms_up_and_rubs_less() -> None:
     assert np.all(rub[0] < rub[1])
     assert max(warm.tracking().largest) < 0.02
     assert warm.log.joints == er3a_c60.JOINTS
+
+
+def test_cft_follows_its_excitation_where_table_4_is_repaired_and_says_so_where_not() -> None:
+    t = np.linspace(0.0, 10.0, 2001)
+    reference = cft.cartesian_reference(t, *cft.excitation(t))
+    run = cft.machine(added_inertia=0.2).simulate(reference)
+    reached = cft.cartesian_from_joint(run.truth.motion.q) - cft.cartesian_from_joint(run.reference.q)
+    assert np.all(np.abs(reached).max(axis=0) < [0.02, 0.02, 0.05, 0.005])
+    with pytest.raises(DynidentError, match="mass matrix|inertia|positive") as error:
+        cft.machine().simulate(reference)
+    assert "\n" not in str(error.value)

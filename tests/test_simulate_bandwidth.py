@@ -101,7 +101,7 @@ def test_bandwidth_is_interpolated_and_phase_is_continuous() -> None:
     assert data["bandwidth"] == pytest.approx(first.bandwidth)
     assert len(data["actuators"]["x"]["ratio"]) == 40
     assert json.loads(made_up([1.0, 0.9], [1.0, 2.0]).to_json())["bandwidth"] is None
-    assert "bandwidth 7" in str(first)
+    assert "bandwidth 6.989 Hz" in str(first)
 
 
 def test_bode_figure_has_both_lines() -> None:
@@ -167,8 +167,7 @@ def test_sweep_is_a_table_that_says_where_it_is_unstable() -> None:
 
 def test_mast_has_the_points_of_document_4_within_its_own_tolerance() -> None:
     """99.4/65.4/43.2 % and -6.3/-62.5/-103.7 degree (4.2.4); the thesis' own simulation was off by 11 % and 13 %."""
-    z = mast.ASSUMPTIONS["amplitude"].value
-    found = bandwidth(mast.machine(), "z", z, list(mast.BODE), friction=False)
+    found = bandwidth(mast.machine(), "z", 3e-4, list(mast.BODE), friction=False, cycles=2)  # without saturation
     for i, (ratio, phase) in enumerate(mast.BODE.values()):
         assert found.ratio[i] == pytest.approx(ratio, rel=0.11)
         assert found.phase[i] == pytest.approx(phase, rel=0.13)
@@ -177,9 +176,11 @@ def test_mast_has_the_points_of_document_4_within_its_own_tolerance() -> None:
     np.testing.assert_allclose(found.phase, [-6.3, -64.8, -100.8], atol=3.5)
 
 
+@pytest.mark.filterwarnings("ignore:at .* Hz motors were at a limit")
 def test_mast_bandwidth_falls_when_the_mechanism_is_attached() -> None:
     """Document 4: 4 Hz of the actuators' linear transfer function, 3.5 Hz of the whole machine with its friction."""
-    z, f = mast.ASSUMPTIONS["amplitude"].value, [3.0, 4.0, 5.0, 6.0]
+    z, f = mast.ASSUMPTIONS["amplitude"].value, [3.8, 4.6]
     alone = bandwidth(mast.machine(), "z", z, f, mechanism=False, friction=False)
     whole = bandwidth(mast.machine(), "z", z, f)
-    assert 3.5 < whole.bandwidth < alone.bandwidth < 5.0
+    assert 3.5 < whole.bandwidth < alone.bandwidth - 0.1 < 5.0
+    assert np.all(whole.ratio < alone.ratio)

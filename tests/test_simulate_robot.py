@@ -20,7 +20,7 @@ from dynident.mechanics import actuator_jacobian, forward_dynamics, inverse_dyna
 from dynident.robots import dualv, five_bar
 from dynident.simulate import Disturbance, VirtualRobot
 from dynident.simulate.model import seen_from, terms_of
-from dynident.simulate.reference import Through, reference_of
+from dynident.simulate.reference import reference_of
 from simulate_cases import arm, cascade, excitation, geared_arm, geared_drives, pid
 
 
@@ -34,7 +34,7 @@ def ideal(mechanism: di.Mechanism, controller: Any, **options: Any) -> VirtualRo
 def test_a_motion_is_met_at_its_samples_and_smooth_between() -> None:
     curve = excitation(3, 4.0)
     t = np.arange(0.0, 4.0001, 0.05)
-    through = Through(di.Motion(t + 7.0, *curve(t)))
+    through = reference_of(di.Motion(t + 7.0, *curve(t)), arm()).curve
     for mine, exact in zip(through(t), curve(t), strict=True):
         assert np.allclose(mine, exact, atol=1e-11)
     fine = np.linspace(0.0, 4.0, 1001)

@@ -14,6 +14,7 @@ from dynident.friction import Coulomb, Viscous
 from dynident.mechanics import Motion, actuator_torques, inverse_dynamics
 from dynident.mechanism import Body, Joint, Mechanism
 from dynident.robots import dualv
+from dynident.simulate.plots import plot_step, plot_torque_split, plot_tracking
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.sizing import size_motors
 
@@ -100,3 +101,26 @@ def test_bad_input_is_one_sentence() -> None:
         with pytest.raises(DynidentError) as error:
             call()
         assert "\n" not in str(error.value)
+
+
+def test_a_run_asks_what_inverse_dynamics_says() -> None:
+    robot = slide(friction=True)
+    robot = VirtualRobot(robot.mechanism, robot.drives, PID(4e4, 1.2e3, cycle=1e-3), step=5e-4)
+    motion = swing(1)
+    (asked,), (given,) = size_motors(motion, robot).motors, size_motors(robot.simulate(motion)).motors
+    assert given.rms_torque == pytest.approx(asked.rms_torque, rel=0.03)
+    assert given.peak_speed == pytest.approx(asked.peak_speed, rel=0.02)
+    assert given.copper_loss == pytest.approx(asked.copper_loss, rel=0.06)
+
+
+def test_figures_of_a_run() -> None:
+    pytest.importorskip("matplotlib")
+    robot = slide(friction=True)
+    run = VirtualRobot(robot.mechanism, robot.drives, PID(4e4, 1.2e3, cycle=1e-3), step=5e-4).simulate(swing(1))
+    assert len(plot_tracking(run).axes) == 2
+    assert len(plot_torque_split(run.torque_split()).axes) == 2
+    step = plot_step(run.truth.t, 1.0 - np.exp(-30.0 * run.truth.t))
+    assert "overshoot" in step.axes[0].get_title(loc="left")
+    for call in (lambda: plot_tracking(run, ["y"]), lambda: plot_torque_split(run.torque_split(), ["y"])):
+        with pytest.raises(DynidentError, match="cannot draw"):
+            call()

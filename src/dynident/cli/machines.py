@@ -37,15 +37,26 @@ def ready_machines() -> tuple[str, ...]:
     return tuple(name for name in robots.__all__ if hasattr(getattr(robots, name), "machine"))
 
 
-def ready_machine(name: str, **options: Any) -> VirtualRobot:
+def check_machine(name: str) -> None:
+    """Refuse a name that is not that of a ready machine, with the names of those that are.
+
+    Parameters
+    ----------
+    name : str
+        Name given by the user.
+    """
+    names = ready_machines()
+    if name not in names:
+        raise DynidentError(f"there is no machine '{name}'; machines are {', '.join(names)}")
+
+
+def ready_machine(name: str) -> VirtualRobot:
     """Return a ready machine by name.
 
     Parameters
     ----------
     name : str
         Name in `dynident.robots`.
-    **options
-        Passed to its ``machine``.
 
     Returns
     -------
@@ -54,10 +65,8 @@ def ready_machine(name: str, **options: Any) -> VirtualRobot:
     """
     from dynident import robots  # noqa: PLC0415 - rarely needed
 
-    names = ready_machines()
-    if name not in names:
-        raise DynidentError(f"there is no machine '{name}'; machines are {', '.join(names)}")
-    machine: VirtualRobot = getattr(robots, name).machine(**options)
+    check_machine(name)
+    machine: VirtualRobot = getattr(robots, name).machine()
     return machine
 
 
@@ -171,15 +180,20 @@ def machine_of(
     wanted : Plan or Motion
         What to do.
     """
-    from dynident.simulate.standard import standard_controller, standard_machine  # noqa: PLC0415 - only here
+    from dynident import robots  # noqa: PLC0415 - rarely needed
+    from dynident.simulate.reference import reference_of  # noqa: PLC0415 - only the virtual robot needs them
+    from dynident.simulate.standard import standard_controller, standard_machine  # noqa: PLC0415
 
+    if not robot.suffix and not robot.exists() and str(robot) not in robots.__all__:
+        raise DynidentError(f"there is no machine '{robot}'; give a file, or one of {', '.join(robots.__all__)}")
     ready = str(robot) in ready_machines() and not robot.exists()
     machine = ready_machine(str(robot)) if ready and sidecar is None else None
     mechanism = robot_of(robot, sidecar) if machine is None else machine.mechanism
     wanted = read_plan(plan, mechanism)
     if machine is None:
         kind = controller or "computed_torque"
-        machine = standard_machine(mechanism, controller=kind, bandwidth=bandwidth)
+        q = reference_of(wanted, mechanism).sample([0.0]).q[0]
+        machine = standard_machine(mechanism, q, controller=kind, bandwidth=bandwidth)
         note(f"'{robot}' has no drives of its own: ideal drives and a controller '{kind}' of {bandwidth:g} Hz are assumed")
     elif controller is not None:
         q = machine.reference(wanted).sample([0.0]).q[0]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from dynident.cli.machines import machine_of, ready_machine, write_figures, write_log
+from dynident.cli.machines import check_machine, machine_of, ready_machine, write_figures, write_log
 from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, check_output, out, print_json, progress
 from dynident.errors import DynidentError
 from dynident.files import write_atomic
@@ -204,11 +204,12 @@ def track(
     """Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one."""
     from dynident.robots.proofs import proof_case  # noqa: PLC0415 - only this command needs it
 
+    check_machine(machine)
     if output is not None:
         check_output(output, folder=True)
     with progress(3, quiet) as step:
         step("preparing")
-        case = proof_case(machine, ready_machine(machine), seed)
+        case = proof_case(machine, seed=seed)
         step("identifying from its own log, then tracking")
         proof = case.run(seed)
         step("writing")

@@ -268,7 +268,7 @@ def design(
     base: BaseParameters | None = None,
     projection: Projection = "gls",
     method: str = "sqp",
-    starts: int = 16,
+    starts: int = 8,
     seed: int = 0,
     workers: int | None = None,
     start: ArrayLike | None = None,

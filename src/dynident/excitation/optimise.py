@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,14 +31,42 @@ Progress = Callable[[dict[str, Any]], None]
 METHODS = ("sqp", "pattern", "cma", "evolution")
 SEARCHES: dict[str, Callable[..., Array]] = {"pattern": pattern_search, "cma": cma_es, "evolution": evolution}
 SCREENED = 10  # random motions from which a start is chosen
-RUNGS: tuple[tuple[float, tuple[tuple[float, float, int], ...]], ...] = (
-    (0.35, ((4.0, 40.0, 40),)),
-    (0.6, ((8.0, 10.0, 40),)),
-    (1.0, ((16.0, 3.0, 60), (64.0, 1.0, 100), (np.inf, 1.0, 60))),
+Stage = tuple[float, float, int]
+"""Smoothing power of the condition number, width of signs of friction, most steps."""
+
+
+class Rung(NamedTuple):
+    """What runs do until a share of the time is over.
+
+    Parameters
+    ----------
+    end : float
+        Share of the time at which it ends.
+    share : float
+        Share of the runs that climb it, the better ones; at least as many as can run at once.
+    stages : tuple of Stage
+        Descents one after the other.
+    kicks : int
+        How often the motion is disturbed and descends again by `AGAIN`; what is better is kept.
+    """
+
+    end: float
+    share: float
+    stages: tuple[Stage, ...]
+    kicks: int = 0
+
+
+AGAIN: tuple[Stage, ...] = ((4.0, 40.0, 15), (8.0, 10.0, 20), (16.0, 3.0, 30))
+RUNGS = (
+    Rung(0.25, 1.0, ((4.0, 40.0, 40),)),
+    Rung(0.5, 0.5, ((8.0, 10.0, 40), (16.0, 3.0, 40))),
+    Rung(0.85, 0.01, (), 8),
+    Rung(1.0, 1.0, ((64.0, 1.0, 100), (np.inf, 1.0, 60))),
 )
-"""All starts climb the first rung, the better half of them the second, the better half of those the third. For each: share of
-the time at which it ends, and its stages: smoothing power of the condition number, width of signs of friction, most steps.
-The sharp edges of both make many local optima; approached through smooth ones, better optima are found."""
+"""The sharp edges of the condition number and of friction make many local optima; approached through smooth ones, and by
+kicks out of them, better ones are found."""
+KICK = 0.3  # size of a kick, relative to the parameters' typical size
+LEAST_TRUST = 0.1  # with which a stage begins, likewise
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +95,6 @@ class Run:
     cost: float = np.inf
     rank: float = np.inf
     descent: Descent | None = None
-
-
-AGAIN = 0.1  # smallest trust region to begin a stage with, relative to the parameters' typical size
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,26 +149,45 @@ def smoothed(objective: Objective, power: float, width: float) -> Objective:
     return replace(objective, equations=equations, criterion=replace(objective.criterion, power=sharp))
 
 
-def _climb(problem: Problem, run: Run, rung: int, deadline: float) -> Run:
-    """Return a run after the descents of one rung."""
+def _descend(problem: Problem, run: Run, stages: tuple[Stage, ...], deadline: float) -> Run:
+    """Return a run after some descents."""
     objective = problem.objective
     edged = any(name == "cond" for name, _ in objective.criterion.weights)
-    best, cost = run.x, run.cost
-    descent = Descent(problem.limits, typical(problem), best) if run.descent is None else run.descent
-    rank = np.inf
-    for power, width, steps in RUNGS[rung][1]:
+    best, cost, rank, descent = run.x, run.cost, run.rank, run.descent
+    assert descent is not None
+    for power, width, steps in stages:
         current = smoothed(objective, power if edged else np.inf, width)
-        descent.trust = max(descent.trust, AGAIN)
+        descent.trust = max(descent.trust, LEAST_TRUST)
         descent.run(problem, current, steps, deadline)
         for towards in (None, best):  # rest, or the best so far: whichever leaves more of the motion
             x = problem.shrink(descent.x, towards=towards)
-            value = np.inf if x is None else objective.cost(x)
-            if x is not None and value < cost:
+            if x is None:
+                continue
+            value, rank = objective.cost(x), current.cost(x)
+            if value < cost:
                 best, cost = x, value
-        rank = current.cost(best)
+            break
         if monotonic() > deadline:
             break
     return replace(run, x=best, cost=cost, rank=rank, descent=descent)
+
+
+def _climb(problem: Problem, run: Run, rung: Rung, deadline: float) -> Run:
+    """Return a run after one rung."""
+    size = typical(problem)
+    if run.descent is None:
+        run = replace(run, descent=Descent(problem.limits, size, run.x))
+    run = _descend(problem, run, rung.stages, deadline)
+    generator = np.random.default_rng(run.seed)
+    for _ in range(rung.kicks):
+        if monotonic() > deadline:
+            break
+        assert run.descent is not None
+        x = run.descent.x + KICK * size * generator.normal(size=size.size)
+        other = _descend(problem, replace(run, descent=Descent(problem.limits, size, x, KICK)), AGAIN, deadline)
+        kept = other if other.rank < run.rank else run
+        run = replace(kept, x=other.x, cost=other.cost)  # the best motion in any case
+    return run
 
 
 def penalised(problem: Problem) -> Callable[[Array], float]:
@@ -190,7 +234,7 @@ def _go_on(problem: Problem, method: str, run: Run, rung: int, deadline: float) 
             first = _promising(problem, generator, deadline)
             run = replace(run, start=first, x=first, cost=problem.objective.cost(first))
         if method == "sqp":
-            return _climb(problem, run, rung, deadline)
+            return _climb(problem, run, RUNGS[rung], deadline)
         x = SEARCHES[method](penalised(problem), run.x, 0.3 * typical(problem), generator, lambda: monotonic() > deadline)
         repaired = problem.shrink(x)
         x = run.x if repaired is None else repaired
@@ -229,7 +273,7 @@ def _worker(method: str, run: Run, rung: int, deadline: float) -> Run:
 def optimise(
     problem: Problem,
     method: str = "sqp",
-    starts: int = 16,
+    starts: int = 8,
     time_budget: float = 30.0,
     seed: int = 0,
     workers: int | None = None,
@@ -291,11 +335,10 @@ def optimise(
     runs = [] if given is None else [Run(given, seed, given, problem.objective.cost(given))]
     runs += [Run(None, seed + 1000 * k, none) for k in range(starts - len(runs))]
     many = max(1, cores() if workers is None else workers)
-    for rung, (share, _) in enumerate(RUNGS if method == "sqp" else RUNGS[-1:]):
-        end = began + share * time_budget
-        if rung:  # the better half, but no fewer than can run at once; best first
-            runs = sorted(runs, key=lambda r: r.rank)[: max(many, -(-len(runs) // 2))]
-        runs = _all(problem, method, runs, rung, end, many, report)
+    for k, rung in enumerate(RUNGS if method == "sqp" else RUNGS[-1:]):
+        if k:  # the better ones, best first
+            runs = sorted(runs, key=lambda r: r.rank)[: max(many, int(np.ceil(rung.share * len(runs))))]
+        runs = _all(problem, method, runs, k, began + rung.end * time_budget, many, report)
     top = best[0]
     assert top.start is not None
     return Optimum(top.x, top.cost, top.start, starts, monotonic() - began)

@@ -23,8 +23,8 @@ SLACK = 0.0003  # of every limit, kept between the optimiser's grid and the dens
 ENOUGH = 0.05  # share of the predicted improvement that a step must reach
 LEAST = 1e-3  # smallest trust region, relative to the parameters' typical size
 LARGEST = 3.0  # largest trust region
-CORRECTIONS, TRIALS = 3, 7  # attempts at a step with new peaks, and in all
-MEMORY = 3  # steps for which peaks are remembered
+CORRECTIONS, TRIALS = 2, 6  # attempts at a step with new peaks, and in all
+MEMORY = 8  # steps for which peaks are remembered
 
 
 def quadratic_program(B: Array, g: Array, A: Array, b: Array, low: Array, high: Array) -> tuple[Array, Array]:

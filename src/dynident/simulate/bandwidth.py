@@ -195,7 +195,7 @@ def bandwidth(
     cycles : int
         Periods that are measured, at least 2.
     settle : float, optional
-        Transient to leave out [s]; when omitted the longer of 3 periods and half a second, and more if not yet steady.
+        Transient to leave out [s]; when omitted the longer of 3 periods and a second, and more if not yet steady.
     workers : int, optional
         Frequencies at a time; one per core when omitted.
     **options
@@ -357,12 +357,15 @@ class _Sine:
 
 def _point(sine: _Sine, f: float, cycles: int, settle: float | None, options: dict[str, Any]) -> tuple[Any, ...]:
     """Return response, actuators, scatter, distortion and saturation at one frequency."""
-    transient = max(3.0 / f, 0.5) if settle is None else settle
-    for extension in range(EXTENSIONS + 1):
-        found = _measure(sine, f, cycles, transient, options)
-        if settle is not None or found[2] < STEADY or extension == EXTENSIONS:
+    transient = max(3.0 / f, 1.0) if settle is None else settle
+    found = _measure(sine, f, cycles, transient, options)
+    for _ in range(EXTENSIONS):
+        if settle is not None or found[2] < STEADY:
             break
-        transient *= 2.0
+        transient, before = 2.0 * transient, found[2]
+        found = _measure(sine, f, cycles, transient, options)
+        if found[2] > 0.5 * before:  # what does not fade is no transient: harmonics, or beats of cycle and period
+            break
     return found
 
 

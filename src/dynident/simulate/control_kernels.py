@@ -1,7 +1,7 @@
 """Compiled control laws of a simulation: what the drives are told at every tick of their cycles, from what the sensors say.
 
 Between two ticks everything is held. Laws are those of `dynident.control`; HELD leaves the command as it is (a controller in
-Python sets it between two calls). K, F are the arrays of the plant, C, D those of the controller and its model; `wanted` has the
+Python, or one that asks a model, sets it between two runs). K, F are the arrays of the plant, C, D those of the controller and its model; `wanted` has the
 columns rho, rho_v, feed-forward (k each), x, v, a (n each).
 """
 
@@ -20,7 +20,6 @@ from dynident.simulate.layout import (
     BLEND,
     CASCADE,
     COMMAND,
-    COMPUTED,
     CURRENT,
     CURRENT_GAIN,
     CURRENT_LIMIT,
@@ -34,10 +33,8 @@ from dynident.simulate.layout import (
     EXACT_SPEED,
     FEED,
     FEED_WIDTH,
-    FINE,
     FLAG,
     GAIN,
-    HELD,
     IDEAL,
     INDUCTIVE,
     INNER,
@@ -51,11 +48,11 @@ from dynident.simulate.layout import (
     LOOP,
     OFFSETS,
     ON_MOTOR,
+    OPEN,
     OPEN_TORQUE,
     OUTER,
     PID,
     PLAN,
-    PROJECT,
     RATIO,
     RESISTANCE,
     RESOLUTION,
@@ -79,7 +76,6 @@ from dynident.simulate.layout import (
     WINDUP,
     WISH,
 )
-from dynident.simulate.model_kernels import computed_torque, distribute, measured_pose, pose_map
 from dynident.simulate.plant_kernels import rotor_speed
 from dynident.simulate.skeleton_kernels import actuator_value, tree_speeds
 
@@ -246,71 +242,44 @@ def cascade_tick(K, F, C, D, wanted, step, h, row):
 
 
 @kernel
-def pid_tick(K, F, C, D, wanted, step, h, row):
-    """Torques from position and velocity errors of the actuators; return FINE or why not."""
-    plan, k, tau = C[PLAN], K[ACTUATORS], C[TORQUES]
-    dt = C[plan + OUTER] * h
-    if C[plan + PROJECT] != 0:
-        status = measured_pose(C, D)
-        if status == FINE:
-            status = pose_map(C, D)
-        if status != FINE:
-            return status
+def pid_torques(K, C, D, wanted, step, h, row):
+    """Write torques from position and velocity errors of the actuators into TORQUES."""
+    k, dt = K[ACTUATORS], C[C[PLAN] + OUTER] * h
     for a in range(k):
         error, slope = wanted[row, a] - D[loop_at(C, RHO) + a], wanted[row, k + a] - D[loop_at(C, RHO_V) + a]
         slow, store = loop_at(C, SLOPE) + a, loop_at(C, INTEGRAL) + a
         D[slow] += (D[gain_at(C, SLOW_OUT) + a] if step > 0 else 1.0) * (slope - D[slow])
         D[store] += error * dt
         feedback = D[gain_at(C, KP) + a] * error + D[gain_at(C, KD) + a] * D[slow] + D[gain_at(C, KI) + a] * D[store]
-        D[tau + a] = feedback + wanted[row, 2 * k + a]
-    if C[plan + PROJECT] != 0:
-        distribute(C, D, C[plan + PROJECT] == 1)
-    for a in range(k):
-        error = wanted[row, a] - D[loop_at(C, RHO) + a]
-        if hold_torque(K, F, C, D, a) and D[tau + a] * error > 0.0:
-            D[loop_at(C, INTEGRAL) + a] -= error * dt
-    return FINE
+        D[C[TORQUES] + a] = feedback + wanted[row, 2 * k + a]
 
 
 @kernel
-def computed_tick(K, F, C, D, wanted, step, h, row):
-    """Torques of the model for the reference's acceleration plus a PID of the coordinates; return FINE or why not."""
-    plan, n, k = C[PLAN], C[DOF], K[ACTUATORS]
-    dt = C[plan + OUTER] * h
-    status = measured_pose(C, D)
-    if status == FINE:
-        status = computed_torque(C, D, wanted, row, 3 * k, dt, step)
-    if status != FINE:
-        return status
-    cut = False
-    for a in range(k):
-        cut |= hold_torque(K, F, C, D, a)
-    if cut:
-        for c in range(n):  # undo what this tick has integrated
-            D[loop_at(C, INTEGRAL) + c] -= D[loop_at(C, WISH) + c] * dt
-    return FINE
+def pid_hold(K, F, C, D, wanted, h, row):
+    """Hold TORQUES; an actuator at its limit does not integrate further into it."""
+    dt = C[C[PLAN] + OUTER] * h
+    for a in range(K[ACTUATORS]):
+        error = wanted[row, a] - D[loop_at(C, RHO) + a]
+        if hold_torque(K, F, C, D, a) and D[C[TORQUES] + a] * error > 0.0:
+            D[loop_at(C, INTEGRAL) + a] -= error * dt
 
 
 @kernel
 def control(K, F, C, D, wanted, noise, every, step, h):
-    """Do what is due at this step; return FINE or why not."""
+    """Do what is due at this step; laws that ask a model are moved by `model_kernels.model_tick` between two runs."""
     plan = C[PLAN]
     law = C[plan + LAW_OF]
-    if law == HELD:
-        return FINE
-    row = min(step // every, wanted.shape[0] - 1)
-    if step % C[plan + SENSE] == 0:
-        sense(K, F, C, D, noise, step, h)
-    status = FINE
-    if law == CASCADE:
-        cascade_tick(K, F, C, D, wanted, step, h, row)
-    elif step % C[plan + OUTER] == 0:
-        if law == PID:
-            status = pid_tick(K, F, C, D, wanted, step, h, row)
-        elif law == COMPUTED:
-            status = computed_tick(K, F, C, D, wanted, step, h, row)
-        else:
-            open_tick(K, F, C, D, wanted, row)
+    if law in (OPEN, CASCADE, PID):
+        row = min(step // every, wanted.shape[0] - 1)
+        if step % C[plan + SENSE] == 0:
+            sense(K, F, C, D, noise, step, h)
+        if law == CASCADE:
+            cascade_tick(K, F, C, D, wanted, step, h, row)
+        elif step % C[plan + OUTER] == 0:
+            if law == PID:
+                pid_torques(K, C, D, wanted, step, h, row)
+                pid_hold(K, F, C, D, wanted, h, row)
+            else:
+                open_tick(K, F, C, D, wanted, row)
     for a in range(K[ACTUATORS]):
         D[loop_at(C, CUT_STEPS) + a] += D[loop_at(C, FLAG) + a]
-    return status

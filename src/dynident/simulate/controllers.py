@@ -140,7 +140,7 @@ def controller_of(
     k, n = len(drives), mechanism.dof
     wide = max(k, n)
     gain, plan = np.zeros((10, wide)), np.ones(9, dtype=np.int64)
-    plan[[code.CURRENT, code.WINDUP, code.PROJECT, code.ON_REFERENCE, code.OPEN_TORQUE]] = 0
+    plan[[code.CURRENT, code.WINDUP, code.REMOVE, code.ON_REFERENCE, code.OPEN_TORQUE]] = 0
     gain[[code.SLOW_OUT, code.SLOW_IN]] = 1.0
     gain[code.SPEED_LIMIT] = np.inf
     model = mechanism
@@ -153,7 +153,9 @@ def controller_of(
             gain[row, :k] = per_actuator(values, k, "gain of the PID")
         gain[code.SLOW_OUT, :k] = low_pass(per_actuator(law.derivative_filter, k, "derivative_filter"), law.cycle)
         # A robot with as many motors as freedoms has no internal torques: nothing to remove and nothing to add.
-        plan[code.PROJECT] = 0 if k <= n else (1 if law.project else 2 * int(np.any(gain[code.PRELOAD])))
+        plan[code.REMOVE] = int(law.project)
+        if k > n and (law.project or np.any(gain[code.PRELOAD])):
+            plan[code.LAW_OF] = code.PROJECTED
     elif isinstance(law, ComputedTorque):
         model = law.model
         if model.coordinate_names != mechanism.coordinate_names or len(model.actuators) != k:
@@ -208,7 +210,6 @@ def _assemble(
     rubbing = rubbing_of(model, rows, {}, [])
     period = float(plan[code.OUTER]) * step
     forms = np.array(rubbing.forms).reshape(len(rubbing.forms), base.shape[0])
-    rubbing.stick = sticking(model, x, np.zeros_like(base), forms, np.zeros(len(forms)), period, rubbing.jumps)
     sensor = np.zeros((k, code.SENSOR_WIDTH))
     for a, drive in enumerate(drives):
         e, c = drive.encoder, drive.current_sensor
@@ -233,6 +234,7 @@ def _assemble(
         arena.floats(key, np.zeros(size))
     arena.floats(code.LOOP, np.zeros((10, gain.shape[1])))
     K, F = arena.pack()
+    rubbing.settle(arena, sticking(arena, code.POSE, forms, np.zeros(len(forms)), period, rubbing.jumps))
     return Controller(K, F, arena.integer_view(code.PLAN), arena.view(code.LOOP), arena.view(code.MEASURED))
 
 

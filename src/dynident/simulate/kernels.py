@@ -183,9 +183,7 @@ def run(K, F, C, D, wanted, noise, every, outside, carried, beat, steps, h, inte
     first = int(F[K[LAST] + n + 1])
     stages = 4 if integrator == RK4 else (2 if integrator == MIDPOINT else 1)
     for step in range(first, first + steps):
-        status = control(K, F, C, D, wanted, noise, every, step, h)
-        if status != FINE:
-            return status, step, -1
+        control(K, F, C, D, wanted, noise, every, step, h)
         if K[MEMORY] != 0 and step == 0:
             advance_bristles(K, F, 0.0)
         for j in range(stages):

@@ -6,9 +6,11 @@ from dynident.mechanics.kernels import kernel
 from dynident.mechanics.packed import COUNT, FORCE, MASS, SPEED
 from dynident.mechanics.sample_kernels import factorise_symmetric, mass_and_bias, pose_tree, solve_symmetric
 from dynident.simulate.closure_kernels import closure_bias
+from dynident.simulate.control_kernels import hold_torque, pid_hold, pid_torques, sense
 from dynident.simulate.layout import (
     ACTUATORS,
     ASKED_A,
+    COMPUTED,
     CONSTANT,
     COUPLING,
     CURVE,
@@ -23,6 +25,7 @@ from dynident.simulate.layout import (
     KD,
     KI,
     KP,
+    LAW_OF,
     LOOP,
     LOOPED,
     LOST_CLOSURE,
@@ -32,10 +35,12 @@ from dynident.simulate.layout import (
     MODE,
     OFFSETS,
     ON_REFERENCE,
+    OUTER,
     PART,
     PLAN,
     POSE,
     PRELOAD,
+    REMOVE,
     RHO,
     RHO_V,
     SLOPE,
@@ -209,4 +214,33 @@ def computed_torque(C, D, wanted, row, first, dt, step):
         for c in range(n):
             D[C[TORQUES] + e] += D[C[MAP_A] + e * n + c] * D[C[PART] + c]
     distribute(C, D, False)
+    return FINE
+
+
+@kernel
+def model_tick(K, F, C, D, wanted, noise, every, step, h):
+    """Sense, and hold the command of a law that asks a model (COMPUTED, PROJECTED); return FINE or why not.
+
+    It is called between two runs and not inside: the loops of robots without such a law then need not be compiled with it.
+    """
+    plan, k = C[PLAN], C[ACTUATORS]
+    dt, row = C[plan + OUTER] * h, min(step // every, wanted.shape[0] - 1)
+    sense(K, F, C, D, noise, step, h)
+    if measured_pose(C, D) != FINE:
+        return LOST_CLOSURE
+    if C[plan + LAW_OF] == COMPUTED:
+        if computed_torque(C, D, wanted, row, 3 * k, dt, step) != FINE:
+            return LOST_CLOSURE
+        cut = False
+        for a in range(k):
+            cut |= hold_torque(K, F, C, D, a)
+        if cut:
+            for c in range(C[DOF]):  # undo what this tick has integrated
+                D[C[LOOP] + INTEGRAL * C[WIDE] + c] -= D[C[LOOP] + WISH * C[WIDE] + c] * dt
+        return FINE
+    if pose_map(C, D) != FINE:
+        return LOST_CLOSURE
+    pid_torques(K, C, D, wanted, step, h, row)
+    distribute(C, D, C[plan + REMOVE] != 0)
+    pid_hold(K, F, C, D, wanted, h, row)
     return FINE

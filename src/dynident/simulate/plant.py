@@ -22,7 +22,7 @@ from dynident.simulate.control_kernels import sense
 from dynident.simulate.controllers import Controller, Wanted, controller_of
 from dynident.simulate.laws import WIDTH, law_rows, row_numbers
 from dynident.simulate.layout import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE
-from dynident.simulate.model_kernels import measured_pose
+from dynident.simulate.model_kernels import measured_pose, model_tick
 from dynident.simulate.skeleton import Rubbing, actuator_rows, add_skeleton, joint_inertias, rubbing_of, sticking
 
 Array = NDArray[np.float64]
@@ -244,25 +244,22 @@ class Assembly:
         index : int
             UNSTABLE: which velocity, 0..n-1 the coordinate, then rotors and windings; -1 otherwise.
         """
-        status, step, index = kernels.run(
-            self.plant.K,
-            self.plant.F,
-            self.controller.K,
-            self.controller.F,
-            wanted.table,
-            wanted.noise,
-            int(wanted.every[0]),
-            inputs.table,
-            inputs.node,
-            inputs.every,
-            steps,
-            self.step,
-            self.integrator,
-            record,
-            every,
-            float(limit),
-        )
-        return int(status), int(step), int(index)
+        asks = self.controller.plan[at.LAW_OF] in (at.PROJECTED, at.COMPUTED)
+        tick, end = int(self.controller.plan[at.OUTER]), self.done + steps
+        tables = (wanted.table, wanted.noise, int(wanted.every[0]))
+        rest = (self.step, self.integrator, record, every, float(limit))
+        arrays = (self.plant.K, self.plant.F, self.controller.K, self.controller.F)
+        result = (FINE, self.done, -1)
+        while self.done < end and result[0] == FINE:
+            here, go = self.done, end - self.done
+            if asks:
+                go = min(tick - here % tick, go)
+                if here % tick == 0:
+                    status = model_tick(*arrays, *tables, here, self.step)
+                    if status != FINE:
+                        return int(status), here, -1
+            result = kernels.run(*arrays, *tables, inputs.table, inputs.node, inputs.every, go, *rest)
+        return int(result[0]), int(result[1]), int(result[2])
 
     def measure(self, wanted: Wanted) -> tuple[Array, Array, Array, Array, Array]:
         """Read the sensors now, for a controller in Python; call it once per sensing tick.
@@ -461,7 +458,6 @@ def build(
     apart = method == "decoupled"
     own, motors = _motor_inertias(mechanism, drives, base, apart)
     rubbing = rubbing_of(mechanism, rows, friction or {}, [(d.actuator, d.friction) for d in drives])
-    _stick(mechanism, drives, rubbing, start, own + motors - base if apart else own - base, step)
     still = tree_motion(mechanism, at_rest(mechanism, start, rates))
     N, n0 = actuator_rows(mechanism), mechanism.actuator_matrix[1]
     ratio = np.repeat([d.transmission.ratio for d in drives], [d.states for d in drives])
@@ -469,13 +465,14 @@ def build(
     arena = Arena()
     add_skeleton(arena, mechanism, own, motors)
     rubbing.add(arena, own.shape[0])
-    windings = _add_drives(arena, drives, rubbing, _voltage(controller))
+    windings = _add_drives(arena, drives, _voltage(controller))
     y = np.concatenate([still.q[0], rates, turned[:, 0], turned[:, 1], np.zeros(windings)])
     arena.number(at.METHOD, METHODS[loop] if apart else at.ONE)
     arena.number(at.SIZE, y.size)
     for key, values in ((at.STATE, y), (at.STAGE, y), (at.RATES, np.zeros((4, y.size))), (at.LAST, np.zeros(start.size + 2))):
         arena.floats(key, values)
     K, F = arena.pack()
+    _stick(arena, drives, rubbing, N, step)
     if still.G is not None and still.G.ndim == 3:
         arena.view(at.MAP)[...] = still.G[0]  # sensors read velocities before the first step computes G
     kinds = arena.integer_view(at.LAW_KIND)
@@ -494,16 +491,16 @@ def _voltage(controller: object) -> bool:
     return getattr(controller, "command", "torque") == "voltage"
 
 
-def _stick(mechanism: Mechanism, drives: Sequence[Drive], rubbing: Rubbing, x: Array, extra: Array, step: float) -> None:
+def _stick(arena: Arena, drives: Sequence[Drive], rubbing: Rubbing, N: Array, step: float) -> None:
     """Fill in how fast each friction stops its owner."""
-    N = actuator_rows(mechanism)
-    rotors = [drive.transmission.ratio * row for drive, row in zip(drives, N, strict=True)]
-    forms = np.array([*rubbing.forms, *rotors]).reshape(-1, N.shape[1])
+    ratio = np.array([drive.transmission.ratio for drive in drives])
+    forms = np.concatenate([np.array(rubbing.forms).reshape(-1, N.shape[1]), ratio[:, None] * N])
     loads = np.array([0.0] * len(rubbing.forms) + [0.0 if d.rigid else d.motor.inertia for d in drives])
-    rubbing.stick = sticking(mechanism, x, extra, forms, loads, step, rubbing.jumps)
+    rubbing.settle(arena, sticking(arena, at.STATE, forms, loads, step, rubbing.jumps))
+    arena.view(at.DRIVE)[:, at.STICK] = rubbing.stick[len(rubbing.forms) :]
 
 
-def _add_drives(arena: Arena, drives: Sequence[Drive], rubbing: Rubbing, voltage: bool) -> int:
+def _add_drives(arena: Arena, drives: Sequence[Drive], voltage: bool) -> int:
     """Add the regions of the drives; return the number of windings with a current of their own."""
     feed = np.zeros((len(drives), at.FEED_WIDTH), dtype=np.int64)
     numbers = np.zeros((len(drives), at.DRIVE_WIDTH))
@@ -524,7 +521,7 @@ def _add_drives(arena: Arena, drives: Sequence[Drive], rubbing: Rubbing, voltage
         windings += int(kind == at.INDUCTIVE)
         if not drive.rigid:
             shafts += zip((motor.inertia, *gear.inertias[:-1]), gear.stiffness, gear.damping, strict=True)
-        numbers[a, : at.COMMAND] = (
+        numbers[a, : at.STICK] = (
             gear.ratio,
             gear.efficiency,
             motor.torque_constant,
@@ -534,7 +531,6 @@ def _add_drives(arena: Arena, drives: Sequence[Drive], rubbing: Rubbing, voltage
             motor.current_limit,
             motor.voltage_limit,
             0.5 * gear.backlash,
-            rubbing.stick[len(rubbing.forms) + a],
         )
     arena.number(at.SHAFTS, len(shafts))
     arena.integers(at.FEED, feed)

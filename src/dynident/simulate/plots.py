@@ -206,7 +206,7 @@ def plot_torque_split(split: TorqueSplit, actuators: Sequence[str] | None = None
         top=1.0 - 0.55 / height,
         bottom=0.5 / height,
         hspace=0.3,
-        wspace=0.24,
+        wspace=0.4,
     )
     rms, colours = split.rms(), [COLOURS[i % len(COLOURS)] for i in range(len(used))]
     for row, name in enumerate(chosen):

@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import DynidentError, SimulationError, require
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
-from dynident.trajectory import cycle_from_spec
+from dynident.trajectory import Interpolated, cycle_from_spec
 from dynident.trajectory.family import times
-from dynident.trajectory.polynomial import hermite
 
 Array = NDArray[np.float64]
 Curve = Callable[[Array], tuple[Array, Array, Array]]
@@ -66,85 +65,6 @@ class Reference:
         return Motion(at, *self.curve(at))
 
 
-@dataclass(frozen=True, eq=False)
-class Through:
-    """The curve through the samples of a motion: quintics that meet q, v and a at each of them, at rest outside.
-
-    Parameters
-    ----------
-    motion : Motion
-        At least one sample; one alone is held.
-    """
-
-    motion: Motion
-
-    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return q, v, a.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the first sample [s].
-
-        Returns
-        -------
-        q, v, a : ndarray, (N, n)
-            Positions, velocities and accelerations.
-        """
-        m, at = self.motion, times(t)
-        knots = m.t - m.t[0]
-        if knots.size == 1:
-            still = np.zeros((at.size, m.dof))
-            return still + m.q[0], still, still.copy()
-        left = np.clip(np.searchsorted(knots, at, side="right") - 1, 0, knots.size - 2)
-        span = (knots[left + 1] - knots[left])[:, None]
-        u = np.clip((at - knots[left]) / span[:, 0], 0.0, 1.0)
-        ends = [x[left + side] * span**k for side in (0, 1) for k, x in enumerate((m.q, m.v, m.a))]
-        out = []
-        for order in range(3):
-            weights = hermite(u, order)
-            out.append(sum(weights[:, i : i + 1] * x for i, x in enumerate(ends)) / span**order)
-        outside = (at < -1e-12) | (at > knots[-1] + 1e-9 * (1.0 + knots[-1]))
-        out[1][outside] = out[2][outside] = 0.0
-        return np.asarray(out[0]), np.asarray(out[1]), np.asarray(out[2])
-
-
-@dataclass(frozen=True, eq=False)
-class Repeated:
-    """A curve that starts again after every period, at rest in between.
-
-    Parameters
-    ----------
-    curve : callable
-        One cycle.
-    period : float
-        Time from one start to the next [s], at least the curve's duration.
-    cycles : int
-        How many there are.
-    """
-
-    curve: Curve
-    period: float
-    cycles: int
-
-    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return q, v, a.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the first start [s].
-
-        Returns
-        -------
-        q, v, a : ndarray, (N, n)
-            Positions, velocities and accelerations.
-        """
-        at = times(t)
-        turn = np.clip(np.floor(at / self.period + 1e-12), 0, self.cycles - 1)
-        return self.curve(at - turn * self.period)
-
-
 def reference_of(source: object, mechanism: Mechanism) -> Reference:
     """Return a motion, trajectory, plan or plan file as a reference for a robot.
 
@@ -167,7 +87,7 @@ def reference_of(source: object, mechanism: Mechanism) -> Reference:
     elif isinstance(source, Motion):
         knots = source.t - source.t[0]
         kind = {"kind": "motion", "samples": len(source)}
-        reference = Reference(Through(source), float(knots[-1]), source.dof, kind, knots)
+        reference = Reference(_through(source), float(knots[-1]), source.dof, kind, knots)
     elif isinstance(source, str | os.PathLike):
         reference = _from_plan_file(source, mechanism)
     elif all(hasattr(source, name) for name in ("stages", "coordinates", "curve", "cycles")):
@@ -185,6 +105,14 @@ def reference_of(source: object, mechanism: Mechanism) -> Reference:
             f"({', '.join(mechanism.coordinate_names)}); give one column for each"
         )
     return reference
+
+
+def _through(motion: Motion) -> Interpolated:
+    """Return the curve through the samples of a motion; one alone is held."""
+    if len(motion) > 1:
+        return Interpolated(motion)
+    still = np.zeros((2, motion.dof))
+    return Interpolated(Motion([0.0, 1.0], still + motion.q, still, still))
 
 
 def _from_plan(plan: Any, mechanism: Mechanism) -> Reference:
@@ -221,10 +149,12 @@ def _cycles(
             "make a plan for this robot"
         )
     order = [list(names).index(name) for name in mechanism.coordinate_names]
-    repeated = Repeated(curve, max(period, curve.duration), max(1, cycles))
+    period, last = max(period, curve.duration), max(1, cycles) - 1
 
     def ordered(t: Array) -> tuple[Array, Array, Array]:
-        q, v, a = repeated(t)
+        at = times(t)
+        turn = np.clip(np.floor(at / period + 1e-12), 0, last)  # at rest between the end of a cycle and the next start
+        q, v, a = curve(at - turn * period)
         return q[:, order], v[:, order], a[:, order]
 
     return Reference(ordered, float(curve.duration), len(order), kind)

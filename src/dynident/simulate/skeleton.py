@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from dynident.errors import SimulationError
 from dynident.friction import DynamicLaw, Friction
-from dynident.mechanics.batch import at_rest, inertial_values, tree_motion
-from dynident.mechanics.dynamics import mass_matrix
+from dynident.mechanics.batch import inertial_values
 from dynident.mechanics.joint_terms import joint_groups, motor_columns
-from dynident.mechanics.packed import Arena, add_tree
+from dynident.mechanics.packed import MASS, SPEED, Arena, add_tree
 from dynident.mechanism import Mechanism
 from dynident.mechanism.loops import LoopArrays
 from dynident.mechanism.tree import FREE, SPHERICAL
@@ -169,7 +168,7 @@ class Rubbing:
     rows : list of list of Row
         Rows of every owner.
     stick : ndarray
-        Speed that a unit force takes away within one step, per owner.
+        Speed that a unit force takes away within one step, per owner; see `settle`.
     """
 
     owners: list[str]
@@ -188,20 +187,30 @@ class Rubbing:
             Number of tree coordinates.
         """
         flat = [row for rows in self.rows for row in rows]
-        numbers = np.zeros((len(flat), at.LAW_WIDTH))
-        stick = np.repeat(self.stick, [len(rows) for rows in self.rows])
-        for i, (row, s) in enumerate(zip(flat, stick, strict=True)):
-            numbers[i, :WIDTH] = row_numbers(row, float(s))
         forms = np.array(self.forms).reshape(len(self.forms), count)
         single = (np.count_nonzero(forms, axis=1) == 1) & (forms.max(axis=1, initial=0.0) == 1.0)
         arena.number(at.FORMS, len(self.forms))
         arena.number(at.MEMORY, int(self.remembers))
         arena.integers(at.LAW_FIRST, np.cumsum([0, *(len(rows) for rows in self.rows)]))
         arena.integers(at.LAW_KIND, np.array([(row.kind, row.way) for row in flat]).reshape(-1, 2))
-        arena.floats(at.LAW, numbers)
+        arena.floats(at.LAW, np.zeros((len(flat), at.LAW_WIDTH)))
         arena.integers(at.FORM, np.where(single, np.argmax(forms, axis=1), -1) if self.forms else np.zeros(0))
         arena.floats(at.FORM_ROWS, forms)
         arena.floats(at.RUB, np.zeros(len(self.forms)))
+
+    def settle(self, arena: Arena, stick: Array) -> None:
+        """Write the numbers of all rows, their jumps softened.
+
+        Parameters
+        ----------
+        arena : Arena
+            Packed.
+        stick : ndarray
+            As from `sticking`, one per owner.
+        """
+        self.stick = stick
+        numbers = [row_numbers(row, float(s)) for rows, s in zip(self.rows, stick, strict=True) for row in rows]
+        arena.view(at.LAW)[:, :WIDTH] = np.array(numbers).reshape(-1, WIDTH)
 
     @property
     def jumps(self) -> Array:
@@ -236,7 +245,7 @@ def rubbing_of(
     Returns
     -------
     Rubbing
-        Without `stick` yet.
+        Not yet settled.
     """
     names = mechanism.tree.coordinates
     gathered: dict[tuple[float, ...], tuple[str, Array, list[Row]]] = {}
@@ -263,22 +272,20 @@ def rubbing_of(
     )
 
 
-def sticking(mechanism: Mechanism, x: Array, extra: Array, forms: Array, loads: Array, step: float, jumps: Array) -> Array:
+def sticking(arena: Arena, place: int, forms: Array, loads: Array, step: float, jumps: Array) -> Array:
     """Return the speed that a unit force takes away from each form within one step.
 
-        v_s = f h / J,      J = 1 / (c M^-1 c^T) the inertia that form c feels at the pose x
+        v_s = f h / J,      J = 1 / (c M^-1 c^T) the inertia that form c feels at the pose
 
     When several forms that feel each other stick at once, all are made softer by their common gain, so that the slopes together
     stay within what one step can follow.
 
     Parameters
     ----------
-    mechanism : Mechanism
-        Robot.
-    x : ndarray, (n,)
-        Pose, usually the start.
-    extra : ndarray, (n_tree, n_tree)
-        Inertias of drives, which the mechanism does not know.
+    arena : Arena
+        Packed mechanism.
+    place : int
+        Region with the tree positions of the pose, usually the start.
     forms : ndarray, (F, n_tree)
         Forms of tree coordinates.
     loads : ndarray, (F,)
@@ -293,11 +300,21 @@ def sticking(mechanism: Mechanism, x: Array, extra: Array, forms: Array, loads: 
     ndarray, (F,)
         h / J of every form [rad/s per N m, m/s per N].
     """
-    still = tree_motion(mechanism, at_rest(mechanism, x))
-    G = np.eye(still.q.shape[1]) if still.G is None else (still.G if still.G.ndim == 2 else still.G[0])
-    M = mass_matrix(mechanism, x)[0] + G.T @ extra @ G
+    from dynident.mechanics.sample_kernels import mass_and_bias, pose_tree  # noqa: PLC0415 - numba is imported on first use
+    from dynident.simulate.skeleton_kernels import closure_map  # noqa: PLC0415
+
+    K, F = arena.K, arena.F
+    pose_tree(K, F, K[place])
+    if K[at.MODE] == at.LOOPED:
+        closure_map(K, F, K[place])
+    arena.view(SPEED)[:] = 0.0
+    mass_and_bias(K, F)
+    lower, G = np.tril(arena.view(MASS)), arena.view(at.MAP)
+    tree = lower + np.tril(lower, -1).T
+    if K[at.METHOD] != at.ONE and place == at.STATE:
+        tree = tree + arena.view(at.MOTORS)
     rows = forms @ G
-    compliance = rows @ np.linalg.pinv(M) @ rows.T
+    compliance = rows @ np.linalg.pinv(G.T @ tree @ G) @ rows.T
     inverse = np.abs(np.diagonal(compliance)).copy()
     free = loads > 0.0
     inverse[free] = 1.0 / loads[free]

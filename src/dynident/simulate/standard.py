@@ -2,7 +2,7 @@
 
 Assumptions, all in this file: drives have no inertia and no friction of their own and give the wanted torque at once (an
 ampere is a newton metre at the motor), up to the effort limits of the description; encoders sit on the joints with 2^20 counts
-per turn, or a micrometre; control runs at 1 kHz, plant at 4 kHz, and the controller knows the robot.
+per turn, or a micrometre, and an exact velocity; control runs at 1 kHz, plant at 4 kHz, and the controller knows the robot.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def standard_machine(
         (first, *others) = actuator.coupling
         joint = joints[first]
         limit = joint.limits.effort if not others and joint.limits.effort > 0.0 else math.inf
-        encoder = Encoder(COUNT["prismatic" if joint.kind == "prismatic" else "revolute"], "joint", filter=10.0 * bandwidth)
+        encoder = Encoder(COUNT["prismatic" if joint.kind == "prismatic" else "revolute"], "joint", velocity="exact")
         gear = Transmission.gear(actuator.ratio)
         drives.append(Drive(actuator.name, Motor(1.0, current_limit=limit / abs(actuator.ratio)), gear, encoder=encoder))
     pose = home_of(mechanism) if q is None else q

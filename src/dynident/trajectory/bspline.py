@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.trajectory.family import positive, times
+from dynident.trajectory.family import Described, positive, times
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class BSpline:
+class BSpline(Described):
     """The family of clamped uniform B-splines whose first and last three control points coincide.
 
     A clamped spline starts with a velocity proportional to c1 - c0 and an acceleration in which only c0, c1, c2 take part, so
@@ -31,6 +31,8 @@ class BSpline:
     degree : int
         3 or more; with 5 the jerk is smooth.
     """
+
+    _kind = "bspline"
 
     duration: float
     points: int
@@ -94,13 +96,3 @@ class BSpline:
             Positions that hold before the coefficients add to them.
         """
         return np.ones(self.points)
-
-    def spec(self) -> dict[str, Any]:
-        """Return plain data.
-
-        Returns
-        -------
-        dict
-            Plain data, which `from_spec` reads back.
-        """
-        return {"kind": "bspline", "duration": self.duration, "points": self.points, "degree": self.degree}

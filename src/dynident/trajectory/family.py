@@ -6,8 +6,9 @@ families here are linear in their parameters, so the derivatives of q, v and a b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,7 @@ from dynident.errors import DynidentError
 from dynident.mechanics.motion import Motion, numbers
 
 Array = NDArray[np.float64]
+State = tuple[Array, Array, Array]  # q, v, a
 
 
 class Curve(Protocol):
@@ -29,7 +31,7 @@ class Curve(Protocol):
     def dof(self) -> int:
         """Number of coordinates n."""
 
-    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+    def __call__(self, t: ArrayLike) -> State:
         """Return q, v, a (N, n) at times t since the start; at rest outside."""
 
     def spec(self) -> dict[str, Any]:
@@ -169,8 +171,87 @@ def sample(curve: Curve, rate: float) -> Motion:
     return Motion(t, *curve(t))
 
 
+def plain(value: Any) -> Any:
+    """Return a field as plain data, as JSON can hold it.
+
+    Parameters
+    ----------
+    value : object
+        Array, sequence, something with a `spec`, or a plain value.
+
+    Returns
+    -------
+    object
+        Lists for arrays and sequences, the `spec` of what has one, anything else as it is.
+    """
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return value.spec() if hasattr(value, "spec") else value
+
+
 @dataclass(frozen=True, eq=False)
-class Trajectory:
+class Described:
+    """What families and curves share: their fields as plain data."""
+
+    _kind: ClassVar[str]
+
+    def spec(self) -> dict[str, Any]:
+        """Return plain data.
+
+        Returns
+        -------
+        dict
+            Plain data, which `from_spec` reads back.
+        """
+        return {"kind": self._kind, **self._plain()}
+
+    def _plain(self) -> dict[str, Any]:
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+
+
+@dataclass(frozen=True, eq=False)
+class CurveBase(Described, ABC):
+    """What curves share: checked times, sampling and plain data; each says in `_at` where it is."""
+
+    def __call__(self, t: ArrayLike) -> State:
+        """Return q, v, a.
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Time since the start [s].
+
+        Returns
+        -------
+        q, v, a : ndarray, (N, n)
+            Positions, velocities and accelerations.
+        """
+        return self._at(times(t))
+
+    @abstractmethod
+    def _at(self, t: Array) -> State:
+        """Return q, v, a (N, n) at checked times (N,)."""
+
+    def sample(self: Curve, rate: float) -> Motion:
+        """Return the motion at a fixed rate.
+
+        Parameters
+        ----------
+        rate : float
+            Samples per second [Hz].
+
+        Returns
+        -------
+        Motion
+            Positions, velocities and accelerations.
+        """
+        return sample(self, rate)
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory(CurveBase):
     """A family with its parameters.
 
     Parameters
@@ -180,6 +261,8 @@ class Trajectory:
     coefficients : array_like, (n, size)
         Parameters of each coordinate.
     """
+
+    _kind = "trajectory"
 
     family: Family
     coefficients: Array
@@ -224,19 +307,7 @@ class Trajectory:
         """Number of coordinates."""
         return int(self.coefficients.shape[0])
 
-    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return q, v, a.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-
-        Returns
-        -------
-        q, v, a : ndarray, (N, n)
-            Positions, velocities and accelerations.
-        """
+    def _at(self, t: Array) -> State:
         return self.derivative(t, 0), self.derivative(t, 1), self.derivative(t, 2)
 
     def derivative(self, t: ArrayLike, order: int) -> Array:
@@ -276,28 +347,3 @@ class Trajectory:
         for j in range(self.dof):
             out[:, j, j] = phi
         return out.reshape(phi.shape[0], self.dof, -1)
-
-    def sample(self, rate: float) -> Motion:
-        """Return the motion at a fixed rate.
-
-        Parameters
-        ----------
-        rate : float
-            Samples per second [Hz].
-
-        Returns
-        -------
-        Motion
-            Positions, velocities and accelerations.
-        """
-        return sample(self, rate)
-
-    def spec(self) -> dict[str, Any]:
-        """Return plain data.
-
-        Returns
-        -------
-        dict
-            Plain data, which `from_spec` reads back.
-        """
-        return {"kind": "trajectory", "family": self.family.spec(), "coefficients": self.coefficients.tolist()}

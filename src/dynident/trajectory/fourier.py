@@ -12,19 +12,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.trajectory.family import positive, times
+from dynident.trajectory.family import Described, positive, times
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Fourier:
+class Fourier(Described):
     """The family of finite Fourier series.
 
     Parameters
@@ -40,6 +39,8 @@ class Fourier:
     periods : int
         How many periods the motion lasts.
     """
+
+    _kind = "fourier"
 
     frequency: float
     harmonics: int
@@ -164,14 +165,3 @@ class Fourier:
         full = np.zeros((offset.size, 2 * self.harmonics + 1))
         full[:, 0], full[:, 1::2], full[:, 2::2] = offset, sines, cosines
         return np.asarray(full @ self._free)
-
-    def spec(self) -> dict[str, Any]:
-        """Return plain data.
-
-        Returns
-        -------
-        dict
-            Plain data, which `from_spec` reads back.
-        """
-        names = ("frequency", "harmonics", "rest", "convention", "periods")
-        return {"kind": "fourier", **{name: getattr(self, name) for name in names}}

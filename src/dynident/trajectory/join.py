@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import Motion, numbers
-from dynident.trajectory.family import Curve, sample, times
+from dynident.mechanics.motion import numbers
+from dynident.trajectory.family import Curve, CurveBase, State
 from dynident.trajectory.polynomial import HERMITE, hermite
 
 Array = NDArray[np.float64]
-State = tuple[Array, Array, Array]
 
 SAME = 1e-9  # difference of states [rad, rad/s, rad/s^2] below which no join is needed
 TOUCH = 1e-9  # share of a limit by which rounding may exceed it
@@ -23,7 +21,7 @@ SHORTEST = 0.05  # join [s]
 
 
 @dataclass(frozen=True, eq=False)
-class Bridge:
+class Bridge(CurveBase):
     """The quintic from one state to another.
 
     Parameters
@@ -34,6 +32,8 @@ class Bridge:
         How long it takes [s]; 0 for none.
     """
 
+    _kind = "bridge"
+
     start: State
     end: State
     duration: float
@@ -43,21 +43,9 @@ class Bridge:
         """Number of coordinates."""
         return int(np.size(self.start[0]))
 
-    def __call__(self, t: ArrayLike) -> State:
-        """Return q, v, a.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-
-        Returns
-        -------
-        q, v, a : ndarray, (N, n)
-            Positions, velocities and accelerations.
-        """
+    def _at(self, t: Array) -> State:
         T = self.duration
-        u = np.clip(times(t) / T, 0.0, 1.0)
+        u = np.clip(t / T, 0.0, 1.0)
         ends = np.array([x * T**k for state in (self.start, self.end) for k, x in enumerate(state)])
         return hermite(u, 0) @ ends, hermite(u, 1) @ ends / T, hermite(u, 2) @ ends / T**2
 
@@ -84,17 +72,6 @@ class Bridge:
                 low.append(float(values.min()))
                 high.append(float(values.max()))
         return [(np.array(low), np.array(high)) for low, high in found]
-
-    def spec(self) -> dict[str, Any]:
-        """Return plain data.
-
-        Returns
-        -------
-        dict
-            Plain data, which `from_spec` reads back.
-        """
-        plain = [[np.asarray(x).tolist() for x in state] for state in (self.start, self.end)]
-        return {"kind": "bridge", "start": plain[0], "end": plain[1], "duration": self.duration}
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +164,7 @@ def bridge(start: State, end: State, room: Room) -> Bridge | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Joined:
+class Joined(CurveBase):
     """Curves one after the other.
 
     Parameters
@@ -195,6 +172,8 @@ class Joined:
     pieces : sequence of Curve
         Curves that meet in position, velocity and acceleration.
     """
+
+    _kind = "joined"
 
     pieces: Sequence[Curve]
 
@@ -220,52 +199,15 @@ class Joined:
         """When each piece starts [s], and when the last one ends."""
         return np.concatenate([[0.0], np.cumsum([piece.duration for piece in self.pieces])])
 
-    def __call__(self, t: ArrayLike) -> State:
-        """Return q, v, a.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-
-        Returns
-        -------
-        q, v, a : ndarray, (N, n)
-            Positions, velocities and accelerations.
-        """
-        time, starts = times(t), self.starts
-        which = np.clip(np.searchsorted(starts, time, side="right") - 1, 0, len(self.pieces) - 1)
-        out = tuple(np.empty((time.size, self.dof)) for _ in range(3))
+    def _at(self, t: Array) -> State:
+        starts = self.starts
+        which = np.clip(np.searchsorted(starts, t, side="right") - 1, 0, len(self.pieces) - 1)
+        out = tuple(np.empty((t.size, self.dof)) for _ in range(3))
         for i in np.unique(which):
             mine = which == i
-            for array, values in zip(out, self.pieces[i](time[mine] - starts[i]), strict=True):
+            for array, values in zip(out, self.pieces[i](t[mine] - starts[i]), strict=True):
                 array[mine] = values
         return out[0], out[1], out[2]
-
-    def sample(self, rate: float) -> Motion:
-        """Return the motion at a fixed rate.
-
-        Parameters
-        ----------
-        rate : float
-            Samples per second [Hz].
-
-        Returns
-        -------
-        Motion
-            Positions, velocities and accelerations.
-        """
-        return sample(self, rate)
-
-    def spec(self) -> dict[str, Any]:
-        """Return plain data.
-
-        Returns
-        -------
-        dict
-            Plain data, which `from_spec` reads back.
-        """
-        return {"kind": "joined", "pieces": [piece.spec() for piece in self.pieces]}
 
 
 def ends(curve: Curve) -> tuple[State, State]:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import Motion, numbers
-from dynident.trajectory.family import Curve, sample, times
+from dynident.mechanics.motion import numbers
+from dynident.trajectory.family import Curve, CurveBase, State
 from dynident.trajectory.join import Joined, join
 
 Array = NDArray[np.float64]
@@ -27,7 +26,7 @@ GRID = 1000  # samples per period on which accelerations are checked
 
 
 @dataclass(frozen=True, eq=False)
-class Lead:
+class Lead(CurveBase):
     """A periodic motion entered from rest, or left to rest.
 
     Parameters
@@ -39,6 +38,8 @@ class Lead:
     out : bool
         True to come to rest, False to start from it.
     """
+
+    _kind = "lead"
 
     curve: Curve
     periods: int = 1
@@ -62,21 +63,9 @@ class Lead:
         """Number of coordinates."""
         return self.curve.dof
 
-    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return q, v, a.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-
-        Returns
-        -------
-        q, v, a : ndarray, (N, n)
-            Positions, velocities and accelerations.
-        """
+    def _at(self, t: Array) -> State:
         T = self.duration
-        u = np.clip(times(t) / T, 0.0, 1.0)
+        u = np.clip(t / T, 0.0, 1.0)
         s = T * (u**3 - 0.5 * u**4)
         ds, dds = u**2 * (3.0 - 2.0 * u), 6.0 * u * (1.0 - u) / T
         if self.out:
@@ -85,31 +74,6 @@ class Lead:
             s = s - 0.5 * T
         q, v, a = self.curve(np.mod(s, self.curve.duration))
         return q, v * ds[:, None], a * ds[:, None] ** 2 + v * dds[:, None]
-
-    def sample(self, rate: float) -> Motion:
-        """Return the motion at a fixed rate.
-
-        Parameters
-        ----------
-        rate : float
-            Samples per second [Hz].
-
-        Returns
-        -------
-        Motion
-            Positions, velocities and accelerations.
-        """
-        return sample(self, rate)
-
-    def spec(self) -> dict[str, Any]:
-        """Return plain data.
-
-        Returns
-        -------
-        dict
-            Plain data, which `from_spec` reads back.
-        """
-        return {"kind": "lead", "curve": self.curve.spec(), "periods": self.periods, "out": self.out}
 
 
 def periodic(curve: Curve) -> bool:

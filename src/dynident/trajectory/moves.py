@@ -8,29 +8,28 @@ The trapezoid's ramps are rounded, 3 u^2 - 2 u^3, because the acceleration of a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import Motion, numbers
-from dynident.trajectory.family import sample, times
+from dynident.mechanics.motion import numbers
+from dynident.trajectory.family import CurveBase, State
 from dynident.trajectory.plateaus import Plateau
 from dynident.trajectory.profiles import Cycloid, Profile, Quintic
 
 Array = NDArray[np.float64]
 
 UNITS: dict[str, tuple[Profile, float, float]] = {
-    "quintic": (Quintic(1.0, 1.0), 15.0 / 8.0, 10.0 / np.sqrt(3.0)),
-    "cycloid": (Cycloid(1.0, 1.0), 2.0, 2.0 * np.pi),
+    "quintic": (Quintic(1.0, 1.0), *Quintic.peaks),
+    "cycloid": (Cycloid(1.0, 1.0), *Cycloid.peaks),
     "trapezoid": (Plateau(1.0, 1.5, 1.0 / 3.0), 1.5, 6.75),
 }
 """Profiles of unit distance and time with their peaks of speed c_v and acceleration c_a."""
 
 
 @dataclass(frozen=True, eq=False)
-class Moves:
+class Moves(CurveBase):
     """Rest, move, rest, move: through points, with a pause of zero at each.
 
     Parameters
@@ -42,6 +41,8 @@ class Moves:
     profile : {"quintic", "cycloid", "trapezoid"}
         How the speed goes.
     """
+
+    _kind = "moves"
 
     points: Array
     durations: Array
@@ -96,49 +97,10 @@ class Moves:
         """Number of coordinates."""
         return int(self.points.shape[1])
 
-    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return q, v, a.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-
-        Returns
-        -------
-        q, v, a : ndarray, (N, n)
-            Positions, velocities and accelerations; at rest outside.
-        """
-        time = times(t)
+    def _at(self, t: Array) -> State:
         begin = np.concatenate([[0.0], np.cumsum(self.durations)[:-1]])
-        which = np.clip(np.searchsorted(begin, time, side="right") - 1, 0, len(begin) - 1)
+        which = np.clip(np.searchsorted(begin, t, side="right") - 1, 0, len(begin) - 1)
         T = self.durations[which]
-        s, ds, dds = UNITS[self.profile][0]((time - begin[which]) / T)
+        s, ds, dds = UNITS[self.profile][0]((t - begin[which]) / T)
         way = np.diff(self.points, axis=0)[which]
         return self.points[which] + way * s[:, None], way * (ds / T)[:, None], way * (dds / T**2)[:, None]
-
-    def sample(self, rate: float) -> Motion:
-        """Return the motion at a fixed rate.
-
-        Parameters
-        ----------
-        rate : float
-            Samples per second [Hz].
-
-        Returns
-        -------
-        Motion
-            Positions, velocities and accelerations.
-        """
-        return sample(self, rate)
-
-    def spec(self) -> dict[str, Any]:
-        """Return plain data.
-
-        Returns
-        -------
-        dict
-            Plain data, which `from_spec` reads back.
-        """
-        plain = {"points": self.points.tolist(), "durations": self.durations.tolist()}
-        return {"kind": "moves", **plain, "profile": self.profile}

@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.trajectory.family import positive, times
+from dynident.trajectory.family import Described, positive, times
 
 Array = NDArray[np.float64]
 
@@ -27,7 +26,7 @@ RAMP = tuple(np.polyder(np.array([6.0, -15.0, 10.0, 0.0, 0.0, 0.0]), m) if m els
 
 
 @dataclass(frozen=True)
-class Multisine:
+class Multisine(Described):
     """The family of faded sums of sines.
 
     Parameters
@@ -41,6 +40,8 @@ class Multisine:
     fade : float
         How long it takes to fade in, and out [s].
     """
+
+    _kind = "multisine"
 
     frequencies: tuple[float, ...]
     phases: tuple[float, ...]
@@ -127,17 +128,6 @@ class Multisine:
             Positions that hold before the coefficients add to them.
         """
         return np.asarray(np.eye(self.size)[0])
-
-    def spec(self) -> dict[str, Any]:
-        """Return plain data.
-
-        Returns
-        -------
-        dict
-            Plain data, which `from_spec` reads back.
-        """
-        names = ("frequencies", "phases", "duration", "fade")
-        return {"kind": "multisine", **{name: getattr(self, name) for name in names}}
 
 
 def harmonic_sines(

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import Motion, numbers
-from dynident.trajectory.family import positive, sample, times
+from dynident.mechanics.motion import numbers
+from dynident.trajectory.family import CurveBase, State, positive, times
 
 Array = NDArray[np.float64]
 
@@ -84,7 +83,7 @@ class Plateau:
 
 
 @dataclass(frozen=True, eq=False)
-class Strokes:
+class Strokes(CurveBase):
     """Strokes of each coordinate, one after the other, each coordinate at its own times.
 
     Parameters
@@ -96,6 +95,8 @@ class Strokes:
     total : float
         How long it takes [s]; the end of the last stroke when omitted.
     """
+
+    _kind = "strokes"
 
     start: Array
     moves: Sequence[tuple[int, float, float, float, float]]
@@ -133,55 +134,17 @@ class Strokes:
             found.append((j, float(np.sign(distance)) * speed, begin + ramp, begin + ramp + flat))
         return found
 
-    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return q, v, a.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-
-        Returns
-        -------
-        q, v, a : ndarray, (N, n)
-            Positions, velocities and accelerations.
-        """
-        time = times(t)
-        q, v, a = np.tile(self.start, (time.size, 1)), np.zeros((time.size, self.dof)), np.zeros((time.size, self.dof))
+    def _at(self, t: Array) -> State:
+        q, v, a = np.tile(self.start, (t.size, 1)), np.zeros((t.size, self.dof)), np.zeros((t.size, self.dof))
         for j, begin, distance, speed, ramp in self.moves:
             profile = Plateau(distance, speed, ramp)
-            q[time >= begin + profile.duration, j] += distance
-            mine = (time >= begin) & (time < begin + profile.duration)
+            q[t >= begin + profile.duration, j] += distance
+            mine = (t >= begin) & (t < begin + profile.duration)
             if mine.any():
-                s, ds, dds = profile(time[mine] - begin)
+                s, ds, dds = profile(t[mine] - begin)
                 q[mine, j] += s
                 v[mine, j], a[mine, j] = ds, dds
         return q, v, a
-
-    def sample(self, rate: float) -> Motion:
-        """Return the motion at a fixed rate.
-
-        Parameters
-        ----------
-        rate : float
-            Samples per second [Hz].
-
-        Returns
-        -------
-        Motion
-            Positions, velocities and accelerations.
-        """
-        return sample(self, rate)
-
-    def spec(self) -> dict[str, Any]:
-        """Return plain data.
-
-        Returns
-        -------
-        dict
-            Plain data, which `from_spec` reads back.
-        """
-        return {"kind": "strokes", "start": self.start.tolist(), "moves": [list(m) for m in self.moves], "total": self.total}
 
 
 def _ramp(speed: float, acceleration: float, jerk: float) -> float:

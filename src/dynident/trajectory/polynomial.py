@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.trajectory.family import times
+from dynident.trajectory.family import Described, times
 
 Array = NDArray[np.float64]
 
@@ -47,7 +46,7 @@ def hermite(u: Array, order: int = 0) -> Array:
 
 
 @dataclass(frozen=True)
-class Quintics:
+class Quintics(Described):
     """The family of piecewise quintics.
 
     Parameters of a coordinate: q at the start; q, v, a at each inner point; q at the end.
@@ -57,6 +56,8 @@ class Quintics:
     knots : sequence of float
         Times of the points [s], from 0 upward, at least two.
     """
+
+    _kind = "quintics"
 
     knots: tuple[float, ...]
 
@@ -139,16 +140,6 @@ class Quintics:
         one = np.zeros(self.size)
         one[[0, *range(1, self.size - 1, 3), self.size - 1]] = 1.0
         return one
-
-    def spec(self) -> dict[str, Any]:
-        """Return plain data.
-
-        Returns
-        -------
-        dict
-            Plain data, which `from_spec` reads back.
-        """
-        return {"kind": "quintics", "knots": list(self.knots)}
 
 
 def through(points: ArrayLike, knots: Sequence[float]) -> tuple[Quintics, Array]:

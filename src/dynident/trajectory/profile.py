@@ -7,17 +7,17 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import Motion, numbers
-from dynident.trajectory.family import positive, sample, times
+from dynident.mechanics.motion import numbers
+from dynident.trajectory.family import CurveBase, State, positive
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class VelocityProfile:
+class VelocityProfile(CurveBase):
     """One axis whose velocity is the cubic spline through given values, at rest at both ends.
 
     The position is the spline's integral and the acceleration its derivative, both exact.
@@ -31,6 +31,8 @@ class VelocityProfile:
     start : float
         Position at the start.
     """
+
+    _kind = "profile"
 
     knots: Array
     speeds: Array
@@ -67,47 +69,10 @@ class VelocityProfile:
     def _way(self) -> Any:
         return self._spline.antiderivative()
 
-    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return q, v, a.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-
-        Returns
-        -------
-        q, v, a : ndarray, (N, 1)
-            Position, velocity and acceleration.
-        """
-        time = np.clip(times(t), 0.0, self.duration)
+    def _at(self, t: Array) -> State:
+        time = np.clip(t, 0.0, self.duration)
         q = self.start + np.asarray(self._way(time))
         return q[:, None], np.asarray(self._spline(time))[:, None], np.asarray(self._spline(time, 1))[:, None]
-
-    def sample(self, rate: float) -> Motion:
-        """Return the motion at a fixed rate.
-
-        Parameters
-        ----------
-        rate : float
-            Samples per second [Hz].
-
-        Returns
-        -------
-        Motion
-            Position, velocity and acceleration.
-        """
-        return sample(self, rate)
-
-    def spec(self) -> dict[str, Any]:
-        """Return plain data.
-
-        Returns
-        -------
-        dict
-            Plain data, which `from_spec` reads back.
-        """
-        return {"kind": "profile", "knots": self.knots.tolist(), "speeds": self.speeds.tolist(), "start": self.start}
 
 
 def velocity_multiprofile(

@@ -5,8 +5,10 @@ A profile is called with times and returns (s, s', s''); before its start it sta
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,7 +44,68 @@ def _at_least_zero(what: str, value: float) -> None:
 
 
 @dataclass(frozen=True)
-class Quintic:
+class _Stretched(ABC):
+    """A shape of unit distance and time, stretched to D and T: s = D shape(t / T)."""
+
+    distance: float
+    duration: float
+
+    peaks: ClassVar[tuple[float, float]]
+    """Largest speed c_v and acceleration c_a of the shape itself."""
+
+    def __post_init__(self) -> None:
+        _at_least_zero("distance", self.distance)
+        _positive("duration", self.duration)
+
+    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return s, s', s''.
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Time since the start [s].
+
+        Returns
+        -------
+        s, v, a : ndarray, (N,)
+            Distance, speed and acceleration.
+        """
+        D, T = self.distance, self.duration
+        way, speed, change = self._shape(np.clip(np.asarray(t, dtype=np.float64) / T, 0.0, 1.0))
+        return D * way, D / T * speed, D / T**2 * change
+
+    @staticmethod
+    @abstractmethod
+    def _shape(u: Array) -> tuple[Array, Array, Array]:
+        """Return the shape at u from 0 to 1 and its two derivatives."""
+
+    @classmethod
+    def within(cls, distance: float, speed: float, acceleration: float) -> Self:
+        """Return the fastest one that keeps both limits: T = max(c_v D/v, sqrt(c_a D/a)).
+
+        Parameters
+        ----------
+        distance : float
+            D [m or rad].
+        speed : float
+            Largest speed.
+        acceleration : float
+            Largest acceleration.
+
+        Returns
+        -------
+        Quintic or Cycloid
+            The profile.
+        """
+        _at_least_zero("distance", distance)
+        _positive("speed", speed)
+        _positive("acceleration", acceleration)
+        fast, hard = cls.peaks
+        needed = max(float(distance * (fast / speed)), float(np.sqrt(distance * (hard / acceleration))))
+        return cls(distance, max(needed, 1e-6))  # a rest of a microsecond where there is no way to go
+
+
+class Quintic(_Stretched):
     """The polynomial of degree five that rests at both ends: s = D (10 u^3 - 15 u^4 + 6 u^5), u = t / T.
 
     Parameters
@@ -53,56 +116,15 @@ class Quintic:
         T [s].
     """
 
-    distance: float
-    duration: float
+    peaks = (15.0 / 8.0, 10.0 / math.sqrt(3.0))
 
-    def __post_init__(self) -> None:
-        _at_least_zero("distance", self.distance)
-        _positive("duration", self.duration)
-
-    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return s, s', s''.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-
-        Returns
-        -------
-        s, v, a : ndarray, (N,)
-            Distance, speed and acceleration.
-        """
-        u = np.clip(np.asarray(t, dtype=np.float64) / self.duration, 0.0, 1.0)
-        D, T = self.distance, self.duration
+    @staticmethod
+    def _shape(u: Array) -> tuple[Array, Array, Array]:
         speed, change = 30.0 * u**2 * (1.0 - u) ** 2, 60.0 * u * (1.0 - u) * (1.0 - 2.0 * u)
-        return D * u**3 * (10.0 - 15.0 * u + 6.0 * u**2), D / T * speed, D / T**2 * change
-
-    @classmethod
-    def within(cls, distance: float, speed: float, acceleration: float) -> Quintic:
-        """Return the fastest one that keeps both limits: T = max(15/8 D/v, sqrt(10/sqrt(3) D/a)).
-
-        Parameters
-        ----------
-        distance : float
-            D [m or rad].
-        speed : float
-            Largest speed.
-        acceleration : float
-            Largest acceleration.
-
-        Returns
-        -------
-        Quintic
-            The profile.
-        """
-        _positive("speed", speed)
-        _positive("acceleration", acceleration)
-        return cls(distance, _time(distance, 15.0 / 8.0 / speed, 10.0 / np.sqrt(3.0) / acceleration))
+        return u**3 * (10.0 - 15.0 * u + 6.0 * u**2), speed, change
 
 
-@dataclass(frozen=True)
-class Cycloid:
+class Cycloid(_Stretched):
     """The cycloid: s = D (u - sin(2 pi u) / (2 pi)), u = t / T; acceleration is one period of a sine.
 
     Parameters
@@ -113,55 +135,12 @@ class Cycloid:
         T [s].
     """
 
-    distance: float
-    duration: float
+    peaks = (2.0, 2.0 * math.pi)
 
-    def __post_init__(self) -> None:
-        _at_least_zero("distance", self.distance)
-        _positive("duration", self.duration)
-
-    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return s, s', s''.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-
-        Returns
-        -------
-        s, v, a : ndarray, (N,)
-            Distance, speed and acceleration.
-        """
-        u = np.clip(np.asarray(t, dtype=np.float64) / self.duration, 0.0, 1.0)
-        D, T, turn = self.distance, self.duration, 2.0 * np.pi
-        return (
-            D * (u - np.sin(turn * u) / turn),
-            D / T * (1.0 - np.cos(turn * u)),
-            D / T**2 * turn * np.sin(turn * u),
-        )
-
-    @classmethod
-    def within(cls, distance: float, speed: float, acceleration: float) -> Cycloid:
-        """Return the fastest one that keeps both limits: T = max(2 D/v, sqrt(2 pi D/a)).
-
-        Parameters
-        ----------
-        distance : float
-            D [m or rad].
-        speed : float
-            Largest speed.
-        acceleration : float
-            Largest acceleration.
-
-        Returns
-        -------
-        Cycloid
-            The profile.
-        """
-        _positive("speed", speed)
-        _positive("acceleration", acceleration)
-        return cls(distance, _time(distance, 2.0 / speed, 2.0 * np.pi / acceleration))
+    @staticmethod
+    def _shape(u: Array) -> tuple[Array, Array, Array]:
+        turn = 2.0 * math.pi
+        return u - np.sin(turn * u) / turn, 1.0 - np.cos(turn * u), turn * np.sin(turn * u)
 
 
 @dataclass(frozen=True)
@@ -241,9 +220,3 @@ class Trapezoid:
             The profile.
         """
         return cls(distance, speed, acceleration)
-
-
-def _time(distance: float, per_distance: float, per_distance_squared: float) -> float:
-    """Return the time that both limits need; a rest of a microsecond where there is no way to go."""
-    _at_least_zero("distance", distance)
-    return max(float(distance * per_distance), float(np.sqrt(distance * per_distance_squared)), 1e-6)

@@ -98,6 +98,8 @@ def nuts(theta: ArrayLike = THETA, added_inertia: float = 0.0) -> Mechanism:
         if joint.name == "carriage":
             joints.append(Joint("xr", "prismatic", "link_2", "link_3", foot, axis=back))
             joints.append(Joint("yr", "prismatic", "link_2", "nut", up, axis=np.array([0.0, 0.0, 1.0])))
+            # It stays at zero: with it the closure has three unknowns for its three equations, however the base is turned.
+            joints.append(Joint("side", "prismatic", "nut", "pin", axis=np.array([1.0, 0.0, 0.0])))
         elif joint.name in ("q4", "q5") and added_inertia:
             joints.append(replace(joint, terms={"ia": added_inertia}))
         else:
@@ -109,9 +111,9 @@ def nuts(theta: ArrayLike = THETA, added_inertia: float = 0.0) -> Mechanism:
     driven = ({"yr": -1.0}, {"xr": 1.0}, {"q2": 1.0}, {"q1": 1.0})
     return replace(
         chain,
-        bodies=(*(body for body in chain.bodies if not body.name.startswith("slider_")), Body("nut")),
+        bodies=(*(body for body in chain.bodies if not body.name.startswith("slider_")), Body("nut"), Body("pin")),
         joints=tuple(joints),
-        loops=(Loop("nut", "point", "link_5", "nut", Placement(translation=np.array([L4, 0.0, 0.0]))),),
+        loops=(Loop("nut", "point", "link_5", "pin", Placement(translation=np.array([L4, 0.0, 0.0]))),),
         couplings=tuple(c for c in chain.couplings if not c.joint.startswith("slide_")),
         actuators=tuple(Actuator(name, coupling) for name, coupling in zip(MOTORS, driven, strict=True)),
         independent=JOINTS,

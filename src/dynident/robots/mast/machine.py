@@ -27,9 +27,9 @@ STEP = 1.25e-4  # s
 ASSUMPTIONS: Mapping[str, Assumption] = {
     "position_gain": Assumption(22.8, "1/s", "k_v that fits the three measured points with 8.8 ms of dead time (digest 10.6)"),
     "position_cycle": Assumption(
-        16e-3,
+        17e-3,
         "s",
-        "inferred from those 8.8 ms: half a position cycle and the velocity loop (J / K_t k_P = 0.8 ms). Not printed for MAST: "
+        "inferred from those 8.8 ms: half a cycle, and the velocity loop (J / K_t k_P - half its cycle: 0.3 ms). Not printed: "
         "PaperB prints 5 ms for the same drives, the five-bar's hardware on the same controller had 20 ms (ERR-9)",
     ),
     "velocity_cycle": Assumption(1e-3, "s", "PaperB, the same guides and drives"),
