@@ -16,7 +16,9 @@ from dynident.trajectory import Curve, Multisine, Trajectory, through
 
 Array = NDArray[np.float64]
 FADE = 1.0  # of sines, in and out [s]
-POSTURES = np.array([[1, 1, -1, 1, -1, 1], [-1, 1, 1, -1, -1, 1], [1, -1, 1, 1, 1, -1], [-1, -1, -1, -1, 1, 1], [1, 1, 1, -1, 1, -1]])
+POSTURES = np.array(
+    [[1, 1, -1, 1, -1, 1], [-1, 1, 1, -1, -1, 1], [1, -1, 1, 1, 1, -1], [-1, -1, -1, -1, 1, 1], [1, 1, 1, -1, 1, -1]]
+)
 """Signs of the moves away from home: every pair of joints moves alike and opposite."""
 
 
@@ -99,7 +101,9 @@ def by_hand(robot: di.Mechanism, limits: MotionLimits, duration: float) -> dict[
     def each(scale: float) -> Curve:
         """One joint after the other, out and back, each as far as its own limits allow."""
         time = duration / (2.0 * n)
-        far = np.min([room, limits.velocity * time / 1.875, limits.acceleration * time**2 / 5.774, limits.jerk * time**3 / 60.0], 0)
+        far = np.min(
+            [room, limits.velocity * time / 1.875, limits.acceleration * time**2 / 5.774, limits.jerk * time**3 / 60.0], 0
+        )
         return _at_rest(scale * one / room * far, np.linspace(0.0, duration, 2 * n + 1).tolist())
 
     common = np.full((n, 1), 2.0 / duration)

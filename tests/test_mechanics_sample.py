@@ -13,13 +13,14 @@ from dynident.mechanics import inverse_dynamics, mass_matrix
 from dynident.mechanics.batch import at_rest, inertial_values
 from dynident.mechanics.packed import FORCE, MASS, OWN, SPEED, Arena, add_tree
 from dynident.mechanics.sample_kernels import factorise_symmetric, mass_and_bias, pose_tree, solve_symmetric
-
 from random_mechanisms import PROPERTY, close, every_kind, mechanisms, random_motion
 
 HERE = OWN  # region of the positions in these tests
 
 
-def equation(robot: di.Mechanism, q: np.ndarray, v: np.ndarray, base: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def equation(
+    robot: di.Mechanism, q: np.ndarray, v: np.ndarray, base: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return M (lower triangle mirrored) and h of one sample of a tree."""
     n = q.size
     arena = Arena()

@@ -280,6 +280,6 @@ def test_cft_follows_its_excitation_where_table_4_is_repaired_and_says_so_where_
     run = cft.machine(added_inertia=0.2).simulate(reference)
     reached = cft.cartesian_from_joint(run.truth.motion.q) - cft.cartesian_from_joint(run.reference.q)
     assert np.all(np.abs(reached).max(axis=0) < [0.02, 0.02, 0.05, 0.005])
-    with pytest.raises(DynidentError, match="mass matrix|inertia|positive") as error:
+    with pytest.raises(DynidentError, match=r"instability|mass") as error:
         cft.machine().simulate(reference)
     assert "\n" not in str(error.value)

@@ -121,7 +121,7 @@ def test_rate_leaves_out_gaps():
     assert make(t=t).duration == pytest.approx(5.99)
 
 
-@pytest.mark.parametrize("ending", ["csv", "csv.gz", "npz"])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "npz", "parquet"])
 def test_own_files_come_back_exactly(tmp_path, ending):
     rng = np.random.default_rng(3)
     q = rng.standard_normal((200, 2))
@@ -140,7 +140,9 @@ def test_own_files_come_back_exactly(tmp_path, ending):
         truth={"mass": np.array([1 / 3, 2.0])},
     )
     file = tmp_path / f"log.{ending}"
-    (log.to_npz if ending == "npz" else log.to_csv)(file)
+    if ending == "parquet":
+        pytest.importorskip("pyarrow", reason="Parquet is an extra: pip install 'dynident[parquet]'")
+    {"npz": log.to_npz, "parquet": log.to_parquet}.get(ending, log.to_csv)(file)
     back = Log.read(file)
     for name in ("t", "position", "effort", "velocity", "temperature", "gain"):
         np.testing.assert_array_equal(getattr(back, name), getattr(log, name))

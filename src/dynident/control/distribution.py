@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics.actuation import actuator_jacobian
+from dynident.mechanics.actuation import actuator_jacobian, least_torques
 from dynident.mechanics.motion import numbers
 from dynident.mechanism import Mechanism
 
@@ -99,9 +99,7 @@ def minimum_norm(A: ArrayLike, f: ArrayLike) -> Array:
     >>> minimum_norm([[1.0], [1.0]], [4.0])
     array([2., 2.])
     """
-    matrix, forces = _matrix(A), _vectors(A, f, "f", 2)
-    tau = np.einsum("tnk,tn->tk", np.linalg.pinv(matrix), forces)
-    return _shaped(tau, A, f)
+    return _shaped(least_torques(_matrix(A), _vectors(A, f, "f", 2)), A, f)
 
 
 def with_preload(A: ArrayLike, f: ArrayLike, u: ArrayLike) -> Array:
@@ -121,13 +119,12 @@ def with_preload(A: ArrayLike, f: ArrayLike, u: ArrayLike) -> Array:
     ndarray, (N, k), or (k,) when A and f are of one sample
         Torques of the actuators.
     """
-    tau = minimum_norm(A, f)
-    count = _matrix(A).shape[1]
-    push = numbers(u, "u")
-    if push.shape not in ((), (count,), tau.shape):
+    matrix, forces, push = _matrix(A), _vectors(A, f, "f", 2), numbers(u, "u")
+    samples, count = max(matrix.shape[0], forces.shape[0]), matrix.shape[1]
+    if push.shape not in ((), (count,), (samples, count)):
         raise DynidentError(f"u has shape {push.shape}; give one torque for each of the {count} actuators")
-    push = np.broadcast_to(push, tau.shape)
-    return np.asarray(tau + push - remove_internal(A, push))
+    internal = push if count > matrix.shape[2] else None  # as many actuators as freedoms leave no room for stress
+    return _shaped(least_torques(matrix, forces, internal), A, f)
 
 
 def remove_internal(A: ArrayLike, tau: ArrayLike) -> Array:

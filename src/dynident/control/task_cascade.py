@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.control.cascade import Cascade
-from dynident.control.checks import per_actuator
 from dynident.control.controller import Machine, Measurement, Reference
 from dynident.control.evaluate import Evaluator, solve
 from dynident.control.filters import low_pass_share
 from dynident.control.task import Eyes, check_coordinates, drives_of, square
+from dynident.control.task_law import TaskLaw
 from dynident.control.workspace import Workspace
 from dynident.errors import require
 
 Array = NDArray[np.float64]
 
 
-class TaskCascade:
+class TaskCascade(TaskLaw):
     """P position loop in a work space, PI velocity and current loops of every actuator; a `Controller`.
 
     Parameters
@@ -36,66 +36,44 @@ class TaskCascade:
         others per actuator. Without a current loop the controller commands currents, else voltages.
     """
 
+    _owner = "task cascade"
+
     def __init__(self, space: Workspace, loops: Cascade) -> None:
-        require(loops, Cascade, "task cascade: loops")
-        self.space, self.loops = space, loops
+        require(loops, Cascade, f"{self._owner}: loops")
+        super().__init__(space)
+        self.loops = loops
         self.cycle = loops.velocity_cycle if loops.current is None else loops.current.cycle
         self.command: Literal["current", "voltage"] = "current" if loops.current is None else "voltage"
 
-    def reset(self, robot: Machine, start: Measurement) -> None:
-        """Prepare for a run.
-
-        Parameters
-        ----------
-        robot : Machine
-            Robot with k actuators and their drives.
-        start : Measurement
-            What the sensors say at the start.
-        """
+    def _prepare(self, robot: Machine) -> None:
         loops, mechanism, drives = self.loops, robot.mechanism, drives_of(robot)
         self._eyes = Eyes(self.space, mechanism)
         m, k = self._eyes.space.rows, len(drives)
-        square("task cascade", self._eyes.space, mechanism)
-        self._kv = per_actuator(loops.position_gain, m, "task cascade: position_gain")
-        self._share = per_actuator(loops.velocity_feedforward, m, "task cascade: velocity_feedforward")
+        square(self._owner, self._eyes.space, mechanism)
+        self._kv = self._each(loops.position_gain, m, "position_gain")
+        self._share = self._each(loops.velocity_feedforward, m, "velocity_feedforward")
         slow = low_pass_share(loops.position_filter, loops.position_cycle)
-        self._slow = per_actuator(slow, m, "task cascade: position_filter")
+        self._slow = self._each(slow, m, "position_filter")
         fast = low_pass_share(loops.velocity_filter, loops.velocity_cycle)
-        self._fast = per_actuator(fast, k, "task cascade: velocity_filter")
-        self._kp = per_actuator(loops.velocity_gain, k, "task cascade: velocity_gain")
-        self._ki = per_actuator(loops.velocity_integral, k, "task cascade: velocity_integral")
-        self._top = per_actuator(loops.speed_limit, k, "task cascade: speed_limit")
+        self._fast = self._each(fast, k, "velocity_filter")
+        self._kp = self._each(loops.velocity_gain, k, "velocity_gain")
+        self._ki = self._each(loops.velocity_integral, k, "velocity_integral")
+        self._top = self._each(loops.speed_limit, k, "speed_limit")
         self._ratio = np.array([drive.transmission.ratio for drive in drives])
         self._torque = np.array([drive.motor.torque_constant for drive in drives])
         self._amperes = np.array([drive.motor.current_limit for drive in drives])
         self._volts = np.array([drive.motor.voltage_limit for drive in drives])
         if loops.current is not None:
-            self._current = [per_actuator(x, k, "task cascade: current") for x in (loops.current.gain, loops.current.integral)]
+            self._current = [self._each(x, k, "current") for x in (loops.current.gain, loops.current.integral)]
         self._model: Evaluator | None = None
         if loops.torque_feedforward is not None:
-            check_coordinates("task cascade", loops.torque_feedforward, mechanism)
+            check_coordinates(self._owner, loops.torque_feedforward, mechanism)
             self._model = Evaluator(loops.torque_feedforward)
         self._tick = 0
         self._speed, self._wanted, self._feed = np.zeros(m), np.zeros(k), np.zeros(k)
         self._sum, self._amps, self._charge = np.zeros(k), np.zeros(k), np.zeros(k)
 
-    def update(self, t: float, reference: Reference, measurement: Measurement) -> Array:
-        """Return the currents or voltages that are held until the next update.
-
-        Parameters
-        ----------
-        t : float
-            Time [s].
-        reference : Reference
-            What is wanted now.
-        measurement : Measurement
-            What the sensors say now.
-
-        Returns
-        -------
-        ndarray, (k,)
-            Motor currents [A], or voltages [V] with a current loop.
-        """
+    def _output(self, reference: Reference, measurement: Measurement) -> Array:
         inner, outer = self.loops.current_ticks, self.loops.velocity_ticks
         if self._tick % (inner * outer) == 0:
             self._position_loop(reference, measurement)

@@ -5,23 +5,21 @@ F = kp e + kd e' + ki int e dt,     A^T tau = J^T F + ID_model(reference)
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control.checks import cycle_time, gain, optional_model, per_actuator
-from dynident.control.controller import Machine, Measurement, Reference
+from dynident.control.checks import optional_model
+from dynident.control.controller import Machine, Reference
 from dynident.control.evaluate import Evaluator
-from dynident.control.filters import low_pass_share
-from dynident.control.task import Eyes, check_coordinates, drives_of, torque_limits
-from dynident.control.workspace import Workspace
+from dynident.control.task import check_coordinates
+from dynident.control.task_law import TaskErrorPID
+from dynident.control.workspace import Spot, Workspace
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 
 
-class TaskPID:
+class TaskPID(TaskErrorPID):
     """PID in a work space of m rows; a `Controller`.
 
     Parameters
@@ -44,7 +42,7 @@ class TaskPID:
         Torques whose internal part is added [N m, N].
     """
 
-    command: Literal["torque"] = "torque"
+    _owner = "task PID"
 
     def __init__(
         self,
@@ -58,66 +56,20 @@ class TaskPID:
         feedforward: Mechanism | None = None,
         preload: ArrayLike = 0.0,
     ) -> None:
-        self.space = space
-        self.kp, self.kd, self.ki = (gain("task PID", n, x) for n, x in (("kp", kp), ("kd", kd), ("ki", ki)))
-        self.derivative_filter = gain("task PID", "derivative_filter", derivative_filter)
-        self.cycle = cycle_time("task PID", "cycle", cycle)
-        optional_model("task PID", "feedforward", feedforward)
+        super().__init__(space, kp, kd, ki, cycle=cycle, derivative_filter=derivative_filter, preload=preload)
+        optional_model(self._owner, "feedforward", feedforward)
         self.feedforward = feedforward
-        self.preload = gain("task PID", "preload", preload, signed=True)
 
-    def reset(self, robot: Machine, start: Measurement) -> None:
-        """Prepare for a run.
-
-        Parameters
-        ----------
-        robot : Machine
-            Robot with k actuators.
-        start : Measurement
-            What the sensors say at the start.
-        """
-        mechanism = robot.mechanism
-        self._eyes = Eyes(self.space, mechanism)
-        rows = self._eyes.space.rows
-        self._gains = [per_actuator(x, rows, "task PID: gain") for x in (self.kp, self.kd, self.ki)]
-        self._share = per_actuator(low_pass_share(self.derivative_filter, self.cycle), rows, "task PID: derivative_filter")
-        u = per_actuator(self.preload, len(mechanism.actuators), "task PID: preload")
-        self._preload = u if np.any(u) else None
-        self._limits = torque_limits(drives_of(robot))
+    def _prepare(self, robot: Machine) -> None:
+        self._look_with(robot.mechanism, robot)
         self._model: Evaluator | None = None
         if self.feedforward is not None:
-            check_coordinates("task PID", self.feedforward, mechanism)
+            check_coordinates(self._owner, self.feedforward, robot.mechanism)
             self._model = Evaluator(self.feedforward)
-        self._sum, self._rate, self._first, self._full = np.zeros(rows), np.zeros(rows), True, False
 
-    def update(self, t: float, reference: Reference, measurement: Measurement) -> Array:
-        """Return the torques that are held until the next update.
-
-        Parameters
-        ----------
-        t : float
-            Time [s].
-        reference : Reference
-            What is wanted now.
-        measurement : Measurement
-            What the sensors say now.
-
-        Returns
-        -------
-        ndarray, (k,)
-            Torques behind the gears [N m, N].
-        """
-        kp, kd, ki = self._gains
-        wanted, actual, e = self._eyes.look(reference, measurement)
-        rate = wanted.velocity - actual.velocity
-        self._rate = rate if self._first else self._rate + self._share * (rate - self._rate)
-        if not self._full:
-            self._sum = self._sum + self.cycle * e
-        self._first = False
-        f = actual.jacobian.T @ (kp * e + kd * self._rate + ki * self._sum)
+    def _forces(self, reference: Reference, wanted: Spot, actual: Spot, push: Array) -> Array:
+        f = actual.jacobian.T @ push
         if self._model is not None:
             self._model.place(reference.q, reference.v)
             f = f + self._model.torques(reference.a)
-        tau = self._eyes.here.actuator_torques(f, self._preload)
-        self._full = bool(np.any(np.abs(tau) > self._limits))
-        return np.clip(tau, -self._limits, self._limits)
+        return np.asarray(f)

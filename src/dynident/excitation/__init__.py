@@ -2,7 +2,7 @@
 
 from dynident.excitation.campaigns import check_plan, complete_test, payload_plan, plan_within, validation_motion
 from dynident.excitation.criteria import Criterion
-from dynident.excitation.design import Design, check_motion, design
+from dynident.excitation.design import Design, check_motion, design, relative_sizes
 from dynident.excitation.equations import Equations, FunctionEquations, RobotEquations
 from dynident.excitation.limits import Box, Limit, Polygon, TaskBox
 from dynident.excitation.limits_file import MotionLimits, limits_of, read_limits
@@ -51,6 +51,7 @@ __all__ = [
     "plan_within",
     "prior_factor",
     "read_limits",
+    "relative_sizes",
     "refer",
     "stage_logs",
     "validation_motion",

@@ -292,8 +292,9 @@ def design(
         Samples per second of the experiment [Hz].
     samples : int, optional
         Samples on which the criterion is taken; enough for the highest harmonic when omitted.
-    scale : None, "column" or sequence of float
-        Scaling of the regressor's columns for the criterion.
+    scale : None, "column", "relative" or sequence of float
+        Scaling of the regressor's columns for the criterion; "relative" for deviations relative to the robot's prior
+        parameters, see `relative_sizes`.
     noise : array_like (rows,), optional
         Standard deviation of each equation's effort; all 1 when omitted.
     evidence : Regression, optional
@@ -342,6 +343,8 @@ def design(
     prior = None if evidence is None else prior_factor(evidence, sizes)
     count = samples or max(64, int(np.ceil(LEAST * chosen.highest * chosen.duration)))
     t = np.arange(count) / count * chosen.duration
+    if isinstance(scale, str) and scale == "relative":
+        scale = relative_sizes(base).tolist()
     objective = Objective(
         RobotEquations(base, eps, projection), chosen, Criterion.parse(criterion, scale, use), t, np.array(sizes), prior
     )
@@ -349,6 +352,37 @@ def design(
     problem = Problem(objective, whole, home)
     found = optimise(problem, method, starts, time_budget, seed, workers, start, progress)
     return Design(Trajectory.from_vector(chosen, found.x), problem, found, exact, rate, np.array(sizes), mechanism)
+
+
+def relative_sizes(base: BaseParameters, floor: float = 1e-3) -> Array:
+    """Return what deviations of base parameters are relative to: their prior values, or a share of the largest of that unit.
+
+    With these sizes as the scale of criterion "a", the sum of the relative variances is minimised. A parameter far below the
+    others of its unit is not worth a precision of its own, hence the floor.
+
+    Parameters
+    ----------
+    base : BaseParameters
+        Base parameters of a robot with prior values.
+    floor : float
+        Share of the largest parameter with the same unit.
+
+    Returns
+    -------
+    ndarray, (b,)
+        Sizes above zero, in the units of the base parameters.
+    """
+    prior = base.mechanism.parameters
+    values = np.abs(base.values(prior.values))
+    units = np.array([prior.units[int(c)] for c in base.columns])
+    largest = np.array([values[units == unit].max() for unit in units])
+    if not np.all(largest > 0.0):
+        empty = units[int(np.argmin(largest))]
+        raise DynidentError(
+            f"robot '{base.mechanism.name}' has no prior values of parameters in {empty}; give them, or another scale than "
+            "'relative'"
+        )
+    return np.asarray(np.maximum(values, floor * largest))
 
 
 def check_motion(limits: MotionLimits, curve: Curve, rate: float = 200.0) -> dict[str, float]:

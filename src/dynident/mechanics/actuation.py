@@ -83,7 +83,26 @@ def actuator_torques(mechanism: Mechanism, q: ArrayLike, generalised: ArrayLike,
         Motor torques [N m or N].
     """
     A = actuator_jacobian(mechanism, q)
-    f = np.atleast_2d(np.asarray(generalised, dtype=np.float64))
+    return least_torques(A, np.atleast_2d(np.asarray(generalised, dtype=np.float64)), preload)
+
+
+def least_torques(A: Array, f: Array, preload: ArrayLike | None = None) -> Array:
+    """Return torques with A^T tau = f of minimum norm, plus the internal part of a preload; nothing is checked.
+
+    Parameters
+    ----------
+    A : ndarray, (N, k, n)
+        Actuator Jacobian.
+    f : ndarray, (N, n)
+        Generalised forces.
+    preload : array_like (N, k) or (k,), optional
+        Any torques.
+
+    Returns
+    -------
+    ndarray, (N, k)
+        A (A^T A)^-1 f + (1 - A A^+) preload.
+    """
     inverse = np.linalg.pinv(A)  # (N, n, k)
     tau = np.einsum("tnk,tn->tk", inverse, f)
     if preload is None:
@@ -110,8 +129,7 @@ def preload(mechanism: Mechanism, q: ArrayLike, torques: ArrayLike) -> Array:
         Preload; zero for a robot with as many motors as degrees of freedom. ``torques - preload`` does the same with less.
     """
     A = actuator_jacobian(mechanism, q)
-    tau = _torques(mechanism, torques, A.shape[0])
-    return np.asarray(tau - np.einsum("tkn,tn->tk", A, np.einsum("tnk,tk->tn", np.linalg.pinv(A), tau)))
+    return least_torques(A, np.zeros((A.shape[0], A.shape[2])), _torques(mechanism, torques, A.shape[0]))
 
 
 def _torques(mechanism: Mechanism, torques: ArrayLike, samples: int) -> Array:

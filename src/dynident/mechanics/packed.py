@@ -131,10 +131,10 @@ class Arena:
 def add_tree(arena: Arena, tree: TreeArrays, phi: Array, base: Array) -> None:
     """Add the regions of a tree with k nodes and n coordinates.
 
-    NODE : record of the parent, kind, first coordinate, number of coordinates, inertial column, number of supporting coordinates.
+    NODE : record of the parent, kind, first coordinate, number of coordinates, inertial column, number of supporting ones.
     RECORDS : for the base and every node R and ORIGIN in the base frame; TWIST and BIAS (angular, linear: velocity, and
-    acceleration without joint accelerations, less gravity); INERTIA m, h, I and WRENCH (moment, force) of its subtree; and of its
-    joint TURN (as in `TreeArrays`; the placement of other than revolute joints), SHIFT and AXIS.
+    acceleration without joint accelerations, less gravity); INERTIA m, h, I and WRENCH (moment, force) of its subtree; and of
+    its joint TURN (as in `TreeArrays`; the placement of other than revolute joints), SHIFT and AXIS.
     TWISTS : twist of every coordinate at the base origin. MASS, FORCE, SPEED, FACTOR : M, h, v and the factors of M.
 
     Parameters

@@ -171,8 +171,8 @@ def proof_case(name: str, machine: VirtualRobot | None = None, seed: int = 0) ->
     name : str
         Name of the machine in `dynident.robots`; any other name for one of your own.
     machine : VirtualRobot, optional
-        The machine; the ready one of that name when omitted. Its recorder gets noise, 10 % of the efforts for DualV (digest B9), 1 % for
-        others, and 10 microradians or micrometres on positions.
+        The machine; the ready one of that name when omitted. Its recorder gets noise, 10 % of the efforts for DualV (digest
+        B9), 1 % for others, and 10 microradians or micrometres on positions.
     seed : int
         Seed of the motions.
 
@@ -211,7 +211,7 @@ def proof_case(name: str, machine: VirtualRobot | None = None, seed: int = 0) ->
     box = np.array([BOX["m" if units[name] == "N" else "rad"] for name in m.coordinate_names])
     centre = home_of(m)
     if name == "cft":  # at zero its arm is stretched
-        pose = np.atleast_2d(cft.EXCITATION_OFFSET)
+        pose = np.atleast_2d(cft.ASSUMPTIONS["pose"].value)
         centre, box = cft.cartesian_reference([0.0], pose, 0.0 * pose, 0.0 * pose).q[0], 0.5 * box
     training = [random_motion(centre, box, seed + i) for i in range(2)]
     motions = {f"motion {i}": random_motion(centre, 0.7 * box, seed + 100 + i, 6.0) for i in (1, 2)}
@@ -219,7 +219,7 @@ def proof_case(name: str, machine: VirtualRobot | None = None, seed: int = 0) ->
 
 
 def _ready(name: str) -> VirtualRobot:
-    module = getattr(robots, name) if name in robots.__all__ else None
+    module: Any = getattr(robots, name) if name in robots.__all__ else None
     if not hasattr(module, "machine"):
         raise DynidentError(f"there is no machine '{name}'; give your own as machine=")
     options = {"added_inertia": 0.2} if name == "cft" else {}  # Table 4 alone makes M indefinite (digest A5.3)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynident.mechanics.kernels import add, cross, dot, kernel, scale
 from dynident.mechanics.packed import BIAS, COUNT, NODE, ORIGIN, RECORD, RECORDS, SUPPORT, TWIST, TWISTS
-from dynident.mechanics.sample_kernels import U3, place, slot, turned, vector
+from dynident.mechanics.sample_kernels import U1, U3, place, slot, turned, vector
 from dynident.mechanism.loops import LINEAR as LINEAR_ROW
 from dynident.mechanism.loops import POINT, SLIDE
 from dynident.simulate.layout import (
@@ -93,7 +93,7 @@ def closure_jacobian(K, F, q):
 
 @kernel
 def acceleration(K, F, o):
-    """Return the acceleration bias (angular, linear) of record o without the base's upward acceleration that stands for gravity."""
+    """Return the acceleration bias (angular, linear) of record o, less the base's, which stands for gravity."""
     return vector(F, o + BIAS), minus(vector(F, o + BIAS + U3), vector(F, place(K, RECORDS) + BIAS + U3))
 
 
@@ -151,54 +151,60 @@ def factorise(F, K, lu, swap, n):
 
     Return the ratio of the smallest to the largest pivot with the sign of the determinant, 0 when singular.
     """
+    lu, swap, n = np.uint64(lu), np.uint64(swap), np.uint64(n)
     smallest, largest, sign = np.inf, 0.0, 1.0
     for c in range(n):
-        pivot, top = c, lu + c * n
-        for row in range(c + 1, n):
-            if abs(F[lu + row * n + c]) > abs(F[lu + pivot * n + c]):
-                pivot = row
-        size = abs(F[lu + pivot * n + c])
+        top, pivot, size = lu + c * n, c, abs(F[lu + c * n + c])
+        for row in range(c + U1, n):
+            if abs(F[lu + row * n + c]) > size:
+                pivot, size = row, abs(F[lu + row * n + c])
         smallest, largest = min(smallest, size), max(largest, size)
         if not size > 1e-14:
             return 0.0
-        K[swap + c] = pivot
+        K[swap + c] = np.int64(pivot)
         if pivot != c:
             sign = -sign
+            other = lu + pivot * n
             for e in range(n):
-                F[top + e], F[lu + pivot * n + e] = F[lu + pivot * n + e], F[top + e]
+                F[top + e], F[other + e] = F[other + e], F[top + e]
         if F[top + c] < 0.0:
             sign = -sign
         inverse = 1.0 / F[top + c]
-        for row in range(c + 1, n):
+        for row in range(c + U1, n):
             here = lu + row * n
             f = F[here + c]
-            if f != 0.0:
+            if f != 0.0:  # a cut is felt by few joints
                 f *= inverse
                 F[here + c] = f
-                for e in range(c + 1, n):
+                for e in range(c + U1, n):
                     F[here + e] -= f * F[top + e]
     return sign * smallest / largest
 
 
 @kernel
 def substitute(F, K, lu, swap, n, b, stride, width):
-    """Overwrite the first `width` columns of the n rows at F[b], `stride` apart, with D^-1 times them, D as `factorise` left it."""
+    """Overwrite `width` columns of the n rows at F[b], `stride` apart, with D^-1 times them, D as `factorise` left it."""
+    lu, swap, n = np.uint64(lu), np.uint64(swap), np.uint64(n)
+    b, stride, width = np.uint64(b), np.uint64(stride), np.uint64(width)
     for c in range(n):
-        other = K[swap + c]
+        other = np.uint64(K[swap + c])
         if other != c:
             for e in range(width):
                 F[b + c * stride + e], F[b + other * stride + e] = F[b + other * stride + e], F[b + c * stride + e]
     for c in range(n):
-        for row in range(c + 1, n):
+        for row in range(c + U1, n):
             f = F[lu + row * n + c]
             if f != 0.0:
                 for e in range(width):
                     F[b + row * stride + e] -= f * F[b + c * stride + e]
     for r in range(n):
-        c = n - 1 - r
+        c = n - U1 - r
+        here = b + c * stride
+        for g in range(c + U1, n):
+            f = F[lu + c * n + g]
+            if f != 0.0:
+                for e in range(width):
+                    F[here + e] -= f * F[b + g * stride + e]
         inverse = 1.0 / F[lu + c * n + c]
         for e in range(width):
-            value = F[b + c * stride + e]
-            for g in range(c + 1, n):
-                value -= F[lu + c * n + g] * F[b + g * stride + e]
-            F[b + c * stride + e] = value * inverse
+            F[here + e] *= inverse

@@ -1,8 +1,8 @@
 """Compiled control laws of a simulation: what the drives are told at every tick of their cycles, from what the sensors say.
 
 Between two ticks everything is held. Laws are those of `dynident.control`; HELD leaves the command as it is (a controller in
-Python, or one that asks a model, sets it between two runs). K, F are the arrays of the plant, C, D those of the controller and its model; `wanted` has the
-columns rho, rho_v, feed-forward (k each), x, v, a (n each).
+Python, or one that asks a model, sets it between two runs). K, F are the arrays of the plant, C, D those of the controller and
+its model; `wanted` has the columns rho, rho_v, feed-forward (k each), x, v, a (n each).
 """
 
 from __future__ import annotations

@@ -114,9 +114,7 @@ def low_pass(corner: Array, period: float) -> Array:
     return np.where(corner > 0.0, -np.expm1(-2.0 * np.pi * corner * period), 1.0)
 
 
-def controller_of(
-    mechanism: Mechanism, drives: Sequence[Drive], law: object, step: float, x: Array, tree: Array
-) -> Controller:
+def controller_of(mechanism: Mechanism, drives: Sequence[Drive], law: object, step: float, x: Array, tree: Array) -> Controller:
     """Return a control law as arrays, with empty integrators.
 
     Parameters
@@ -219,14 +217,15 @@ def _assemble(
     inverse, offset = np.zeros((n, k)), np.array(model.actuator_matrix[1], dtype=np.float64)
     if not model.loops:
         G, g0 = model.coupling_map
-        inverse, offset = np.linalg.pinv(N @ G), offset + N @ g0
+        inverse[:], offset = np.linalg.pinv(N @ G), offset + N @ g0
     start = tree if tree.size == base.shape[0] else tree_motion(model, at_rest(model, x)).q[0]
     arena = Arena()
     add_skeleton(arena, model, base, np.zeros_like(base))
     rubbing.add(arena, base.shape[0])
     arena.number(code.WIDE, gain.shape[1])
     arena.integers(code.PLAN, plan)
-    for key, values in ((code.GAIN, gain), (code.SENSOR, sensor), (code.INVERSE, inverse), (code.ZERO, offset), (code.POSE, start)):
+    numbers = {code.GAIN: gain, code.SENSOR: sensor, code.INVERSE: inverse, code.ZERO: offset, code.POSE: start}
+    for key, values in numbers.items():
         arena.floats(key, values)
     for key, shape in ((code.MAP_A, (k, n)), (code.GRAM, (n, n)), (code.GRAM_FACTOR, (n, n)), (code.MEASURED, (2, n))):
         arena.floats(key, np.zeros(shape))
@@ -299,4 +298,5 @@ def tables(
     table = np.ascontiguousarray(np.concatenate(parts, axis=1))
     views = np.split(table, np.cumsum([part.shape[1] for part in parts])[:-1], axis=1)
     rows = np.zeros((0, k)) if noise is None else np.ascontiguousarray(noise, dtype=np.float64)
-    return Wanted(table, *views, noise=rows, every=np.array([every], dtype=np.int64))
+    first, second, third, x, v, a = views
+    return Wanted(table, first, second, third, x, v, a, rows, np.array([every], dtype=np.int64))

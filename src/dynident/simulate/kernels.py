@@ -11,6 +11,7 @@ from dynident.simulate.layout import (
     ACTUATORS,
     BALLS,
     COMMAND,
+    COUPLED,
     DOF,
     DRIVE,
     DRIVE_WIDTH,
@@ -27,10 +28,10 @@ from dynident.simulate.layout import (
     LAW_KIND,
     LAW_WIDTH,
     LOOP,
-    LOST_CLOSURE,
     MEMORY,
     METHOD,
     MIDPOINT,
+    MODE,
     MOTORS,
     ONE,
     PLAY,
@@ -57,12 +58,10 @@ from dynident.simulate.layout import (
 from dynident.simulate.plant_kernels import advance_bristles, derivative, form_value
 from dynident.simulate.skeleton_kernels import close_step, coordinate_rates, tree_speeds, wrap_rotations
 
-SINGULAR = 1e-7  # pivot ratio of the closure below which the coordinates no longer determine the other joints
-
 
 @kernel
 def energy(K, F):
-    """Return kinetic and potential energy at the state of the last evaluation: bodies, motors, shaft masses, shafts, springs."""
+    """Return kinetic and potential energy at the last evaluation: bodies, motors, shaft masses, shafts, springs."""
     nt, n, c, y, v = K[COUNT], K[DOF], K[SHAFTS], K[STATE], K[SPEED]
     kinetic = 0.0
     for i in range(nt):
@@ -157,15 +156,13 @@ def finish_step(K, F, h, integrator):
 
 @kernel
 def check_step(K, F, limit):
-    """Put the state back on the closure; return FINE, or UNSTABLE and which velocity, or LOST_CLOSURE."""
+    """Put coupled joints back in their place; return FINE, or UNSTABLE and which velocity."""
     nt, n, c, y = K[COUNT], K[DOF], K[SHAFTS], K[STATE]
     for i in range(nt, K[SIZE]):
         if (i < nt + n or i >= nt + n + c) and not abs(F[y + i]) < limit:
             return UNSTABLE, i - nt
-    side = close_step(K, F, y)
-    if abs(side) < SINGULAR or side * F[K[LAST] + n] < 0.0:
-        return LOST_CLOSURE, -1
-    F[K[LAST] + n] = side  # the sign of the closure's determinant tells the branches apart
+    if K[MODE] == COUPLED:
+        close_step(K, F, y)
     if K[BALLS] != 0:
         wrap_rotations(K, F, y)
     return FINE, -1

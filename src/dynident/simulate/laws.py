@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -122,7 +121,7 @@ def _dynamic(law: DynamicLaw, owner: str) -> list[Row]:
     raise _unknown(type(law).__name__, owner)
 
 
-def _static(law: FrictionLaw, rho: Sequence[float], eta: Sequence[float], way: int, owner: str) -> list[Row]:
+def _static(law: FrictionLaw, rho: Array, eta: Array, way: int, owner: str) -> list[Row]:
     """Return the rows of a static law from its linear parameters rho and shape parameters eta."""
     if isinstance(law, Sum):
         rows: list[Row] = []
@@ -159,8 +158,8 @@ def _static(law: FrictionLaw, rho: Sequence[float], eta: Sequence[float], way: i
 
 def _unknown(name: str, owner: str) -> SimulationError:
     return SimulationError(
-        f"friction of '{owner}': the simulation has no compiled form of the law '{name}'; use Coulomb, Viscous, Offset, Polynomial, "
-        "Stribeck, Tanh, SmoothStribeck, Sigmoid, Asymmetric of those, their sums, Dahl, LuGre or GeneralisedMaxwellSlip"
+        f"friction of '{owner}': the simulation has no compiled form of the law '{name}'; use Coulomb, Viscous, Offset, "
+        "Polynomial, Stribeck, Tanh, SmoothStribeck, Sigmoid, Asymmetric of those, sums, Dahl, LuGre or GeneralisedMaxwellSlip"
     )
 
 

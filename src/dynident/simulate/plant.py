@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,17 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.control import Cascade
 from dynident.drive import Drive
 from dynident.errors import SimulationError
-from dynident.friction import DynamicLaw, Friction
 from dynident.mechanics.batch import at_rest, tree_motion
 from dynident.mechanics.packed import BASE, Arena
 from dynident.mechanism import Mechanism
-from dynident.simulate import kernels
 from dynident.simulate import layout as at
-from dynident.simulate.control_kernels import sense
-from dynident.simulate.controllers import Controller, Wanted, controller_of
-from dynident.simulate.laws import WIDTH, law_rows, row_numbers
+from dynident.simulate.assembly import Assembly, Columns, Inputs, Law, Laws, Plant
+from dynident.simulate.controllers import controller_of
+from dynident.simulate.laws import WIDTH
 from dynident.simulate.layout import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE
-from dynident.simulate.model_kernels import measured_pose, model_tick
 from dynident.simulate.skeleton import Rubbing, actuator_rows, add_skeleton, joint_inertias, rubbing_of, sticking
 
 Array = NDArray[np.float64]
@@ -34,311 +29,16 @@ __all__ = [
     "UNSTABLE",
     "Assembly",
     "Columns",
+    "Inputs",
     "Law",
     "build",
+    "inputs_of",
     "loop_gain",
     "no_inputs",
 ]
 
 METHODS = {"exact": at.EXACT, "iterated": at.ITERATED, "delayed": at.DELAYED}
 INTEGRATORS = {"rk4": at.RK4, "midpoint": at.MIDPOINT, "euler": at.EULER}
-Law = Friction | DynamicLaw
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Where each signal is in a row of the record.
-
-    Parameters
-    ----------
-    x, v, a : slice
-        Coordinates, velocities, accelerations (n).
-    tree : slice
-        All tree positions (n_tree).
-    torque : slice
-        Torque that each drive exerts on its actuator coordinate [N m, N] (k): behind gear, losses, rotor friction and shafts;
-        the inertia of a rigid drive belongs to the mechanism.
-    motor : slice
-        K_t i [N m at the motor] (k).
-    current : slice
-        [A] (k).
-    rub : slice
-        Friction of each rotor [N m at the motor] (k).
-    rho, rho_v : slice
-        Actuator coordinates and their velocities (k).
-    theta, omega : slice
-        Angle and speed of each rotor (k).
-    voltage : slice
-        Of each motor [V] (k); of an ideal current without the part of the inductance.
-    sensed, sensed_v : slice
-        Actuator positions and velocities as the controller last saw them (k).
-    joint_rub : slice
-        Friction of each joint form, in the order of `Assembly.rubbing.owners`.
-    energy : slice
-        Kinetic and potential energy [J].
-    width : int
-        Numbers per row.
-    """
-
-    x: slice
-    v: slice
-    a: slice
-    tree: slice
-    torque: slice
-    motor: slice
-    current: slice
-    rub: slice
-    rho: slice
-    rho_v: slice
-    theta: slice
-    omega: slice
-    voltage: slice
-    sensed: slice
-    sensed_v: slice
-    joint_rub: slice
-    energy: slice
-    width: int
-
-
-def _columns(n: int, tree: int, k: int, forms: int) -> Columns:
-    widths = [n, n, n, tree, *[k] * 11, forms, 2]
-    ends = np.cumsum(widths)
-    return Columns(*(slice(int(e - w), int(e)) for e, w in zip(ends, widths, strict=True)), width=int(ends[-1]))
-
-
-class Inputs(NamedTuple):
-    """What acts from outside, linear between rows and held after the last.
-
-    Parameters
-    ----------
-    table : ndarray, (P, k + 6 w)
-        Torques on the k actuator coordinates, then (force, moment) on w nodes at their origin and in their axes; no rows for none.
-    node : ndarray of int, (w,)
-        Tree nodes with a wrench.
-    every : int
-        Steps between two rows.
-    """
-
-    table: Array
-    node: NDArray[np.int64]
-    every: int
-
-
-class Laws(NamedTuple):
-    """Friction rows, of the joint forms first and then of the rotors; views of the plant's arrays, so changes act at once.
-
-    Parameters
-    ----------
-    first : ndarray of int, (owners + 1,)
-        First row of each owner; the last entry is the number of rows.
-    kind, way : ndarray of int, (rows,)
-        Law and direction of each row, see `layout`.
-    values : ndarray, (rows, 9)
-        Its numbers; they may be changed between two calls of `Assembly.run`.
-    """
-
-    first: NDArray[np.int64]
-    kind: NDArray[np.int64]
-    way: NDArray[np.int64]
-    values: Array
-
-
-class Plant(NamedTuple):
-    """Mechanism, drives, friction and state as arrays; all but K and F are views of those.
-
-    Parameters
-    ----------
-    K, F : ndarray
-        Packed arrays.
-    laws : Laws
-        Friction.
-    feed : ndarray of int, (k, 4)
-        How each drive is fed, number of its shaft masses, the first of them, its winding.
-    drive : ndarray, (k, 19)
-        Constants, command and signals of each drive, see `layout`.
-    base, motors : ndarray, (n_tree, n_tree)
-        Inertias of joints, and those of actuators when they are kept apart (decoupled).
-    y : ndarray
-        State vector [q_t, nu, theta, omega, i].
-    last : ndarray, (n + 2,)
-        Last accelerations, side of the closure, steps done.
-    """
-
-    K: NDArray[np.int64]
-    F: Array
-    laws: Laws
-    feed: NDArray[np.int64]
-    drive: Array
-    base: Array
-    motors: Array
-    y: Array
-    last: Array
-
-
-@dataclass(eq=False)
-class Assembly:
-    """A virtual robot as arrays, with its state; not shared between threads.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The robot.
-    plant : Plant
-        Mechanism, drives and friction with their state.
-    controller : Controller
-        Control law with its state.
-    rubbing : Rubbing
-        All friction, by owner.
-    columns : Columns
-        Layout of the record.
-    step : float
-        Step of the plant [s].
-    integrator : int
-        RK4, MIDPOINT or EULER.
-    """
-
-    mechanism: Mechanism
-    plant: Plant
-    controller: Controller
-    rubbing: Rubbing
-    columns: Columns
-    step: float
-    integrator: int
-
-    @property
-    def done(self) -> int:
-        """Steps made so far."""
-        return int(self.plant.last[-1])
-
-    @property
-    def saturated(self) -> Array:
-        """Steps that each actuator spent at a limit, (k,)."""
-        return self.controller.loop[at.CUT_STEPS, : self.plant.drive.shape[0]].copy()
-
-    def run(
-        self, steps: int, wanted: Wanted, inputs: Inputs, record: Array, every: int = 1, limit: float = 1e6
-    ) -> tuple[int, int, int]:
-        """Advance by a number of steps; can be called again to go on.
-
-        Parameters
-        ----------
-        steps : int
-            How many.
-        wanted : Wanted
-            Tables of the whole run (see `controllers.tables`).
-        inputs : Inputs
-            External torques and wrenches of the whole run.
-        record : ndarray, (rows, columns.width)
-            Row s / every receives the truth at the start of step s; no rows for no record.
-        every : int
-            Steps between two rows.
-        limit : float
-            Velocity, current or rotor speed beyond which the run counts as unstable.
-
-        Returns
-        -------
-        status : int
-            FINE, SINGULAR_MASS, LOST_CLOSURE or UNSTABLE.
-        step : int
-            Steps done, or the step at which it stopped.
-        index : int
-            UNSTABLE: which velocity, 0..n-1 the coordinate, then rotors and windings; -1 otherwise.
-        """
-        asks = self.controller.plan[at.LAW_OF] in (at.PROJECTED, at.COMPUTED)
-        tick, end = int(self.controller.plan[at.OUTER]), self.done + steps
-        tables = (wanted.table, wanted.noise, int(wanted.every[0]))
-        rest = (self.step, self.integrator, record, every, float(limit))
-        arrays = (self.plant.K, self.plant.F, self.controller.K, self.controller.F)
-        result = (FINE, self.done, -1)
-        while self.done < end and result[0] == FINE:
-            here, go = self.done, end - self.done
-            if asks:
-                go = min(tick - here % tick, go)
-                if here % tick == 0:
-                    status = model_tick(*arrays, *tables, here, self.step)
-                    if status != FINE:
-                        return int(status), here, -1
-            result = kernels.run(*arrays, *tables, inputs.table, inputs.node, inputs.every, go, *rest)
-        return int(result[0]), int(result[1]), int(result[2])
-
-    def measure(self, wanted: Wanted) -> tuple[Array, Array, Array, Array, Array]:
-        """Read the sensors now, for a controller in Python; call it once per sensing tick.
-
-        Parameters
-        ----------
-        wanted : Wanted
-            Tables of the run (the noise).
-
-        Returns
-        -------
-        rho, rho_v : ndarray, (k,)
-            Sensed actuator positions and velocities.
-        x, v : ndarray, (n,)
-            Coordinates that belong to them.
-        current : ndarray, (k,)
-            Sensed currents [A].
-        """
-        law = self.controller
-        sense(self.plant.K, self.plant.F, law.K, law.F, wanted.noise, self.done, self.step)
-        if measured_pose(law.K, law.F) != FINE:
-            raise SimulationError(
-                f"robot '{self.mechanism.name}': the sensed actuator positions belong to no pose at t = "
-                f"{self.done * self.step:.6g} s; it is too close to a singularity"
-            )
-        k = self.plant.drive.shape[0]
-        rho, rho_v, current = law.loop[[at.RHO, at.RHO_V, at.SENSED_CURRENT], :k]
-        return rho, rho_v, law.measured[0].copy(), law.measured[1].copy(), current
-
-    def hold(self, kind: str, values: ArrayLike) -> NDArray[np.bool_]:
-        """Hold a command until the next one, within the limits of motors and amplifiers.
-
-        Parameters
-        ----------
-        kind : {"torque", "current", "voltage"}
-            Of the actuator coordinates [N m, N], or of the motors [A, V].
-        values : array_like, (k,)
-            The command.
-
-        Returns
-        -------
-        ndarray of bool, (k,)
-            Which were cut at a limit.
-        """
-        drive, k = self.plant.drive, self.plant.drive.shape[0]
-        wanted = np.array(values, dtype=np.float64)
-        if kind == "torque":
-            wanted = wanted / (drive[:, at.RATIO] * drive[:, at.TORQUE])
-        top = drive[:, at.VOLTAGE_LIMIT]
-        if kind == "voltage":
-            held = np.clip(wanted, -top, top)
-        else:
-            held = np.clip(wanted, -drive[:, at.CURRENT_LIMIT], drive[:, at.CURRENT_LIMIT])
-            bound = (drive[:, at.RESISTANCE] > 0.0) & np.isfinite(top)
-            ohm, reach = np.where(bound, drive[:, at.RESISTANCE], 1.0), np.where(bound, top, 0.0)
-            back = drive[:, at.EMF] * drive[:, at.RATIO] * self.controller.loop[at.RHO_V, :k]
-            held = np.where(bound, np.clip(held, (-reach - back) / ohm, (reach - back) / ohm), held)
-        drive[:, at.COMMAND] = held
-        return np.asarray(held != wanted)
-
-    def set_friction(self, owner: str, law: Law) -> None:
-        """Give an owner's law new numbers between two calls of `run` (it has warmed up).
-
-        Parameters
-        ----------
-        owner : str
-            One of ``rubbing.owners``.
-        law : Friction or DynamicLaw
-            A law of the same structure as at the start; joint terms of the mechanism on the same joint stay as they are.
-        """
-        i = self.rubbing.owners.index(owner)
-        new = law_rows(law, owner)
-        laws = self.plant.laws
-        last = int(laws.first[i + 1])
-        first = last - len(new)
-        if first < laws.first[i] or [row.kind for row in new] != laws.kind[first:last].tolist():
-            raise SimulationError(f"friction of '{owner}': its structure may not change during a run; only its numbers may")
-        for r, row in zip(range(first, last), new, strict=True):
-            laws.values[r] = row_numbers(row, float(self.rubbing.stick[i]))
 
 
 def no_inputs(actuators: int) -> Inputs:
@@ -357,9 +57,7 @@ def no_inputs(actuators: int) -> Inputs:
     return Inputs(np.zeros((0, actuators)), np.zeros(0, dtype=np.int64), 1)
 
 
-def inputs_of(
-    mechanism: Mechanism, push: Array | None, wrenches: Mapping[str, Array], every: int = 1
-) -> Inputs:
+def inputs_of(mechanism: Mechanism, push: Array | None, wrenches: Mapping[str, Array], every: int = 1) -> Inputs:
     """Return external torques and wrenches as the kernels want them.
 
     Parameters
@@ -461,7 +159,9 @@ def build(
     still = tree_motion(mechanism, at_rest(mechanism, start, rates))
     N, n0 = actuator_rows(mechanism), mechanism.actuator_matrix[1]
     ratio = np.repeat([d.transmission.ratio for d in drives], [d.states for d in drives])
-    turned = np.repeat(np.stack([N @ still.q[0] + n0, N @ still.v[0]], axis=1), [d.states for d in drives], axis=0) * ratio[:, None]
+    turned = (
+        np.repeat(np.stack([N @ still.q[0] + n0, N @ still.v[0]], axis=1), [d.states for d in drives], axis=0) * ratio[:, None]
+    )
     arena = Arena()
     add_skeleton(arena, mechanism, own, motors)
     rubbing.add(arena, own.shape[0])
@@ -480,7 +180,7 @@ def build(
     views = (arena.view(key) for key in (at.DRIVE, BASE, at.MOTORS, at.STATE, at.LAST))
     plant = Plant(K, F, laws, arena.integer_view(at.FEED), *views)
     law = controller_of(mechanism, drives, controller, step, start, still.q[0])
-    columns = _columns(start.size, own.shape[0], len(drives), len(rubbing.forms))
+    columns = Columns.of(start.size, own.shape[0], len(drives), len(rubbing.forms))
     return Assembly(mechanism, plant, law, rubbing, columns, step, INTEGRATORS[integrator])
 
 
@@ -515,7 +215,7 @@ def _add_drives(arena: Arena, drives: Sequence[Drive], voltage: bool) -> int:
             kind = at.INDUCTIVE if motor.inductance > 0.0 else at.RESISTIVE
             if kind == at.RESISTIVE and motor.resistance == 0.0:
                 raise SimulationError(
-                    f"drive '{drive.actuator}' is fed with a voltage but its motor has neither resistance nor inductance; give them"
+                    f"drive '{drive.actuator}' is fed with a voltage but its motor has no resistance or inductance; give them"
                 )
         feed[a] = kind, drive.states, len(shafts), windings
         windings += int(kind == at.INDUCTIVE)

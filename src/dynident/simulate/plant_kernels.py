@@ -76,10 +76,13 @@ from dynident.simulate.skeleton_kernels import (
     coordinate_rates,
     generalised,
     link_force,
+    pull_back,
     sandwich,
     tree_speeds,
 )
 
+SINGULAR = 1e-7  # pivot ratio of the closure below which the coordinates no longer determine the other joints
+FAR = 1e-3  # correction of a dependent coordinate [rad or m] after a step at which the closure counts as lost
 TURNS = 50  # of the iterated algebraic loop
 EVEN = 1e-12  # relative change at which it has converged
 
@@ -241,7 +244,7 @@ def decoupled(K, F, out):
 
 @kernel
 def derivative(K, F, outside, carried, y, time, dt, row):
-    """Write dy/dt at the state at F[y], dt seconds after the start of the step, into row `row` of RATES; return FINE or why not.
+    """Write dy/dt at the state F[y], dt seconds after the start of the step, into row `row` of RATES; return FINE or why not.
 
     `time` counts in rows of `outside`.
     """
@@ -249,8 +252,13 @@ def derivative(K, F, outside, carried, y, time, dt, row):
     out = K[RATES] + row * K[SIZE]
     mode, method = K[MODE], K[METHOD]
     pose_tree(K, F, y)
-    if mode == LOOPED and closure_map(K, F, y) == 0.0:
-        return LOST_CLOSURE
+    if mode == LOOPED:
+        side, last = closure_map(K, F, y), K[LAST] + n
+        if abs(side) < SINGULAR or side * F[last] < 0.0:
+            return LOST_CLOSURE
+        F[last] = side  # the sign of the closure's determinant tells the branches apart
+        if row == 0 and pull_back(K, F, K[STATE]) > FAR:
+            return LOST_CLOSURE
     tree_speeds(K, F, y + nt)
     mass_and_bias(K, F)
     if mode == LOOPED:

@@ -110,7 +110,7 @@ def add_skeleton(arena: Arena, mechanism: Mechanism, base: Array, motors: Array)
     if any(coupling.function is not None for coupling in mechanism.couplings):
         names = ", ".join(c.joint for c in mechanism.couplings if c.function is not None)
         raise SimulationError(
-            f"robot '{mechanism.name}': the couplings of {names} are Python functions, which the compiled simulation cannot call; "
+            f"robot '{mechanism.name}': the couplings of {names} are Python functions, which the simulation cannot compile; "
             "describe them by loops or by linear couplings"
         )
     tree = mechanism.tree.arrays
@@ -260,7 +260,7 @@ def rubbing_of(
     for coordinate, law in friction.items():
         if coordinate not in names:
             raise SimulationError(
-                f"friction names '{coordinate}', which is no joint coordinate of '{mechanism.name}'; they are {', '.join(names)}"
+                f"friction names '{coordinate}', which is no joint of '{mechanism.name}'; they are {', '.join(names)}"
             )
         owner(np.eye(len(names))[names.index(coordinate)]).extend(law_rows(law, coordinate))
     joints = list(gathered.values())

@@ -2,7 +2,7 @@
 
     v_t = G nu,    a_t = G nu_dot + b          G = 1 (tree), constant (couplings), or of the pose (loops)
 
-All tree positions q_t are integrated with v_t, and put back on the closure once per step. That costs one evaluation per stage
+All tree positions q_t are integrated with v_t and pulled back on the closure once per step. That costs one evaluation per stage
 instead of a Newton solve, and keeps the order of the method: off the closure by a stage's error, G is as smooth as on it.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from dynident.mechanics.kernels import add, cross, dot, kernel, scale
 from dynident.mechanics.packed import COUNT, NODE, NODES, ORIGIN, RECORD, RECORDS, SPEED, SUPPORT, TWISTS
-from dynident.mechanics.sample_kernels import U3, U6, place, pose_tree, slot, vector
+from dynident.mechanics.sample_kernels import U1, U3, U6, place, pose_tree, slot, vector
 from dynident.mechanism.tree import FREE, SPHERICAL
 from dynident.simulate.closure_kernels import closure_jacobian, factorise, substitute
 from dynident.simulate.layout import (
@@ -63,37 +63,40 @@ def closure_map(K, F, q):
 
 
 @kernel
-def close_loops(K, F, q):
-    """Close the loops by moving the dependent ones of the positions at F[q]; return the signed pivot ratio, 0 when lost.
+def pull_back(K, F, q):
+    """Correct positions at F[q] with the factors and residuals of the last `closure_map` there; return the largest correction.
 
-    Steps are quasi-displacements, which balls and free bodies turn into coordinates as they do with velocities.
+    One chord step: what a step of the integrator adds to the gap is of the order of its error, so nothing is left of it.
     """
-    nt, n, m = K[COUNT], K[DOF], K[MISSING]
+    nt, n, m, work = K[COUNT], K[DOF], K[MISSING], K[WORK]
+    for row in range(m):
+        F[K[RIGHT] + row * (n + 1)] = -F[K[RIGHT] + row * (n + 1) + n]
+    substitute(F, K, K[LU], K[SWAP], m, K[RIGHT], n + 1, 1)
+    size = 0.0
+    for i in range(nt):
+        F[work + i] = 0.0
+    for row in range(m):
+        F[work + K[K[DEPENDENT] + row]] = F[K[RIGHT] + row * (n + 1)]
+        size = max(size, abs(F[K[RIGHT] + row * (n + 1)]))
+    coordinate_rates(K, F, q, work)
+    for i in range(nt):
+        F[q + i] += F[work + i]
+    return size
+
+
+@kernel
+def close_loops(K, F, q):
+    """Close the loops by moving the dependent ones of the positions at F[q]; return the signed pivot ratio, 0 when lost."""
     moved = 0.0
     for _ in range(20):
         pose_tree(K, F, q)
-        closure_jacobian(K, F, q)
-        for row in range(m):
-            jac, lu = K[JACOBIAN] + row * nt, K[LU] + row * m
-            for c in range(m):
-                F[lu + c] = F[jac + K[K[DEPENDENT] + c]]
-            F[K[RIGHT] + row * (n + 1)] = -F[K[RIGHT] + row * (n + 1) + n]
-        ratio = factorise(F, K, K[LU], K[SWAP], m)
+        ratio = closure_map(K, F, q)
         if ratio == 0.0:
             return 0.0
-        substitute(F, K, K[LU], K[SWAP], m, K[RIGHT], n + 1, 1)
-        step, work = 0.0, K[WORK]
-        for i in range(nt):
-            F[work + i] = 0.0
-        for row in range(m):
-            F[work + K[K[DEPENDENT] + row]] = F[K[RIGHT] + row * (n + 1)]
-            step = max(step, abs(F[K[RIGHT] + row * (n + 1)]))
+        step = pull_back(K, F, q)
         moved += step
         if not moved < REACH:
             return 0.0
-        coordinate_rates(K, F, q, work)
-        for i in range(nt):
-            F[q + i] += F[work + i]
         if step < CLOSED:
             return ratio
     return 0.0
@@ -158,23 +161,26 @@ def add_mass_times(K, F, mass, x, out):
 @kernel
 def sandwich(K, F, mass, out):
     """Write the lower triangle of G^T M G, reading the lower triangle of M."""
-    nt, n, work, G = K[COUNT], K[DOF], K[WORK], K[MAP]
+    nt, n, work, G = np.uint64(K[COUNT]), np.uint64(K[DOF]), place(K, WORK), place(K, MAP)
+    mass, out = np.uint64(mass), np.uint64(out)
     for i in range(nt):
-        row, a = mass + i * nt, work + i * n
+        row, a, g = mass + i * nt, work + i * n, G + i * n
         for c in range(n):
-            F[a + c] = F[row + i] * F[G + i * n + c]
+            F[a + c] = F[row + i] * F[g + c]
         for j in range(i):
             x = F[row + j]
             if x != 0.0:  # branches of a tree do not feel each other
                 for c in range(n):
                     F[a + c] += x * F[G + j * n + c]
-                    F[work + j * n + c] += x * F[G + i * n + c]
+                    F[work + j * n + c] += x * F[g + c]
     for r in range(n):
-        for c in range(r + 1):
-            value = 0.0
-            for i in range(nt):
-                value += F[G + i * n + r] * F[work + i * n + c]
-            F[out + r * n + c] = value
+        for c in range(r + U1):
+            F[out + r * n + c] = 0.0
+    for i in range(nt):
+        for r in range(n):
+            x = F[G + i * n + r]
+            for c in range(r + U1):
+                F[out + r * n + c] += x * F[work + i * n + c]
 
 
 @kernel

@@ -12,6 +12,7 @@ from dynident.errors import DynidentError
 from dynident.mechanics.motion import numbers
 from dynident.trajectory.family import Curve, CurveBase, State
 from dynident.trajectory.polynomial import HERMITE, hermite
+from dynident.trajectory.profiles import Quintic
 
 Array = NDArray[np.float64]
 
@@ -43,10 +44,14 @@ class Bridge(CurveBase):
         """Number of coordinates."""
         return int(np.size(self.start[0]))
 
+    @property
+    def _ends(self) -> Array:
+        """Both states as derivatives by t / T, (6, n)."""
+        return np.array([x * self.duration**k for state in (self.start, self.end) for k, x in enumerate(state)])
+
     def _at(self, t: Array) -> State:
-        T = self.duration
+        T, ends = self.duration, self._ends
         u = np.clip(t / T, 0.0, 1.0)
-        ends = np.array([x * T**k for state in (self.start, self.end) for k, x in enumerate(state)])
         return hermite(u, 0) @ ends, hermite(u, 1) @ ends / T, hermite(u, 2) @ ends / T**2
 
     def extremes(self) -> list[tuple[Array, Array]]:
@@ -58,8 +63,7 @@ class Bridge(CurveBase):
             Minima and maxima, from order 0 to 3.
         """
         T = self.duration
-        ends = np.array([x * T**k for state in (self.start, self.end) for k, x in enumerate(state)])
-        powers = (HERMITE @ ends).T[:, ::-1]  # highest power first
+        powers = (HERMITE @ self._ends).T[:, ::-1]  # highest power first
         found: list[tuple[list[float], list[float]]] = [([], []) for _ in range(4)]
         for polynomial in powers:
             derivatives = [polynomial]
@@ -145,7 +149,8 @@ def bridge(start: State, end: State, room: Room) -> Bridge | None:
     if not (np.all(top > 0.0) and np.all(push > 0.0)):
         raise DynidentError("speed and acceleration of a join must be above zero for every coordinate")
     way = np.abs(end[0] - start[0])
-    T = max(SHORTEST, float(np.max(15.0 / 8.0 * way / top)), float(np.max(np.sqrt(10.0 / np.sqrt(3.0) * way / push))))
+    fast, hard = Quintic.peaks
+    T = max(SHORTEST, float(np.max(fast * way / top)), float(np.max(np.sqrt(hard * way / push))))
     outside = None  # where the first join that keeps the rates leaves the range
     for _ in range(200):
         candidate = Bridge(start, end, T)

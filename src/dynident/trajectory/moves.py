@@ -28,6 +28,12 @@ UNITS: dict[str, tuple[Profile, float, float]] = {
 """Profiles of unit distance and time with their peaks of speed c_v and acceleration c_a."""
 
 
+def _unit(profile: str) -> tuple[Profile, float, float]:
+    if profile not in UNITS:
+        raise DynidentError(f"profile is {profile!r}; use one of {', '.join(UNITS)}")
+    return UNITS[profile]
+
+
 @dataclass(frozen=True, eq=False)
 class Moves(CurveBase):
     """Rest, move, rest, move: through points, with a pause of zero at each.
@@ -54,8 +60,7 @@ class Moves(CurveBase):
             raise DynidentError(f"points have shape {p.shape}; give at least two rows of finite coordinates")
         if T.shape != (len(p) - 1,) or not np.all(np.isfinite(T) & (T > 0.0)):
             raise DynidentError(f"durations are {T.tolist()}; give {len(p) - 1} times above zero in seconds")
-        if self.profile not in UNITS:
-            raise DynidentError(f"profile is {self.profile!r}; use one of {', '.join(UNITS)}")
+        _unit(self.profile)
         object.__setattr__(self, "points", p)
         object.__setattr__(self, "durations", T)
 
@@ -78,12 +83,10 @@ class Moves(CurveBase):
             The moves.
         """
         way = np.abs(np.diff(numbers(points, "points"), axis=0))
-        if profile not in UNITS:
-            raise DynidentError(f"profile is {profile!r}; use one of {', '.join(UNITS)}")
+        _, fast, hard = _unit(profile)
         top, push = numbers(speed, "speed"), numbers(acceleration, "acceleration")
         if not (np.all(top > 0.0) and np.all(push > 0.0)):
             raise DynidentError("speed and acceleration must be above zero for every coordinate")
-        _, fast, hard = UNITS[profile]
         T = np.max(np.maximum(fast * way / top, np.sqrt(hard * way / push)), axis=1)
         return cls(np.asarray(points, dtype=np.float64), T, profile)
 

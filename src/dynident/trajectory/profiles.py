@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
+from dynident.trajectory.family import positive
 
 Array = NDArray[np.float64]
 
@@ -33,11 +34,6 @@ class Profile(Protocol):
         """Return s, s', s'' at times t."""
 
 
-def _positive(what: str, value: float) -> None:
-    if not (np.isfinite(value) and value > 0.0):
-        raise DynidentError(f"{what} is {value}; give a finite number above zero")
-
-
 def _at_least_zero(what: str, value: float) -> None:
     if not (np.isfinite(value) and value >= 0.0):
         raise DynidentError(f"{what} is {value}; give a finite number that is not negative")
@@ -55,7 +51,7 @@ class _Stretched(ABC):
 
     def __post_init__(self) -> None:
         _at_least_zero("distance", self.distance)
-        _positive("duration", self.duration)
+        positive("duration", self.duration)
 
     def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return s, s', s''.
@@ -98,8 +94,8 @@ class _Stretched(ABC):
             The profile.
         """
         _at_least_zero("distance", distance)
-        _positive("speed", speed)
-        _positive("acceleration", acceleration)
+        positive("speed", speed)
+        positive("acceleration", acceleration)
         fast, hard = cls.peaks
         needed = max(float(distance * (fast / speed)), float(np.sqrt(distance * (hard / acceleration))))
         return cls(distance, max(needed, 1e-6))  # a rest of a microsecond where there is no way to go
@@ -163,8 +159,8 @@ class Trapezoid:
 
     def __post_init__(self) -> None:
         _at_least_zero("distance", self.distance)
-        _positive("speed", self.speed)
-        _positive("acceleration", self.acceleration)
+        positive("speed", self.speed)
+        positive("acceleration", self.acceleration)
 
     @property
     def peak(self) -> float:

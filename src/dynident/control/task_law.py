@@ -1,0 +1,140 @@
+"""What controllers in a work space have in common: how they are called, and the PID of those that command torques."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.control.checks import cycle_time, gain, per_actuator
+from dynident.control.controller import Machine, Measurement, Reference
+from dynident.control.filters import low_pass_share
+from dynident.control.task import Eyes, drives_of, torque_limits
+from dynident.control.workspace import Spot, Workspace
+from dynident.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+
+class TaskLaw(ABC):
+    """A `Controller` in a work space.
+
+    Parameters
+    ----------
+    space : Workspace
+        What is controlled.
+    """
+
+    _owner: ClassVar[str]  # how messages name it
+
+    def __init__(self, space: Workspace) -> None:
+        self.space = space
+
+    def reset(self, robot: Machine, start: Measurement) -> None:
+        """Prepare for a run.
+
+        Parameters
+        ----------
+        robot : Machine
+            Robot with k actuators and their drives.
+        start : Measurement
+            What the sensors say at the start.
+        """
+        self._prepare(robot)
+
+    def update(self, t: float, reference: Reference, measurement: Measurement) -> Array:
+        """Return what is held until the next update: torques, currents or voltages, as `command` says.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        reference : Reference
+            What is wanted now.
+        measurement : Measurement
+            What the sensors say now.
+
+        Returns
+        -------
+        ndarray, (k,)
+            Torques behind the gears [N m, N], motor currents [A] or motor voltages [V].
+        """
+        return self._output(reference, measurement)
+
+    @abstractmethod
+    def _prepare(self, robot: Machine) -> None:
+        """Forget the past and read the robot."""
+
+    @abstractmethod
+    def _output(self, reference: Reference, measurement: Measurement) -> Array:
+        """Return the command, (k,)."""
+
+    def _each(self, values: ArrayLike, count: int, field: str) -> Array:
+        return per_actuator(values, count, f"{self._owner}: {field}")
+
+
+class TaskErrorPID(TaskLaw):
+    """kp e + kd e' + ki int e dt in the work space, which subclasses turn into torques; the integral waits at their limits.
+
+    Parameters
+    ----------
+    space : Workspace
+        What is controlled.
+    kp, kd, ki : float or array_like (m,)
+        Gains of the error, its derivative and its integral.
+    cycle : float
+        Cycle time [s].
+    derivative_filter : float or array_like (m,)
+        Corner frequency of a first-order low-pass on the velocity error [Hz]; 0 is none.
+    preload : float or array_like (k,)
+        Torques whose internal part is added [N m, N].
+    """
+
+    command: Literal["torque"] = "torque"
+
+    def __init__(
+        self,
+        space: Workspace,
+        kp: ArrayLike,
+        kd: ArrayLike,
+        ki: ArrayLike,
+        *,
+        cycle: float,
+        derivative_filter: ArrayLike,
+        preload: ArrayLike,
+    ) -> None:
+        super().__init__(space)
+        self.kp, self.kd, self.ki = (gain(self._owner, n, x) for n, x in (("kp", kp), ("kd", kd), ("ki", ki)))
+        self.derivative_filter = gain(self._owner, "derivative_filter", derivative_filter)
+        self.cycle = cycle_time(self._owner, "cycle", cycle)
+        self.preload = gain(self._owner, "preload", preload, signed=True)
+
+    def _look_with(self, believed: Mechanism, robot: Machine) -> None:
+        """See the work space through a model of the robot, with empty integrals and filters."""
+        self._eyes = Eyes(self.space, believed)
+        rows = self._eyes.space.rows
+        self._gains = [self._each(x, rows, "gain") for x in (self.kp, self.kd, self.ki)]
+        self._share = self._each(low_pass_share(self.derivative_filter, self.cycle), rows, "derivative_filter")
+        u = self._each(self.preload, len(believed.actuators), "preload")
+        self._preload = u if np.any(u) else None
+        self._limits = torque_limits(drives_of(robot))
+        self._sum, self._rate, self._first, self._full = np.zeros(rows), np.zeros(rows), True, False
+
+    def _output(self, reference: Reference, measurement: Measurement) -> Array:
+        kp, kd, ki = self._gains
+        wanted, actual, e = self._eyes.look(reference, measurement)
+        rate = wanted.velocity - actual.velocity
+        self._rate = rate if self._first else self._rate + self._share * (rate - self._rate)
+        if not self._full:
+            self._sum = self._sum + self.cycle * e
+        self._first = False
+        f = self._forces(reference, wanted, actual, kp * e + kd * self._rate + ki * self._sum)
+        tau = self._eyes.here.actuator_torques(f, self._preload)
+        self._full = bool(np.any(np.abs(tau) > self._limits))
+        return np.clip(tau, -self._limits, self._limits)
+
+    @abstractmethod
+    def _forces(self, reference: Reference, wanted: Spot, actual: Spot, push: Array) -> Array:
+        """Return the generalised forces (n,) for what the PID asks for in the work space, (m,)."""
