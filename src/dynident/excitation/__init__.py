@@ -51,8 +51,8 @@ __all__ = [
     "plan_within",
     "prior_factor",
     "read_limits",
-    "relative_sizes",
     "refer",
+    "relative_sizes",
     "stage_logs",
     "validation_motion",
 ]

@@ -56,8 +56,10 @@ def add_row(K, F, jac, node, moment, force, sign):
 def closure_jacobian(K, F, q):
     """Write dPhi/dq into JACOBIAN and Phi into the last column of RIGHT, at the last pose (positions at F[q])."""
     nt, n = K[COUNT], K[DOF]
+    xa, xb = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     for i in range(K[MISSING]):
-        kind, a, b = K[K[CUT] + 3 * i], K[K[CUT] + 3 * i + 1], K[K[CUT] + 3 * i + 2]
+        cut = K[CUT] + 4 * i
+        kind, a, b = K[cut], K[cut + 1], K[cut + 2]
         jac, residual = K[JACOBIAN] + i * nt, K[RIGHT] + i * (n + 1) + n
         c = np.uint64(K[CUTS] + CUT_WIDTH * i)
         if kind == LINEAR_ROW:
@@ -71,8 +73,8 @@ def closure_jacobian(K, F, q):
         for d in range(nt):
             F[jac + d] = 0.0
         oa, ob = place(K, RECORDS) + slot(a + 1, RECORD), place(K, RECORDS) + slot(b + 1, RECORD)
-        xa, xb = point_of(F, oa, vector(F, c)), point_of(F, ob, vector(F, c + U3))
-        zero = (0.0, 0.0, 0.0)
+        if K[cut + 3] == 0:  # else the points are those of the row before
+            xa, xb = point_of(F, oa, vector(F, c)), point_of(F, ob, vector(F, c + U3))
         if kind == POINT:
             e = vector(F, c + U3 + U3 + U3)
             F[residual] = dot(e, minus(xa, xb))
@@ -86,7 +88,7 @@ def closure_jacobian(K, F, q):
             u, e = turned(F, oa, vector(F, c + U3 + U3)), turned(F, ob, vector(F, c + U3 + U3 + U3))
             F[residual] = dot(u, e)
             ma = cross(u, e)
-            mb, f = ma, zero
+            mb, f = ma, (0.0, 0.0, 0.0)
         add_row(K, F, jac, a, ma, f, 1.0)
         add_row(K, F, jac, b, mb, f, -1.0)
 
@@ -117,17 +119,21 @@ def vector_motion(K, F, o, u):
 def closure_bias(K, F):
     """Write b of the tree accelerations G nu_dot + b, from the motion of the last `mass_and_bias` and the factors of G."""
     n, m = K[DOF], K[MISSING]
+    zero = (0.0, 0.0, 0.0)
+    xa, va, aa, xb, vb, ab = zero, zero, zero, zero, zero, zero
     for i in range(m):
-        kind, a, b = K[K[CUT] + 3 * i], K[K[CUT] + 3 * i + 1], K[K[CUT] + 3 * i + 2]
+        cut = K[CUT] + 4 * i
+        kind, a, b = K[cut], K[cut + 1], K[cut + 2]
         right = K[RIGHT] + i * (n + 1)
         F[right] = 0.0
         if kind == LINEAR_ROW:
             continue
         c = np.uint64(K[CUTS] + CUT_WIDTH * i)
         oa, ob = place(K, RECORDS) + slot(a + 1, RECORD), place(K, RECORDS) + slot(b + 1, RECORD)
-        xa, xb = point_of(F, oa, vector(F, c)), point_of(F, ob, vector(F, c + U3))
-        va, aa = point_motion(K, F, oa, xa)
-        vb, ab = point_motion(K, F, ob, xb)
+        if K[cut + 3] == 0:
+            xa, xb = point_of(F, oa, vector(F, c)), point_of(F, ob, vector(F, c + U3))
+            va, aa = point_motion(K, F, oa, xa)
+            vb, ab = point_motion(K, F, ob, xb)
         e = vector(F, c + U3 + U3 + U3)
         if kind == POINT:
             F[right] = -dot(e, minus(aa, ab))

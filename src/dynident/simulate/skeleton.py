@@ -14,7 +14,7 @@ from dynident.mechanics.batch import inertial_values
 from dynident.mechanics.joint_terms import joint_groups, motor_columns
 from dynident.mechanics.packed import MASS, SPEED, Arena, add_tree
 from dynident.mechanism import Mechanism
-from dynident.mechanism.loops import LoopArrays
+from dynident.mechanism.loops import LINEAR, LoopArrays
 from dynident.mechanism.tree import FREE, SPHERICAL
 from dynident.simulate import layout as at
 from dynident.simulate.laws import TERM_ROWS, WIDTH, Row, law_rows, row_numbers
@@ -142,7 +142,9 @@ def add_skeleton(arena: Arena, mechanism: Mechanism, base: Array, motors: Array)
     arena.floats(at.CONSTANT, g0)
     arena.floats(at.CURVE, np.zeros(count))
     if cuts is not None:
-        arena.integers(at.CUT, np.stack([cuts.kind, cuts.node_a, cuts.node_b], axis=1))
+        places = np.column_stack([cuts.node_a, cuts.node_b, cuts.point_a, cuts.point_b])
+        same = [i > 0 and cuts.kind[i - 1] != LINEAR and bool(np.array_equal(places[i], places[i - 1])) for i in range(m)]
+        arena.integers(at.CUT, np.stack([cuts.kind, cuts.node_a, cuts.node_b, same], axis=1))
         points = [cuts.point_a, cuts.point_b, cuts.vector_a, cuts.vector_b, cuts.offset[:, None]]
         arena.floats(at.CUTS, np.concatenate(points, axis=1))
         arena.floats(at.LINEAR, cuts.linear)
