@@ -15,7 +15,7 @@ import typer
 from dynident.cli.machines import check_machine, machine_of, ready_machine, write_figures, write_log
 from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, check_output, out, print_json, progress
 from dynident.errors import DynidentError
-from dynident.files import write_atomic
+from dynident.files import to_json, write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,6 +33,9 @@ RobotOption = Annotated[
 Machine = Annotated[str, typer.Argument(help="Ready machine, such as mast or dualv.", show_default=False)]
 Seed = Annotated[int, typer.Option(help="Seed of all noise.")]
 Figures = Annotated[Path | None, typer.Option(help="Folder for figures (PNG).")]
+Results = Annotated[
+    Path | None, typer.Option("-o", "--output", "--figures", help="Folder for the numbers (JSON) and figures (PNG).")
+]
 
 
 @app.command(epilog="Example: dynident simulate plan/ --robot dualv -o run.parquet --figures figures/")
@@ -147,7 +150,7 @@ def _frequencies(text: str) -> list[float]:
         raise DynidentError(f"--frequencies is '{text}'; give numbers in Hz separated by commas") from None
 
 
-@app.command(epilog="Example: dynident bandwidth mast --coordinate z --frequencies 0.4,1,2,5,10 --figures figures/")
+@app.command(epilog="Example: dynident bandwidth mast --coordinate z --frequencies 0.4,1,2,5,10 -o out/")
 def bandwidth(
     machine: Machine,
     coordinate: Annotated[
@@ -156,7 +159,7 @@ def bandwidth(
     amplitude: Annotated[float | None, typer.Option(help="Amplitude of the command [rad or m].")] = None,
     frequencies: Annotated[str | None, typer.Option(help="Frequencies by commas [Hz]; 0.4 to 10 Hz when absent.")] = None,
     alone: Annotated[bool, typer.Option(help="Measure the actuators alone too, without friction.")] = True,
-    figures: Figures = None,
+    output: Results = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -164,8 +167,8 @@ def bandwidth(
     """Measure the bandwidth of a machine by stepped sines, with its mechanism and of the actuators alone."""
     from dynident.simulate.bandwidth import bandwidth as measure  # noqa: PLC0415 - only this command needs it
 
-    if figures is not None:
-        check_output(figures, folder=True)
+    if output is not None:
+        check_output(output, folder=True)
     robot = ready_machine(machine)
     name = coordinate or robot.mechanism.coordinate_names[0]
     published = _published_bode(machine, name)
@@ -177,11 +180,15 @@ def bandwidth(
         if alone:
             step("actuators alone")  # without friction, as document 4 means it: their transfer function
             found["actuators alone, linear"] = measure(robot, name, size, grid, mechanism=False, friction=False)
-        files = [] if figures is None else write_figures({"bandwidth": _bode_figure(found, published)}, figures)
-    if as_json:
         data: dict[str, Any] = {label: json.loads(bode.to_json()) for label, bode in found.items()}
         points = {f"{f:g}": {"ratio": ratio, "phase": phase} for f, (ratio, phase) in published.items()}
-        print_json({"machine": machine, "coordinate": name, **data, "published": points, "written": [str(f) for f in files]})
+        numbers = {"machine": machine, "coordinate": name, **data, "published": points}
+        files = []
+        if output is not None:
+            files = [write_atomic(output / "bandwidth.json", to_json(numbers))]
+            files += write_figures({"bandwidth": _bode_figure(found, published)}, output)
+    if as_json:
+        print_json({**numbers, "written": [str(f) for f in files]})
     elif not quiet:
         out.print("\n\n".join(str(bode) for bode in found.values()))
         if published:
@@ -192,11 +199,11 @@ def bandwidth(
     return 0
 
 
-@app.command(epilog="Example: dynident track dualv --figures figures/")
+@app.command(epilog="Example: dynident track dualv -o out/")
 def track(
     machine: Machine,
     seed: Seed = 0,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for tracking.json and figures.")] = None,
+    output: Results = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,

@@ -12,6 +12,7 @@ from dynident.control import PID, Cascade, ComputedTorque, OpenLoop
 from dynident.errors import SimulationError
 from dynident.mechanics import close_rates
 from dynident.mechanics.motion import numbers
+from dynident.simulate.failure import FASTEST, reason
 from dynident.simulate.thermal import Heat, scaled_numbers
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-FASTEST = 1e6  # velocity [rad/s, m/s] or current [A] beyond which a run counts as unstable
 COMMANDS = ("torque", "current", "voltage")
 
 
@@ -202,36 +202,8 @@ class Stretch:
 
     def _check(self, result: tuple[int, int, int]) -> None:
         """Say in one sentence why a run stopped, if it did."""
-        from dynident.simulate.plant import FINE, LOST_CLOSURE, SINGULAR_MASS  # noqa: PLC0415 - numba is imported on first use
+        from dynident.simulate.plant import FINE  # noqa: PLC0415 - numba is imported on first use
 
-        status, step, index = result
-        if status == FINE:
-            return
-        t, name = step * self.assembly.step, self.robot.name or self.robot.mechanism.name
-        if status == SINGULAR_MASS:
-            raise SimulationError(
-                f"robot '{name}': the mass matrix is singular at t = {t:.6g} s; give every moving link or its drive an inertia"
-            )
-        if status == LOST_CLOSURE:
-            raise SimulationError(
-                f"robot '{name}': its loops cannot be followed further at t = {t:.6g} s (a singularity, or unstable control "
-                "threw it there); stay away from it, or lower the gains"
-            )
-        raise SimulationError(f"instability: {self._culprit(index)} at t = {t:.6g} s; lower the gains or the step")
-
-    def _culprit(self, index: int) -> str:
-        """Name the velocity or current that ran away."""
-        mechanism = self.robot.mechanism
-        n = mechanism.dof
-        if index < n:
-            name = mechanism.coordinate_names[index]
-            slides = {c for joint in mechanism.joints for c in joint.coordinates if joint.kind == "prismatic"}
-            slides |= {c for joint in mechanism.joints for c in joint.coordinates if c.endswith((".x", ".y", ".z"))}
-            return f"joint '{name}' passed {FASTEST:.0e} {'m/s' if name in slides else 'rad/s'}"
-        masses = sum(drive.states for drive in self.robot.drives)
-        index -= n + masses
-        if index < masses:
-            owner = np.repeat([drive.actuator for drive in self.robot.drives], [drive.states for drive in self.robot.drives])
-            return f"the rotor or shaft of drive '{owner[index]}' passed {FASTEST:.0e} rad/s"
-        wound = [d.actuator for d in self.robot.drives if d.motor.inductance > 0.0]
-        return f"the current of drive '{wound[index - masses]}' passed {FASTEST:.0e} A"
+        if result[0] != FINE:
+            x = self.record[0, self.assembly.columns.x]
+            raise SimulationError(reason(self.robot, self.assembly, result, x, float(np.abs(self.wanted.v).max(initial=0.0))))

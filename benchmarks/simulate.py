@@ -1,0 +1,211 @@
+"""The virtual robot: a 6-axis arm and DualV in closed loop, against loops over Pinocchio and MuJoCo in Python."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dynident as di
+from benchmarks.arms import URDF, arm
+from benchmarks.cases import Result, agree
+from benchmarks.timing import interleaved
+from dynident.control import Cascade, ComputedTorque, OpenLoop, gains_for
+from dynident.drive import Drive, Encoder, Motor, Transmission
+from dynident.friction import Coulomb, Viscous
+from dynident.mechanics.batch import at_rest, cores
+from dynident.robots import dualv
+from dynident.simulate import VirtualRobot, monte_carlo
+from dynident.simulate.controllers import tables
+from dynident.simulate.plant import FINE, build, no_inputs
+
+Array = NDArray[np.float64]
+
+STEP = 1.25e-4  # 8 kHz
+START = np.array([0.1, -0.5, 0.4, 0.2, 0.3, 0.1])
+
+
+def sine(x: Array, duration: float, size: float, hertz: float = 0.5) -> di.Motion:
+    """Return a motion that starts at rest at x, at 1 kHz."""
+    t = np.arange(round(duration * 1000.0) + 1) * 1e-3
+    w, one = 2.0 * np.pi * hertz, np.ones(x.size)
+    q = x + size * (1.0 - np.cos(w * t))[:, None] * one
+    return di.Motion(t, q, size * w * np.sin(w * t)[:, None] * one, size * w * w * np.cos(w * t)[:, None] * one)
+
+
+def geared_arm() -> VirtualRobot:
+    """Return the arm with geared drives, friction, encoders and a cascade at 1 kHz."""
+    robot = arm()
+    friction = (Coulomb() + Viscous()).using(fc=0.03, fv=2e-4)
+    drives = [
+        Drive(a.name, Motor(0.1, inertia=1e-4), Transmission(100.0), friction, Encoder(2.0 * np.pi / 4096))
+        for a in robot.actuators
+    ]
+    return VirtualRobot(robot, drives, Cascade(20.0, 0.3, 3.0, position_cycle=1e-3, velocity_cycle=1e-3), step=STEP)
+
+
+def fastest(work: Callable[[], object], repeats: int) -> float:
+    """Return the best time of some calls after an unmeasured one."""
+    work()
+    best = float("inf")
+    for _ in range(repeats):
+        start = perf_counter()
+        work()
+        best = min(best, perf_counter() - start)
+    return best
+
+
+def closed_loops(duration: float, repeats: int) -> list[Result]:
+    """10 s of the arm and of DualV, from the reference to log and truth."""
+    share = 10.0 / duration
+    machine, motion = geared_arm(), sine(START, duration, 0.3)
+    results = [
+        Result(
+            "arm, cascade 1 kHz, RK4 8 kHz: 10 s",
+            share * fastest(lambda: machine.simulate(motion), repeats),
+            "s",
+            0.5,
+            f"6 geared axes with friction and encoders, log and truth at 1 kHz; {duration:g} s simulated",
+        )
+    ]
+    robot = dualv.mechanism()
+    home = robot.closure.home[robot.closure.independent]
+    drives = [Drive(a.name, Motor(1.0), encoder=Encoder(2.0 * np.pi / 20000)) for a in robot.actuators]
+    parallel = VirtualRobot(robot, drives, ComputedTorque(robot, *gains_for(15.0, 0.7), cycle=1e-3), step=STEP)
+    path = sine(home, duration, 0.02)
+    seconds = share * fastest(lambda: parallel.simulate(path), repeats)
+    detail = f"4 motors, 3 freedoms, 15 tree coordinates; {duration:g} s simulated"
+    return [*results, Result("DualV, computed torque 1 kHz, RK4 8 kHz: 10 s", seconds, "s", 2.0, detail)]
+
+
+Stepper = Callable[[int], Array]
+
+
+def free_arm(q: Array, v: Array, tau: Array) -> Stepper:
+    """Return a function that makes RK4 steps of the arm under constant torques and returns its state."""
+    robot = arm()
+    law = OpenLoop(torque=tau)
+    drives = [Drive(a.name, Motor(1.0)) for a in robot.actuators]
+    wanted = tables(robot, law, at_rest(robot, q), 1, command=tau[None])
+    assembly = build(robot, drives, law, step=STEP, x=q, v=v)
+    first = assembly.plant.F.copy()
+
+    def go(steps: int) -> Array:
+        assembly.plant.F[:] = first
+        if assembly.run(steps, wanted, no_inputs(6), np.zeros((0, assembly.columns.width)))[0] != FINE:
+            raise AssertionError("the free arm became unstable")
+        return assembly.plant.y.copy()
+
+    return go
+
+
+def with_pinocchio(q: Array, v: Array, tau: Array) -> Stepper:
+    """Return the same by a loop over pin.aba."""
+    import pinocchio as pin
+
+    model = pin.buildModelFromUrdf(str(URDF))
+    data, h = model.createData(), STEP
+
+    def go(steps: int) -> Array:
+        x, w = q, v
+        for _ in range(steps):
+            k1 = pin.aba(model, data, x, w, tau)
+            w2 = w + 0.5 * h * k1
+            k2 = pin.aba(model, data, x + 0.5 * h * w, w2, tau)
+            w3 = w + 0.5 * h * k2
+            k3 = pin.aba(model, data, x + 0.5 * h * w2, w3, tau)
+            w4 = w + h * k3
+            k4 = pin.aba(model, data, x + h * w3, w4, tau)
+            x, w = x + h / 6.0 * (w + 2.0 * (w2 + w3) + w4), w + h / 6.0 * (k1 + 2.0 * (k2 + k3) + k4)
+        return np.concatenate([x, w])
+
+    return go
+
+
+def with_mujoco(q: Array, v: Array, tau: Array) -> Stepper:
+    """Return the same by stepping MuJoCo from Python, with its own RK4."""
+    import mujoco
+
+    model = mujoco.MjModel.from_xml_path(str(URDF))
+    model.opt.timestep, model.opt.integrator = STEP, mujoco.mjtIntegrator.mjINT_RK4
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
+    data = mujoco.MjData(model)
+
+    def go(steps: int) -> Array:
+        mujoco.mj_resetData(model, data)
+        data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q, v, tau
+        for _ in range(steps):
+            mujoco.mj_step(model, data)
+        return np.concatenate([data.qpos, data.qvel])
+
+    return go
+
+
+def peers(steps: int, repeats: int) -> list[Result]:
+    """The same RK4 steps of the same free arm."""
+    rng = np.random.default_rng(0)
+    state = (START, rng.normal(size=6) * 0.2, rng.normal(size=6))
+    ours, results = free_arm(*state), []
+    for name, make, target in (("Pinocchio", with_pinocchio, 6.0), ("MuJoCo", with_mujoco, 5.0)):
+        try:
+            peer = make(*state)
+        except ImportError:
+            results.append(Result(f"RK4 steps against {name} from Python", None, "x", target, "not installed"))
+            continue
+        agree(ours(200), peer(200), 1e-6, f"RK4 with {name}")
+        slow, fast = interleaved(lambda peer=peer: peer(steps), lambda: ours(steps), repeats)  # type: ignore[misc]
+        detail = f"{name} {1e6 * slow / steps:.1f} us, ours {1e6 * fast / steps:.1f} us per step"
+        results.append(Result(f"RK4 steps against {name} from Python", slow / fast, "x", target, detail))
+    return results
+
+
+def batches(duration: float, repeats: int) -> list[Result]:
+    """Monte-Carlo runs on all cores against one."""
+    machine, motion, runs = geared_arm(), sine(START, duration, 0.3), 4 * cores()
+    slow, fast = interleaved(
+        lambda: monte_carlo(machine, motion, runs, workers=1), lambda: monte_carlo(machine, motion, runs), max(2, repeats // 2)
+    )
+    detail = f"{runs} runs of {duration:g} s: {slow:.2f} s on one core, {fast:.2f} s on {cores()}"
+    return [Result("Monte-Carlo on all cores against one", slow / fast, "x", None, detail)]
+
+
+def first_call() -> list[Result]:
+    """The first simulation after installation, which compiles."""
+    code = (
+        "import time; from benchmarks.simulate import geared_arm, sine, START\n"
+        "machine, motion = geared_arm(), sine(START, 0.1, 0.3)\n"
+        "start = time.perf_counter(); machine.simulate(motion); print(time.perf_counter() - start)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+        cold, warm = (
+            float(subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True).stdout)
+            for _ in range(2)
+        )
+    detail = f"compilation once after installation; {warm:.2f} s in the next process"
+    return [Result("first simulation", cold, "s", None, detail)]
+
+
+def cases(samples: int, repeats: int) -> list[Result]:
+    """Everything of this file; `samples` sets how long the runs are.
+
+    Parameters
+    ----------
+    samples : int
+        100000 for the full figures.
+    repeats : int
+        Runs of each.
+
+    Returns
+    -------
+    list of Result
+        Times and ratios.
+    """
+    duration, steps = (10.0, 8000) if samples >= 100_000 else (1.0, 1000)
+    return [*closed_loops(duration, repeats), *peers(steps, repeats), *batches(duration / 2.0, repeats), *first_call()]
