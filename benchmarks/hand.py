@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 import dynident as di
 from dynident.errors import DynidentError
-from dynident.excitation import MotionLimits, Problem, check_motion
+from dynident.excitation import Limit, MotionLimits, Problem, check_motion
 from dynident.excitation.limits import State, all_excess
 from dynident.excitation.starts import posture, typical
+from dynident.identify.factor import one_blas_thread
 from dynident.trajectory import Curve, Multisine, Trajectory, through
 
 Array = NDArray[np.float64]
@@ -122,7 +124,7 @@ def _at_rest(points: Array, knots: list[float]) -> Curve:
     return Trajectory(family, coefficients)
 
 
-def random_motions(problem: Problem, many: int, samples: int = 100, kept: int = 60, seed: int = 0) -> dict[str, Array]:
+def random_motions(problem: Problem, many: int, samples: int = 80, kept: int = 40, seed: int = 0) -> dict[str, Array]:
     """Return the best of many random feasible motions: the one with the lowest condition number and the one with the largest D.
 
     Each is a random direction around a random feasible posture, enlarged until the first limit is met, all of them at once on
@@ -148,35 +150,40 @@ def random_motions(problem: Problem, many: int, samples: int = 100, kept: int = 
     """
     generator = np.random.default_rng(seed)
     family, limits, n = problem.family, problem.limits, problem.dof
-    phi = [family.basis(np.arange(samples) / samples * family.duration, k) for k in range(4)]
-    rest = np.array([problem.still(posture(problem, generator)) for _ in range(min(many, 500))])
+    t = np.arange(samples) / samples * family.duration
+    phi = [family.basis(t, k) for k in range(4)]
+    rest = np.array([problem.still(posture(problem, generator)) for _ in range(min(many, 300))])
     rest = rest[generator.integers(0, len(rest), many)]
-    move = generator.normal(size=(many, n * family.size)) * typical(problem) * 4.0
+    move = generator.normal(size=(many, n * family.size)) * typical(problem)
 
-    def worst(x: Array) -> Array:
-        """Excess of the worst limit of each motion, a few hundred motions at a time."""
+    def worst(use: Sequence[Limit], x: Array) -> Array:
+        """Excess of every limit's worst sample, (motions, k), a few hundred motions at a time."""
         out = []
         for part in np.array_split(x, max(1, len(x) // 200)):
             c = part.reshape(len(part), n, family.size)
             state = State(*(np.einsum("ts,mjs->mtj", f, c).reshape(-1, n) for f in phi))
-            out.append(all_excess(limits.all, state).max(axis=1).reshape(len(part), samples).max(axis=1))
+            out.append(all_excess(use, state).reshape(len(part), samples, -1).max(axis=1))
         return np.concatenate(out)
 
-    low, high = np.zeros(many), np.ones(many)
-    for _ in range(7):
-        middle = 0.5 * (low + high)
-        good = worst(rest + middle[:, None] * move) <= -limits.margin
+    # Positions and rates grow in proportion to the motion: their scale is known at once. The others are found by halving.
+    origin, one = worst(limits.boxes, rest), worst(limits.boxes, rest + move)
+    high = np.min((-limits.margin - origin) / np.maximum(one - origin, 1e-9), axis=1)
+    low = np.zeros(many)
+    for k in range(6):
+        middle = high if k == 0 else 0.5 * (low + high)
+        good = worst(limits.others, rest + middle[:, None] * move).max(axis=1) <= -limits.margin
         low, high = np.where(good, middle, low), np.where(good, high, middle)
     x = rest + low[:, None] * move
-    objective = problem.objective
-    rough = type(objective)(
-        objective.equations, family, objective.criterion, np.arange(samples) / samples * family.duration, objective.noise
-    )
-    values = [rough.criterion.evaluate(rough.factor(y))[0] if scale > 0.0 else None for y, scale in zip(x, low, strict=True)]
-    best = {}
-    for name, sign in (("cond", 1.0), ("d", -1.0)):
-        score = [np.inf if v is None else sign * v[name] for v in values]
-        checked = [problem.shrink(x[k]) for k in np.argsort(score)[:kept]]
-        inside = [y for y in checked if y is not None]
-        best[name] = min(inside, key=lambda y: sign * objective.value(y)[name])
+    rough = replace(problem.objective, t=t)
+    score = {"cond": np.full(many, np.inf), "d": np.full(many, np.inf)}
+    with one_blas_thread():
+        for k in np.flatnonzero(low > 0.0):
+            s = np.linalg.svd(rough.factor(x[k]), compute_uv=False)
+            if s[-1] > 0.0:
+                score["cond"][k], score["d"][k] = s[0] / s[-1], -2.0 * np.log(s).sum()
+        best = {}
+        for name, values in score.items():
+            sign = 1.0 if name == "cond" else -1.0
+            inside = [y for y in (problem.shrink(x[k]) for k in np.argsort(values)[:kept]) if y is not None]
+            best[name] = min(inside, key=lambda y, name=name, sign=sign: sign * problem.objective.value(y)[name])
     return best

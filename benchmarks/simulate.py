@@ -165,6 +165,70 @@ def peers(steps: int, repeats: int) -> list[Result]:
     return results
 
 
+RUBBING, ROTOR = 3.0, 1.0  # Coulomb friction [N m] and rotor inertia [kg m^2] of every axis of the next comparison
+GAINS = (20.0, 30.0, 300.0)  # kv [1/s], kP [N m s/rad], kI [N m/rad]
+
+
+def controlled_arm(motion: di.Motion) -> Stepper:
+    """Return a function that runs the arm with dry friction and a cascade at 1 kHz, and returns its positions at 1 kHz."""
+    robot = arm()
+    terms = {f"{symbol}_{name}": value for name in robot.coordinate_names for symbol, value in (("fc", RUBBING), ("ia", ROTOR))}
+    robot = robot.with_parameters(robot.parameters.replace(terms))
+    drives = [Drive(a.name, Motor(1.0), encoder=Encoder(velocity="exact")) for a in robot.actuators]
+    law = Cascade(*GAINS, position_cycle=1e-3, velocity_cycle=1e-3)
+    wanted = tables(robot, law, motion, 8)
+
+    def go(steps: int) -> Array:
+        assembly = build(robot, drives, law, step=STEP, x=motion.q[0])
+        record = np.zeros((steps // 8, assembly.columns.width))
+        if assembly.run(steps, wanted, no_inputs(6), record, 8)[0] != FINE:
+            raise AssertionError("the controlled arm became unstable")
+        return record[:, assembly.columns.x].copy()
+
+    return go
+
+
+def controlled_mujoco(motion: di.Motion) -> Stepper:
+    """Return the same with MuJoCo: the cascade in NumPy, eight RK4 steps per tick."""
+    import mujoco
+
+    model = mujoco.MjModel.from_xml_path(str(URDF))
+    model.opt.timestep, model.opt.integrator = STEP, mujoco.mjtIntegrator.mjINT_RK4
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
+    model.dof_frictionloss[:], model.dof_armature[:] = RUBBING, ROTOR
+    data = mujoco.MjData(model)
+    kv, kp, ki = GAINS
+
+    def go(steps: int) -> Array:
+        mujoco.mj_resetData(model, data)
+        data.qpos[:] = motion.q[0]
+        integral, out = np.zeros(6), np.zeros((steps // 8, 6))
+        for row in range(steps // 8):
+            out[row] = data.qpos
+            error = kv * (motion.q[row] - data.qpos) - data.qvel
+            integral += ki * error * 1e-3
+            data.qfrc_applied[:] = kp * error + integral
+            for _ in range(8):
+                mujoco.mj_step(model, data)
+        return out
+
+    return go
+
+
+def controlled(steps: int, repeats: int) -> list[Result]:
+    """The arm with dry friction in closed loop, against MuJoCo."""
+    what, motion = "controlled arm with dry friction against MuJoCo", sine(START, steps * STEP, 0.3)
+    try:
+        peer = controlled_mujoco(motion)
+    except ImportError:
+        return [Result(what, None, "x", 5.0, "MuJoCo is not installed")]
+    ours = controlled_arm(motion)
+    agree(ours(steps), peer(steps), 5e-3, what)  # MuJoCo's dry friction is a soft constraint
+    slow, fast = interleaved(lambda: peer(steps), lambda: ours(steps), repeats)
+    detail = f"MuJoCo {1e6 * slow / steps:.1f} us, ours {1e6 * fast / steps:.1f} us per step, cascade at 1 kHz (NumPy there)"
+    return [Result(what, slow / fast, "x", 5.0, detail)]
+
+
 def batches(duration: float, repeats: int) -> list[Result]:
     """Monte-Carlo runs on all cores against one."""
     machine, motion, runs = geared_arm(), sine(START, duration, 0.3), 4 * cores()
@@ -208,4 +272,5 @@ def cases(samples: int, repeats: int) -> list[Result]:
         Times and ratios.
     """
     duration, steps = (10.0, 8000) if samples >= 100_000 else (1.0, 1000)
-    return [*closed_loops(duration, repeats), *peers(steps, repeats), *batches(duration / 2.0, repeats), *first_call()]
+    loops = [*closed_loops(duration, repeats), *peers(steps, repeats), *controlled(steps, repeats)]
+    return [*loops, *batches(duration / 2.0, repeats), *first_call()]

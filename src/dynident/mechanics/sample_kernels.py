@@ -157,14 +157,18 @@ def pose_tree(K, F, q):
 
 
 @kernel
-def move_node(K, F, n, o, m):
-    """Write twist and acceleration (no joint accelerations) of record o from those of its parent m."""
+def move_node(F, o, m, t, v, count):
+    """Write twist and acceleration (no joint accelerations) of record o from those of its parent m.
+
+    Its `count` coordinates have their twists at F[t] and their velocities at F[v].
+    """
     om, li = vector(F, m + TWIST), vector(F, m + TWIST + U3)
-    w, lin = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-    d, S, v = np.uint64(K[n + U2]), place(K, TWISTS), place(K, SPEED)
-    for e in range(K[n + U3]):
-        t, x = S + (d + np.uint64(e)) * U6, F[v + d + np.uint64(e)]
-        w, lin = add(w, scale(vector(F, t), x)), add(lin, scale(vector(F, t + U3), x))
+    w, lin = scale(vector(F, t), F[v]), scale(vector(F, t + U3), F[v])
+    if count != 1:
+        w, lin = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+        for e in range(count):
+            u, x = t + slot(e, 6), F[v + np.uint64(e)]
+            w, lin = add(w, scale(vector(F, u), x)), add(lin, scale(vector(F, u + U3), x))
     put(F, o + TWIST, add(om, w))
     put(F, o + TWIST + U3, add(li, lin))
     # T_parent x (S v): the subspace turns with the child, and what it adds to the twist drops out
@@ -219,22 +223,15 @@ def weigh_node(F, o, c):
 
 
 @kernel
-def gather_node(K, F, i, n, o):
-    """Write the rows of node i's coordinates in M and h, then add its subtree to its parent's."""
-    S, d = place(K, TWISTS), np.uint64(K[n + U2])
-    size = np.uint64(K[COUNT])
-    supports = place(K, SUPPORT) + np.uint64(i) * size
-    for e in range(K[n + U3]):
-        j = d + np.uint64(e)
-        w, lin = vector(F, S + j * U6), vector(F, S + j * U6 + U3)
-        F[place(K, FORCE) + j] = dot(w, vector(F, o + WRENCH)) + dot(lin, vector(F, o + WRENCH + U3))
-        moment, force = times(F, o + INERTIA, w, lin)
-        row = place(K, MASS) + j * size
-        for g in range(K[n + U5]):
-            c = np.uint64(K[supports + np.uint64(g)])
-            if c > j:
-                break
-            F[row + c] += dot(moment, vector(F, S + c * U6)) + dot(force, vector(F, S + c * U6 + U3))
+def gather_row(K, F, o, S, j, row, support, count):
+    """Add S_c . (I S_j) to row j of M at F[row], I of record o, for the `count` coordinates c up to j at K[support]."""
+    moment, force = times(F, o + INERTIA, vector(F, S + j * U6), vector(F, S + j * U6 + U3))
+    for g in range(count):
+        c = np.uint64(K[support + np.uint64(g)])
+        if c > j:
+            break
+        t = S + c * U6
+        F[row + c] += dot(moment, vector(F, t)) + dot(force, vector(F, t + U3))
 
 
 @kernel
@@ -243,24 +240,32 @@ def mass_and_bias(K, F):
 
     Record 0 then holds inertia and wrench of the whole tree.
     """
-    records, nodes = place(K, RECORDS), K[NODES]
+    # Places are read once: for all the compiler knows, every number written might change them.
+    nodes, size, base, node = K[NODES], np.uint64(K[COUNT]), place(K, RECORDS), place(K, NODE)
+    S, speed, phi, mass, force = place(K, TWISTS), place(K, SPEED), place(K, PHI), place(K, MASS), place(K, FORCE)
+    start, supports = place(K, BASE), place(K, SUPPORT)
     for i in range(nodes):
-        n, o = place(K, NODE) + slot(i, 6), records + slot(i + 1, RECORD)
-        move_node(K, F, n, o, records + slot(K[n], RECORD))
+        n, o = node + slot(i, 6), base + slot(i + 1, RECORD)
+        d = np.uint64(K[n + U2])
+        move_node(F, o, base + slot(K[n], RECORD), S + d * U6, speed + d, K[n + U3])
         if K[n + U4] >= 0:
-            weigh_node(F, o, place(K, PHI) + np.uint64(K[n + U4]))
+            weigh_node(F, o, phi + np.uint64(K[n + U4]))
         else:
             for k in range(16):
                 F[o + INERTIA + np.uint64(k)] = 0.0
     for k in range(16):
-        F[records + INERTIA + np.uint64(k)] = 0.0
-    for k in range(K[COUNT] * K[COUNT]):
-        F[place(K, MASS) + np.uint64(k)] = F[place(K, BASE) + np.uint64(k)]
+        F[base + INERTIA + np.uint64(k)] = 0.0
+    for k in range(size * size):
+        F[mass + k] = F[start + k]
     for j in range(nodes):
         i = nodes - 1 - j
-        n, o = place(K, NODE) + slot(i, 6), records + slot(i + 1, RECORD)
-        gather_node(K, F, i, n, o)
-        m = records + slot(K[n], RECORD)
+        n, o = node + slot(i, 6), base + slot(i + 1, RECORD)
+        d, m = np.uint64(K[n + U2]), base + slot(K[n], RECORD)
+        for e in range(K[n + U3]):
+            c = d + np.uint64(e)
+            t = S + c * U6
+            F[force + c] = dot(vector(F, t), vector(F, o + WRENCH)) + dot(vector(F, t + U3), vector(F, o + WRENCH + U3))
+            gather_row(K, F, o, S, c, mass + c * size, supports + np.uint64(i) * size, K[n + U5])
         for k in range(16):  # inertia and wrench lie side by side
             F[m + INERTIA + np.uint64(k)] += F[o + INERTIA + np.uint64(k)]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.errors import DynidentError
 from dynident.mechanics import mass_matrix
 from dynident.mechanics.batch import at_rest, tree_motion
 
@@ -17,11 +18,14 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 FASTEST = 1e6  # velocity [rad/s, m/s] or current [A] beyond which a run counts as unstable
-RUNAWAY = 10.0  # times the largest wanted speed (and [rad/s, m/s]) above which a lost closure is blamed on the control
-WEIGHTLESS = 1e-9  # inertia that a joint feels alone, over its own or the largest, below which the mass matrix is nearly singular
+RUNAWAY = 100.0  # velocity [rad/s, m/s] that no robot has: above it a lost closure is blamed on the control
+LATEST = 300  # rows of the record in which the reason is looked for
+WEIGHTLESS = 1e-9  # a joint's inertia over the largest one, below which the mass matrix is nearly singular
+CANCELLED = 3e-3  # smallest eigenvalue of the mass matrix, scaled to a unit diagonal, below which it is nearly singular
+ROUNDING = 1e-12  # below zero, of that eigenvalue
 
 
-def reason(robot: VirtualRobot, assembly: Assembly, result: tuple[int, int, int], x: Array, wanted: float) -> str:
+def reason(robot: VirtualRobot, assembly: Assembly, result: tuple[int, int, int], record: Array, every: int) -> str:
     """Return why a run stopped.
 
     Parameters
@@ -32,10 +36,10 @@ def reason(robot: VirtualRobot, assembly: Assembly, result: tuple[int, int, int]
         Its arrays, as the run left them.
     result : tuple of int
         Status, step and index of `Assembly.run`; the status is not FINE.
-    x : ndarray, (n,)
-        Position at the start.
-    wanted : float
-        Largest speed of the reference [rad/s, m/s].
+    record : ndarray, (N, width)
+        True signals so far.
+    every : int
+        Steps between its rows.
 
     Returns
     -------
@@ -45,37 +49,36 @@ def reason(robot: VirtualRobot, assembly: Assembly, result: tuple[int, int, int]
     from dynident.simulate import layout as at  # noqa: PLC0415 - numba is imported on first use
 
     status, step, index = result
-    K, F, n = assembly.plant.K, assembly.plant.F, robot.mechanism.dof
-    t, name = f"t = {step * assembly.step:.6g} s", robot.name or robot.mechanism.name
+    K, n = assembly.plant.K, robot.mechanism.dof
+    when, name = f"t = {step * assembly.step:.6g} s", robot.name or robot.mechanism.name
     first = int(K[at.STAGE]) + len(robot.mechanism.tree.coordinates)
-    speeds = np.abs(F[first : first + n])
+    speeds = np.abs(assembly.plant.F[first : first + n])
     speeds[~np.isfinite(speeds)] = np.inf
     fastest = int(np.argmax(speeds))
     joint, unit = _joint(robot, fastest)
-    if status == at.UNSTABLE:
-        weak = weightless(robot, assembly, x)
-        remedy = f"{weak}; give every moving link or its drive an inertia" if weak else "lower the gains or the step"
-        if not weak and K[at.METHOD] not in (at.ONE, at.EXACT):
-            remedy = "use loop='exact', or lower the gains"
-        return f"instability: {culprit(robot, index)} at {t}; {remedy}"
-    if speeds[fastest] > FASTEST:  # within one step: no closure and no pivot means anything any more
-        return f"instability: joint '{joint}' passed {FASTEST:.0e} {unit} at {t}; lower the gains or the step"
-    if status == at.SINGULAR_MASS:
-        if K[at.METHOD] not in (at.ONE, at.EXACT):
-            return (
-                f"robot '{name}': its drives have no inertia in some direction at {t}, so the delayed and iterated loops cannot "
-                "be solved; use loop='exact' or method='coupled'"
-            )
-        return f"robot '{name}': the mass matrix is singular at {t}; give every moving link or its drive an inertia"
-    if speeds[fastest] > RUNAWAY * max(1.0, wanted):
+    at_once = K[at.METHOD] in (at.ONE, at.EXACT)
+    if status == at.SINGULAR_MASS and speeds[fastest] <= FASTEST:
+        if at_once:
+            return f"robot '{name}': the mass matrix is singular at {when}; give every moving link or its drive an inertia"
         return (
-            f"instability: joint '{joint}' reached {speeds[fastest]:.3g} {unit} at {t}, where the loops of robot '{name}' cannot "
-            "be followed; lower the gains or the step"
+            f"robot '{name}': its drives have no inertia in some direction at {when}, so the delayed and iterated loops cannot "
+            "be solved; use loop='exact' or method='coupled'"
         )
-    return (
-        f"robot '{name}': its loops cannot be followed further at {t}, with joint '{joint}' at {speeds[fastest]:.3g} {unit} (a "
-        "singularity, or unstable control threw it there); stay away from it, or lower the gains"
-    )
+    if status == at.LOST_CLOSURE and speeds[fastest] <= RUNAWAY:
+        return (
+            f"robot '{name}': its loops cannot be followed further at {when}, with joint '{joint}' at {speeds[fastest]:.3g} "
+            f"{unit} (a singularity, or unstable control threw it there); stay away from it, or lower the gains"
+        )
+    what = f"joint '{joint}' passed {FASTEST:.0e} {unit}"
+    if status == at.UNSTABLE:
+        what = culprit(robot, index)
+    elif speeds[fastest] <= FASTEST:
+        what = f"joint '{joint}' at {speeds[fastest]:.3g} {unit} tears the loops of robot '{name}'"
+    rows = np.flatnonzero(np.abs(record[: step // every + 1, assembly.columns.v]).max(axis=1) <= RUNAWAY)[-LATEST:]
+    rows = np.unique(np.append(rows, 0))
+    weak = weightless(robot, assembly, record[rows, assembly.columns.x], (rows * every) * float(assembly.step))
+    remedy = "lower the gains or the step" if at_once else "use loop='exact', or lower the gains"
+    return f"instability: {what} at {when}; " + (f"{weak}: give links or drives their inertia" if weak else remedy)
 
 
 def _joint(robot: VirtualRobot, index: int) -> tuple[str, str]:
@@ -114,11 +117,12 @@ def culprit(robot: VirtualRobot, index: int) -> str:
     return f"the current of drive '{wound[index - masses]}' passed {FASTEST:.0e} A"
 
 
-def weightless(robot: VirtualRobot, assembly: Assembly, x: Array) -> str:
+def weightless(robot: VirtualRobot, assembly: Assembly, path: Array, t: Array) -> str:
     """Return a clause that names a joint with next to no inertia, or nothing.
 
-    A joint that can be moved almost for nothing while the others are free makes the mass matrix nearly singular: the inertia
-    that it feels, 1 / (M^-1)_jj, is far below M_jj, or below that of every other joint.
+    Joints that can move together almost for nothing make the mass matrix nearly singular: the smallest eigenvalue of M, scaled
+    to a unit diagonal, is the share of their inertia that is left. It is negative where a published or identified model is not
+    physical.
 
     Parameters
     ----------
@@ -126,37 +130,47 @@ def weightless(robot: VirtualRobot, assembly: Assembly, x: Array) -> str:
         The machine.
     assembly : Assembly
         Its arrays; only constant ones are read.
-    x : ndarray, (n,)
-        Position.
+    path : ndarray, (N, n)
+        Positions on the way.
+    t : ndarray, (N,)
+        Their times [s].
 
     Returns
     -------
     str
-        "the mass matrix is nearly singular, joint 'j3' feels only 1e-12 kg m^2", or "".
+        "the mass matrix is nearly singular at t = 0 s (joint 'j3' has only 1e-12 kg m^2)", or "".
     """
-    inertia = _inertia(robot, assembly, x)
-    own = np.abs(np.diag(inertia))
     try:
-        felt = 1.0 / np.abs(np.diag(np.linalg.inv(inertia)))
-    except np.linalg.LinAlgError:
-        felt = np.where(own == own.min(), 0.0, own)
-    j = int(np.argmin(felt / own))
-    if not felt[j] < WEIGHTLESS * own[j]:
-        j = int(np.argmin(felt))
-        if not felt[j] < WEIGHTLESS * own.max():
-            return ""
-    unit = "kg" if _joint(robot, j)[1] == "m/s" else "kg m^2"
-    return f"the mass matrix is nearly singular, joint '{_joint(robot, j)[0]}' feels only {felt[j]:.2g} {unit}"
+        inertia = _inertia(robot, assembly, path)
+    except DynidentError:  # the loops do not close there: what was lost is not the inertia
+        return ""
+    own = np.abs(np.diagonal(inertia, axis1=1, axis2=2))
+    scale = np.sqrt(np.where(own > 0.0, own, 1.0))
+    values, vectors = np.linalg.eigh(inertia / scale[:, :, None] / scale[:, None, :])
+    i = int(np.argmax(values[:, 0] <= 0.0)) if values[:, 0].min() <= 0.0 else int(np.argmin(values[:, 0]))
+    j = int(np.argmax(np.abs(vectors[i, :, 0])))
+    when, joint = f"t = {t[i]:.6g} s", f"joint '{_joint(robot, j)[0]}'"
+    if values[i, 0] < -ROUNDING:
+        return f"the mass matrix is not positive definite at {when} (of {joint}, a model that is not physical)"
+    if values[i, 0] < CANCELLED:
+        share = 100.0 * max(values[i, 0], 0.0)
+        return f"the mass matrix is nearly singular at {when} ({joint} can move with {share:.2g} % of its inertia)"
+    i, j = (int(k) for k in np.unravel_index(np.argmin(own), own.shape))
+    if own[i, j] < WEIGHTLESS * own[i].max():
+        name, unit = _joint(robot, j)
+        unit = "kg" if unit == "m/s" else "kg m^2"
+        return f"the mass matrix is nearly singular at t = {t[i]:.6g} s (joint '{name}' has only {own[i, j]:.2g} {unit})"
+    return ""
 
 
-def _inertia(robot: VirtualRobot, assembly: Assembly, x: Array) -> Array:
-    """Return the mass matrix of robot and drives, (n, n)."""
+def _inertia(robot: VirtualRobot, assembly: Assembly, path: Array) -> Array:
+    """Return the mass matrix of robot and drives along a path, (N, n, n)."""
     from dynident.simulate import layout as at  # noqa: PLC0415 - numba is imported on first use
     from dynident.simulate.skeleton import joint_inertias  # noqa: PLC0415
 
-    still = tree_motion(robot.mechanism, at_rest(robot.mechanism, x))
-    G = np.eye(still.q.shape[1]) if still.G is None else (still.G if still.G.ndim == 2 else still.G[0])
+    still = tree_motion(robot.mechanism, at_rest(robot.mechanism, path))
+    G = np.eye(still.q.shape[1]) if still.G is None else still.G
     more = assembly.plant.base - joint_inertias(robot.mechanism)[0]  # of the drives, in what the kernels add to bodies
     if assembly.plant.K[at.METHOD] != at.ONE:
         more = more + assembly.plant.motors
-    return np.asarray(mass_matrix(robot.mechanism, x)[0] + G.T @ more @ G)
+    return np.asarray(mass_matrix(robot.mechanism, path) + np.swapaxes(G, -1, -2) @ more @ G)

@@ -141,10 +141,9 @@ def memory_step(F, r, kind, v1, dt):
 @kernel
 def force_of(K, F, owner, dt, q, v):
     """Return the friction of an owner at position q and speed v, a time dt after the start of the step."""
-    total = 0.0
-    for i in range(K[K[LAW_FIRST] + owner], K[K[LAW_FIRST] + owner + 1]):
-        kind, way = K[K[LAW_KIND] + 2 * i], K[K[LAW_KIND] + 2 * i + 1]
-        r = K[LAW] + LAW_WIDTH * i
+    total, first, kinds, laws = 0.0, K[LAW_FIRST] + owner, K[LAW_KIND], K[LAW]
+    for i in range(K[first], K[first + 1]):
+        kind, way, r = K[kinds + 2 * i], K[kinds + 2 * i + 1], laws + LAW_WIDTH * i
         if kind < DAHL:
             if v * way >= 0.0:
                 total += static_force(F, r, kind, q, v)

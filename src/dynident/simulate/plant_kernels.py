@@ -36,6 +36,7 @@ from dynident.simulate.layout import (
     INDUCTIVE,
     ITERATED,
     LAST,
+    LAW_FIRST,
     LOOPED,
     LOST_CLOSURE,
     METHOD,
@@ -113,47 +114,62 @@ def shaft_torque(k, c, play, twist, rate):
 
 
 @kernel
-def drive_forces(K, F, y, dt, out):
-    """Write currents and torques of all drives, the rates of their own states at F[out], and add to tree forces."""
-    c = K[SHAFTS]
+def shaft_forces(K, F, y, out, a, tau, rho, rate):
+    """Write the rates of the shaft masses of drive a, whose rotor is turned by tau, at F[out]; return the last shaft's torque."""
+    d, feed, c = K[DRIVE] + DRIVE_WIDTH * a, K[FEED] + FEED_WIDTH * a, K[SHAFTS]
     th = K[COUNT] + K[DOF]
-    om, cu = th + c, th + 2 * c
+    om = th + c
+    first = K[feed + 2]
+    last = first + K[feed + 1] - 1
+    for e in range(first, last + 1):
+        behind, speed, play = F[d + RATIO] * rho, F[d + RATIO] * rate, F[d + PLAY]
+        if e < last:
+            behind, speed, play = F[y + th + e + 1], F[y + om + e + 1], 0.0
+        s = K[SHAFT] + 3 * e
+        twisted = shaft_torque(F[s + 1], F[s + 2], play, F[y + th + e] - behind, F[y + om + e] - speed)
+        F[out + th + e] = F[y + om + e]
+        F[out + om + e] = (tau - twisted) / F[s]
+        tau = twisted
+    return tau
+
+
+@kernel
+def drive_forces(K, F, y, dt, out, keep):
+    """Add the torques of all drives to tree forces, write the rates of their own states at F[out] and, to keep, their signals."""
+    th, c, h, v = K[COUNT] + K[DOF], K[SHAFTS], K[FORCE], K[SPEED]
+    drive, feeds, forms, laws, offsets = K[DRIVE], K[FEED], K[FORMS], K[LAW_FIRST] + K[FORMS], K[OFFSETS]
     for a in range(K[ACTUATORS]):
-        d, feed = K[DRIVE] + DRIVE_WIDTH * a, K[FEED] + FEED_WIDTH * a
-        rho, rate = actuator_value(K, F, a, y) + F[K[OFFSETS] + a], actuator_value(K, F, a, K[SPEED])
-        ratio, count, first = F[d + RATIO], K[feed + 1], K[feed + 2]
+        d, feed = drive + DRIVE_WIDTH * a, feeds + FEED_WIDTH * a
+        ratio, kind, count = F[d + RATIO], K[feed], K[feed + 1]
+        rate, rho = actuator_value(K, F, a, v), 0.0
+        rubs = K[laws + a] < K[laws + a + 1]
+        if keep or count > 0 or rubs:
+            rho = actuator_value(K, F, a, y) + F[offsets + a]
         theta, omega = ratio * rho, ratio * rate
         if count > 0:
-            theta, omega = F[y + th + first], F[y + om + first]
+            theta, omega = F[y + th + K[feed + 2]], F[y + th + c + K[feed + 2]]
         current = F[d + COMMAND]
-        if K[feed] == RESISTIVE:
+        if kind == RESISTIVE:
             current = (current - F[d + EMF] * omega) / F[d + RESISTANCE]
-        elif K[feed] == INDUCTIVE:
-            i = cu + K[feed + 3]
+        elif kind == INDUCTIVE:
+            i = th + 2 * c + K[feed + 3]
             volts, current = current, F[y + i]
             F[out + i] = (volts - F[d + RESISTANCE] * current - F[d + EMF] * omega) / F[d + INDUCTANCE]
-        rub = force_of(K, F, K[FORMS] + a, dt, theta, omega)
-        motor = F[d + TORQUE] * current
-        tau = motor - rub
-        for e in range(first, first + count):
-            behind, speed, play = ratio * rho, ratio * rate, F[d + PLAY]
-            if e < first + count - 1:
-                behind, speed, play = F[y + th + e + 1], F[y + om + e + 1], 0.0
-            s = K[SHAFT] + 3 * e
-            twisted = shaft_torque(F[s + 1], F[s + 2], play, F[y + th + e] - behind, F[y + om + e] - speed)
-            F[out + th + e] = F[y + om + e]
-            F[out + om + e] = (tau - twisted) / F[s]
-            tau = twisted
+        rub = force_of(K, F, forms + a, dt, theta, omega) if rubs else 0.0
+        tau = F[d + TORQUE] * current - rub
+        if count > 0:
+            tau = shaft_forces(K, F, y, out, a, tau, rho, rate)
         tau = gear(F, d, tau, ratio * rate)
-        F[d + S_TORQUE] = tau
-        F[d + S_MOTOR] = motor
-        F[d + S_CURRENT] = current
-        F[d + S_RUB] = rub
-        F[d + S_RHO] = rho
-        F[d + S_RHO_V] = rate
-        F[d + S_THETA] = theta
-        F[d + S_OMEGA] = omega
-        actuator_force(K, F, a, -tau, K[FORCE])
+        actuator_force(K, F, a, -tau, h)
+        if keep:
+            F[d + S_TORQUE] = tau
+            F[d + S_MOTOR] = F[d + TORQUE] * current
+            F[d + S_CURRENT] = current
+            F[d + S_RUB] = rub
+            F[d + S_RHO] = rho
+            F[d + S_RHO_V] = rate
+            F[d + S_THETA] = theta
+            F[d + S_OMEGA] = omega
 
 
 @kernel
@@ -267,7 +283,7 @@ def derivative(K, F, outside, carried, y, time, dt, row):
         if method != ONE:
             add_mass_times(K, F, K[MOTORS], K[CURVE], h)
     joint_friction(K, F, y, dt)
-    drive_forces(K, F, y, dt, out)
+    drive_forces(K, F, y, dt, out, row == 0)
     if outside.shape[0] > 0:
         external_forces(K, F, outside, carried, time)
     force = K[TRIAL]

@@ -205,5 +205,4 @@ class Stretch:
         from dynident.simulate.plant import FINE  # noqa: PLC0415 - numba is imported on first use
 
         if result[0] != FINE:
-            x = self.record[0, self.assembly.columns.x]
-            raise SimulationError(reason(self.robot, self.assembly, result, x, float(np.abs(self.wanted.v).max(initial=0.0))))
+            raise SimulationError(reason(self.robot, self.assembly, result, self.record, self.every))
