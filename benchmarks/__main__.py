@@ -15,6 +15,7 @@ from typing import Any
 import dynident as di
 from benchmarks import cases, loops, symbolic
 from benchmarks.cases import Result
+from benchmarks.excitation import excitation
 from benchmarks.friction import friction
 from dynident.files import write_atomic
 from dynident.mechanics.batch import cores
@@ -86,6 +87,7 @@ def main() -> int:
         ("loops", lambda: loops.loops(samples, repeats)),
         ("symbolic", lambda: symbolic.cases(samples // 2, repeats)),
         ("friction", lambda: friction(samples, repeats)),
+        ("excitation", lambda: excitation(options.quick)),
         ("FIGAROH", lambda: cases.figaroh(samples // 5, max(1, repeats // 2))),
     ]
     results: list[Result] = []

@@ -68,6 +68,8 @@ def gain(
         The number, or one per actuator.
     """
     array = numbers(value, f"{owner}: {field}")
+    if np.asarray(value).dtype == np.bool_:
+        raise DynidentError(f"{owner}: {field} is {value!r}; give a number, or one per actuator")
     if array.ndim > 1 or array.size == 0:
         raise DynidentError(f"{owner}: {field} has shape {array.shape}; give one number, or one per actuator")
     kind = "a finite number" if signed else ("a number above zero" if above else "zero or a number above it")

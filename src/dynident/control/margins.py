@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.control.checks import finite_scalar
 from dynident.errors import DynidentError
 from dynident.mechanics.motion import numbers
 
@@ -138,6 +139,7 @@ def delayed_integrator(gain: float, delay: float, frequency: ArrayLike) -> Compl
 
 
 def _grid(lowest: float, highest: float) -> Array:
+    lowest, highest = finite_scalar("frequencies", "lowest", lowest), finite_scalar("frequencies", "highest", highest)
     if not (np.isfinite(highest) and 0.0 < lowest < highest):
         raise DynidentError(f"frequencies from {lowest} to {highest} Hz are no range; give 0 < lowest < highest")
     return np.geomspace(lowest, highest, POINTS)

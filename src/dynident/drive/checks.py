@@ -72,7 +72,7 @@ def row(what: str, values: object, *, least: float | None = None, above: float |
     tuple of float
         The numbers.
     """
-    if isinstance(values, str) or not isinstance(values, Iterable):
+    if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
         values = (values,)
     return tuple(number(f"{what}[{i}]", value, least=least, above=above) for i, value in enumerate(values))
 

@@ -145,9 +145,9 @@ class Plant(NamedTuple):
         Packed arrays.
     laws : Laws
         Friction.
-    feed : ndarray of int, (k, 4)
-        How each drive is fed, number of its shaft masses, the first of them, its winding.
-    drive : ndarray, (k, 19)
+    feed : ndarray of int, (k, 5)
+        How each drive is fed, number of its shaft masses, the first of them, its winding, its only coordinate.
+    drive : ndarray, (k, 20)
         Constants, command and signals of each drive, see `layout`.
     base, motors : ndarray, (n_tree, n_tree)
         Inertias of joints, and those of actuators when they are kept apart (decoupled).

@@ -24,6 +24,7 @@ from dynident.mechanics.inverse_kinematics_chain import end_frame
 from dynident.mechanics.motion import numbers
 from dynident.mechanism import Actuator, Body, Joint, Mechanism
 from dynident.simulate.robot import VirtualRobot
+from dynident.simulate.runner import loop_cycles
 from dynident.trajectory import TipMotion, joint_motion
 
 if TYPE_CHECKING:
@@ -210,6 +211,15 @@ def bandwidth(
     f = np.sort(np.atleast_1d(numbers(frequencies, "frequencies")))
     if f.ndim != 1 or not f.size or not np.all(np.isfinite(f)) or f[0] <= 0.0:
         raise SimulationError(f"frequencies are {f.tolist()}; give finite numbers above zero in Hz")
+    slowest = max(loop_cycles(robot.controller).values(), default=robot.step)
+    if f[-1] >= 0.5 / slowest:
+        raise SimulationError(
+            f"frequencies reach {f[-1]:g} Hz, but a control cycle of {slowest:g} s shows nothing from {0.5 / slowest:.4g} Hz "
+            "on; stay below"
+        )
+    for label, value in (("amplitude", amplitude), ("cycles", cycles), ("settle", 0.0 if settle is None else settle)):
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            raise SimulationError(f"{label} is {value!r}; give a number")
     if not (np.isfinite(amplitude) and amplitude > 0.0) or cycles < 2 or (settle is not None and not settle >= 0.0):
         raise SimulationError(
             f"amplitude is {amplitude}, cycles {cycles} and settle {settle}; give an amplitude above 0, at least 2 cycles and "

@@ -269,17 +269,19 @@ def control(K, F, C, D, wanted, noise, every, step, h):
     """Do what is due at this step; laws that ask a model are moved by `model_kernels.model_tick` between two runs."""
     plan = C[PLAN]
     law = C[plan + LAW_OF]
-    if law in (OPEN, CASCADE, PID):
+    if law == OPEN:
+        if step % every == 0 and (step == 0 or step // every < wanted.shape[0]):  # the last row is held without asking again
+            sense(K, F, C, D, noise, step, h)
+            open_tick(K, F, C, D, wanted, step // every)
+    elif law in (CASCADE, PID):
         row = min(step // every, wanted.shape[0] - 1)
         if step % C[plan + SENSE] == 0:
             sense(K, F, C, D, noise, step, h)
         if law == CASCADE:
             cascade_tick(K, F, C, D, wanted, step, h, row)
         elif step % C[plan + OUTER] == 0:
-            if law == PID:
-                pid_torques(K, C, D, wanted, step, h, row)
-                pid_hold(K, F, C, D, wanted, h, row)
-            else:
-                open_tick(K, F, C, D, wanted, row)
+            pid_torques(K, C, D, wanted, step, h, row)
+            pid_hold(K, F, C, D, wanted, h, row)
+    flag, cut = loop_at(C, FLAG), loop_at(C, CUT_STEPS)
     for a in range(K[ACTUATORS]):
-        D[loop_at(C, CUT_STEPS) + a] += D[loop_at(C, FLAG) + a]
+        D[cut + a] += D[flag + a]

@@ -76,7 +76,7 @@ def reason(robot: VirtualRobot, assembly: Assembly, result: tuple[int, int, int]
         what = f"joint '{joint}' at {speeds[fastest]:.3g} {unit} tears the loops of robot '{name}'"
     rows = np.flatnonzero(np.abs(record[: step // every + 1, assembly.columns.v]).max(axis=1) <= RUNAWAY)[-LATEST:]
     rows = np.unique(np.append(rows, 0))
-    weak = weightless(robot, assembly, record[rows, assembly.columns.x], (rows * every) * float(assembly.step))
+    weak = weightless(robot, assembly, record[rows, assembly.columns.x], np.asarray(rows * every * assembly.step))
     remedy = "lower the gains or the step" if at_once else "use loop='exact', or lower the gains"
     return f"instability: {what} at {when}; " + (f"{weak}: give links or drives their inertia" if weak else remedy)
 

@@ -2,7 +2,7 @@
 
     f(q, v, z) = sum over rows                       kind, way (0 both directions, +1 or -1 one of them), up to eight numbers
 
-A jump sgn(v) is replaced by clip(v / v_s), with v_s (ninth number of the row) the speed that this friction alone takes away
+A jump sgn(v) is replaced by clip(v / v_s), with v_s (ninth number of the row: 1 / v_s) the speed that this friction alone takes away
 within one step: a joint that should stick then comes to rest within a step or two instead of chattering. Slopes of smooth laws
 are limited to the same 1 / v_s. Laws with memory keep a deflection and a mode per row; they are advanced once per step by their
 exact solution (`dynident.friction.kernels`), and from the start of the step to a stage in the same way.
@@ -29,7 +29,7 @@ from dynident.simulate.layout import (
     OFFSET,
     POWER,
     SPRING,
-    STICK_SPEED,
+    STICK_SLOPE,
     STRIBECK,
     TANH,
     VISCOUS,
@@ -55,7 +55,7 @@ def static_force(F, r, kind, q, v):
     if kind == VISCOUS:
         return a * v
     if kind == COULOMB:
-        return a * clip(v / F[r + STICK_SPEED], 1.0)
+        return a * clip(v * F[r + STICK_SLOPE], 1.0)
     if kind == OFFSET:
         return a
     if kind == SPRING:
@@ -63,7 +63,7 @@ def static_force(F, r, kind, q, v):
     if kind == TANH:
         return a * tanh(F[r + 1] * v)
     if kind == STRIBECK:
-        return clip(v / F[r + STICK_SPEED], 1.0) * stribeck(abs(v), a, F[r + 1], F[r + 2], F[r + 3])
+        return clip(v * F[r + STICK_SLOPE], 1.0) * stribeck(abs(v), a, F[r + 1], F[r + 2], F[r + 3])
     if kind == POWER:
         return a * v * abs(v) ** (F[r + 1] - 1.0)
     return (a + F[r + 1] / cosh(clip(F[r + 2] * v, 700.0))) * tanh(F[r + 3] * v)
@@ -143,9 +143,9 @@ def force_of(K, F, owner, dt, q, v):
     """Return the friction of an owner at position q and speed v, a time dt after the start of the step."""
     total, first, kinds, laws = 0.0, K[LAW_FIRST] + owner, K[LAW_KIND], K[LAW]
     for i in range(K[first], K[first + 1]):
-        kind, way, r = K[kinds + 2 * i], K[kinds + 2 * i + 1], laws + LAW_WIDTH * i
+        kind, r = K[kinds + 2 * i], laws + LAW_WIDTH * i
         if kind < DAHL:
-            if v * way >= 0.0:
+            if v * K[kinds + 2 * i + 1] >= 0.0:
                 total += static_force(F, r, kind, q, v)
         elif dt > 0.0:
             z, mode = memory_step(F, r, kind, v, dt)

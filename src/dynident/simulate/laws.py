@@ -42,7 +42,7 @@ from dynident.simulate.layout import (
 
 Array = NDArray[np.float64]
 
-WIDTH = 9  # numbers per row that describe the law; the last is v_s
+WIDTH = 9  # numbers per row that describe the law; the last is 1 / v_s
 
 
 class Row(NamedTuple):
@@ -176,12 +176,12 @@ def row_numbers(row: Row, stick: float) -> Array:
     Returns
     -------
     ndarray, (9,)
-        Values, slopes limited to 1 / v_s, and v_s = stick times the jump at the end.
+        Values, slopes limited to 1 / v_s, and 1 / v_s at the end, v_s being stick times the jump.
     """
     out = np.zeros(WIDTH)
     out[: len(row.values)] = row.values
     soft = row.jump * stick
-    out[8] = soft if soft > 0.0 else 1.0
+    out[8] = 1.0 / soft if soft > 0.0 else 0.0
     slope = {TANH: 1, SMOOTH: 3}.get(row.kind)
     if slope is not None and soft > 0.0:
         out[slope] = np.clip(out[slope], -1.0 / soft, 1.0 / soft)

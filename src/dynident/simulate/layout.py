@@ -28,16 +28,17 @@ MAP_A, GRAM, GRAM_FACTOR, MEASURED, ASKED_A, TORQUES, PART, LOOP, POSE = range(C
 TREE, COUPLED, LOOPED = 0, 1, 2  # MODE
 CUT_WIDTH = 13  # point a, point b, vector a, vector b, offset
 
-# One friction row: nine numbers (the last is v_s), then deflection, mode and last speed of a law with memory.
-LAW_WIDTH, STICK_SPEED, DEFLECTION, MEMORY_MODE, LAST_SPEED = 12, 8, 9, 10, 11
+# One friction row: nine numbers (the last is 1 / v_s), then deflection, mode and last speed of a law with memory.
+LAW_WIDTH, STICK_SLOPE, DEFLECTION, MEMORY_MODE, LAST_SPEED = 12, 8, 9, 10, 11
 OFFSET, VISCOUS, COULOMB, POWER, STRIBECK, TANH, SMOOTH, SPRING, DAHL, LUGRE, MAXWELL = range(11)
 
 # One drive: ten constants, the held command (current or voltage), and what it did in the last evaluation.
-DRIVE_WIDTH = 19
+DRIVE_WIDTH = 20
 RATIO, EFFICIENCY, TORQUE, EMF, RESISTANCE, INDUCTANCE, CURRENT_LIMIT, VOLTAGE_LIMIT, PLAY, STICK, COMMAND = range(11)
 S_TORQUE, S_MOTOR, S_CURRENT, S_RUB, S_RHO, S_RHO_V, S_THETA, S_OMEGA = range(11, 19)
+SINGLE = 19  # rho per unit of the only coordinate that the drive turns with
 IDEAL, RESISTIVE, INDUCTIVE = 0, 1, 2  # fed with a current, or with a voltage without or with inductance
-FEED_WIDTH = 4  # how it is fed, number of shaft masses, the first of them, winding
+FEED_WIDTH = 5  # how it is fed, number of shaft masses, the first of them, winding, its only coordinate or -1
 
 ONE, EXACT, ITERATED, DELAYED = 0, 1, 2, 3  # METHOD: mechanism and drives as one, or joined by an algebraic loop
 RK4, MIDPOINT, EULER = 0, 1, 2

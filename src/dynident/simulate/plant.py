@@ -165,7 +165,7 @@ def build(
     arena = Arena()
     add_skeleton(arena, mechanism, own, motors)
     rubbing.add(arena, own.shape[0])
-    windings = _add_drives(arena, drives, _voltage(controller))
+    windings = _add_drives(arena, drives, N, _voltage(controller))
     y = np.concatenate([still.q[0], rates, turned[:, 0], turned[:, 1], np.zeros(windings)])
     arena.number(at.METHOD, METHODS[loop] if apart else at.ONE)
     arena.number(at.SIZE, y.size)
@@ -200,7 +200,7 @@ def _stick(arena: Arena, drives: Sequence[Drive], rubbing: Rubbing, N: Array, st
     arena.view(at.DRIVE)[:, at.STICK] = rubbing.stick[len(rubbing.forms) :]
 
 
-def _add_drives(arena: Arena, drives: Sequence[Drive], voltage: bool) -> int:
+def _add_drives(arena: Arena, drives: Sequence[Drive], N: Array, voltage: bool) -> int:
     """Add the regions of the drives; return the number of windings with a current of their own."""
     feed = np.zeros((len(drives), at.FEED_WIDTH), dtype=np.int64)
     numbers = np.zeros((len(drives), at.DRIVE_WIDTH))
@@ -217,7 +217,9 @@ def _add_drives(arena: Arena, drives: Sequence[Drive], voltage: bool) -> int:
                 raise SimulationError(
                     f"drive '{drive.actuator}' is fed with a voltage but its motor has no resistance or inductance; give them"
                 )
-        feed[a] = kind, drive.states, len(shafts), windings
+        used = np.flatnonzero(N[a])
+        feed[a] = kind, drive.states, len(shafts), windings, used[0] if used.size == 1 else -1
+        numbers[a, at.SINGLE] = N[a, used[0]] if used.size else 0.0
         windings += int(kind == at.INDUCTIVE)
         if not drive.rigid:
             shafts += zip((motor.inertia, *gear.inertias[:-1]), gear.stiffness, gear.damping, strict=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dynident.mechanics.kernels import kernel
 from dynident.mechanics.packed import COUNT, FACTOR, FORCE, MASS, SPEED
-from dynident.mechanics.sample_kernels import factorise_symmetric, mass_and_bias, pose_tree, solve_symmetric
+from dynident.mechanics.sample_kernels import factorise_symmetric, mass_and_bias, pose_tree, solve_once, solve_symmetric
 from dynident.simulate.closure_kernels import closure_bias
 from dynident.simulate.friction_kernels import advance_owner, clip, force_of
 from dynident.simulate.layout import (
@@ -61,6 +61,7 @@ from dynident.simulate.layout import (
     S_TORQUE,
     SHAFT,
     SHAFTS,
+    SINGLE,
     SINGULAR_MASS,
     SIZE,
     STATE,
@@ -115,7 +116,7 @@ def shaft_torque(k, c, play, twist, rate):
 
 @kernel
 def shaft_forces(K, F, y, out, a, tau, rho, rate):
-    """Write the rates of the shaft masses of drive a, whose rotor is turned by tau, at F[out]; return the last shaft's torque."""
+    """Write the rates of the shaft masses of drive a, whose rotor feels tau, at F[out]; return the last shaft's torque."""
     d, feed, c = K[DRIVE] + DRIVE_WIDTH * a, K[FEED] + FEED_WIDTH * a, K[SHAFTS]
     th = K[COUNT] + K[DOF]
     om = th + c
@@ -135,15 +136,15 @@ def shaft_forces(K, F, y, out, a, tau, rho, rate):
 
 @kernel
 def drive_forces(K, F, y, dt, out, keep):
-    """Add the torques of all drives to tree forces, write the rates of their own states at F[out] and, to keep, their signals."""
+    """Add the torques of all drives to tree forces; write rates of their own states at F[out] and, with `keep`, signals."""
     th, c, h, v = K[COUNT] + K[DOF], K[SHAFTS], K[FORCE], K[SPEED]
     drive, feeds, forms, laws, offsets = K[DRIVE], K[FEED], K[FORMS], K[LAW_FIRST] + K[FORMS], K[OFFSETS]
     for a in range(K[ACTUATORS]):
         d, feed = drive + DRIVE_WIDTH * a, feeds + FEED_WIDTH * a
-        ratio, kind, count = F[d + RATIO], K[feed], K[feed + 1]
-        rate, rho = actuator_value(K, F, a, v), 0.0
+        ratio, kind, count, j = F[d + RATIO], K[feed], K[feed + 1], K[feed + 4]
+        rate, rho = F[d + SINGLE] * F[v + j] if j >= 0 else actuator_value(K, F, a, v), 0.0
         rubs = K[laws + a] < K[laws + a + 1]
-        if keep or count > 0 or rubs:
+        if keep or count > 0:
             rho = actuator_value(K, F, a, y) + F[offsets + a]
         theta, omega = ratio * rho, ratio * rate
         if count > 0:
@@ -155,12 +156,15 @@ def drive_forces(K, F, y, dt, out, keep):
             i = th + 2 * c + K[feed + 3]
             volts, current = current, F[y + i]
             F[out + i] = (volts - F[d + RESISTANCE] * current - F[d + EMF] * omega) / F[d + INDUCTANCE]
-        rub = force_of(K, F, forms + a, dt, theta, omega) if rubs else 0.0
+        rub = force_of(K, F, forms + a, dt, 0.0, omega) if rubs else 0.0
         tau = F[d + TORQUE] * current - rub
         if count > 0:
             tau = shaft_forces(K, F, y, out, a, tau, rho, rate)
         tau = gear(F, d, tau, ratio * rate)
-        actuator_force(K, F, a, -tau, h)
+        if j >= 0:
+            F[h + j] -= F[d + SINGLE] * tau
+        else:
+            actuator_force(K, F, a, -tau, h)
         if keep:
             F[d + S_TORQUE] = tau
             F[d + S_MOTOR] = F[d + TORQUE] * current
@@ -299,8 +303,7 @@ def derivative(K, F, outside, carried, y, time, dt, row):
         if mode != TREE:
             mass = K[GENERAL]
             sandwich(K, F, K[MASS], mass)
-        bad = factorise_symmetric(F, mass, K[FACTOR], n)
-        solve_symmetric(F, K[FACTOR], force, n)
+        bad = solve_once(F, mass, K[FACTOR], force, n)
         for r in range(n):
             F[out + nt + r] = F[force + r]
     else:

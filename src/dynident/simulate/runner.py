@@ -31,6 +31,7 @@ METHODS = ("coupled", "decoupled")
 LOOPS = ("exact", "iterated", "delayed")
 LOG_CYCLE = 1e-3  # recorders are rarely faster [s]
 MOST_NUMBERS = 50_000_000  # of a record, 400 MB
+MOST_WANTED = 250_000_000  # of the reference at every control cycle, 2 GB
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,6 +310,12 @@ def schedule(robot: VirtualRobot, reference: Reference, options: Options) -> Sch
     if duration < step * (1.0 - 1e-9):
         raise SimulationError(f"duration = {duration:g} s is shorter than one step of {step:g} s; give duration=")
     total = int(np.floor(duration / step * (1.0 + 1e-12) + 1e-9))
+    width = 3 * reference.dof + 2 * len(robot.drives)
+    most = MOST_WANTED // width * min(counts.values(), default=every)
+    if total > most:
+        raise SimulationError(
+            f"duration = {duration:g} s is more than memory holds at this cycle; simulate up to {most * step:.3g} s at a time"
+        )
     rows = total // every + 1
     if rows < MINIMUM_SAMPLES:
         raise SimulationError(f"log_cycle = {log_cycle:g} s leaves {rows} samples in {duration:g} s; a log needs at least 4")

@@ -83,7 +83,7 @@ class Sensors:
     def __post_init__(self) -> None:
         for label in ("position_noise", "velocity_noise", "effort_noise", "delay", "temperature_noise"):
             value = getattr(self, label)
-            if value is not None:
+            if value is not None or label != "velocity_noise":
                 object.__setattr__(self, label, gain("sensors", label, value))
         for label in ("jitter", "dropped"):
             value = gain("sensors", label, getattr(self, label))

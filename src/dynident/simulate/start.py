@@ -178,14 +178,21 @@ def _from_actuators(mechanism: Mechanism, start: Start, first: tuple[Array, Arra
     return np.array(x), nu
 
 
+def _rotation(value: ArrayLike) -> Array:
+    R = numbers(value, "start: rotation")
+    if R.shape != (3, 3) or not (np.abs(R.T @ R - np.eye(3)).max() < CLOSED and np.linalg.det(R) > 0.0):
+        raise SimulationError("start: the rotation of the pose is no rotation matrix (3, 3); its columns must be unit axes")
+    return R
+
+
 def _pose(value: Any) -> tuple[Array | None, Array]:
     """Return rotation (or None) and position of a pose in any of its forms."""
     if isinstance(value, tuple | list) and len(value) == 2:
-        rotation = None if value[0] is None else numbers(value[0], "start: rotation")
+        rotation = None if value[0] is None else _rotation(value[0])
         return rotation, _vector(value[1], (3,), "position", "x, y and z in metres")
     array = numbers(value, "start: pose")
     if array.shape == (4, 4):
-        return array[:3, :3], _vector(array[:3, 3], (3,), "position", "x, y and z in metres")
+        return _rotation(array[:3, :3]), _vector(array[:3, 3], (3,), "position", "x, y and z in metres")
     if array.shape != (3,):
         raise SimulationError(
             f"start: pose has shape {array.shape}; give a position (3,), a pair (rotation, position), or a matrix (4, 4)"

@@ -1,0 +1,92 @@
+"""A run that breaks says when, which joint and why: never NaN, and a lack of inertia is not blamed on gains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynident as di
+from dynident.control import PID, ComputedTorque
+from dynident.drive import Drive, Motor
+from dynident.errors import DynidentError, SimulationError
+from dynident.robots import cft, dualv, er3a_c60, five_bar, mast, rrr
+from dynident.simulate import Sensors, VirtualRobot, bandwidth
+from simulate_cases import arm, geared_arm, pid
+
+MACHINES = {"rrr": rrr, "five_bar": five_bar, "dualv": dualv, "mast": mast, "cft": cft, "er3a_c60": er3a_c60}
+
+
+def still(mechanism: di.Mechanism) -> tuple[np.ndarray, di.Motion]:
+    home = mechanism.closure.home[mechanism.closure.independent] if mechanism.loops else np.full(mechanism.dof, 0.3)
+    zero = np.zeros((2, mechanism.dof))
+    return home, di.Motion([0.0, 0.5], zero + home, zero, zero)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("kind", ["hot", "absurd", "pushed"])
+def test_unstable_machines_name_time_and_joint(name: str, kind: str) -> None:
+    robot = MACHINES[name].machine()
+    home, rest = still(robot.mechanism)
+    free = [replace(d, motor=replace(d.motor, current_limit=np.inf, voltage_limit=np.inf)) for d in robot.drives]
+    law: Any = {"hot": ComputedTorque(robot.mechanism, 1e12, 1e9, cycle=8 * robot.step)}.get(kind, robot.controller)
+    law = PID(1e300, 1e300, cycle=8 * robot.step) if kind == "absurd" else law
+    push = np.full(len(free), 1e300) if kind == "pushed" else None
+    with pytest.raises(SimulationError, match=r"^instability: .*'.*' .* at t = [0-9.e+-]+ s; lower the gains") as caught:
+        replace(robot, controller=law, drives=free).simulate(rest, start={"q": home + 0.003}, disturbance=push)
+    names = (*robot.mechanism.coordinate_names, *(d.actuator for d in robot.drives))
+    assert any(f"'{joint}'" in str(caught.value) for joint in names)
+
+
+@pytest.mark.parametrize("method", ["coupled", "decoupled"])
+@pytest.mark.parametrize("small", [0.0, 1e-12])
+def test_a_joint_without_inertia_is_named_instead_of_the_gains(method: str, small: float) -> None:
+    robot = arm(3)
+    body = dict.fromkeys((n for n in robot.parameters.names if n.endswith("link_3")), 0.0)
+    body |= {f"{symbol}_link_3": small for symbol in ("Ixx", "Iyy", "Izz")}
+    robot = robot.with_parameters(robot.parameters.replace(body))
+    machine = VirtualRobot(robot, [Drive(a.name, Motor(1.0)) for a in robot.actuators], pid(2000.0, 20.0))
+    rest = di.Motion([0.0, 0.5], np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 3)))
+    with pytest.raises(SimulationError, match=r"mass matrix is (nearly )?singular") as caught:
+        machine.simulate(rest, start={"q": [0.01] * 3}, method=method)
+    assert "inertia" in str(caught.value)
+    assert "gains" not in str(caught.value)
+
+
+def test_the_published_cft_model_is_blamed_where_its_mass_matrix_fails() -> None:
+    t = np.linspace(5.0, 10.0, 1001)
+    reference = cft.cartesian_reference(t, *cft.excitation(t))
+    with pytest.raises(SimulationError, match=r"instability: joint 'q\d' .*mass matrix is (nearly singular|not positive)"):
+        cft.machine("pd", bandwidth=8.0).simulate(reference)
+
+
+def test_a_delayed_loop_that_diverges_points_to_the_exact_one() -> None:
+    robot = er3a_c60.machine()
+    free = [replace(d, motor=replace(d.motor, current_limit=np.inf)) for d in robot.drives]
+    home, rest = still(robot.mechanism)
+    with pytest.warns(di.errors.SimulationWarning, match="diverges"), pytest.raises(SimulationError, match="loop='exact'"):
+        replace(robot, drives=free).simulate(rest, start={"q": home + 0.003}, method="decoupled", loop="delayed")
+    _, rest = still(dualv.machine().mechanism)
+    with pytest.warns(di.errors.SimulationWarning), pytest.raises(SimulationError, match="no inertia in some direction"):
+        dualv.machine().simulate(rest, method="decoupled", loop="delayed")
+
+
+def test_durations_beyond_memory_are_refused() -> None:
+    rest = di.Motion([0.0, 1.0], np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 3)))
+    with pytest.raises(SimulationError, match="more than memory holds"):
+        geared_arm().simulate(rest, duration=1e12)
+
+
+def test_what_is_no_number_is_refused() -> None:
+    for call in (
+        lambda: PID(True, 1.0, cycle=1e-3),
+        lambda: Sensors(delay=None),  # type: ignore[arg-type]
+        lambda: bandwidth(geared_arm(), "joint_1", "small", [1.0]),  # type: ignore[arg-type]
+        lambda: bandwidth(geared_arm(), "joint_1", 0.1, [1e6]),
+        lambda: geared_arm().simulate(still(arm())[1], start={"pose": (2.0 * np.eye(3), [0.3, 0.2, 0.4])}),
+    ):
+        with pytest.raises(DynidentError) as caught:
+            call()
+        assert "\n" not in str(caught.value)
