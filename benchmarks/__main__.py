@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import dynident as di
-from benchmarks import cases, loops, symbolic
+from benchmarks import cases, loops, simulate, symbolic
 from benchmarks.cases import Result
 from benchmarks.excitation import excitation
 from benchmarks.friction import friction
 from dynident.files import write_atomic
 from dynident.mechanics.batch import cores
 
-PACKAGES = ("numpy", "scipy", "numba", "pin", "figaroh")
+PACKAGES = ("numpy", "scipy", "numba", "pin", "mujoco", "figaroh")
 
 
 def environment() -> dict[str, Any]:
@@ -88,6 +88,7 @@ def main() -> int:
         ("symbolic", lambda: symbolic.cases(samples // 2, repeats)),
         ("friction", lambda: friction(samples, repeats)),
         ("excitation", lambda: excitation(options.quick)),
+        ("virtual robot", lambda: simulate.cases(samples, repeats)),
         ("FIGAROH", lambda: cases.figaroh(samples // 5, max(1, repeats // 2))),
     ]
     results: list[Result] = []

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dynident as di
-from dynident.control import PID, ComputedTorque
+from dynident.control import PID, ComputedTorque, TaskPID
 from dynident.drive import Drive, Motor
 from dynident.errors import DynidentError, SimulationError
 from dynident.robots import cft, dualv, er3a_c60, five_bar, mast, rrr
 from dynident.simulate import Sensors, VirtualRobot, bandwidth
+from dynident.trajectory import Fourier, Trajectory
 from simulate_cases import arm, geared_arm, pid
 
 MACHINES = {"rrr": rrr, "five_bar": five_bar, "dualv": dualv, "mast": mast, "cft": cft, "er3a_c60": er3a_c60}
@@ -69,7 +72,7 @@ def test_a_delayed_loop_that_diverges_points_to_the_exact_one() -> None:
     with pytest.warns(di.errors.SimulationWarning, match="diverges"), pytest.raises(SimulationError, match="loop='exact'"):
         replace(robot, drives=free).simulate(rest, start={"q": home + 0.003}, method="decoupled", loop="delayed")
     _, rest = still(dualv.machine().mechanism)
-    with pytest.warns(di.errors.SimulationWarning), pytest.raises(SimulationError, match="no inertia in some direction"):
+    with pytest.warns(di.errors.SimulationWarning), pytest.raises(SimulationError, match="of its drives alone is singular"):
         dualv.machine().simulate(rest, method="decoupled", loop="delayed")
 
 
@@ -82,6 +85,7 @@ def test_durations_beyond_memory_are_refused() -> None:
 def test_what_is_no_number_is_refused() -> None:
     for call in (
         lambda: PID(True, 1.0, cycle=1e-3),
+        lambda: TaskPID(None, 1.0, 1.0, cycle=1e-3),  # type: ignore[arg-type]
         lambda: Sensors(delay=None),  # type: ignore[arg-type]
         lambda: bandwidth(geared_arm(), "joint_1", "small", [1.0]),  # type: ignore[arg-type]
         lambda: bandwidth(geared_arm(), "joint_1", 0.1, [1e6]),
@@ -90,3 +94,20 @@ def test_what_is_no_number_is_refused() -> None:
         with pytest.raises(DynidentError) as caught:
             call()
         assert "\n" not in str(caught.value)
+
+
+def test_a_plan_made_for_another_robot_warns(tmp_path: Path) -> None:
+    stage = Fourier(0.5, 2)
+    curve = Trajectory(stage, np.zeros((3, stage.size)))
+    plan = SimpleNamespace(
+        stages=(), coordinates=arm().coordinate_names, curve=curve, cycles=1, period=2.0, identity="", robot="other"
+    )
+    with pytest.warns(di.errors.SimulationWarning, match="made for robot 'other' and runs on 'arm'"):
+        geared_arm().simulate(plan, duration=0.02)
+    (tmp_path / "plan.json").write_text('{"format": "dynident-plan-1"}', encoding="utf-8")
+    with pytest.raises(SimulationError, match="cannot be read as a plan"):
+        geared_arm().simulate(tmp_path / "plan.json")
+
+
+def test_a_corner_outside_the_measured_frequencies_is_said() -> None:
+    assert "bandwidth above 5 Hz" in str(bandwidth(geared_arm(), "joint_1", 0.02, [2.0, 5.0], settle=0.5))

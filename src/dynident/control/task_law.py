@@ -13,6 +13,7 @@ from dynident.control.controller import Machine, Measurement, Reference
 from dynident.control.filters import low_pass_share
 from dynident.control.task import Eyes, drives_of, torque_limits
 from dynident.control.workspace import Spot, Workspace
+from dynident.errors import DynidentError
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -30,6 +31,8 @@ class TaskLaw(ABC):
     _owner: ClassVar[str]  # how messages name it
 
     def __init__(self, space: Workspace) -> None:
+        if not callable(getattr(space, "bind", None)):
+            raise DynidentError(f"space is a {type(space).__name__}; give a ToolSpace, CoordinateSpace or MapSpace")
         self.space = space
 
     def reset(self, robot: Machine, start: Measurement) -> None:

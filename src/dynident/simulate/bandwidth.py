@@ -112,7 +112,11 @@ class Bode:
 
     def __str__(self) -> str:
         what = "with mechanism" if self.mechanism else "actuators alone"
-        lines = [f"{self.robot}, {self.coordinate}, amplitude {self.amplitude:g}, {what}: bandwidth {self.bandwidth:.4g} Hz"]
+        corner = f"{self.bandwidth:.4g} Hz"
+        if np.isnan(self.bandwidth):
+            below = self.ratio[0] <= CORNER
+            corner = f"below {self.frequency[0]:.4g} Hz" if below else f"above {self.frequency[-1]:.4g} Hz"
+        lines = [f"{self.robot}, {self.coordinate}, amplitude {self.amplitude:g}, {what}: bandwidth {corner}"]
         lines.append(f"{'f [Hz]':>10}{'ratio [%]':>11}{'[dB]':>9}{'phase [deg]':>13}{'limit [%]':>11}")
         rows = zip(self.frequency, self.ratio, self.decibel, self.phase, self.saturated, strict=True)
         lines += [f"{f:>10.4g}{100 * r:>11.2f}{d:>9.2f}{p:>13.2f}{100 * s:>11.1f}" for f, r, d, p, s in rows]

@@ -61,8 +61,8 @@ def reason(robot: VirtualRobot, assembly: Assembly, result: tuple[int, int, int]
         if at_once:
             return f"robot '{name}': the mass matrix is singular at {when}; give every moving link or its drive an inertia"
         return (
-            f"robot '{name}': its drives have no inertia in some direction at {when}, so the delayed and iterated loops cannot "
-            "be solved; use loop='exact' or method='coupled'"
+            f"robot '{name}': the mass matrix of its drives alone is singular at {when}, so the delayed and iterated loops "
+            "cannot be solved; use loop='exact' or method='coupled'"
         )
     if status == at.LOST_CLOSURE and speeds[fastest] <= RUNAWAY:
         return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import DynidentError, SimulationError, require
+from dynident.errors import SimulationError, SimulationWarning, require
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 from dynident.trajectory import Interpolated, cycle_from_spec
@@ -131,7 +132,7 @@ def _from_plan_file(path: str | os.PathLike[str], mechanism: Mechanism) -> Refer
         kind = {"kind": "plan", "plan": str(data.get("identity", "")), "robot": str(data["robot"]), "file": Path(path).name}
         names, cycles, period = tuple(data["coordinates"]), int(data["cycles"]), float(data["period"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, DynidentError):
+        if isinstance(error, SimulationError):
             raise
         raise SimulationError(
             f"reference '{path}' cannot be read as a plan ({error}); make one with dynident excite"
@@ -147,6 +148,13 @@ def _cycles(
         raise SimulationError(
             f"the plan moves {', '.join(names)} but robot '{mechanism.name}' has {', '.join(mechanism.coordinate_names)}; "
             "make a plan for this robot"
+        )
+    if kind["robot"] != mechanism.name:  # names of joints alone do not tell two arms apart
+        warnings.warn(
+            f"the plan was made for robot '{kind['robot']}' and runs on '{mechanism.name}', whose limits it may not keep; "
+            "check it, or make a plan for this robot",
+            SimulationWarning,
+            stacklevel=5,
         )
     order = [list(names).index(name) for name in mechanism.coordinate_names]
     period, last = max(period, curve.duration), max(1, cycles) - 1

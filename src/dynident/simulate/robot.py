@@ -200,7 +200,8 @@ class VirtualRobot(_Options):
         """Run the robot along a reference and record what a real one would have recorded.
 
         The same seed gives the same numbers to the last bit. Coulomb friction turns over within the speed that it takes away in
-        one step, so a joint that should stick comes to rest instead of chattering.
+        one step, so a joint that should stick does not chatter; under a steady load it creeps with a share of that speed. A
+        `LuGre` law holds it in place.
 
         Parameters
         ----------
