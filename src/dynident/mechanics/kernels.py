@@ -17,14 +17,43 @@ repeat it; nothing is allocated inside the loops.
 
 from __future__ import annotations
 
+from hashlib import sha256
 from math import cos, sin, sqrt
+from pathlib import Path
 
 import numpy as np
 from numba import njit
 
 from dynident.mechanism.tree import FIXED, FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
-kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+_compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+_PACKAGE = Path(__file__).parents[1]
+_CONSTANTS = ("mechanism/tree.py", "mechanism/loops.py", "mechanics/packed.py", "simulate/layout.py")
+
+
+def _stamp():
+    """Return a digest of everything that compiled code is made of: all kernels, and the constants they read."""
+    whole = sha256()
+    for path in sorted({*_PACKAGE.rglob("*kernels.py"), *(_PACKAGE / name for name in _CONSTANTS)}):
+        whole.update(path.read_bytes())
+    return whole.hexdigest()
+
+
+STAMP = _stamp()
+
+
+def kernel(function):
+    """Compile a function, cached on disk.
+
+    Numba's cache looks at the file of the function only and would keep the old code of what it calls in other files; a
+    simulation with half of its memory layout of yesterday is worse than waiting. Hence one stamp for all.
+    """
+    dispatcher = _compiled(function)
+    cache = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)  # absent when compilation is switched off
+    if cache is not None:
+        cache._source_stamp = STAMP
+    return dispatcher
+
 
 LANES = 32
 ROW0, ROW1, ROW2, ROW3, ROW4, ROW5, ROW6, ROW7, ROW8, ROW9 = (np.uint64(i * LANES) for i in range(10))
