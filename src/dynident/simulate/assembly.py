@@ -238,21 +238,23 @@ class Assembly:
             UNSTABLE: which velocity, 0..n-1 the coordinate, then rotors and windings; -1 otherwise.
         """
         asks = self.controller.plan[at.LAW_OF] in (at.PROJECTED, at.COMPUTED)
-        tick, end = int(self.controller.plan[at.OUTER]), self.done + steps
+        here = self.done
+        tick, end = int(self.controller.plan[at.OUTER]), here + steps
         tables = (wanted.table, wanted.noise, int(wanted.every[0]))
         rest = (self.step, self.integrator, record, every, float(limit))
         arrays = (self.plant.K, self.plant.F, self.controller.K, self.controller.F)
-        result = (FINE, self.done, -1)
-        while self.done < end and result[0] == FINE:
-            here, go = self.done, end - self.done
+        known, pushed = (*arrays, *tables), tuple(inputs)
+        status, index = FINE, -1
+        while here < end and status == FINE:
+            go = end - here
             if asks:
                 go = min(tick - here % tick, go)
                 if here % tick == 0:
-                    status = model_tick(*arrays, *tables, here, self.step)
+                    status = model_tick(*known, here, self.step)
                     if status != FINE:
-                        return int(status), here, -1
-            result = kernels.run(*arrays, *tables, inputs.table, inputs.node, inputs.every, go, *rest)
-        return int(result[0]), int(result[1]), int(result[2])
+                        break
+            status, here, index = kernels.run(*known, *pushed, go, *rest)
+        return int(status), int(here), int(index)
 
     def measure(self, wanted: Wanted) -> tuple[Array, Array, Array, Array, Array]:
         """Read the sensors now, for a controller in Python; call it once per sensing tick.
