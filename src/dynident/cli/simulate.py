@@ -79,7 +79,7 @@ def simulate(
         machine = machine if step is None else replace(machine, step=step)
         announce("measuring efforts for the noise" if noise else "preparing")
         machine = machine if noise is None else with_noise(machine, wanted, noise, 1e-5 if noise > 0.0 else 0.0)
-        announce("simulating")
+        announce("simulating (the first time after installation it is compiled, about a minute)")
         begin = time.perf_counter()
         run = machine.simulate(wanted, method=method, loop=loop, seed=seed)
         seconds = time.perf_counter() - begin

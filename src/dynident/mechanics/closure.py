@@ -87,7 +87,7 @@ def close_positions(
         where = ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, x[bad], strict=True))
         raise DynidentError(
             f"robot '{mechanism.name}' cannot follow the motion at sample {first + bad} ({where}): out of reach, or "
-            "through a singularity where the branch is lost"
+            "through a singularity where the branch is lost; shrink the motion or move it away from there"
         )
     for row in {0, x.shape[0] // 2, x.shape[0] - 1} if x.shape[0] else set():
         gap = loop_kernels.gap(tree, closure.arrays, out[row])
