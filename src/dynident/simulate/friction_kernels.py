@@ -2,11 +2,11 @@
 
     f(q, v, z) = sum over rows                       kind, way (0 both directions, +1 or -1 one of them), up to eight numbers
 
-A jump sgn(v) is replaced by clip(v / v_s), with v_s (1 / v_s is the ninth number) the speed that this friction alone takes away
-within one step: a joint that should stick then stands within a step or two instead of chattering; under a load it
-creeps, at most with v_s (laws with memory do not creep). Slopes of smooth laws are limited to the same 1 / v_s. Laws with memory keep a
-deflection and a mode per row; they are advanced once per step by their exact solution (`dynident.friction.kernels`), and from
-the start of the step to a stage in the same way.
+A jump sgn(v) is replaced by clip(v / v_s), with v_s (1 / v_s is the ninth number) the speed that this friction alone takes
+away within one step: a joint that should stick then stands within a step or two instead of chattering; under a load it
+creeps, at most with v_s (laws with memory do not). Slopes of smooth laws are limited to the same 1 / v_s. Laws with memory
+keep a deflection and a mode per row; they are advanced once per step by their exact solution (`dynident.friction.kernels`),
+and from the start of the step to a stage in the same way.
 """
 
 from __future__ import annotations
