@@ -336,6 +336,7 @@ def optimise(
 
     none = np.zeros(0)
     runs = [] if given is None else [Run(given, seed, given, problem.objective.cost(given))]
+    best += runs  # a search may not end worse than the user's start
     runs += [Run(None, seed + 1000 * k, none) for k in range(starts - len(runs))]
     many = max(1, cores() if workers is None else workers)
     for k, rung in enumerate(RUNGS if method == "sqp" else RUNGS[-1:]):
