@@ -136,6 +136,13 @@ def test_robots_of_the_literature_by_name(monkeypatch, capsys, tmp_path):
     assert "document 4" in data["limits"] and list(tmp_path.iterdir()) == []
 
 
+def test_an_unknown_name_lists_the_known_ones(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert run(monkeypatch, "prr3") == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "there is no robot 'prr3'" in said and all(name in said for name in robots.__all__)
+
+
 @pytest.mark.parametrize("name", robots.__all__)
 def test_every_robot_has_limits_or_says_what_to_give(name):
     mechanism = getattr(robots, name).mechanism()
