@@ -29,6 +29,7 @@ from dynident.excitation import (
 )
 from dynident.excitation.limits import State
 from dynident.excitation.obstacles import segment_distance
+from dynident.excitation.optimise import Optimum
 from dynident.identify import Regression, base_parameters
 from dynident.robots import prr2
 from dynident.trajectory import BSpline, Fourier, Trajectory, sample
@@ -91,6 +92,15 @@ def test_searches_without_gradient(robot, method):
     p = problem(robot, {"default": BOX}, family=BSpline(4.0, 6))
     found = optimise(p, method, starts=1, time_budget=1.5, workers=1)
     assert found.cost < p.objective.cost(found.start) and p.feasible(found.x, True)
+
+
+def test_a_design_is_never_worse_than_its_start(robot, monkeypatch):
+    limits = limits_of(robot, {"default": BOX})
+    good = design(robot, limits, family=FAMILY, criterion="d", starts=1, time_budget=1.0, workers=1)
+    poor = good.optimum.start
+    monkeypatch.setattr("dynident.excitation.design.optimise", lambda *given: Optimum(poor, -1e9, good.optimum.x, 1, 0.0))
+    kept = design(robot, limits, family=FAMILY, criterion="d", start=good.optimum.x)
+    assert kept.values() == good.values() and kept.values(kept.start) == good.values()
 
 
 def test_gradient_beats_search_from_the_same_start(robot):

@@ -173,5 +173,5 @@ def robot_of(robot: Path, sidecar: Path | None = None) -> di.Mechanism:
         mechanism: di.Mechanism = getattr(robots, str(robot)).mechanism()
         return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar)
     if not robot.suffix and not robot.exists():  # meant as a name
-        raise DynidentError(f"there is no robot '{robot}'; give a file, or a name: {', '.join(robots.__all__)}")
+        raise DynidentError(f"there is no robot '{robot}'; give a file with its ending, or a name: {', '.join(robots.__all__)}")
     return read_robot(robot, sidecar)

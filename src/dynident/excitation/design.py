@@ -351,6 +351,10 @@ def design(
     home = mechanism.closure.home[mechanism.closure.independent] if mechanism.loops else None
     problem = Problem(objective, whole, home)
     found = optimise(problem, method, starts, time_budget, seed, workers, start, progress)
+    if start is not None:  # the search smooths the signs of friction; with true signs, too, it may not end worse than it began
+        given, true = np.array(start, dtype=np.float64), replace(objective, equations=exact)
+        if true.cost(given) < true.cost(found.x):
+            found = replace(found, x=given, cost=objective.cost(given), start=given)
     return Design(Trajectory.from_vector(chosen, found.x), problem, found, exact, rate, np.array(sizes), mechanism)
 
 
