@@ -26,7 +26,7 @@ from numba import njit
 
 from dynident.mechanism.tree import FIXED, FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
-_compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 _PACKAGE = Path(__file__).parents[1]
 _CONSTANTS = ("mechanism/tree.py", "mechanism/loops.py", "mechanics/packed.py", "simulate/layout.py")
 
@@ -42,17 +42,26 @@ def _stamp():
 STAMP = _stamp()
 
 
-def kernel(function):
+def kernel(function, **options):
     """Compile a function, cached on disk.
 
     Numba's cache looks at the file of the function only and would keep the old code of what it calls in other files; a
     simulation with half of its memory layout of yesterday is worse than waiting. Hence one stamp for all.
     """
-    dispatcher = _compiled(function)
+    dispatcher = njit(**_OPTIONS, **options)(function)
     cache = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)  # absent when compilation is switched off
     if cache is not None:
         cache._source_stamp = STAMP
     return dispatcher
+
+
+def sample_kernel(function):
+    """Compile a function that is called for one sample at a time, as `kernel`; it must not allocate.
+
+    Numba counts references to the arrays of every call with locked instructions, which cost as much as the work of a short
+    function. Nothing is allocated or kept here, so nothing needs counting.
+    """
+    return kernel(function, _nrt=False)
 
 
 LANES = 32

@@ -13,10 +13,10 @@ from dynident.mechanism.tree import NODE_DOF, REVOLUTE, TreeArrays
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-HEADER = 64  # numbers at the beginning of K
+HEADER = 96  # numbers at the beginning of K
 
 # Keys of the tree; rooms above add their own from OWN on.
-NODES, COUNT, NODE, SUPPORT, RECORDS, TWISTS, PHI, BASE, MASS, FORCE, SPEED, FACTOR, OWN = range(13)
+NODES, COUNT, NODE, SUPPORT, RECORDS, TWISTS, PHI, BASE, MASS, FORCE, SPEED, FACTOR, MOTION, CLOSURE, SOLVE, OWN = range(16)
 
 RECORD = 80  # numbers per node, beginning with its orientation R (9)
 ORIGIN, TWIST, BIAS, INERTIA, WRENCH, TURN, SHIFT, AXIS = (np.uint64(i) for i in (9, 12, 18, 24, 34, 40, 67, 70))
@@ -136,6 +136,7 @@ def add_tree(arena: Arena, tree: TreeArrays, phi: Array, base: Array) -> None:
     acceleration without joint accelerations, less gravity); INERTIA m, h, I and WRENCH (moment, force) of its subtree; and of
     its joint TURN (as in `TreeArrays`; the placement of other than revolute joints), SHIFT and AXIS.
     TWISTS : twist of every coordinate at the base origin. MASS, FORCE, SPEED, FACTOR : M, h, v and the factors of M.
+    MOTION, CLOSURE, SOLVE : addresses of the robot's own code (`symbolic.motion`); 0 while there is none.
 
     Parameters
     ----------
@@ -164,7 +165,7 @@ def add_tree(arena: Arena, tree: TreeArrays, phi: Array, base: Array) -> None:
     arena.floats(TWISTS, np.zeros((n, 6)))
     arena.floats(PHI, phi)
     arena.floats(BASE, base)
-    arena.floats(MASS, np.zeros((n, n)))
+    arena.floats(MASS, base)
     arena.floats(FORCE, np.zeros(n))
     arena.floats(SPEED, np.zeros(n))
     arena.floats(FACTOR, np.zeros((n, n)))

@@ -21,7 +21,8 @@ from math import cos, sin, sqrt
 
 import numpy as np
 
-from dynident.mechanics.kernels import add, cross, dot, kernel, scale
+from dynident.mechanics.kernels import add, cross, dot, scale
+from dynident.mechanics.kernels import sample_kernel as kernel
 from dynident.mechanics.packed import (
     AXIS,
     BASE,
@@ -200,6 +201,18 @@ def world_inertia(F, o, c):
     F[k + U7] = dot(ib, b) + sx + sz
     F[k + U8] = dot(ib, z) - p[1] * h[2] - f[1] * p[2]
     F[k + U9] = dot(iz, z) + sx + sy
+
+
+@kernel
+def first_moment(K, F):
+    """Return m c of the whole tree in the base frame, at the last pose."""
+    whole = (0.0, 0.0, 0.0)
+    for i in range(K[NODES]):
+        column = K[place(K, NODE) + slot(i, 6) + U4]
+        if column >= 0:
+            o, c = place(K, RECORDS) + slot(i + 1, RECORD), place(K, PHI) + np.uint64(column)
+            whole = add(whole, add(scale(vector(F, o + ORIGIN), F[c]), turned(F, o, vector(F, c + U1))))
+    return whole
 
 
 @kernel

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynident.mechanics.kernels import add, cross, dot, kernel, scale
+from dynident.mechanics.kernels import add, cross, dot, scale
+from dynident.mechanics.kernels import sample_kernel as kernel
 from dynident.mechanics.packed import BIAS, COUNT, NODE, ORIGIN, RECORD, RECORDS, SUPPORT, TWIST, TWISTS
 from dynident.mechanics.sample_kernels import U1, U3, place, slot, turned, vector
 from dynident.mechanism.loops import LINEAR as LINEAR_ROW
 from dynident.mechanism.loops import POINT, SLIDE
 from dynident.simulate.layout import (
-    CURVE,
     CUT,
     CUT_WIDTH,
     CUTS,
-    DEPENDENT,
     DOF,
     JACOBIAN,
     LINEAR,
-    LU,
     MISSING,
     RIGHT,
-    SWAP,
 )
 
 
@@ -117,7 +114,7 @@ def vector_motion(K, F, o, u):
 
 @kernel
 def closure_bias(K, F):
-    """Write b of the tree accelerations G nu_dot + b, from the motion of the last `mass_and_bias` and the factors of G."""
+    """Write -Phi_dot_dot without accelerations into column 0 of RIGHT, from the motion of the last `mass_and_bias`."""
     n, m = K[DOF], K[MISSING]
     zero = (0.0, 0.0, 0.0)
     xa, va, aa, xb, vb, ab = zero, zero, zero, zero, zero, zero
@@ -146,9 +143,6 @@ def closure_bias(K, F):
             e = turned(F, ob, e)
             e1, e2 = vector_motion(K, F, ob, e)
             F[right] = -dot(u2, e) - 2.0 * dot(u1, e1) - dot(u, e2)
-    substitute(F, K, K[LU], K[SWAP], m, K[RIGHT], n + 1, 1)
-    for row in range(m):
-        F[K[CURVE] + K[K[DEPENDENT] + row]] = F[K[RIGHT] + row * (n + 1)]
 
 
 @kernel

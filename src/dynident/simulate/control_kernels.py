@@ -11,7 +11,7 @@ from math import floor
 
 import numpy as np
 
-from dynident.mechanics.kernels import kernel
+from dynident.mechanics.kernels import sample_kernel as kernel
 from dynident.mechanics.packed import COUNT, SPEED
 from dynident.simulate.friction_kernels import clip
 from dynident.simulate.layout import (

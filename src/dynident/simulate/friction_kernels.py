@@ -14,7 +14,7 @@ from __future__ import annotations
 from math import cosh, exp, tanh
 
 from dynident.friction.kernels import _dahl_piece, _gap, _lugre_piece, _pieces, _slip
-from dynident.mechanics.kernels import kernel
+from dynident.mechanics.kernels import sample_kernel as kernel
 from dynident.simulate.layout import (
     COULOMB,
     DAHL,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dynident.mechanics.kernels import kernel
-from dynident.mechanics.packed import BIAS, COUNT, INERTIA, MASS, RECORDS, SPEED
-from dynident.mechanics.sample_kernels import U1, U3, place, vector
+from dynident.mechanics.kernels import sample_kernel as kernel
+from dynident.mechanics.packed import BIAS, COUNT, MASS, MOTION, RECORDS, SPEED
+from dynident.mechanics.sample_kernels import U3, first_moment, place, pose_tree, vector
 from dynident.simulate.control_kernels import control
 from dynident.simulate.friction_kernels import clip
 from dynident.simulate.layout import (
@@ -70,9 +70,10 @@ def energy(K, F):
             if K[METHOD] != ONE:
                 value += F[K[MOTORS] + i * nt + j]
             kinetic += (0.5 if i == j else 1.0) * value * F[v + i] * F[v + j]
-    base = place(K, RECORDS)
-    up = vector(F, base + BIAS + U3)  # the base's upward acceleration, which stands for gravity
-    moment = vector(F, base + INERTIA + U1)
+    if K[MOTION] != 0:
+        pose_tree(K, F, y)
+    up = vector(F, place(K, RECORDS) + BIAS + U3)  # the base's upward acceleration, which stands for gravity
+    moment = first_moment(K, F)
     potential = up[0] * moment[0] + up[1] * moment[1] + up[2] * moment[2]
     for f in range(K[FORMS]):
         for r in range(K[K[LAW_FIRST] + f], K[K[LAW_FIRST] + f + 1]):
@@ -185,11 +186,9 @@ def run(K, F, C, D, wanted, noise, every, outside, carried, beat, steps, h, inte
             advance_bristles(K, F, 0.0)
         for j in range(stages):
             share = 0.0 if j == 0 else (1.0 if j == 3 else 0.5)
+            part, last = share * h, out + max(j - 1, 0) * size
             for i in range(size):
-                F[stage + i] = F[y + i]
-            if j > 0:
-                for i in range(size):
-                    F[stage + i] += share * h * F[out + (j - 1) * size + i]
+                F[stage + i] = F[y + i] + part * F[last + i]
             status = derivative(K, F, outside, carried, stage, (step + share) / beat, share * h, j)
             if status != FINE:
                 return status, step, -1

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dynident.mechanics.kernels import kernel
+from dynident.mechanics.kernels import sample_kernel as kernel
 from dynident.mechanics.packed import COUNT, FORCE, MASS, SPEED
-from dynident.mechanics.sample_kernels import factorise_symmetric, mass_and_bias, pose_tree, solve_symmetric
-from dynident.simulate.closure_kernels import closure_bias
+from dynident.mechanics.sample_kernels import factorise_symmetric, solve_symmetric
 from dynident.simulate.control_kernels import hold_torque, pid_hold, pid_torques, sense
 from dynident.simulate.layout import (
     ACTUATORS,
@@ -50,6 +49,7 @@ from dynident.simulate.layout import (
     WISH,
     ZERO,
 )
+from dynident.simulate.motion_kernels import motion_at
 from dynident.simulate.plant_kernels import joint_friction
 from dynident.simulate.skeleton_kernels import (
     actuator_value,
@@ -86,7 +86,6 @@ def actuator_map(C, D):
 @kernel
 def pose_map(C, D):
     """Write G and A of the model at POSE; return FINE or why not."""
-    pose_tree(C, D, C[POSE])
     if (C[MODE] == LOOPED and closure_map(C, D, C[POSE]) == 0.0) or not actuator_map(C, D):
         return LOST_CLOSURE
     return FINE
@@ -167,14 +166,11 @@ def distribute(C, D, project):
 def model_forces(C, D, q, v, a, out):
     """Write the generalised forces (n,) that give accelerations D[a] at tree positions D[q] and velocities D[v]."""
     nt, n, h, s = C[COUNT], C[DOF], C[FORCE], C[SPEED]
-    pose_tree(C, D, q)
     if C[MODE] == LOOPED and closure_map(C, D, q) == 0.0:
         return LOST_CLOSURE
     tree_speeds(C, D, v)
-    mass_and_bias(C, D)
+    motion_at(C, D, q)
     joint_friction(C, D, q, 0.0)
-    if C[MODE] == LOOPED:
-        closure_bias(C, D)
     for i in range(nt):  # SPEED holds the accelerations of the tree from here on
         value = D[C[CURVE] + i]
         for c in range(n):

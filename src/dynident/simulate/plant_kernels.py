@@ -9,10 +9,9 @@ gear's efficiency leaves of it.
 
 from __future__ import annotations
 
-from dynident.mechanics.kernels import kernel
-from dynident.mechanics.packed import COUNT, FACTOR, FORCE, MASS, SPEED
-from dynident.mechanics.sample_kernels import factorise_symmetric, mass_and_bias, pose_tree, solve_once, solve_symmetric
-from dynident.simulate.closure_kernels import closure_bias
+from dynident.mechanics.kernels import sample_kernel as kernel
+from dynident.mechanics.packed import COUNT, FACTOR, FORCE, MASS, MOTION, SPEED
+from dynident.mechanics.sample_kernels import factorise_symmetric, pose_tree, solve_symmetric
 from dynident.simulate.friction_kernels import advance_owner, clip, force_of
 from dynident.simulate.layout import (
     ACTUATORS,
@@ -70,6 +69,7 @@ from dynident.simulate.layout import (
     TREE,
     TRIAL,
 )
+from dynident.simulate.motion_kernels import motion_at, solve_at
 from dynident.simulate.skeleton_kernels import (
     actuator_force,
     actuator_value,
@@ -271,7 +271,6 @@ def derivative(K, F, outside, carried, y, time, dt, row):
     nt, n, h = K[COUNT], K[DOF], K[FORCE]
     out = K[RATES] + row * K[SIZE]
     mode, method = K[MODE], K[METHOD]
-    pose_tree(K, F, y)
     if mode == LOOPED:
         side, last = closure_map(K, F, y), K[LAST] + n
         if abs(side) < SINGULAR or side * F[last] < 0.0:
@@ -280,15 +279,16 @@ def derivative(K, F, outside, carried, y, time, dt, row):
         if row == 0 and pull_back(K, F, K[STATE]) > FAR:
             return LOST_CLOSURE
     tree_speeds(K, F, y + nt)
-    mass_and_bias(K, F)
+    motion_at(K, F, y)
     if mode == LOOPED:
-        closure_bias(K, F)
         add_mass_times(K, F, K[MASS], K[CURVE], h)
         if method != ONE:
             add_mass_times(K, F, K[MOTORS], K[CURVE], h)
     joint_friction(K, F, y, dt)
     drive_forces(K, F, y, dt, out, row == 0)
     if outside.shape[0] > 0:
+        if carried.size > 0 and K[MOTION] != 0:
+            pose_tree(K, F, y)
         external_forces(K, F, outside, carried, time)
     force = K[TRIAL]
     if mode == TREE:
@@ -303,7 +303,7 @@ def derivative(K, F, outside, carried, y, time, dt, row):
         if mode != TREE:
             mass = K[GENERAL]
             sandwich(K, F, K[MASS], mass)
-        bad = solve_once(F, mass, K[FACTOR], force, n)
+        bad = solve_at(K, F, mass, force)
         for r in range(n):
             F[out + nt + r] = F[force + r]
     else:

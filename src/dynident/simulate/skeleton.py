@@ -18,6 +18,7 @@ from dynident.mechanism.loops import LINEAR, LoopArrays
 from dynident.mechanism.tree import FREE, SPHERICAL
 from dynident.simulate import layout as at
 from dynident.simulate.laws import TERM_ROWS, WIDTH, Row, law_rows, row_numbers
+from dynident.simulate.native import add_native
 
 Array = NDArray[np.float64]
 
@@ -127,6 +128,7 @@ def add_skeleton(arena: Arena, mechanism: Mechanism, base: Array, motors: Array)
         G, g0 = mechanism.coupling_map
     m = rest.size if cuts is not None else 0
     add_tree(arena, tree, inertial_values(mechanism, mechanism.parameters.values), base)
+    add_native(arena, mechanism)
     N = actuator_rows(mechanism)
     single = np.count_nonzero(N, axis=1) == 1
     arena.number(at.DOF, n)
@@ -302,15 +304,14 @@ def sticking(arena: Arena, place: int, forms: Array, loads: Array, step: float, 
     ndarray, (F,)
         h / J of every form [rad/s per N m, m/s per N].
     """
-    from dynident.mechanics.sample_kernels import mass_and_bias, pose_tree  # noqa: PLC0415 - numba is imported on first use
+    from dynident.simulate.motion_kernels import motion_at  # noqa: PLC0415 - numba is imported on first use
     from dynident.simulate.skeleton_kernels import closure_map  # noqa: PLC0415
 
     K, F = arena.K, arena.F
-    pose_tree(K, F, K[place])
     if K[at.MODE] == at.LOOPED:
         closure_map(K, F, K[place])
     arena.view(SPEED)[:] = 0.0
-    mass_and_bias(K, F)
+    motion_at(K, F, K[place])
     lower, G = np.tril(arena.view(MASS)), arena.view(at.MAP)
     tree = lower + np.tril(lower, -1).T
     if K[at.METHOD] != at.ONE and place == at.STATE:

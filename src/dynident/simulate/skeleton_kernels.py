@@ -12,11 +12,12 @@ from math import cos, pi, sin, sqrt, tan
 
 import numpy as np
 
-from dynident.mechanics.kernels import add, cross, dot, kernel, scale
+from dynident.mechanics.kernels import add, cross, dot, scale
+from dynident.mechanics.kernels import sample_kernel as kernel
 from dynident.mechanics.packed import COUNT, NODE, NODES, ORIGIN, RECORD, RECORDS, SPEED, SUPPORT, TWISTS
-from dynident.mechanics.sample_kernels import U1, U3, U6, place, pose_tree, slot, vector
+from dynident.mechanics.sample_kernels import U1, U3, U6, place, slot, vector
 from dynident.mechanism.tree import FREE, SPHERICAL
-from dynident.simulate.closure_kernels import closure_jacobian, factorise, substitute
+from dynident.simulate.closure_kernels import factorise, substitute
 from dynident.simulate.layout import (
     CONSTANT,
     COUPLING,
@@ -35,6 +36,7 @@ from dynident.simulate.layout import (
     TREE,
     WORK,
 )
+from dynident.simulate.motion_kernels import closure_at
 
 REACH = 0.5  # largest correction of a dependent coordinate within one step [rad or m]
 CLOSED = 1e-7  # correction after which the next one would be of the order of rounding errors
@@ -42,9 +44,9 @@ CLOSED = 1e-7  # correction after which the next one would be of the order of ro
 
 @kernel
 def closure_map(K, F, q):
-    """Write G at the last pose (positions at F[q]); return the signed pivot ratio of the closure, 0 when it is singular."""
+    """Write G at the tree positions F[q]; return the signed pivot ratio of the closure, 0 when it is singular."""
     nt, n, m = K[COUNT], K[DOF], K[MISSING]
-    closure_jacobian(K, F, q)
+    closure_at(K, F, q)
     for row in range(m):
         jac, lu, right = K[JACOBIAN] + row * nt, K[LU] + row * m, K[RIGHT] + row * (n + 1)
         for c in range(m):
@@ -89,7 +91,6 @@ def close_loops(K, F, q):
     """Close the loops by moving the dependent ones of the positions at F[q]; return the signed pivot ratio, 0 when lost."""
     moved = 0.0
     for _ in range(20):
-        pose_tree(K, F, q)
         ratio = closure_map(K, F, q)
         if ratio == 0.0:
             return 0.0

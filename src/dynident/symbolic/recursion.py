@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from dynident.mechanism import Mechanism
-from dynident.mechanism.tree import FREE, NODE_DOF, PRISMATIC, REVOLUTE, SPHERICAL
+from dynident.mechanism.tree import FIXED, FREE, NODE_DOF, PRISMATIC, REVOLUTE, SPHERICAL
 from dynident.symbolic.bodies import Twist, body_wrench, spin
 from dynident.symbolic.expression import Graph, Node
 from dynident.symbolic.geometry import Geometry, Pose
@@ -92,6 +92,8 @@ class Recursion:
             return product(P, self._turn(u, c, s, one - c)), t
         if kind == PRISMATIC:
             return P, plus(t, scale(times(P, u), q[d]))
+        if kind == FIXED:
+            return P, t
         shift = plus(t, times(P, (q[d], q[d + 1], q[d + 2]))) if kind == FREE else t
         first = d + 3 if kind == FREE else d
         x: Vector = (q[first], q[first + 1], q[first + 2])
@@ -131,6 +133,8 @@ class Recursion:
             Angular and linear rate.
         """
         kind, d = int(self.tree.kind[i]), int(self.tree.dof[i])
+        if kind == FIXED:
+            return self.zero, self.zero
         if kind == REVOLUTE:
             return scale(self.geometry.axes[i], x[d]), self.zero
         if kind == PRISMATIC:
