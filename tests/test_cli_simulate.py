@@ -13,7 +13,7 @@ pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install '
 
 import dynident as di
 from dynident.__main__ import main
-from dynident.robots import five_bar
+from dynident.robots import five_bar, rrr
 from dynident.robots.proofs import random_motion
 from dynident.trajectory import sample, to_csv
 
@@ -155,3 +155,39 @@ def test_track_prints_a_table_and_writes_figures(monkeypatch, capsys, folder: Pa
     assert np.min(lower) > 40.0 and np.min(data["effort_ratio"]) > 1.5
     names = {path.name for path in Path("out").iterdir()}
     assert names == {"tracking.json", "errors_1.png", "largest_errors.png", "efforts.png"}
+
+
+def test_bandwidth_without_rotors_leaves_the_actuators_alone_out(monkeypatch, capsys, folder: Path) -> None:
+    assert run(monkeypatch, "bandwidth", "dualv", "--frequencies", "5", "--centre", "0.05,0,0.1", "--json") == 0
+    told = capsys.readouterr()
+    assert "actuators alone are left out: drive 'motor_1' has no inertia" in told.err
+    data = json.loads(told.out)
+    assert "with mechanism" in data and "actuators alone, linear" not in data
+    assert run(monkeypatch, "bandwidth", "dualv", "--frequencies", "5", "--centre", "0.05") == 1
+    assert "platform.y" in capsys.readouterr().err
+
+
+def test_a_folder_with_the_name_of_a_machine_does_not_hide_it(monkeypatch, capsys, folder: Path) -> None:
+    Path("five_bar").mkdir()  # as dynident track five_bar -o five_bar makes it
+    machine = five_bar.machine()
+    names = machine.mechanism.coordinate_names
+    x = [machine.mechanism.home[name] for name in names]
+    to_csv("swing.csv", sample(random_motion(x, [0.02, 0.02], 1, 0.5), 500.0), (*names,))
+    assert run(monkeypatch, "simulate", "swing.csv", "--robot", "five_bar", "-q") == 0
+    assert run(monkeypatch, "describe", "five_bar") == 0
+    assert "robot five-bar" in capsys.readouterr().out
+
+
+def test_positions_of_other_coordinates_are_told(monkeypatch, capsys, folder: Path) -> None:
+    to_csv("three.csv", sample(random_motion([0.2, -0.5, 0.0], [0.8, 0.7, 0.1], 1, 0.5), 200.0), ("shoulder", "elbow", "wrist"))
+    assert run(monkeypatch, "simulate", "three.csv", "--robot", "robot.urdf", "-q") == 0
+    assert "has positions of wrist too" in capsys.readouterr().err
+
+
+def test_the_log_of_a_ready_machine_can_be_identified_by_its_name(monkeypatch, capsys, folder: Path) -> None:
+    names = rrr.machine().mechanism.coordinate_names
+    to_csv("swing.csv", sample(random_motion([0.3, 0.2, 0.4], [0.8, 0.8, 0.8], 1, 4.0), 500.0), (*names,))
+    assert run(monkeypatch, "simulate", "swing.csv", "--robot", "rrr", "-o", "run.parquet", "-q") == 0
+    assert run(monkeypatch, "identify", "rrr", "run.parquet", "-o", "out", "-q") == 0
+    assert "'rrr' is not a file; fit.json has" in capsys.readouterr().err
+    assert {path.name for path in Path("out").iterdir()} == {"fit.json", "report.html", "verdict.json"}

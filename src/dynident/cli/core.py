@@ -175,6 +175,9 @@ def identify(
 
 def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path) -> None:
     """Write the identified description; where the file's format cannot hold the parameters, say so and keep the fit."""
+    if not robot.is_file():  # a robot of the library has no description to copy
+        note(f"no description is written: '{robot}' is not a file; fit.json has the identified parameters")
+        return
     name = f"identified{robot.suffix if is_mjcf(robot) else '.urdf'}"
     try:
         write_robot(robot, fit.mechanism, fit.standard, stage / name)

@@ -95,6 +95,9 @@ def read_motion(path: Path, mechanism: di.Mechanism) -> di.Motion:
             f"motion '{path}' has no column {', '.join(missing)}; it needs t and q_ of {', '.join(names)}; v_ and a_ may follow"
         )
     t = table.columns["t"]
+    others = [column[2:] for column in table.columns if column.startswith("q_") and column[2:] not in names]
+    if others:
+        note(f"motion '{path}' has positions of {', '.join(others)} too; robot '{mechanism.name}' has no such coordinates")
 
     def block(kind: str) -> Array:
         return np.column_stack([table.columns[f"{kind}_{name}"] for name in names])
@@ -184,9 +187,9 @@ def machine_of(
     from dynident.simulate.reference import reference_of  # noqa: PLC0415 - only the virtual robot needs them
     from dynident.simulate.standard import standard_controller, standard_machine  # noqa: PLC0415
 
-    if not robot.suffix and not robot.exists() and str(robot) not in robots.__all__:
+    if not robot.suffix and not robot.is_file() and str(robot) not in robots.__all__:
         raise DynidentError(f"there is no machine '{robot}'; give a file, or one of {', '.join(robots.__all__)}")
-    ready = str(robot) in ready_machines() and not robot.exists()
+    ready = str(robot) in ready_machines() and not robot.is_file()
     machine = ready_machine(str(robot)) if ready and sidecar is None else None
     mechanism = robot_of(robot, sidecar) if machine is None else machine.mechanism
     wanted = read_plan(plan, mechanism)

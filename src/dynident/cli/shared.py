@@ -169,7 +169,7 @@ def robot_of(robot: Path, sidecar: Path | None = None) -> di.Mechanism:
     """
     from dynident import robots  # noqa: PLC0415 - rarely needed
 
-    if str(robot) in robots.__all__ and not robot.exists():
+    if str(robot) in robots.__all__ and not robot.is_file():  # a folder of results may have the name of its robot
         mechanism: di.Mechanism = getattr(robots, str(robot)).mechanism()
         return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar)
     if not robot.suffix and not robot.exists():  # meant as a name

@@ -13,8 +13,8 @@ import numpy as np
 import typer
 
 from dynident.cli.machines import check_machine, machine_of, ready_machine, write_figures, write_log
-from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, check_output, out, print_json, progress
-from dynident.errors import DynidentError
+from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, check_output, note, out, print_json, progress
+from dynident.errors import DynidentError, SimulationError
 from dynident.files import to_json, write_atomic
 
 if TYPE_CHECKING:
@@ -143,11 +143,23 @@ def _amplitude(machine: str, robot: VirtualRobot, coordinate: str) -> float:
     return float(assumed.value) if assumed is not None and sliding else AMPLITUDES["N" if sliding else "N m"]
 
 
-def _frequencies(text: str) -> list[float]:
+def _numbers(text: str, option: str, what: str) -> list[float]:
     try:
-        return [float(x) for x in text.split(",")]
+        return [float(part) for part in text.split(",")]
     except ValueError:
-        raise DynidentError(f"--frequencies is '{text}'; give numbers in Hz separated by commas") from None
+        raise DynidentError(f"{option} is '{text}'; give {what} separated by commas") from None
+
+
+def _turn_alone(robot: VirtualRobot) -> bool:
+    """Tell whether the actuators can be measured alone, with a note if not: some papers print no rotors."""
+    from dynident.simulate.bandwidth import actuators_alone  # noqa: PLC0415 - only this command needs it
+
+    try:
+        actuators_alone(robot)
+    except SimulationError as error:
+        note(f"the actuators alone are left out: {error}")
+        return False
+    return True
 
 
 @app.command(epilog="Example: dynident bandwidth mast --coordinate z --frequencies 0.4,1,2,5,10 -o out/")
@@ -158,6 +170,9 @@ def bandwidth(
     ] = None,
     amplitude: Annotated[float | None, typer.Option(help="Amplitude of the command [rad or m].")] = None,
     frequencies: Annotated[str | None, typer.Option(help="Frequencies by commas [Hz]; 0.4 to 10 Hz when absent.")] = None,
+    centre: Annotated[
+        str | None, typer.Option(help="Pose about which to swing, its coordinates by commas [rad or m]; home when absent.")
+    ] = None,
     alone: Annotated[bool, typer.Option(help="Measure the actuators alone too, without friction.")] = True,
     output: Results = None,
     as_json: AsJson = False,
@@ -172,14 +187,16 @@ def bandwidth(
     robot = ready_machine(machine)
     name = coordinate or robot.mechanism.coordinate_names[0]
     published = _published_bode(machine, name)
-    grid = np.array(_frequencies(frequencies)) if frequencies else np.unique([*GRID, *published])
+    grid = np.array(_numbers(frequencies, "--frequencies", "numbers in Hz")) if frequencies else np.unique([*GRID, *published])
     size = amplitude if amplitude is not None else _amplitude(machine, robot, name)
+    pose = _numbers(centre, "--centre", "the coordinates of a pose") if centre else None
+    alone = alone and _turn_alone(robot)
     with progress(3 if alone else 2, quiet) as step:
         step("with the mechanism")
-        found = {"with mechanism": measure(robot, name, size, grid)}
+        found = {"with mechanism": measure(robot, name, size, grid, centre=pose)}
         if alone:
             step("actuators alone")  # without friction, as document 4 means it: their transfer function
-            found["actuators alone, linear"] = measure(robot, name, size, grid, mechanism=False, friction=False)
+            found["actuators alone, linear"] = measure(robot, name, size, grid, centre=pose, mechanism=False, friction=False)
         data: dict[str, Any] = {label: json.loads(bode.to_json()) for label, bode in found.items()}
         points = {f"{f:g}": {"ratio": ratio, "phase": phase} for f, (ratio, phase) in published.items()}
         numbers = {"machine": machine, "coordinate": name, **data, "published": points}
