@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.mechanics import Motion
+from dynident.mechanics.inverse_kinematics_numeric import limits_of
 from dynident.simulate.record import Run, Truth
 from dynident.simulate.recorder import record
 from dynident.simulate.reference import Reference
@@ -59,7 +60,7 @@ def finish(robot: VirtualRobot, reference: Reference, raw: Raw, options: Options
     settings = {"seed": seed, **raw.settings, "reference": dict(reference.source)}
     facts = {"saturation": saturation, "notes": [*notes, *robot.model_notes], "ambient": robot.ambient}
     log = record(robot, truth, streams(options.seed), settings, facts)
-    return Run(log, truth, robot, reference.sample(raw.t), saturation, _energy(robot, truth), settings, notes)
+    return Run(log, truth, robot, reference.sample(raw.t), saturation, raw.energy, settings, notes)
 
 
 def _truth(robot: VirtualRobot, raw: Raw) -> Truth:
@@ -104,19 +105,14 @@ def _notes(robot: VirtualRobot, truth: Truth, saturation: Mapping[str, float]) -
                 f"motor of '{drive.actuator}' was above its speed limit of {motor.speed_limit:g} rad/s {100.0 * fast:.3g} % of "
                 "the time"
             )
+    lower, upper = limits_of(robot.mechanism)
+    outside = np.mean((truth.motion.q < lower - 1e-6) | (truth.motion.q > upper + 1e-6), axis=0)
+    notes += [
+        f"joint '{robot.mechanism.coordinate_names[i]}' was outside its limits {lower[i]:.6g} to {upper[i]:.6g} "
+        f"{100.0 * outside[i]:.3g} % of the time, where nothing stops it in simulation"
+        for i in np.flatnonzero(outside)
+    ]
     if notes:
         title = robot.name or robot.mechanism.name
         warnings.warn(f"robot '{title}': {'; '.join(notes)}", SimulationWarning, stacklevel=4)
     return tuple(notes)
-
-
-def _energy(robot: VirtualRobot, truth: Truth) -> dict[str, Array]:
-    """Return the energies of the run by kind, (k,) each, by the trapezoidal rule over the record."""
-    resistance = np.array([drive.motor.resistance for drive in robot.drives])
-    powers = {
-        "electric": truth.voltage * truth.current,
-        "mechanical": truth.motor_torque * truth.omega,
-        "copper": resistance * truth.current**2,
-        "friction": truth.friction * truth.omega,
-    }
-    return {kind: np.asarray(np.trapezoid(power, truth.t, axis=0)) for kind, power in powers.items()}

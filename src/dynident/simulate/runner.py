@@ -13,6 +13,7 @@ from dynident.control import PID, Cascade, ComputedTorque, OpenLoop
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.mechanism import Mechanism
 from dynident.signals.log import MINIMUM_SAMPLES
+from dynident.simulate.energy import energies
 from dynident.simulate.inputs import disturbance_of, wrench_tables
 from dynident.simulate.model import joint_side
 from dynident.simulate.reference import Reference
@@ -80,6 +81,8 @@ class Raw:
         Share of time at a limit.
     mean_current, mean_voltage : ndarray, (N, k)
         Means over one cycle of the log around each row [A, V].
+    energy : dict of str to ndarray, (k,)
+        Energies of the run by kind [J].
     push : ndarray, (N, k)
         Disturbance torques at the rows [N m, N].
     wrenches : dict of str to ndarray, (N, 6)
@@ -95,6 +98,7 @@ class Raw:
     at_limit: Array
     mean_current: Array
     mean_voltage: Array
+    energy: dict[str, Array]
     push: Array
     wrenches: dict[str, Array]
     settings: dict[str, Any]
@@ -150,6 +154,11 @@ def believed(controller: Any, mechanism: Mechanism) -> Any:
         raise SimulationError(
             f"controller: its model '{model.name}' has the coordinates {', '.join(model.coordinate_names)} and motors "
             f"{', '.join(theirs)}, the robot {', '.join(mechanism.coordinate_names)} and {', '.join(motors)}; they must agree"
+        )
+    if len(motors) < mechanism.dof:
+        raise SimulationError(
+            f"controller: a model needs a motor for every freedom, but robot '{mechanism.name}' has {len(motors)} "
+            f"({', '.join(motors)}) for {mechanism.dof}; leave the model out (PID, Cascade) or add actuators"
         )
     return replace(controller, **{label: joint_side(model)})
 
@@ -234,6 +243,11 @@ def run_plant(robot: VirtualRobot, reference: Reference, options: Options) -> Ra
         stretch.saturated / steps,
         _means(record[:, c.current], thin),
         _means(record[:, c.voltage], thin),
+        energies(
+            robot.drives,
+            plan.every // thin * step,
+            *(record[:, columns] for columns in (c.theta, c.omega, c.current, c.voltage, c.rub)),
+        ),
         np.zeros((plan.rows, count)) if push is None else push.sample(t, count),
         wrench_tables(mechanism, options.wrenches, t),
         settings,
