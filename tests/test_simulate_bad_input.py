@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import dynident as di
-from dynident.control import CurrentLoop, OpenLoop
+from dynident.control import ComputedTorque, CurrentLoop, OpenLoop
 from dynident.drive import Drive, Motor, Transmission
-from dynident.errors import DynidentError, SimulationError
+from dynident.errors import DynidentError, SimulationError, SimulationWarning
 from dynident.friction import Coulomb, FirstOrder, Fractional, LuGre, Thermal
-from dynident.simulate import Disturbance, Heating, Sensors, VirtualRobot, monte_carlo, simulate
+from dynident.simulate import Disturbance, Heating, Sensors, VirtualRobot, monte_carlo, simulate, standard_machine
 from dynident.simulate.stability import check_step, growth, ticks
 from simulate_cases import arm, cascade, excitation, geared_arm, geared_drives, pid
 
@@ -192,3 +192,23 @@ def test_sensors_that_the_robot_cannot_have_are_refused() -> None:
     drives = geared_drives(wrist)
     refused(lambda: VirtualRobot(wrist, drives, pid(), sensors=Sensors(side="joint")).simulate(REST), "log both on one side")
     refused(lambda: VirtualRobot(wrist, drives, pid()).simulate(REST).truth.save("truth.csv"), r"must end in \.npz")
+
+
+def test_a_model_needs_a_motor_for_every_freedom() -> None:
+    planar = arm()
+    fewer = replace(planar, actuators=planar.actuators[:2])
+    robot = VirtualRobot(fewer, geared_drives(planar)[:2], ComputedTorque(fewer, 1.0, 1.0, cycle=1e-3))
+    refused(lambda: robot.simulate(REST), "a motor for every freedom, but .* has 2 .* for 3")
+    refused(lambda: standard_machine(fewer).simulate(REST), "a motor for every freedom")
+    run = standard_machine(fewer, controller="pd").simulate(REST)  # what its encoders see is logged
+    assert run.log.joints == ("joint_1", "joint_2") and run.log.position_side == "motor"
+
+
+def test_a_joint_beyond_its_limits_is_told() -> None:
+    robot = arm()
+    joints = tuple(replace(joint, limits=replace(joint.limits, lower=-0.5, upper=0.5)) for joint in robot.joints)
+    machine = standard_machine(replace(robot, joints=joints).with_terms(()))
+    swing = di.Motion([0.0, 1.0, 2.0], [[0.0] * 3, [0.8, 0.0, 0.0], [0.0] * 3], np.zeros((3, 3)), np.zeros((3, 3)))
+    with pytest.warns(SimulationWarning, match=r"joint 'joint_1' was outside its limits -0.5 to 0.5 \d+"):
+        far = machine.simulate(swing)
+    assert len(far.notes) == 1

@@ -124,3 +124,11 @@ def test_figures_of_a_run() -> None:
     for call in (lambda: plot_tracking(run, ["y"]), lambda: plot_torque_split(run.torque_split(), ["y"])):
         with pytest.raises(DynidentError, match="cannot draw"):
             call()
+
+
+def test_the_peak_power_of_a_motor_that_brakes_counts() -> None:
+    t = np.linspace(0.0, 1.0, 2001)[:, None]
+    braking = Motion(t[:, 0], t - t**2 / 2.0, 1.0 - t, -np.ones_like(t))  # from full speed to rest
+    (load,) = size_motors(braking, slide()).motors
+    assert load.peak_power == pytest.approx((1e-4 + MASS / RATIO**2) * RATIO**2, rel=1e-6)
+    assert load.mean_power == pytest.approx(-load.peak_power / 2.0, rel=1e-6)

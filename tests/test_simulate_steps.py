@@ -125,3 +125,11 @@ def test_tracking_error_of_known_errors() -> None:
     assert json.loads(found.to_json())["names"] == ["a", "b"]
     with pytest.raises(DynidentError, match="sample both alike"):
         tracking_error(Motion(t, q, still, still), Motion(t + 0.5, q, still, still))
+
+
+def test_a_response_that_settles_on_the_command_has_not_risen_by_rounding() -> None:
+    response = np.minimum(1.0 - np.exp(-5.0 * T), 1.0)
+    response[-50:] = 1.0 + 4e-16  # what a simulated loop leaves
+    assert np.isnan(step_metrics(T, response).rise)
+    response[-50:] = 1.0 + 1e-6
+    assert step_metrics(T, response).rise == pytest.approx(T[-50], abs=1e-3)

@@ -94,7 +94,9 @@ def plot_bode(
     upper.tick_params(labelbottom=False)
     upper.legend(loc="lower left", frameon=False, fontsize=8.5)
     amplitudes = sorted({f"{bode.amplitude:g}" for bode in bodes})
-    upper.set_title(f"stepped sines, amplitude {', '.join(amplitudes)} (m or rad)", loc="left", fontsize=9.5, color=INK, pad=4)
+    what = ", ".join(sorted({f"{bode.robot}, {bode.coordinate}" for bode in bodes}))
+    title = f"{what}: stepped sines, amplitude {', '.join(amplitudes)} (m or rad)"
+    upper.set_title(title, loc="left", fontsize=9.5, color=INK, pad=4)
     for axes in (upper, lower):
         plain_axes(axes)
     _plain_frequencies(lower)

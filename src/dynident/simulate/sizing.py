@@ -44,7 +44,7 @@ class MotorLoad:
     rms_speed, peak_speed : float
         [rad/s].
     mean_power, peak_power : float
-        Mechanical power of the motor [W]; the mean counts braking as negative.
+        Mechanical power of the motor [W]; the mean counts braking as negative, the peak is that of driving or braking.
     rms_current, peak_current : float
         [A].
     peak_voltage : float
@@ -294,7 +294,7 @@ def _load(
         float(np.sqrt(mean(speed**2))),
         peaks["speed"],
         mean(power),
-        float(np.max(power)),
+        peak(power),
         float(np.sqrt(square)),
         peaks["current"],
         peaks["voltage"],

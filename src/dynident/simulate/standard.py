@@ -153,7 +153,10 @@ def standard_machine(
         drives.append(Drive(actuator.name, Motor(1.0, current_limit=limit / abs(actuator.ratio)), gear, encoder=encoder))
     pose = home_of(mechanism) if q is None else q
     law = standard_controller(controller, mechanism, pose, drives=drives, bandwidth=bandwidth, damping=damping, cycle=cycle)
-    sensors = Sensors(effort="joint_torque", side="joint")
+    if len(drives) < mechanism.dof:  # their encoders do not give all joints
+        sensors = Sensors(effort="motor_torque", side="motor")
+    else:
+        sensors = Sensors(effort="joint_torque", side="joint")
     return VirtualRobot(mechanism, drives, law, sensors=sensors, step=step, name=mechanism.name)
 
 

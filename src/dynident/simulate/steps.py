@@ -14,6 +14,7 @@ from dynident.mechanics.motion import Motion, numbers
 
 Array = NDArray[np.float64]
 
+ROUNDING = 1e-9  # of the step: a response that settles on the command passes it by rounding errors, and has not risen then
 CHUNK = 400_000  # point-segment pairs at a time: about 20 MB
 
 
@@ -117,7 +118,13 @@ def step_metrics(
         settling = float(np.interp(0.0, *_ascending(u[last : last + 2] - edge, time[last : last + 2])))
     low, high = _first(time, u, 0.1), _first(time, u, 0.9)
     return StepMetrics(
-        _first(time, u, 1.0), high - low, settling, max(0.0, float(u[peak] - 1.0)), float(time[peak]), float(1.0 - u[-1]), band
+        _first(time, u, 1.0 + ROUNDING),
+        high - low,
+        settling,
+        max(0.0, float(u[peak] - 1.0)),
+        float(time[peak]),
+        float(1.0 - u[-1]),
+        band,
     )
 
 
