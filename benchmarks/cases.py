@@ -159,7 +159,7 @@ def mechanics(samples: int, repeats: int) -> list[Result]:
             "forward_dynamics",
             lambda: peer.forward_dynamics(q, v, tau),
             lambda: di.forward_dynamics(robot, q, v, tau),
-            None,
+            3.0,
             "aba loop",
         ),
     ]

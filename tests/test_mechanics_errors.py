@@ -271,6 +271,18 @@ def test_a_rotor_makes_a_massless_joint_regular() -> None:
     np.testing.assert_allclose(forward_dynamics(robot, motion.q, motion.v, tau, phi), motion.a, rtol=1e-10)
 
 
+def test_an_indefinite_mass_matrix_is_no_reason_to_refuse() -> None:
+    """Published parameters need not belong to possible bodies; a zero on the diagonal of M needs row exchanges."""
+    motion = random_motion(ROBOT, 40)
+    rotor = ROBOT.parameters.values[ROBOT.parameters.names.index("ia_J0")] - mass_matrix(ROBOT, motion.q[0])[0, 0, 0]
+    phi = ROBOT.parameters.replace({"ia_J0": float(rotor)}).values
+    M = mass_matrix(ROBOT, motion.q, phi)
+    assert abs(M[0, 0, 0]) < 1e-14
+    assert np.any(np.linalg.eigvalsh(M)[:, 0] < 0.0)
+    tau = inverse_dynamics(ROBOT, motion, phi)
+    np.testing.assert_allclose(forward_dynamics(ROBOT, motion.q, motion.v, tau, phi), motion.a, atol=1e-9)
+
+
 def test_light_but_real_links_are_not_called_singular() -> None:
     """A micro-gripper of milligrams at the end of a ten-metre, ten-ton boom."""
     boom, finger = (

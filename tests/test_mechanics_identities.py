@@ -233,7 +233,7 @@ def check_inversion(robot: Mechanism) -> None:
     motion = random_motion(robot, SAMPLES)
     tau = inverse_dynamics(robot, motion)
     close(forward_dynamics(robot, motion.q, motion.v, tau), motion.a, 1e-9)
-    # The articulated bodies against the plain solution of M a = tau - bias.
+    # L D L^T in lanes against LAPACK.
     bias = inverse_dynamics(robot, Motion(motion.t, motion.q, motion.v, np.zeros_like(motion.a)))
     solved = np.linalg.solve(mass_matrix(robot, motion.q), (tau - bias)[:, :, None])[:, :, 0]
     close(solved, motion.a, 1e-9)

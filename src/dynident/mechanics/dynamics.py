@@ -9,11 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
 from dynident.mechanics.batch import (
+    TreeMotion,
     at_rest,
     coordinates,
     inertial_values,
     over_samples,
     project,
+    sealed,
     tree_motion,
     values_of,
 )
@@ -26,7 +28,7 @@ from dynident.mechanism import Mechanism, Parameters
 Array = NDArray[np.float64]
 Wrenches = Mapping[str, ArrayLike]
 
-SINGULAR = 1e-13  # joint inertia, relative to what it is made of, below which only rounding errors are left
+SINGULAR = 1e-13  # pivot or eigenvalue of M, relative to its diagonal, below which only rounding errors are left
 
 
 def inverse_dynamics(
@@ -60,17 +62,21 @@ def inverse_dynamics(
     >>> di.inverse_dynamics(arm, di.Motion([0.0], [0.0], [0.0], [0.0])).round(4)
     array([[5.886]])
     """
-    values = values_of(mechanism, parameters)
-    q, v, a, G = tree_motion(mechanism, motion)
+    tau = _torques(mechanism, tree_motion(mechanism, motion), values_of(mechanism, parameters))
+    return tau - _wrench_torques(mechanism, motion, wrenches) if wrenches else tau
+
+
+def _torques(mechanism: Mechanism, tree: TreeMotion, values: Array) -> Array:
+    """Return the torques of a motion of all tree coordinates, projected on the robot's own."""
+    q, v, a, G = tree
     kernel, phi = kernel_of(mechanism), inertial_values(mechanism, values)
     tau = np.empty_like(q)
-    over_samples(len(motion), lambda i, j: kernel.inverse_dynamics(phi, q[i:j], v[i:j], a[i:j], tau[i:j]))
+    over_samples(q.shape[0], lambda i, j: kernel.inverse_dynamics(phi, q[i:j], v[i:j], a[i:j], tau[i:j]))
     if mechanism.joint_columns and np.any(values[phi.size :]):
         tau += joint_torques(mechanism, values, q, v, a)
     if mechanism.actuator_columns:
         tau += motor_torques(mechanism, values, q, v, a)
-    tau = project(G, tau)
-    return tau - _wrench_torques(mechanism, motion, wrenches) if wrenches else tau
+    return project(G, tau)
 
 
 def _wrench_torques(mechanism: Mechanism, motion: Motion, wrenches: Wrenches) -> Array:
@@ -107,23 +113,22 @@ def mass_matrix(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | Arr
         Mass matrix [kg m^2, kg m, kg].
     """
     values = values_of(mechanism, parameters)
-    still = tree_motion(mechanism, at_rest(mechanism, q))
-    return _sandwich(_tree_mass_matrix(mechanism, still.q, values), still.G)
+    return _mass_matrix(mechanism, tree_motion(mechanism, at_rest(mechanism, q)), values)
 
 
-def _tree_mass_matrix(mechanism: Mechanism, x: Array, values: Array) -> Array:
-    """Return the mass matrix of the spanning tree at tree positions x, motors included."""
+def _mass_matrix(mechanism: Mechanism, tree: TreeMotion, values: Array) -> Array:
+    """Return M at the positions of all tree coordinates, projected on the robot's own: G^T (tree and motors) G."""
     from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
 
-    tree, phi = mechanism.tree.arrays, inertial_values(mechanism, values)
+    x, arrays, phi = tree.q, mechanism.tree.arrays, inertial_values(mechanism, values)
     M = np.empty((x.shape[0], x.shape[1], x.shape[1]))
-    over_samples(x.shape[0], lambda i, j: matrix_kernels.mass_matrix(tree, phi, x[i:j], M[i:j]))
+    over_samples(x.shape[0], lambda i, j: matrix_kernels.mass_matrix(arrays, phi, x[i:j], M[i:j]))
     rotor = _rotor(mechanism, values)
     M[:, np.arange(rotor.size), np.arange(rotor.size)] += rotor
     for column, term, row in motor_columns(mechanism):
         if term.symbol == "ia":
             M = M + values[column] * np.outer(row, row)
-    return M
+    return _sandwich(M, tree.G)
 
 
 def coriolis_matrix(
@@ -210,9 +215,9 @@ def forward_dynamics(
     parameters: Parameters | ArrayLike | None = None,
     wrenches: Wrenches | None = None,
 ) -> Array:
-    """Return the accelerations that torques cause, the inverse of `inverse_dynamics`.
+    """Return the accelerations that torques cause, the inverse of `inverse_dynamics`: M a = tau + sum J^T w - bias.
 
-    Articulated-body algorithm; robots with couplings or coupled motors solve M a = tau - bias instead.
+    A mass matrix may be indefinite, as published ones are at times; one that is singular to working precision is refused.
 
     Parameters
     ----------
@@ -230,7 +235,7 @@ def forward_dynamics(
     ndarray, (N, n)
         Accelerations [rad/s^2, m/s^2].
     """
-    from dynident.mechanics import forward_kernels  # noqa: PLC0415 - numba is imported on first use
+    from dynident.mechanics import solve_kernels  # noqa: PLC0415 - numba is imported on first use
 
     values = values_of(mechanism, parameters)
     x, rates, torques = (coordinates(mechanism, y, label) for label, y in (("q", q), ("v", v), ("tau", tau)))
@@ -239,45 +244,30 @@ def forward_dynamics(
     motion = at_rest(mechanism, x, rates)
     if wrenches:
         torques = torques + _wrench_torques(mechanism, motion, wrenches)
-    if mechanism.loops or mechanism.couplings or mechanism.actuator_columns:
-        bias = inverse_dynamics(mechanism, motion, values)
-        M = mass_matrix(mechanism, x, values)
-        _check_regular(mechanism, M)
-        return np.asarray(np.linalg.solve(M, (torques - bias)[:, :, None])[:, :, 0])
-    free = torques - joint_torques(mechanism, values, x, rates, np.zeros_like(x))
-    tree, phi = mechanism.tree.arrays, inertial_values(mechanism, values)
-    rotor = _rotor(mechanism, values)
-    a = np.empty_like(x)
-    failed: list[int] = []
-
-    def work(i: int, j: int) -> None:
-        bad = forward_kernels.forward_dynamics(tree, phi, rotor, x[i:j], rates[i:j], free[i:j], SINGULAR, a[i:j])
-        if bad >= 0:
-            failed.append(i + bad)
-
-    over_samples(x.shape[0], work)
-    if failed or not np.all(np.isfinite(a)):
-        sample = min(failed) if failed else int(np.argwhere(~np.isfinite(a))[0][0])
-        raise _singular(mechanism, sample)
+    tree = tree_motion(mechanism, motion)
+    M, force = _mass_matrix(mechanism, tree, values), sealed(torques - _torques(mechanism, tree, values))
+    a, definite = np.empty_like(force), np.empty(force.shape[0], dtype=np.bool_)
+    over_samples(force.shape[0], lambda i, j: solve_kernels.solve_definite(M[i:j], force[i:j], SINGULAR, a[i:j], definite[i:j]))
+    odd = np.flatnonzero(~definite)
+    if odd.size:  # without row exchanges only definite matrices are safe
+        _check_regular(mechanism, M[odd], odd)
+        a[odd] = np.linalg.solve(M[odd], force[odd, :, None])[:, :, 0]
     return a
 
 
-def _singular(mechanism: Mechanism, sample: int) -> DynidentError:
-    return DynidentError(
-        f"forward dynamics: the mass matrix of robot '{mechanism.name}' is singular at sample {sample}; "
-        "give every moving link a positive inertia"
-    )
-
-
-def _check_regular(mechanism: Mechanism, M: Array) -> None:
-    """Refuse a mass matrix that is singular to working precision, whatever the units of its coordinates."""
-    if M.size == 0:
-        return
+def _check_regular(mechanism: Mechanism, M: Array, samples: NDArray[np.int64]) -> None:
+    """Refuse mass matrices that are singular to working precision, whatever the units of their coordinates."""
     size = np.sqrt(np.abs(np.diagonal(M, axis1=1, axis2=2)))
     size = np.where(size > 0.0, size, 1.0)
-    smallest = np.min(np.abs(np.linalg.eigvalsh(M / (size[:, :, None] * size[:, None, :]))), axis=1)
-    if np.any(smallest < SINGULAR):
-        raise _singular(mechanism, int(np.argmax(smallest < SINGULAR)))
+    scaled = M / (size[:, :, None] * size[:, None, :])
+    scaled[~np.all(np.isfinite(scaled), axis=(1, 2))] = 0.0
+    singular = np.min(np.abs(np.linalg.eigvalsh(scaled)), axis=1) < SINGULAR
+    if np.any(singular):
+        sample = samples[np.argmax(singular)]
+        raise DynidentError(
+            f"forward dynamics: the mass matrix of robot '{mechanism.name}' is singular at sample {sample}; "
+            "give every moving link a positive inertia"
+        )
 
 
 def _rotor(mechanism: Mechanism, values: Array) -> Array:

@@ -13,9 +13,9 @@ from math import cos, sin, sqrt
 
 import numpy as np
 
-from dynident.mechanics.forward_kernels import pose
 from dynident.mechanics.kernels import cross, dot, kernel
-from dynident.mechanics.matrix_kernels import factorise, substitute
+from dynident.mechanics.matrix_kernels import pose
+from dynident.mechanics.solve_kernels import factorise, substitute
 from dynident.mechanism.loops import DOT, LINEAR, POINT, SLIDE
 from dynident.mechanism.tree import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 

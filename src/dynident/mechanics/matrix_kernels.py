@@ -1,4 +1,4 @@
-"""Compiled loops for body motions, Jacobians, mass and Coriolis matrices, with the lanes of `kernels`.
+"""Compiled loops for poses, body motions, Jacobians, mass and Coriolis matrices, with the lanes of `kernels`.
 
     M = sum_i J_i^T M_i J_i                                   M_i (w, l) = (n, f),  f = m l + w x h,  n = h x l + I w
     C = sum_i J_i^T (M_i Jdot_i + B_i J_i)                    B_i = (M_i v_i x + v_i x* M_i + (M_i v_i) xbar*) / 2
@@ -7,6 +7,8 @@ B_i is skew-symmetric, hence so is Mdot - 2 C, and C is the one of the Christoff
 """
 
 from __future__ import annotations
+
+from math import cos, sin, sqrt
 
 import numpy as np
 
@@ -32,6 +34,7 @@ from dynident.mechanics.kernels import (
     scale,
     store,
 )
+from dynident.mechanism.tree import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
 
 @kernel
@@ -65,6 +68,43 @@ def body_motions(tree, q, v, a, orientation, position, velocity, acceleration):
                     acceleration[s + k, i, c] = kin[(i * 9 + 6 + c) * LANES + k]
                     acceleration[s + k, i, 3 + c] = kin[(i * 9 + 3 + c) * LANES + k]
                 world_pose(p, i, s, k, R, r, orientation, position)
+
+
+@kernel
+def pose(tree, i, q, R, r):
+    """Write node i's orientation R (3, 3) and origin r (3,) in its parent's frame."""
+    kind, d = tree.kind[i], tree.dof[i]
+    P, u = tree.rotation[i], tree.axis[i]
+    for row in range(3):
+        r[row] = tree.translation[i, row]
+    if kind == REVOLUTE:
+        c, s = cos(q[d]), sin(q[d])
+        for row in range(3):
+            for col in range(3):  # written out: an array expression would allocate
+                R[row, col] = tree.turn[i, 0, row, col] + c * tree.turn[i, 1, row, col] + s * tree.turn[i, 2, row, col]
+        return
+    for row in range(3):
+        for col in range(3):
+            R[row, col] = P[row, col]
+    if kind in (PRISMATIC, FREE):
+        for row in range(3):
+            for e in range(3):
+                r[row] += P[row, e] * (u[e] * q[d] if kind == PRISMATIC else q[d + e])
+    if kind in (SPHERICAL, FREE):
+        o = d if kind == SPHERICAL else d + 3
+        x, y, z = q[o], q[o + 1], q[o + 2]
+        square = x * x + y * y + z * z
+        f, g = 1.0 - square / 6.0, 0.5 - square / 24.0
+        if square > 1e-12:
+            angle = sqrt(square)
+            f, g = sin(angle) / angle, (1.0 - cos(angle)) / square
+        c = 1.0 - g * square
+        for row in range(3):
+            a, b, t = P[row, 0], P[row, 1], P[row, 2]
+            along = g * (a * x + b * y + t * z)
+            R[row, 0] = c * a + f * (b * z - t * y) + along * x
+            R[row, 1] = c * b + f * (t * x - a * z) + along * y
+            R[row, 2] = c * t + f * (a * y - b * x) + along * z
 
 
 @kernel
@@ -265,61 +305,6 @@ def to_links_rows(T, W):
                     if t != 0.0:
                         for s in range(samples):
                             W[d, c + e, s] += x[i, s] * t
-
-
-@kernel
-def factorise(D, swap, n):
-    """Overwrite D (n, n) with its factors L U and write which row was swapped with each.
-
-    Return the ratio of the smallest to the largest pivot with the sign of the determinant, 0 when singular.
-    """
-    smallest, largest, sign = np.inf, 0.0, 1.0
-    for c in range(n):
-        pivot = c
-        for row in range(c + 1, n):
-            if abs(D[row, c]) > abs(D[pivot, c]):
-                pivot = row
-        size = abs(D[pivot, c])
-        smallest, largest = min(smallest, size), max(largest, size)
-        if not size > 1e-14:
-            return 0.0
-        swap[c] = pivot
-        if pivot != c:
-            sign = -sign
-            for e in range(n):
-                D[c, e], D[pivot, e] = D[pivot, e], D[c, e]
-        if D[c, c] < 0.0:
-            sign = -sign
-        inverse = 1.0 / D[c, c]
-        for row in range(c + 1, n):
-            f = D[row, c] * inverse
-            D[row, c] = f
-            if f != 0.0:
-                for e in range(c + 1, n):
-                    D[row, e] -= f * D[c, e]
-    return sign * smallest / largest
-
-
-@kernel
-def substitute(D, swap, B, n, width):
-    """Overwrite B (n, width) with D^-1 B, where D holds what `factorise` left."""
-    for c in range(n):
-        if swap[c] != c:
-            for e in range(width):
-                B[c, e], B[swap[c], e] = B[swap[c], e], B[c, e]
-    for c in range(n):
-        for row in range(c + 1, n):
-            f = D[row, c]
-            if f != 0.0:
-                for e in range(width):
-                    B[row, e] -= f * B[c, e]
-    for c in range(n - 1, -1, -1):
-        inverse = 1.0 / D[c, c]
-        for e in range(width):
-            value = B[c, e]
-            for g in range(c + 1, n):
-                value -= D[c, g] * B[g, e]
-            B[c, e] = value * inverse
 
 
 @kernel
