@@ -22,11 +22,11 @@ from math import cos, sin, sqrt
 from pathlib import Path
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 
 from dynident.mechanism.tree import FIXED, FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "no_cfunc_wrapper": True}
 _PACKAGE = Path(__file__).parents[1]
 _CONSTANTS = ("mechanism/tree.py", "mechanism/loops.py", "mechanics/packed.py", "simulate/layout.py")
 
@@ -52,6 +52,8 @@ def kernel(function, **options):
     cache = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)  # absent when compilation is switched off
     if cache is not None:
         cache._source_stamp = STAMP
+        template = dispatcher.get_call_template  # by itself it compiles anew for every constant that a caller writes
+        dispatcher.get_call_template = lambda given, names: template(tuple(map(types.unliteral, given)), names)
     return dispatcher
 
 
