@@ -46,8 +46,9 @@ def coupled_pair() -> Mechanism:
         build((("revolute", -1, False), ("revolute", 0, False)), 2, ("ia",)),
         coupled_pair(),
         build((("spherical", -1, True),), 1),
+        build((("revolute", -1, False),), 2).with_payload(2.0, (0.1, 0.05, 0.02), name="payload", separate=True),
     ],
-    ids=["arm", "coupled", "spherical"],
+    ids=["arm", "coupled", "spherical", "payload"],
 )
 def test_a_generated_kernel_changes_nothing_but_the_speed(robot: Mechanism) -> None:
     motion = random_motion(robot, 37, 1)  # not a whole number of lanes

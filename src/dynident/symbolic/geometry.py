@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.mechanism import Joint, Mechanism
+from dynident.mechanism.tree import FIXED
 from dynident.symbolic.expression import Graph, Node
 from dynident.symbolic.names import identifiers
 from dynident.symbolic.vectors import Matrix, Vector, matrix, plus, product, scale, snapped, times, vector
@@ -67,7 +68,8 @@ def read_geometry(graph: Graph, mechanism: Mechanism, symbolic: bool, snap: floa
         Placements, axes, frames, gravity and symbols.
     """
     arrays, tree = mechanism.tree.arrays, mechanism.tree
-    node_of = {tree.coordinates[int(first)]: i for i, first in enumerate(arrays.dof)}
+    node_of = {tree.coordinates[int(first)]: i for i, first in enumerate(arrays.dof) if arrays.kind[i] != FIXED}
+    apart = {body.name for body in mechanism.bodies if body.separate}
     symbols: dict[str, float] = {}
     identity = matrix(graph, np.eye(3))
     still: Pose = (identity, vector(graph, np.zeros(3)))
@@ -88,8 +90,11 @@ def read_geometry(graph: Graph, mechanism: Mechanism, symbolic: bool, snap: floa
             if symbolic:
                 t = _translation(graph, mechanism, joint, labels[joint.name], symbols)
             whole = compose(pose, (R, t))
-            if joint.kind == "fixed":
+            if joint.kind == "fixed" and joint.child not in apart:
                 frames[joint.child] = (node, whole)
+            elif joint.kind == "fixed":  # a node without coordinates
+                first = tree.frames[joint.child][0]
+                placements[first], frames[joint.child] = whole, (first, still)
             else:
                 first = node_of[joint.coordinates[0]]
                 placements[first] = whole
@@ -119,9 +124,13 @@ def compose(a: Pose, b: Pose) -> Pose:
 
 
 def _owners(mechanism: Mechanism) -> list[str]:
-    """Return the joint that each tree node belongs to."""
+    """Return the joint that each tree node belongs to; nothing for a node without coordinates."""
     joint_of = {coordinate: joint.name for joint in mechanism.joints for coordinate in joint.coordinates}
-    return [joint_of[mechanism.tree.coordinates[int(first)]] for first in mechanism.tree.arrays.dof]
+    tree = mechanism.tree.arrays
+    names = [*mechanism.tree.coordinates, ""]  # such a node may come last
+    return [
+        joint_of.get(names[int(first)], "") if kind != FIXED else "" for kind, first in zip(tree.kind, tree.dof, strict=True)
+    ]
 
 
 def _translation(graph: Graph, mechanism: Mechanism, joint: Joint, label: str, symbols: dict[str, float]) -> Vector:
