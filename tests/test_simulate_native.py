@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -97,6 +99,18 @@ def test_code_depends_on_the_geometry_only() -> None:
     heavier = robot.with_parameters(robot.parameters.replace(2.0 * robot.parameters.values))
     assert own_code(heavier) is own_code(robot)
     assert own_code(replace(robot, gravity=np.array([0.0, 0.0, -1.62]))) is not own_code(robot)
+
+
+def test_code_lives_as_long_as_what_runs_it() -> None:
+    robot = replace(chain(3), gravity=np.array([0.0, 0.0, -3.71]))
+    assembly, alive = free(robot, np.zeros(3)), ref(own_code(robot))
+    native._native.cache_clear()
+    gc.collect()
+    assert alive() is not None
+    go(assembly, 10)
+    del assembly
+    gc.collect()
+    assert alive() is None
 
 
 def test_threads_share_one_code() -> None:

@@ -5,6 +5,8 @@ K begins with a header: K[KEY] is a number (how many nodes), or the place in K o
 
 from __future__ import annotations
 
+from weakref import finalize
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -34,6 +36,17 @@ class Arena:
         self._floats: list[Array] = []
         self._shapes: dict[int, tuple[bool, tuple[int, ...]]] = {}
         self._sizes = [HEADER, 0]
+        self._kept: list[object] = []
+
+    def keep(self, thing: object) -> None:
+        """Keep something alive as long as K, which holds its address.
+
+        Parameters
+        ----------
+        thing : object
+            What must not vanish.
+        """
+        self._kept.append(thing)
 
     def number(self, key: int, value: int) -> None:
         """Set a number of the header.
@@ -91,6 +104,7 @@ class Arena:
         """
         self.K = np.concatenate([self._header, *self._integers])
         self.F = np.concatenate([*self._floats, np.zeros(1)])
+        finalize(self.K, self._kept.clear).atexit = False
         return self.K, self.F
 
     def view(self, key: int) -> NDArray[np.float64]:

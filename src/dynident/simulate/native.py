@@ -71,6 +71,7 @@ def add_native(arena: Arena, mechanism: Mechanism) -> None:
         Robot.
     """
     code = own_code(mechanism)
+    arena.keep(code)  # the cache may forget it
     address: Callable[[str], int] = code.address if code is not None else lambda _: 0
     arena.number(MOTION, address("motion"))
     arena.number(CLOSURE, address("closure"))
