@@ -5,7 +5,10 @@ from __future__ import annotations
 from llvmlite import ir
 from numba import types
 from numba.core.cgutils import create_struct_proxy
+from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
+
+__all__ = ["address_of", "call_address", "global_compiler_lock"]
 
 
 @intrinsic

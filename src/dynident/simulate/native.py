@@ -54,7 +54,7 @@ def own_code(mechanism: Mechanism) -> Native | None:
     Native or None
         Functions ``motion``, ``solve`` and, with loops, ``closure``; None for a robot so large that compiling would take long.
     """
-    from numba.core.compiler_lock import global_compiler_lock  # noqa: PLC0415 - numba is imported on first use
+    from dynident.mechanics.native_kernels import global_compiler_lock  # noqa: PLC0415 - numba is imported on first use
 
     with global_compiler_lock:  # LLVM is shared with numba and compiles for one thread at a time
         return _native(_Geometry(mechanism))
