@@ -117,7 +117,7 @@ def test_bode_figure_has_both_lines() -> None:
 
 def test_actuators_alone_need_inertia_and_a_controller_that_works_without_the_mechanism() -> None:
     with pytest.raises(DynidentError, match="no inertia"):
-        actuators_alone(dualv.machine("pd"))
+        actuators_alone(dualv.machine("pd", ideal=True))
     with pytest.raises(DynidentError, match="needs the mechanism"):
         actuators_alone(slide(ComputedTorque(slide(PID(1.0, 1.0, cycle=1e-3)).mechanism, 1.0, 1.0, cycle=1e-3)))
     alone = actuators_alone(mast.machine())

@@ -81,7 +81,7 @@ def test_limits_and_ratings_are_judged_in_words() -> None:
 
 def test_minimum_norm_torques_of_a_redundant_robot() -> None:
     motion = dualv.excitation(1)
-    found = size_motors(motion, dualv.machine())
+    found = size_motors(motion, dualv.machine(ideal=True))
     robot = dualv.mechanism()
     tau = actuator_torques(robot, motion.q, inverse_dynamics(robot, motion))
     assert [m.peak_torque for m in found.motors] == pytest.approx(np.abs(tau).max(axis=0).tolist(), rel=1e-9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib import import_module
 from types import SimpleNamespace
 
 import numpy as np
@@ -104,6 +105,11 @@ def test_wrong_questions_are_one_sentence(table_4: TrackingProof) -> None:
         table_4.trial("magic", "trajectory 1")
     with pytest.raises(DynidentError, match="'largest' or 'rms'"):
         table_4.reduction(of="mean")
+    with pytest.raises(DynidentError, match="one of joint, encoder, tool"):
+        table_4.reduction(where="elbow")
+    with pytest.raises(DynidentError, match="has no tool"):
+        table_4.reduction(where="tool")
+    assert table_4.places == ("joint",)
 
 
 # ------------------------------------------------------------------------------------------------- laws and models
@@ -153,14 +159,14 @@ def test_computed_torque_without_its_model_is_pd_on_the_inertias() -> None:
 
 def test_a_catalogue_knows_bodies_a_little_wrong_and_no_friction() -> None:
     truth = machine().model
-    nominal = catalogue_model(truth, 0.1, 3)
+    nominal = catalogue_model(truth, 0.1, 2)
     values, known = truth.parameters.to_dict(), nominal.parameters.to_dict()
     assert all(known[name] == 0.0 for name in known if name.startswith(("fv_", "fc_")))
     assert values["fc_shoulder"] == pytest.approx(80.0 * 0.02)
     ratios = {name: known[name] / values[name] for name in known if values[name] and not name.startswith("f")}
-    assert all(0.79 < ratio < 1.21 and ratio != 1.0 for ratio in ratios.values())
+    np.testing.assert_allclose(np.abs(np.array([*ratios.values()]) - 1.0), 0.1)  # never luckier than it says
     assert ratios["m_link_1"] == pytest.approx(ratios["Izz_link_1"])  # one draw per body: it stays possible
-    assert ratios["m_link_1"] != pytest.approx(ratios["m_link_2"])
+    assert len({round(ratio, 6) for ratio in ratios.values()}) == 2  # some up, some down
     exact = catalogue_model(truth, 0.0).parameters.to_dict()
     assert exact["Izz_link_2"] == values["Izz_link_2"]
     with pytest.raises(DynidentError, match=r"0 to 0\.5"):
@@ -226,14 +232,43 @@ def test_random_motions_fill_their_box_from_rest_to_rest() -> None:
     np.testing.assert_allclose([v[0], v[-1], a[0], a[-1]], 0.0, atol=1e-9)
 
 
-def test_dualv_follows_better_by_what_the_paper_claims_or_more() -> None:
-    """Document 1, Table 4: 54 to 76 % lower; identified from its own log with 10 % torque noise, both projections."""
+@pytest.fixture(scope="module")
+def dualv_proof() -> TrackingProof:
     case = proof_case("dualv", dualv.machine())
-    found = replace(case, motions=dict([*case.motions.items()][:1]), training=case.training[:2]).run()
+    return replace(case, motions=dict([*case.motions.items()][:1]), training=case.training[:2]).run()
+
+
+def test_dualv_follows_better_by_what_the_paper_claims_or_more(dualv_proof: TrackingProof) -> None:
+    """Document 1, Table 4: 54 to 76 % lower; identified from its own log with 10 % torque noise, both projections.
+
+    The plant is not of the model's kind: its structure gives way at 100 Hz, friction has a breakaway, encoders count.
+    """
+    found = dualv_proof
     assert found.controllers == (ALONE, CATALOGUE, IDENTIFIED, "identified, case 2")
-    assert np.all(found.reduction() > 0.76) and np.all(found.reduction("identified, case 2") > 0.76)
+    assert found.places == ("joint", "encoder", "tool")
+    for controller in (IDENTIFIED, "identified, case 2"):
+        for where in found.places:
+            assert np.all(found.reduction(controller, where=where) > 0.54)
     assert np.all(found.trial(ALONE, "trajectory 1").largest < 9.4e-3)
-    assert "published: case 2" in case.table(found)
+    case = proof_case("dualv", dualv.machine())
+    text = case.table(found)
+    assert text.index("as encoders on the motors see it") < text.index("published: case 2")  # the paper's are its encoders'
+    assert "tool [mm]" in text
+    row = json.loads(found.to_json())["trials"][2]
+    assert set(row) >= {"largest", "encoder_largest", "tool_largest", "reduction_tool_largest", "reduction_encoder_rms"}
+    assert row["tool_largest"] == pytest.approx(found.trial(IDENTIFIED, "trajectory 1").tool.max())
+
+
+def test_the_structure_hides_its_give_from_the_encoders(dualv_proof: TrackingProof) -> None:
+    """A held rotor and an arm that lags by torque / stiffness: what no rigid model and no encoder on the motor can mend."""
+    trial = dualv_proof.trial(IDENTIFIED, "trajectory 1")
+    k, _ = import_module("dynident.robots.dualv.machine").shaft()
+    bent = trial.error - trial.seen  # seen - true position of the joint
+    behind = trial.model * (1.0 - 0.04 / 0.12)  # about the share of the torque that goes through the shaft
+    for j in range(4):
+        assert np.corrcoef(bent[:, j], behind[:, j])[0, 1] > 0.95
+    assert np.abs(bent).max() == pytest.approx(np.abs(behind).max() / k, rel=0.3)
+    assert np.all(np.abs(trial.errors("encoder")).max(axis=0) < 0.5 * trial.largest)
 
 
 def test_rrr_writes_with_the_model_doing_most_of_the_work() -> None:

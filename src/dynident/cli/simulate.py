@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -173,13 +173,14 @@ def bandwidth(
     centre: Annotated[
         str | None, typer.Option(help="Pose about which to swing, its coordinates by commas [rad or m]; home when absent.")
     ] = None,
-    alone: Annotated[bool, typer.Option(help="Measure the actuators alone too, without friction.")] = True,
+    alone: Annotated[bool, typer.Option(help="Measure the actuators alone too, with and without friction.")] = True,
     output: Results = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
     """Measure the bandwidth of a machine by stepped sines, with its mechanism and of the actuators alone."""
+    from dynident import robots  # noqa: PLC0415 - rarely needed
     from dynident.simulate.bandwidth import bandwidth as measure  # noqa: PLC0415 - only this command needs it
 
     if output is not None:
@@ -191,15 +192,22 @@ def bandwidth(
     size = amplitude if amplitude is not None else _amplitude(machine, robot, name)
     pose = _numbers(centre, "--centre", "the coordinates of a pose") if centre else None
     alone = alone and _turn_alone(robot)
-    with progress(3 if alone else 2, quiet) as step:
+    with progress(3 if alone else 1, quiet) as step:
         step("with the mechanism")
         found = {"with mechanism": measure(robot, name, size, grid, centre=pose)}
         if alone:
-            step("actuators alone")  # without friction, as document 4 means it: their transfer function
+            bare = getattr(getattr(robots, machine), "unloaded", None)  # drives that rub less without their load
+            step("actuators alone")
+            found["actuators alone"] = measure(bare() if bare else robot, name, size, grid, centre=pose, mechanism=False)
+            step("actuators alone, without friction")  # their transfer function
             found["actuators alone, linear"] = measure(robot, name, size, grid, centre=pose, mechanism=False, friction=False)
         data: dict[str, Any] = {label: json.loads(bode.to_json()) for label, bode in found.items()}
         points = {f"{f:g}": {"ratio": ratio, "phase": phase} for f, (ratio, phase) in published.items()}
-        numbers = {"machine": machine, "coordinate": name, **data, "published": points}
+        module = getattr(robots, machine)
+        corners = getattr(module, "BANDWIDTHS", {}) if published else {}
+        notes = list(getattr(module, "BANDWIDTH_NOTES", ())) if corners else []
+        numbers = {"machine": machine, "coordinate": name, **data, "published": points, "published_bandwidth": dict(corners)}
+        numbers["notes"] = notes
         files = []
         if output is not None:
             files = [write_atomic(output / "bandwidth.json", to_json(numbers))]
@@ -207,13 +215,27 @@ def bandwidth(
     if as_json:
         print_json({**numbers, "written": [str(f) for f in files]})
     elif not quiet:
-        out.print("\n\n".join(str(bode) for bode in found.values()))
+        out.print("\n\n".join(f"{label}\n{bode}" for label, bode in found.items()))
         if published:
             rows = [f"{f:>10.4g}{100 * ratio:>11.2f}{'':>9}{phase:>13.2f}" for f, (ratio, phase) in published.items()]
             out.print("\npublished, measured on the machine\n" + "\n".join(rows))
+        if corners:
+            out.print("published bandwidth: " + ", ".join(f"{label} {hz:g} Hz" for label, hz in corners.items()))
+        for text in notes:
+            out.print(f"note: {text}")
         if files:
             out.print("written: " + ", ".join(str(path) for path in files))
     return 0
+
+
+def _tests_table(tests: Sequence[Mapping[str, Any]]) -> str:
+    """Return a document's tests as text: found here, by its own model, by its experiment."""
+    lines = [f"{'tests of the document':<64}{'found':>9}{'model':>9}{'measured':>10}"]
+    for row in tests:
+        cells = ["-" if row[key] is None else f"{row[key]:.3g}" for key in ("found", "model", "experiment")]
+        what = f"{row['test']}: {row['quantity']} [{row['unit']}]"
+        lines.append(f"{what:<64}{cells[0]:>9}{cells[1]:>9}{cells[2]:>10}")
+    return "\n".join(lines)
 
 
 @app.command(epilog="Example: dynident track dualv -o out/")
@@ -226,6 +248,7 @@ def track(
     debug: Debug = False,
 ) -> int:
     """Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one."""
+    from dynident import robots  # noqa: PLC0415 - rarely needed
     from dynident.robots.proofs import proof_case  # noqa: PLC0415 - only this command needs it
 
     check_machine(machine)
@@ -236,15 +259,20 @@ def track(
         case = proof_case(machine, seed=seed)
         step("identifying from its own log, then tracking")
         proof = case.run(seed)
+        compare = getattr(getattr(robots, machine), "compare", None)
+        tests = [] if compare is None else [row._asdict() for row in compare()]  # tests that the document itself describes
+        numbers = {**proof.to_dict(), **({"document_tests": tests} if tests else {})}
         step("writing")
         files = []
         if output is not None:
-            files = [write_atomic(output / "tracking.json", proof.to_json())]
+            files = [write_atomic(output / "tracking.json", to_json(numbers))]
             files += write_figures(proof.figures(case.published), output)
     if as_json:
-        print_json(proof.to_json())
+        print_json({**numbers, "written": [str(f) for f in files]})
     elif not quiet:
         out.print(case.table(proof))
+        if tests:
+            out.print("\n" + _tests_table(tests))
         if files:
             out.print("written: " + ", ".join(str(path) for path in files))
     return 0

@@ -189,7 +189,11 @@ def proof_case(name: str, machine: VirtualRobot | None = None, seed: int = 0) ->
         fast = [random_motion(home, dualv.BOX, seed + 100 + i, FASTEST, periods=2) for i in (1, 2)]
         motions: dict[str, Any] = {f"trajectory {i + 1}": motion for i, motion in enumerate(fast)}
         loud = with_noise(machine, training[0], 0.1)
-        options = {"projection": "independent", "effort_unit": "N m"}  # case 1; case 2 is projected on three motors
+        options = {
+            "projection": "independent",
+            "effort_unit": "N m",
+            "tool": "platform",
+        }  # case 1; case 2 is projected on three motors
         case_2 = ("identified, case 2", ("motor_1", "motor_2", "motor_3"))
         return ProofCase(loud, training, motions, dualv.TABLE_4, None, options, case_2)
     if name == "rrr":

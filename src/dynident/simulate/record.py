@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from dynident.errors import SimulationError
 from dynident.files import to_json, write_atomic
-from dynident.mechanics import Motion
-from dynident.mechanism import Parameters
+from dynident.mechanics import Motion, forward_kinematics
+from dynident.mechanics.inverse_kinematics_chain import end_frame
+from dynident.mechanism import Mechanism, Parameters
 from dynident.signals import Log
 from dynident.simulate.split import TorqueSplit, split_torques
 from dynident.simulate.steps import TrackingError, tracking_error
@@ -144,6 +145,28 @@ class Truth:
         return write_atomic(path, buffer.getvalue())
 
 
+def tool_of(mechanism: Mechanism, frame: str | None = None) -> str | None:
+    """Return the link that is a robot's tool.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    frame : str, optional
+        Link to take; checked.
+
+    Returns
+    -------
+    str or None
+        That link, or the last one of an arm; None where no link is meant: a robot with loops, or with several ends.
+    """
+    carriers = {joint.parent for joint in mechanism.joints}
+    ends = [body for body in mechanism.bodies if body.name not in carriers]
+    if frame is None and (mechanism.loops or len(ends) != 1):
+        return None
+    return end_frame(mechanism, frame)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """One run of a virtual robot.
@@ -195,6 +218,33 @@ class Run:
         """
         return tracking_error(self.reference, self.truth.motion, self.robot.mechanism.coordinate_names, after=after)
 
+    def tool_tracking(self, frame: str | None = None, after: float = 0.0) -> TrackingError:
+        """Return how far the tool was from where the reference wanted it.
+
+        Parameters
+        ----------
+        frame : str, optional
+            Link that is the tool; the last link of an arm when omitted.
+        after : float
+            Leave out what comes before this time [s].
+
+        Returns
+        -------
+        TrackingError
+            Of ``tool.x``, ``tool.y``, ``tool.z`` in base axes and of ``tool``, the distance [m].
+        """
+        robot = self.robot.mechanism
+        name = tool_of(robot, frame)
+        if name is None:
+            raise SimulationError(f"robot '{robot.name}' has no single last link; name the tool as frame")
+        wanted, found = (forward_kinematics(robot, motion.q, name)[1] for motion in (self.reference, self.truth.motion))
+        error = np.column_stack([found - wanted, np.linalg.norm(found - wanted, axis=1)])
+        zero = np.zeros_like(error)
+        columns = ("tool.x", "tool.y", "tool.z", "tool")
+        return tracking_error(
+            Motion(self.truth.t, zero, zero, zero), Motion(self.truth.t, error, zero, zero), columns, after=after
+        )
+
     def torque_split(self) -> TorqueSplit:
         """Return where the motor torques went: inertia, velocity, gravity, friction, the drives themselves.
 
@@ -231,6 +281,8 @@ class Run:
             Log, tracking errors, limits and notes.
         """
         lines = [repr(self.log), str(self.tracking())]
+        if tool_of(self.robot.mechanism) is not None:
+            lines += str(self.tool_tracking()).splitlines()[1:]
         hit = [f"{name} {100.0 * share:.3g} %" for name, share in self.saturation.items() if share > 0.0]
         if hit:
             lines.append(f"at a limit: {', '.join(hit)} of the time")
@@ -245,19 +297,24 @@ class Run:
             JSON text.
         """
         error = self.tracking()
+        tool = None if tool_of(self.robot.mechanism) is None else self.tool_tracking()
         names = [actuator.name for actuator in self.robot.mechanism.actuators]
         content: dict[str, Any] = {
             "robot": self.robot.name or self.robot.mechanism.name,
             "settings": dict(self.settings),
             "samples": len(self.log),
             "duration": float(self.truth.t[-1]),
-            "tracking": {
-                name: {"rms": float(rms), "largest": float(largest)}
-                for name, rms, largest in zip(error.names, error.rms, error.largest, strict=True)
-            },
+            "tracking": _sizes(error),
+            "tool": None if tool is None else _sizes(tool),
             "saturation": dict(self.saturation),
             "energy": {kind: dict(zip(names, values.tolist(), strict=True)) for kind, values in self.energy.items()},
             "truth_sha256": self.truth.digest(),
             "notes": list(self.notes),
         }
         return to_json(content)
+
+
+def _sizes(error: TrackingError) -> dict[str, dict[str, float]]:
+    """Return RMS and largest error by name."""
+    rows = zip(error.names, error.rms, error.largest, strict=True)
+    return {name: {"rms": float(rms), "largest": float(largest)} for name, rms, largest in rows}

@@ -20,8 +20,9 @@ from dynident.control import PID, Cascade, ComputedTorque, actuator_motion, feed
 from dynident.errors import DynidentError, require
 from dynident.identify import OLS, WLS, Fit, Regression, base_parameters
 from dynident.identify.rows import Projection
+from dynident.mechanics import forward_kinematics
 from dynident.mechanism import Mechanism
-from dynident.simulate.record import Run
+from dynident.simulate.record import Run, tool_of
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.standard import actuator_inertia
 from dynident.validate.tracking_result import ALONE, CATALOGUE, IDENTIFIED, TrackingProof, Trial
@@ -42,9 +43,9 @@ def catalogue_model(model: Mechanism, error: float = 0.1, seed: int = 0) -> Mech
     model : Mechanism
         The true robot, as `VirtualRobot.model`.
     error : float
-        Standard deviation of the relative error, one draw per body, so that every body stays possible.
+        By how much every body and rotor is off, up or down, all its numbers alike, so that every body stays possible.
     seed : int
-        Seed of the draws.
+        Seed of the signs.
 
     Returns
     -------
@@ -53,10 +54,11 @@ def catalogue_model(model: Mechanism, error: float = 0.1, seed: int = 0) -> Mech
     """
     require(model, Mechanism, "model")
     if not 0.0 <= error < 0.5:
-        raise DynidentError(f"catalogue: error is {error}; give a relative standard deviation from 0 to 0.5")
+        raise DynidentError(f"catalogue: error is {error}; give a relative error from 0 to 0.5")
     known = model.parameters
-    draw = np.random.default_rng(seed)
-    off = {owner: 1.0 + error * float(np.clip(draw.normal(), -2.0, 2.0)) for owner in dict.fromkeys(known.owners)}
+    owners = tuple(dict.fromkeys(known.owners))
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], len(owners))
+    off = dict(zip(owners, 1.0 + error * signs, strict=True))
     values = [
         0.0 if name.split("_")[0] in FRICTION else off[owner] * value
         for name, owner, value in zip(known.names, known.owners, known.values, strict=True)
@@ -178,6 +180,7 @@ def tracking_proof(
     projection: Projection | Sequence[str] = "gls",
     estimator: OLS | WLS | None = None,
     effort_unit: str | None = None,
+    tool: str | None = None,
     seed: int = 0,
     **options: Any,
 ) -> TrackingProof:
@@ -203,6 +206,8 @@ def tracking_proof(
         Estimator; `WLS()` when omitted.
     effort_unit : str, optional
         Unit of the efforts in tables, where an ampere stands for something else.
+    tool : str, optional
+        Link whose place is compared too; when omitted the last link of an arm, and none of a robot with loops.
     seed : int
         Seed of all noise.
     **options
@@ -224,7 +229,7 @@ def tracking_proof(
     nominal = catalogue or catalogue_model(machine.model)
     prior = _believed(machine.model, nominal)
     fit = identify_machine(machine, trained, prior=prior, projection=projection, estimator=estimator, seed=seed, **options)
-    law = machine.controller
+    law, frame = machine.controller, tool_of(machine.mechanism, tool)
     first = machine.reference(next(iter(named.values()))).sample([0.0])
     laws: dict[str, tuple[Law, Mechanism | None]] = {
         ALONE: (baseline or feedback_alone(law, nominal, first.q[0]), None),
@@ -236,7 +241,7 @@ def tracking_proof(
     for i, (motion, reference) in enumerate(named.items()):
         for controller, (choice, model) in laws.items():
             run = replace(machine, controller=choice).simulate(reference, seed=seed + 1000 + i)
-            trials.append(_trial(controller, motion, run, model))
+            trials.append(_trial(controller, motion, run, model, frame))
     how = {PID: "PID with the model as feed-forward", Cascade: "cascade with the model as feed-forward"}
     return TrackingProof(
         machine.name or machine.mechanism.name,
@@ -256,10 +261,11 @@ def _believed(model: Mechanism, catalogue: Mechanism) -> Mechanism:
     return model.with_parameters(model.parameters.replace(np.array([known.get(name, 0.0) for name in model.parameters.names])))
 
 
-def _trial(controller: str, motion: str, run: Run, model: Mechanism | None) -> Trial:
+def _trial(controller: str, motion: str, run: Run, model: Mechanism | None, tool: str | None) -> Trial:
     """Return errors and effort shares of a run."""
     machine, truth = run.robot, run.truth
-    error = actuator_motion(machine.mechanism, run.reference).q - truth.rho
+    wanted = actuator_motion(machine.mechanism, run.reference).q
+    error = wanted - truth.rho
     share = np.zeros_like(error) if model is None else feedforward_torques(model, run.reference)
     ratio = np.array([drive.transmission.ratio for drive in machine.drives])
     constant = np.array([drive.motor.torque_constant for drive in machine.drives])
@@ -273,7 +279,15 @@ def _trial(controller: str, motion: str, run: Run, model: Mechanism | None) -> T
     else:
         total, share = truth.voltage, share * np.array([d.motor.resistance for d in machine.drives]) / (ratio * constant)
     limited = max(run.saturation.values(), default=0.0)
-    return Trial(controller, motion, truth.t, error, share, total - share, limited)
+    on_motor = np.array([drive.encoder.side == "motor" for drive in machine.drives])
+    seen = None
+    if not all(drive.rigid for drive in machine.drives):
+        seen = wanted - np.where(on_motor, truth.theta / ratio, truth.rho)
+    away = None
+    if tool is not None:
+        places = [forward_kinematics(machine.mechanism, q, tool)[1] for q in (run.reference.q, truth.motion.q)]
+        away = np.linalg.norm(places[0] - places[1], axis=1)
+    return Trial(controller, motion, truth.t, error, share, total - share, limited, seen, away)
 
 
 def _units(mechanism: Mechanism) -> tuple[str, ...]:

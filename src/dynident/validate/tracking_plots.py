@@ -52,7 +52,7 @@ def _legend(figure: Figure, axes: Axes) -> None:
 
 
 def errors_over_time(proof: TrackingProof, motion: str) -> Figure:
-    """Draw the tracking errors of all controllers, one panel per actuator.
+    """Draw the tracking errors of all controllers, one panel per actuator and one for the tool.
 
     Parameters
     ----------
@@ -66,20 +66,24 @@ def errors_over_time(proof: TrackingProof, motion: str) -> Figure:
     matplotlib.figure.Figure
         The figure.
     """
-    figure, panels = _panels(len(proof.actuators), f"{label(proof.robot)}, {label(motion, 60)}: tracking errors")
-    for j, (axes, name, unit) in enumerate(zip(panels, proof.actuators, proof.units, strict=True)):
+    places = [place for place in proof.places if place != "encoder"]
+    names = [f"{label(name, 18)} [m{unit}]" for name, unit in zip(proof.actuators, proof.units, strict=True)]
+    names += ["tool [mm]"] if "tool" in places else []
+    figure, panels = _panels(len(names), f"{label(proof.robot)}, {label(motion, 60)}: tracking errors")
+    for j, (axes, name) in enumerate(zip(panels, names, strict=True)):
         axes.axhline(0.0, color=MUTED, linewidth=0.6)
         for controller in proof.controllers:
             trial = proof.trial(controller, motion)
-            t, e = extremes(trial.t, 1e3 * trial.error[:, j])
+            errors = trial.errors("joint" if j < len(proof.actuators) else "tool")
+            t, e = extremes(trial.t, 1e3 * errors[:, j if j < len(proof.actuators) else 0])
             axes.plot(t, e, color=COLOURS.get(controller, SKY), linewidth=1.0, label=controller)
-        axes.set_ylabel(f"{label(name, 18)} [m{unit}]", fontsize=8.5, color=INK)
+        axes.set_ylabel(name, fontsize=8.5, color=INK)
     panels[-1].set_xlabel("time [s]", fontsize=9, color=INK)
     _legend(figure, panels[0])
     return figure
 
 
-def error_bars(proof: TrackingProof, published: Published | None = None) -> Figure:
+def error_bars(proof: TrackingProof, published: Published | None = None, where: str = "joint") -> Figure:
     """Draw the largest errors of all controllers as bars, one panel per motion, a paper's as short lines over them.
 
     Parameters
@@ -88,29 +92,36 @@ def error_bars(proof: TrackingProof, published: Published | None = None) -> Figu
         The proof.
     published : mapping of str to one row of numbers per motion, optional
         Largest errors of a paper, in 1e-3 of the unit.
+    where : {"joint", "encoder"}
+        Where, see `Trial.errors`; the tool's error [mm] stands beside those of the joints.
 
     Returns
     -------
     matplotlib.figure.Figure
         The figure.
     """
+    tool = where == "joint" and "tool" in proof.places
+    names = [*(label(name, 18) for name in proof.actuators), *(["tool [mm]"] if tool else [])]
     milli = ", ".join(dict.fromkeys(f"m{unit}" for unit in proof.units))
-    title = f"{label(proof.robot)}: largest tracking errors [{milli}]"
+    seen = " as encoders on the motors see them" if where == "encoder" else ""
+    title = f"{label(proof.robot)}: largest tracking errors{seen} [{milli}]"
     figure, panels = _panels(len(proof.motions), title, share_y=True, block=2.2)
     count = len(proof.controllers)
-    places, width = np.arange(len(proof.actuators)), 0.8 / count
+    places, width = np.arange(len(names)), 0.8 / count
     marks = list((published or {}).items())
     for i, (axes, motion) in enumerate(zip(panels, proof.motions, strict=True)):
         for c, controller in enumerate(proof.controllers):
             at = places + (c - 0.5 * (count - 1)) * width
-            heights = 1e3 * proof.trial(controller, motion).largest
+            trial = proof.trial(controller, motion)
+            heights = 1e3 * np.abs(np.hstack([trial.errors(where), *([trial.errors("tool")] if tool else [])])).max(axis=0)
             axes.bar(at, heights, 0.92 * width, color=COLOURS.get(controller, SKY), label=controller)
             for x, y in zip(at, heights, strict=True):
                 axes.annotate(f"{y:.2g}", (x, y), (0, 2), textcoords="offset points", ha="center", fontsize=7.5, color=INK)
         for (name, rows), dash in zip(marks, DASHES, strict=False):
             if i < len(rows):
-                axes.hlines(rows[i], places - 0.44, places + 0.44, INK, dash, linewidth=0.9, label=f"published: {name}")
-        axes.set_xticks(places, [label(name, 18) for name in proof.actuators])
+                at = places[: len(rows[i])]
+                axes.hlines(rows[i], at - 0.44, at + 0.44, INK, dash, linewidth=0.9, label=f"published: {name}")
+        axes.set_xticks(places, names)
         axes.set_title(label(motion, 60), loc="left", fontsize=9, color=INK, pad=3)
         axes.margins(y=0.14)
         axes.grid(visible=False, axis="x")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 ALONE, CATALOGUE, IDENTIFIED = "feedback alone", "catalogue model", "identified model"
+PLACES = ("joint", "encoder", "tool")
 #: Published numbers: row label to one tuple of numbers per motion, as Table 4 of document 1.
 Published = Mapping[str, Sequence[Sequence[float]]]
 
@@ -59,6 +60,11 @@ class Trial:
         The rest of the effort, which the feedback makes, u^c.
     saturated : float
         Share of the time in which any drive was at a limit.
+    seen : ndarray, (N, k), optional
+        The same error where the encoders are, before noise and rounding: on the rotor, in front of what gives way between
+        it and the joint. None where nothing gives way, so that both are the same.
+    tool : ndarray, (N,), optional
+        Distance of the tool from where it should be [m].
     """
 
     controller: str
@@ -68,6 +74,29 @@ class Trial:
     model: Array = field(repr=False)
     feedback: Array = field(repr=False)
     saturated: float = 0.0
+    seen: Array | None = field(default=None, repr=False)
+    tool: Array | None = field(default=None, repr=False)
+
+    def errors(self, where: str = "joint") -> Array:
+        """Return the errors at one place.
+
+        Parameters
+        ----------
+        where : {"joint", "encoder", "tool"}
+            Where: the actuator coordinates as they truly were, what encoders on the motors see of them, the tool.
+
+        Returns
+        -------
+        ndarray, (N, k) or (N, 1)
+            Errors [rad, m]; of the tool its distance [m].
+        """
+        if where not in PLACES:
+            raise DynidentError(f"where is {where!r}; it is one of {', '.join(PLACES)}")
+        if where == "tool":
+            if self.tool is None:
+                raise DynidentError("this proof has no tool; name the link as tool= of tracking_proof")
+            return self.tool[:, None]
+        return self.error if where == "joint" or self.seen is None else self.seen
 
     @property
     def largest(self) -> Array:
@@ -149,7 +178,7 @@ class TrackingProof:
             f"are {', '.join(self.motions)}"
         )
 
-    def reduction(self, controller: str = IDENTIFIED, of: str = "largest") -> Array:
+    def reduction(self, controller: str = IDENTIFIED, of: str = "largest", where: str = "joint") -> Array:
         """Return by how much a model lowers the errors of the feedback alone.
 
         Parameters
@@ -158,17 +187,27 @@ class TrackingProof:
             Controller with a model.
         of : {"largest", "rms"}
             Which error.
+        where : {"joint", "encoder", "tool"}
+            Where, see `Trial.errors`.
 
         Returns
         -------
-        ndarray, (motions, k)
+        ndarray, (motions, k) or (motions, 1)
             1 - error with the model / error without; NaN where there was no error to lower.
         """
         if of not in ("largest", "rms"):
             raise DynidentError(f"of is {of!r}; it must be 'largest' or 'rms'")
-        before = np.array([getattr(self.trial(ALONE, motion), of) for motion in self.motions])
-        after = np.array([getattr(self.trial(controller, motion), of) for motion in self.motions])
+        size = _largest if of == "largest" else rms
+        before = np.array([size(self.trial(ALONE, motion).errors(where)) for motion in self.motions])
+        after = np.array([size(self.trial(controller, motion).errors(where)) for motion in self.motions])
         return np.asarray(1.0 - np.divide(after, before, out=np.full_like(after, np.nan), where=before > 0.0))
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where errors are known and differ: always "joint", "encoder" where drives are elastic, "tool" where there is one."""
+        first = self.trials[0]
+        known = {"joint": True, "encoder": first.seen is not None, "tool": first.tool is not None}
+        return tuple(place for place in PLACES if known[place])
 
     @property
     def effort_ratio(self) -> Array:
@@ -189,12 +228,15 @@ class TrackingProof:
         for trial in self.trials:
             model, feedback = trial.shares
             row = {"controller": trial.controller, "motion": trial.motion, "duration": float(trial.t[-1] - trial.t[0])}
-            row |= {"largest": trial.largest.tolist(), "rms": trial.rms.tolist(), "saturated": trial.saturated}
-            row |= {"model_effort": model.tolist(), "feedback_effort": feedback.tolist()}
-            if trial.controller != ALONE:
-                i = self.motions.index(trial.motion)
-                for of in ("largest", "rms"):
-                    row[f"reduction_{of}"] = (100.0 * self.reduction(trial.controller, of)[i]).tolist()
+            row |= {"saturated": trial.saturated, "model_effort": model.tolist(), "feedback_effort": feedback.tolist()}
+            i = self.motions.index(trial.motion)
+            for place in self.places:
+                prefix = "" if place == "joint" else f"{place}_"
+                for of, size in (("largest", _largest), ("rms", rms)):
+                    row[prefix + of] = _plain(size(trial.errors(place)), place)
+                    if trial.controller != ALONE:
+                        lower = 100.0 * self.reduction(trial.controller, of, place)[i]
+                        row[f"reduction_{prefix}{of}"] = _plain(lower, place)
             trials.append(row)
         head = {"format": "dynident-tracking-1", "robot": self.robot, "how": self.how, "actuators": list(self.actuators)}
         head |= {"units": list(self.units), "effort_unit": self.effort_unit}
@@ -228,35 +270,9 @@ class TrackingProof:
         str
             One line per controller and motion.
         """
-        milli = ", ".join(dict.fromkeys(f"m{unit}" for unit in self.units))
-        lines = [f"robot '{self.robot}': {self.how}", *(f"note: {note}" for note in self.notes)]
-        lines.append(self._head(f"largest (rms) tracking error [{milli}]"))
-        for i, motion in enumerate(self.motions):
-            lines.append(motion)
-            for trial in (self.trial(name, motion) for name in self.controllers):
-                cells = [f"{1e3 * a:.3g} ({1e3 * b:.2g})" for a, b in zip(trial.largest, trial.rms, strict=True)]
-                lines.append(self._row(f"  {trial.controller}", cells))
-            for name in self.controllers[1:]:
-                lines.append(self._row(f"  lower with {name} [%]", [f"{100 * x:.1f}" for x in self.reduction(name)[i]]))
-            for name, rows in (published or {}).items():
-                if i < len(rows):
-                    lines.append(self._row(f"  published: {name}", [f"{x:g}" for x in rows[i]]))
-        lines += ["", self._head(f"rms effort [{self.effort_unit}] with the identified model")]
-        for i, motion in enumerate(self.motions):
-            model, feedback = self.trial(IDENTIFIED, motion).shares
-            rows_ = (("model's share", model), ("feedback's share", feedback), ("ratio", self.effort_ratio[i]))
-            lines += [motion, *(self._row(f"  {name}", [f"{x:.3g}" for x in values]) for name, values in rows_)]
-            for name, rows in (efforts or {}).items():
-                if i < len(rows):
-                    lines.append(self._row(f"  published: {name}", [f"{x:.3g}" for x in rows[i]]))
-        limited = [f"'{t.controller}' on '{t.motion}' {100 * t.saturated:.2g} %" for t in self.trials if t.saturated > 0.0]
-        return "\n".join([*lines, *(["at a limit of the drives: " + ", ".join(limited)] if limited else [])])
+        from dynident.validate.tracking_table import table  # noqa: PLC0415 - it needs this module
 
-    def _head(self, what: str) -> str:
-        return self._row(what, list(self.actuators))
-
-    def _row(self, name: str, cells: list[str]) -> str:
-        return f"{name:<44}" + "".join(f"{cell:>18}" for cell in cells)
+        return table(self, published, efforts)
 
     def plot(self, motion: str | None = None) -> Figure:
         """Draw the errors of all controllers over time, one panel per actuator.
@@ -291,4 +307,17 @@ class TrackingProof:
         from dynident.validate.tracking_plots import effort_bars, error_bars  # noqa: PLC0415 - matplotlib is an extra
 
         over_time = {f"errors_{i + 1}": self.plot(motion) for i, motion in enumerate(self.motions)}
-        return {**over_time, "largest_errors": error_bars(self, published), "efforts": effort_bars(self)}
+        seen = "encoder" in self.places  # a paper's errors are those of its encoders
+        bars = {"largest_errors": error_bars(self, None if seen else published)}
+        if seen:
+            bars["largest_errors_encoder"] = error_bars(self, published, "encoder")
+        return {**over_time, **bars, "efforts": effort_bars(self)}
+
+
+def _largest(x: Array) -> Array:
+    return np.asarray(np.max(np.abs(x), axis=0))
+
+
+def _plain(values: Array, place: str) -> Any:
+    """Return a list, one number per actuator, or the only number of the tool."""
+    return float(values[0]) if place == "tool" else values.tolist()
