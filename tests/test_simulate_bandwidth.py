@@ -178,9 +178,13 @@ def test_mast_has_the_points_of_document_4_within_its_own_tolerance() -> None:
 
 @pytest.mark.filterwarnings("ignore:at .* Hz motors were at a limit")
 def test_mast_bandwidth_falls_when_the_mechanism_is_attached() -> None:
-    """Document 4: 4 Hz of the actuators' linear transfer function, 3.5 Hz of the whole machine with its friction."""
+    """Document 4: 4 Hz of the actuators, 3.5 Hz of the whole machine; the guides rub more under load (PaperA 23)."""
     z, f = mast.ASSUMPTIONS["amplitude"].value, [3.8, 4.6]
-    alone = bandwidth(mast.machine(), "z", z, f, mechanism=False, friction=False)
+    linear = bandwidth(mast.machine(), "z", z, f, mechanism=False, friction=False)
+    alone = bandwidth(mast.unloaded(), "z", z, f, mechanism=False)
     whole = bandwidth(mast.machine(), "z", z, f)
-    assert 3.5 < whole.bandwidth < alone.bandwidth - 0.1 < 5.0
-    assert np.all(whole.ratio < alone.ratio)
+    rub = [float(robot.drives[0].friction(np.array([5.0]))[0]) for robot in (mast.unloaded(), mast.machine())]
+    np.testing.assert_allclose(np.array(rub) * 15.0, [0.2 + 4.07e-2 * 0.076, 0.2 + 4.07e-2 * 2.27])
+    assert whole.bandwidth < alone.bandwidth - 0.03 < linear.bandwidth - 0.1
+    assert np.all(whole.ratio < alone.ratio) and np.all(alone.ratio < linear.ratio)
+    assert whole.bandwidth > 3.5 and linear.bandwidth < 5.0

@@ -272,10 +272,38 @@ def test_the_structure_hides_its_give_from_the_encoders(dualv_proof: TrackingPro
 
 
 def test_rrr_writes_with_the_model_doing_most_of_the_work() -> None:
-    """Document 2, (16): the model's share dominates, by 2.3, 8.3 and 4.6 there."""
+    """Document 2, (16): the model's share dominates, by 2.3, 8.3 and 4.6 there; friction as terms, and as a law of kind (9)."""
     case = proof_case("rrr", rrr.machine())
     found = case.run()
     ratio = found.effort_ratio[0]
     assert np.all(ratio > 1.5) and ratio.argmin() == 0  # the waist carries no gravity and has the smallest share, as printed
     assert np.all(found.reduction() > 0.4)
-    assert "published: ratio" in case.table(found)
+    sigmoid = found.controllers[-1]
+    assert np.all(found.effort_ratios(sigmoid)[0] > ratio)  # what the feedback did was mostly friction
+    assert np.all(found.reduction(sigmoid) > found.reduction())
+    assert found.reduction(where="tool")[0, 0] > 0.5
+    text = case.table(found)
+    assert "published: ratio" in text and "tool [mm]" in text and "note: the paper prints no masses" in text
+
+
+def test_friction_laws_are_for_a_pid() -> None:
+    model, rub = arm(), {"elbow": Coulomb().using(fc=0.5)}
+    law = with_model(PID(3.0, 2.0, cycle=1e-3), model, rub)
+    assert law.friction is rub and feedback_alone(law, model, [0, 0]) == PID(3.0, 2.0, cycle=1e-3)
+    with pytest.raises(DynidentError, match="only be given to a PID"):
+        with_model(ComputedTorque(model, 1.0, 1.0, cycle=1e-3), model, rub)
+    with pytest.raises(DynidentError, match="without feedforward"):
+        PID(3.0, 2.0, cycle=1e-3, friction=rub)
+
+
+def test_a_pid_adds_friction_to_its_feedforward() -> None:
+    """The torque held at the first tick is model plus friction at the reference's speed, behind the gear."""
+    robot, rub = machine(), {"elbow": (Coulomb() + Viscous()).using(fc=0.5, fv=0.1)}
+    t = np.linspace(0.0, 0.1, 101)
+    v = np.array([0.2, -0.3])
+    motion = di.Motion(t, CENTRE + t[:, None] * v, np.tile(v, (101, 1)), np.zeros((101, 2)))
+    asked = []
+    for law in (with_model(robot.controller, arm()), with_model(robot.controller, arm(), rub)):
+        run = replace(robot, controller=law, drives=[replace(d, encoder=Encoder()) for d in robot.drives]).simulate(motion)
+        asked.append(run.truth.motor_torque[0] * 80.0)
+    np.testing.assert_allclose(asked[1] - asked[0], [0.0, -0.5 - 0.1 * 0.3], atol=1e-9)

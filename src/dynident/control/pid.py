@@ -5,11 +5,14 @@ tau = kp e + kd e' + ki int e dt + tau_ff(reference),     e = rho_ref - rho
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 
 from numpy.typing import ArrayLike
 
 from dynident.control.checks import cycle_time, flag, gain, optional_model
+from dynident.errors import DynidentError
+from dynident.friction import DynamicLaw, Friction
 from dynident.mechanism import Mechanism
 
 
@@ -37,6 +40,9 @@ class PID:
         True removes the internal part of the torques, tau - sum (u^T tau) u (document 1 eq. 50), before the preload.
     preload : float or array_like (k,)
         Torques whose internal part is added: they press a redundant robot against itself [N m, N].
+    friction : mapping of str to Friction or DynamicLaw, optional
+        Laws by actuator or coordinate that the feed-forward adds at the reference's speed, u^f of document 2; they need
+        `feedforward`, and what they say should not be in its joint terms too.
 
     Examples
     --------
@@ -54,6 +60,7 @@ class PID:
     feedforward: Mechanism | None = None
     project: bool = False
     preload: ArrayLike = 0.0
+    friction: Mapping[str, Friction | DynamicLaw] | None = None
 
     def __post_init__(self) -> None:
         for field in ("kp", "kd", "ki", "derivative_filter"):
@@ -62,3 +69,5 @@ class PID:
         optional_model("PID", "feedforward", self.feedforward)
         flag("PID", "project", self.project)
         object.__setattr__(self, "preload", gain("PID", "preload", self.preload, signed=True))
+        if self.friction is not None and self.feedforward is None:
+            raise DynidentError("PID: friction is given without feedforward; give the model whose feed-forward it completes")

@@ -17,19 +17,22 @@ from numpy.typing import ArrayLike, NDArray
 from dynident import robots
 from dynident.control import Cascade
 from dynident.errors import DynidentError
+from dynident.friction import FrictionLaw, Sigmoid
 from dynident.identify.plots import effort_units
 from dynident.mechanics import Motion
 from dynident.robots import cft, dualv, rrr
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.standard import home_of, with_noise
 from dynident.trajectory import Fourier, Trajectory, joint_motion, write
-from dynident.validate.tracking import identify_machine, tracking_proof
+from dynident.validate.tracking import identify_friction, identify_machine, tracking_proof
 from dynident.validate.tracking_result import TrackingProof
 
 Array = NDArray[np.float64]
 
 BOX = {"rad": 0.4, "m": 0.05}
 """Half-widths of the box of robots without motions of their own."""
+TOOLS = {"five_bar": "platform", "mast": "platform"}
+"""Link that is the tool, of machines with loops."""
 FASTEST = 0.35
 """Period of DualV's two trajectories [s]: about the shortest that its motors allow (115 of 127 N m)."""
 
@@ -54,6 +57,8 @@ class ProofCase:
         Passed to `dynident.validate.tracking_proof`.
     second : (str, projection), optional
         Name and projection of a second identification from the same logs, whose model is tried too.
+    friction : (str, FrictionLaw), optional
+        Name and friction law of another identification from the same logs, tried too.
     """
 
     machine: VirtualRobot
@@ -63,6 +68,7 @@ class ProofCase:
     efforts: Mapping[str, Sequence[Sequence[float]]] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     second: tuple[str, str | Sequence[str]] | None = None
+    friction: tuple[str, FrictionLaw] | None = None
 
     def run(self, seed: int = 0, **options: Any) -> TrackingProof:
         """Run the proof.
@@ -84,6 +90,10 @@ class ProofCase:
             name, projection = self.second
             fit = identify_machine(self.machine, training, projection=projection, seed=seed)
             chosen["others"] = {name: fit.identified, **chosen.get("others", {})}
+        if self.friction is not None:
+            name, law = self.friction
+            known = identify_friction(self.machine, training, law, seed=seed)
+            chosen["others"] = {name: known, **chosen.get("others", {})}
         return tracking_proof(self.machine, training, self.motions, seed=seed, **chosen)
 
     def table(self, proof: TrackingProof) -> str:
@@ -181,32 +191,45 @@ def proof_case(name: str, machine: VirtualRobot | None = None, seed: int = 0) ->
     ProofCase
         Ready to run.
     """
-    if machine is None:
-        machine = _ready(name)
-    if name == "dualv":
-        home = np.zeros(3)
-        training: list[Any] = [random_motion(home, dualv.BOX, seed + i, 1.0) for i in range(4)]
-        fast = [random_motion(home, dualv.BOX, seed + 100 + i, FASTEST, periods=2) for i in (1, 2)]
-        motions: dict[str, Any] = {f"trajectory {i + 1}": motion for i, motion in enumerate(fast)}
-        loud = with_noise(machine, training[0], 0.1)
-        options = {
-            "projection": "independent",
-            "effort_unit": "N m",
-            "tool": "platform",
-        }  # case 1; case 2 is projected on three motors
-        case_2 = ("identified, case 2", ("motor_1", "motor_2", "motor_3"))
-        return ProofCase(loud, training, motions, dualv.TABLE_4, None, options, case_2)
-    if name == "rrr":
-        task = writing()
-        training = [random_motion(task.q[0], (0.9, 0.7, 0.9), seed + i, 8.0) for i in range(2)]
-        ratio = tuple(n / c for n, c in zip(rrr.RMS_FEEDFORWARD, rrr.RMS_FEEDBACK, strict=True))
-        efforts: dict[str, list[Sequence[float]]] = {
-            "model's share": [rrr.RMS_FEEDFORWARD],
-            "feedback's share": [rrr.RMS_FEEDBACK],
-            "ratio": [ratio],
-        }
-        loud = with_noise(machine, training[0])
-        return ProofCase(loud, training, {"writing 'om y'": task}, efforts=efforts, options={"effort_unit": "V"})
+    machine = _ready(name) if machine is None else machine
+    make = {"dualv": _dualv, "rrr": _rrr}.get(name)
+    case = _other(name, machine, seed) if make is None else make(machine, seed)
+    notes = getattr(getattr(robots, name), "NOTES", ()) if name in robots.__all__ else ()
+    return replace(case, options={"notes": notes, **case.options})
+
+
+def _dualv(machine: VirtualRobot, seed: int) -> ProofCase:
+    """Two trajectories as fast as the motors allow; identified projected on the platform (case 1) and on three motors."""
+    home = np.zeros(3)
+    training = [random_motion(home, dualv.BOX, seed + i, 1.0) for i in range(4)]
+    motions = {f"trajectory {i}": random_motion(home, dualv.BOX, seed + 100 + i, FASTEST, periods=2) for i in (1, 2)}
+    options = {"projection": "independent", "effort_unit": "N m", "tool": "platform"}
+    case_2 = ("identified, case 2", ("motor_1", "motor_2", "motor_3"))
+    return ProofCase(with_noise(machine, training[0], 0.1), training, motions, dualv.TABLE_4, None, options, case_2)
+
+
+def _rrr(machine: VirtualRobot, seed: int) -> ProofCase:
+    """The writing task; identified with viscous and Coulomb friction, and with the friction law of document 2."""
+    task = writing()
+    training = [random_motion(task.q[0], (0.9, 0.7, 0.9), seed + i, 8.0) for i in range(2)]
+    ratio = tuple(n / c for n, c in zip(rrr.RMS_FEEDFORWARD, rrr.RMS_FEEDBACK, strict=True))
+    efforts: dict[str, list[Sequence[float]]] = {
+        "model's share": [rrr.RMS_FEEDFORWARD],
+        "feedback's share": [rrr.RMS_FEEDBACK],
+        "ratio": [ratio],
+    }
+    return ProofCase(
+        with_noise(machine, training[0]),
+        training,
+        {"writing 'om y'": task},
+        efforts=efforts,
+        options={"effort_unit": "V"},
+        friction=("identified, sigmoid friction", Sigmoid(2)),
+    )
+
+
+def _other(name: str, machine: VirtualRobot, seed: int) -> ProofCase:
+    """Motions through a box around the pose the machine starts from."""
     law = machine.controller
     if isinstance(law, Cascade):  # without it the lag of the position loop hides what a model can do
         machine = replace(machine, controller=replace(law, velocity_feedforward=1.0))
@@ -219,7 +242,8 @@ def proof_case(name: str, machine: VirtualRobot | None = None, seed: int = 0) ->
         centre, box = cft.cartesian_reference([0.0], pose, 0.0 * pose, 0.0 * pose).q[0], 0.5 * box
     training = [random_motion(centre, box, seed + i) for i in range(2)]
     motions = {f"motion {i}": random_motion(centre, 0.7 * box, seed + 100 + i, 6.0) for i in (1, 2)}
-    return ProofCase(with_noise(machine, training[0]), training, motions)
+    options = {"tool": TOOLS[name]} if name in TOOLS else {}
+    return ProofCase(with_noise(machine, training[0]), training, motions, options=options)
 
 
 def _ready(name: str) -> VirtualRobot:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.control import PID, Cascade, ComputedTorque, OpenLoop
+from dynident.control import PID, Cascade, ComputedTorque, OpenLoop, feedforward_torques
 from dynident.control.checks import per_actuator
 from dynident.drive import Drive
 from dynident.errors import SimulationError
-from dynident.mechanics import Motion, actuator_torques, inverse_dynamics
+from dynident.mechanics import Motion
 from dynident.mechanics.batch import at_rest, tree_motion
 from dynident.mechanics.packed import Arena
 from dynident.mechanism import Mechanism
@@ -293,7 +293,8 @@ def tables(
     feed = np.zeros((count, k)) if command is None else np.ascontiguousarray(command, dtype=np.float64)
     model = law.torque_feedforward if isinstance(law, Cascade) else (law.feedforward if isinstance(law, PID) else None)
     if model is not None:
-        feed = actuator_torques(model, motion.q, inverse_dynamics(model, motion))
+        rub = law.friction if isinstance(law, PID) else None
+        feed = feedforward_torques(model, motion, friction=rub)
     parts = [rho, rho_v, feed, motion.q, motion.v, motion.a]
     table = np.ascontiguousarray(np.concatenate(parts, axis=1))
     views = np.split(table, np.cumsum([part.shape[1] for part in parts])[:-1], axis=1)

@@ -4,7 +4,15 @@ from dynident.validate.crossvalidation import CrossValidation, cross_validate, t
 from dynident.validate.holdout import HoldOut, hold_out, split
 from dynident.validate.maintenance import FaultDetector, Maintenance
 from dynident.validate.repeatability import Estimate, ParameterRepeatability, Repeatability, estimates_of
-from dynident.validate.tracking import catalogue_model, feedback_alone, identify_machine, tracking_proof, with_model
+from dynident.validate.tracking import (
+    Known,
+    catalogue_model,
+    feedback_alone,
+    identify_friction,
+    identify_machine,
+    tracking_proof,
+    with_model,
+)
 from dynident.validate.tracking_result import TrackingProof, Trial
 from dynident.validate.verdict import Check, Verdict, judge
 
@@ -14,6 +22,7 @@ __all__ = [
     "Estimate",
     "FaultDetector",
     "HoldOut",
+    "Known",
     "Maintenance",
     "ParameterRepeatability",
     "Repeatability",
@@ -25,6 +34,7 @@ __all__ = [
     "estimates_of",
     "feedback_alone",
     "hold_out",
+    "identify_friction",
     "identify_machine",
     "judge",
     "split",

@@ -11,17 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.control import PID, Cascade, ComputedTorque, actuator_motion, feedforward_torques
 from dynident.errors import DynidentError, require
-from dynident.identify import OLS, WLS, Fit, Regression, base_parameters
+from dynident.friction import Friction, FrictionLaw
+from dynident.identify import OLS, WLS, Fit, Regression, base_parameters, recover_standard
 from dynident.identify.rows import Projection
 from dynident.mechanics import forward_kinematics
 from dynident.mechanism import Mechanism
+from dynident.signals import Log
 from dynident.simulate.record import Run, tool_of
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.standard import actuator_inertia
@@ -33,6 +35,21 @@ Law = PID | ComputedTorque | Cascade
 SLIDING = (".x", ".y", ".z")  # coordinates of planar and free joints
 FRICTION = ("fv", "fc", "off", "fvp", "fvn", "fcp", "fcn")
 EFFORT_UNITS = {"motor_current": "A", "voltage": "V", "motor_torque": "N m", "joint_torque": "N m, N", "joint_force": "N"}
+
+
+class Known(NamedTuple):
+    """What a controller knows of a robot.
+
+    Parameters
+    ----------
+    model : Mechanism
+        Bodies, rotors and friction terms.
+    friction : mapping of str to Friction, optional
+        Friction by joint that its terms cannot say.
+    """
+
+    model: Mechanism
+    friction: Mapping[str, Friction] | None = None
 
 
 def catalogue_model(model: Mechanism, error: float = 0.1, seed: int = 0) -> Mechanism:
@@ -102,12 +119,50 @@ def identify_machine(
     """
     robot = prior or catalogue_model(machine.model)
     base = base_parameters(robot)
+    logs = _logs(machine, training, seed)
+    evidence = reduce(add, [Regression.from_log(robot, log, base, projection, **options) for log in logs])
+    return (estimator or WLS()).fit(evidence).result_
+
+
+def identify_friction(
+    machine: VirtualRobot, training: Any, law: FrictionLaw, *, prior: Mechanism | None = None, seed: int = 0, starts: int = 4
+) -> Known:
+    """Identify bodies and a friction law of a virtual arm from its own noisy logs, by separable least squares.
+
+    Parameters
+    ----------
+    machine : VirtualRobot
+        Arm without loops, with its drives, controller and sensors.
+    training : Motion, trajectory, plan, or a list of them
+        What it is asked to do.
+    law : FrictionLaw
+        Law of every joint, numbers unknown, such as ``Sigmoid(2)``.
+    prior : Mechanism, optional
+        Robot to fit, with what is believed before; `catalogue_model` of the machine when omitted.
+    seed : int
+        Seed of the sensors' noise, the same logs as those of `identify_machine`.
+    starts : int
+        Starting points per shape parameter of the law.
+
+    Returns
+    -------
+    Known
+        Bodies and friction apart.
+    """
+    from dynident.identify.friction import fit_log  # noqa: PLC0415 - only proofs with a law of their own need it
+
+    fit = fit_log(prior or catalogue_model(machine.model), _logs(machine, training, seed), law, starts=starts, seed=seed)
+    rank = fit.base.rank
+    standard = recover_standard(fit.base, fit.values[:rank], np.eye(rank))
+    return Known(fit.base.mechanism.with_parameters(standard), fit.friction)
+
+
+def _logs(machine: VirtualRobot, training: Any, seed: int) -> list[Log]:
+    """Return the logs of all training motions, each with a noise of its own."""
     runs = list(training) if isinstance(training, list | tuple) else [training]
     if not runs:
         raise DynidentError("training is an empty list; give at least one motion to identify from")
-    logs = [machine.simulate(motion, seed=seed + i).log for i, motion in enumerate(runs)]
-    evidence = reduce(add, [Regression.from_log(robot, log, base, projection, **options) for log in logs])
-    return (estimator or WLS()).fit(evidence).result_
+    return [machine.simulate(motion, seed=seed + i).log for i, motion in enumerate(runs)]
 
 
 def feedback_alone(law: object, robot: Mechanism, q: ArrayLike) -> Law:
@@ -131,7 +186,7 @@ def feedback_alone(law: object, robot: Mechanism, q: ArrayLike) -> Law:
         The law.
     """
     if isinstance(law, PID):
-        return replace(law, feedforward=None)
+        return replace(law, feedforward=None, friction=None)
     if isinstance(law, Cascade):
         return replace(law, torque_feedforward=None)
     if not isinstance(law, ComputedTorque):
@@ -145,7 +200,7 @@ def feedback_alone(law: object, robot: Mechanism, q: ArrayLike) -> Law:
     return PID(kp * J, kd * J, ki * J, cycle=law.cycle, derivative_filter=corner, project=many, preload=law.preload)
 
 
-def with_model(law: object, model: Mechanism) -> Law:
+def with_model(law: object, model: Mechanism, friction: Mapping[str, Friction] | None = None) -> Law:
     """Return a control law that uses a model.
 
     Parameters
@@ -154,6 +209,8 @@ def with_model(law: object, model: Mechanism) -> Law:
         Control law.
     model : Mechanism
         What it shall believe.
+    friction : mapping of str to Friction, optional
+        Friction that a `PID` shall add to its feed-forward.
 
     Returns
     -------
@@ -161,7 +218,9 @@ def with_model(law: object, model: Mechanism) -> Law:
         The law with the same gains.
     """
     if isinstance(law, PID):
-        return replace(law, feedforward=model)
+        return replace(law, feedforward=model, friction=friction)
+    if friction is not None:
+        raise DynidentError(f"controller is a {type(law).__name__}; friction laws can only be given to a PID")
     if isinstance(law, Cascade):
         return replace(law, torque_feedforward=model)
     if isinstance(law, ComputedTorque):
@@ -175,12 +234,13 @@ def tracking_proof(
     motions: Mapping[str, Any] | Sequence[Any],
     *,
     catalogue: Mechanism | None = None,
-    others: Mapping[str, Mechanism] | None = None,
+    others: Mapping[str, Mechanism | Known] | None = None,
     baseline: Law | None = None,
     projection: Projection | Sequence[str] = "gls",
     estimator: OLS | WLS | None = None,
     effort_unit: str | None = None,
     tool: str | None = None,
+    notes: Sequence[str] = (),
     seed: int = 0,
     **options: Any,
 ) -> TrackingProof:
@@ -196,8 +256,8 @@ def tracking_proof(
         What the controllers are compared on; none may be a training motion.
     catalogue : Mechanism, optional
         Catalogue or CAD model; `catalogue_model` of the machine when omitted.
-    others : mapping of str to Mechanism, optional
-        More models to try, such as those of other estimators.
+    others : mapping of str to Mechanism or Known, optional
+        More models to try, such as those of other estimators, or with friction laws of their own.
     baseline : PID, Cascade or ComputedTorque, optional
         Feedback alone; `feedback_alone` of the machine's controller when omitted.
     projection : str or sequence of str
@@ -208,6 +268,8 @@ def tracking_proof(
         Unit of the efforts in tables, where an ampere stands for something else.
     tool : str, optional
         Link whose place is compared too; when omitted the last link of an arm, and none of a robot with loops.
+    notes : sequence of str
+        What the reader of the table should know, one sentence each.
     seed : int
         Seed of all noise.
     **options
@@ -231,17 +293,15 @@ def tracking_proof(
     fit = identify_machine(machine, trained, prior=prior, projection=projection, estimator=estimator, seed=seed, **options)
     law, frame = machine.controller, tool_of(machine.mechanism, tool)
     first = machine.reference(next(iter(named.values()))).sample([0.0])
-    laws: dict[str, tuple[Law, Mechanism | None]] = {
-        ALONE: (baseline or feedback_alone(law, nominal, first.q[0]), None),
-        CATALOGUE: (with_model(law, nominal), nominal),
-        IDENTIFIED: (with_model(law, fit.identified), fit.identified),
-        **{name: (with_model(law, model), model) for name, model in (others or {}).items()},
-    }
+    known = {CATALOGUE: Known(nominal), IDENTIFIED: Known(fit.identified)}
+    known |= {name: m if isinstance(m, Known) else Known(m) for name, m in (others or {}).items()}
+    laws: dict[str, tuple[Law, Known | None]] = {ALONE: (baseline or feedback_alone(law, nominal, first.q[0]), None)}
+    laws |= {name: (with_model(law, *what), what) for name, what in known.items()}
     trials = []
     for i, (motion, reference) in enumerate(named.items()):
-        for controller, (choice, model) in laws.items():
+        for controller, (choice, what) in laws.items():
             run = replace(machine, controller=choice).simulate(reference, seed=seed + 1000 + i)
-            trials.append(_trial(controller, motion, run, model, frame))
+            trials.append(_trial(controller, motion, run, what, frame))
     how = {PID: "PID with the model as feed-forward", Cascade: "cascade with the model as feed-forward"}
     return TrackingProof(
         machine.name or machine.mechanism.name,
@@ -251,7 +311,7 @@ def tracking_proof(
         tuple(trials),
         fit,
         how.get(type(law), "computed torque with the model"),
-        (f"catalogue model: {nominal.parameters.provenance or 'as given'}",),
+        (f"catalogue model: {nominal.parameters.provenance or 'as given'}", *notes),
     )
 
 
@@ -261,12 +321,14 @@ def _believed(model: Mechanism, catalogue: Mechanism) -> Mechanism:
     return model.with_parameters(model.parameters.replace(np.array([known.get(name, 0.0) for name in model.parameters.names])))
 
 
-def _trial(controller: str, motion: str, run: Run, model: Mechanism | None, tool: str | None) -> Trial:
+def _trial(controller: str, motion: str, run: Run, known: Known | None, tool: str | None) -> Trial:
     """Return errors and effort shares of a run."""
     machine, truth = run.robot, run.truth
     wanted = actuator_motion(machine.mechanism, run.reference).q
     error = wanted - truth.rho
-    share = np.zeros_like(error) if model is None else feedforward_torques(model, run.reference)
+    share = np.zeros_like(error)
+    if known is not None:
+        share = feedforward_torques(known.model, run.reference, friction=known.friction)
     ratio = np.array([drive.transmission.ratio for drive in machine.drives])
     constant = np.array([drive.motor.torque_constant for drive in machine.drives])
     kind = machine.sensors.effort

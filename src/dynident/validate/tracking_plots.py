@@ -76,7 +76,8 @@ def errors_over_time(proof: TrackingProof, motion: str) -> Figure:
             trial = proof.trial(controller, motion)
             errors = trial.errors("joint" if j < len(proof.actuators) else "tool")
             t, e = extremes(trial.t, 1e3 * errors[:, j if j < len(proof.actuators) else 0])
-            axes.plot(t, e, color=COLOURS.get(controller, SKY), linewidth=1.0, label=controller)
+            dashes = (1.0, 0.0) if controller in COLOURS else (4.0, 2.0)  # what lies below stays visible
+            axes.plot(t, e, color=COLOURS.get(controller, SKY), linewidth=1.0, dashes=dashes, label=controller)
         axes.set_ylabel(name, fontsize=8.5, color=INK)
     panels[-1].set_xlabel("time [s]", fontsize=9, color=INK)
     _legend(figure, panels[0])
@@ -119,8 +120,8 @@ def error_bars(proof: TrackingProof, published: Published | None = None, where: 
                 axes.annotate(f"{y:.2g}", (x, y), (0, 2), textcoords="offset points", ha="center", fontsize=7.5, color=INK)
         for (name, rows), dash in zip(marks, DASHES, strict=False):
             if i < len(rows):
-                at = places[: len(rows[i])]
-                axes.hlines(rows[i], at - 0.44, at + 0.44, INK, dash, linewidth=0.9, label=f"published: {name}")
+                middle = places[: len(rows[i])]
+                axes.hlines(rows[i], middle - 0.44, middle + 0.44, INK, dash, linewidth=0.9, label=f"published: {name}")
         axes.set_xticks(places, names)
         axes.set_title(label(motion, 60), loc="left", fontsize=9, color=INK, pad=3)
         axes.margins(y=0.14)

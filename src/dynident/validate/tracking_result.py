@@ -209,12 +209,27 @@ class TrackingProof:
         known = {"joint": True, "encoder": first.seen is not None, "tool": first.tool is not None}
         return tuple(place for place in PLACES if known[place])
 
-    @property
-    def effort_ratio(self) -> Array:
-        """RMS of the model's share over that of the feedback, with the identified model, (motions, k): document 2, (16)."""
-        pairs = [self.trial(IDENTIFIED, motion).shares for motion in self.motions]
+    def effort_ratios(self, controller: str = IDENTIFIED) -> Array:
+        """Return the RMS of the model's share over that of the feedback: document 2, (16).
+
+        Parameters
+        ----------
+        controller : str
+            Controller with a model.
+
+        Returns
+        -------
+        ndarray, (motions, k)
+            Ratios; infinite where the feedback did nothing.
+        """
+        pairs = [self.trial(controller, motion).shares for motion in self.motions]
         model, feedback = (np.array(x) for x in zip(*pairs, strict=True))
         return np.asarray(np.divide(model, feedback, out=np.full_like(model, np.inf), where=feedback > 0.0))
+
+    @property
+    def effort_ratio(self) -> Array:
+        """`effort_ratios` with the identified model, (motions, k)."""
+        return self.effort_ratios()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data.
@@ -230,6 +245,8 @@ class TrackingProof:
             row = {"controller": trial.controller, "motion": trial.motion, "duration": float(trial.t[-1] - trial.t[0])}
             row |= {"saturated": trial.saturated, "model_effort": model.tolist(), "feedback_effort": feedback.tolist()}
             i = self.motions.index(trial.motion)
+            if trial.controller != ALONE:
+                row["effort_ratio"] = self.effort_ratios(trial.controller)[i].tolist()
             for place in self.places:
                 prefix = "" if place == "joint" else f"{place}_"
                 for of, size in (("largest", _largest), ("rms", rms)):

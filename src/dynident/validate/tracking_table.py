@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynident.validate.tracking_result import IDENTIFIED, Published, TrackingProof, rms
+from dynident.validate.tracking_result import ALONE, CATALOGUE, Published, TrackingProof, rms
 
 WHERE = {
     "joint": "largest (rms) tracking error",
@@ -34,12 +34,9 @@ def table(proof: TrackingProof, published: Published | None = None, efforts: Pub
     for place in places:
         # A paper's errors are what its encoders saw.
         lines += [*([""] if place != places[0] else []), *_errors(proof, place, published if place == places[-1] else None)]
-    lines += ["", _row(f"rms effort [{proof.effort_unit}] with the identified model", list(proof.actuators))]
-    for i, motion in enumerate(proof.motions):
-        model, feedback = proof.trial(IDENTIFIED, motion).shares
-        rows = (("model's share", model), ("feedback's share", feedback), ("ratio", proof.effort_ratio[i]))
-        lines += [motion, *(_row(f"  {name}", [f"{x:.3g}" for x in values]) for name, values in rows)]
-        lines += _printed(efforts, i, ".3g")
+    for name in proof.controllers:
+        if name not in (ALONE, CATALOGUE):
+            lines += ["", *_efforts(proof, name, efforts)]
     limited = [f"'{t.controller}' on '{t.motion}' {100 * t.saturated:.2g} %" for t in proof.trials if t.saturated > 0.0]
     return "\n".join([*lines, *(["at a limit of the drives: " + ", ".join(limited)] if limited else [])])
 
@@ -60,6 +57,18 @@ def _errors(proof: TrackingProof, place: str, published: Published | None) -> li
             lower = np.hstack([proof.reduction(name, where=column)[i] for column in columns])
             lines.append(_row(f"  lower with {name} [%]", [f"{100 * x:.1f}" for x in lower]))
         lines += _printed(published, i, "g")
+    return lines
+
+
+def _efforts(proof: TrackingProof, controller: str, published: Published | None) -> list[str]:
+    """Return the lines of the effort shares with one model."""
+    lines = [_row(f"rms effort [{proof.effort_unit}], {controller}", list(proof.actuators))]
+    for i, motion in enumerate(proof.motions):
+        model, feedback = proof.trial(controller, motion).shares
+        ratio = proof.effort_ratios(controller)[i]
+        rows = (("model's share", model), ("feedback's share", feedback), ("ratio", ratio))
+        lines += [motion, *(_row(f"  {name}", [f"{x:.3g}" for x in values]) for name, values in rows)]
+        lines += _printed(published, i, ".3g")
     return lines
 
 

@@ -41,13 +41,14 @@ from dynident.robots.dualv.kinematics import (
     measured_radius,
     platform_motion,
 )
-from dynident.robots.dualv.machine import ASSUMPTIONS, machine
+from dynident.robots.dualv.machine import ASSUMPTIONS, NOTES, machine
 from dynident.robots.dualv.model import mechanism, toy
 
 __all__ = [
     "ASSUMPTIONS",
     "BOX",
     "COLUMNS",
+    "NOTES",
     "PAYLOAD_WEIGHED",
     "RELATIVE_ERROR_NORM",
     "TABLE_2",

@@ -10,10 +10,11 @@ sin(alpha3 - alpha2), +1 when P lies to the left of the way from A to B. Masses 
 Arrays are batched: points (N, 2), driven angles (N, 2) as alpha1, alpha4, all angles (N, 4) as alpha1 to alpha4.
 """
 
+from dynident.robots.five_bar.comparison import Compared, compare
 from dynident.robots.five_bar.dynamics import body_jacobians, inverse_dynamics
 from dynident.robots.five_bar.geometry import Geometry, Singularities
 from dynident.robots.five_bar.kinematics import forward_kinematics, inverse_kinematics, jacobians, passive_rates, singularities
-from dynident.robots.five_bar.machine import ASSUMPTIONS, circle, machine, x_move
+from dynident.robots.five_bar.machine import ASSUMPTIONS, NOTES, circle, machine, x_move
 from dynident.robots.five_bar.model import (
     GEAR,
     MOTOR_BETA,
@@ -33,13 +34,16 @@ __all__ = [
     "MOTOR_COULOMB",
     "MOTOR_INERTIA",
     "MOTOR_VISCOUS",
+    "NOTES",
     "POSITION_GAINS",
     "TORQUE_CONSTANT",
     "VELOCITY_PI",
+    "Compared",
     "Geometry",
     "Singularities",
     "body_jacobians",
     "circle",
+    "compare",
     "forward_kinematics",
     "inverse_dynamics",
     "inverse_kinematics",

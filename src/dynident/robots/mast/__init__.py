@@ -18,6 +18,7 @@ from dynident.robots.mast import dynamics as _dynamics
 from dynident.robots.mast.data import (
     BANDWIDTH_ACTUATORS,
     BANDWIDTH_MAST,
+    BANDWIDTHS,
     BAR,
     BAR_INERTIA,
     BAR_MASS,
@@ -53,7 +54,7 @@ from dynident.robots.mast.kinematics import (
     singularity,
     slider_motion,
 )
-from dynident.robots.mast.machine import ASSUMPTIONS, machine
+from dynident.robots.mast.machine import ASSUMPTIONS, NOTES, machine, unloaded
 from dynident.robots.mast.model import FRICTION, Design, Leg, build, turn
 from dynident.robots.mast.tripod import actuator_jacobian as _actuator_jacobian
 from dynident.robots.mast.tripod import check_parallel as _check_parallel
@@ -179,6 +180,7 @@ def mass_matrix(x: ArrayLike, bodies: Bodies = BODIES, working_mode: str | Seque
 
 __all__ = [
     "ASSUMPTIONS",
+    "BANDWIDTHS",
     "BANDWIDTH_ACTUATORS",
     "BANDWIDTH_MAST",
     "BAR",
@@ -195,6 +197,7 @@ __all__ = [
     "J_2",
     "LARGEST_TILT",
     "MOTOR_RATIO",
+    "NOTES",
     "OFFSET",
     "PITCH",
     "PLATFORM_MASS",
@@ -219,4 +222,5 @@ __all__ = [
     "platform_motion",
     "singularity",
     "slider_motion",
+    "unloaded",
 ]

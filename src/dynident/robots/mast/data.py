@@ -41,6 +41,8 @@ COULOMB_CATALOGUE = (0.2 + 4.07e-2 * 2.27) / GEAR  # PaperA (23), at the motor [
 COULOMB_ADJUSTED = 7.18e-2  # at the motor [N m], 4.2.4.2
 
 BANDWIDTH_ACTUATORS, BANDWIDTH_MAST = 4.0, 3.5  # -3 dB of z [Hz], 4.2.4.1
+BANDWIDTHS: Mapping[str, float] = {"with mechanism": BANDWIDTH_MAST, "actuators alone": BANDWIDTH_ACTUATORS}
+"""The same by name [Hz]."""
 BODE: Mapping[float, tuple[float, float]] = {0.4: (0.994, -6.3), 5.0: (0.654, -62.5), 10.0: (0.432, -103.7)}
 """Frequency [Hz]: magnitude and phase [deg] of the z motion, measured (4.2.4.1); flatter than the bandwidths allow (ERR-19)."""
 

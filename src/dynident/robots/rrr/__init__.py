@@ -37,13 +37,14 @@ from dynident.robots.rrr.kinematics import (
     jacobian_determinant,
     orientation,
 )
-from dynident.robots.rrr.machine import ASSUMPTIONS, machine
+from dynident.robots.rrr.machine import ASSUMPTIONS, NOTES, machine
 
 __all__ = [
     "ASSUMPTIONS",
     "EXAMPLE",
     "FLOPS",
     "JOINTS",
+    "NOTES",
     "NUMERIC_STEPS",
     "PARAMETER_NAMES",
     "POSTURES",

@@ -54,6 +54,14 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
 }
 """The paper prints neither lengths nor masses, gains, friction or PD gains (digest part H): everything numeric is here."""
 
+NOTES = (
+    "the paper prints no masses, gains, friction numbers or path, so its RMS voltages (16) compare in order of size only: the "
+    "feedback does what the model misses, whatever its gains",
+    "friction of this machine is of the form (9): viscous and Coulomb terms miss it at low speed, most in the waist, which "
+    "carries no weight; a sigmoid law can know it almost exactly, which the real robot did not allow",
+)
+"""What to know when its results are held beside the paper's."""
+
 
 def _value(name: str) -> Any:
     return ASSUMPTIONS[name].value
