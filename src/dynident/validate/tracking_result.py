@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 
 ALONE, CATALOGUE, IDENTIFIED = "feedback alone", "catalogue model", "identified model"
 PLACES = ("joint", "encoder", "tool")
+VISIBLE = 0.05  # of the largest error, below which encoders see what joints do
 #: Published numbers: row label to one tuple of numbers per motion, as Table 4 of document 1.
 Published = Mapping[str, Sequence[Sequence[float]]]
 
@@ -204,9 +205,9 @@ class TrackingProof:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Where errors are known and differ: always "joint", "encoder" where drives are elastic, "tool" where there is one."""
-        first = self.trials[0]
-        known = {"joint": True, "encoder": first.seen is not None, "tool": first.tool is not None}
+        """Where errors are known and differ: "joint"; "encoder" where drives visibly give way; "tool" where there is one."""
+        gives = any(t.seen is not None and np.abs(t.seen - t.error).max() > VISIBLE * t.largest.max() for t in self.trials)
+        known = {"joint": True, "encoder": gives, "tool": all(trial.tool is not None for trial in self.trials)}
         return tuple(place for place in PLACES if known[place])
 
     def effort_ratios(self, controller: str = IDENTIFIED) -> Array:

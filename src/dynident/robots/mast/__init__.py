@@ -54,7 +54,7 @@ from dynident.robots.mast.kinematics import (
     singularity,
     slider_motion,
 )
-from dynident.robots.mast.machine import ASSUMPTIONS, NOTES, machine, unloaded
+from dynident.robots.mast.machine import ASSUMPTIONS, BANDWIDTH_NOTES, machine, unloaded
 from dynident.robots.mast.model import FRICTION, Design, Leg, build, turn
 from dynident.robots.mast.tripod import actuator_jacobian as _actuator_jacobian
 from dynident.robots.mast.tripod import check_parallel as _check_parallel
@@ -183,6 +183,7 @@ __all__ = [
     "BANDWIDTHS",
     "BANDWIDTH_ACTUATORS",
     "BANDWIDTH_MAST",
+    "BANDWIDTH_NOTES",
     "BAR",
     "BAR_INERTIA",
     "BAR_MASS",
@@ -197,7 +198,6 @@ __all__ = [
     "J_2",
     "LARGEST_TILT",
     "MOTOR_RATIO",
-    "NOTES",
     "OFFSET",
     "PITCH",
     "PLATFORM_MASS",

@@ -54,12 +54,12 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
 }
 """Everything that section 4.2 and PaperA do not print; nothing was tuned beyond the inference of digest 10.6."""
 
-NOTES = (
+BANDWIDTH_NOTES = (
     "the thesis says 4 Hz of the actuators alone and 3.5 Hz with the mechanism. Rigid bodies cannot do that: a third of "
     "2.27 kg is 2 % of the drives' inertia, in a velocity loop of 200 Hz. What lowers the response here is friction, and the "
     "guides rub more under the mechanism's load (PaperA 23)",
 )
-"""What to know when its results are held beside the document's."""
+"""What to know when its bandwidths are held beside those of the thesis."""
 
 LOAD, FRICTION_PER_LOAD = 2.27, 4.07e-2 / GEAR  # kg, and N m at the motor per kg: PaperA (22), (23)
 """The guides rub more under load. The 2.27 kg that PaperA puts into (23) are the whole mechanism (ERR-14)."""
