@@ -14,6 +14,7 @@ import numpy as np
 from dynident.mechanics.kernels import sample_kernel as kernel
 from dynident.mechanics.packed import COUNT, SPEED
 from dynident.simulate.friction_kernels import clip
+from dynident.simulate.hold_kernels import rotor_speed
 from dynident.simulate.layout import (
     ACTUATORS,
     ASKED,
@@ -76,7 +77,6 @@ from dynident.simulate.layout import (
     WINDUP,
     WISH,
 )
-from dynident.simulate.plant_kernels import rotor_speed
 from dynident.simulate.skeleton_kernels import actuator_value, tree_speeds
 
 

@@ -2,38 +2,54 @@
 
     f(q, v, z) = sum over rows                       kind, way (0 both directions, +1 or -1 one of them), up to eight numbers
 
-A jump sgn(v) is replaced by clip(v / v_s), with v_s (1 / v_s is the ninth number) the speed that this friction alone takes
-away within one step: a joint that should stick then stands within a step or two instead of chattering; under a load it
-creeps, at most with v_s (laws with memory do not). Slopes of smooth laws are limited to the same 1 / v_s. Laws with memory
-keep a deflection and a mode per row; they are advanced once per step by their exact solution (`dynident.friction.kernels`),
-and from the start of the step to a stage in the same way.
+Jumps sgn(v) of one owner add up to a level each way. Within a step an owner slides to one side, with that level, or sticks:
+then the level is only the limit of a force that is solved for together with the accelerations (`hold_kernels`). A controller's
+model has no such memory, there sgn(v) is clip(v / v_s) with v_s the speed that the friction takes away within one cycle. Slopes
+of smooth laws are limited to what it takes away within one step.
+Laws with memory keep a deflection and a mode per row; they are advanced once per step by their exact solution
+(`dynident.friction.kernels`), and from the start of the step to a stage in the same way.
 """
 
 from __future__ import annotations
 
-from math import cosh, exp, tanh
+from math import cos, cosh, exp, sin, tanh
 
 from dynident.friction.kernels import _dahl_piece, _gap, _lugre_piece, _pieces, _slip
 from dynident.mechanics.kernels import sample_kernel as kernel
 from dynident.simulate.layout import (
+    COSINE,
     COULOMB,
     DAHL,
     DEFLECTION,
+    DOWN,
+    GRIP,
+    GRIP_WIDTH,
+    JUMPS,
     LAST_SPEED,
     LAW,
     LAW_FIRST,
     LAW_KIND,
     LAW_WIDTH,
+    LOADED,
     LUGRE,
     MAXWELL,
     MEMORY_MODE,
+    NOW,
     OFFSET,
+    OWNERS,
     POWER,
+    SIDE,
+    SINE,
+    SOFT,
     SPRING,
-    STICK_SLOPE,
+    STEADY,
     STRIBECK,
+    STUCK,
     TANH,
+    UP,
     VISCOUS,
+    WAVE,
+    WAVE_NUMBER,
 )
 
 
@@ -51,12 +67,12 @@ def stribeck(speed, fc, fs, vs, delta):
 
 @kernel
 def static_force(F, r, kind, q, v):
-    """Return the force of a law without memory, whose numbers are at F[r], at position q and speed v."""
+    """Return the force of a law without memory, whose numbers are at F[r], at position q and speed v; of a jump its level."""
     a = F[r]
     if kind == VISCOUS:
         return a * v
     if kind == COULOMB:
-        return a * clip(v * F[r + STICK_SLOPE], 1.0)
+        return a
     if kind == OFFSET:
         return a
     if kind == SPRING:
@@ -64,7 +80,7 @@ def static_force(F, r, kind, q, v):
     if kind == TANH:
         return a * tanh(F[r + 1] * v)
     if kind == STRIBECK:
-        return clip(v * F[r + STICK_SLOPE], 1.0) * stribeck(abs(v), a, F[r + 1], F[r + 2], F[r + 3])
+        return stribeck(abs(v), a, F[r + 1], F[r + 2], F[r + 3])
     if kind == POWER:
         return a * v * abs(v) ** (F[r + 1] - 1.0)
     return (a + F[r + 1] / cosh(clip(F[r + 2] * v, 700.0))) * tanh(F[r + 3] * v)
@@ -140,20 +156,48 @@ def memory_step(F, r, kind, v1, dt):
 
 
 @kernel
+def wave_of(F, r, wave, q, load):
+    """Return what a row is multiplied by: a harmonic of the position, or a power of the load."""
+    if wave == COSINE:
+        return cos(F[r + WAVE_NUMBER] * q)
+    if wave == SINE:
+        return sin(F[r + WAVE_NUMBER] * q)
+    return abs(load) ** F[r + WAVE_NUMBER]
+
+
+@kernel
 def force_of(K, F, owner, dt, q, v):
-    """Return the friction of an owner at position q and speed v, a time dt after the start of the step."""
-    total, first, kinds, laws = 0.0, K[LAW_FIRST] + owner, K[LAW_KIND], K[LAW]
+    """Return the friction of an owner at position q and speed v, a time dt after the start of the step; not what holds it."""
+    total, up, down, first, kinds, laws = 0.0, 0.0, 0.0, K[LAW_FIRST] + owner, K[LAW_KIND], K[LAW]
+    grip = K[GRIP] + GRIP_WIDTH * owner
     for i in range(K[first], K[first + 1]):
-        kind, r = K[kinds + 2 * i], laws + LAW_WIDTH * i
+        kind, way, r, wave = K[kinds + 2 * i], K[kinds + 2 * i + 1], laws + LAW_WIDTH * i, K[K[WAVE] + i]
         if kind < DAHL:
-            if v * K[kinds + 2 * i + 1] >= 0.0:
-                total += static_force(F, r, kind, q, v)
+            force = static_force(F, r, kind, q, v)
+            if wave != STEADY:
+                force *= wave_of(F, r, wave, q, F[grip + LOADED])
+            if kind in (COULOMB, STRIBECK):
+                up += force if way >= 0 else 0.0
+                down += force if way <= 0 else 0.0
+            elif v * way >= 0.0:
+                total += force
         elif dt > 0.0:
             z, mode = memory_step(F, r, kind, v, dt)
             total += memory_force(F, r, kind, z, mode, v)
         else:
             total += memory_force(F, r, kind, F[r + DEFLECTION], F[r + MEMORY_MODE], v)
-    return total
+    soft = F[grip + SOFT]
+    if soft > 0.0:
+        level = up if v > 0.0 else down
+        return total + (clip(v * soft, level) if level > 0.0 else -clip(v * soft, -level))
+    if F[grip + JUMPS] == 0.0:
+        return total
+    F[grip + UP], F[grip + DOWN], F[grip + NOW] = up, down, v
+    side = F[grip + SIDE]
+    if side == 0.0:
+        F[K[GRIP] + GRIP_WIDTH * K[OWNERS] + STUCK] += 1.0
+        return total
+    return total + (up if side > 0.0 else -down)
 
 
 @kernel

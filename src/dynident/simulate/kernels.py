@@ -7,6 +7,7 @@ from dynident.mechanics.packed import BIAS, COUNT, MASS, MOTION, RECORDS, SPEED
 from dynident.mechanics.sample_kernels import U3, first_moment, place, pose_tree, vector
 from dynident.simulate.control_kernels import control
 from dynident.simulate.friction_kernels import clip
+from dynident.simulate.hold_kernels import form_value
 from dynident.simulate.layout import (
     ACTUATORS,
     BALLS,
@@ -55,7 +56,7 @@ from dynident.simulate.layout import (
     UNSTABLE,
     WIDE,
 )
-from dynident.simulate.plant_kernels import advance_bristles, derivative, form_value
+from dynident.simulate.plant_kernels import advance_bristles, derivative
 from dynident.simulate.skeleton_kernels import close_step, coordinate_rates, tree_speeds, wrap_rotations
 
 

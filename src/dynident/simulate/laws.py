@@ -16,33 +16,42 @@ from dynident.friction import (
     Friction,
     FrictionLaw,
     GeneralisedMaxwellSlip,
+    LoadDependent,
     LuGre,
     Offset,
     Polynomial,
+    Ripple,
     Sigmoid,
     SmoothStribeck,
     Stribeck,
     Sum,
     Tanh,
+    TemperatureDependent,
     Viscous,
 )
+from dynident.friction.modifiers import _Unit
 from dynident.simulate.layout import (
+    COSINE,
     COULOMB,
     DAHL,
+    LOAD,
     LUGRE,
     MAXWELL,
     OFFSET,
     POWER,
+    SINE,
     SMOOTH,
     SPRING,
+    STEADY,
     STRIBECK,
     TANH,
     VISCOUS,
+    WAVE_NUMBER,
 )
 
 Array = NDArray[np.float64]
 
-WIDTH = 9  # numbers per row that describe the law; the last is 1 / v_s
+WIDTH = 9  # numbers per row that describe the law; the last is its harmonic, or its power of the load
 
 
 class Row(NamedTuple):
@@ -56,11 +65,25 @@ class Row(NamedTuple):
         0 for both directions, +1 or -1 for one.
     values : tuple of float
         Up to eight numbers.
+    wave : int
+        STEADY, or what multiplies it: COSINE or SINE of the position, or a power of the LOAD.
+    number : float
+        Harmonic, or power.
+    warmth : tuple of (float, float)
+        Slopes alpha and temperatures T0 of the factors 1 + alpha (T - T0) that multiply it [1/K, degree Celsius].
     """
 
     kind: int
     way: int
     values: tuple[float, ...]
+    wave: int = STEADY
+    number: float = 0.0
+    warmth: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether its force jumps at rest, so that it can hold its owner."""
+        return self.kind in (COULOMB, STRIBECK) and self.jump > 0.0
 
     @property
     def jump(self) -> float:
@@ -100,7 +123,7 @@ def law_rows(law: Friction | DynamicLaw, owner: str) -> list[Row]:
     Returns
     -------
     list of Row
-        Their forces add up to the law's; jumps not yet softened.
+        Their forces add up to the law's.
     """
     if isinstance(law, DynamicLaw):
         return _dynamic(law, owner)
@@ -134,12 +157,33 @@ def _static(law: FrictionLaw, rho: Array, eta: Array, way: int, owner: str) -> l
     if isinstance(law, Asymmetric) and way == 0:
         forward = _static(law.law, rho[0::2], eta[0::2], 1, owner)
         return forward + _static(law.law, rho[1::2], eta[1::2], -1, owner)
+    if isinstance(law, TemperatureDependent):
+        inner = _static(law.law, rho, eta[:-1], way, owner)
+        return [row._replace(warmth=(*row.warmth, (float(eta[-1]), law.reference))) for row in inner]
+    if isinstance(law, Ripple | LoadDependent):
+        waves = [(wave, h) for h in law.harmonics for wave in (COSINE, SINE)] if isinstance(law, Ripple) else _powers(law)
+        rows = []
+        for i, (wave, number) in enumerate(waves):  # every linear parameter of the inner law has one number per wave
+            inner = _static(law.law, rho[i :: len(waves)], eta, way, owner)
+            if any(row.wave != STEADY for row in inner):
+                raise _unknown(f"{law.name} of {law.law.name}", owner)
+            rows += [row._replace(wave=wave, number=float(number)) for row in inner]
+        return rows
+    return _plain(law, rho, eta, way, owner)
+
+
+def _powers(law: LoadDependent) -> list[tuple[int, float]]:
+    return [(LOAD, power) for power in law.powers]
+
+
+def _plain(law: FrictionLaw, rho: Array, eta: Array, way: int, owner: str) -> list[Row]:
+    """Return the rows of a law that is not made from others."""
     r, e = tuple(float(x) for x in rho), tuple(float(x) for x in eta)
     if isinstance(law, Viscous):
         return [Row(VISCOUS, way, r)]
     if isinstance(law, Coulomb):
         return [Row(COULOMB, way, r)]
-    if isinstance(law, Offset):  # one direction's offset jumps at rest as Coulomb friction does
+    if isinstance(law, Offset | _Unit):  # one direction's offset jumps at rest as Coulomb friction does
         return [Row(OFFSET, 0, r)] if way == 0 else [Row(COULOMB, way, (way * r[0],))]
     if isinstance(law, Polynomial):
         low = [Row(COULOMB, way, r[:1]), Row(VISCOUS, way, r[1:2])][: len(r)]
@@ -159,12 +203,13 @@ def _static(law: FrictionLaw, rho: Array, eta: Array, way: int, owner: str) -> l
 def _unknown(name: str, owner: str) -> SimulationError:
     return SimulationError(
         f"friction of '{owner}': the simulation has no compiled form of the law '{name}'; use Coulomb, Viscous, Offset, "
-        "Polynomial, Stribeck, Tanh, SmoothStribeck, Sigmoid, Asymmetric of those, sums, Dahl, LuGre or GeneralisedMaxwellSlip"
+        "Polynomial, Stribeck, Tanh, SmoothStribeck, Sigmoid, Asymmetric of those, one of Ripple or LoadDependent around them, "
+        "TemperatureDependent of all these, sums, Dahl, LuGre or GeneralisedMaxwellSlip"
     )
 
 
 def row_numbers(row: Row, stick: float) -> Array:
-    """Return the numbers of a row with its jump softened.
+    """Return the numbers of a row, smooth slopes limited to what a step can follow.
 
     Parameters
     ----------
@@ -176,12 +221,13 @@ def row_numbers(row: Row, stick: float) -> Array:
     Returns
     -------
     ndarray, (9,)
-        Values, slopes limited to 1 / v_s, and 1 / v_s at the end, v_s being stick times the jump.
+        Values, slopes limited to 1 / v_s, v_s being stick times the jump, and the number of its wave at the end.
     """
     out = np.zeros(WIDTH)
     out[: len(row.values)] = row.values
+    if row.wave != STEADY:
+        out[WAVE_NUMBER] = row.number
     soft = row.jump * stick
-    out[8] = 1.0 / soft if soft > 0.0 else 0.0
     slope = {TANH: 1, SMOOTH: 3}.get(row.kind)
     if slope is not None and soft > 0.0:
         out[slope] = np.clip(out[slope], -1.0 / soft, 1.0 / soft)

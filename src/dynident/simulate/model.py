@@ -26,6 +26,7 @@ from dynident.friction import (
     Stribeck,
     Sum,
     Tanh,
+    TemperatureDependent,
     Viscous,
 )
 from dynident.mechanism import Mechanism
@@ -84,7 +85,8 @@ def terms_of(law: Law | None) -> tuple[dict[str, float], bool]:
     Returns
     -------
     terms : dict of str to float
-        Terms of `dynident.friction.TERMS`; of a smooth or Stribeck curve what is left at high speed.
+        Terms of `dynident.friction.TERMS`; of a smooth or Stribeck curve what is left at high speed, of a law that looks at
+        the temperature those at its reference.
     exact : bool
         False when the law has more than that.
     """
@@ -115,6 +117,8 @@ def _member_terms(law: FrictionLaw, own: Mapping[str, float]) -> tuple[dict[str,
         return kept, law.degree <= 1
     if isinstance(law, Stribeck | Tanh | SmoothStribeck):
         return {"fc": own["fc"]}, False
+    if isinstance(law, TemperatureDependent):
+        return terms_of(law.law.using({name: own[name] for name in law.law.parameters}))[0], False
     return {}, False
 
 

@@ -196,7 +196,7 @@ def _stick(arena: Arena, drives: Sequence[Drive], rubbing: Rubbing, N: Array, st
     ratio = np.array([drive.transmission.ratio for drive in drives])
     forms = np.concatenate([np.array(rubbing.forms).reshape(-1, N.shape[1]), ratio[:, None] * N])
     loads = np.array([0.0] * len(rubbing.forms) + [0.0 if d.rigid else d.motor.inertia for d in drives])
-    rubbing.settle(arena, sticking(arena, at.STATE, forms, loads, step, rubbing.jumps))
+    rubbing.settle(arena, sticking(arena, at.STATE, forms, loads, step, rubbing.jumps), step)
     arena.view(at.DRIVE)[:, at.STICK] = rubbing.stick[len(rubbing.forms) :]
 
 

@@ -13,10 +13,21 @@ from dynident.mechanics.kernels import sample_kernel as kernel
 from dynident.mechanics.packed import COUNT, FACTOR, FORCE, MASS, MOTION, SPEED
 from dynident.mechanics.sample_kernels import factorise_symmetric, pose_tree, solve_symmetric
 from dynident.simulate.friction_kernels import advance_owner, clip, force_of
+from dynident.simulate.hold_kernels import (
+    find_held,
+    form_value,
+    held_signals,
+    hold,
+    hold_rotor,
+    owner_speed,
+    settle,
+)
 from dynident.simulate.layout import (
     ACTUATORS,
+    ASKS_LOAD,
     BALLS,
     COMMAND,
+    COUPLING,
     CURVE,
     DOF,
     DRIVE,
@@ -31,19 +42,24 @@ from dynident.simulate.layout import (
     FORM_ROWS,
     FORMS,
     GENERAL,
+    GRIP,
+    GRIP_WIDTH,
     INDUCTANCE,
     INDUCTIVE,
     ITERATED,
     LAST,
     LAW_FIRST,
+    LOADED,
     LOOPED,
     LOST_CLOSURE,
+    MEMORY,
     METHOD,
     MODE,
     MOTORS,
     OFFSETS,
     ONE,
     OTHER,
+    OWNERS,
     PLAY,
     RATES,
     RATIO,
@@ -65,6 +81,7 @@ from dynident.simulate.layout import (
     SIZE,
     STATE,
     STICK,
+    STUCK,
     TORQUE,
     TREE,
     TRIAL,
@@ -115,6 +132,18 @@ def shaft_torque(k, c, play, twist, rate):
 
 
 @kernel
+def first_shaft(K, F, y, a, rho, rate):
+    """Return the torque of the shaft behind the rotor of drive a."""
+    d, feed = K[DRIVE] + DRIVE_WIDTH * a, K[FEED] + FEED_WIDTH * a
+    theta = y + K[COUNT] + K[DOF] + K[feed + 2]
+    omega, s = theta + K[SHAFTS], K[SHAFT] + 3 * K[feed + 2]
+    if K[feed + 1] > 1:
+        return shaft_torque(F[s + 1], F[s + 2], 0.0, F[theta] - F[theta + 1], F[omega] - F[omega + 1])
+    ratio = F[d + RATIO]
+    return shaft_torque(F[s + 1], F[s + 2], F[d + PLAY], F[theta] - ratio * rho, F[omega] - ratio * rate)
+
+
+@kernel
 def shaft_forces(K, F, y, out, a, tau, rho, rate):
     """Write the rates of the shaft masses of drive a, whose rotor feels tau, at F[out]; return the last shaft's torque."""
     d, feed, c = K[DRIVE] + DRIVE_WIDTH * a, K[FEED] + FEED_WIDTH * a, K[SHAFTS]
@@ -144,7 +173,7 @@ def drive_forces(K, F, y, dt, out, keep):
         ratio, kind, count, j = F[d + RATIO], K[feed], K[feed + 1], K[feed + 4]
         rate, rho = F[d + SINGLE] * F[v + j] if j >= 0 else actuator_value(K, F, a, v), 0.0
         rubs = K[laws + a] < K[laws + a + 1]
-        if keep or count > 0:
+        if keep or rubs or count > 0:
             rho = actuator_value(K, F, a, y) + F[offsets + a]
         theta, omega = ratio * rho, ratio * rate
         if count > 0:
@@ -156,9 +185,12 @@ def drive_forces(K, F, y, dt, out, keep):
             i = th + 2 * c + K[feed + 3]
             volts, current = current, F[y + i]
             F[out + i] = (volts - F[d + RESISTANCE] * current - F[d + EMF] * omega) / F[d + INDUCTANCE]
-        rub = force_of(K, F, forms + a, dt, 0.0, omega) if rubs else 0.0
+        rub = force_of(K, F, forms + a, dt, theta, omega) if rubs else 0.0
         tau = F[d + TORQUE] * current - rub
         if count > 0:
+            if rubs:
+                held = hold_rotor(K, F, forms + a, tau - first_shaft(K, F, y, a, rho, rate), F[K[SHAFT] + 3 * K[feed + 2]])
+                rub, tau = rub + held, tau - held
             tau = shaft_forces(K, F, y, out, a, tau, rho, rate)
         tau = gear(F, d, tau, ratio * rate)
         if j >= 0:
@@ -177,21 +209,10 @@ def drive_forces(K, F, y, dt, out, keep):
 
 
 @kernel
-def form_value(K, F, f, x):
-    """Return what friction form f makes of tree coordinates at F[x]."""
-    d = K[K[FORM] + f]
-    if d >= 0:
-        return F[x + d]
-    value, row = 0.0, K[FORM_ROWS] + f * K[COUNT]
-    for j in range(K[COUNT]):
-        value += F[row + j] * F[x + j]
-    return value
-
-
-@kernel
 def joint_friction(K, F, y, dt):
-    """Add the friction of the forms to the bias."""
+    """Add the friction of the forms to the bias, but not the forces that hold them."""
     h, nt = K[FORCE], K[COUNT]
+    F[K[GRIP] + GRIP_WIDTH * K[OWNERS] + STUCK] = 0.0
     for f in range(K[FORMS]):
         rub = force_of(K, F, f, dt, form_value(K, F, f, y), form_value(K, F, f, K[SPEED]))
         F[K[RUB] + f] = rub
@@ -226,7 +247,7 @@ def external_forces(K, F, outside, carried, time):
 
 
 @kernel
-def decoupled(K, F, out):
+def decoupled(K, F, out, stuck):
     """Solve (motors + mechanism) nu_dot = force as document 4 does: the mechanism acts on the motors as a disturbance.
 
     Force is at TRIAL; accelerations go to F[out], which must not overlap it. Return a bad pivot or -1.
@@ -241,6 +262,8 @@ def decoupled(K, F, out):
     bad = factorise_symmetric(F, A, K[FACTOR], n)
     if bad >= 0:
         return bad
+    if stuck:
+        find_held(K, F)
     for r in range(n):
         F[out + r] = F[K[LAST] + r]
     for _ in range(TURNS if method == ITERATED else 1):
@@ -253,6 +276,8 @@ def decoupled(K, F, out):
                     if c < r:
                         F[trial + c] -= F[M + r * n + c] * F[out + r]
         solve_symmetric(F, K[FACTOR], trial, n)
+        if stuck:
+            hold(K, F, trial)
         change, size = 0.0, 0.0
         for r in range(n):
             change, size = max(change, abs(F[trial + r] - F[out + r])), max(size, abs(F[trial + r]))
@@ -290,7 +315,7 @@ def derivative(K, F, outside, carried, y, time, dt, row):
         if carried.size > 0 and K[MOTION] != 0:
             pose_tree(K, F, y)
         external_forces(K, F, outside, carried, time)
-    force = K[TRIAL]
+    force, stuck = K[TRIAL], F[K[GRIP] + GRIP_WIDTH * K[OWNERS] + STUCK] > 0.0
     if mode == TREE:
         for r in range(n):
             F[force + r] = -F[h + r]
@@ -306,10 +331,15 @@ def derivative(K, F, outside, carried, y, time, dt, row):
         bad = solve_at(K, F, mass, force)
         for r in range(n):
             F[out + nt + r] = F[force + r]
+        if stuck and bad < 0:
+            find_held(K, F)
+            hold(K, F, out + nt)
     else:
-        bad = decoupled(K, F, out + nt)
+        bad = decoupled(K, F, out + nt, stuck)
     if bad >= 0:
         return SINGULAR_MASS
+    if stuck:
+        held_signals(K, F, row == 0)
     for i in range(nt):
         F[out + i] = F[K[SPEED] + i]
     if K[BALLS] != 0:
@@ -318,18 +348,28 @@ def derivative(K, F, outside, carried, y, time, dt, row):
 
 
 @kernel
-def rotor_speed(K, F, a):
-    """Return the speed of rotor a at the state, from tree velocities SPEED or its own."""
-    if K[K[FEED] + FEED_WIDTH * a + 1] > 0:
-        return F[K[STATE] + K[COUNT] + K[DOF] + K[SHAFTS] + K[K[FEED] + FEED_WIDTH * a + 2]]
-    return F[K[DRIVE] + DRIVE_WIDTH * a + RATIO] * actuator_value(K, F, a, K[SPEED])
+def joint_load(K, F, f):
+    """Return what the drives left of the joint of form f at the start of the step after its friction: the load of its links."""
+    d, load = K[K[FORM] + f], -F[K[RUB] + f]
+    for a in range(K[ACTUATORS]):
+        load += F[K[COUPLING] + a * K[COUNT] + d] * F[K[DRIVE] + DRIVE_WIDTH * a + S_TORQUE]
+    return load
 
 
 @kernel
 def advance_bristles(K, F, dt):
-    """Move the bristles of all friction rows over a step, with the speeds at its end (dt = 0: only keep the speeds)."""
-    tree_speeds(K, F, K[STATE] + K[COUNT])
+    """Move what friction remembers over a step, with the state at its end (dt = 0: only keep the speeds, to start a run).
+
+    Loads, too, are those of the step that ends: friction that grows with the load is one step late.
+    """
+    settle(K, F, dt)
     for f in range(K[FORMS]):
-        advance_owner(K, F, f, dt, form_value(K, F, f, K[SPEED]))
+        if F[K[GRIP] + GRIP_WIDTH * f + ASKS_LOAD] != 0.0:
+            F[K[GRIP] + GRIP_WIDTH * f + LOADED] = joint_load(K, F, f)
     for a in range(K[ACTUATORS]):
-        advance_owner(K, F, K[FORMS] + a, dt, rotor_speed(K, F, a))
+        grip, d = K[GRIP] + GRIP_WIDTH * (K[FORMS] + a), K[DRIVE] + DRIVE_WIDTH * a
+        if F[grip + ASKS_LOAD] != 0.0:
+            F[grip + LOADED] = F[d + S_TORQUE] / F[d + RATIO]
+    if K[MEMORY] > 1:
+        for o in range(K[OWNERS]):
+            advance_owner(K, F, o, dt, owner_speed(K, F, o))

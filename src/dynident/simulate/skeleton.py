@@ -194,16 +194,20 @@ class Rubbing:
         forms = np.array(self.forms).reshape(len(self.forms), count)
         single = (np.count_nonzero(forms, axis=1) == 1) & (forms.max(axis=1, initial=0.0) == 1.0)
         arena.number(at.FORMS, len(self.forms))
-        arena.number(at.MEMORY, int(self.remembers))
+        arena.number(at.MEMORY, self.memory)
+        arena.number(at.OWNERS, len(self.rows))
         arena.integers(at.LAW_FIRST, np.cumsum([0, *(len(rows) for rows in self.rows)]))
         arena.integers(at.LAW_KIND, np.array([(row.kind, row.way) for row in flat]).reshape(-1, 2))
         arena.floats(at.LAW, np.zeros((len(flat), at.LAW_WIDTH)))
         arena.integers(at.FORM, np.where(single, np.argmax(forms, axis=1), -1) if self.forms else np.zeros(0))
         arena.floats(at.FORM_ROWS, forms)
         arena.floats(at.RUB, np.zeros(len(self.forms)))
+        arena.integers(at.WAVE, [row.wave for row in flat])
+        arena.floats(at.GRIP, np.zeros((len(self.rows) + 1, at.GRIP_WIDTH)))
+        arena.floats(at.REPLY, np.zeros((len(self.rows), 2, count)))
 
-    def settle(self, arena: Arena, stick: Array) -> None:
-        """Write the numbers of all rows, their jumps softened.
+    def settle(self, arena: Arena, stick: Array, step: float | None = None) -> None:
+        """Write the numbers of all rows, and who can stick.
 
         Parameters
         ----------
@@ -211,8 +215,17 @@ class Rubbing:
             Packed.
         stick : ndarray
             As from `sticking`, one per owner.
+        step : float, optional
+            Step of a plant [s]; when omitted (a controller's model) jumps are softened instead.
         """
         self.stick = stick
+        grip = arena.view(at.GRIP)
+        grip[:-1, at.JUMPS] = [any(row.holds for row in rows) for rows in self.rows]
+        grip[:-1, at.ASKS_LOAD] = [any(row.wave == at.LOAD for row in rows) for rows in self.rows]
+        if step is None:
+            grip[:-1, at.SOFT] = grip[:-1, at.JUMPS] / stick
+        else:
+            grip[-1, at.RATE] = 1.0 / step
         numbers = [row_numbers(row, float(s)) for rows, s in zip(self.rows, stick, strict=True) for row in rows]
         arena.view(at.LAW)[:, :WIDTH] = np.array(numbers).reshape(-1, WIDTH)
 
@@ -222,9 +235,17 @@ class Rubbing:
         return np.array([float(any(row.jump > 0.0 for row in rows)) for rows in self.rows])
 
     @property
-    def remembers(self) -> bool:
-        """Whether a law has memory."""
-        return any(row.kind >= at.DAHL for rows in self.rows for row in rows)
+    def memory(self) -> int:
+        """2 when a law has bristles, 1 when friction can hold or looks at the load, else 0."""
+        every = [row for rows in self.rows for row in rows]
+        if any(row.kind >= at.DAHL for row in every):
+            return 2
+        return int(any(row.holds or row.wave == at.LOAD for row in every))
+
+    @property
+    def warms(self) -> bool:
+        """Whether a law looks at the temperature."""
+        return any(row.warmth for rows in self.rows for row in rows)
 
 
 def rubbing_of(
@@ -266,7 +287,12 @@ def rubbing_of(
             raise SimulationError(
                 f"friction names '{coordinate}', which is no joint of '{mechanism.name}'; they are {', '.join(names)}"
             )
-        owner(np.eye(len(names))[names.index(coordinate)]).extend(law_rows(law, coordinate))
+        j, more = names.index(coordinate), law_rows(law, coordinate)
+        if any(row.wave == at.LOAD for row in more) and not actuator_rows(mechanism)[:, j].any():
+            raise SimulationError(
+                f"friction of '{coordinate}' grows with its load, but no drive loads that joint; give it a law without load"
+            )
+        owner(np.eye(len(names))[j]).extend(more)
     joints = list(gathered.values())
     of_motors = [law_rows(law, name) if law is not None else [] for name, law in motors]
     return Rubbing(

@@ -123,14 +123,17 @@ class Stretch:
         """
         if not self.compiled:
             self._reset()
+        laws, base = self.assembly.plant.laws, self.assembly.plant.laws.values.copy()
         if self.heat is None:
+            if self.assembly.rubbing.warms:
+                still = Heat(self.robot.mechanism, self.robot.drives, {}, self.robot.ambient)
+                laws.values[:] = scaled_numbers(self.assembly, base, still.scales())
             self._some(steps)
             return None
-        laws, base = self.assembly.plant.laws, self.assembly.plant.laws.values.copy()
         shown, times = [self.heat.temperature], [0.0]
         while self.assembly.done < steps:
             begin = self.assembly.done
-            laws.values[:] = scaled_numbers(self.assembly, base, *self.heat.scales())
+            laws.values[:] = scaled_numbers(self.assembly, base, self.heat.scales())
             self._some(min(self.chunk, steps - begin))
             self._warm(self.heat, begin)
             shown.append(self.heat.temperature)

@@ -2,7 +2,8 @@
 
     W = mean friction power of the stretch / ratio        y+ = advance(y, W, dt)        ratio+ = alpha (T - T0) + beta
 
-Temperatures change within minutes, so stretches of a second are as good as steps of a millisecond.
+A law that looks at the temperature itself (`TemperatureDependent`) takes its own factor instead of the ratio. Temperatures
+change within minutes, so stretches of a second are as good as steps of a millisecond.
 """
 
 from __future__ import annotations
@@ -140,23 +141,23 @@ class Heat:
         """
         return max(COLDEST, float(self.heating[name].model.ratio(self._temperature(name))))
 
-    def scales(self) -> tuple[Array, Array]:
-        """Return the friction ratio of every joint and every drive.
+    def scales(self) -> Array:
+        """Return the friction ratio and the temperature of every joint and every drive.
 
         Returns
         -------
-        joints : ndarray, (n_tree,)
-            Of the tree's joints.
-        drives : ndarray, (k,)
-            Of the drives.
+        ndarray, (2, n_tree + k)
+            Of the tree's joints, then of the drives; 1 and the ambient temperature [degree Celsius] without a thermal model.
         """
-        joints, drives = np.ones(self._sizes[0]), np.ones(self._sizes[1])
+        tree, motors = self._sizes
+        out = np.array([np.ones(tree + motors), np.full(tree + motors, self.ambient)])
         for name in self.heating:
+            both = self.ratio(name), self._temperature(name)
             if name in self._joints:
-                joints[self._joints[name]] = self.ratio(name)
+                out[:, self._joints[name]] = both
             if name in self._drives:
-                drives[self._drives[name]] = self.ratio(name)
-        return joints, drives
+                out[:, tree + self._drives[name]] = both
+        return out
 
     def advance(self, joint_power: Array, drive_power: Array, current: Array, dt: float) -> None:
         """Let one stretch of the run heat the robot.
@@ -185,8 +186,8 @@ class Heat:
             self.state[name] = heating.model.advance(self.state[name], cold, dt, self.ambient, losses=losses)
 
 
-def scaled_numbers(assembly: Assembly, numbers: Array, joints: Array, drives: Array) -> Array:
-    """Return the numbers of all friction rows at other temperatures; offsets and springs do not change.
+def scaled_numbers(assembly: Assembly, numbers: Array, scales: Array) -> Array:
+    """Return the numbers of all friction rows at other temperatures; offsets and springs do not change by a ratio.
 
     Parameters
     ----------
@@ -194,24 +195,25 @@ def scaled_numbers(assembly: Assembly, numbers: Array, joints: Array, drives: Ar
         Robot as arrays.
     numbers : ndarray, (rows, 9)
         Numbers at the reference temperatures.
-    joints : ndarray, (n_tree,)
-        Friction ratio of every tree coordinate.
-    drives : ndarray, (k,)
-        Friction ratio of every drive.
+    scales : ndarray, (2, n_tree + k)
+        Friction ratio and temperature of every tree coordinate and every drive, as from `Heat.scales`.
 
     Returns
     -------
     ndarray, (rows, 9)
         Scaled copy.
     """
-    out, laws, forms = numbers.copy(), assembly.plant.laws, assembly.rubbing.forms
-    for owner in range(laws.first.size - 1):
-        if owner < len(forms):
-            used = np.flatnonzero(forms[owner])
-            ratio = joints[used[0]] if used.size == 1 else 1.0
-        else:
-            ratio = drives[owner - len(forms)]
-        for row in range(laws.first[owner], laws.first[owner + 1]):
-            for column in FORCES.get(int(laws.kind[row]), ()):
-                out[row, column] *= ratio
+    out, rubbing = numbers.copy(), assembly.rubbing
+    drives = scales.shape[1] - assembly.plant.drive.shape[0] - len(rubbing.forms)
+    r = 0
+    for owner, rows in enumerate(rubbing.rows):
+        used = np.flatnonzero(rubbing.forms[owner]) if owner < len(rubbing.forms) else np.array([drives + owner])
+        for row in rows:
+            factor = float(scales[0, used[0]]) if used.size == 1 else 1.0
+            columns = FORCES.get(row.kind, ())
+            if row.warmth:
+                rise = [alpha * (scales[1, used[0]] - reference) for alpha, reference in row.warmth]
+                factor, columns = max(COLDEST, float(np.prod(1.0 + np.array(rise)))), FORCES.get(row.kind, (0,))
+            out[r, list(columns)] *= factor
+            r += 1
     return out
