@@ -125,7 +125,7 @@ class Laws(NamedTuple):
     first : ndarray of int, (owners + 1,)
         First row of each owner; the last entry is the number of rows.
     kind, way : ndarray of int, (rows,)
-        Law and direction of each row, see `layout`.
+        Law, and direction and wave of each row, see `layout`.
     values : ndarray, (rows, 9)
         Its numbers; they may be changed between two calls of `Assembly.run`.
     """

@@ -24,7 +24,6 @@ from dynident.simulate.layout import (
     DOWN,
     GRIP,
     GRIP_WIDTH,
-    JUMPS,
     LAST_SPEED,
     LAW,
     LAW_FIRST,
@@ -42,14 +41,13 @@ from dynident.simulate.layout import (
     SINE,
     SOFT,
     SPRING,
-    STEADY,
     STRIBECK,
     STUCK,
     TANH,
     UP,
     VISCOUS,
-    WAVE,
     WAVE_NUMBER,
+    WAVED,
 )
 
 
@@ -166,17 +164,35 @@ def wave_of(F, r, wave, q, load):
 
 
 @kernel
+def jump_force(K, F, owner, up, down, v):
+    """Return the force of the jumps of an owner, whose levels are up and down, unless it is held."""
+    grip = K[GRIP] + GRIP_WIDTH * owner
+    soft = F[grip + SOFT]
+    if soft > 0.0:
+        level = up if v > 0.0 else down
+        return clip(v * soft, level) if level > 0.0 else -clip(v * soft, -level)
+    F[grip + UP], F[grip + DOWN], F[grip + NOW] = up, down, v
+    side = F[grip + SIDE]
+    if side == 0.0:
+        F[K[GRIP] + GRIP_WIDTH * K[OWNERS] + STUCK] += 1.0
+        return 0.0
+    return up if side > 0.0 else -down
+
+
+@kernel
 def force_of(K, F, owner, dt, q, v):
     """Return the friction of an owner at position q and speed v, a time dt after the start of the step; not what holds it."""
-    total, up, down, first, kinds, laws = 0.0, 0.0, 0.0, K[LAW_FIRST] + owner, K[LAW_KIND], K[LAW]
-    grip = K[GRIP] + GRIP_WIDTH * owner
+    total, up, down, jumps, first, kinds, laws = 0.0, 0.0, 0.0, False, K[LAW_FIRST] + owner, K[LAW_KIND], K[LAW]
     for i in range(K[first], K[first + 1]):
-        kind, way, r, wave = K[kinds + 2 * i], K[kinds + 2 * i + 1], laws + LAW_WIDTH * i, K[K[WAVE] + i]
+        kind, way, r = K[kinds + 2 * i], K[kinds + 2 * i + 1], laws + LAW_WIDTH * i
         if kind < DAHL:
             force = static_force(F, r, kind, q, v)
-            if wave != STEADY:
-                force *= wave_of(F, r, wave, q, F[grip + LOADED])
+            if way > 1:
+                wave = (way + 1) // WAVED
+                way -= WAVED * wave
+                force *= wave_of(F, r, wave, q, F[K[GRIP] + GRIP_WIDTH * owner + LOADED])
             if kind in (COULOMB, STRIBECK):
+                jumps = True
                 up += force if way >= 0 else 0.0
                 down += force if way <= 0 else 0.0
             elif v * way >= 0.0:
@@ -186,18 +202,7 @@ def force_of(K, F, owner, dt, q, v):
             total += memory_force(F, r, kind, z, mode, v)
         else:
             total += memory_force(F, r, kind, F[r + DEFLECTION], F[r + MEMORY_MODE], v)
-    soft = F[grip + SOFT]
-    if soft > 0.0:
-        level = up if v > 0.0 else down
-        return total + (clip(v * soft, level) if level > 0.0 else -clip(v * soft, -level))
-    if F[grip + JUMPS] == 0.0:
-        return total
-    F[grip + UP], F[grip + DOWN], F[grip + NOW] = up, down, v
-    side = F[grip + SIDE]
-    if side == 0.0:
-        F[K[GRIP] + GRIP_WIDTH * K[OWNERS] + STUCK] += 1.0
-        return total
-    return total + (up if side > 0.0 else -down)
+    return total + jump_force(K, F, owner, up, down, v) if jumps else total
 
 
 @kernel

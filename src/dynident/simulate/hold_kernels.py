@@ -297,23 +297,24 @@ def turn(F, grip, h, v):
 @kernel
 def settle(K, F, h):
     """Let owners stop, turn back, stick or slip at the end of a step; h = 0 starts a run. SPEED holds the speeds afterwards."""
-    grips, crossed = K[GRIP], False
+    grips, crossed, changes = K[GRIP], False, False
     tree_speeds(K, F, K[STATE] + K[COUNT])
     for o in range(K[OWNERS]):
         grip = grips + GRIP_WIDTH * o
         if F[grip + JUMPS] == 0.0:
             continue
-        v, side = owner_speed(K, F, o), F[grip + SIDE]
-        F[grip + TAIL] = 0.0
-        if h == 0.0:
-            F[grip + SIDE] = 1.0 if v > 0.0 else (-1.0 if v < 0.0 else 0.0)
-        elif side * v < 0.0:
-            begin = F[grip + BEGIN]
-            F[grip + TAIL] = v / (v - begin) if begin * side > 0.0 else 1.0
-            if on_shaft(K, o):
-                stop_rotor(K, F, o, h)
-            else:
-                crossed = True
+        v, side, begin = owner_speed(K, F, o), F[grip + SIDE], F[grip + BEGIN]
+        F[grip + BEGIN], F[grip + TAIL] = v, 0.0
+        if side * v <= 0.0:
+            changes = True
+            if side * v < 0.0:
+                F[grip + TAIL] = v / (v - begin) if begin * side > 0.0 else 1.0
+                if on_shaft(K, o):
+                    stop_rotor(K, F, o, h)
+                else:
+                    crossed = True
+    if not changes:
+        return
     if crossed:
         stop(K, F, h)
         tree_speeds(K, F, K[STATE] + K[COUNT])
@@ -321,6 +322,8 @@ def settle(K, F, h):
         grip = grips + GRIP_WIDTH * o
         if F[grip + JUMPS] != 0.0:
             v = owner_speed(K, F, o)
+            F[grip + BEGIN] = v
             if h > 0.0:
                 turn(F, grip, h, v)
-            F[grip + BEGIN] = v
+            else:
+                F[grip + SIDE] = 1.0 if v > 0.0 else (-1.0 if v < 0.0 else 0.0)

@@ -25,16 +25,17 @@ CONTROL = OWN + 33
 WIDE, PLAN, GAIN, SENSOR, INVERSE, ZERO = range(CONTROL, CONTROL + 6)
 MAP_A, GRAM, GRAM_FACTOR, MEASURED, ASKED_A, TORQUES, PART, LOOP, POSE = range(CONTROL + 6, CONTROL + 15)
 
-# More of the friction, in the arrays of plant and controller alike: number of owners, what modulates each row (rows,), which
+# More of the friction, in the arrays of plant and controller alike: number of owners, whether a law looks at positions, which
 # owners stick (owners + 1, 12), their forms of the coordinates and what a unit force on them does (owners, 2, n).
-OWNERS, WAVE, GRIP, REPLY = range(CONTROL + 20, CONTROL + 24)
+OWNERS, PLACED, GRIP, REPLY = range(CONTROL + 20, CONTROL + 24)
 
 TREE, COUPLED, LOOPED = 0, 1, 2  # MODE
 CUT_WIDTH = 13  # point a, point b, vector a, vector b, offset
 
-# One friction row: nine numbers (the last is that of its WAVE), then deflection, mode and last speed of a law with memory.
+# One friction row: nine numbers (the last is that of its wave), then deflection, mode and last speed of a law with memory.
 LAW_WIDTH, WAVE_NUMBER, DEFLECTION, MEMORY_MODE, LAST_SPEED = 12, 8, 9, 10, 11
-STEADY, COSINE, SINE, LOAD = 0, 1, 2, 3  # WAVE: nothing, cos(h q), sin(h q), |load|^p
+STEADY, COSINE, SINE, LOAD = 0, 1, 2, 3  # wave that multiplies it: none, cos(h q), sin(h q), |load|^p
+WAVED = 8  # its direction is coded as way + WAVED wave
 # An owner of friction: whether its rows jump, side of sliding (0 sticks), levels of the jumps both ways, force that holds it,
 # speed now and at the start of the step, share of the step that is left after it stopped, admittance, load, whether a law asks
 # for that, 1 / v_s per unit level where sgn(v) is only softened (a controller's model).

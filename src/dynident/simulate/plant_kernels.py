@@ -60,6 +60,7 @@ from dynident.simulate.layout import (
     ONE,
     OTHER,
     OWNERS,
+    PLACED,
     PLAY,
     RATES,
     RATIO,
@@ -173,7 +174,7 @@ def drive_forces(K, F, y, dt, out, keep):
         ratio, kind, count, j = F[d + RATIO], K[feed], K[feed + 1], K[feed + 4]
         rate, rho = F[d + SINGLE] * F[v + j] if j >= 0 else actuator_value(K, F, a, v), 0.0
         rubs = K[laws + a] < K[laws + a + 1]
-        if keep or rubs or count > 0:
+        if keep or count > 0 or K[PLACED] != 0:
             rho = actuator_value(K, F, a, y) + F[offsets + a]
         theta, omega = ratio * rho, ratio * rate
         if count > 0:
