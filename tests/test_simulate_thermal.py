@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import dynident as di
 from dynident.drive import Drive, Encoder, Motor, Transmission
-from dynident.friction import Coulomb, FirstOrder, LuGre, SecondOrder, Thermal, Viscous
+from dynident.friction import Coulomb, FirstOrder, LuGre, SecondOrder, TemperatureDependent, Thermal, Viscous
+from dynident.robots import er3a_c60
+from dynident.robots.proofs import random_motion
 from dynident.simulate import Heating, VirtualRobot
 from dynident.trajectory import Fourier, Trajectory
 from simulate_cases import pid
@@ -107,3 +110,54 @@ def test_a_six_axis_warm_up_of_minutes_runs_in_seconds_and_logs_temperatures() -
         early = np.mean(np.abs(run.truth.friction[first & moving[:, j], j]))
         late = np.mean(np.abs(run.truth.friction[last & moving[:, j], j]))
         assert late < early
+
+
+@pytest.mark.parametrize("where", ["joint", "drive"])
+def test_a_law_that_looks_at_the_temperature_follows_the_thermal_model(where: str) -> None:
+    axis, motion = turning()
+    law = TemperatureDependent(Coulomb() + Viscous(), 25.0).using({"coulomb.fc": 4.0, "viscous.fv": 0.8, "alpha": -0.02})
+    drive = Drive("joint_1", Motor(1.0), encoder=Encoder(velocity="exact"), friction=law if where == "drive" else None)
+    friction = {"joint_1": law} if where == "joint" else {}
+    flat = FirstOrder(alpha=0.0, beta=1.0, K=2.0, C=40.0)  # the friction's own law tells what the temperature does
+    robot = VirtualRobot(axis, [drive], pid(400.0, 40.0, ki=400.0), friction=friction, thermal={"joint_1": flat}, step=1e-3)
+    run = robot.simulate(motion, log_cycle=1e-2, thermal_cycle=0.1)
+
+    def rate(t: float, y: np.ndarray) -> list[float]:
+        power = 5.0 * 8.0 * (1.0 - 0.02 * (y[0] - 25.0))
+        return [(power - 2.0 * (y[0] - 20.0)) / 40.0]
+
+    exact = solve_ivp(rate, (0.0, 60.0), [20.0], t_eval=run.truth.t, rtol=1e-9).y[0]
+    assert run.log.temperature is not None
+    assert exact[-1] > 30.0
+    assert np.abs(run.log.temperature[:, 0] - exact).max() < 0.2
+    late = run.truth.t > 2.0
+    torque = 8.0 * (1.0 - 0.02 * (exact - 25.0))
+    rubbing = run.truth.joint_friction if where == "joint" else run.truth.friction
+    steepest = np.abs(np.gradient(torque, run.truth.t)[late]).max()
+    assert np.abs(rubbing[late, 0] - torque[late]).max() < 1.1 * 0.1 * steepest  # held for one thermal cycle
+    assert np.abs(run.truth.current[late, 0] - torque[late]).max() < 0.2
+    assert torque[late][0] - torque[-1] > 1.0
+    cold = replace(robot, thermal={}, ambient=10.0).simulate(motion, duration=4.0, log_cycle=1e-2)
+    rubbing = cold.truth.joint_friction if where == "joint" else cold.truth.friction
+    assert rubbing[-1, 0] == pytest.approx(8.0 * 1.3, rel=1e-3)
+    assert robot.model.parameters["fc_joint_1"] == 4.0  # at its reference temperature
+
+
+def test_identification_of_the_er3a_arm_finds_less_friction_in_its_warm_log() -> None:
+    cold = er3a_c60.machine()
+    models = {name: heating.model for name, heating in cold.thermal.items()}
+    hot = replace(cold, thermal={name: Heating(model, start=[45.0, 40.0]) for name, model in models.items()})
+    motion = random_motion(np.array([0.0, 0.2, -0.2, 0.0, 0.3, 0.0]), np.full(6, 0.8), seed=3, duration=12.0)
+    level, ratio = [], []
+    for seed, robot in enumerate((cold, hot)):
+        run = robot.simulate(motion, seed=seed)
+        assert run.log.temperature is not None
+        names = robot.model.tree.coordinates
+        ratio.append([models[name].ratio(run.log.temperature[:, j]).mean() for j, name in enumerate(names)])
+        fit = di.WLS().fit(di.Regression.from_log(robot.model, run.log)).result_
+        speed = np.abs(run.truth.motion.v).mean(axis=0)
+        found = [fit.standard[f"fc_{name}"] + fit.standard[f"fv_{name}"] * speed[j] for j, name in enumerate(names)]
+        level.append(found)
+    true = np.array(ratio[1]) / np.array(ratio[0])
+    assert np.all(true < 0.8)
+    np.testing.assert_allclose(np.array(level[1]) / np.array(level[0]), true, rtol=0.08)

@@ -24,6 +24,7 @@ from dynident.simulate.layout import (
     DOWN,
     GRIP,
     GRIP_WIDTH,
+    JUMPS,
     LAST_SPEED,
     LAW,
     LAW_FIRST,
@@ -180,29 +181,41 @@ def jump_force(K, F, owner, up, down, v):
 
 
 @kernel
+def row_force(K, F, owner, i, dt, q, v):
+    """Return the force of row i of an owner, and its levels both ways if it jumps."""
+    kind, way, r = K[K[LAW_KIND] + 2 * i], K[K[LAW_KIND] + 2 * i + 1], K[LAW] + LAW_WIDTH * i
+    if kind >= DAHL:
+        z, mode = F[r + DEFLECTION], F[r + MEMORY_MODE]
+        if dt > 0.0:
+            z, mode = memory_step(F, r, kind, v, dt)
+        return memory_force(F, r, kind, z, mode, v), 0.0, 0.0
+    force = static_force(F, r, kind, q, v)
+    if way > 1:
+        wave = (way + 1) // WAVED
+        way -= WAVED * wave
+        force *= wave_of(F, r, wave, q, F[K[GRIP] + GRIP_WIDTH * owner + LOADED])
+    if kind in (COULOMB, STRIBECK):
+        return 0.0, force if way >= 0 else 0.0, force if way <= 0 else 0.0
+    return force if v * way >= 0.0 else 0.0, 0.0, 0.0
+
+
+@kernel
 def force_of(K, F, owner, dt, q, v):
     """Return the friction of an owner at position q and speed v, a time dt after the start of the step; not what holds it."""
-    total, up, down, jumps, first, kinds, laws = 0.0, 0.0, 0.0, False, K[LAW_FIRST] + owner, K[LAW_KIND], K[LAW]
+    total, up, down, first, kinds = 0.0, 0.0, 0.0, K[LAW_FIRST] + owner, K[LAW_KIND]
     for i in range(K[first], K[first + 1]):
-        kind, way, r = K[kinds + 2 * i], K[kinds + 2 * i + 1], laws + LAW_WIDTH * i
-        if kind < DAHL:
-            force = static_force(F, r, kind, q, v)
-            if way > 1:
-                wave = (way + 1) // WAVED
-                way -= WAVED * wave
-                force *= wave_of(F, r, wave, q, F[K[GRIP] + GRIP_WIDTH * owner + LOADED])
-            if kind in (COULOMB, STRIBECK):
-                jumps = True
-                up += force if way >= 0 else 0.0
-                down += force if way <= 0 else 0.0
-            elif v * way >= 0.0:
-                total += force
-        elif dt > 0.0:
-            z, mode = memory_step(F, r, kind, v, dt)
-            total += memory_force(F, r, kind, z, mode, v)
+        kind, way = K[kinds + 2 * i], K[kinds + 2 * i + 1]
+        if kind == VISCOUS and way == 0:
+            total += F[K[LAW] + LAW_WIDTH * i] * v
+        elif kind == COULOMB and way == 0:
+            up += F[K[LAW] + LAW_WIDTH * i]
+            down += F[K[LAW] + LAW_WIDTH * i]
         else:
-            total += memory_force(F, r, kind, F[r + DEFLECTION], F[r + MEMORY_MODE], v)
-    return total + jump_force(K, F, owner, up, down, v) if jumps else total
+            force, more_up, more_down = row_force(K, F, owner, i, dt, q, v)
+            total, up, down = total + force, up + more_up, down + more_down
+    if F[K[GRIP] + GRIP_WIDTH * owner + JUMPS] != 0.0:
+        total += jump_force(K, F, owner, up, down, v)
+    return total
 
 
 @kernel

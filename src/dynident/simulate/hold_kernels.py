@@ -52,6 +52,7 @@ from dynident.simulate.layout import (
     SHAFT,
     SHAFTS,
     SIDE,
+    SINGLE,
     STATE,
     TAIL,
     TREE,
@@ -79,9 +80,12 @@ def form_value(K, F, f, x):
 @kernel
 def rotor_speed(K, F, a):
     """Return the speed of rotor a at the state, from tree velocities SPEED or its own."""
-    if K[K[FEED] + FEED_WIDTH * a + 1] > 0:
-        return F[K[STATE] + K[COUNT] + K[DOF] + K[SHAFTS] + K[K[FEED] + FEED_WIDTH * a + 2]]
-    return F[K[DRIVE] + DRIVE_WIDTH * a + RATIO] * actuator_value(K, F, a, K[SPEED])
+    feed, d = K[FEED] + FEED_WIDTH * a, K[DRIVE] + DRIVE_WIDTH * a
+    if K[feed + 1] > 0:
+        return F[K[STATE] + K[COUNT] + K[DOF] + K[SHAFTS] + K[feed + 2]]
+    if K[feed + 4] >= 0:
+        return F[d + RATIO] * F[d + SINGLE] * F[K[SPEED] + K[feed + 4]]
+    return F[d + RATIO] * actuator_value(K, F, a, K[SPEED])
 
 
 @kernel
@@ -295,31 +299,21 @@ def turn(F, grip, h, v):
 
 
 @kernel
-def settle(K, F, h):
-    """Let owners stop, turn back, stick or slip at the end of a step; h = 0 starts a run. SPEED holds the speeds afterwards."""
-    grips, crossed, changes = K[GRIP], False, False
-    tree_speeds(K, F, K[STATE] + K[COUNT])
+def settle_owners(K, F, h):
+    """Stop what `crosses` found, and decide for all owners whether they stick or slide."""
+    stops = False
     for o in range(K[OWNERS]):
-        grip = grips + GRIP_WIDTH * o
-        if F[grip + JUMPS] == 0.0:
-            continue
-        v, side, begin = owner_speed(K, F, o), F[grip + SIDE], F[grip + BEGIN]
-        F[grip + BEGIN], F[grip + TAIL] = v, 0.0
-        if side * v <= 0.0:
-            changes = True
-            if side * v < 0.0:
-                F[grip + TAIL] = v / (v - begin) if begin * side > 0.0 else 1.0
-                if on_shaft(K, o):
-                    stop_rotor(K, F, o, h)
-                else:
-                    crossed = True
-    if not changes:
-        return
-    if crossed:
+        grip = K[GRIP] + GRIP_WIDTH * o
+        if F[grip + JUMPS] != 0.0 and F[grip + TAIL] > 0.0:
+            if on_shaft(K, o):
+                stop_rotor(K, F, o, h)
+            else:
+                stops = True
+    if stops:
         stop(K, F, h)
         tree_speeds(K, F, K[STATE] + K[COUNT])
     for o in range(K[OWNERS]):
-        grip = grips + GRIP_WIDTH * o
+        grip = K[GRIP] + GRIP_WIDTH * o
         if F[grip + JUMPS] != 0.0:
             v = owner_speed(K, F, o)
             F[grip + BEGIN] = v
@@ -327,3 +321,30 @@ def settle(K, F, h):
                 turn(F, grip, h, v)
             else:
                 F[grip + SIDE] = 1.0 if v > 0.0 else (-1.0 if v < 0.0 else 0.0)
+
+
+@kernel
+def crosses(F, grip, v):
+    """Note the speed v of an owner at the end of a step; return whether it may stick or slide to the other side from now on."""
+    begin, side = F[grip + BEGIN], F[grip + SIDE]
+    F[grip + BEGIN], F[grip + TAIL] = v, 0.0
+    if side * v < 0.0:
+        F[grip + TAIL] = v / (v - begin) if begin * side > 0.0 else 1.0
+    return side * v <= 0.0
+
+
+@kernel
+def settle(K, F, h):
+    """Let owners stop, turn back, stick or slip at the end of a step; h = 0 starts a run. SPEED holds the speeds afterwards."""
+    grip, changes = K[GRIP], False
+    tree_speeds(K, F, K[STATE] + K[COUNT])
+    for f in range(K[FORMS]):
+        if F[grip + JUMPS] != 0.0 and crosses(F, grip, form_value(K, F, f, K[SPEED])):
+            changes = True
+        grip += GRIP_WIDTH
+    for a in range(K[OWNERS] - K[FORMS]):
+        if F[grip + JUMPS] != 0.0 and crosses(F, grip, rotor_speed(K, F, a)):
+            changes = True
+        grip += GRIP_WIDTH
+    if changes:
+        settle_owners(K, F, h)

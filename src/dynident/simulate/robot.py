@@ -58,10 +58,11 @@ class VirtualRobot(_Options):
     controller : Cascade, PID, ComputedTorque, OpenLoop or Controller
         Control law; anything else that has `cycle`, `command`, `reset` and `update` is called from Python once per cycle.
     friction : mapping of str to Friction or DynamicLaw
-        Laws on tree coordinates, beside the joint terms of the mechanism.
+        Laws on tree coordinates, beside the joint terms of the mechanism. A load-dependent one looks at what the drives left of
+        the joint after its friction one step before; one that looks at the temperature reads `thermal`, or the ambient one.
     thermal : mapping of str to ThermalModel, Thermal or Heating
-        Thermal models by tree coordinate or actuator; they scale the friction found under that name. A `Thermal` brings its
-        friction law along.
+        Thermal models by tree coordinate or actuator; they scale the friction found under that name, except for laws that look
+        at the temperature themselves. A `Thermal` brings its friction law along.
     sensors : Sensors
         How the log is recorded.
     step : float
@@ -199,9 +200,7 @@ class VirtualRobot(_Options):
     ) -> Run:
         """Run the robot along a reference and record what a real one would have recorded.
 
-        The same seed gives the same numbers to the last bit. Coulomb friction turns over within the speed that it takes away in
-        one step, so a joint that should stick does not chatter; under a steady load it creeps with a share of that speed. A
-        `LuGre` law holds it in place.
+        The same seed gives the same numbers to the last bit. Joints that dry friction can hold stand still, see `hold_kernels`.
 
         Parameters
         ----------

@@ -1,0 +1,257 @@
+"""Dry friction in the compiled plant: what sticks stays, what slides stops where it should; closed forms and solve_ivp."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.optimize import lsq_linear
+
+import dynident as di
+from dynident.control import OpenLoop
+from dynident.drive import Drive, Motor, Transmission
+from dynident.friction import Asymmetric, Coulomb, Stribeck, Viscous
+from dynident.mechanics import inverse_dynamics, mass_matrix
+from dynident.mechanics.batch import at_rest
+from dynident.mechanism.inertia import from_com
+from dynident.robots import five_bar
+from dynident.simulate.model import joint_side
+from dynident.simulate.plant import build, inputs_of
+from plant_cases import chain, free, go, plain, slide, without_terms
+
+METHODS = [("coupled", "exact"), ("decoupled", "exact"), ("decoupled", "iterated"), ("decoupled", "delayed")]
+G = 9.81
+
+
+def incline(angle: float, mass: float = 2.0) -> di.Mechanism:
+    """Return a block on an inclined plane that falls with growing s."""
+    body = di.Body("load", from_com(mass, np.zeros(3), 0.01 * np.eye(3)))
+    joint = di.Joint("s", "prismatic", "base", "load")
+    pull = (0.0, -G * np.cos(angle), G * np.sin(angle))
+    return di.Mechanism("incline", (di.Body("base"), body), (joint,), terms=(), gravity=pull)
+
+
+def run(assembly: object, steps: int, torque: list[float], **more: object) -> tuple[np.ndarray, ...]:
+    """Return coordinates and speeds at every step under constant torques."""
+    record = go(assembly, steps, OpenLoop(torque=torque), command=np.array([torque]), **more)
+    return record[:, assembly.columns.x], record[:, assembly.columns.v]
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "midpoint", "euler"])
+@pytest.mark.parametrize(("method", "loop"), METHODS)
+@pytest.mark.parametrize("where", ["joint", "rotor"])
+def test_a_block_on_an_incline_stays_below_breakaway_and_slides_above(
+    integrator: str, method: str, loop: str, where: str
+) -> None:
+    mass, mu = 2.0, 0.3
+    for angle, holds in ((np.arctan(mu) - 1e-6, True), (np.arctan(mu) + 0.05, False)):
+        level = mu * mass * G * np.cos(angle)
+        law = Coulomb().using(fc=level if where == "joint" else level / 5.0)
+        drive = Drive("s", Motor(1.0, inertia=0.16), Transmission(5.0), friction=law if where == "rotor" else None)
+        options = {"integrator": integrator, "method": method, "loop": loop}
+        friction = {"s": law} if where == "joint" else {}
+        assembly = free(incline(angle, mass), np.array([0.1]), drives=[drive], friction=friction, **options)
+        x, v = run(assembly, 10_001, [0.0])
+        if holds:
+            assert np.abs(x - 0.1).max() < 1e-12
+            assert np.abs(v).max() < 1e-13
+        else:
+            rate = (mass * G * np.sin(angle) - level) / (mass + 0.16 * 25.0)
+            late = {"rk4": 1e-12, "midpoint": 1e-12, "euler": 1e-3}[integrator] + (2e-3 if loop == "delayed" else 0.0)
+            assert x[-1, 0] - 0.1 == pytest.approx(0.5 * rate * 100.0, rel=late)
+
+
+@pytest.mark.parametrize("speed", [0.7, -0.7])
+@pytest.mark.parametrize("push", [0.0, 3.0, -2.0])
+def test_a_sliding_block_stops_at_the_time_and_place_of_the_closed_form(speed: float, push: float) -> None:
+    mass, level, h = 2.0, 4.0, 1.3e-3
+    assembly = free(slide(mass), np.zeros(1), np.array([speed]), step=h, friction={"s": Coulomb().using(fc=level)})
+    x, v = run(assembly, 4000, [push])
+    rate = (level - push * np.sign(speed)) / mass
+    stop = abs(speed) / rate
+    t = np.arange(4000) * h
+    moving = t < stop - h
+    assert np.abs(v[moving, 0] - np.sign(speed) * (abs(speed) - rate * t[moving])).max() < 1e-12
+    still = t > stop + h
+    assert np.abs(v[still]).max() < 1e-15
+    assert x[-1, 0] == pytest.approx(0.5 * speed * abs(speed) / rate, rel=1e-11)
+    assert np.ptp(x[still]) < 1e-15
+
+
+def test_a_block_thrown_uphill_turns_back_with_the_friction_turned_round() -> None:
+    angle, mass, level, h = 0.6, 2.0, 3.0, 1.7e-3
+    assembly = free(incline(angle, mass), np.zeros(1), np.array([-1.0]), step=h, friction={"s": Coulomb().using(fc=level)})
+    x, v = run(assembly, 1500, [0.0])
+    t = np.arange(1500) * h
+    up, down = G * np.sin(angle) + level / mass, G * np.sin(angle) - level / mass
+    top = 1.0 / up
+    exact = np.where(t < top, -t + 0.5 * up * t**2, -0.5 / up + 0.5 * down * (t - top) ** 2)
+    assert np.abs(x[:, 0] - exact).max() < 1e-11
+    assert v[-1, 0] == pytest.approx(down * (t[-1] - top), rel=1e-11)
+
+
+def stick_slip(law: object, mass: float, spring: float, pace: float, end: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the times and places at which a block that a spring pulls along begins to stick and to slip, from events."""
+    breakaway = float(law(1e-12))
+    marks, t, q = [], 0.0, 0.0
+    while t < end:
+        t = (breakaway / spring + q) / pace  # sticks until the spring is strong enough
+        marks.append((t, q))
+
+        def rate(s: float, y: np.ndarray) -> list[float]:
+            return [y[1], (spring * (pace * s - y[0]) - float(law(max(y[1], 1e-12)))) / mass]
+
+        def stops(s: float, y: np.ndarray) -> float:
+            return y[1] - 1e-9
+
+        stops.terminal, stops.direction = True, -1
+        slip = solve_ivp(rate, (t, t + 10.0), [q, 1e-8], events=stops, rtol=1e-10, atol=1e-13)
+        t, q = slip.t[-1], slip.y[0, -1]
+        marks.append((t, q))
+    return np.array(marks).T
+
+
+def test_stick_slip_of_a_spring_driven_block_is_that_of_an_event_solver() -> None:
+    law = (Stribeck() + Viscous()).using(fc=2.0, fs=3.0, vs=0.05, fv=0.5)
+    mass, spring, pace, h, steps = 1.5, 80.0, 0.1, 5e-4, 8000
+    robot = slide(mass)
+    robot = robot.with_terms(("k",)).with_parameters(robot.with_terms(("k",)).parameters.replace({"k_s": spring}))
+    assembly = free(robot, np.zeros(1), step=h, friction={"s": law})
+    push = spring * pace * h * np.arange(steps + 1)[:, None]
+    x, v = run(assembly, steps, [0.0], inputs=inputs_of(robot, push, {}))
+    t, place = stick_slip(law, mass, spring, pace, steps * h)
+    moving = v[:, 0] > 1e-9
+    begins = np.flatnonzero(moving[1:] & ~moving[:-1]) * h
+    ends = np.flatnonzero(~moving[1:] & moving[:-1]) * h
+    count = ends.size
+    assert count >= 3
+    assert np.abs(begins[:count] - t[0 : 2 * count : 2]).max() < 4.0 * h
+    assert np.abs(ends - t[1 : 2 * count : 2]).max() < 4.0 * h
+    rests = x[np.round(ends / h).astype(int) + 5, 0]
+    np.testing.assert_allclose(rests, place[1 : 2 * count : 2], rtol=2e-3)
+
+
+def swing(h: float, duration: float = 2.0, law: object = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions and energies of a pendulum of two links with dry friction that is released at rest."""
+    robot = without_terms(chain(2))
+    law = law or (Coulomb() + Viscous()).using(fc=0.15, fv=0.02)
+    assembly = free(
+        robot, np.array([0.4, 0.3]), np.array([1.0, -2.0]), step=h, friction=dict.fromkeys(robot.coordinate_names, law)
+    )
+    record = go(assembly, round(duration / h) + 1)
+    return record[:, assembly.columns.x], record[:, assembly.columns.energy].sum(axis=1)
+
+
+def test_friction_never_adds_energy_and_the_pendulum_comes_to_rest() -> None:
+    x, energy = swing(1e-3, 12.0)
+    scale = np.ptp(energy)
+    assert np.diff(energy).max() < 1e-9 * scale
+    assert np.ptp(x[-1000:], axis=0).max() < 1e-13
+    assert np.abs(x[-1]).max() > 1e-3  # it rests where friction holds it, beside the lowest place
+
+
+def test_reversals_keep_the_second_order_and_sliding_the_fourth() -> None:
+    ends = [swing(h)[0][-1] for h in (4e-3, 2e-3, 1e-3, 6.25e-5)]
+    error = [np.abs(x - ends[-1]).max() for x in ends[:-1]]
+    assert error[0] / error[2] > 8.0  # 16 when each is located exactly in the same way
+    slid = [swing(h, 0.2)[0][-1] for h in (4e-3, 2e-3, 1e-3, 2.5e-4)]
+    error = [np.abs(x - slid[-1]).max() for x in slid[:-1]]
+    assert error[0] / error[1] > 12.0
+    assert error[1] / error[2] > 12.0
+
+
+def test_an_arm_under_gravity_sticks_where_friction_can_hold_it() -> None:
+    robot = without_terms(chain(3))
+    x0 = np.array([0.4, 0.7, -0.5])
+    load = inverse_dynamics(robot, at_rest(robot, x0))[0]
+    for share, moves in ((1.0 + 1e-6, ()), (0.999, (1,))):
+        level = np.abs(load) * np.where(np.arange(3) == 1, share, 1.3) + 0.01 * (np.arange(3) != 1)
+        friction = {name: Coulomb().using(fc=f) for name, f in zip(robot.coordinate_names, level, strict=True)}
+        assembly = free(robot, x0, friction=friction)
+        record = go(assembly, 10_001 if not moves else 60)
+        x = record[:, assembly.columns.x] - x0
+        assert np.abs(np.delete(x, moves, axis=1)).max() < 1e-12
+        assert all(np.abs(x[-1, j]) > 1e-9 for j in moves)
+        a = np.zeros(3)
+        for j in moves:
+            a[j] = -np.sign(load[j]) * (np.abs(load[j]) - level[j]) / mass_matrix(robot, x0)[0, j, j]
+        np.testing.assert_allclose(record[0, assembly.columns.a], a, atol=1e-10)
+        needed = -inverse_dynamics(robot, di.Motion([0.0], x0[None], np.zeros((1, 3)), a[None]))[0]
+        np.testing.assert_allclose(record[0, assembly.columns.joint_rub], needed, atol=1e-10)
+
+
+def test_friction_in_passive_joints_holds_a_five_bar_linkage_at_rest() -> None:
+    robot = without_terms(five_bar.mechanism())
+    home = robot.closure.home[robot.closure.independent]
+    robot = joint_side(robot)
+    friction = {name: Coulomb().using(fc=0.4) for name in robot.tree.coordinates}  # six joints for two freedoms
+    torque = [0.6, -0.5]  # more than the motors' joints hold alone
+    for method, loop in METHODS[:2]:
+        still = free(robot, home, step=5e-4, friction=friction, method=method, loop=loop, drives=plain(robot, inertia=0.01))
+        x, v = run(still, 4000, torque)
+        assert np.abs(x - home).max() < 1e-12
+        loose = free(robot, home, step=5e-4, method=method, loop=loop, drives=plain(robot, inertia=0.01))
+        assert np.abs(run(loose, 20, torque)[0] - home).max() > 1e-6
+        pushed = free(robot, home, v=np.full(home.size, 0.05), step=5e-4, friction=friction, drives=plain(robot, inertia=0.01))
+        x, v = run(pushed, 4000, [0.0] * len(torque))
+        assert np.abs(v[-1]).max() < 1e-12
+        assert np.ptp(x[-1000:], axis=0).max() < 1e-12
+
+
+def test_directions_hold_with_levels_of_their_own() -> None:
+    law = Asymmetric(Coulomb()).using(fcp=3.0, fcn=1.0)
+    for push, holds in ((2.9, True), (3.1, False), (-0.9, True), (-1.1, False)):
+        assembly = free(slide(2.0), np.zeros(1), friction={"s": law})
+        x, _ = run(assembly, 1000, [push])
+        expected = 0.0 if holds else 0.5 * np.sign(push) * 0.05 * 0.999**2
+        assert x[-1, 0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_rotor_before_an_elastic_shaft_sticks_and_stops() -> None:
+    gear = Transmission(10.0, inertias=(1e-3,), stiffness=(50.0,), damping=(0.05,))
+    law = Coulomb().using(fc=0.2)
+    drive = Drive("s", Motor(1.0, inertia=0.01), gear, friction=law)
+    for push, holds in ((0.199, True), (0.25, False)):
+        open_loop = OpenLoop(torque=[push * 10.0])
+        assembly = build(slide(2.0), [drive], open_loop, step=2e-4, x=[0.0])
+        record = go(assembly, 5000, open_loop, command=np.array([[push * 10.0]]))
+        theta = record[:, assembly.columns.theta][:, 0]
+        if holds:
+            assert np.abs(theta).max() < 1e-14
+        else:
+            mass = 0.011 + 2.0 / 100.0
+            assert theta[-1] == pytest.approx(0.5 * (push - 0.2) / mass * (4999 * 2e-4) ** 2, rel=0.01)
+    coast = free(slide(2.0), np.zeros(1), np.array([0.4]), step=2e-4, drives=[drive])
+    theta = go(coast, 20_000)[:, coast.columns.theta][:, 0]
+    assert np.ptp(theta[-2000:]) < 1e-12
+    # The rotor stops and is let go again while the load swings on the shaft: between these bounds of the work of friction.
+    energy = 0.5 * (0.011 * 100.0 + 2.0) * 0.4**2
+    assert 0.5 * energy / 0.2 < theta[-1] <= energy / 0.2 + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_accelerations_at_rest_are_those_of_gauss_principle(seed: int) -> None:
+    """Friction makes the kinetic metric of the acceleration as small as its levels allow: a bounded least-squares problem."""
+    generator = np.random.default_rng(seed)
+    robot = without_terms(chain(3))
+    x = generator.uniform(-1.5, 1.5, 3)
+    load = inverse_dynamics(robot, at_rest(robot, x))[0]
+    torque = generator.uniform(-4.0, 4.0, 3)
+    level, rotor, ratio, inertia = generator.uniform(0.0, 3.0, 3), generator.uniform(0.0, 0.4, 3), 5.0, 0.002
+    drives = [
+        Drive(a.name, Motor(1.0, inertia=inertia), Transmission(ratio), friction=Coulomb().using(fc=f))
+        for a, f in zip(robot.actuators, rotor, strict=True)
+    ]
+    friction = {name: Coulomb().using(fc=f) for name, f in zip(robot.coordinate_names, level, strict=True)}
+    open_loop = OpenLoop(torque=torque)
+    assembly = build(robot, drives, open_loop, step=1e-3, x=x, friction=friction)
+    record = go(assembly, 1, open_loop, command=torque[None])[0]
+    M = mass_matrix(robot, x)[0] + ratio**2 * inertia * np.eye(3)
+    root = np.linalg.inv(np.linalg.cholesky(M))
+    C = np.vstack([np.eye(3), ratio * np.eye(3)])
+    most = np.concatenate([level, rotor])
+    best = lsq_linear(root @ C.T, root @ (torque - load), (-most, most), tol=1e-15)
+    a = np.linalg.solve(M, torque - load - C.T @ best.x)
+    np.testing.assert_allclose(record[assembly.columns.a], a, atol=1e-6)
+    rub = record[assembly.columns.joint_rub] + ratio * record[assembly.columns.rub]
+    np.testing.assert_allclose(M @ record[assembly.columns.a], torque - load - rub, atol=1e-9)
