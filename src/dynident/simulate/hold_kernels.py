@@ -13,7 +13,7 @@ reversals are then as accurate as a speed that is linear within the step.
 
 from __future__ import annotations
 
-from dynident.mechanics.kernels import kernel
+from dynident.mechanics.kernels import sample_kernel as kernel
 from dynident.mechanics.packed import COUNT, FACTOR, MASS, SPEED
 from dynident.mechanics.sample_kernels import factorise_symmetric, solve_symmetric
 from dynident.simulate.layout import (

@@ -333,6 +333,7 @@ def derivative(K, F, outside, carried, y, time, dt, row):
         for r in range(n):
             F[out + nt + r] = F[force + r]
         if stuck and bad < 0:
+            factorise_symmetric(F, mass, K[FACTOR], n)
             find_held(K, F)
             hold(K, F, out + nt)
     else:
