@@ -99,8 +99,8 @@ def test_a_gear_at_rest_holds_what_lies_between() -> None:
 
 
 def test_a_changing_load_against_scipy_and_the_size_of_the_approximation() -> None:
-    """Losses are exact at every evaluation; a step in which the direction of power turns costs the order of the method."""
-    fv, amp = 0.01, 60.0
+    """Losses are exact at every evaluation; only a step in which the direction of power turns costs the order of the method."""
+    fv, amp = 1e-4, 60.0
 
     def triangle(t: float) -> float:  # corners at samples of the log, between which a disturbance is linear
         return amp * (1.0 - 4.0 * abs((t / 0.2) % 1.0 - 0.5))
@@ -113,7 +113,7 @@ def test_a_changing_load_against_scipy_and_the_size_of_the_approximation() -> No
                 break
         return np.array([y[1], a])
 
-    truth = solve_ivp(rate, (0.0, 0.5), [0.0, 20.0], rtol=1e-10, atol=1e-12, max_step=5e-4).y[0, -1]
+    truth = solve_ivp(rate, (0.0, 0.5), [0.0, 20.0], rtol=1e-12, atol=1e-13, max_step=5e-4).y[0, -1]
     drive = Drive("s", Motor(KT, inertia=J), Transmission(RATIO, ETA), Viscous().using(fv=fv))
     robot = VirtualRobot(slide(MASS), [drive], OpenLoop(current=[1.0]), step=1e-3)
     errors = []
@@ -123,8 +123,11 @@ def test_a_changing_load_against_scipy_and_the_size_of_the_approximation() -> No
         )
         assert np.abs(run.torque_split().rest).max() < 1e-9 * amp
         errors.append(abs(run.truth.motion.q[-1, 0] - truth))
-    assert errors[0] < 1e-6 * abs(truth)
-    assert errors[1] < 0.2 * errors[0]
+        t = run.truth
+        through = RATIO * (t.motor_torque - t.friction) - RATIO**2 * J * t.motion.a
+        np.testing.assert_allclose(np.unique((t.gear_loss / through).round(9)), [1.0 - 1.0 / ETA, 1.0 - ETA], atol=1e-8)
+    assert errors[0] < 1e-7 * abs(truth)
+    assert errors[1] < 0.3 * errors[0]
 
 
 @pytest.mark.parametrize("method", ["coupled", "decoupled"])
