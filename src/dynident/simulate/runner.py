@@ -251,7 +251,7 @@ def run_plant(robot: VirtualRobot, reference: Reference, options: Options) -> Ra
             plan.every // thin * step,
             *(record[:, columns] for columns in (c.theta, c.omega, c.current, c.voltage, c.rub)),
         )
-        | {"gear": np.trapezoid(record[:, c.loss] * record[:, c.rho_v], dx=plan.every // thin * step, axis=0)},
+        | {"gear": np.asarray(np.trapezoid(record[:, c.loss] * record[:, c.rho_v], dx=plan.every // thin * step, axis=0))},
         readings,
         np.zeros((plan.rows, count)) if push is None else push.sample(t, count),
         wrench_tables(mechanism, options.wrenches, t),
