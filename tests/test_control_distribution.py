@@ -79,7 +79,9 @@ def test_without_redundancy_nothing_is_internal() -> None:
     A = np.array([[2.0, 0.0], [1.0, 1.0]])
     assert internal_basis(A).shape == (2, 0)
     np.testing.assert_allclose(remove_internal(A, [3.0, 4.0]), [3.0, 4.0])
-    np.testing.assert_allclose(with_preload(A, [1.0, 1.0], [9.0, 9.0]), np.linalg.solve(A.T, [1.0, 1.0]), atol=1e-15)
+    np.testing.assert_allclose(with_preload(A, [1.0, 1.0], 0.0), np.linalg.solve(A.T, [1.0, 1.0]), atol=1e-15)
+    with pytest.raises(DynidentError, match="2 actuators for as many freedoms leave no room for it"):
+        with_preload(A, [1.0, 1.0], [9.0, 9.0])
 
 
 def test_gear_ratios_are_taken_out() -> None:

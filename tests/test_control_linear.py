@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from dynident.control import Axis, Cascade, CurrentLoop, bandwidth, delayed_integrator, margins
+from dynident.control import Axis, Cascade, CurrentLoop, cutoff_frequency, delayed_integrator, margins
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion
@@ -86,7 +86,7 @@ def test_margins_are_those_of_python_control() -> None:
     assert found.gain_frequency == pytest.approx(wpc / (2.0 * np.pi))
     assert found.phase_frequency == pytest.approx(wgc / (2.0 * np.pi))
     assert found.delay == pytest.approx(np.radians(pm) / wgc)
-    assert bandwidth(lambda f: 1.0 / (1.0 + 1j * f / 3.0), 1e-3, 1e3) == pytest.approx(3.0)
+    assert cutoff_frequency(lambda f: 1.0 / (1.0 + 1j * f / 3.0), 1e-3, 1e3) == pytest.approx(3.0)
 
 
 def test_a_loop_at_its_gain_margin_is_at_the_edge() -> None:
@@ -236,7 +236,8 @@ def test_the_inferred_gain_of_the_mast_has_the_digests_response() -> None:
     T = delayed_integrator(22.8, 8.8e-3, [0.4, 5.0, 10.0])
     np.testing.assert_allclose(100.0 * np.abs(T), [99.6, 68.1, 41.8], atol=0.25)
     np.testing.assert_allclose(np.degrees(np.angle(T)), [-6.3, -64.8, -100.8], atol=0.05)
-    assert bandwidth(lambda f: delayed_integrator(25.0, 0.0, f), 0.01, 100.0) == pytest.approx(25.0 / (2.0 * np.pi), rel=1e-4)
+    edge = cutoff_frequency(lambda f: delayed_integrator(25.0, 0.0, f), 0.01, 100.0)
+    assert edge == pytest.approx(25.0 / (2.0 * np.pi), rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +254,7 @@ def test_the_inferred_gain_of_the_mast_has_the_digests_response() -> None:
         ),
         (lambda: delayed_integrator(0.0, 1.0, 1.0), "gain is 0.0"),
         (lambda: margins(lambda f: f, 1.0, 0.5), "frequencies from 1.0 to 0.5 Hz are no range"),
-        (lambda: bandwidth(lambda f: f, 0.5, 1.0, level=2.0), "level is 2.0"),
+        (lambda: cutoff_frequency(lambda f: f, 0.5, 1.0, level=2.0), "level is 2.0"),
     ],
 )
 def test_bad_input_is_refused(call: object, sentence: str) -> None:

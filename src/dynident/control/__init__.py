@@ -8,7 +8,7 @@ from dynident.control.distribution import actuator_rows, internal_basis, minimum
 from dynident.control.feedforward import actuator_motion, feedforward_torques, motor_currents, motor_torques
 from dynident.control.filters import low_pass_share
 from dynident.control.linear import Axis
-from dynident.control.margins import Margins, bandwidth, delayed_integrator, margins
+from dynident.control.margins import Margins, cutoff_frequency, delayed_integrator, margins
 from dynident.control.open_loop import OpenLoop
 from dynident.control.pid import PID
 from dynident.control.task_cascade import TaskCascade
@@ -43,7 +43,7 @@ __all__ = [
     "ZoneTuning",
     "actuator_motion",
     "actuator_rows",
-    "bandwidth",
+    "cutoff_frequency",
     "delayed_integrator",
     "feedforward_torques",
     "gains_for",

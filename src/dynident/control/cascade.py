@@ -3,6 +3,8 @@
 rho_v0  = kv (rho_ref - rho) + share rho_v_ref                    every position cycle
 e       = ratio rho_v0 - omega,   i0 = kP e + kI int e dt + i_ff  every velocity cycle,  omega: motor speed
 V       = kPC (i0 - i) + kIC int (i0 - i) dt                      every current cycle; without it i = i0 at once
+
+rho_v0 is used `position_delay` after its tick, V (or i0) acts at the motor `delay` after its own.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from numpy.typing import ArrayLike
 
-from dynident.control.checks import cycle_time, flag, gain, optional_model, whole_ratio
+from dynident.control.checks import cycle_time, dead_time, flag, gain, optional_model, whole_ratio
 from dynident.errors import DynidentError
 from dynident.mechanism import Mechanism
 
@@ -77,6 +79,13 @@ class Cascade:
         Largest wanted speed of rho [rad/s, m/s].
     anti_windup : bool
         True stops the integrators while their output is at its limit.
+    delay : float
+        Time from the sampling of the innermost loop to its command at the motor [s]: computation, transport, amplifier. In a
+        simulation a whole multiple of its step; nothing flows before the first command has arrived.
+    position_delay : float
+        Time from the sampling of the position to the use of the wanted speed in the velocity loop [s], as where one computer
+        has the position loop and a bus leads to drives with the others; a whole multiple of the velocity cycle. The torque
+        feed-forward does not take this way.
 
     Examples
     --------
@@ -99,6 +108,8 @@ class Cascade:
     velocity_filter: ArrayLike = 0.0
     speed_limit: ArrayLike = float("inf")
     anti_windup: bool = True
+    delay: float = 0.0
+    position_delay: float = 0.0
 
     def __post_init__(self) -> None:
         for field in ("position_gain", "velocity_gain", "velocity_integral", "position_filter", "velocity_filter"):
@@ -114,7 +125,9 @@ class Cascade:
             )
         optional_model("cascade", "torque_feedforward", self.torque_feedforward)
         flag("cascade", "anti_windup", self.anti_windup)
-        _ = self.velocity_ticks, self.current_ticks
+        for field in ("delay", "position_delay"):
+            object.__setattr__(self, field, dead_time("cascade", field, getattr(self, field)))
+        _ = self.velocity_ticks, self.current_ticks, self.late_ticks
 
     @property
     def cycle(self) -> float:
@@ -132,3 +145,10 @@ class Cascade:
         if self.current is None:
             return 1
         return whole_ratio("cascade", ("velocity_cycle", self.velocity_cycle), ("current.cycle", self.current.cycle))
+
+    @property
+    def late_ticks(self) -> int:
+        """Cycles of the velocity loop in the position delay."""
+        if self.position_delay == 0.0:
+            return 0
+        return whole_ratio("cascade", ("position_delay", self.position_delay), ("velocity_cycle", self.velocity_cycle))

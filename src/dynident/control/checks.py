@@ -103,6 +103,46 @@ def cycle_time(owner: str, field: str, value: float) -> float:
     return checked
 
 
+def dead_time(owner: str, field: str, value: float) -> float:
+    """Return a delay after checking that it is one number, zero or above it.
+
+    Parameters
+    ----------
+    owner, field : str
+        Who has it and how it is called, for the message.
+    value : float
+        Delay [s].
+
+    Returns
+    -------
+    float
+        The same time.
+    """
+    checked = gain(owner, field, value)
+    if not isinstance(checked, float):
+        raise DynidentError(f"{owner}: {field} has {len(checked)} numbers; give one delay in seconds for all actuators")
+    return checked
+
+
+def no_room(owner: str, preload: ArrayLike, mechanism: Mechanism) -> None:
+    """Refuse a preload on a robot that has no more motors than freedoms: no torques press it against itself.
+
+    Parameters
+    ----------
+    owner : str
+        Whose preload it is, for the message.
+    preload : array_like, () or (k,)
+        Torques whose internal part is asked for.
+    mechanism : Mechanism
+        Robot with k actuators.
+    """
+    k, n = len(mechanism.actuators), mechanism.dof
+    if np.any(np.asarray(preload, dtype=np.float64)) and k <= n:
+        raise DynidentError(
+            f"{owner}: preload needs more motors than freedoms, but robot '{mechanism.name}' has {k} for {n}; leave it out"
+        )
+
+
 def whole_ratio(owner: str, slow: tuple[str, float], fast: tuple[str, float]) -> int:
     """Return how many cycles of the inner loop fit into one of the outer loop, a whole number of at least one.
 

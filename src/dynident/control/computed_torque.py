@@ -11,7 +11,7 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from dynident.control.checks import cycle_time, gain
+from dynident.control.checks import cycle_time, dead_time, gain
 from dynident.errors import DynidentError, require
 from dynident.mechanism import Mechanism
 
@@ -38,9 +38,12 @@ class ComputedTorque:
     derivative_filter : float or array_like (n,)
         Corner frequency of a first-order low-pass on the velocity error [Hz]; 0 is none.
     preload : float or array_like (k,)
-        Torques whose internal part is added [N m, N].
+        Torques whose internal part is added [N m, N]; refused on a robot without more motors than freedoms.
     on : {"measurement", "reference"}
         Where the model is evaluated: at the measured x and v, or at those of the reference.
+    delay : float
+        Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step;
+        nothing flows before the first command has arrived.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class ComputedTorque:
     derivative_filter: ArrayLike = 0.0
     preload: ArrayLike = 0.0
     on: Literal["measurement", "reference"] = "measurement"
+    delay: float = 0.0
 
     def __post_init__(self) -> None:
         require(self.model, Mechanism, "computed torque: model")
@@ -67,5 +71,6 @@ class ComputedTorque:
             object.__setattr__(self, field, gain("computed torque", field, getattr(self, field)))
         object.__setattr__(self, "cycle", cycle_time("computed torque", "cycle", self.cycle))
         object.__setattr__(self, "preload", gain("computed torque", "preload", self.preload, signed=True))
+        object.__setattr__(self, "delay", dead_time("computed torque", "delay", self.delay))
         if self.on not in ("measurement", "reference"):
             raise DynidentError(f"computed torque: on = {self.on!r} is unknown; use 'measurement' or 'reference'")

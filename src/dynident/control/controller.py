@@ -77,7 +77,10 @@ class Machine(Protocol):
 
 
 class Controller(Protocol):
-    """A control law in Python: reset once, then one update per cycle."""
+    """A control law in Python: reset once, then one update per cycle.
+
+    An attribute `delay` [s], where there is one, is the time from the measurement to the command at the motors.
+    """
 
     @property
     def cycle(self) -> float:

@@ -112,7 +112,7 @@ def with_preload(A: ArrayLike, f: ArrayLike, u: ArrayLike) -> Array:
     f : array_like, (N, n) or (n,)
         Generalised forces.
     u : array_like, (N, k), (k,) or scalar
-        Any torques; only their internal part is added, so that A^T tau = f stays.
+        Any torques; only their internal part is added, so that A^T tau = f stays. Refused (but for zeros) when k = n.
 
     Returns
     -------
@@ -123,8 +123,9 @@ def with_preload(A: ArrayLike, f: ArrayLike, u: ArrayLike) -> Array:
     samples, count = max(matrix.shape[0], forces.shape[0]), matrix.shape[1]
     if push.shape not in ((), (count,), (samples, count)):
         raise DynidentError(f"u has shape {push.shape}; give one torque for each of the {count} actuators")
-    internal = push if count > matrix.shape[2] else None  # as many actuators as freedoms leave no room for stress
-    return _shaped(least_torques(matrix, forces, internal), A, f)
+    if count == matrix.shape[2] and np.any(push):
+        raise DynidentError(f"u is a preload, but {count} actuators for as many freedoms leave no room for it; leave it out")
+    return _shaped(least_torques(matrix, forces, push if count > matrix.shape[2] else None), A, f)
 
 
 def remove_internal(A: ArrayLike, tau: ArrayLike) -> Array:

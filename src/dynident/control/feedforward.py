@@ -149,9 +149,10 @@ def motor_torques(drives: Sequence[Drive], rho: Motion, torques: ArrayLike, *, i
     for j, drive in enumerate(drives):
         require(drive, Drive, f"drives[{j}]")
         ratio, omega = drive.transmission.ratio, drive.transmission.ratio * rho.v[:, j]
-        out[:, j] = drive.transmission.motor_torque(tau[:, j], omega)
-        if inertia:
-            out[:, j] += drive.inertia * ratio * rho.a[:, j]
+        before = drive.input_inertia if inertia else 0.0
+        behind = drive.inertia - drive.input_inertia if inertia else 0.0  # turns with rho, so its torque goes through the gear
+        out[:, j] = drive.transmission.motor_torque(tau[:, j] + behind * ratio**2 * rho.a[:, j], omega)
+        out[:, j] += before * ratio * rho.a[:, j]
         if drive.friction is not None:
             law = drive.friction.steady if isinstance(drive.friction, DynamicLaw) else drive.friction
             out[:, j] += law(State(omega, ratio * rho.q[:, j], out[:, j]))

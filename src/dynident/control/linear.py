@@ -1,8 +1,8 @@
 """The loops of one axis as linear systems: winding, masses, current, velocity and position loop (document 4, 3.2 and 3.3.1).
 
-Continuous: loops without sampling, a dead time as a Pade approximation. Sampled: every loop with its own cycle, lifted exactly
-to the cycle of its outermost loop (`sampled.py`). Both are `drive.StateSpace`; ``to_control()`` makes python-control systems.
-Limits, play, quantisation, Coulomb friction and efficiency are left out: they are not linear.
+Continuous: loops without sampling, a dead time as a Pade approximation of order 5. Sampled: every loop with its own cycle,
+lifted exactly to the cycle of its outermost loop (`sampled.py`). Both are `drive.StateSpace`; ``to_control()`` makes
+python-control systems. Limits, play, quantisation, Coulomb friction and efficiency are left out: they are not linear.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.control.cascade import Cascade
 from dynident.control.checks import finite_scalar
 from dynident.control.connect import connect, delay_block, first_order, gain_block, low_pass_block, pi_block
-from dynident.control.margins import Margins, bandwidth, margins
+from dynident.control.margins import Margins, cutoff_frequency, margins
 from dynident.control.sampled import Settings, lift
 from dynident.drive import Drive
 from dynident.drive.chain import Chain
@@ -47,8 +47,9 @@ class Axis:
         Inertia of the mechanism at one configuration, at the motor [kg m^2]: M_rho / ratio^2.
     viscous : float
         Slope of the rotor's friction at the speed of interest [N m s/rad], as ``drive.friction.dv(speed)``.
-    delay : float
-        Time between a tick of the innermost loop and its command at the motor [s]: computation, communication, amplifier.
+    delay : float, optional
+        Time between a tick of the innermost loop and its command at the motor [s]: computation, communication, amplifier;
+        that of the loops when omitted.
     actuator : int
         Which of the cascade's gains are meant when they are given per actuator.
 
@@ -66,13 +67,15 @@ class Axis:
     loops: Cascade
     load: float = 0.0
     viscous: float = 0.0
-    delay: float = 0.0
+    delay: float | None = None
     actuator: int = 0
 
     def __post_init__(self) -> None:
         require(self.drive, Drive, "axis: drive")
         require(self.loops, Cascade, "axis: loops")
         for name in ("load", "viscous", "delay"):
+            if name == "delay" and self.delay is None:
+                continue
             value = finite_scalar("axis", name, getattr(self, name))
             if value < 0.0:
                 raise DynidentError(f"axis: {name} = {value} must be zero or above it; check its sign and unit")
@@ -87,7 +90,7 @@ class Axis:
     @cached_property
     def settings(self) -> Settings:
         """Gains and cycles of this axis alone."""
-        return Settings.of(self.loops, self.drive, self.actuator, self.delay)
+        return Settings.of(self.loops, self.drive, self.actuator, self.loops.delay if self.delay is None else self.delay)
 
     @cached_property
     def chain(self) -> Chain:
@@ -175,7 +178,7 @@ class Axis:
         blocks, wires = self._machine()
         keep = 0.0 if open else -1.0  # sign of the feedback that `open` cuts
         entry = "error" if open else "reference"
-        blocks += [delay_block(self.delay, "command")]
+        blocks += [delay_block(s.delay, "command")]
         if self.loops.current is not None:
             blocks += [pi_block(s.current_gain, s.current_integral, "volts")]
         if loop != "current":
@@ -185,7 +188,8 @@ class Axis:
                 low_pass_block(s.velocity_filter, "amperes"),
             ]
         if loop == "position":
-            blocks += [low_pass_block(s.position_filter, "wanted")]
+            blocks += [low_pass_block(s.position_filter, "issued"), delay_block(s.position_delay, "wanted")]
+            wires["wanted.in"] = {"issued": 1.0}
         if self.loops.current is not None:
             wires["volts.in"] = {"amperes": 1.0, "current": -1.0}
         wires["command.in"] = {"amperes" if self.loops.current is None else "volts": 1.0}
@@ -194,8 +198,8 @@ class Axis:
             wires["velocity.in"] = {"wanted": 1.0, "speed": -1.0}
         if loop == "position":
             measured = {"theta": 1.0 / ratio}
-            wires["wanted.in"] = {entry: s.position_gain * ratio, "theta": keep * s.position_gain}
-            wires["wanted.in"] |= {} if open else {"reference_velocity": s.velocity_feedforward * ratio}
+            wires["issued.in"] = {entry: s.position_gain * ratio, "theta": keep * s.position_gain}
+            wires["issued.in"] |= {} if open else {"reference_velocity": s.velocity_feedforward * ratio}
         elif loop == "velocity":
             wires["velocity.in"], measured = {entry: 1.0, "speed": keep}, {"speed": 1.0}
         else:
@@ -288,7 +292,7 @@ class Axis:
             H = system.response(f)[:, row]
             return np.asarray(H[:, 0] + share * f * H[:, 1])
 
-        return bandwidth(closed, *self._range(loop, sampled))
+        return cutoff_frequency(closed, *self._range(loop, sampled))
 
     def stable(self, loop: Loop = "position", *, sampled: bool = True) -> bool:
         """Return whether a loop is stable with all loops inside it.

@@ -1,4 +1,4 @@
-"""How far a loop is from instability and how fast it is: margins of the open loop, bandwidth of the closed one."""
+"""How far a loop is from instability and how fast it is: margins of the open loop, cut-off frequency of the closed one."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def margins(response: Response, lowest: float, highest: float) -> Margins:
     return Margins(gain[0], phase[0], gain[1], phase[1])
 
 
-def bandwidth(response: Response, lowest: float, highest: float, level: float = 1.0 / np.sqrt(2.0)) -> float:
+def cutoff_frequency(response: Response, lowest: float, highest: float, level: float = 1.0 / np.sqrt(2.0)) -> float:
     """Return the frequency at which the amplitude falls below a level for the first time, -3 dB when not said.
 
     Parameters

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from numpy.typing import ArrayLike
 
-from dynident.control.checks import cycle_time, flag, gain, optional_model
+from dynident.control.checks import cycle_time, dead_time, flag, gain, optional_model
 from dynident.errors import DynidentError
 from dynident.friction import DynamicLaw, Friction
 from dynident.mechanism import Mechanism
@@ -39,10 +39,13 @@ class PID:
     project : bool
         True removes the internal part of the torques, tau - sum (u^T tau) u (document 1 eq. 50), before the preload.
     preload : float or array_like (k,)
-        Torques whose internal part is added: they press a redundant robot against itself [N m, N].
+        Torques whose internal part is added: they press a redundant robot against itself [N m, N]; refused on any other.
     friction : mapping of str to Friction or DynamicLaw, optional
         Laws by actuator or coordinate that the feed-forward adds at the reference's speed, u^f of document 2; they need
         `feedforward`, and what they say should not be in its joint terms too.
+    delay : float
+        Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step;
+        nothing flows before the first command has arrived.
 
     Examples
     --------
@@ -61,6 +64,7 @@ class PID:
     project: bool = False
     preload: ArrayLike = 0.0
     friction: Mapping[str, Friction | DynamicLaw] | None = None
+    delay: float = 0.0
 
     def __post_init__(self) -> None:
         for field in ("kp", "kd", "ki", "derivative_filter"):
@@ -71,3 +75,4 @@ class PID:
         object.__setattr__(self, "preload", gain("PID", "preload", self.preload, signed=True))
         if self.friction is not None and self.feedforward is None:
             raise DynidentError("PID: friction is given without feedforward; give the model whose feed-forward it completes")
+        object.__setattr__(self, "delay", dead_time("PID", "delay", self.delay))

@@ -45,6 +45,8 @@ class Settings:
         Motor angle per unit of rho.
     delay : float
         Time from a tick of the innermost loop to its command at the motor [s].
+    position_delay : float
+        Time from a tick of the position loop to the use of its wanted speed [s], a whole multiple of the velocity cycle.
     """
 
     position_gain: float
@@ -63,6 +65,7 @@ class Settings:
     difference: bool
     ratio: float
     delay: float
+    position_delay: float
 
     @classmethod
     def of(cls, loops: Cascade, drive: Drive, actuator: int, delay: float) -> Settings:
@@ -113,6 +116,7 @@ class Settings:
             difference=drive.encoder.velocity == "difference",
             ratio=drive.transmission.ratio,
             delay=delay,
+            position_delay=loops.position_delay,
         )
 
     def cycle(self, loop: str) -> float:
@@ -143,6 +147,8 @@ class _Period:
         self.flows = [plant.discretise(x) for x in ([part, h - part] if self.late else [h])]
         names = ["speed", "last", "sum_velocity", "amperes", "wanted", "sum_current"]
         names += [f"queue{k}" for k in range(whole + 2)]
+        self.way = [f"way{k}" for k in range(round(settings.position_delay / settings.velocity_cycle))]
+        names += self.way
         self.index = {name: n + k for k, name in enumerate(names)}
         self.queue = [self.index[f"queue{k}"] for k in range(whole + 2)]
         self.inputs = ("error",) if open else ("reference", "reference_velocity", "disturbance")
@@ -186,13 +192,23 @@ class _Period:
         speed = s.ratio * (s.position_gain * e + s.velocity_feedforward * self.input("reference_velocity"))
         self.filtered("wanted", speed, s.position_filter, s.position_cycle)
 
+    def arriving(self) -> Array:
+        """Return the wanted speed that reaches the velocity loop now, and send the newest on its way."""
+        if not self.way:
+            return self["wanted"]
+        out = self[self.way[-1]].copy()
+        for new, old in zip(self.way[-2::-1], self.way[:0:-1], strict=True):
+            self[old] = self[new]
+        self[self.way[0]] = self["wanted"]
+        return out
+
     def tick_velocity(self) -> None:
         s = self.s
         theta = self.output("theta")
         speed = (theta - self["last"]) / s.velocity_cycle if s.difference else self.output("omega")
         self["last"] = theta
         self.filtered("speed", speed, s.encoder_filter, s.velocity_cycle)
-        e = self.error("velocity", self["wanted"], self["speed"])
+        e = self.error("velocity", self.arriving(), self["speed"])
         self["sum_velocity"] = self["sum_velocity"] + s.velocity_cycle * e
         amps = s.velocity_gain * e + s.velocity_integral * self["sum_velocity"]
         self["amperes"] = self["amperes"] + float(low_pass_share(s.velocity_filter, s.velocity_cycle)) * (

@@ -32,8 +32,8 @@ class TaskCascade(TaskLaw):
     space : Workspace
         What is controlled, with as many rows as the robot has coordinates.
     loops : Cascade
-        Gains, cycles, filters and limits. Position gain, filter and feed-forward share are per row of the work space; all
-        others per actuator. Without a current loop the controller commands currents, else voltages.
+        Gains, cycles, filters, delays and limits. Position gain, filter and feed-forward share are per row of the work space;
+        all others per actuator. Without a current loop the controller commands currents, else voltages.
     """
 
     _owner = "task cascade"
@@ -42,6 +42,7 @@ class TaskCascade(TaskLaw):
         require(loops, Cascade, f"{self._owner}: loops")
         super().__init__(space)
         self.loops = loops
+        self.delay = loops.delay
         self.cycle = loops.velocity_cycle if loops.current is None else loops.current.cycle
         self.command: Literal["current", "voltage"] = "current" if loops.current is None else "voltage"
 
@@ -70,6 +71,7 @@ class TaskCascade(TaskLaw):
             check_coordinates(self._owner, loops.torque_feedforward, mechanism)
             self._model = Evaluator(loops.torque_feedforward)
         self._tick = 0
+        self._way = [np.zeros(k)] * loops.late_ticks  # wanted speeds between the position loop and the drives
         self._speed, self._wanted, self._feed = np.zeros(m), np.zeros(k), np.zeros(k)
         self._sum, self._amps, self._charge = np.zeros(k), np.zeros(k), np.zeros(k)
 
@@ -95,7 +97,8 @@ class TaskCascade(TaskLaw):
             self._feed = tau / (self._ratio * self._torque)
 
     def _velocity_loop(self, measurement: Measurement) -> None:
-        e = self._wanted - self._ratio * measurement.rho_v
+        self._way.append(self._wanted)
+        e = self._way.pop(0) - self._ratio * measurement.rho_v
         total = self._sum + self.loops.velocity_cycle * e
         asked = self._kp * e + self._ki * total + self._feed
         if self.loops.anti_windup:  # a drive at its limit keeps its integral unless the error leads back

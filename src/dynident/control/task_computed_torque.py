@@ -42,7 +42,9 @@ class TaskComputedTorque(TaskErrorPID):
     derivative_filter : float or array_like (n,)
         Corner frequency of a first-order low-pass on the velocity error [Hz]; 0 is none.
     preload : float or array_like (k,)
-        Torques whose internal part is added [N m, N].
+        Torques whose internal part is added [N m, N]; refused on a robot without more motors than freedoms.
+    delay : float
+        Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step.
     """
 
     _owner = "task computed torque"
@@ -58,9 +60,10 @@ class TaskComputedTorque(TaskErrorPID):
         cycle: float,
         derivative_filter: ArrayLike = 0.0,
         preload: ArrayLike = 0.0,
+        delay: float = 0.0,
     ) -> None:
         require(model, Mechanism, f"{self._owner}: model")
-        super().__init__(space, kp, kd, ki, cycle=cycle, derivative_filter=derivative_filter, preload=preload)
+        super().__init__(space, kp, kd, ki, cycle=cycle, derivative_filter=derivative_filter, preload=preload, delay=delay)
         self.model = model
 
     def _prepare(self, robot: Machine) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control.checks import cycle_time, gain, per_actuator
+from dynident.control.checks import cycle_time, dead_time, gain, no_room, per_actuator
 from dynident.control.controller import Machine, Measurement, Reference
 from dynident.control.filters import low_pass_share
 from dynident.control.task import Eyes, drives_of, torque_limits
@@ -92,7 +92,9 @@ class TaskErrorPID(TaskLaw):
     derivative_filter : float or array_like (m,)
         Corner frequency of a first-order low-pass on the velocity error [Hz]; 0 is none.
     preload : float or array_like (k,)
-        Torques whose internal part is added [N m, N].
+        Torques whose internal part is added [N m, N]; refused on a robot without more motors than freedoms.
+    delay : float
+        Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step.
     """
 
     command: Literal["torque"] = "torque"
@@ -107,12 +109,14 @@ class TaskErrorPID(TaskLaw):
         cycle: float,
         derivative_filter: ArrayLike,
         preload: ArrayLike,
+        delay: float,
     ) -> None:
         super().__init__(space)
         self.kp, self.kd, self.ki = (gain(self._owner, n, x) for n, x in (("kp", kp), ("kd", kd), ("ki", ki)))
         self.derivative_filter = gain(self._owner, "derivative_filter", derivative_filter)
         self.cycle = cycle_time(self._owner, "cycle", cycle)
         self.preload = gain(self._owner, "preload", preload, signed=True)
+        self.delay = dead_time(self._owner, "delay", delay)
 
     def _look_with(self, believed: Mechanism, robot: Machine) -> None:
         """See the work space through a model of the robot, with empty integrals and filters."""
@@ -120,6 +124,7 @@ class TaskErrorPID(TaskLaw):
         rows = self._eyes.space.rows
         self._gains = [self._each(x, rows, "gain") for x in (self.kp, self.kd, self.ki)]
         self._share = self._each(low_pass_share(self.derivative_filter, self.cycle), rows, "derivative_filter")
+        no_room(self._owner, self.preload, believed)
         u = self._each(self.preload, len(believed.actuators), "preload")
         self._preload = u if np.any(u) else None
         self._limits = torque_limits(drives_of(robot))

@@ -39,7 +39,9 @@ class TaskPID(TaskErrorPID):
     feedforward : Mechanism, optional
         Model whose inverse dynamics on the reference is added.
     preload : float or array_like (k,)
-        Torques whose internal part is added [N m, N].
+        Torques whose internal part is added [N m, N]; refused on a robot without more motors than freedoms.
+    delay : float
+        Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step.
     """
 
     _owner = "task PID"
@@ -55,8 +57,9 @@ class TaskPID(TaskErrorPID):
         derivative_filter: ArrayLike = 0.0,
         feedforward: Mechanism | None = None,
         preload: ArrayLike = 0.0,
+        delay: float = 0.0,
     ) -> None:
-        super().__init__(space, kp, kd, ki, cycle=cycle, derivative_filter=derivative_filter, preload=preload)
+        super().__init__(space, kp, kd, ki, cycle=cycle, derivative_filter=derivative_filter, preload=preload, delay=delay)
         optional_model(self._owner, "feedforward", feedforward)
         self.feedforward = feedforward
 

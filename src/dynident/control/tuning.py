@@ -169,7 +169,7 @@ def tune_cascade(
     viscous : float
         Slope of the rotor's friction at the speed of interest [N m s/rad].
     delay : float
-        Time between a tick of the innermost loop and its command at the motor [s].
+        Time between a tick of the innermost loop and its command at the motor [s], see `Cascade`.
     least_margin : float
         Phase margin below which a loop is warned about [deg].
     **options : float, Mechanism or bool
@@ -213,9 +213,10 @@ def tune_cascade(
         position_cycle=position_cycle,
         velocity_cycle=velocity_cycle,
         current=current,
+        delay=delay,
         **options,
     )
-    _warn(Axis(drive, loops, load, viscous, delay), least_margin)
+    _warn(Axis(drive, loops, load, viscous), least_margin)
     return loops
 
 
@@ -226,7 +227,8 @@ def _warn(axis: Axis, least: float) -> None:
         stable, left = axis.stable(loop), axis.margins(loop).phase
         if stable and left >= least:
             continue
-        without = replace(axis, delay=0.0).margins(loop, sampled=False).phase
+        undelayed = replace(axis.loops, delay=0.0, position_delay=0.0)
+        without = replace(axis, loops=undelayed).margins(loop, sampled=False).phase
         state = f"keeps a phase margin of {left:.0f} degrees" if stable else "is unstable"
         warnings.warn(
             f"the {loop} loop of drive '{axis.drive.actuator}' {state} at its cycle of {axis.settings.cycle(loop):g} s "

@@ -70,6 +70,11 @@ class Drive:
         return self.motor.inertia + sum(self.transmission.inertias)
 
     @property
+    def input_inertia(self) -> float:
+        """Inertias in front of the gear, at the motor [kg m^2]: all but the last of the transmission, which turns with rho."""
+        return self.motor.inertia + sum(self.transmission.inertias[:-1])
+
+    @property
     def reflected_inertia(self) -> float:
         """All inertias of the drive as the actuator coordinate feels them, ``ratio^2 J`` [kg m^2, or kg of a slide]."""
         return self.transmission.ratio**2 * self.inertia

@@ -33,8 +33,12 @@ class Motor:
         K_E [V s/rad]; in SI it equals the torque constant, which is taken when it is not given.
     inertia : float
         Of the rotor and all that is rigid with it [kg m^2].
-    current_limit, voltage_limit, speed_limit : float
-        Largest absolute current [A], voltage [V] and speed of the rotor [rad/s].
+    current_limit, voltage_limit : float
+        Largest absolute current [A] and voltage [V]. With a voltage limit the motor cannot push itself beyond its no-load
+        speed V / K_E; a load that drives it beyond makes it generate.
+    speed_limit : float
+        Largest speed of the rotor that bearings, encoder or gear allow [rad/s]. Nothing in the drive stops at it, so a
+        simulation goes beyond and reports which motor did, when and how long; `largest_torque` and sizing refuse it.
     """
 
     torque_constant: float

@@ -53,7 +53,9 @@ class Transmission:
     play, ``k (|d| - b/2) sgn(d) + c d_dot`` acts in the last shaft where ``|d| > b/2``, and nothing in between.
 
     Efficiency: the output receives ``ratio efficiency tau`` while power flows to it (tau omega > 0) and
-    ``ratio tau / efficiency`` when it drives the motor.
+    ``ratio tau / efficiency`` when it drives the motor. tau is the torque that reaches the gear: that of the motor less what
+    the friction of the rotor and all inertias but the last (with the rotor's) take; of an elastic transmission that of the
+    last shaft. At rest the gear holds any load between the two.
 
     Parameters
     ----------

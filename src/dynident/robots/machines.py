@@ -1,56 +1,20 @@
-"""What the ready machines share: stated assumptions, joints without the terms that drives carry, gains from a bandwidth."""
+"""What the ready machines share: joints without the terms that drives carry, and gains from a bandwidth."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.control import gains_for
-from dynident.mechanics import actuator_jacobian, mass_matrix
 from dynident.mechanism import Mechanism
-from dynident.simulate.model import joint_side
+from dynident.simulate.standard import actuator_inertia
 
 Array = NDArray[np.float64]
 
 DRIVE_TERMS = ("ia", "fv", "fc", "off")
-
-
-class Assumption(NamedTuple):
-    """A number that no document gives.
-
-    Parameters
-    ----------
-    value : object
-        Number, or one per axis or link.
-    unit : str
-        SI unit.
-    why : str
-        Why this value.
-    """
-
-    value: Any
-    unit: str
-    why: str
-
-
-def listed(assumptions: Mapping[str, Assumption]) -> str:
-    """Return assumptions as lines to read.
-
-    Parameters
-    ----------
-    assumptions : mapping of str to Assumption
-        Table of a machine.
-
-    Returns
-    -------
-    str
-        One line each: name, value, unit, reason.
-    """
-    return "\n".join(f"{name} = {a.value} {a.unit}: {a.why}" for name, a in assumptions.items())
 
 
 def without_terms(mechanism: Mechanism, joints: Sequence[str], terms: Sequence[str] = DRIVE_TERMS) -> Mechanism:
@@ -82,8 +46,7 @@ def without_terms(mechanism: Mechanism, joints: Sequence[str], terms: Sequence[s
 def servo_gains(model: Mechanism, q: ArrayLike, bandwidth: float, damping: float) -> tuple[Array, Array]:
     """Return PD gains of every actuator: kp = w^2 J, kd = 2 d w J with the inertia J that it moves at one pose.
 
-    J_k = (k / n) [(A^+)^T M A^+]_kk: with more actuators than freedoms (k > n) the same J everywhere then gives
-    A^T J A = M in the mean, so that the closed loop has the wanted bandwidth.
+    J is that of `dynident.simulate.actuator_inertia`.
 
     Parameters
     ----------
@@ -99,9 +62,6 @@ def servo_gains(model: Mechanism, q: ArrayLike, bandwidth: float, damping: float
     kp, kd : ndarray, (k,)
         Gains [N m/rad, N/m] and [N m s/rad, N s/m].
     """
-    robot, x = joint_side(model), np.atleast_2d(np.asarray(q, dtype=np.float64))
-    A = actuator_jacobian(robot, x)[0]
-    inverse = np.linalg.pinv(A)
-    J = A.shape[0] / A.shape[1] * np.diag(inverse.T @ mass_matrix(robot, x)[0] @ inverse)
+    J = actuator_inertia(model, q)
     kp, kd = gains_for(bandwidth, damping)
     return np.asarray(kp * J), np.asarray(kd * J)

@@ -51,6 +51,8 @@ class Columns:
         Of each motor [V] (k); of an ideal current without the part of the inductance.
     sensed, sensed_v : slice
         Actuator positions and velocities as the controller last saw them (k).
+    loss : slice
+        What the efficiency of each gear takes from the torque behind it [N m, N] (k).
     joint_rub : slice
         Friction of each joint form, in the order of `Assembly.rubbing.owners`.
     energy : slice
@@ -72,6 +74,7 @@ class Columns:
     voltage: slice
     sensed: slice
     sensed_v: slice
+    loss: slice
     joint_rub: slice
     energy: slice
 
@@ -89,7 +92,7 @@ class Columns:
         Columns
             One slice per signal.
         """
-        widths = [n, n, n, tree, *[k] * 11, forms, 2]
+        widths = [n, n, n, tree, *[k] * 12, forms, 2]
         ends = np.cumsum(widths)
         return cls(*(slice(int(e - w), int(e)) for e, w in zip(ends, widths, strict=True)))
 
@@ -147,7 +150,7 @@ class Plant(NamedTuple):
         Friction.
     feed : ndarray of int, (k, 5)
         How each drive is fed, number of its shaft masses, the first of them, its winding, its only coordinate.
-    drive : ndarray, (k, 20)
+    drive : ndarray, (k, 29)
         Constants, command and signals of each drive, see `layout`.
     base, motors : ndarray, (n_tree, n_tree)
         Inertias of joints, and those of actuators when they are kept apart (decoupled).
@@ -206,7 +209,7 @@ class Assembly:
     @property
     def saturated(self) -> Array:
         """Steps that each actuator spent at a limit, (k,)."""
-        return self.controller.loop[at.CUT_STEPS, : self.plant.drive.shape[0]].copy()
+        return np.asarray(self.plant.drive[:, at.CUT_STEPS] + self.plant.drive[:, at.AT_LIMIT])
 
     def run(
         self, steps: int, wanted: Wanted, inputs: Inputs, record: Array, every: int = 1, limit: float = 1e6
@@ -285,7 +288,7 @@ class Assembly:
         return rho, rho_v, law.measured[0].copy(), law.measured[1].copy(), current
 
     def hold(self, kind: str, values: ArrayLike) -> NDArray[np.bool_]:
-        """Hold a command until the next one, within the limits of motors and amplifiers.
+        """Hold a command until the next one, within the limits of motors and amplifiers; it arrives after the law's delay.
 
         Parameters
         ----------
@@ -312,7 +315,10 @@ class Assembly:
             ohm, reach = np.where(bound, drive[:, at.RESISTANCE], 1.0), np.where(bound, top, 0.0)
             back = drive[:, at.EMF] * drive[:, at.RATIO] * self.controller.loop[at.RHO_V, :k]
             held = np.where(bound, np.clip(held, (-reach - back) / ohm, (reach - back) / ohm), held)
-        drive[:, at.COMMAND] = held
+        self.controller.loop[at.SENT, :k] = held
+        drive[:, at.BEYOND] = held != wanted
+        if self.controller.plan[at.LATE] == 0:
+            drive[:, at.COMMAND] = held
         return np.asarray(held != wanted)
 
     def set_friction(self, owner: str, law: Law) -> None:

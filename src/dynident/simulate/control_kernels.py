@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from math import floor
 
-import numpy as np
-
 from dynident.mechanics.kernels import sample_kernel as kernel
 from dynident.mechanics.packed import COUNT, SPEED
 from dynident.simulate.friction_kernels import clip
+from dynident.simulate.gear_kernels import within_voltage
 from dynident.simulate.hold_kernels import rotor_speed
 from dynident.simulate.layout import (
     ACTUATORS,
     ASKED,
+    AT_LIMIT,
+    BEYOND,
     BLEND,
     CASCADE,
     COMMAND,
@@ -34,17 +35,19 @@ from dynident.simulate.layout import (
     EXACT_SPEED,
     FEED,
     FEED_WIDTH,
-    FLAG,
     GAIN,
     IDEAL,
     INDUCTIVE,
     INNER,
     INTEGRAL,
+    ISSUED,
     KD,
     KI,
     KIC,
     KP,
     KPC,
+    LATE,
+    LATE_WISH,
     LAW_OF,
     LOOP,
     OFFSETS,
@@ -54,6 +57,7 @@ from dynident.simulate.layout import (
     OUTER,
     PID,
     PLAN,
+    QUEUE,
     RATIO,
     RESISTANCE,
     RESOLUTION,
@@ -63,6 +67,7 @@ from dynident.simulate.layout import (
     SENSED_CURRENT,
     SENSOR,
     SENSOR_WIDTH,
+    SENT,
     SHAFTS,
     SHARE,
     SLOPE,
@@ -76,6 +81,7 @@ from dynident.simulate.layout import (
     WIDE,
     WINDUP,
     WISH,
+    WISHES,
 )
 from dynident.simulate.skeleton_kernels import actuator_value, tree_speeds
 
@@ -99,15 +105,34 @@ def quantised(x, size):
 
 
 @kernel
-def sensed_current(K, F, D, sensor, a):
-    """Return the motor current as its sensor sees it now; tree velocities must be those of the state."""
-    d, feed = K[DRIVE] + DRIVE_WIDTH * a, K[FEED] + FEED_WIDTH * a
+def sensed_current(K, F, C, D, noise, step, a):
+    """Return the motor current as its sensor sees it now; tree velocities must be those of the state.
+
+    A row of `noise` has the encoders', then one number per actuator for every tick of the current loop up to the next row.
+    """
+    d, feed, sensor = K[DRIVE] + DRIVE_WIDTH * a, K[FEED] + FEED_WIDTH * a, C[SENSOR] + SENSOR_WIDTH * a
+    k, plan = K[ACTUATORS], C[PLAN]
     current = F[d + COMMAND]
     if K[feed] == INDUCTIVE:
         current = F[K[STATE] + K[COUNT] + K[DOF] + 2 * K[SHAFTS] + K[feed + 3]]
-    elif K[feed] != IDEAL:
+    elif K[feed] == IDEAL:
+        current = within_voltage(F, d, current, rotor_speed(K, F, a))
+    else:
         current = (current - F[d + EMF] * rotor_speed(K, F, a)) / F[d + RESISTANCE]
-    return quantised(current * D[sensor + CURRENT_GAIN], D[sensor + CURRENT_STEP])
+    current *= D[sensor + CURRENT_GAIN]
+    if noise.shape[1] > k:
+        tick = step % C[plan + SENSE] // C[plan + CURRENT] if C[plan + CURRENT] > 0 else 0
+        current += noise[min(step // C[plan + SENSE], noise.shape[0] - 1), (1 + tick) * k + a]
+    return quantised(current, D[sensor + CURRENT_STEP])
+
+
+@kernel
+def send(F, C, D, d, a, command, beyond):
+    """Give drive a a command, which reaches it after the delay of the law; `beyond` tells that a limit has cut it."""
+    D[C[LOOP] + SENT * C[WIDE] + a] = command
+    F[d + BEYOND] = 1.0 if beyond else 0.0
+    if C[C[PLAN] + LATE] == 0:
+        F[d + COMMAND] = command
 
 
 @kernel
@@ -136,18 +161,15 @@ def sense(K, F, C, D, noise, step, h):
                 rate = (seen - D[last]) / (ticks * h)
             D[slow] += D[s + BLEND] * (rate - D[slow])
         D[last] = seen
-        D[loop_at(C, SENSED_CURRENT) + a] = sensed_current(K, F, D, s, a)
+        D[loop_at(C, SENSED_CURRENT) + a] = sensed_current(K, F, C, D, noise, step, a)
 
 
 @kernel
 def limit_current(K, F, a, current, omega):
     """Return the current within the limits of motor and amplifier."""
     d = K[DRIVE] + DRIVE_WIDTH * a
-    cut, top, ohm = clip(current, F[d + CURRENT_LIMIT]), F[d + VOLTAGE_LIMIT], F[d + RESISTANCE]
-    if K[K[FEED] + FEED_WIDTH * a] == IDEAL and ohm > 0.0 and top < np.inf:
-        back = F[d + EMF] * omega
-        cut = min(max(cut, (-top - back) / ohm), (top - back) / ohm)
-    return cut
+    cut = clip(current, F[d + CURRENT_LIMIT])
+    return within_voltage(F, d, cut, omega) if K[K[FEED] + FEED_WIDTH * a] == IDEAL else cut
 
 
 @kernel
@@ -156,8 +178,7 @@ def hold_torque(K, F, C, D, a):
     d = K[DRIVE] + DRIVE_WIDTH * a
     wanted = D[C[TORQUES] + a] / (F[d + RATIO] * F[d + TORQUE])
     current = limit_current(K, F, a, wanted, F[d + RATIO] * D[loop_at(C, RHO_V) + a])
-    F[d + COMMAND] = current
-    D[loop_at(C, FLAG) + a] = 1.0 if current != wanted else 0.0
+    send(F, C, D, d, a, current, current != wanted)
     return current != wanted
 
 
@@ -175,8 +196,7 @@ def open_tick(K, F, C, D, wanted, row):
             held = limit_current(K, F, a, value, F[d + RATIO] * D[loop_at(C, RHO_V) + a])
         else:
             held = clip(value, F[d + VOLTAGE_LIMIT])
-        F[d + COMMAND] = held
-        D[loop_at(C, FLAG) + a] = 1.0 if held != value else 0.0
+        send(F, C, D, d, a, held, held != value)
 
 
 @kernel
@@ -199,46 +219,52 @@ def velocity_tick(K, F, C, D, wanted, step, h, row, a):
         current = limit_current(K, F, a, D[asked] + share * (fixed + integral - D[asked]), speed)
     D[store] = integral
     D[asked] = current
-    D[loop_at(C, FLAG) + a] = 1.0 if cut else 0.0
+    F[d + BEYOND] = 1.0 if cut else 0.0
     if K[K[FEED] + FEED_WIDTH * a] == IDEAL:
-        F[d + COMMAND] = current
+        send(F, C, D, d, a, current, cut)
 
 
 @kernel
-def current_tick(K, F, C, D, h, a):
+def current_tick(K, F, C, D, noise, step, h, a):
     """Move the current loop of actuator a: its voltage."""
     d, plan, store = K[DRIVE] + DRIVE_WIDTH * a, C[PLAN], loop_at(C, ELECTRIC) + a
-    error = D[loop_at(C, ASKED) + a] - sensed_current(K, F, D, C[SENSOR] + SENSOR_WIDTH * a, a)
+    error = D[loop_at(C, ASKED) + a] - sensed_current(K, F, C, D, noise, step, a)
     integral = D[store] + D[gain_at(C, KIC) + a] * error * C[plan + CURRENT] * h
     wanted = D[gain_at(C, KPC) + a] * error + integral
     voltage = clip(wanted, F[d + VOLTAGE_LIMIT])
+    beyond = F[d + BEYOND] > 0.0
     if voltage != wanted:
-        D[loop_at(C, FLAG) + a] = 1.0
+        beyond = True
         if C[plan + WINDUP] != 0 and (wanted - voltage) * error > 0.0:
             integral = D[store]
             voltage = clip(D[gain_at(C, KPC) + a] * error + integral, F[d + VOLTAGE_LIMIT])
     D[store] = integral
-    F[d + COMMAND] = voltage
+    send(F, C, D, d, a, voltage, beyond)
 
 
 @kernel
-def cascade_tick(K, F, C, D, wanted, step, h, row):
-    """Move the position, velocity and current loops that are due."""
+def cascade_tick(K, F, C, D, wanted, noise, step, h, row):
+    """Move the loops that are due; a wanted speed reaches the velocity loop LATE_WISH of its ticks later."""
     plan, k = C[PLAN], K[ACTUATORS]
     if step % C[plan + OUTER] == 0:
         for a in range(k):
             error = wanted[row, a] - D[loop_at(C, RHO) + a]
             speed = D[gain_at(C, KP) + a] * error + D[gain_at(C, SHARE) + a] * wanted[row, k + a]
-            wish = loop_at(C, WISH) + a
+            wish = loop_at(C, ISSUED) + a
             share = D[gain_at(C, SLOW_OUT) + a] if step > 0 else 1.0
             D[wish] += share * (clip(speed, D[gain_at(C, SPEED_LIMIT) + a]) - D[wish])
     if step % C[plan + INNER] == 0:
+        late = C[plan + LATE_WISH]
+        slot = C[WISHES] + (step // C[plan + INNER] % late if late > 0 else 0) * C[WIDE]
         for a in range(k):
+            new = D[loop_at(C, ISSUED) + a]
+            D[loop_at(C, WISH) + a] = D[slot + a] if late > 0 else new
+            D[slot + a] = new
             velocity_tick(K, F, C, D, wanted, step, h, row, a)
     if C[plan + CURRENT] > 0 and step % C[plan + CURRENT] == 0:
         tree_speeds(K, F, K[STATE] + K[COUNT])
         for a in range(k):
-            current_tick(K, F, C, D, h, a)
+            current_tick(K, F, C, D, noise, step, h, a)
 
 
 @kernel
@@ -278,10 +304,16 @@ def control(K, F, C, D, wanted, noise, every, step, h):
         if step % C[plan + SENSE] == 0:
             sense(K, F, C, D, noise, step, h)
         if law == CASCADE:
-            cascade_tick(K, F, C, D, wanted, step, h, row)
+            cascade_tick(K, F, C, D, wanted, noise, step, h, row)
         elif step % C[plan + OUTER] == 0:
             pid_torques(K, C, D, wanted, step, h, row)
             pid_hold(K, F, C, D, wanted, h, row)
-    flag, cut = loop_at(C, FLAG), loop_at(C, CUT_STEPS)
     for a in range(K[ACTUATORS]):
-        D[cut + a] += D[flag + a]
+        d = K[DRIVE] + DRIVE_WIDTH * a
+        F[d + CUT_STEPS] += F[d + AT_LIMIT]  # of the step before
+    late = C[plan + LATE]
+    if late > 0:  # what was sent `late` steps ago arrives; nothing does before the first
+        slot, sent = C[QUEUE] + step % late * C[WIDE], loop_at(C, SENT)
+        for a in range(K[ACTUATORS]):
+            F[K[DRIVE] + DRIVE_WIDTH * a + COMMAND] = D[slot + a]
+            D[slot + a] = D[sent + a]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dynident.control import PID, Cascade, ComputedTorque, OpenLoop, feedforward_torques
 from dynident.control.checks import per_actuator
+from dynident.control.filters import low_pass_share
 from dynident.drive import Drive
 from dynident.errors import SimulationError
 from dynident.mechanics import Motion
@@ -32,7 +33,7 @@ class Controller(NamedTuple):
     ----------
     K, F : ndarray
         Packed arrays of the law and its model.
-    plan : ndarray of int, (9,)
+    plan : ndarray of int, (11,)
         Law, steps between the ticks of its cycles, flags; see `layout`.
     loop : ndarray, (10, max(k, n))
         Memory: sensed values, integrators, filters, steps spent at a limit.
@@ -58,8 +59,9 @@ class Wanted(NamedTuple):
         Wanted actuator positions and velocities, and feed-forward torques (or the command itself of an open loop).
     x, v, a : ndarray, (T, n)
         Wanted coordinates.
-    noise : ndarray, (S, k)
-        Noise of the position sensors at every sensing tick; no rows for none.
+    noise : ndarray, (S, k) or (S, k + m k)
+        Noise of the position sensors at every sensing tick, then that of the current sensors at the m ticks of the current
+        loop until the next row (or at the sensing tick alone); no rows for none.
     every : ndarray of int, (1,)
         Steps between two rows.
     """
@@ -96,22 +98,25 @@ def ticks(cycle: float, step: float, what: str) -> int:
     return round(ratio)
 
 
-def low_pass(corner: Array, period: float) -> Array:
-    """Return the share of the new value that a first-order low-pass takes over per tick.
+def delay_steps(law: object, step: float) -> int:
+    """Return the steps that a command needs from its tick to the motor.
 
     Parameters
     ----------
-    corner : ndarray
-        Corner frequencies [Hz]; 0 is none.
-    period : float
-        Time between two ticks [s].
+    law : Cascade, PID, ComputedTorque, OpenLoop or Controller
+        Control law; what has no `delay` acts at once.
+    step : float
+        Step of the plant [s].
 
     Returns
     -------
-    ndarray
-        1 - exp(-2 pi f T), and 1 without a filter.
+    int
+        delay / step.
     """
-    return np.where(corner > 0.0, -np.expm1(-2.0 * np.pi * corner * period), 1.0)
+    delay = getattr(law, "delay", 0.0)
+    if isinstance(delay, bool) or not isinstance(delay, int | float | np.number) or not 0.0 <= delay < np.inf:
+        raise SimulationError(f"controller: delay is {delay!r}; give a time in seconds, zero or above it")
+    return ticks(float(delay), step, "delay") if delay > 0.0 else 0
 
 
 def controller_of(mechanism: Mechanism, drives: Sequence[Drive], law: object, step: float, x: Array, tree: Array) -> Controller:
@@ -137,8 +142,9 @@ def controller_of(mechanism: Mechanism, drives: Sequence[Drive], law: object, st
     """
     k, n = len(drives), mechanism.dof
     wide = max(k, n)
-    gain, plan = np.zeros((10, wide)), np.ones(9, dtype=np.int64)
-    plan[[code.CURRENT, code.WINDUP, code.REMOVE, code.ON_REFERENCE, code.OPEN_TORQUE]] = 0
+    gain, plan = np.zeros((10, wide)), np.ones(11, dtype=np.int64)
+    plan[[code.CURRENT, code.WINDUP, code.REMOVE, code.ON_REFERENCE, code.OPEN_TORQUE, code.LATE_WISH]] = 0
+    plan[code.LATE] = delay_steps(law, step)
     gain[[code.SLOW_OUT, code.SLOW_IN]] = 1.0
     gain[code.SPEED_LIMIT] = np.inf
     model = mechanism
@@ -149,8 +155,8 @@ def controller_of(mechanism: Mechanism, drives: Sequence[Drive], law: object, st
         plan[code.OUTER] = plan[code.SENSE] = ticks(law.cycle, step, "cycle of the PID")
         for row, values in ((code.KP, law.kp), (code.KD, law.kd), (code.KI, law.ki), (code.PRELOAD, law.preload)):
             gain[row, :k] = per_actuator(values, k, "gain of the PID")
-        gain[code.SLOW_OUT, :k] = low_pass(per_actuator(law.derivative_filter, k, "derivative_filter"), law.cycle)
-        # A robot with as many motors as freedoms has no internal torques: nothing to remove and nothing to add.
+        gain[code.SLOW_OUT, :k] = low_pass_share(per_actuator(law.derivative_filter, k, "derivative_filter"), law.cycle)
+        # A robot with as many motors as freedoms has no internal torques: nothing to remove.
         plan[code.REMOVE] = int(law.project)
         if k > n and (law.project or np.any(gain[code.PRELOAD])):
             plan[code.LAW_OF] = code.PROJECTED
@@ -165,7 +171,7 @@ def controller_of(mechanism: Mechanism, drives: Sequence[Drive], law: object, st
         plan[code.OUTER] = plan[code.SENSE] = ticks(law.cycle, step, "cycle of the computed torque")
         for row, values in ((code.KP, law.kp), (code.KD, law.kd), (code.KI, law.ki)):
             gain[row, :n] = per_actuator(values, n, "gain of the computed torque")
-        gain[code.SLOW_OUT, :n] = low_pass(per_actuator(law.derivative_filter, n, "derivative_filter"), law.cycle)
+        gain[code.SLOW_OUT, :n] = low_pass_share(per_actuator(law.derivative_filter, n, "derivative_filter"), law.cycle)
         gain[code.PRELOAD, :k] = per_actuator(law.preload, k, "preload")
         plan[code.ON_REFERENCE] = int(law.on == "reference")
     elif isinstance(law, OpenLoop):
@@ -183,6 +189,7 @@ def _cascade(law: Cascade, gain: Array, plan: NDArray[np.int64], step: float, k:
     plan[code.OUTER] = ticks(law.position_cycle, step, "position_cycle")
     plan[code.INNER] = ticks(law.velocity_cycle, step, "velocity_cycle")
     plan[code.SENSE] = gcd(int(plan[code.OUTER]), int(plan[code.INNER]))
+    plan[code.LATE_WISH] = law.late_ticks
     rows = {
         code.KP: law.position_gain,
         code.KD: law.velocity_gain,
@@ -195,8 +202,8 @@ def _cascade(law: Cascade, gain: Array, plan: NDArray[np.int64], step: float, k:
         rows |= {code.KPC: law.current.gain, code.KIC: law.current.integral}
     for row, values in rows.items():
         gain[row, :k] = per_actuator(values, k, "gain of the cascade")
-    gain[code.SLOW_OUT, :k] = low_pass(per_actuator(law.position_filter, k, "position_filter"), law.position_cycle)
-    gain[code.SLOW_IN, :k] = low_pass(per_actuator(law.velocity_filter, k, "velocity_filter"), law.velocity_cycle)
+    gain[code.SLOW_OUT, :k] = low_pass_share(per_actuator(law.position_filter, k, "position_filter"), law.position_cycle)
+    gain[code.SLOW_IN, :k] = low_pass_share(per_actuator(law.velocity_filter, k, "velocity_filter"), law.velocity_cycle)
 
 
 def _assemble(
@@ -211,7 +218,7 @@ def _assemble(
     sensor = np.zeros((k, code.SENSOR_WIDTH))
     for a, drive in enumerate(drives):
         e, c = drive.encoder, drive.current_sensor
-        blend = float(low_pass(np.array(e.filter), float(plan[code.SENSE]) * step))
+        blend = float(low_pass_share(np.array(e.filter), float(plan[code.SENSE]) * step))
         sensor[a] = e.resolution, e.side == "motor", e.velocity == "exact", blend, c.resolution, 1.0 + c.gain_error
     N = actuator_rows(model)
     inverse, offset = np.zeros((n, k)), np.array(model.actuator_matrix[1], dtype=np.float64)
@@ -232,6 +239,8 @@ def _assemble(
     for key, size in ((code.ASKED_A, n), (code.TORQUES, k), (code.PART, n)):
         arena.floats(key, np.zeros(size))
     arena.floats(code.LOOP, np.zeros((10, gain.shape[1])))
+    for key, late in ((code.QUEUE, code.LATE), (code.WISHES, code.LATE_WISH)):
+        arena.floats(key, np.zeros((max(int(plan[late]), 1), gain.shape[1])))
     K, F = arena.pack()
     rubbing.settle(arena, sticking(arena, code.POSE, forms, np.zeros(len(forms)), period, rubbing.jumps))
     return Controller(K, F, arena.integer_view(code.PLAN), arena.view(code.LOOP), arena.view(code.MEASURED))
@@ -276,8 +285,8 @@ def tables(
         Wanted motion at the ticks, one sample every `every` steps.
     every : int
         As from `tick_steps`.
-    noise : ndarray (S, k), optional
-        Noise of the encoders at every sensing tick [rad of the motor, or unit of rho].
+    noise : ndarray (S, k) or (S, k + m k), optional
+        Noise of the encoders at every sensing tick [rad of the motor, or unit of rho], and of the current sensors [A].
     command : ndarray (T, k), optional
         Table of an open loop at the ticks.
 

@@ -29,12 +29,14 @@ from dynident.simulate.layout import (
     FORM,
     FORM_ROWS,
     FORMS,
+    FRONT,
     GENERAL,
     GIVES,
     GRIP,
     GRIP_WIDTH,
     HELD_FORCE,
     JUMPS,
+    KEPT,
     MAP,
     METHOD,
     MODE,
@@ -126,6 +128,10 @@ def reply(K, F, o):
     for r in range(n):
         F[x + r] = F[c + r]
     solve_symmetric(F, K[FACTOR], x, n)
+    if o >= K[FORMS]:  # behind a gear with losses arrives what it hands on
+        kept = F[K[DRIVE] + DRIVE_WIDTH * (o - K[FORMS]) + KEPT]
+        for r in range(n):
+            F[x + r] *= kept
     gives = 0.0
     for r in range(n):
         gives += F[c + r] * F[x + r]
@@ -200,10 +206,12 @@ def held_signals(K, F, keep):
         if F[grip + GIVES] > 0.0:
             if o < K[FORMS]:
                 F[K[RUB] + o] += F[grip + HELD_FORCE]
-            elif keep:
+            else:
                 d = K[DRIVE] + DRIVE_WIDTH * (o - K[FORMS])
-                F[d + S_RUB] += F[grip + HELD_FORCE]
-                F[d + S_TORQUE] -= F[d + RATIO] * F[grip + HELD_FORCE]
+                F[d + FRONT] -= F[grip + HELD_FORCE]
+                if keep:
+                    F[d + S_RUB] += F[grip + HELD_FORCE]
+                    F[d + S_TORQUE] -= F[d + RATIO] * F[d + KEPT] * F[grip + HELD_FORCE]
 
 
 @kernel

@@ -11,6 +11,7 @@ from dynident.simulate.hold_kernels import form_value
 from dynident.simulate.layout import (
     ACTUATORS,
     BALLS,
+    BEFORE,
     COMMAND,
     COUPLED,
     DOF,
@@ -23,6 +24,7 @@ from dynident.simulate.layout import (
     FORMS,
     IDEAL,
     INDEPENDENT,
+    KEPT,
     LAST,
     LAW,
     LAW_FIRST,
@@ -44,8 +46,10 @@ from dynident.simulate.layout import (
     RK4,
     RUB,
     S_CURRENT,
+    S_LOSS,
     S_OMEGA,
     S_RHO,
+    S_RHO_V,
     S_TORQUE,
     SHAFT,
     SHAFTS,
@@ -54,9 +58,10 @@ from dynident.simulate.layout import (
     STAGE,
     STATE,
     UNSTABLE,
+    VOLTAGE_LIMIT,
     WIDE,
 )
-from dynident.simulate.plant_kernels import advance_bristles, derivative
+from dynident.simulate.plant_kernels import advance_bristles, lossy_derivative
 from dynident.simulate.skeleton_kernels import close_step, coordinate_rates, tree_speeds, wrap_rotations
 
 
@@ -83,6 +88,8 @@ def energy(K, F):
     for a in range(K[ACTUATORS]):
         first, d = K[K[FEED] + FEED_WIDTH * a + 2], K[DRIVE] + DRIVE_WIDTH * a
         last = first + K[K[FEED] + FEED_WIDTH * a + 1]
+        if first == last:  # what the gear's loss has added to the mass matrix is no inertia
+            kinetic -= 0.5 * (F[d + KEPT] - 1.0) * F[d + BEFORE] * (F[d + RATIO] * F[d + S_RHO_V]) ** 2
         for e in range(first, last):
             kinetic += 0.5 * F[K[SHAFT] + 3 * e] * F[y + nt + n + c + e] ** 2
             behind = F[y + nt + n + e + 1] if e < last - 1 else F[d + RATIO] * F[d + S_RHO]
@@ -111,10 +118,13 @@ def write_record(K, F, C, D, out, i):
         voltage = F[d + COMMAND]
         if K[K[FEED] + FEED_WIDTH * a] == IDEAL:
             voltage = F[d + RESISTANCE] * F[d + S_CURRENT] + F[d + EMF] * F[d + S_OMEGA]
+            if F[d + RESISTANCE] > 0.0:
+                voltage = clip(voltage, F[d + VOLTAGE_LIMIT])  # rounding
         out[i, o + 8 * k + a] = voltage
         out[i, o + 9 * k + a] = D[C[LOOP] + RHO * C[WIDE] + a]
         out[i, o + 10 * k + a] = D[C[LOOP] + RHO_V * C[WIDE] + a]
-    o += 11 * k
+        out[i, o + 11 * k + a] = F[d + S_LOSS]
+    o += 12 * k
     for f in range(K[FORMS]):
         out[i, o + f] = F[K[RUB] + f]
     o += K[FORMS]
@@ -190,7 +200,7 @@ def run(K, F, C, D, wanted, noise, every, outside, carried, beat, steps, h, inte
             part, last = share * h, out + max(j - 1, 0) * size
             for i in range(size):
                 F[stage + i] = F[y + i] + part * F[last + i]
-            status = derivative(K, F, outside, carried, stage, (step + share) / beat, share * h, j)
+            status = lossy_derivative(K, F, outside, carried, stage, (step + share) / beat, share * h, j)
             if status != FINE:
                 return status, step, -1
             if j == 0 and step % log_every == 0 and step // log_every < record.shape[0]:

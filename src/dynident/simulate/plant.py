@@ -169,6 +169,7 @@ def build(
     y = np.concatenate([still.q[0], rates, turned[:, 0], turned[:, 1], np.zeros(windings)])
     arena.number(at.METHOD, METHODS[loop] if apart else at.ONE)
     arena.number(at.SIZE, y.size)
+    arena.number(at.LOSSY, int(any(drive.rigid and drive.transmission.efficiency < 1.0 for drive in drives)))
     for key, values in ((at.STATE, y), (at.STAGE, y), (at.RATES, np.zeros((4, y.size))), (at.LAST, np.zeros(start.size + 2))):
         arena.floats(key, values)
     K, F = arena.pack()
@@ -197,7 +198,12 @@ def _stick(arena: Arena, drives: Sequence[Drive], rubbing: Rubbing, N: Array, st
     forms = np.concatenate([np.array(rubbing.forms).reshape(-1, N.shape[1]), ratio[:, None] * N])
     loads = np.array([0.0] * len(rubbing.forms) + [0.0 if d.rigid else d.motor.inertia for d in drives])
     rubbing.settle(arena, sticking(arena, at.STATE, forms, loads, step, rubbing.jumps), step)
-    arena.view(at.DRIVE)[:, at.STICK] = rubbing.stick[len(rubbing.forms) :]
+    table, lossy = arena.view(at.DRIVE), np.array([drive.transmission.efficiency < 1.0 for drive in drives])
+    table[:, at.STICK] = rubbing.stick[len(rubbing.forms) :]
+    if lossy.any():  # the loss of a gear acts on what moves with rho, not on a rotor in front of a shaft
+        jumps = np.concatenate([rubbing.jumps[: len(rubbing.forms)], np.maximum(rubbing.jumps[len(rubbing.forms) :], lossy)])
+        slow = sticking(arena, at.STATE, forms, np.zeros_like(loads), step, jumps)
+        table[:, at.GEAR_STICK] = slow[len(rubbing.forms) :]
 
 
 def _add_drives(arena: Arena, drives: Sequence[Drive], N: Array, voltage: bool) -> int:
@@ -234,6 +240,9 @@ def _add_drives(arena: Arena, drives: Sequence[Drive], N: Array, voltage: bool) 
             motor.voltage_limit,
             0.5 * gear.backlash,
         )
+        numbers[a, at.KEPT] = 1.0
+        if drive.rigid:  # the last inertia turns with the output, as behind an elastic shaft
+            numbers[a, at.BEFORE] = drive.input_inertia
     arena.number(at.SHAFTS, len(shafts))
     arena.integers(at.FEED, feed)
     arena.floats(at.DRIVE, numbers)

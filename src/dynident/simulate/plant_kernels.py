@@ -3,8 +3,8 @@
     y = [q_t (nt), nu (n), theta (c), omega (c), i (e)]        tree positions, velocities, shaft masses, winding currents
     (G^T M G) nu_dot = G^T [ N^T (tau_rho + push) + J^T w - h - friction - M b ]
 
-tau_rho is ratio (K_t i - friction) of a rigid drive, ratio times the torque of the last shaft of an elastic one, and what the
-gear's efficiency leaves of it.
+tau_rho is ratio times the torque tau_g in front of the gear, times what its efficiency leaves: tau_g is the torque of the last
+shaft of an elastic drive, K_t i - friction - J theta'' of a rigid one (J theta'' stands on the left, with M).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dynident.mechanics.kernels import sample_kernel as kernel
 from dynident.mechanics.packed import COUNT, FACTOR, FORCE, MASS, MOTION, SPEED
 from dynident.mechanics.sample_kernels import factorise_symmetric, pose_tree, solve_symmetric
 from dynident.simulate.friction_kernels import advance_owner, clip, force_of
+from dynident.simulate.gear_kernels import forget_losses, gear, gears_agree, rigid_gear, within_voltage
 from dynident.simulate.hold_kernels import (
     find_held,
     form_value,
@@ -25,7 +26,9 @@ from dynident.simulate.hold_kernels import (
 from dynident.simulate.layout import (
     ACTUATORS,
     ASKS_LOAD,
+    AT_LIMIT,
     BALLS,
+    BEYOND,
     COMMAND,
     COUPLING,
     CURVE,
@@ -41,16 +44,20 @@ from dynident.simulate.layout import (
     FORM,
     FORM_ROWS,
     FORMS,
+    FRONT,
     GENERAL,
     GRIP,
     GRIP_WIDTH,
+    IDEAL,
     INDUCTANCE,
     INDUCTIVE,
     ITERATED,
+    KEPT,
     LAST,
     LAW_FIRST,
     LOADED,
     LOOPED,
+    LOSSY,
     LOST_CLOSURE,
     MEMORY,
     METHOD,
@@ -68,6 +75,7 @@ from dynident.simulate.layout import (
     RESISTIVE,
     RUB,
     S_CURRENT,
+    S_LOSS,
     S_MOTOR,
     S_OMEGA,
     S_RHO,
@@ -81,7 +89,6 @@ from dynident.simulate.layout import (
     SINGULAR_MASS,
     SIZE,
     STATE,
-    STICK,
     STUCK,
     TORQUE,
     TREE,
@@ -104,22 +111,8 @@ from dynident.simulate.skeleton_kernels import (
 SINGULAR = 1e-7  # pivot ratio of the closure below which the coordinates no longer determine the other joints
 FAR = 1e-3  # correction of a dependent coordinate [rad or m] after a step at which the closure counts as lost
 TURNS = 50  # of the iterated algebraic loop
+TRIES = 4  # to find the directions of power through the gears; one or two do
 EVEN = 1e-12  # relative change at which it has converged
-
-
-@kernel
-def gear(F, d, tau, omega):
-    """Return the torque at the actuator coordinate from the torque tau on the motor side of the gear, at motor speed omega.
-
-    Losses are friction that grows with the load; like Coulomb friction they set in over a small speed.
-    """
-    eta = F[d + EFFICIENCY]
-    if eta == 1.0:
-        return F[d + RATIO] * tau
-    loss = (1.0 / eta - 1.0) * abs(tau)
-    share = clip(omega / max(loss * F[d + STICK], 1e-300), 1.0)
-    share = share if tau > 0.0 else -share
-    return F[d + RATIO] * tau * (1.0 - (1.0 - eta) * share if share > 0.0 else 1.0 - (1.0 / eta - 1.0) * share)
 
 
 @kernel
@@ -180,7 +173,9 @@ def drive_forces(K, F, y, dt, out, keep):
         if count > 0:
             theta, omega = F[y + th + K[feed + 2]], F[y + th + c + K[feed + 2]]
         current = F[d + COMMAND]
-        if kind == RESISTIVE:
+        if kind == IDEAL:
+            current = within_voltage(F, d, current, omega)
+        elif kind == RESISTIVE:
             current = (current - F[d + EMF] * omega) / F[d + RESISTANCE]
         elif kind == INDUCTIVE:
             i = th + 2 * c + K[feed + 3]
@@ -193,13 +188,22 @@ def drive_forces(K, F, y, dt, out, keep):
                 held = hold_rotor(K, F, forms + a, tau - first_shaft(K, F, y, a, rho, rate), F[K[SHAFT] + 3 * K[feed + 2]])
                 rub, tau = rub + held, tau - held
             tau = shaft_forces(K, F, y, out, a, tau, rho, rate)
-        tau = gear(F, d, tau, ratio * rate)
+        loss = 0.0
+        if F[d + EFFICIENCY] != 1.0:
+            kept = rigid_gear(K, F, a, omega) if count == 0 else gear(F, d, tau, ratio * rate)
+            F[d + KEPT] = kept
+            F[d + FRONT] = tau
+            loss = (1.0 - kept) * ratio * tau
+        tau = ratio * tau - loss
         if j >= 0:
             F[h + j] -= F[d + SINGLE] * tau
         else:
             actuator_force(K, F, a, -tau, h)
         if keep:
+            beyond = F[d + BEYOND] > 0.0 or (kind == IDEAL and current != F[d + COMMAND])
+            F[d + AT_LIMIT] = 1.0 if beyond else 0.0
             F[d + S_TORQUE] = tau
+            F[d + S_LOSS] = loss
             F[d + S_MOTOR] = F[d + TORQUE] * current
             F[d + S_CURRENT] = current
             F[d + S_RUB] = rub
@@ -347,6 +351,23 @@ def derivative(K, F, outside, carried, y, time, dt, row):
     if K[BALLS] != 0:
         coordinate_rates(K, F, y, out)
     return FINE
+
+
+@kernel
+def lossy_derivative(K, F, outside, carried, y, time, dt, row):
+    """Do what `derivative` does, with the directions of power through rigid gears that belong to its accelerations.
+
+    For given directions the losses are linear in the accelerations and exact; those of the last evaluation are tried first.
+    """
+    if K[LOSSY] == 0:
+        return derivative(K, F, outside, carried, y, time, dt, row)
+    status = FINE
+    for _ in range(TRIES):
+        forget_losses(K, F)
+        status = derivative(K, F, outside, carried, y, time, dt, row)
+        if status != FINE or gears_agree(K, F, row, row == 0):
+            break
+    return status
 
 
 @kernel

@@ -43,7 +43,10 @@ PART_NAMES = {
     "external": "external",
     "friction": "friction of joints",
     "drive_inertia": "inertia of drives",
+    "internal": "internal preload",
+    "drive_elastic": "shafts of drives",
     "drive_friction": "friction of drives",
+    "drive_loss": "losses of gears",
 }
 
 

@@ -45,7 +45,9 @@ class Truth:
     theta, omega : ndarray, (N, k)
         Rotor angles and speeds [rad, rad/s].
     torques : ndarray, (N, k)
-        What the transmissions hand to the mechanism, drive inertia included [N m, N].
+        What the transmissions hand to the mechanism, inertia of a rigid drive included [N m, N].
+    gear_loss : ndarray, (N, k)
+        What the efficiency of the gears takes from the torques in front of them, seen behind them [N m, N].
     motor_torque : ndarray, (N, k)
         Torque constant times current [N m].
     current, voltage : ndarray, (N, k)
@@ -75,6 +77,7 @@ class Truth:
     theta: Array
     omega: Array
     torques: Array
+    gear_loss: Array
     motor_torque: Array
     current: Array
     voltage: Array
@@ -99,7 +102,7 @@ class Truth:
         dict of str to ndarray
             Time first.
         """
-        names = ("rho", "rho_v", "theta", "omega", "torques", "motor_torque", "current", "voltage", "friction")
+        names = ("rho", "rho_v", "theta", "omega", "torques", "gear_loss", "motor_torque", "current", "voltage", "friction")
         out = {"t": self.t, "q": self.motion.q, "v": self.motion.v, "a": self.motion.a}
         out |= {
             name: getattr(self, name)
@@ -184,7 +187,8 @@ class Run:
     saturation : mapping of str to float
         Share of time that each actuator was at a limit of its motor or amplifier: ``{"motor1": 0.12, ...}``.
     energy : mapping of str to ndarray (k,)
-        ``electric`` (voltage times current), ``mechanical`` (of the rotors), ``copper`` and ``friction`` losses [J].
+        ``electric`` (voltage times current), ``mechanical`` (of the rotors), ``copper``, ``friction`` (of the rotors) and
+        ``gear`` losses [J].
     settings : mapping
         How the run was made: seed, step, cycle times, method.
     notes : tuple of str

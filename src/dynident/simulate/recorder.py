@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dynident.errors import SimulationError
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
-from dynident.simulate.sensors import at_times, channel_numbers, kept_rows, noisy, quantised, sample_times
+from dynident.simulate.sensors import Readings, at_times, channel_numbers, kept_rows, noisy, quantised, sample_times
 
 if TYPE_CHECKING:
     from dynident.simulate.record import Truth
@@ -83,7 +83,14 @@ def channel_names(mechanism: Mechanism, side: str) -> tuple[str, ...]:
     return tuple(actuator.name for actuator in mechanism.actuators)
 
 
-def record(robot: VirtualRobot, truth: Truth, streams: Streams, provenance: Mapping[str, Any], facts: Mapping[str, Any]) -> Log:
+def record(
+    robot: VirtualRobot,
+    truth: Truth,
+    streams: Streams,
+    provenance: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    readings: Readings | None = None,
+) -> Log:
     """Return the log that the robot's sensors would have written.
 
     Parameters
@@ -98,6 +105,8 @@ def record(robot: VirtualRobot, truth: Truth, streams: Streams, provenance: Mapp
         Where the log comes from: robot, seed, settings.
     facts : mapping
         What is known about the truth, beside the parameters.
+    readings : Readings, optional
+        Noise of the current sensors where the controller has read them.
 
     Returns
     -------
@@ -115,7 +124,7 @@ def record(robot: VirtualRobot, truth: Truth, streams: Streams, provenance: Mapp
     logged_speed = None
     if sensors.velocity_noise is not None:
         logged_speed = noisy(streams["velocity"], velocity, channel_numbers(sensors, "velocity_noise", len(names)))
-    effort, gain = _efforts(robot, truth, taken, streams)
+    effort, gain = _efforts(robot, truth, taken, streams, readings)
     effort = noisy(streams["effort"], effort, channel_numbers(sensors, "effort_noise", len(names)))
     temperature = None
     if truth.temperature is not None:
@@ -172,7 +181,9 @@ def _on_side(mechanism: Mechanism, side: str, ratio: Array, rho: Array, speed: A
     return rho @ inverse, speed @ inverse
 
 
-def _efforts(robot: VirtualRobot, truth: Truth, taken: Array, streams: Streams) -> tuple[Array, Array | None]:
+def _efforts(
+    robot: VirtualRobot, truth: Truth, taken: Array, streams: Streams, readings: Readings | None
+) -> tuple[Array, Array | None]:
     """Return the logged efforts and their drive gains."""
     mechanism, sensors, drives = robot.mechanism, robot.sensors, robot.drives
     delay = channel_numbers(sensors, "delay", len(drives))
@@ -188,7 +199,8 @@ def _efforts(robot: VirtualRobot, truth: Truth, taken: Array, streams: Streams) 
     current = source if direct else at_times(truth.t, source, None, when)
     meters = [drive.current_sensor for drive in drives]
     current = current * (1.0 + np.array([meter.gain_error for meter in meters]))
-    current = noisy(streams["current"], current, np.array([meter.noise for meter in meters]))
+    noise = noisy(streams["current"], np.zeros_like(current), np.array([meter.noise for meter in meters]))
+    current = current + (noise if readings is None else readings.into(noise, when))
     current = quantised(current, np.array([meter.resolution for meter in meters]))
     if sensors.effort == "motor_current":
         order = _motor_order(mechanism, sensors.side)

@@ -59,7 +59,7 @@ def finish(robot: VirtualRobot, reference: Reference, raw: Raw, options: Options
         seed = {"entropy": seed.entropy, "spawn_key": list(seed.spawn_key)}
     settings = {"seed": seed, **raw.settings, "reference": dict(reference.source)}
     facts = {"saturation": saturation, "notes": [*notes, *robot.model_notes], "ambient": robot.ambient}
-    log = record(robot, truth, streams(options.seed), settings, facts)
+    log = record(robot, truth, streams(options.seed), settings, facts, raw.readings)
     return Run(log, truth, robot, reference.sample(raw.t), saturation, raw.energy, settings, notes)
 
 
@@ -74,6 +74,7 @@ def _truth(robot: VirtualRobot, raw: Raw) -> Truth:
         theta=r[:, c.theta].copy(),
         omega=r[:, c.omega].copy(),
         torques=r[:, c.torque].copy(),
+        gear_loss=r[:, c.loss].copy(),
         motor_torque=r[:, c.motor].copy(),
         current=r[:, c.current].copy(),
         voltage=r[:, c.voltage].copy(),
@@ -99,11 +100,13 @@ def _notes(robot: VirtualRobot, truth: Truth, saturation: Mapping[str, float]) -
             kind = "current" if at >= 0.5 * share or not np.isfinite(motor.voltage_limit) else "voltage"
             value = f"{motor.current_limit:g} A" if kind == "current" else f"{motor.voltage_limit:g} V"
             notes.append(f"motor of '{drive.actuator}' was at its {kind} limit of {value} {100.0 * share:.3g} % of the time")
-        fast = float(np.mean(np.abs(truth.omega[:, j]) > motor.speed_limit))
-        if fast > 0.0:
+        speed = np.abs(truth.omega[:, j])
+        fast = speed > motor.speed_limit
+        if fast.any():
             notes.append(
-                f"motor of '{drive.actuator}' was above its speed limit of {motor.speed_limit:g} rad/s {100.0 * fast:.3g} % of "
-                "the time"
+                f"motor of '{drive.actuator}' was above its speed limit of {motor.speed_limit:g} rad/s "
+                f"{100.0 * float(fast.mean()):.3g} % of the time, first at t = {truth.t[int(fast.argmax())]:.6g} s and with up "
+                f"to {float(speed.max()):.4g} rad/s"
             )
     lower, upper = limits_of(robot.mechanism)
     outside = np.mean((truth.motion.q < lower - 1e-6) | (truth.motion.q > upper + 1e-6), axis=0)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.control import PID, Cascade, ComputedTorque, Controller, OpenLoop
+from dynident.control.checks import no_room
 from dynident.drive import Drive
 from dynident.errors import SimulationError, require
 from dynident.friction import DynamicLaw, Friction, Thermal
@@ -106,7 +107,7 @@ class VirtualRobot(_Options):
             raise SimulationError(f"step = {self.step} s must be above zero; 1.25e-4 s suits most robots")
         if not isinstance(self.name, str):
             raise SimulationError(f"name is a {type(self.name).__name__}; give a text")
-        _check_controller(self.controller)
+        _check_controller(self.controller, self.mechanism)
         self._check_friction()
 
     def _check_friction(self) -> None:
@@ -265,8 +266,9 @@ def _ordered(mechanism: Mechanism, drives: object) -> tuple[Drive, ...]:
     return tuple(found[name] for name in wanted)
 
 
-def _check_controller(controller: object) -> None:
+def _check_controller(controller: object, mechanism: Mechanism) -> None:
     if isinstance(controller, COMPILED):
+        no_room(type(controller).__name__, getattr(controller, "preload", 0.0), mechanism)
         return
     lacking = [name for name in ("cycle", "command", "reset", "update") if not hasattr(controller, name)]
     if lacking:

@@ -17,7 +17,7 @@ from dynident.simulate.energy import energies
 from dynident.simulate.inputs import disturbance_of, wrench_tables
 from dynident.simulate.model import joint_side
 from dynident.simulate.reference import Reference
-from dynident.simulate.sensors import streams
+from dynident.simulate.sensors import Readings, streams
 from dynident.simulate.stability import check_step, log_ticks, ticks
 from dynident.simulate.start import Start, start_state
 from dynident.simulate.stretch import Stretch
@@ -83,6 +83,8 @@ class Raw:
         Means over one cycle of the log around each row [A, V].
     energy : dict of str to ndarray, (k,)
         Energies of the run by kind [J].
+    readings : Readings or None
+        Noise of the current sensors that the control loops have seen.
     push : ndarray, (N, k)
         Disturbance torques at the rows [N m, N].
     wrenches : dict of str to ndarray, (N, 6)
@@ -99,6 +101,7 @@ class Raw:
     mean_current: Array
     mean_voltage: Array
     energy: dict[str, Array]
+    readings: Readings | None
     push: Array
     wrenches: dict[str, Array]
     settings: dict[str, Any]
@@ -212,7 +215,7 @@ def run_plant(robot: VirtualRobot, reference: Reference, options: Options) -> Ra
         _warn_of_loop(robot, loop_gain(assembly, x), options.loop)
     tick = tick_steps(assembly.controller)
     at = _grid(plan.total // tick + 2, tick * step)
-    noise = _noise(robot, plan.total // tick + 2, options.seed)  # every tick senses once
+    noise, readings = _noise(robot, assembly.controller.plan, plan.total // tick + 2, options.seed)  # every tick senses once
     wanted = tables(mechanism, law, reference.sample(at), tick, noise, _command(law, reference, at, robot))
     pace = tick if plan.cycles else plan.every
     when = _grid(plan.total // pace + 2, pace * step)
@@ -240,14 +243,16 @@ def run_plant(robot: VirtualRobot, reference: Reference, options: Options) -> Ra
         record[::thin],
         t,
         None if temperature is None else temperature[::thin],
-        stretch.saturated / steps,
+        assembly.saturated / steps,
         _means(record[:, c.current], thin),
         _means(record[:, c.voltage], thin),
         energies(
             robot.drives,
             plan.every // thin * step,
             *(record[:, columns] for columns in (c.theta, c.omega, c.current, c.voltage, c.rub)),
-        ),
+        )
+        | {"gear": np.asarray(np.trapezoid(record[:, c.loss] * record[:, c.rho_v], dx=plan.every // thin * step, axis=0))},
+        readings,
         np.zeros((plan.rows, count)) if push is None else push.sample(t, count),
         wrench_tables(mechanism, options.wrenches, t),
         settings,
@@ -363,11 +368,25 @@ def _warn_of_loop(robot: VirtualRobot, gain: float, loop: str) -> None:
         )
 
 
-def _noise(robot: VirtualRobot, count: int, seed: int | np.random.SeedSequence) -> Array | None:
-    """Return the encoders' noise at every sensing tick of the control loops."""
+def _noise(
+    robot: VirtualRobot, plan: NDArray[np.int64], count: int, seed: int | np.random.SeedSequence
+) -> tuple[Array | None, Readings | None]:
+    """Return the sensors' noise at every sensing tick of the control loops (see `controllers.Wanted`), and the currents' part.
+
+    Encoders are read by every law, current sensors by current loops and by controllers in Python.
+    """
+    from dynident.simulate import layout as at  # noqa: PLC0415 - as above
+
+    generators = streams(seed)  # checks the seed in any case
     deviation = np.array([drive.encoder.noise for drive in robot.drives])
-    generator = streams(seed)["loop"]  # checks the seed in any case
-    return np.asarray(generator.standard_normal((count, deviation.size)) * deviation) if np.any(deviation) else None
+    current = np.array([drive.current_sensor.noise for drive in robot.drives])
+    k, cycle = deviation.size, int(plan[at.CURRENT] or plan[at.SENSE])
+    rows = np.asarray(generators["loop"].standard_normal((count, k)) * deviation) if np.any(deviation) else None
+    if not np.any(current) or not (plan[at.CURRENT] > 0 or plan[at.LAW_OF] == at.HELD):
+        return rows, None
+    table = generators["loop_current"].standard_normal((count * (int(plan[at.SENSE]) // cycle), k)) * current
+    rows = np.zeros((count, k)) if rows is None else rows
+    return np.concatenate([rows, table.reshape(count, -1)], axis=1), Readings(cycle * robot.step, table)
 
 
 def _command(law: Any, reference: Reference, at: Array, robot: VirtualRobot) -> Array | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,8 +20,9 @@ CLOCKS = ("stamps", "sampling")
 MISSING = ("rows", "nan")
 #: A jittering clock still runs forward: stamps stray by less than half a cycle.
 LARGEST_STRAY = 0.45
+WHOLE = 1e-6  # of a cycle, by which a time may miss a tick
 #: What is drawn at random, each from a stream of its own, so that one more noise leaves the others as they were.
-STREAMS = ("loop", "encoder", "current", "position", "velocity", "effort", "clock", "loss", "temperature")
+STREAMS = ("loop", "encoder", "current", "position", "velocity", "effort", "clock", "loss", "temperature", "loop_current")
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ class Sensors:
         Noise of the logged temperatures [K].
     averaged : bool
         True logs efforts averaged over the cycle of the log around each sample, as drives do that filter before they sample;
-        False samples the current as it is, with the ripple of the control loops folded into the band of the motion.
+        False samples the current as it is, with the ripple of the control loops folded into the band of the motion. The
+        noise of a current sensor is in both cases that of one reading.
 
     Examples
     --------
@@ -106,6 +108,41 @@ class Sensors:
             Every setting by name.
         """
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+class Readings(NamedTuple):
+    """Noise of the current sensors at the ticks at which a controller reads them.
+
+    Parameters
+    ----------
+    cycle : float
+        Time between two ticks [s]; the first is at zero.
+    noise : ndarray, (T, k)
+        Noise of every reading [A].
+    """
+
+    cycle: float
+    noise: Array
+
+    def into(self, fresh: Array, when: Array) -> Array:
+        """Return noise in which readings at a tick have that of the controller's reading: one instant has one reading.
+
+        Parameters
+        ----------
+        fresh : ndarray, (N, k)
+            Noise at all times.
+        when : ndarray, (N, k)
+            Times [s].
+
+        Returns
+        -------
+        ndarray, (N, k)
+            Noise.
+        """
+        tick = np.round(when / self.cycle)
+        same = (np.abs(when / self.cycle - tick) < WHOLE) & (tick >= 0) & (tick < self.noise.shape[0])
+        rows = np.where(same, tick, 0).astype(np.int64)
+        return np.where(same, np.take_along_axis(self.noise, rows, axis=0), fresh)
 
 
 def streams(seed: int | np.random.SeedSequence) -> dict[str, np.random.Generator]:

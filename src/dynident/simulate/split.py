@@ -1,4 +1,7 @@
-"""Where the torque of a run went: inertia, velocity and gravity torques of the mechanism, friction, the drives' own inertia."""
+"""Where the torque of a run went: inertia, velocity and gravity torques of the mechanism, friction, and the drives themselves.
+
+ratio K_t i = mechanism (inertia, velocity, gravity, external, friction) + internal + drive (inertia, elastic, friction, loss)
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.files import to_json
-from dynident.mechanics import Motion, actuator_torques, inverse_dynamics, jacobian
+from dynident.mechanics import Motion, actuator_torques, inverse_dynamics, jacobian, preload
 from dynident.mechanics.batch import at_rest, project, tree_motion
 from dynident.mechanics.joint_terms import joint_torques, motor_torques
 
@@ -20,7 +23,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-PARTS = ("inertia", "velocity", "gravity", "external", "friction", "drive_inertia", "drive_friction")
+MECHANISM = ("inertia", "velocity", "gravity", "external", "friction")
+PARTS = (*MECHANISM, "internal", "drive_inertia", "drive_elastic", "drive_friction", "drive_loss")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +39,10 @@ class TorqueSplit:
         Times [s].
     parts : mapping of str to ndarray (N, k)
         ``inertia`` (links), ``velocity`` (centrifugal and Coriolis), ``gravity``, ``external`` (disturbances and wrenches,
-        with the sign of the torque that holds them), ``friction`` (and springs) of the joints, ``drive_inertia``,
-        ``drive_friction`` [N m, N].
+        with the sign of the torque that holds them), ``friction`` (and springs) of the joints, ``internal`` (preload of a
+        redundant robot, which moves nothing), ``drive_inertia`` (all masses of the drive, as if they moved with rho),
+        ``drive_elastic`` (what masses in front of elastic shafts need beside that, as they move differently),
+        ``drive_friction`` (of the rotors), ``drive_loss`` (efficiency of the gears) [N m, N].
     total : ndarray, (N, k)
         Motor torques behind the gears [N m, N].
     """
@@ -48,12 +54,12 @@ class TorqueSplit:
 
     @property
     def mechanism(self) -> Array:
-        """What the mechanism asks of the drives, (N, k): all parts but the drives' own."""
-        return np.asarray(sum(values for name, values in self.parts.items() if not name.startswith("drive_")))
+        """What the mechanism asks of the drives, (N, k): all parts but the internal and the drives' own."""
+        return np.asarray(sum(self.parts[name] for name in MECHANISM))
 
     @property
     def rest(self) -> Array:
-        """Total less all parts, (N, k): internal preload, losses by efficiency, motion of elastic shafts."""
+        """Total less all parts, (N, k): rounding, and of a robot with loops the gap within which they are closed."""
         return np.asarray(self.total - sum(self.parts.values()))
 
     def rms(self) -> dict[str, Array]:
@@ -68,14 +74,14 @@ class TorqueSplit:
         return {name: np.sqrt(np.mean(values**2, axis=0)) for name, values in every.items()}
 
     def summary(self) -> str:
-        """Return the root mean square torques as a table.
+        """Return the root mean square torques as a table, without the parts that are nothing.
 
         Returns
         -------
         str
             One line per actuator.
         """
-        table = self.rms()
+        table = {name: values for name, values in self.rms().items() if np.any(values) or name in ("rest", "total")}
         lines = ["RMS torque [N m, N]  " + "  ".join(f"{name:>14s}" for name in table)]
         for j, name in enumerate(self.names):
             lines.append(f"{name:<20s} " + "  ".join(f"{values[j]:14.4g}" for values in table.values()))
@@ -135,8 +141,18 @@ def split_torques(robot: VirtualRobot, truth: Truth) -> TorqueSplit:
     ratio = np.array([drive.transmission.ratio for drive in robot.drives])
     reflected = np.array([drive.reflected_inertia for drive in robot.drives])
     N = mechanism.actuator_matrix[0]
+    rho_a = (tree.a if mechanism.loops else motion.a) @ N.T
+    total, rubbed = truth.motor_torque * ratio, truth.friction * ratio
+    rigid_drives = np.array([drive.rigid for drive in robot.drives])
+    before = np.array([drive.input_inertia for drive in robot.drives])
+    # What is left of the torque between rotor and gear, less what the masses there would need if they moved with rho.
+    twisted = total - rubbed - truth.gear_loss - truth.torques - ratio**2 * before * rho_a
+    parts["drive_elastic"] = np.where(rigid_drives, 0.0, twisted)
+    parts["drive_friction"], parts["drive_loss"] = rubbed, truth.gear_loss
+    own_inertia = rho_a * reflected
+    handed = total - rubbed - truth.gear_loss - own_inertia - parts["drive_elastic"] + truth.external
+    parts["internal"] = preload(mechanism, motion.q, handed)
     parts["external"] = parts["external"] - truth.external
-    parts["drive_inertia"] = parts["drive_inertia"] + (tree.a if mechanism.loops else motion.a) @ N.T * reflected
-    parts["drive_friction"] = truth.friction * ratio
+    parts["drive_inertia"] = parts["drive_inertia"] + own_inertia
     names = tuple(actuator.name for actuator in mechanism.actuators)
-    return TorqueSplit(names, truth.t, {name: parts[name] for name in PARTS}, truth.motor_torque * ratio)
+    return TorqueSplit(names, truth.t, {name: parts[name] for name in PARTS}, total)

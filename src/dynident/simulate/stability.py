@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,7 +172,12 @@ def check_step(drives: Sequence[Drive], step: float, integrator: str, voltage: b
     if integrator not in INTEGRATORS:
         raise SimulationError(f"integrator is {integrator!r}; it is one of {', '.join(INTEGRATORS)}")
     for drive in drives:
-        A = drive_matrix(drive, voltage)
+        motor = drive.motor
+        if not voltage and motor.resistance > 0.0 and np.isfinite(motor.voltage_limit):
+            # At the voltage limit an ideal current falls with the speed, as that of a winding without inductance does.
+            A = drive_matrix(replace(drive, motor=replace(motor, inductance=0.0)), True)
+        else:
+            A = drive_matrix(drive, voltage)
         if growth(A, step, integrator) <= 1.0 + GROWTH:
             continue
         low, high = 1e-6 * step, step

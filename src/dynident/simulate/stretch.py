@@ -101,12 +101,6 @@ class Stretch:
         self.compiled = isinstance(robot.controller, Cascade | PID | ComputedTorque | OpenLoop)
         self.heat = Heat(robot.mechanism, robot.drives, robot.thermal, robot.ambient) if robot.thermal else None
         self.chunk = max(1, round(thermal_cycle / (every * assembly.step))) * every
-        self._cut = np.zeros(len(robot.drives))
-
-    @property
-    def saturated(self) -> Array:
-        """Steps that each actuator spent at a limit, (k,)."""
-        return self.assembly.saturated if self.compiled else self._cut
 
     def all(self, steps: int) -> Array | None:
         """Advance to the end.
@@ -172,9 +166,8 @@ class Stretch:
         while self.assembly.done < end:
             here = self.assembly.done
             if here % tick == 0:
-                cut = self._ask(here // tick)
+                self._ask(here // tick)
             go = min(tick - here % tick, end - here)
-            self._cut += go * cut
             self._check(self.assembly.run(go, self.wanted, self.inputs, self.record, self.every, FASTEST))
 
     def _reset(self) -> None:
@@ -183,8 +176,8 @@ class Stretch:
             raise SimulationError(f"controller: command is {law.command!r}; it is one of {', '.join(COMMANDS)}")  # type: ignore[union-attr]
         law.reset(self.robot, Reading(*self.assembly.measure(self.wanted)))  # type: ignore[union-attr]
 
-    def _ask(self, row: int) -> NDArray[np.bool_]:
-        """Let the controller in Python decide; return which drives are at a limit."""
+    def _ask(self, row: int) -> None:
+        """Let the controller in Python decide."""
         law, w = self.robot.controller, self.wanted
         t = self.assembly.done * self.assembly.step
         i = min(row, w.x.shape[0] - 1)
@@ -201,7 +194,7 @@ class Stretch:
             raise SimulationError(
                 f"instability: the controller's command for '{name}' is infinite or undefined at t = {t:.6g} s; check its gains"
             )
-        return self.assembly.hold(law.command, command)  # type: ignore[union-attr]
+        self.assembly.hold(law.command, command)  # type: ignore[union-attr]
 
     def _check(self, result: tuple[int, int, int]) -> None:
         """Say in one sentence why a run stopped, if it did."""

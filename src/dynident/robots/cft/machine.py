@@ -16,6 +16,7 @@ from dynident.friction import Friction, Tanh, Viscous
 from dynident.mechanics import Motion
 from dynident.mechanics.motion import numbers
 from dynident.mechanism import Actuator, Body, Joint, Loop, Mechanism, Placement
+from dynident.robots.assumptions import Assumption
 from dynident.robots.cft.chain import mechanism, modified_dh
 from dynident.robots.cft.data import (
     AMPLIFIER,
@@ -32,7 +33,7 @@ from dynident.robots.cft.data import (
     columns,
 )
 from dynident.robots.cft.kinematics import REACH, UP, joint_from_cartesian, joint_motion
-from dynident.robots.machines import Assumption, servo_gains
+from dynident.robots.machines import servo_gains
 from dynident.simulate.robot import VirtualRobot
 
 Array = NDArray[np.float64]

@@ -14,9 +14,10 @@ from dynident.errors import DynidentError
 from dynident.friction import Stribeck, Viscous
 from dynident.mechanics import actuator_jacobian, mass_matrix
 from dynident.mechanism import Mechanism
+from dynident.robots.assumptions import Assumption
 from dynident.robots.dualv.data import TABLE_2
 from dynident.robots.dualv.model import mechanism
-from dynident.robots.machines import Assumption, servo_gains
+from dynident.robots.machines import servo_gains
 from dynident.simulate.robot import VirtualRobot
 
 BANDWIDTH, DAMPING, DERIVATIVE_FILTER, LARGEST_TORQUE = 70.0, 0.7, 70.0, 127.0  # Hz, -, Hz, N m: section 5

@@ -7,6 +7,7 @@ identified inertias or friction: everything else is in `ASSUMPTIONS`, each with 
 the geometry: a2 + a3 = 340 mm, d4 + d6 = 377 mm and a1 + a2 + hypot(a3, d4) = 628 mm.
 """
 
+from dynident.robots.assumptions import Assumption
 from dynident.robots.er3a_c60.data import (
     AMBIENT,
     ASSUMPTIONS,
@@ -35,7 +36,6 @@ from dynident.robots.er3a_c60.data import (
     TIME_CONSTANTS,
     WARMING_SHARE,
     WARMING_TIME,
-    Assumption,
 )
 from dynident.robots.er3a_c60.machine import machine
 from dynident.robots.er3a_c60.model import (

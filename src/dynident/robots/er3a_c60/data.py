@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 import numpy as np
+
+from dynident.robots.assumptions import Assumption
 
 JOINTS = tuple(f"joint_{i}" for i in range(1, 7))
 
@@ -31,24 +32,6 @@ TIME_CONSTANTS = 60.0 * np.array([[22.0, 2.5], [27.3, 1.9], [21.1, 2.3], [27.6, 
 FRICTION_4 = 27.2  # cold friction of axis 4 at 60 % of its speed [N m]: Table 6, 2.75 N m are 10.1 %
 FAULT = 1.32  # friction of joint 1 of robot 2 over what it should be, section 5.2
 COLD_OVER_HOT = 1.7  # friction of joint 3 at 60 % speed, section 5.1
-
-
-class Assumption(NamedTuple):
-    """A number that no document gives.
-
-    Parameters
-    ----------
-    value : object
-        Number, or one per axis or link.
-    unit : str
-        SI unit.
-    why : str
-        Why this value.
-    """
-
-    value: Any
-    unit: str
-    why: str
 
 
 ASSUMPTIONS: Mapping[str, Assumption] = {

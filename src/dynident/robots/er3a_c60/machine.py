@@ -10,10 +10,11 @@ import numpy as np
 from dynident.control import Cascade
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.mechanics import mass_matrix
+from dynident.robots.assumptions import Assumption
 from dynident.robots.er3a_c60.data import AMBIENT, JOINTS
 from dynident.robots.er3a_c60.data import ASSUMPTIONS as ARM
 from dynident.robots.er3a_c60.model import assumed, friction_laws, mechanism, thermal_models
-from dynident.robots.machines import Assumption, without_terms
+from dynident.robots.machines import without_terms
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.sensors import Sensors
 

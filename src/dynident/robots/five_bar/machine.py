@@ -12,6 +12,7 @@ from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError
 from dynident.friction import Tanh, Viscous
 from dynident.mechanics import Motion
+from dynident.robots.assumptions import Assumption
 from dynident.robots.five_bar.geometry import Geometry
 from dynident.robots.five_bar.model import (
     GEAR,
@@ -24,7 +25,7 @@ from dynident.robots.five_bar.model import (
     VELOCITY_PI,
     mechanism,
 )
-from dynident.robots.machines import Assumption, without_terms
+from dynident.robots.machines import without_terms
 from dynident.simulate.robot import VirtualRobot
 from dynident.trajectory import Arc, Line, Trapezoid
 

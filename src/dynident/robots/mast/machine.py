@@ -9,7 +9,8 @@ from dynident.control import Cascade
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError
 from dynident.friction import Coulomb, Friction
-from dynident.robots.machines import Assumption, without_terms
+from dynident.robots.assumptions import Assumption
+from dynident.robots.machines import without_terms
 from dynident.robots.mast.data import (
     COULOMB_ADJUSTED,
     COULOMB_CATALOGUE,
@@ -26,11 +27,12 @@ STEP = 1.25e-4  # s
 
 ASSUMPTIONS: Mapping[str, Assumption] = {
     "position_gain": Assumption(22.8, "1/s", "k_v that fits the three measured points with 8.8 ms of dead time (digest 10.6)"),
-    "position_cycle": Assumption(
-        17e-3,
+    "position_cycle": Assumption(5e-3, "s", "PaperB, the same guides and drives"),
+    "position_delay": Assumption(
+        6e-3,
         "s",
-        "inferred from those 8.8 ms: half a cycle, and the velocity loop (J / K_t k_P - half its cycle: 0.3 ms). Not printed: "
-        "PaperB prints 5 ms for the same drives, the five-bar's hardware on the same controller had 20 ms (ERR-9)",
+        "what is left of those 8.8 ms after half a position cycle (2.5 ms) and the velocity loop (J / K_t k_P - half its "
+        "cycle: 0.3 ms), for the way from the computer with the position loop to the drives; not printed",
     ),
     "velocity_cycle": Assumption(1e-3, "s", "PaperB, the same guides and drives"),
     "velocity_gain": Assumption(0.9, "A s/rad", "PaperB, read as A s/rad (ERR-31)"),
@@ -101,6 +103,7 @@ def machine(
     position_cycle: float = ASSUMPTIONS["position_cycle"].value,
     velocity_cycle: float = ASSUMPTIONS["velocity_cycle"].value,
     *,
+    position_delay: float = ASSUMPTIONS["position_delay"].value,
     velocity_gain: float = ASSUMPTIONS["velocity_gain"].value,
     velocity_integral: float = ASSUMPTIONS["velocity_integral"].value,
     parameters: str = "catalogue",
@@ -120,6 +123,8 @@ def machine(
         k_v [1/s].
     position_cycle, velocity_cycle : float
         Cycle times of the loops [s].
+    position_delay : float
+        From the sampling of the position to the wanted speed at the drives [s].
     velocity_gain, velocity_integral : float
         PI of the velocity loop [A s/rad, A/rad].
     parameters : {"catalogue", "adjusted"}
@@ -149,6 +154,7 @@ def machine(
         velocity_integral,
         position_cycle=position_cycle,
         velocity_cycle=velocity_cycle,
+        position_delay=position_delay,
     )
     return VirtualRobot(robot, drives(parameters, elastic, load), loops, step=step, name="MAST")
 

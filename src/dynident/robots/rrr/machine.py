@@ -14,7 +14,8 @@ from dynident.errors import DynidentError
 from dynident.friction import Friction, Tanh, Viscous
 from dynident.mechanism import Mechanism
 from dynident.mechanism.inertia import from_com
-from dynident.robots.machines import Assumption, servo_gains
+from dynident.robots.assumptions import Assumption
+from dynident.robots.machines import servo_gains
 from dynident.robots.rrr.dynamics import mechanism
 from dynident.robots.rrr.kinematics import EXAMPLE, JOINTS, Geometry
 from dynident.simulate.robot import VirtualRobot
