@@ -3,7 +3,7 @@
 PD on acceleration      s^2 + kd s + kp                          kp = w^2, kd = 2 zeta w
 PI on J s + c           s^2 + (c + Kt kP)/J s + Kt kI/J          kP = (2 zeta w J - c) / Kt, kI = w^2 J / Kt
 PI on L s + R           the same with L, R and Kt = 1
-P position              kv = w: bandwidth kv / 2 pi of an ideal inner loop
+P, PI cascade           bandwidth and damping of the closed position loop, solved for exactly (`placement.py`)
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from dynident.control.cascade import Cascade, CurrentLoop
 from dynident.control.checks import ControlWarning, finite_scalar
 from dynident.control.linear import Axis, Loop
+from dynident.control.placement import place, place_rigid
 from dynident.drive import Drive
 from dynident.errors import DynidentError, require
 
@@ -137,27 +138,30 @@ def tune_cascade(
     viscous: float = 0.0,
     delay: float = 0.0,
     least_margin: float = 45.0,
+    sampled: bool = True,
     **options: Any,
 ) -> Cascade:
-    """Return a cascade with wanted bandwidths and dampings, from the numbers of the drive.
+    """Return a cascade whose closed position loop has a wanted bandwidth and damping, from the numbers of the drive.
 
-    The velocity PI is placed on all inertia of the drive with the load, (J s + c); shafts must be stiff at its bandwidth. The
-    sampled loops are then looked at exactly, and a `ControlWarning` says where a cycle time leaves too little phase margin.
+    With ``sampled`` both hold for the loops with their cycles, filters, delays and shafts, as `Axis` has them; without, for the
+    rigid axis (J s + c) and continuous loops with an ideal current. The third condition is the natural frequency of the
+    velocity loop, kI = J (2 pi velocity_bandwidth)^2 / Kt. A velocity feed-forward stands in front of the loop and is not
+    counted. What cannot be reached is refused, and a `ControlWarning` says where a cycle leaves too little phase margin.
 
     Parameters
     ----------
     drive : Drive
         Motor, transmission, encoder.
     bandwidth : float
-        Of the position loop [Hz]: kv = 2 pi bandwidth.
+        Of the closed position loop, where its amplitude has fallen by 3 dB [Hz].
     damping : float
-        Damping ratio of the velocity loop.
+        Damping ratio of the pole pair of the closed position loop, above 0 and up to 1.
     position_cycle, velocity_cycle : float
         Cycle times [s].
     current_cycle : float, optional
         Cycle time of the current loop [s]; None is an ideal current.
     velocity_bandwidth : float, optional
-        Natural frequency of the velocity loop [Hz]; `separation` times the position loop's when omitted.
+        Natural frequency of the velocity loop, sqrt(Kt kI / J) / (2 pi) [Hz]; `separation` times `bandwidth` when omitted.
     current_bandwidth : float, optional
         Natural frequency of the current loop [Hz]; `separation` times the velocity loop's when omitted.
     current_damping : float
@@ -172,6 +176,8 @@ def tune_cascade(
         Time between a tick of the innermost loop and its command at the motor [s], see `Cascade`.
     least_margin : float
         Phase margin below which a loop is warned about [deg].
+    sampled : bool
+        True counts cycles, filters, delays, winding and shafts; False is the rigid axis with continuous loops.
     **options : float, Mechanism or bool
         Other fields of `Cascade`.
 
@@ -186,15 +192,18 @@ def tune_cascade(
     >>> from dynident.drive import Drive, Motor
     >>> drive = Drive("A", Motor(torque_constant=1.43, inertia=13e-4))
     >>> loops = tune_cascade(drive, 3.0, position_cycle=5e-3, velocity_cycle=250e-6)
-    >>> round(loops.position_gain, 2), round(loops.velocity_gain, 3), round(loops.velocity_integral, 2)
-    (18.85, 0.12, 8.08)
+    >>> round(loops.position_gain, 2), round(loops.velocity_gain, 2), round(loops.velocity_integral, 2)
+    (17.17, 0.14, 8.08)
     """
     require(drive, Drive, "drive")
     outer, apart = _above("bandwidth", bandwidth), _above("separation", separation)
     middle = apart * outer if velocity_bandwidth is None else _above("velocity_bandwidth", velocity_bandwidth)
     inner = apart * middle if current_bandwidth is None else _above("current_bandwidth", current_bandwidth)
-    J = drive.inertia + _not_below("load", load)
-    kP, kI = pi_gains(J, viscous, drive.motor.torque_constant, middle, damping)
+    zeta, natural = _above("damping", damping), 2.0 * np.pi * middle
+    if zeta > 1.0:
+        raise DynidentError(f"tuning: damping = {zeta:g} is that of no pole pair; give at most 1")
+    scale = _above("inertia", drive.inertia + _not_below("load", load)) / drive.motor.torque_constant
+    rigid = place_rigid(outer, zeta, natural, _not_below("viscous", viscous) / (scale * drive.motor.torque_constant))
     current = None
     if current_cycle is not None:
         R, L, w = drive.motor.resistance, drive.motor.inductance, 2.0 * np.pi * inner
@@ -207,15 +216,23 @@ def tune_cascade(
         gains = pi_gains(L, R, 1.0, inner, current_damping) if L > 0.0 else (0.0, w * R)
         current = CurrentLoop(*gains, current_cycle)
     loops = Cascade(
-        2.0 * np.pi * outer,
-        kP,
-        kI,
+        rigid.position,
+        rigid.velocity * scale,
+        natural**2 * scale,
         position_cycle=position_cycle,
         velocity_cycle=velocity_cycle,
         current=current,
         delay=delay,
         **options,
     )
+    if sampled:
+
+        def axis_of(kv: float, kP: float) -> Axis:
+            changed = replace(loops, position_gain=kv, velocity_gain=kP, velocity_feedforward=0.0)
+            return Axis(drive, changed, load, viscous)
+
+        kv, kP = place(axis_of, rigid, scale, outer, zeta).tolist()
+        loops = replace(loops, position_gain=kv, velocity_gain=kP)
     _warn(Axis(drive, loops, load, viscous), least_margin)
     return loops
 
