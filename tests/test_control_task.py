@@ -354,8 +354,8 @@ def test_a_current_loop_makes_voltages_at_its_own_cycle(arm: Mechanism) -> None:
         (lambda arm: TaskComputedTorque(ToolSpace(), "arm", 1.0, 1.0, cycle=1e-3), "model is a str"),
         (lambda arm: TaskCascade(ToolSpace(), None), "loops is a NoneType"),
         (
-            lambda arm: TaskComputedTorque(ToolSpace(rows="xyz"), arm, 1.0, 1.0, cycle=1e-3).reset(machine(arm), None),
-            "the work space has 3 rows but robot .* has 6 coordinates",
+            lambda arm: TaskComputedTorque(ToolSpace(), _rrr(), 1.0, 1.0, cycle=1e-3).reset(machine(_rrr()), None),
+            "the work space has 6 rows but robot .* has 3 coordinates; choose at most",
         ),
         (
             lambda arm: TaskComputedTorque(ToolSpace(), arm, [1.0, 2.0], 1.0, cycle=1e-3).reset(machine(arm), None),

@@ -141,6 +141,19 @@ class Evaluator:
             tau += motor_torques(self.mechanism, self._values, self._q, self._v, at)
         return np.asarray(tau[0] if G is None else G.T @ tau[0])
 
+    def inertia(self) -> Array:
+        """Return the mass matrix of the place, rotors included.
+
+        Returns
+        -------
+        ndarray, (n, n)
+            M: torques of unit accelerations, less those without any.
+        """
+        n = self.mechanism.dof
+        still = self.torques(np.zeros(n))
+        M = np.array([self.torques(row) - still for row in np.eye(n)])
+        return np.asarray(0.5 * (M + M.T))
+
     def actuator_rows(self) -> Array:
         """Return A with rho_v = A v, behind the gears.
 

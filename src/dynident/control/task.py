@@ -112,8 +112,8 @@ class Eyes:
         return wanted, actual, self.space.error(wanted, actual)
 
 
-def square(owner: str, space: Bound, mechanism: Mechanism) -> None:
-    """Refuse a work space that does not determine the coordinates.
+def enough(owner: str, space: Bound, mechanism: Mechanism) -> bool:
+    """Refuse a work space of more rows than coordinates, and tell whether it leaves freedoms to the posture.
 
     Parameters
     ----------
@@ -123,9 +123,15 @@ def square(owner: str, space: Bound, mechanism: Mechanism) -> None:
         Work space of m rows.
     mechanism : Mechanism
         Robot of n coordinates.
+
+    Returns
+    -------
+    bool
+        True when m < n.
     """
-    if space.rows != mechanism.dof:
+    if space.rows > mechanism.dof:
         raise DynidentError(
             f"{owner}: the work space has {space.rows} rows but robot '{mechanism.name}' has {mechanism.dof} coordinates; "
-            "choose as many rows as coordinates (ToolSpace(rows=...)), or lock joints with mechanism.lock"
+            "choose at most as many rows as coordinates, as in ToolSpace(rows=('x', 'y'))"
         )
+    return space.rows < mechanism.dof

@@ -3,6 +3,9 @@
 w_v0 = kv e + share w_ref'          every position cycle, e in the work space
 rho_v0 = A J^-1 w_v0                at the measured place
 then the velocity (and current) loops of every actuator, as in `Cascade`
+
+With fewer rows than coordinates J^-1 is the inertia-weighted inverse J+, and the freedoms that are left follow the posture of
+the reference, N (k_posture (q_ref - q) + share v_ref) (`posture.py`).
 """
 
 from __future__ import annotations
@@ -13,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.control.cascade import Cascade
+from dynident.control.checks import finite_scalar
 from dynident.control.controller import Machine, Measurement, Reference
 from dynident.control.evaluate import Evaluator, solve
 from dynident.control.filters import low_pass_share
-from dynident.control.task import Eyes, check_coordinates, drives_of, square
+from dynident.control.posture import loaded, weighted_inverse
+from dynident.control.task import Eyes, check_coordinates, drives_of, enough
 from dynident.control.task_law import TaskLaw
 from dynident.control.workspace import Workspace
-from dynident.errors import require
+from dynident.errors import DynidentError, require
 
 Array = NDArray[np.float64]
 
@@ -30,19 +35,24 @@ class TaskCascade(TaskLaw):
     Parameters
     ----------
     space : Workspace
-        What is controlled, with as many rows as the robot has coordinates.
+        What is controlled, with at most as many rows as the robot has coordinates.
     loops : Cascade
         Gains, cycles, filters, delays and limits. Position gain, filter and feed-forward share are per row of the work space;
         all others per actuator. Without a current loop the controller commands currents, else voltages.
+    posture : float, optional
+        Gain k_posture [1/s]; the smallest position gain when omitted.
     """
 
     _owner = "task cascade"
 
-    def __init__(self, space: Workspace, loops: Cascade) -> None:
+    def __init__(self, space: Workspace, loops: Cascade, *, posture: float | None = None) -> None:
         require(loops, Cascade, f"{self._owner}: loops")
         super().__init__(space)
         self.loops = loops
         self.delay = loops.delay
+        self.posture = float(np.min(loops.position_gain)) if posture is None else finite_scalar(self._owner, "posture", posture)
+        if self.posture < 0.0:
+            raise DynidentError(f"{self._owner}: posture = {self.posture} must be zero or above it; check its sign")
         self.cycle = loops.velocity_cycle if loops.current is None else loops.current.cycle
         self.command: Literal["current", "voltage"] = "current" if loops.current is None else "voltage"
 
@@ -50,7 +60,8 @@ class TaskCascade(TaskLaw):
         loops, mechanism, drives = self.loops, robot.mechanism, drives_of(robot)
         self._eyes = Eyes(self.space, mechanism)
         m, k = self._eyes.space.rows, len(drives)
-        square(self._owner, self._eyes.space, mechanism)
+        self._left = enough(self._owner, self._eyes.space, mechanism)
+        self._rotors = np.array([drive.reflected_inertia for drive in drives])
         self._kv = self._each(loops.position_gain, m, "position_gain")
         self._share = self._each(loops.velocity_feedforward, m, "velocity_feedforward")
         slow = low_pass_share(loops.position_filter, loops.position_cycle)
@@ -89,7 +100,12 @@ class TaskCascade(TaskLaw):
         here = self._eyes.here
         speed = self._kv * e + self._share * wanted.velocity
         self._speed = speed if self._tick == 0 else self._speed + self._slow * (speed - self._speed)
-        v = solve(actual.jacobian, self._speed, here.mechanism, "the work space does not determine the coordinates")
+        if self._left:
+            inverse, free = weighted_inverse(actual.jacobian, loaded(here, self._rotors), here)
+            drift = self.posture * (reference.q - measurement.x) + float(np.min(self._share)) * reference.v
+            v = inverse @ self._speed + free @ drift
+        else:
+            v = solve(actual.jacobian, self._speed, here.mechanism, "the work space does not determine the coordinates")
         self._wanted = self._ratio * np.clip(here.actuator_rows() @ v, -self._top, self._top)
         if self._model is not None:
             self._model.place(reference.q, reference.v)

@@ -1,6 +1,9 @@
 """Computed torque in a work space (document 4, 3.3.3): PID and acceleration feed-forward there, inverse dynamics of a model.
 
 u = w_ref'' + kp e + kd e' + ki int e dt,    a = J^-1 (u - J' v),    A^T tau = ID_model(x, v, a)
+
+With fewer rows than coordinates J^-1 is the inertia-weighted inverse, and the freedoms that are left follow the posture of the
+reference (`posture.py`).
 """
 
 from __future__ import annotations
@@ -8,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control.controller import Machine, Reference
+from dynident.control.controller import Machine, Measurement, Reference
 from dynident.control.evaluate import solve
-from dynident.control.task import check_coordinates, square
+from dynident.control.posture import Posture, weighted_inverse
+from dynident.control.task import check_coordinates, enough
 from dynident.control.task_law import TaskErrorPID
 from dynident.control.workspace import Spot, Workspace
 from dynident.errors import require
@@ -20,7 +24,7 @@ Array = NDArray[np.float64]
 
 
 class TaskComputedTorque(TaskErrorPID):
-    """Computed torque in a work space with as many rows as the robot has coordinates; a `Controller`.
+    """Computed torque in a work space with at most as many rows as the robot has coordinates; a `Controller`.
 
     The model must hold everything that the motors move: rotor and gear inertia and friction as joint terms (ia, fv, fc)
     too, which the thesis leaves out (ERR-20 of its digest).
@@ -45,6 +49,9 @@ class TaskComputedTorque(TaskErrorPID):
         Torques whose internal part is added [N m, N]; refused on a robot without more motors than freedoms.
     delay : float
         Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step.
+    posture : array_like (2,), optional
+        Gains kp [1/s^2] and kd [1/s] with which the freedoms that fewer rows than coordinates leave follow the reference's
+        posture; the smallest of the task when omitted.
     """
 
     _owner = "task computed torque"
@@ -61,17 +68,25 @@ class TaskComputedTorque(TaskErrorPID):
         derivative_filter: ArrayLike = 0.0,
         preload: ArrayLike = 0.0,
         delay: float = 0.0,
+        posture: ArrayLike | None = None,
     ) -> None:
         require(model, Mechanism, f"{self._owner}: model")
         super().__init__(space, kp, kd, ki, cycle=cycle, derivative_filter=derivative_filter, preload=preload, delay=delay)
         self.model = model
+        self.posture = posture
+        self._posture = Posture.of(self._owner, posture, self.kp, self.kd)
 
     def _prepare(self, robot: Machine) -> None:
         check_coordinates(self._owner, self.model, robot.mechanism)
-        square(self._owner, self.space.bind(self.model), self.model)
+        self._left = enough(self._owner, self.space.bind(self.model), self.model)
         self._look_with(self.model, robot)
 
-    def _forces(self, reference: Reference, wanted: Spot, actual: Spot, push: Array) -> Array:
+    def _forces(self, reference: Reference, measurement: Measurement, wanted: Spot, actual: Spot, push: Array) -> Array:
         u = wanted.jacobian @ reference.a + wanted.bias + push
+        here = self._eyes.here
+        if self._left:
+            inverse, free = weighted_inverse(actual.jacobian, here.inertia(), here)
+            a = inverse @ (u - actual.bias) + free @ (reference.a + self._posture.pull(reference, measurement))
+            return here.torques(a)
         a = solve(actual.jacobian, u - actual.bias, self.model, "the work space does not determine the coordinates")
-        return self._eyes.here.torques(a)
+        return here.torques(a)

@@ -138,11 +138,11 @@ class TaskErrorPID(TaskLaw):
         if not self._full:
             self._sum = self._sum + self.cycle * e
         self._first = False
-        f = self._forces(reference, wanted, actual, kp * e + kd * self._rate + ki * self._sum)
+        f = self._forces(reference, measurement, wanted, actual, kp * e + kd * self._rate + ki * self._sum)
         tau = self._eyes.here.actuator_torques(f, self._preload)
         self._full = bool(np.any(np.abs(tau) > self._limits))
         return np.clip(tau, -self._limits, self._limits)
 
     @abstractmethod
-    def _forces(self, reference: Reference, wanted: Spot, actual: Spot, push: Array) -> Array:
+    def _forces(self, reference: Reference, measurement: Measurement, wanted: Spot, actual: Spot, push: Array) -> Array:
         """Return the generalised forces (n,) for what the PID asks for in the work space, (m,)."""

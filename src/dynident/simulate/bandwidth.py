@@ -23,9 +23,10 @@ from dynident.mechanics.batch import cores
 from dynident.mechanics.inverse_kinematics_chain import end_frame
 from dynident.mechanics.motion import numbers
 from dynident.mechanism import Actuator, Body, Joint, Mechanism
+from dynident.simulate.notices import notify
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.runner import loop_cycles
-from dynident.trajectory import TipMotion, joint_motion
+from dynident.simulate.swing import Swing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -186,7 +187,9 @@ def bandwidth(
     robot : VirtualRobot
         The machine.
     coordinate : str
-        One of its coordinates, or ``tool.x``, ``tool.y``, ``tool.z`` of an arm without loops.
+        One of its coordinates, or ``tool.x``, ``tool.y``, ``tool.z`` of an arm without loops. The tool's other position and
+        orientation rows are held as far as the arm has freedoms for them, in the order x, y, z, rx, ry, rz; an arm with more
+        freedoms than that stays as near to `centre` as the motion allows, measured by its inertia.
     amplitude : float
         Amplitude of the command [rad or m]; small, because the mechanism is not linear.
     frequencies : array_like, (F,)
@@ -260,7 +263,7 @@ def _warn(f: Array, scatter: Array, saturated: Array) -> None:
     ):
         if np.any(doubtful):
             which = ", ".join(f"{hz:.4g}" for hz in f[doubtful])
-            warnings.warn(f"at {which} Hz {what}", SimulationWarning, stacklevel=3)
+            notify(f"at {which} Hz {what}", stacklevel=3)
 
 
 def actuators_alone(robot: VirtualRobot) -> VirtualRobot:
@@ -339,6 +342,7 @@ class _Sine:
         self.robot = robot if attached else actuators_alone(robot)
         self.frame = end_frame(m, None) if coordinate in TOOL else ""
         self.index = TOOL.index(coordinate) if self.frame else m.coordinate_names.index(coordinate)
+        self.swing = Swing.along(m, self.frame, self.index, amplitude, centre) if self.frame else None
         A = actuator_jacobian(self.mechanism, centre)[0]
         # Row that turns small motions of the actuators into the coordinate.
         J = jacobian(m, centre, self.frame, "world")[0] if self.frame else np.eye(m.dof)
@@ -349,18 +353,12 @@ class _Sine:
         w = 2.0 * np.pi * f
         t = np.linspace(0.0, duration, int(np.ceil(duration * f * PER_PERIOD)) + 1)
         wave = self.amplitude * np.array([np.cos(w * t), -w * np.sin(w * t), -(w**2) * np.cos(w * t)])
-        if not self.frame:
-            x = np.zeros((3, t.size, self.mechanism.dof))
-            x[0] += self.centre
-            x[:, :, self.index] += wave
-            return Motion(t, *x)
-        rotation, position = (y[0] for y in forward_kinematics(self.mechanism, self.centre, self.frame))
-        tip = np.zeros((3, t.size, 3))
-        tip[0] += position
-        tip[:, :, self.index] += wave
-        keeps = rotation if self.mechanism.dof > 3 else None
-        path = TipMotion(t, tip[0], tip[1], tip[2], np.ones(t.size, dtype=np.bool_))
-        return joint_motion(self.mechanism, path, keeps, start=self.centre, frame=self.frame)
+        if self.swing is not None:
+            return self.swing.motion(t, wave)
+        x = np.zeros((3, t.size, self.mechanism.dof))
+        x[0] += self.centre
+        x[:, :, self.index] += wave
+        return Motion(t, *x)
 
     def output(self, rho: Array, x: Array) -> Array:
         """Return the coordinate that was moved, (N,), from what actuators (N, k) or coordinates (N, n) did."""
