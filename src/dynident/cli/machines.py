@@ -185,7 +185,7 @@ def machine_of(
     """
     from dynident import robots  # noqa: PLC0415 - rarely needed
     from dynident.simulate.reference import reference_of  # noqa: PLC0415 - only the virtual robot needs them
-    from dynident.simulate.standard import standard_controller, standard_machine  # noqa: PLC0415
+    from dynident.simulate.standard import poses_of, standard_controller, standard_machine  # noqa: PLC0415
 
     if not robot.suffix and not robot.is_file() and str(robot) not in robots.__all__:
         raise DynidentError(f"there is no machine '{robot}'; give a file, or one of {', '.join(robots.__all__)}")
@@ -195,11 +195,11 @@ def machine_of(
     wanted = read_plan(plan, mechanism)
     if machine is None:
         kind = controller or "computed_torque"
-        q = reference_of(wanted, mechanism).sample([0.0]).q[0]
+        q = poses_of(reference_of(wanted, mechanism))
         machine = standard_machine(mechanism, q, controller=kind, bandwidth=bandwidth)
         note(f"'{robot}' has no drives of its own: ideal drives and a controller '{kind}' of {bandwidth:g} Hz are assumed")
     elif controller is not None:
-        q = machine.reference(wanted).sample([0.0]).q[0]
+        q = poses_of(machine.reference(wanted))
         law = standard_controller(controller, machine.model, q, drives=machine.drives, bandwidth=bandwidth)
         machine = replace(machine, controller=law)
     return machine, wanted

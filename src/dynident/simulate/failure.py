@@ -141,7 +141,7 @@ def weightless(robot: VirtualRobot, assembly: Assembly, path: Array, t: Array) -
         "the mass matrix is nearly singular at t = 0 s (joint 'j3' has only 1e-12 kg m^2)", or "".
     """
     try:
-        inertia = _inertia(robot, assembly, path)
+        inertia = inertia_of(robot, assembly, path)
     except DynidentError:  # the loops do not close there: what was lost is not the inertia
         return ""
     own = np.abs(np.diagonal(inertia, axis1=1, axis2=2))
@@ -163,8 +163,23 @@ def weightless(robot: VirtualRobot, assembly: Assembly, path: Array, t: Array) -
     return ""
 
 
-def _inertia(robot: VirtualRobot, assembly: Assembly, path: Array) -> Array:
-    """Return the mass matrix of robot and drives along a path, (N, n, n)."""
+def inertia_of(robot: VirtualRobot, assembly: Assembly, path: Array) -> Array:
+    """Return the mass matrix of robot and drives along a path.
+
+    Parameters
+    ----------
+    robot : VirtualRobot
+        The machine.
+    assembly : Assembly
+        Its arrays; only constant ones are read.
+    path : ndarray, (N, n)
+        Poses.
+
+    Returns
+    -------
+    ndarray, (N, n, n)
+        Mass matrices.
+    """
     from dynident.simulate import layout as at  # noqa: PLC0415 - numba is imported on first use
     from dynident.simulate.skeleton import joint_inertias  # noqa: PLC0415
 

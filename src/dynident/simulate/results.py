@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import SimulationError, SimulationWarning
+from dynident.errors import SimulationError
 from dynident.mechanics import Motion
 from dynident.mechanics.inverse_kinematics_numeric import limits_of
+from dynident.simulate.notices import notify
 from dynident.simulate.record import Run, Truth
 from dynident.simulate.recorder import record
 from dynident.simulate.reference import Reference
 from dynident.simulate.sensors import streams
+from dynident.simulate.small_signal import limit_cycle
 
 if TYPE_CHECKING:
     from dynident.simulate.robot import VirtualRobot
@@ -51,6 +52,9 @@ def finish(robot: VirtualRobot, reference: Reference, raw: Raw, options: Options
             f"instability: signals are no longer finite at t = {raw.t[bad]:.6g} s; lower the gains or the step"
         )
     truth = _truth(robot, raw)
+    unstable = limit_cycle(robot, raw.assembly, truth, raw.at_limit, NOTICEABLE)
+    if unstable:
+        raise SimulationError(unstable)
     names = [drive.actuator for drive in robot.drives]
     saturation = dict(zip(names, raw.at_limit.tolist(), strict=True))
     notes = _notes(robot, truth, saturation)
@@ -117,5 +121,5 @@ def _notes(robot: VirtualRobot, truth: Truth, saturation: Mapping[str, float]) -
     ]
     if notes:
         title = robot.name or robot.mechanism.name
-        warnings.warn(f"robot '{title}': {'; '.join(notes)}", SimulationWarning, stacklevel=4)
+        notify(f"robot '{title}': {'; '.join(notes)}", stacklevel=4)
     return tuple(notes)

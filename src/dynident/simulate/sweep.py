@@ -11,6 +11,7 @@ from typing import Any
 from dynident.errors import DynidentError, SimulationError, require
 from dynident.files import to_json
 from dynident.mechanics.batch import cores
+from dynident.simulate.notices import COLLECTED
 from dynident.simulate.robot import VirtualRobot
 
 Measure = Callable[[VirtualRobot], float | Mapping[str, float]]
@@ -28,7 +29,7 @@ class Sweep:
     values : tuple of dict of str to float
         What was measured; NaN where the machine could not be run.
     notes : tuple of str
-        Why it could not, else empty.
+        Why it could not, or what it warned of (limits that were hit, with their share of time); else empty.
     """
 
     settings: tuple[dict[str, Any], ...]
@@ -106,7 +107,7 @@ def sweep(robot: VirtualRobot, changes: Mapping[str, Sequence[Any]], measure: Me
     Returns
     -------
     Sweep
-        One row per combination; unstable machines have NaN and the reason.
+        One row per combination; unstable machines have NaN and the reason, those at their limits a note that says so.
     """
     require(robot, VirtualRobot, "robot")
     if not isinstance(changes, Mapping) or not changes or not all(len(values) for values in changes.values()):
@@ -122,6 +123,8 @@ def sweep(robot: VirtualRobot, changes: Mapping[str, Sequence[Any]], measure: Me
     settings = [dict(zip(changes, values, strict=True)) for values in product(*changes.values())]
 
     def one(setting: dict[str, Any]) -> tuple[dict[str, float], str]:
+        said: list[str] = []
+        COLLECTED.set(said)  # every setting has its own: threads do not share it
         try:
             law = robot.controller
             inside = {k: v for k, v in setting.items() if k in own}
@@ -130,7 +133,8 @@ def sweep(robot: VirtualRobot, changes: Mapping[str, Sequence[Any]], measure: Me
             found = measure(replace(robot, controller=changed, **outside))
         except DynidentError as error:
             return {}, str(error)
-        return ({k: float(v) for k, v in found.items()} if isinstance(found, Mapping) else {"value": float(found)}), ""
+        values = {k: float(v) for k, v in found.items()} if isinstance(found, Mapping) else {"value": float(found)}
+        return values, "; ".join(dict.fromkeys(said))
 
     with ThreadPoolExecutor(workers or cores()) as pool:
         rows = list(pool.map(one, settings))

@@ -1,0 +1,153 @@
+"""Gains of loops on coupled joints: what is stable axis by axis may not be so in the direction in which joints help each other.
+
+Loops whose gains are in proportion to inertias D of the actuators see, at a pose, the directions x of
+
+    A^T D A x = lambda M x
+
+each as an axis of its own with 1 / lambda of the inertia that the gains were made for. The fastest direction must not be too
+fast for the sampling, the slowest not too slow for the position loop around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.control import Axis, Cascade, pi_gains
+from dynident.drive import Drive, Encoder, Motor
+from dynident.errors import SimulationError
+from dynident.mechanics import actuator_jacobian, mass_matrix
+from dynident.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+GAIN_MARGIN, PHASE_MARGIN = 2.0, 30.0  # factor, degrees: the usual least ones
+ROOM = 1.2  # on the margins of the slowest direction without sampling, so that some is left for the sampling
+SEPARATION = 5.0  # velocity loop over position loop
+SLOWEST = 1e-3  # share of a wanted bandwidth below which no loop is looked for
+
+
+def spread(mechanism: Mechanism, q: ArrayLike, inertias: ArrayLike) -> tuple[float, float]:
+    """Return how much slower and faster than meant loops on coupled joints are, over all directions and poses.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and k actuators, inertia of the drives included.
+    q : array_like, (n,) or (N, n)
+        Poses.
+    inertias : array_like, (k,)
+        D, inertias behind the gears that the gains are in proportion to.
+
+    Returns
+    -------
+    least, most : float
+        Smallest and largest lambda; both are 1 for one joint.
+    """
+    x = np.atleast_2d(np.asarray(q, dtype=np.float64))
+    M, A = mass_matrix(mechanism, x), actuator_jacobian(mechanism, x)
+    try:
+        half = np.linalg.inv(np.linalg.cholesky(M))
+    except np.linalg.LinAlgError:
+        raise SimulationError(
+            f"robot '{mechanism.name}': its mass matrix is not positive definite along the motion, so no gains follow from it; "
+            "give every moving link or its drive an inertia"
+        ) from None
+    W = np.sqrt(np.asarray(inertias, dtype=np.float64))[:, None] * (A @ np.swapaxes(half, -1, -2))
+    rates = np.linalg.eigvalsh(np.swapaxes(W, -1, -2) @ W)
+    return float(rates.min()), float(rates.max())
+
+
+def cascade_for(
+    rates: tuple[float, float], bandwidth: float, damping: float, cycle: float, *, exact: bool = True
+) -> tuple[Cascade, float]:
+    """Return a cascade for unit inertia whose loops keep their margins in the slowest and in the fastest direction.
+
+    Parameters
+    ----------
+    rates : tuple of float
+        Least and largest lambda, of `spread`.
+    bandwidth : float
+        Wanted position gain over 2 pi [Hz]; the velocity loop is placed five times as fast.
+    damping : float
+        Of the velocity loop.
+    cycle : float
+        Cycle of the position loop [s]; the velocity loop's is a quarter of it.
+    exact : bool
+        True when velocities are measured, False when they are differences of positions.
+
+    Returns
+    -------
+    loops : Cascade
+        Gains for an inertia of 1 and a torque constant of 1, with the velocity feed-forward.
+    reached : float
+        Its bandwidth [Hz], at most the wanted one.
+    """
+    slow, fast = rates
+    loops = partial(_loops, damping=damping, cycle=cycle)
+    still, level = loops(SLOWEST * bandwidth, 1.0), 1.0
+    if not kept(still, slow, exact, ROOM):  # next to no sampling: a question of the slow direction alone
+        level = 1.0 / (slow * _largest(lambda x: kept(still, 1.0 / x, exact, ROOM), 1.0, 1.0 / slow))
+    reached = bandwidth
+    if not _all(loops(bandwidth, level), rates, exact):
+        reached = _largest(lambda f: _all(loops(f, level), rates, exact), SLOWEST * bandwidth, bandwidth)
+    if not _all(loops(reached, level), rates, exact):
+        raise SimulationError(
+            f"a cascade of {bandwidth:g} Hz at a cycle of {cycle:g} s has no gains that are stable in all directions, which "
+            f"differ in speed by {fast / slow:.3g}; use computed torque or a shorter cycle"
+        )
+    return loops(reached, level), reached
+
+
+def _loops(bandwidth: float, level: float, *, damping: float, cycle: float) -> Cascade:
+    proportional, integral = pi_gains(level, 0.0, 1.0, SEPARATION * bandwidth, damping)
+    return Cascade(
+        2.0 * np.pi * bandwidth,
+        proportional,
+        integral,
+        position_cycle=cycle,
+        velocity_cycle=cycle / 4.0,
+        velocity_feedforward=1.0,
+    )
+
+
+def kept(loops: Cascade, rate: float, exact: bool = True, room: float = 1.0) -> bool:
+    """Tell whether the sampled loops of one direction keep the margins of this module.
+
+    Parameters
+    ----------
+    loops : Cascade
+        Loops for an inertia of 1.
+    rate : float
+        lambda of the direction.
+    exact : bool
+        True when velocities are measured.
+    room : float
+        Factor on both margins.
+
+    Returns
+    -------
+    bool
+        True when both loops are stable with both margins.
+    """
+    encoder = Encoder(velocity="exact" if exact else "difference")
+    axis = Axis(Drive("direction", Motor(1.0, inertia=1.0 / rate), encoder=encoder), loops)
+    for loop in (axis.margins("velocity"), axis.margins("position")):
+        if loop.gain < room * GAIN_MARGIN or loop.phase < room * PHASE_MARGIN:
+            return False
+    return axis.stable()
+
+
+def _all(loops: Cascade, rates: tuple[float, float], exact: bool) -> bool:
+    return all(kept(loops, rate, exact) for rate in rates)
+
+
+def _largest(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Return by bisection the largest number at which something holds that does so at `low`."""
+    for _ in range(12):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
