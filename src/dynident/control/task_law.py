@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal
+from types import SimpleNamespace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -142,6 +143,38 @@ class TaskErrorPID(TaskLaw):
         tau = self._eyes.here.actuator_torques(f, self._preload)
         self._full = bool(np.any(np.abs(tau) > self._limits))
         return np.clip(tau, -self._limits, self._limits)
+
+    def feedback(self, x: Array) -> tuple[Array, Array, Array, Array]:
+        """Return what the law does about rest at a pose of the robot of its last run.
+
+        Generalised forces are S (kp e + kd e' + ki int e dt) + P dx + D dv with e = J dx, dx the reference less the measurement.
+
+        Parameters
+        ----------
+        x : ndarray, (n,)
+            Pose.
+
+        Returns
+        -------
+        J : ndarray, (m, n)
+            Jacobian of the work space.
+        S : ndarray, (n, m)
+            Generalised forces per output of the PID.
+        P, D : ndarray, (n, n)
+            Generalised forces per error of posture and of its velocity.
+        """
+        zero = np.zeros(x.size)
+        rest: Any = SimpleNamespace(q=x, v=zero, a=zero)
+
+        def seen(position: Array, velocity: Array) -> Any:
+            return SimpleNamespace(x=position, v=velocity)
+
+        wanted, actual, e = self._eyes.look(rest, seen(x, zero))
+        still = self._forces(rest, seen(x, zero), wanted, actual, 0.0 * e)
+        S = [self._forces(rest, seen(x, zero), wanted, actual, one) - still for one in np.eye(e.size)]
+        P = [still - self._forces(rest, seen(x + one, zero), wanted, actual, 0.0 * e) for one in np.eye(x.size)]
+        D = [still - self._forces(rest, seen(x, one), wanted, actual, 0.0 * e) for one in np.eye(x.size)]
+        return actual.jacobian, np.array(S).T, np.array(P).T, np.array(D).T
 
     @abstractmethod
     def _forces(self, reference: Reference, measurement: Measurement, wanted: Spot, actual: Spot, push: Array) -> Array:

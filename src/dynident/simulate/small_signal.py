@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.control import PID, Axis, Cascade, ComputedTorque
 from dynident.control.filters import low_pass_share
+from dynident.control.task_law import TaskErrorPID
 from dynident.mechanics import actuator_jacobian, mass_matrix
 from dynident.simulate.failure import inertia_of
 from dynident.simulate.model import joint_side
@@ -73,7 +74,7 @@ def growth(robot: VirtualRobot, inertia: Array, x: Array) -> Growth | None:
     Parameters
     ----------
     robot : VirtualRobot
-        The machine, with a `Cascade`, `PID` or `ComputedTorque`.
+        The machine, with a `Cascade`, `PID`, `ComputedTorque`, `TaskPID` or `TaskComputedTorque`; the last two after a run.
     inertia : ndarray, (n, n)
         Mass matrix at the pose, drives included.
     x : ndarray, (n,)
@@ -85,7 +86,7 @@ def growth(robot: VirtualRobot, inertia: Array, x: Array) -> Growth | None:
         None for a controller whose rows are not known.
     """
     law: Any = robot.controller
-    if not isinstance(law, Cascade | PID | ComputedTorque):
+    if not isinstance(law, Cascade | PID | ComputedTorque | TaskErrorPID):
         return None
     A = actuator_jacobian(robot.mechanism, x[None])[0]
     k, n = A.shape
@@ -94,14 +95,13 @@ def growth(robot: VirtualRobot, inertia: Array, x: Array) -> Growth | None:
     whole = int(np.floor(delay / tick + 1e-9))
     part = max(delay - whole * tick, 0.0)
     late = round(float(getattr(law, "position_delay", 0.0)) / tick)
-    wide = n if isinstance(law, ComputedTorque) else k
+    force, wide = _law(robot, law, A, x)
     sizes = {"q": n, "v": n, "last": k, "speed": k, "sum": wide, "slow": wide, "wish": k}
     sizes |= {f"way{i}": k for i in range(late)} | {f"force{i}": n for i in range(whole + 2)}
     rows = _Rows(sizes)
     turn = np.linalg.inv(inertia)
     exact = np.array([drive.encoder.velocity == "exact" for drive in robot.drives])[:, None]
     blend = np.array([float(low_pass_share(drive.encoder.filter, tick)) for drive in robot.drives])[:, None]
-    force = _law(robot, law, A, x)
     ticks = law.velocity_ticks if isinstance(law, Cascade) else 1
     for i in range(ticks):
         rho = A @ rows["q"]
@@ -120,8 +120,8 @@ def growth(robot: VirtualRobot, inertia: Array, x: Array) -> Growth | None:
     return Growth(float(np.abs(values[worst])), ticks * tick, np.abs(vectors[rows.at["v"], worst]))
 
 
-def _law(robot: VirtualRobot, law: Cascade | PID | ComputedTorque, A: Array, x: Array) -> Any:
-    """Return a function that moves the controller's rows by one tick and gives the generalised forces, without limits."""
+def _law(robot: VirtualRobot, law: Cascade | PID | ComputedTorque | TaskErrorPID, A: Array, x: Array) -> tuple[Any, int]:
+    """Return a function that moves the controller's rows by one tick and gives the forces without limits, and its width."""
 
     def column(values: ArrayLike, size: int) -> Array:
         return np.broadcast_to(np.asarray(values, dtype=np.float64), (size,))[:, None]
@@ -147,23 +147,28 @@ def _law(robot: VirtualRobot, law: Cascade | PID | ComputedTorque, A: Array, x: 
             rows["slow"] = rows["slow"] + inner * (kP * error + kI * rows["sum"] - rows["slow"])
             return np.asarray(A.T @ (torque * rows["slow"]))
 
-        return cascade
-    wide = n if isinstance(law, ComputedTorque) else k
+        return cascade, k
+    # Errors are those of J times what is measured; forces S of the PID, and P, D of the posture.
+    see, J, S, P, D = np.eye(k), np.eye(k), np.asarray(A.T), np.zeros((n, k)), np.zeros((n, k))
+    if not isinstance(law, PID):
+        see = np.asarray(np.linalg.pinv(A), dtype=np.float64)
+        J, P, D = np.eye(n), np.zeros((n, n)), np.zeros((n, n))
+    if isinstance(law, ComputedTorque):
+        S = mass_matrix(joint_side(law.model), x[None])[0]
+    elif isinstance(law, TaskErrorPID):
+        J, S, P, D = law.feedback(x)
+    wide = J.shape[0]
     kp, kd, ki = (column(g, wide) for g in (law.kp, law.kd, law.ki))
     share = column(low_pass_share(law.derivative_filter, law.cycle), wide)
-    measure: Array = np.eye(k)
-    spread: Array = A.T
-    if isinstance(law, ComputedTorque):
-        measure = np.asarray(np.linalg.pinv(A), dtype=np.float64)
-        spread = mass_matrix(joint_side(law.model), x[None])[0]
 
     def pid(rows: _Rows, rho: Array, first: bool, late: int) -> Array:
-        error = -measure @ rho
-        rows["slow"] = rows["slow"] + share * (-measure @ rows["speed"] - rows["slow"])
+        place, rate = see @ rho, see @ rows["speed"]
+        error = -J @ place
+        rows["slow"] = rows["slow"] + share * (-J @ rate - rows["slow"])
         rows["sum"] = rows["sum"] + law.cycle * error
-        return np.asarray(spread @ (kp * error + kd * rows["slow"] + ki * rows["sum"]))
+        return np.asarray(S @ (kp * error + kd * rows["slow"] + ki * rows["sum"]) - P @ place - D @ rate)
 
-    return pid
+    return pid, wide
 
 
 def axis_growth(robot: VirtualRobot, inertia: Array, x: Array, actuator: int) -> Growth | None:
