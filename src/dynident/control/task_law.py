@@ -147,7 +147,7 @@ class TaskErrorPID(TaskLaw):
     def feedback(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """Return what the law does about rest at a pose of the robot of its last run.
 
-        Generalised forces are S (kp e + kd e' + ki int e dt) + P dx + D dv with e = J dx, dx the reference less the measurement.
+        Forces are S (kp e + kd e' + ki int e dt) + P dx + D dv with e = J dx, dx the reference less the measurement.
 
         Parameters
         ----------
