@@ -158,3 +158,9 @@ def test_limits_alone_are_no_instability() -> None:
     with pytest.warns(SimulationWarning, match="at its current limit"):
         run = weak.simulate(excitation(3, 2.0, size=0.8))
     assert max(run.saturation.values()) > 0.05
+    # Nor is a way that takes all the motor has, even if the loops would not work at its end.
+    far = limited(single(0.4), PID(1e6, 1.0, cycle=1e-3), 5.0)
+    with pytest.warns(SimulationWarning, match="at its current limit of 5 A 100 % of the time"):
+        far.simulate(di.Motion([0.0, 0.2], np.zeros((2, 1)), np.zeros((2, 1)), np.zeros((2, 1))), start={"q": [1.0]})
+    with pytest.raises(SimulationError, match="instability: joint 'j1' swings between the limits"):
+        far.simulate(di.Motion([0.0, 4.0], np.zeros((2, 1)), np.zeros((2, 1)), np.zeros((2, 1))), start={"q": [0.01]})

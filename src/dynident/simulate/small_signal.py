@@ -33,6 +33,8 @@ Array = NDArray[np.float64]
 POSES = 32  # samples at a limit that are looked at
 GROWTH = 10.0  # of a small motion over a run, from which its loops count as unstable
 AT = 0.999  # of a limit
+TURNS = 4  # changes from one limit to the other that make a swing
+HELD = 0.9  # mean current over a cycle of the log, over that at the sample, below which it turned in between
 
 
 class Growth(NamedTuple):
@@ -200,6 +202,15 @@ def axis_growth(robot: VirtualRobot, inertia: Array, x: Array, actuator: int) ->
     return Growth(float(np.abs(poles).max()), law.position_cycle, np.abs(A[actuator]))
 
 
+def _swings(truth: Truth, actuator: int, hit: NDArray[np.bool_]) -> bool:
+    """Tell whether a motor went from one limit to the other and back, or did so between two samples of the log."""
+    if not np.any(hit):
+        return True  # its limits were hit between two samples alone
+    current, mean = truth.current[hit, actuator], truth.mean_current[hit, actuator]
+    turns = int(np.count_nonzero(np.diff(np.sign(current))))
+    return turns >= TURNS or bool(np.median(np.abs(mean) / np.maximum(np.abs(current), 1e-300)) < HELD)
+
+
 def _stiff(robot: VirtualRobot, inertia: Array, x: Array) -> Array:
     """Return mass matrices (N, n, n) with the masses that shafts carry, as if these were rigid."""
     masses = [np.sum([d.motor.inertia, *d.transmission.inertias][: d.states]) for d in robot.drives]
@@ -235,8 +246,11 @@ def limit_cycle(robot: VirtualRobot, assembly: Assembly, truth: Truth, at_limit:
     motors = [drive.motor for drive in robot.drives]
     amperes, volts = np.array([m.current_limit for m in motors]), np.array([m.voltage_limit for m in motors])
     hit = (np.abs(truth.current) >= AT * amperes) | (np.abs(truth.voltage) >= AT * volts)
+    busy = np.array([j for j in busy if _swings(truth, int(j), hit[:, j])], dtype=np.int64)
+    if not busy.size:
+        return ""
     found = np.flatnonzero(hit[:, busy].any(axis=1))
-    found = found if found.size else np.arange(truth.t.size)
+    found = found if found.size else np.arange(truth.t.size)  # all of them between two samples
     found = found[np.unique(np.linspace(0, found.size - 1, POSES).astype(int))]
     x, span = truth.motion.q[found], float(truth.t[-1] - truth.t[0])
     inertia = _stiff(robot, inertia_of(robot, assembly, x), x)
