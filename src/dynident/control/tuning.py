@@ -193,7 +193,7 @@ def tune_cascade(
     >>> drive = Drive("A", Motor(torque_constant=1.43, inertia=13e-4))
     >>> loops = tune_cascade(drive, 3.0, position_cycle=5e-3, velocity_cycle=250e-6)
     >>> round(loops.position_gain, 2), round(loops.velocity_gain, 2), round(loops.velocity_integral, 2)
-    (17.17, 0.14, 8.08)
+    (17.21, 0.14, 8.08)
     """
     require(drive, Drive, "drive")
     outer, apart = _above("bandwidth", bandwidth), _above("separation", separation)
