@@ -21,6 +21,7 @@ from dynident.simulate import layout as at
 from dynident.simulate import native
 from dynident.simulate.motion_kernels import motion_at, solve_at
 from dynident.simulate.native import own_code
+from dynident.simulate.skeleton import block_ends
 from dynident.simulate.skeleton_kernels import closure_map
 from dynident.symbolic.expression import Graph
 from dynident.symbolic.motion import Entry, Task
@@ -82,6 +83,14 @@ def test_own_code_is_the_code_for_any_robot(name: str) -> None:
         ours, any_robot = (everything(robot, own, seed) for own in (True, False))
         for key, value in ours.items():
             close(value, any_robot[key], 1e-10)
+
+
+def test_legs_are_blocks_of_the_closure() -> None:
+    robot = robots.dualv.mechanism()
+    ends = block_ends(robot.closure.selected, robot.tree.arrays, robot.closure.dependent)
+    assert ends.tolist() == [3] * 3 + [6] * 3 + [9] * 3 + [12] * 3
+    robot = CASES["Bennett"]()
+    assert set(block_ends(robot.closure.selected, robot.tree.arrays, robot.closure.dependent)) == {robot.closure.dependent.size}
 
 
 def test_runs_by_both_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

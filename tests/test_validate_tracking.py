@@ -14,7 +14,7 @@ import dynident as di
 from dynident.control import PID, Cascade, ComputedTorque, feedforward_torques
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError
-from dynident.friction import Coulomb, Viscous
+from dynident.friction import Coulomb, Sigmoid, Viscous
 from dynident.mechanism.inertia import from_com
 from dynident.robots import dualv, rrr
 from dynident.robots.proofs import proof_case, random_motion
@@ -24,6 +24,7 @@ from dynident.validate import (
     Trial,
     catalogue_model,
     feedback_alone,
+    identify_friction,
     identify_machine,
     tracking_proof,
     with_model,
@@ -284,6 +285,17 @@ def test_rrr_writes_with_the_model_doing_most_of_the_work() -> None:
     assert found.reduction(where="tool")[0, 0] > 0.5
     text = case.table(found)
     assert "published: ratio" in text and "tool [mm]" in text and "note: the paper prints no masses" in text
+
+
+def test_a_friction_law_is_identified_with_the_bodies() -> None:
+    robot = machine()
+    known = identify_friction(robot, random_motion(np.zeros(2), np.full(2, 0.8), duration=6.0), Sigmoid(1), starts=2)
+    speeds = np.array([-1.5, -0.7, 0.7, 1.5])  # rad/s at the joint, beyond the transition at zero
+    for drive in robot.drives:
+        ratio = drive.transmission.ratio
+        true = ratio * (0.02 * np.sign(ratio * speeds) + 2e-4 * ratio * speeds)
+        found = np.array(known.friction[drive.actuator](speeds))
+        np.testing.assert_allclose(found, true, rtol=0.05)
 
 
 def test_friction_laws_are_for_a_pid() -> None:

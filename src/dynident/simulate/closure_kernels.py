@@ -149,13 +149,14 @@ def closure_bias(K, F):
 def factorise(F, K, lu, swap, n):
     """Overwrite the n x n matrix at F[lu] with its factors L U and write which row was swapped with each at K[swap].
 
+    Behind those n integers lie n more: where the diagonal block of each row ends (the legs of a robot share no joint).
     Return the ratio of the smallest to the largest pivot with the sign of the determinant, 0 when singular.
     """
     lu, swap, n = np.uint64(lu), np.uint64(swap), np.uint64(n)
     smallest, largest, sign = np.inf, 0.0, 1.0
     for c in range(n):
-        top, pivot, size = lu + c * n, c, abs(F[lu + c * n + c])
-        for row in range(c + U1, n):
+        top, pivot, size, end = lu + c * n, c, abs(F[lu + c * n + c]), np.uint64(K[swap + n + c])
+        for row in range(c + U1, end):
             if abs(F[lu + row * n + c]) > size:
                 pivot, size = row, abs(F[lu + row * n + c])
         smallest, largest = min(smallest, size), max(largest, size)
@@ -165,18 +166,18 @@ def factorise(F, K, lu, swap, n):
         if pivot != c:
             sign = -sign
             other = lu + pivot * n
-            for e in range(n):
+            for e in range(end):
                 F[top + e], F[other + e] = F[other + e], F[top + e]
         if F[top + c] < 0.0:
             sign = -sign
         inverse = 1.0 / F[top + c]
-        for row in range(c + U1, n):
+        for row in range(c + U1, end):
             here = lu + row * n
             f = F[here + c]
             if f != 0.0:  # a cut is felt by few joints
                 f *= inverse
                 F[here + c] = f
-                for e in range(c + U1, n):
+                for e in range(c + U1, end):
                     F[here + e] -= f * F[top + e]
     return sign * smallest / largest
 
@@ -192,7 +193,7 @@ def substitute(F, K, lu, swap, n, b, stride, width):
             for e in range(width):
                 F[b + c * stride + e], F[b + other * stride + e] = F[b + other * stride + e], F[b + c * stride + e]
     for c in range(n):
-        for row in range(c + U1, n):
+        for row in range(c + U1, np.uint64(K[swap + n + c])):
             f = F[lu + row * n + c]
             if f != 0.0:
                 for e in range(width):
@@ -200,7 +201,7 @@ def substitute(F, K, lu, swap, n, b, stride, width):
     for r in range(n):
         c = n - U1 - r
         here = b + c * stride
-        for g in range(c + U1, n):
+        for g in range(c + U1, np.uint64(K[swap + n + c])):
             f = F[lu + c * n + g]
             if f != 0.0:
                 for e in range(width):

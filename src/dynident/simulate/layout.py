@@ -9,7 +9,7 @@ from dynident.mechanics.packed import OWN
 
 # The mechanism: counts first, then regions.
 DOF, MODE, BALLS, MISSING, ACTUATORS = range(OWN, OWN + 5)
-INDEPENDENT, DEPENDENT, CUT, SWAP, DRIVEN = range(OWN + 5, OWN + 10)  # integers (n,), (m,), (m, 4), (m,), (k,)
+INDEPENDENT, DEPENDENT, CUT, SWAP, DRIVEN = range(OWN + 5, OWN + 10)  # integers (n,), (m,), (m, 4), (2, m), (k,)
 MAP, CONSTANT, CURVE = range(OWN + 10, OWN + 13)  # G (nt, n), g0 (nt,), b (nt,)
 CUTS, LINEAR, JACOBIAN, LU, RIGHT = range(OWN + 13, OWN + 18)  # (m, 13), (m, nt), (m, nt), (m, m), (m, n + 1)
 COUPLING, OFFSETS, MOTORS = range(OWN + 18, OWN + 21)  # N (k, nt), n0 (k,), inertias of the actuators (nt, nt)

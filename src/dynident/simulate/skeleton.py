@@ -15,7 +15,7 @@ from dynident.mechanics.joint_terms import joint_groups, motor_columns
 from dynident.mechanics.packed import MASS, SPEED, Arena, add_tree
 from dynident.mechanism import Mechanism
 from dynident.mechanism.loops import LINEAR, LoopArrays
-from dynident.mechanism.tree import FREE, SPHERICAL
+from dynident.mechanism.tree import FREE, SPHERICAL, TreeArrays
 from dynident.simulate import layout as at
 from dynident.simulate.laws import TERM_ROWS, WIDTH, Row, law_rows, row_numbers
 from dynident.simulate.native import add_native
@@ -138,7 +138,7 @@ def add_skeleton(arena: Arena, mechanism: Mechanism, base: Array, motors: Array)
     arena.number(at.ACTUATORS, N.shape[0])
     arena.integers(at.INDEPENDENT, own)
     arena.integers(at.DEPENDENT, rest)
-    arena.integers(at.SWAP, np.zeros(m))
+    arena.integers(at.SWAP, [np.zeros(m), np.zeros(m) if cuts is None else block_ends(cuts, tree, rest)])
     arena.integers(at.DRIVEN, np.where(single, np.argmax(N != 0.0, axis=1), -1))
     arena.floats(at.MAP, G)
     arena.floats(at.CONSTANT, g0)
@@ -157,6 +157,36 @@ def add_skeleton(arena: Arena, mechanism: Mechanism, base: Array, motors: Array)
     arena.floats(at.COUPLING, N)
     arena.floats(at.OFFSETS, mechanism.actuator_matrix[1])
     arena.floats(at.MOTORS, motors)
+
+
+def block_ends(cuts: LoopArrays, tree: TreeArrays, dependent: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where the diagonal block of every closure equation ends.
+
+    Equations of legs that are listed one after the other depend on different joints; their Jacobian is then block diagonal.
+
+    Parameters
+    ----------
+    cuts : LoopArrays
+        Closure equations, m of them.
+    tree : TreeArrays
+        Flat tree.
+    dependent : ndarray of int, (m,)
+        Dependent tree coordinates.
+
+    Returns
+    -------
+    ndarray of int, (m,)
+        First equation and dependent coordinate behind the block.
+    """
+    felt = cuts.linear != 0.0
+    for i, kind in enumerate(cuts.kind):
+        for node in (cuts.node_a[i], cuts.node_b[i]) if kind != LINEAR else ():
+            if node >= 0:
+                felt[i, tree.support[node, : tree.support_count[node]]] = True
+    felt = felt[:, dependent]
+    m = dependent.size
+    bounds = [k for k in range(1, m + 1) if not felt[:k, k:].any() and not felt[k:, :k].any()]
+    return np.array([next(k for k in bounds if k > i) for i in range(m)], dtype=np.int64)
 
 
 @dataclass(eq=False)
