@@ -1,10 +1,15 @@
-"""Recordings of a robot: motions and efforts made into the rows of a separable problem."""
+"""Recordings of a robot: motions and efforts made into the rows of a separable problem.
+
+A tree robot has one row per joint, with the friction law of the joint. A robot with loops and as many motors as degrees of
+freedom has one row per motor, tau_m = A^-T G^T Y phi + f(q_m, v_m): friction of a motor stands in its own row only, so it is
+fitted at the motor, in motor radians. Passive joints keep their linear terms.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +19,9 @@ from dynident.friction import FrictionLaw, State
 from dynident.identify.base import BaseParameters
 from dynident.identify.friction.checks import direction_note, limit_note, limited
 from dynident.identify.friction.problem import Filter, Piece, Problem
-from dynident.mechanics import Motion, regressor_rows
+from dynident.identify.rows import Rows
+from dynident.mechanics import Motion
+from dynident.mechanics.closure import close_motion, closure_starts
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator
 
@@ -27,24 +34,56 @@ FRICTION_TERMS = ("fv", "fc", "fvp", "fvn", "fcp", "fcn")
 
 
 def without_friction(mechanism: Mechanism) -> Mechanism:
-    """The robot without its own friction terms, which the laws replace.
+    """The robot without the friction terms that laws replace: of all joints of a tree, of the driven ones with loops.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Tree robot.
+        Robot.
 
     Returns
     -------
     Mechanism
-        Copy with rotor inertia, offset and spring only.
+        Copy; rotor inertia, offset, spring, and the friction of passive joints stay.
     """
-    if mechanism.loops:
+    rows_of(mechanism)
+    shared = tuple(term for term in mechanism.terms if term in FRICTION_TERMS)
+    driven = {name for actuator in mechanism.actuators for name in actuator.coupling}
+    joints = []
+    for joint in mechanism.joints:
+        terms = {key: value for key, value in joint.terms.items() if key.split(".")[0] not in FRICTION_TERMS}
+        if mechanism.loops:
+            for coordinate in (name for name in joint.coordinates if name not in driven):
+                suffix = coordinate.removeprefix(joint.name)
+                for symbol in FRICTION_TERMS:
+                    if symbol in shared or symbol in joint.terms or symbol + suffix in joint.terms:
+                        terms[symbol + suffix] = joint.term(coordinate, symbol)
+        joints.append(replace(joint, terms=terms))
+    return replace(mechanism, joints=tuple(joints), terms=tuple(t for t in mechanism.terms if t not in shared))
+
+
+def rows_of(mechanism: Mechanism) -> Rows:
+    """The equations in which the friction of a joint or motor stands in one row only.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot; with loops it needs as many motors as degrees of freedom.
+
+    Returns
+    -------
+    Rows
+        One row per joint of a tree robot, per motor of a robot with loops.
+    """
+    if not mechanism.loops:
+        return Rows(mechanism)
+    motors = tuple(actuator.name for actuator in mechanism.actuators)
+    if len(motors) != mechanism.dof:
         raise IdentificationError(
-            f"robot '{mechanism.name}' has loops; fit the friction of its motors one by one with fit_axis, or its joint "
-            "terms with WLS"
+            f"robot '{mechanism.name}' has loops and {len(motors)} motors for {mechanism.dof} degrees of freedom, so "
+            "its motors' friction mixes with their preload; fit motors one by one with fit_axis, or joint terms with WLS"
         )
-    return mechanism.with_terms([term for term in mechanism.terms if term not in FRICTION_TERMS])
+    return Rows(mechanism, motors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +93,11 @@ class Recording:
     Parameters
     ----------
     motion : Motion
-        N samples.
+        N samples of the robot's coordinates.
+    measured : Motion
+        What the laws look at: the same for a tree robot, the motors' motion with loops.
     effort : ndarray, (N, n)
-        Joint torques and forces [N m, N].
+        Torques and forces [N m, N] of the joints; of the motors with loops.
     temperature, load : ndarray (N, n) or None
         What laws may look at [degree Celsius, N m or N].
     decimator : Decimator
@@ -66,6 +107,7 @@ class Recording:
     """
 
     motion: Motion
+    measured: Motion
     effort: Array
     temperature: Array | None
     load: Array | None
@@ -82,23 +124,26 @@ class Recording:
         load: ArrayLike | None,
         decimator: Decimator | None,
         skip: Sequence[str],
+        measured: Motion | None = None,
     ) -> Recording:
         """Check the arrays and put them together.
 
         Parameters
         ----------
         robot : Mechanism
-            Tree robot with n coordinates.
+            Robot with n coordinates.
         motion : Motion
             N samples.
         effort : array_like, (N, n)
-            Joint torques and forces.
+            Torques and forces of the joints; of the motors with loops.
         temperature, load : array_like (N, n) or None
             What laws may look at.
         decimator : Decimator or None
             Parallel filter; none when None.
         skip : sequence of str
             Joints whose efforts are not used.
+        measured : Motion, optional
+            Motor motion of a robot with loops; computed when omitted.
 
         Returns
         -------
@@ -118,7 +163,8 @@ class Recording:
         if filter_.length(len(motion)) < 1:
             raise IdentificationError(f"{len(motion)} samples are too few for a decimation by {filter_.factor}")
         warm = channel("temperature", temperature, tau.shape)
-        return cls(motion, tau, warm, channel("load", load, tau.shape), filter_, tuple(skip))
+        seen = measured if measured is not None and robot.loops else _law_motion(robot, motion)
+        return cls(motion, seen, tau, warm, channel("load", load, tau.shape), filter_, tuple(skip))
 
     def state(self, rows: slice, i: int) -> State:
         """What the law of one joint looks at.
@@ -137,7 +183,16 @@ class Recording:
         """
         load = None if self.load is None else self.load[rows, i]
         warm = None if self.temperature is None else self.temperature[rows, i]
-        return State(self.motion.v[rows, i], self.motion.q[rows, i], load, warm)
+        return State(self.measured.v[rows, i], self.measured.q[rows, i], load, warm)
+
+
+def _law_motion(robot: Mechanism, motion: Motion) -> Motion:
+    """What friction laws look at: the joints, or the motors of a robot with loops."""
+    if not robot.loops:
+        return motion
+    closed = close_motion(robot, motion)
+    N, n0 = robot.actuator_matrix
+    return Motion(motion.t, closed.q @ N.T + n0, closed.v @ N.T, closed.a @ N.T)
 
 
 def channel(name: str, values: ArrayLike | None, shape: tuple[int, ...]) -> Array | None:
@@ -175,7 +230,7 @@ def assemble(
     Parameters
     ----------
     robot : Mechanism
-        Tree robot without friction terms.
+        Robot without friction terms.
     base : BaseParameters
         Its base parameters.
     recordings : sequence of Recording
@@ -192,7 +247,8 @@ def assemble(
     notes : list of str
         What the data cannot show.
     """
-    joints = robot.coordinate_names
+    rows = rows_of(robot)
+    joints = rows.names
     pieces: list[Piece] = []
     filters: list[Filter | None] = []
     states: list[list[State]] = []
@@ -207,14 +263,18 @@ def assemble(
             if row.any():
                 notes.append(limit_note(joints[i], row, used=not whole))
                 warnings.warn(notes[-1], SignalWarning, stacklevel=4)
-        for inside, outside in filter_.tiles(len(motion), ROWS):
-            pieces.append(_piece(robot, base, recording, inside, used))
+        tiles = list(filter_.tiles(len(motion), ROWS))
+        starts: Sequence[Array | None] = [None] * len(tiles)
+        if robot.loops:  # the branch is followed once through all samples; then every tile stands alone
+            starts = closure_starts(robot, motion.q, [inside.start for inside, _ in tiles])
+        for (inside, outside), start in zip(tiles, starts, strict=True):
+            pieces.append(_piece(rows, base, recording, inside, start, used))
             states.append([recording.state(inside, i) for i in used])
             filters.append(None if whole else filter_.apply)
             masks.append((~cut[:, outside]).astype(np.float64) if whole else np.ones((len(used), outside.stop - outside.start)))
         counts += filter_.length(len(motion)) - (cut.sum(axis=1) if whole else 0)
     for i in used:
-        note = direction_note(joints[i], np.concatenate([r.motion.v[:, i] for r in recordings]))
+        note = direction_note(joints[i], np.concatenate([r.measured.v[:, i] for r in recordings]))
         notes += [note] if note else []
     lengths = [r.decimator.length(len(r.motion)) for r in recordings]
     independence = float(np.average([r.decimator.independence for r in recordings], weights=lengths))
@@ -222,7 +282,7 @@ def assemble(
         tuple(joints[i] for i in used),
         laws,
         base.rank,
-        [np.flatnonzero(base.seen[i]) for i in used],
+        [np.flatnonzero(rows.seen(base.seen)[i]) for i in used],
         cached(pieces, 8.0 * sum(lengths) * len(used) * base.rank),
         states,
         filters,
@@ -233,11 +293,12 @@ def assemble(
     return problem, notes
 
 
-def _piece(robot: Mechanism, base: BaseParameters, recording: Recording, span: slice, used: list[int]) -> Piece:
+def _piece(rows: Rows, base: BaseParameters, recording: Recording, span: slice, start: Array | None, used: list[int]) -> Piece:
     apply = recording.decimator.apply
 
     def compute() -> tuple[Array, Array]:
-        W = regressor_rows(robot, recording.motion[span], base.columns)
+        # Efforts are already those of the rows: joints of a tree, motors of a square A.
+        W, _ = rows.equations(recording.motion[span], None, base.columns, start, span.start)
         W = W if len(used) == W.shape[0] else W[used]
         y = recording.effort[span][:, used]
         if recording.decimator.factor == 1:

@@ -13,12 +13,13 @@ from dynident.errors import IdentificationError
 from dynident.friction import Asymmetric, Friction, FrictionLaw, Sigmoid, State, Sum, TemperatureDependent
 from dynident.identify.base import BaseParameters
 from dynident.identify.friction.problem import Problem
-from dynident.identify.friction.recording import Recording
+from dynident.identify.friction.recording import Recording, rows_of
 from dynident.identify.friction.search import Found
 from dynident.identify.matching import match
 from dynident.identify.metrics import Metrics, evaluate
-from dynident.identify.regression import same_band
-from dynident.mechanics import Motion, regressor_rows
+from dynident.identify.regression import robot_motion, same_band
+from dynident.mechanics import Motion
+from dynident.mechanics.closure import closure_starts
 from dynident.signals import Log, prepare
 
 Array = NDArray[np.float64]
@@ -192,17 +193,24 @@ class RobotFit(SeparableFit):
         Returns
         -------
         ndarray, (N, n)
-            Joint torques and forces [N m, N]; without friction for a joint whose efforts were not used in the fit.
+            Torques and forces [N m, N] of the joints, of the motors with loops; without friction where efforts were not used
+            in the fit.
         """
         robot = self.base.mechanism
-        recording = Recording.of(robot, motion, np.zeros(motion.q.shape), temperature, load, None, ())
+        return self._predict(Recording.of(robot, motion, np.zeros(motion.q.shape), temperature, load, None, ()))
+
+    def _predict(self, recording: Recording) -> Array:
+        robot, motion = self.base.mechanism, recording.motion
+        rows = rows_of(robot)
         result = np.empty(motion.q.shape)
-        for first in range(0, len(motion), ROWS):
+        firsts = range(0, len(motion), ROWS)
+        starts = closure_starts(robot, motion.q, firsts) if robot.loops else [None] * len(firsts)
+        for first, start in zip(firsts, starts, strict=True):
             piece = slice(first, first + ROWS)
-            W = regressor_rows(robot, motion[piece], self.base.columns)
+            W, _ = rows.equations(motion[piece], None, self.base.columns, start, first)
             result[piece] = np.einsum("nbt,b->tn", W, self.values[: self.base.rank])
         for joint, friction in self.friction.items():
-            i = robot.coordinate_names.index(joint)
+            i = rows.names.index(joint)
             result[:, i] += friction(recording.state(slice(None), i))
         return result
 
@@ -239,13 +247,17 @@ class RobotFit(SeparableFit):
         Metrics
             Errors in the band that was fitted.
         """
-        matched = match(self.base.mechanism, log)
+        robot = self.base.mechanism
+        matched = match(robot, log)
         prepared = prepare(matched.log, **{**self.options, **same_band(self.sources, log.rate)})
-        names = self.base.mechanism.coordinate_names
-        if matched.mechanism.coordinate_names != names:
-            raise IdentificationError(f"log '{log.name}' does not move the joints of the fit, {', '.join(names)}")
+        if matched.mechanism.coordinate_names != robot.coordinate_names:
+            joints = ", ".join(robot.coordinate_names)
+            raise IdentificationError(f"log '{log.name}' does not move the joints of the fit, {joints}")
+        names = rows_of(robot).names
         keep = [i for i, name in enumerate(names) if name in self.laws]
-        predicted = self.predict(prepared.motion, prepared.temperature, prepared.effort)
+        moved = robot_motion(robot, prepared.motion)
+        channels = (moved, prepared.effort, prepared.temperature, prepared.effort)
+        predicted = self._predict(Recording.of(robot, *channels, None, (), prepared.motion))
         low_pass = prepared.decimator.apply
         t = prepared.motion.t[prepared.decimator.centres(len(prepared))]
         return evaluate(low_pass(prepared.effort[:, keep]), low_pass(predicted[:, keep]), tuple(names[i] for i in keep), t)

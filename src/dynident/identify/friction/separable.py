@@ -23,11 +23,11 @@ from dynident.friction import Coulomb, FrictionLaw, State, Viscous
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.friction.checks import direction_note, limit_note, limited
 from dynident.identify.friction.problem import Piece, Problem
-from dynident.identify.friction.recording import Recording, assemble, shape_bounds, without_friction
+from dynident.identify.friction.recording import Recording, assemble, rows_of, shape_bounds, without_friction
 from dynident.identify.friction.result import AxisFit, RobotFit, common
 from dynident.identify.friction.search import search
 from dynident.identify.matching import match
-from dynident.identify.regression import dead_efforts, source_of
+from dynident.identify.regression import dead_efforts, robot_motion, source_of
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log, prepare
@@ -136,18 +136,19 @@ def fit_robot(
 ) -> RobotFit:
     """Fit bodies and friction of a whole robot: ``effort = W beta + f(state; rho, eta)``.
 
-    Friction terms of the mechanism (fv, fc, ...) are replaced by the laws; rotor inertia, offset and spring stay.
+    Friction terms of the mechanism (fv, fc, ...) are replaced by the laws; rotor inertia, offset and spring stay. With loops
+    the laws are those of the motors, in motor radians and N m; passive joints keep their linear terms.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Tree robot with n coordinates.
+        Robot with n coordinates; with loops it has n motors.
     motion : Motion
         N samples.
     effort : array_like, (N, n)
-        Joint torques and forces [N m, N].
+        Torques and forces [N m, N] of the joints; of the motors with loops.
     laws : FrictionLaw or mapping of str to FrictionLaw
-        One law for all joints, or by joint; joints that are not named get Coulomb and viscous friction.
+        One law for all joints, or by joint (by motor with loops); those that are not named get Coulomb and viscous friction.
     temperature : array_like (N, n), optional
         Temperature of the joints [degree Celsius], where a law needs it.
     load : array_like (N, n), optional
@@ -193,7 +194,7 @@ def fit_log(
     Parameters
     ----------
     mechanism : Mechanism
-        Tree robot; joints that the logs do not have are held at zero.
+        Robot; joints of a tree that the logs do not have are held at zero.
     log : Log or sequence of Log
         What was measured; temperatures and efforts serve laws that depend on them.
     laws : FrictionLaw or mapping of str to FrictionLaw
@@ -227,8 +228,9 @@ def fit_log(
         robot = robot or bare
         prepared = prepare(matched.log, **dict(options or {}))
         skip = dead_efforts(prepared)
-        channels = (prepared.motion, prepared.effort, prepared.temperature, prepared.effort)
-        recordings.append(Recording.of(robot, *channels, prepared.decimator, skip))
+        moved = robot_motion(robot, prepared.motion)
+        channels = (moved, prepared.effort, prepared.temperature, prepared.effort)
+        recordings.append(Recording.of(robot, *channels, prepared.decimator, skip, prepared.motion))
         sources.append(source_of(one, prepared))
         notes += [*matched.notes, *prepared.explanation.splitlines()]
     assert robot is not None
@@ -252,7 +254,7 @@ def fit_recordings(
     Parameters
     ----------
     robot : Mechanism
-        Tree robot without friction terms.
+        Robot without friction terms.
     recordings : sequence of Recording
         Motions and efforts.
     laws : FrictionLaw or mapping of str to FrictionLaw
@@ -269,7 +271,7 @@ def fit_recordings(
     RobotFit
         Parameters with covariance; it predicts.
     """
-    joints = robot.coordinate_names
+    joints = rows_of(robot).names
     used = [i for i, name in enumerate(joints) if not any(name in recording.skip for recording in recordings)]
     if not used:
         raise IdentificationError("all effort channels are dead or skipped; nothing can be identified")
@@ -277,7 +279,7 @@ def fit_recordings(
     own = tuple(chosen[joints[i]] for i in used)
     bodies = base or base_parameters(robot)
     problem, notes = assemble(robot, bodies, recordings, own, used)
-    bounds = shape_bounds(own, [np.concatenate([r.motion.v[:, i] for r in recordings]) for i in used], problem.names)
+    bounds = shape_bounds(own, [np.concatenate([r.measured.v[:, i] for r in recordings]) for i in used], problem.names)
     found = search(problem, bounds, start, starts, seed, passes)
     linear = (*bodies.names, *(f"{n}_{j}" for j, law in zip(problem.names, own, strict=True) for n in law.linear))
     shape = tuple(f"{n}_{j}" for j, law in zip(problem.names, own, strict=True) for n in law.shape)
@@ -290,5 +292,7 @@ def _laws(laws: Laws, joints: Sequence[str]) -> dict[str, FrictionLaw]:
         return dict.fromkeys(joints, laws)
     unknown = [name for name in laws if name not in joints]
     if unknown:
-        raise IdentificationError(f"laws are given for {', '.join(unknown)}; the moving joints are {', '.join(joints)}")
+        raise IdentificationError(
+            f"laws are given for {', '.join(unknown)}; the moving joints or motors are {', '.join(joints)}"
+        )
     return {name: laws.get(name, Coulomb() + Viscous()) for name in joints}
