@@ -84,8 +84,8 @@ def _estimator(name: str, recovery: str) -> Any:
     return known[name](recovery=recovery)
 
 
-def _options(cutoff: str, decimation: str) -> dict[str, Any]:
-    options: dict[str, Any] = {}
+def _options(cutoff: str, decimation: str, standstill: float) -> dict[str, Any]:
+    options: dict[str, Any] = {"standstill": standstill} if standstill else {}
     for label, text, kind in (("cutoff", cutoff, float), ("decimation", decimation, int)):
         if text != "auto":
             try:
@@ -121,6 +121,9 @@ def identify(
     ] = None,
     cutoff: Annotated[str, typer.Option(help="Low-pass frequency in Hz, or auto.")] = "auto",
     decimation: Annotated[str, typer.Option(help="Factor of the parallel decimation, or auto.")] = "auto",
+    standstill: Annotated[
+        float, typer.Option(help="Leave out speeds below this share of a joint's RMS speed, where it may stick (0.1 is usual).")
+    ] = 0.0,
     projection: Annotated[
         str, typer.Option(help="Robots with loops: gls (least variance), independent, or names of motors by commas.")
     ] = "gls",
@@ -133,7 +136,7 @@ def identify(
     from dynident.report import write_report  # noqa: PLC0415 - matplotlib
     from dynident.validate import judge  # noqa: PLC0415
 
-    solver, options = _estimator(estimator, recovery), _options(cutoff, decimation)
+    solver, options = _estimator(estimator, recovery), _options(cutoff, decimation, standstill)
     check_output(output, folder=True)
     with progress(2 * len(logs) + len(validate or []) + 3, quiet) as step:
         step("reading the robot")

@@ -94,7 +94,13 @@ def _plain(values: Array) -> list[float | None]:
     return [float(x) if np.isfinite(x) else None for x in values]
 
 
-def evaluate(measured: ArrayLike, predicted: ArrayLike, joints: tuple[str, ...], t: ArrayLike | None = None) -> Metrics:
+def evaluate(
+    measured: ArrayLike,
+    predicted: ArrayLike,
+    joints: tuple[str, ...],
+    t: ArrayLike | None = None,
+    used: NDArray[np.bool_] | None = None,
+) -> Metrics:
     """Compare predicted with measured efforts.
 
     Parameters
@@ -105,6 +111,8 @@ def evaluate(measured: ArrayLike, predicted: ArrayLike, joints: tuple[str, ...],
         Names of the n channels.
     t : array_like (N,), optional
         Time of the samples [s]; sample numbers when omitted.
+    used : ndarray of bool (N, n), optional
+        Samples that count; all when omitted.
 
     Returns
     -------
@@ -119,18 +127,23 @@ def evaluate(measured: ArrayLike, predicted: ArrayLike, joints: tuple[str, ...],
     if not (np.all(np.isfinite(tau)) and np.all(np.isfinite(hat))):
         raise DynidentError("metrics: measured or predicted efforts are not finite; clean the log first")
     time = np.arange(tau.shape[0], dtype=np.float64) if t is None else np.asarray(t, dtype=np.float64)
-    e = tau - hat
-    rms = np.sqrt(np.mean(tau**2, axis=0))
-    rmse = np.sqrt(np.mean(e**2, axis=0))
-    spread = np.ptp(tau, axis=0)
-    variance = np.sum((tau - tau.mean(axis=0)) ** 2, axis=0)
+    counted = np.ones(tau.shape, dtype=bool) if used is None else used
+    if counted.shape != tau.shape or not counted.any():
+        raise DynidentError(f"metrics: no sample counts, or used has shape {counted.shape} and not {tau.shape}")
+    e = np.where(counted, tau - hat, 0.0)
+    kept = np.where(counted, tau, 0.0)
+    spread = np.max(tau, axis=0, where=counted, initial=-np.inf) - np.min(tau, axis=0, where=counted, initial=np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):  # a channel that is zero throughout has no relative error
+        count = np.sum(counted, axis=0)
+        rms = np.sqrt(np.sum(kept**2, axis=0) / count)
+        rmse = np.sqrt(np.sum(e**2, axis=0) / count)
+        variance = np.sum(np.where(counted, tau - np.sum(kept, axis=0) / count, 0.0) ** 2, axis=0)
         per_joint = np.where(rms > 0, rmse / rms, np.nan)
         nrms = np.where(spread > 0, rmse / spread, np.nan)
         r2 = np.where(variance > 0, 1.0 - np.sum(e**2, axis=0) / variance, np.nan)
         weighted = np.abs(e) / np.where(rms > 0, rms, np.inf)
-    total = float(np.linalg.norm(tau))
+    total = float(np.linalg.norm(kept))
     row, column = np.unravel_index(int(np.argmax(weighted)), e.shape)
     relative = float(np.linalg.norm(e)) / total if total > 0 else float("nan")
-    worst = float(abs(e[row, column]))
-    return Metrics(joints, rmse, per_joint, nrms, r2, relative, worst, joints[column], float(time[row]), int(tau.shape[0]))
+    worst, samples = float(abs(e[row, column])), int(counted.any(axis=1).sum())
+    return Metrics(joints, rmse, per_joint, nrms, r2, relative, worst, joints[column], float(time[row]), samples)

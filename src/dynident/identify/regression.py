@@ -19,7 +19,7 @@ from dynident.files import write_atomic
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.factor import RowGroup, Tile, accumulate
 from dynident.identify.matching import match
-from dynident.identify.rows import Projection, Rows, check_projection
+from dynident.identify.rows import Projection, Rows, check_projection, moving_rows
 from dynident.mechanics import Motion
 from dynident.mechanics.closure import closure_starts, motion_from_actuators
 from dynident.mechanics.motion import numbers
@@ -86,6 +86,7 @@ class Regression:
         skip: tuple[str, ...] = (),
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
+        moving: NDArray[np.bool_] | None = None,
     ) -> Regression:
         """Compress a motion and its efforts.
 
@@ -107,6 +108,9 @@ class Regression:
             Equations of a robot with loops: "gls", "independent" or the names of motors (see `dynident.identify.rows`).
         absent : sequence of str
             Bodies with parameters of their own that were not there, such as a payload in a run without it.
+        moving : ndarray of bool, (N, n) or (N, k), optional
+            False where the equation of a joint (of a motor with loops) is not to be used, because it stands and its friction
+            is not known.
 
         Returns
         -------
@@ -139,17 +143,27 @@ class Regression:
         filter_ = decimator or Decimator(1, 1.0)
         if filter_.length(len(motion)) < 1:
             raise IdentificationError(f"{len(motion)} samples are too few for a decimation by {filter_.factor}")
-        pieces = [piece for piece, _ in filter_.tiles(len(motion), ROWS)]
-        starts: Sequence[Array | None] = [None] * len(pieces)
+        spans = list(filter_.tiles(len(motion), ROWS))
+        starts: Sequence[Array | None] = [None] * len(spans)
         if mechanism.loops:  # the branch is followed once through all samples; then every tile stands alone
-            starts = closure_starts(mechanism, motion.q, [piece.start for piece in pieces])
+            starts = closure_starts(mechanism, motion.q, [piece.start for piece, _ in spans])
         used = [i for i, name in enumerate(rows.names) if name not in skip]
+        fit_for_use = None
+        if moving is not None:
+            if moving.shape != tau.shape:
+                raise IdentificationError(f"moving has shape {moving.shape} but effort has {tau.shape}; they must agree")
+            fit_for_use = moving_rows(rows.usable(moving)[:, used], filter_, [rows.names[i] for i in used])
         tiles = [
-            _tile(base, rows, motion, tau, filter_, piece, start, used) for piece, start in zip(pieces, starts, strict=True)
+            _tile(base, rows, motion, tau, filter_, piece, start, used, None if fit_for_use is None else fit_for_use[outputs])
+            for (piece, outputs), start in zip(spans, starts, strict=True)
         ]
         names = [rows.names[i] for i in used]
         columns = [np.flatnonzero(rows.seen(base.seen)[i]) for i in used]
-        return cls(base, accumulate(names, columns, tiles, filter_.independence), projection=rows.projection)
+        groups = accumulate(names, columns, tiles, filter_.independence)
+        if fit_for_use is not None:
+            counts = fit_for_use.sum(axis=0).tolist()
+            groups = tuple(replace(group, count=count) for group, count in zip(groups, counts, strict=True))
+        return cls(base, groups, projection=rows.projection)
 
     @classmethod
     def from_log(
@@ -193,7 +207,7 @@ class Regression:
             raise IdentificationError(f"log '{log.name}': all effort channels are dead; nothing can be identified")
         motion = robot_motion(matched.mechanism, prepared.motion)
         evidence = cls.from_motion(
-            matched.mechanism, motion, prepared.effort, base, prepared.decimator, skip, projection, absent
+            matched.mechanism, motion, prepared.effort, base, prepared.decimator, skip, projection, absent, prepared.moving
         )
         kept = {name: value for name, value in options.items() if name != "like"}  # the band is in the source
         return replace(evidence, sources=(source_of(log, prepared),), options=kept, notes=tuple(notes))
@@ -317,17 +331,18 @@ def _tile(
     piece: slice,
     start: Array | None,
     used: list[int],
+    usable: NDArray[np.bool_] | None,
 ) -> Callable[[], Tile]:
-    """Return a function that computes the equations of one tile."""
+    """Return a function that computes the equations of one tile; those that are not usable become zero."""
 
     def compute() -> Tile:
         W, y = rows.equations(motion[piece], tau[piece], base.columns, start, piece.start)
         assert y is not None
         if len(used) < W.shape[0]:
             W, y = W[used], y[used]
-        if decimator.factor == 1:
-            return W, y
-        return np.moveaxis(decimator.apply(np.moveaxis(W, 2, 0)), 0, 2), decimator.apply(y.T).T
+        if decimator.factor > 1:
+            W, y = np.moveaxis(decimator.apply(np.moveaxis(W, 2, 0)), 0, 2), decimator.apply(y.T).T
+        return (W, y) if usable is None else (W * usable.T[:, None, :], y * usable.T)
 
     return compute
 

@@ -12,20 +12,25 @@ All three have the same exact solutions; they differ only in how they weigh nois
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import IdentificationError
+from dynident.errors import IdentificationError, SignalWarning
 from dynident.mechanics import Motion, regressor_rows
 from dynident.mechanics.batch import TreeMotion
 from dynident.mechanics.closure import close_motion
 from dynident.mechanism import Mechanism
+from dynident.signals import Decimator
 
 Array = NDArray[np.float64]
 Projection = str | tuple[str, ...]
+
+#: Share of its rows below which a joint that was left out near standstill is warned about.
+FEW = 1.0 / 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +103,24 @@ class Rows:
         """
         mixed = self.mechanism.loops and self.projection != "independent"
         return np.broadcast_to(pattern.any(axis=0), pattern.shape) if mixed else pattern
+
+    def usable(self, moving: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which equations hold where some joints or motors stand still and their friction is not known.
+
+        Parameters
+        ----------
+        moving : ndarray of bool, (N, k)
+            False where the joint (the motor of a robot with loops) stands.
+
+        Returns
+        -------
+        ndarray of bool, (N, n)
+            Per equation: of the joint itself; of the named motor when these are all motors; else all motors must move.
+        """
+        if not self.mechanism.loops or (not isinstance(self.projection, str) and moving.shape[1] == self.mechanism.dof):
+            order = [self.efforts.index(name) for name in self.names]
+            return moving[:, order]
+        return np.repeat(moving.all(axis=1, keepdims=True), self.mechanism.dof, axis=1)
 
     def equations(
         self,
@@ -184,6 +207,38 @@ class Rows:
                 "(a parallel singularity); choose other motors or another motion"
             )
         return np.swapaxes(inverse, 1, 2)
+
+
+def moving_rows(moving: NDArray[np.bool_], decimator: Decimator, names: Sequence[str]) -> NDArray[np.bool_]:
+    """Return the decimated rows that no standing sample spoils, and say where few are left.
+
+    Parameters
+    ----------
+    moving : ndarray of bool, (N, n)
+        Samples that can be used, per equation.
+    decimator : Decimator
+        Filter that makes rows of samples.
+    names : sequence of str, length n
+        Names of the equations.
+
+    Returns
+    -------
+    ndarray of bool, (rows, n)
+        Rows to use.
+    """
+    usable = decimator.usable(moving)
+    share = usable.mean(axis=0)
+    if np.any(share < FEW):
+        worst = int(np.argmin(share))
+        text = (
+            f"leaving out what is near standstill leaves {int(usable[:, worst].sum())} of {usable.shape[0]} rows of "
+            f"'{names[worst]}', because a row averages over {decimator.taps.size / decimator.rate:.2g} s; give a higher "
+            "cutoff=, a smaller standstill= or a motion with fewer reversals"
+        )
+        if share[worst] == 0.0:
+            raise IdentificationError(text)
+        warnings.warn(text, SignalWarning, stacklevel=3)
+    return usable
 
 
 def _inverse(blocks: Array) -> Array:

@@ -33,7 +33,7 @@ class Score:
     measured, predicted, std : ndarray, (M, n)
         Efforts in the band that was fitted, and the standard deviation of a measurement about the prediction.
     metrics : Metrics
-        Errors in that band.
+        Errors in that band; without rows near standstill if the fit left them out (``standstill=`` of `prepare`).
     all_samples : Metrics
         Errors of every sample without the parallel low-pass: also what no rigid-body model explains (ripple, noise).
     coverage : float
@@ -137,10 +137,15 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     measured, predicted = low_pass(effort), low_pass(prediction.effort[:, keep])
     t = prepared.motion.t[prepared.decimator.centres(len(prepared))]
     std = prediction.std[prepared.decimator.centres(len(prepared))][:, keep]
+    used = np.ones(measured.shape, dtype=bool)
+    if prepared.moving is not None:
+        used = prepared.decimator.usable(rows.usable(prepared.moving)[:, keep])
+        if not used.any():
+            raise IdentificationError(f"log '{log.name}' has no row in which a joint moves; fit with a smaller standstill=")
     joints = tuple(rows.names[i] for i in keep)
-    metrics = evaluate(measured, predicted, joints, t)
+    metrics = evaluate(measured, predicted, joints, t, used)
     every = evaluate(effort, prediction.effort[:, keep], joints, prepared.motion.t)
-    coverage = float(np.mean(np.abs(measured - predicted) <= 2.0 * std))
+    coverage = float(np.mean(np.abs(measured - predicted)[used] <= 2.0 * std[used]))
     notes = (*matched.notes, *prepared.explanation.splitlines())
     return Score(
         log.name, joints, t, measured, predicted, std, metrics, every, coverage, training, prepared.quality, source, notes

@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 #: Half length of the filter in output samples: with a Kaiser window this reaches the attenuation below.
 HALF = 6
 ATTENUATION = 62.0
+#: Weight of samples that must not be used, over that of all samples of a row, up to which the row is used.
+SPOILT = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +127,25 @@ class Decimator:
         ndarray, shape (length(N), ...)
             Only outputs whose whole window lies inside the input.
         """
-        values = np.asarray(x, dtype=np.float64)
+        return self._filter(np.asarray(x, dtype=np.float64), self.taps)
+
+    def usable(self, samples: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which outputs can be used when some inputs must not be.
+
+        Parameters
+        ----------
+        samples : ndarray of bool, shape (N, ...)
+            False for samples that must not be used.
+
+        Returns
+        -------
+        ndarray of bool, shape (length(N), ...)
+            True where such samples have less than 1 % of the weight, sum of the magnitudes of h over them against all.
+        """
+        weights = np.abs(self.taps)
+        return np.asarray(self._filter(np.where(samples, 0.0, 1.0), weights / weights.sum()) <= SPOILT)
+
+    def _filter(self, values: Array, taps: Array) -> Array:
         count = self.length(values.shape[0]) if values.ndim else 0
         if count < 1:
             raise LogError(
@@ -138,10 +158,10 @@ class Decimator:
         # y[k] = sum_b H[b] . X[k + b]. This costs taps / n_d operations per input value, the least possible.
         parts = 2 * HALF
         flat = values[: (count - 1 + parts) * self.factor].reshape(count - 1 + parts, self.factor, -1)
-        products = self.taps[:-1].reshape(parts, self.factor) @ flat
+        products = taps[:-1].reshape(parts, self.factor) @ flat
         # The last tap of the odd-length filter falls on the first sample of the next block.
         tail = values[parts * self.factor :: self.factor][:count].reshape(count, -1)
-        result: Array = self.taps[-1] * tail
+        result: Array = taps[-1] * tail
         for b in range(parts):
             result += products[b : b + count, b, :]
         return np.asarray(result.reshape(count, *values.shape[1:]))

@@ -61,6 +61,8 @@ class Prepared:
         As in the log.
     temperature : ndarray, shape (N, n), optional
         degC at the same samples, if the log has it.
+    moving : ndarray of bool, shape (N, n), optional
+        False where a joint is too slow for its samples to be used; None when all are used (``standstill=0``).
     """
 
     joints: tuple[str, ...]
@@ -75,6 +77,7 @@ class Prepared:
     method: str
     position_side: str
     temperature: Array | None = None
+    moving: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return int(self.motion.t.size)
@@ -88,6 +91,7 @@ def prepare(
     decimation: int | str = "auto",
     resample: float | str = "auto",
     period: float | None = None,
+    standstill: float = 0.0,
     like: Prepared | None = None,
 ) -> Prepared:
     """Check, resample, differentiate and choose the decimation.
@@ -106,6 +110,9 @@ def prepare(
         New uniform rate in Hz; "auto" keeps the log's own rate and resamples only where the clock asks for it.
     period : float, optional
         Period in s of a periodic trial, for "fourier".
+    standstill : float
+        Leave out what a joint does below this share of its RMS speed, 0 (use everything) to below 1. Friction near standstill
+        is not fc sign(v): a joint that sticks carries anything up to fc. 0.1 loses little of a motion that excites.
     like : Prepared, optional
         Take cut-off and decimated band from another log wherever they are "auto", so that a fit is judged in the band it
         was made in.
@@ -145,6 +152,7 @@ def prepare(
     noise = velocity_noise(rate, log.position, q, chosen.frequency)
     v = _rest(v, noise, math.ceil(REST * rate / chosen.frequency), log.joints, notes)
     motion = Motion(log.t[keep], q[keep], v[keep], a[keep])
+    moving = _moving(motion.v, standstill, log.joints, notes)
     band = chosen.band if like is None else like.decimator.cutoff
     decimator = _decimator(decimation, rate, band, len(motion.t), notes)
     return Prepared(
@@ -160,7 +168,22 @@ def prepare(
         method=method,
         position_side=log.position_side,
         temperature=None if log.temperature is None else log.temperature[keep],
+        moving=moving,
     )
+
+
+def _moving(v: Array, standstill: float, joints: tuple[str, ...], notes: list[str]) -> NDArray[np.bool_] | None:
+    """Return where joints are fast enough to be used; a joint that never moves has no friction to mistake and is kept."""
+    if isinstance(standstill, bool | str) or not 0.0 <= standstill < 1.0:
+        raise LogError(f"standstill is {standstill!r}; give a share of the RMS speed, 0 to below 1 (0.1 is usual)")
+    if standstill == 0.0:
+        return None
+    slow = np.abs(v) < standstill * np.sqrt(np.mean(v**2, axis=0))
+    shares = ", ".join(f"{joint} {100 * share:.1f} %" for joint, share in zip(joints, slow.mean(axis=0), strict=True))
+    notes.append(
+        f"slower than {standstill:g} of the RMS speed, where friction is not known, and left out: {shares} of the time"
+    )
+    return np.asarray(~slow)
 
 
 def _rest(v: Array, noise: Array, shortest: int, joints: tuple[str, ...], notes: list[str]) -> Array:

@@ -19,7 +19,7 @@ from dynident.friction import FrictionLaw, State
 from dynident.identify.base import BaseParameters
 from dynident.identify.friction.checks import direction_note, limit_note, limited
 from dynident.identify.friction.problem import Filter, Piece, Problem
-from dynident.identify.rows import Rows
+from dynident.identify.rows import Rows, moving_rows
 from dynident.mechanics import Motion
 from dynident.mechanics.closure import close_motion, closure_starts
 from dynident.mechanism import Mechanism
@@ -104,6 +104,8 @@ class Recording:
         Parallel filter.
     skip : tuple of str
         Joints whose efforts are not used.
+    moving : ndarray of bool (N, n) or None
+        False where a joint is too slow to be used.
     """
 
     motion: Motion
@@ -113,6 +115,7 @@ class Recording:
     load: Array | None
     decimator: Decimator
     skip: tuple[str, ...]
+    moving: NDArray[np.bool_] | None = None
 
     @classmethod
     def of(
@@ -125,6 +128,7 @@ class Recording:
         decimator: Decimator | None,
         skip: Sequence[str],
         measured: Motion | None = None,
+        moving: NDArray[np.bool_] | None = None,
     ) -> Recording:
         """Check the arrays and put them together.
 
@@ -144,6 +148,8 @@ class Recording:
             Joints whose efforts are not used.
         measured : Motion, optional
             Motor motion of a robot with loops; computed when omitted.
+        moving : ndarray of bool (N, n), optional
+            False where a joint is too slow to be used.
 
         Returns
         -------
@@ -164,7 +170,7 @@ class Recording:
             raise IdentificationError(f"{len(motion)} samples are too few for a decimation by {filter_.factor}")
         warm = channel("temperature", temperature, tau.shape)
         seen = measured if measured is not None and robot.loops else _law_motion(robot, motion)
-        return cls(motion, seen, tau, warm, channel("load", load, tau.shape), filter_, tuple(skip))
+        return cls(motion, seen, tau, warm, channel("load", load, tau.shape), filter_, tuple(skip), moving)
 
     def state(self, rows: slice, i: int) -> State:
         """What the law of one joint looks at.
@@ -263,6 +269,9 @@ def assemble(
             if row.any():
                 notes.append(limit_note(joints[i], row, used=not whole))
                 warnings.warn(notes[-1], SignalWarning, stacklevel=4)
+        keep = ~cut if whole else np.ones((len(used), filter_.length(len(motion))), dtype=bool)
+        if recording.moving is not None:
+            keep = keep & moving_rows(recording.moving[:, used], filter_, [joints[i] for i in used]).T
         tiles = list(filter_.tiles(len(motion), ROWS))
         starts: Sequence[Array | None] = [None] * len(tiles)
         if robot.loops:  # the branch is followed once through all samples; then every tile stands alone
@@ -271,8 +280,8 @@ def assemble(
             pieces.append(_piece(rows, base, recording, inside, start, used))
             states.append([recording.state(inside, i) for i in used])
             filters.append(None if whole else filter_.apply)
-            masks.append((~cut[:, outside]).astype(np.float64) if whole else np.ones((len(used), outside.stop - outside.start)))
-        counts += filter_.length(len(motion)) - (cut.sum(axis=1) if whole else 0)
+            masks.append(keep[:, outside].astype(np.float64))
+        counts += keep.sum(axis=1)
     for i in used:
         note = direction_note(joints[i], np.concatenate([r.measured.v[:, i] for r in recordings]))
         notes += [note] if note else []

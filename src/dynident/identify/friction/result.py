@@ -260,7 +260,9 @@ class RobotFit(SeparableFit):
         predicted = self._predict(Recording.of(robot, *channels, None, (), prepared.motion))
         low_pass = prepared.decimator.apply
         t = prepared.motion.t[prepared.decimator.centres(len(prepared))]
-        return evaluate(low_pass(prepared.effort[:, keep]), low_pass(predicted[:, keep]), tuple(names[i] for i in keep), t)
+        used = None if prepared.moving is None else prepared.decimator.usable(prepared.moving[:, keep])
+        pair = (low_pass(prepared.effort[:, keep]), low_pass(predicted[:, keep]))
+        return evaluate(*pair, tuple(names[i] for i in keep), t, used)
 
 
 def covariance(problem: Problem, found: Found) -> Array:

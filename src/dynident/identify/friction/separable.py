@@ -230,7 +230,7 @@ def fit_log(
         skip = dead_efforts(prepared)
         moved = robot_motion(robot, prepared.motion)
         channels = (moved, prepared.effort, prepared.temperature, prepared.effort)
-        recordings.append(Recording.of(robot, *channels, prepared.decimator, skip, prepared.motion))
+        recordings.append(Recording.of(robot, *channels, prepared.decimator, skip, prepared.motion, prepared.moving))
         sources.append(source_of(one, prepared))
         notes += [*matched.notes, *prepared.explanation.splitlines()]
     assert robot is not None
@@ -283,7 +283,10 @@ def fit_recordings(
     found = search(problem, bounds, start, starts, seed, passes)
     linear = (*bodies.names, *(f"{n}_{j}" for j, law in zip(problem.names, own, strict=True) for n in law.linear))
     shape = tuple(f"{n}_{j}" for j, law in zip(problem.names, own, strict=True) for n in law.shape)
-    square = sum(float(np.sum(r.decimator.apply(r.effort[:, used]) ** 2)) for r in recordings)
+    square = 0.0
+    for r in recordings:
+        rows = r.decimator.apply(r.effort[:, used])
+        square += float(np.sum((rows if r.moving is None else rows * r.decimator.usable(r.moving[:, used])) ** 2))
     return RobotFit(**common(problem, found, linear, shape, notes, square), base=bodies)
 
 
