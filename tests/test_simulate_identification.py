@@ -115,7 +115,7 @@ def test_arm_with_cubic_friction_by_its_own_law():
 
 
 def test_shaking_table_with_elastic_drives():
-    machine = mast.machine(position_cycle=1e-3)  # at 17 ms the steps of the command lie above what a log of 1 kHz shows
+    machine = mast.machine(position_cycle=1e-3)  # the log of 1 kHz is warned of when the command steps every 17 ms
     home = [machine.mechanism.home[name] for name in machine.mechanism.coordinate_names]
     train, test = (random_motion(home, [0.04, 0.2, 0.2], seed=s, duration=8.0) for s in (1, 2))
     motors = [drive.actuator for drive in machine.drives]
