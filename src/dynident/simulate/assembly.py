@@ -150,7 +150,7 @@ class Plant(NamedTuple):
         Friction.
     feed : ndarray of int, (k, 5)
         How each drive is fed, number of its shaft masses, the first of them, its winding, its only coordinate.
-    drive : ndarray, (k, 29)
+    drive : ndarray, (k, 30)
         Constants, command and signals of each drive, see `layout`.
     base, motors : ndarray, (n_tree, n_tree)
         Inertias of joints, and those of actuators when they are kept apart (decoupled).

@@ -7,6 +7,7 @@ from dynident.mechanics.packed import BIAS, COUNT, MASS, MOTION, RECORDS, SPEED
 from dynident.mechanics.sample_kernels import U3, first_moment, place, pose_tree, vector
 from dynident.simulate.control_kernels import control
 from dynident.simulate.friction_kernels import clip
+from dynident.simulate.gear_kernels import forget_losses, gears_agree
 from dynident.simulate.hold_kernels import form_value
 from dynident.simulate.layout import (
     ACTUATORS,
@@ -31,6 +32,8 @@ from dynident.simulate.layout import (
     LAW_KIND,
     LAW_WIDTH,
     LOOP,
+    LOOPED,
+    LOSSY,
     MEMORY,
     METHOD,
     MIDPOINT,
@@ -61,8 +64,10 @@ from dynident.simulate.layout import (
     VOLTAGE_LIMIT,
     WIDE,
 )
-from dynident.simulate.plant_kernels import advance_bristles, lossy_derivative
+from dynident.simulate.plant_kernels import advance_bristles, derivative
 from dynident.simulate.skeleton_kernels import close_step, coordinate_rates, tree_speeds, wrap_rotations
+
+TRIES = 4  # to find the directions of power through gears with losses; one or two do
 
 
 @kernel
@@ -188,7 +193,8 @@ def run(K, F, C, D, wanted, noise, every, outside, carried, beat, steps, h, inte
     Every `log_every` steps the truth at the start of the step goes into row step / log_every of `record`, if there is one.
     Velocities beyond `limit`, or not finite, count as unstable.
     """
-    n, size, y, stage, out = K[DOF], K[SIZE], K[STATE], K[STAGE], K[RATES]
+    n, size, y, stage, out, looped = K[DOF], K[SIZE], K[STATE], K[STAGE], K[RATES], K[MODE] == LOOPED
+    lossy = K[LOSSY] != 0
     first = int(F[K[LAST] + n + 1])
     stages = 4 if integrator == RK4 else (2 if integrator == MIDPOINT else 1)
     for step in range(first, first + steps):
@@ -197,10 +203,17 @@ def run(K, F, C, D, wanted, noise, every, outside, carried, beat, steps, h, inte
             advance_bristles(K, F, 0.0)
         for j in range(stages):
             share = 0.0 if j == 0 else (1.0 if j == 3 else 0.5)
-            part, last = share * h, out + max(j - 1, 0) * size
-            for i in range(size):
-                F[stage + i] = F[y + i] + part * F[last + i]
-            status = lossy_derivative(K, F, outside, carried, stage, (step + share) / beat, share * h, j)
+            part, last, here = share * h, out + max(j - 1, 0) * size, stage if j > 0 or looped else y
+            if here == stage:  # the first evaluation of loops, too, needs a copy: it pulls the state back on the closure
+                for i in range(size):
+                    F[stage + i] = F[y + i] + part * F[last + i]
+            for _ in range(TRIES):
+                if lossy:
+                    forget_losses(K, F)
+                status = derivative(K, F, outside, carried, here, (step + share) / beat, part, j)
+                # For given directions of power the losses are linear in the accelerations; those of the last one come first.
+                if not lossy or status != FINE or gears_agree(K, F, j, j == 0):
+                    break
             if status != FINE:
                 return status, step, -1
             if j == 0 and step % log_every == 0 and step // log_every < record.shape[0]:

@@ -47,7 +47,7 @@ STUCK, RATE = 0, 1  # after the last owner: how many stick, steps per second
 OFFSET, VISCOUS, COULOMB, POWER, STRIBECK, TANH, SMOOTH, SPRING, DAHL, LUGRE, MAXWELL = range(11)
 
 # One drive: ten constants, the held command (current or voltage), and what it did in the last evaluation.
-DRIVE_WIDTH = 29
+DRIVE_WIDTH = 30
 RATIO, EFFICIENCY, TORQUE, EMF, RESISTANCE, INDUCTANCE, CURRENT_LIMIT, VOLTAGE_LIMIT, PLAY, STICK, COMMAND = range(11)
 S_TORQUE, S_MOTOR, S_CURRENT, S_RUB, S_RHO, S_RHO_V, S_THETA, S_OMEGA = range(11, 19)
 SINGLE = 19  # rho per unit of the only coordinate that the drive turns with
@@ -55,6 +55,7 @@ SINGLE = 19  # rho per unit of the only coordinate that the drive turns with
 # unit loss takes away in one step, the loss.
 BEFORE, FRONT, THROUGH, KEPT, GEAR_STICK, S_LOSS = range(20, 26)
 BEYOND, AT_LIMIT, CUT_STEPS = range(26, 29)  # 1 while a command is cut, 1 in a step at a limit, steps before it spent at one
+DIRECT = 29  # force on its only coordinate per command of a drive that does nothing between two commands; 0 for others
 IDEAL, RESISTIVE, INDUCTIVE = 0, 1, 2  # fed with a current, or with a voltage without or with inductance
 FEED_WIDTH = 5  # how it is fed, number of shaft masses, the first of them, winding, its only coordinate or -1
 

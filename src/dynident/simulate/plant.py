@@ -241,6 +241,16 @@ def _add_drives(arena: Arena, drives: Sequence[Drive], N: Array, voltage: bool) 
             0.5 * gear.backlash,
         )
         numbers[a, at.KEPT] = 1.0
+        limited = motor.resistance > 0.0 and motor.voltage_limit < np.inf
+        if (
+            kind == at.IDEAL
+            and drive.rigid
+            and drive.friction is None
+            and gear.efficiency == 1.0
+            and used.size == 1
+            and not limited
+        ):
+            numbers[a, at.DIRECT] = N[a, used[0]] * gear.ratio * motor.torque_constant
         if drive.rigid:  # the last inertia turns with the output, as behind an elastic shaft
             numbers[a, at.BEFORE] = drive.input_inertia
     arena.number(at.SHAFTS, len(shafts))

@@ -13,7 +13,7 @@ from dynident.mechanics.kernels import sample_kernel as kernel
 from dynident.mechanics.packed import COUNT, FACTOR, FORCE, MASS, MOTION, SPEED
 from dynident.mechanics.sample_kernels import factorise_symmetric, pose_tree, solve_symmetric
 from dynident.simulate.friction_kernels import advance_owner, clip, force_of
-from dynident.simulate.gear_kernels import forget_losses, gear, gears_agree, rigid_gear, within_voltage
+from dynident.simulate.gear_kernels import gear, rigid_gear, within_voltage
 from dynident.simulate.hold_kernels import (
     find_held,
     form_value,
@@ -32,6 +32,7 @@ from dynident.simulate.layout import (
     COMMAND,
     COUPLING,
     CURVE,
+    DIRECT,
     DOF,
     DRIVE,
     DRIVE_WIDTH,
@@ -57,7 +58,6 @@ from dynident.simulate.layout import (
     LAW_FIRST,
     LOADED,
     LOOPED,
-    LOSSY,
     LOST_CLOSURE,
     MEMORY,
     METHOD,
@@ -111,7 +111,6 @@ from dynident.simulate.skeleton_kernels import (
 SINGULAR = 1e-7  # pivot ratio of the closure below which the coordinates no longer determine the other joints
 FAR = 1e-3  # correction of a dependent coordinate [rad or m] after a step at which the closure counts as lost
 TURNS = 50  # of the iterated algebraic loop
-TRIES = 4  # to find the directions of power through the gears; one or two do
 EVEN = 1e-12  # relative change at which it has converged
 
 
@@ -164,6 +163,9 @@ def drive_forces(K, F, y, dt, out, keep):
     drive, feeds, forms, laws, offsets = K[DRIVE], K[FEED], K[FORMS], K[LAW_FIRST] + K[FORMS], K[OFFSETS]
     for a in range(K[ACTUATORS]):
         d, feed = drive + DRIVE_WIDTH * a, feeds + FEED_WIDTH * a
+        if F[d + DIRECT] != 0.0 and not keep:
+            F[h + K[feed + 4]] -= F[d + DIRECT] * F[d + COMMAND]
+            continue
         ratio, kind, count, j = F[d + RATIO], K[feed], K[feed + 1], K[feed + 4]
         rate, rho = F[d + SINGLE] * F[v + j] if j >= 0 else actuator_value(K, F, a, v), 0.0
         rubs = K[laws + a] < K[laws + a + 1]
@@ -320,26 +322,22 @@ def derivative(K, F, outside, carried, y, time, dt, row):
         if carried.size > 0 and K[MOTION] != 0:
             pose_tree(K, F, y)
         external_forces(K, F, outside, carried, time)
-    force, stuck = K[TRIAL], F[K[GRIP] + GRIP_WIDTH * K[OWNERS] + STUCK] > 0.0
-    if mode == TREE:
-        for r in range(n):
-            F[force + r] = -F[h + r]
-    else:
+    stuck, force = F[K[GRIP] + GRIP_WIDTH * K[OWNERS] + STUCK] > 0.0, out + nt if method == ONE else K[TRIAL]
+    if mode != TREE:
         generalised(K, F, h, force)
-        for r in range(n):
-            F[force + r] = -F[force + r]
+        h = force
+    for r in range(n):
+        F[force + r] = -F[h + r]
     if method == ONE:
         mass = K[MASS]
         if mode != TREE:
             mass = K[GENERAL]
             sandwich(K, F, K[MASS], mass)
         bad = solve_at(K, F, mass, force)
-        for r in range(n):
-            F[out + nt + r] = F[force + r]
         if stuck and bad < 0:
             factorise_symmetric(F, mass, K[FACTOR], n)
             find_held(K, F)
-            hold(K, F, out + nt)
+            hold(K, F, force)
     else:
         bad = decoupled(K, F, out + nt, stuck)
     if bad >= 0:
@@ -351,23 +349,6 @@ def derivative(K, F, outside, carried, y, time, dt, row):
     if K[BALLS] != 0:
         coordinate_rates(K, F, y, out)
     return FINE
-
-
-@kernel
-def lossy_derivative(K, F, outside, carried, y, time, dt, row):
-    """Do what `derivative` does, with the directions of power through rigid gears that belong to its accelerations.
-
-    For given directions the losses are linear in the accelerations and exact; those of the last evaluation are tried first.
-    """
-    if K[LOSSY] == 0:
-        return derivative(K, F, outside, carried, y, time, dt, row)
-    status = FINE
-    for _ in range(TRIES):
-        forget_losses(K, F)
-        status = derivative(K, F, outside, carried, y, time, dt, row)
-        if status != FINE or gears_agree(K, F, row, row == 0):
-            break
-    return status
 
 
 @kernel
