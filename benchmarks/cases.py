@@ -51,7 +51,7 @@ class Result:
         """Whether the target is met; None without a target or a figure."""
         if self.value is None or self.target is None:
             return None
-        return self.value >= self.target if self.unit == "x" else self.value < self.target
+        return bool(self.value >= self.target if self.unit == "x" else self.value < self.target)
 
 
 def agree(ours: Array, peer: Array, tolerance: float, what: str) -> None:
