@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 def test_results_are_plain_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
     monkeypatch.delitem(sys.modules, "benchmarks", raising=False)
-    from benchmarks.cases import Result  # noqa: PLC0415 - not a package of the installation
+    from benchmarks.cases import Result
 
     faster = Result("a ratio", np.float64(5.2), "x", 5.0, "")
     slower = Result("a time", np.float64(2.1), "s", 2.0, "")

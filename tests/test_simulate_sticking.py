@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -255,3 +257,26 @@ def test_accelerations_at_rest_are_those_of_gauss_principle(seed: int) -> None:
     np.testing.assert_allclose(record[assembly.columns.a], a, atol=1e-6)
     rub = record[assembly.columns.joint_rub] + ratio * record[assembly.columns.rub]
     np.testing.assert_allclose(M @ record[assembly.columns.a], torque - load - rub, atol=1e-9)
+
+
+def test_a_falling_arm_sticks_and_slides_as_in_a_stiffened_mujoco() -> None:
+    """MuJoCo's dry friction is a soft constraint, which is made stiff here."""
+    mujoco = pytest.importorskip("mujoco")
+    path = Path(__file__).parents[1] / "benchmarks" / "arm.urdf"
+    q, level, step, steps = np.array([0.1, -0.5, 0.4, 0.2, 0.3, 0.1]), 3.0, 1.25e-4, 2000
+    robot = without_terms(di.Mechanism.from_urdf(path))
+    assembly = free(robot, q, step=step, friction={name: Coulomb().using(fc=level) for name in robot.coordinate_names})
+    x = run(assembly, steps + 1, [0.0] * 6)[0][-1]
+    model = mujoco.MjModel.from_xml_path(str(path))
+    model.opt.timestep, model.opt.integrator = step, mujoco.mjtIntegrator.mjINT_RK4
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
+    model.dof_frictionloss[:] = level
+    model.dof_solimp[:, :2], model.dof_solref[:, 0] = 0.999, 2.0 * step
+    data = mujoco.MjData(model)
+    data.qpos[:] = q
+    for _ in range(steps):
+        mujoco.mj_step(model, data)
+    moved = np.abs(x - q)
+    assert moved.max() > 0.1
+    assert moved.min() < 1e-3  # some fall, some hardly move
+    assert np.abs(data.qpos - x).max() < 1e-5
