@@ -152,7 +152,7 @@ def test_friction_never_adds_energy_and_the_pendulum_comes_to_rest() -> None:
     assert np.abs(x[-1]).max() > 1e-3  # it rests where friction holds it, beside the lowest place
 
 
-def test_reversals_keep_the_second_order_and_sliding_the_fourth() -> None:
+def test_reversals_keep_more_than_the_first_order_and_sliding_the_fourth() -> None:
     ends = [swing(h)[0][-1] for h in (4e-3, 2e-3, 1e-3, 6.25e-5)]
     error = [np.abs(x - ends[-1]).max() for x in ends[:-1]]
     assert error[0] / error[2] > 8.0  # 16 when each is located exactly in the same way
