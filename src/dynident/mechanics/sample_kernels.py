@@ -325,37 +325,3 @@ def solve_symmetric(F, factor, x, n):
         for k in range(i + U1, n):
             value -= F[f + k * n + i] * F[x + k]
         F[x + i] = value
-
-
-@kernel
-def solve_once(F, m, factor, x, n):
-    """Overwrite the n numbers at F[x] with M^-1 x, M at F[m]; return a bad pivot as `factorise_symmetric`, or -1.
-
-    The forward sweep runs beside the factorisation, which leaves more for the processor to do at a time.
-    """
-    m, f, x, n = np.uint64(m), np.uint64(factor), np.uint64(x), np.uint64(n)
-    for j in range(n):
-        row = f + j * n
-        pivot, value = F[m + j * n + j], F[x + j]
-        size = abs(pivot)
-        for k in range(j):
-            pivot -= F[row + k] * F[f + k * n + j]
-            value -= F[row + k] * F[x + k]
-        if not abs(pivot) > TINY * size:
-            return np.int64(j)
-        inverse = 1.0 / pivot
-        F[x + j] = value
-        F[row + j] = inverse
-        for i in range(j + U1, n):
-            entry = F[m + i * n + j]
-            for k in range(j):
-                entry -= F[f + i * n + k] * F[f + k * n + j]
-            F[row + i] = entry
-            F[f + i * n + j] = entry * inverse
-    for j in range(n):
-        i = n - U1 - j
-        value = F[x + i] * F[f + i * n + i]
-        for k in range(i + U1, n):
-            value -= F[f + k * n + i] * F[x + k]
-        F[x + i] = value
-    return np.int64(-1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dynident.mechanics.kernels import sample_kernel as kernel
 from dynident.mechanics.native_kernels import address_of, call_address
 from dynident.mechanics.packed import BASE, CLOSURE, FACTOR, FORCE, MASS, MOTION, PHI, SOLVE, SPEED
-from dynident.mechanics.sample_kernels import TINY, mass_and_bias, pose_tree, solve_once
+from dynident.mechanics.sample_kernels import TINY, factorise_symmetric, mass_and_bias, pose_tree, solve_symmetric
 from dynident.simulate.closure_kernels import closure_bias, closure_jacobian, substitute
 from dynident.simulate.layout import CURVE, DEPENDENT, DOF, JACOBIAN, LOOPED, LU, MISSING, MODE, RIGHT, SWAP
 
@@ -29,7 +29,10 @@ def closure_at(K, F, q):
 def solve_at(K, F, mass, x):
     """Overwrite the n numbers at F[x] with M^-1 x, M (n, n) at F[mass]; return a pivot of rounding errors only, or -1."""
     if K[SOLVE] == 0:
-        return solve_once(F, mass, K[FACTOR], x, K[DOF])
+        bad = factorise_symmetric(F, mass, K[FACTOR], K[DOF])
+        if bad < 0:
+            solve_symmetric(F, K[FACTOR], x, K[DOF])
+        return bad
     f, n, pivots = address_of(F), K[DOF], K[FACTOR]
     call_address(K[SOLVE], (f + 8 * mass, f + 8 * x, f + 8 * pivots))
     for j in range(n):
