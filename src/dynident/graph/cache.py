@@ -1,0 +1,146 @@
+"""Machine code on disk, so that a robot is compiled once per machine and not once per process.
+
+A file holds a checksum and an object; it is written beside its place and renamed, so that two processes, a killed run or a full
+disk leave whole files or none. Whatever is wrong with the folder or a file, the code is compiled again. The folder stays below
+`LIMIT`: the files that were not used for longest go first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+LIMIT = 256 * 2**20  # bytes
+_MAGIC = b"dynident object 1\n"
+
+log = logging.getLogger(__name__)
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of compiled code; None where caching is switched off or no folder can be used.
+
+    ``DYNIDENT_CACHE`` names another folder, and an empty value switches the cache off.
+    """
+    named = os.environ.get("DYNIDENT_CACHE")
+    if named is not None:
+        return Path(named) if named else None
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return None
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    return base / "dynident" / "objects"
+
+
+def key_of(*parts: str) -> str:
+    """Return the name of the file for some code: a digest of the text, the processor and the versions."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part.encode())
+    return digest.hexdigest()
+
+
+def read(key: str) -> bytes | None:
+    """Return the object of a key, or None when there is none, or none that can be trusted."""
+    folder = cache_folder()
+    if folder is None or not _private(folder):
+        return None
+    path = folder / f"{key}.o"
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    head = len(_MAGIC) + 32
+    body = content[head:]
+    if content[: len(_MAGIC)] != _MAGIC or hashlib.sha256(body).digest() != content[len(_MAGIC) : head]:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)  # used just now
+    return body
+
+
+def write(key: str, body: bytes) -> None:
+    """Keep the object of a key; a folder that cannot be written to costs a compilation in the next process, nothing else."""
+    folder = cache_folder()
+    if folder is None:
+        return
+    temporary = ""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not _private(folder):
+            return
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".new-")
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(_MAGIC + hashlib.sha256(body).digest() + body)
+        Path(temporary).replace(folder / f"{key}.o")
+        _trim(folder)
+    except OSError as error:
+        log.info("compiled code is not kept in '%s': %s", folder, error.strerror or error)
+        if temporary:
+            with contextlib.suppress(OSError):
+                Path(temporary).unlink()
+
+
+def usage() -> tuple[Path | None, int, int]:
+    """Return the folder, the number of objects in it and their bytes."""
+    folder = cache_folder()
+    sizes = [size for _, size, _ in _files(folder)] if folder is not None else []
+    return folder, len(sizes), sum(sizes)
+
+
+def clear() -> int:
+    """Remove all objects and return how many there were."""
+    folder = cache_folder()
+    files = _files(folder) if folder is not None else []
+    for path, _, _ in files:
+        with contextlib.suppress(OSError):
+            path.unlink()
+    return len(files)
+
+
+def _private(folder: Path) -> bool:
+    """Return whether only this user can put code into the folder."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return False
+    if not hasattr(os, "getuid"):
+        return True
+    return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _files(folder: Path) -> list[tuple[Path, int, float]]:
+    """Return path, size and time of last use of everything in the folder that is ours."""
+    found = []
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if path.suffix == ".o" or path.name.startswith(".new-"):
+                with contextlib.suppress(OSError):
+                    status = path.stat()
+                    found.append((path, status.st_size, status.st_mtime))
+    return found
+
+
+def _trim(folder: Path) -> None:
+    files = sorted(_files(folder), key=lambda file: file[2])
+    total = sum(size for _, size, _ in files)
+    for path, size, _ in files:
+        if total <= LIMIT:
+            break
+        with contextlib.suppress(OSError):
+            path.unlink()
+        total -= size

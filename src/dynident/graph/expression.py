@@ -1,0 +1,523 @@
+"""Expressions as a graph in which nothing is stored twice.
+
+Every node is looked up before it is made (hash-consing): equal sub-expressions are the same object, so what is shared is found
+on the way and costs nothing. Only local rules are applied, each in constant time:
+
+    constants fold, 0 and 1 disappear, x + x = 2 x, x - x = 0, (x + y) - x = y, signs move outward,
+    sums and products are ordered, sin(-x) = -sin x, cos(-x) = cos x, a choice between equal things is none.
+
+There is no search, so nothing can hang; a limit on nodes and time says so when something is too big.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from dynident.errors import DynidentError
+from dynident.graph.operations import OPERATIONS
+
+MAX_NODES = 5_000_000
+MAX_SECONDS = 600.0
+
+_ODD = ("sin", "sign", "tanh")  # f(-x) = -f(x)
+_EVEN = ("cos", "abs")
+_LOGICAL = ("lt", "le", "eq")
+
+
+class Node:
+    """One expression; make it with operators and the functions of its `Graph`.
+
+    Parameters
+    ----------
+    graph : Graph
+        Graph that owns it.
+    index : int
+        Position in the graph; arguments always have a smaller one.
+    op : str
+        ``const``, ``symbol`` or one of `OPERATIONS`.
+    args : tuple of Node
+        Arguments.
+    value : float
+        Number of a constant.
+    name : str
+        Name of a symbol.
+    """
+
+    __slots__ = ("args", "graph", "index", "name", "op", "value")
+
+    def __init__(self, graph: Graph, index: int, op: str, args: tuple[Node, ...], value: float = 0.0, name: str = "") -> None:
+        self.graph = graph
+        self.index = index
+        self.op = op
+        self.args = args
+        self.value = value
+        self.name = name
+
+    def is_const(self, value: float) -> bool:
+        """Return whether this is exactly the given constant."""
+        return self.op == "const" and self.value == value
+
+    def __add__(self, other: Node | float) -> Node:
+        return self.graph.add(self, self.graph.node(other))
+
+    def __radd__(self, other: float) -> Node:
+        return self.graph.add(self.graph.node(other), self)
+
+    def __sub__(self, other: Node | float) -> Node:
+        return self.graph.add(self, self.graph.neg(self.graph.node(other)))
+
+    def __rsub__(self, other: float) -> Node:
+        return self.graph.add(self.graph.node(other), self.graph.neg(self))
+
+    def __mul__(self, other: Node | float) -> Node:
+        return self.graph.mul(self, self.graph.node(other))
+
+    def __rmul__(self, other: float) -> Node:
+        return self.graph.mul(self.graph.node(other), self)
+
+    def __truediv__(self, other: Node | float) -> Node:
+        return self.graph.div(self, self.graph.node(other))
+
+    def __rtruediv__(self, other: float) -> Node:
+        return self.graph.div(self.graph.node(other), self)
+
+    def __neg__(self) -> Node:
+        return self.graph.neg(self)
+
+    def __abs__(self) -> Node:
+        return self.graph.call("abs", self)
+
+    def __pow__(self, power: Node | float) -> Node:
+        return self.graph.power(self, power)
+
+    def __lt__(self, other: Node | float) -> Node:
+        return self.graph.compare("lt", self, self.graph.node(other))
+
+    def __le__(self, other: Node | float) -> Node:
+        return self.graph.compare("le", self, self.graph.node(other))
+
+    def __gt__(self, other: Node | float) -> Node:
+        return self.graph.compare("lt", self.graph.node(other), self)
+
+    def __ge__(self, other: Node | float) -> Node:
+        return self.graph.compare("le", self.graph.node(other), self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("an expression is neither true nor false before it has numbers; use dynident.graph.where(condition, x, y)")
+
+    # NumPy calls these for arrays of expressions: np.sin(x) becomes x.sin().
+
+    def sin(self) -> Node:
+        """Return sin(x)."""
+        return self.graph.call("sin", self)
+
+    def cos(self) -> Node:
+        """Return cos(x)."""
+        return self.graph.call("cos", self)
+
+    def tan(self) -> Node:
+        """Return tan(x) = sin(x)/cos(x)."""
+        return self.sin() / self.cos()
+
+    def sqrt(self) -> Node:
+        """Return the square root of x."""
+        return self.graph.call("sqrt", self)
+
+    def exp(self) -> Node:
+        """Return e to the power of x."""
+        return self.graph.call("exp", self)
+
+    def log(self) -> Node:
+        """Return the natural logarithm of x."""
+        return self.graph.call("log", self)
+
+    def tanh(self) -> Node:
+        """Return the hyperbolic tangent of x."""
+        return self.graph.call("tanh", self)
+
+    def floor(self) -> Node:
+        """Return the largest whole number not above x."""
+        return self.graph.call("floor", self)
+
+    def arctan2(self, x: Node | float) -> Node:
+        """Return the angle of the point (x, y), where y is this expression."""
+        return self.graph.atan2(self, self.graph.node(x))
+
+    def __repr__(self) -> str:
+        inner = self.name or (repr(self.value) if self.op == "const" else ", ".join(f"#{a.index}" for a in self.args))
+        return f"#{self.index}:{self.op}({inner})"
+
+
+class Graph:
+    """The store of all nodes of one derivation.
+
+    Parameters
+    ----------
+    max_nodes : int
+        Number of nodes at which the derivation gives up with an error.
+    max_seconds : float
+        Time after which it gives up.
+    """
+
+    def __init__(self, max_nodes: int = MAX_NODES, max_seconds: float = MAX_SECONDS) -> None:
+        self.max_nodes = max_nodes
+        self.max_seconds = max_seconds
+        self._start = monotonic()
+        self._known: dict[object, Node] = {}
+        self.zero = self.const(0.0)
+        self.one = self.const(1.0)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def _get(self, key: object, op: str, args: tuple[Node, ...], value: float = 0.0, name: str = "") -> Node:
+        found = self._known.get(key)
+        if found is None:
+            count = len(self._known)
+            if count >= self.max_nodes or (count % 1024 == 0 and monotonic() - self._start > self.max_seconds):
+                raise DynidentError(
+                    f"the derivation stopped at {count} sub-expressions after {monotonic() - self._start:.1f} s "
+                    f"(limits {self.max_nodes} and {self.max_seconds:g} s); ask for fewer quantities or raise "
+                    "max_nodes and max_seconds"
+                )
+            found = self._known[key] = Node(self, count, op, args, value, name)
+        return found
+
+    def const(self, value: float) -> Node:
+        """Return a constant; -0.0 is 0.0."""
+        number = float(value) + 0.0
+        return self._get(number if number == number else "nan", "const", (), number)  # noqa: PLR0124 - nan is not its own key
+
+    def symbol(self, name: str) -> Node:
+        """Return the symbol of this name."""
+        return self._get(("symbol", name), "symbol", (), name=name)
+
+    def symbols(self, name: str, count: int) -> list[Node]:
+        """Return the symbols name[0] ... name[count - 1]."""
+        return [self.symbol(f"{name}[{i}]") for i in range(count)]
+
+    def node(self, value: Node | float) -> Node:
+        """Return a node for what may be a plain number."""
+        return value if isinstance(value, Node) else self.const(value)
+
+    def neg(self, x: Node) -> Node:
+        """Return -x; signs never pile up."""
+        if x.op == "const":
+            return self.const(-x.value)
+        return x.args[0] if x.op == "neg" else self._get(("neg", x.index), "neg", (x,))
+
+    def add(self, x: Node, y: Node) -> Node:
+        """Return x + y."""
+        if x.op == "const" and y.op == "const":
+            return self.const(x.value + y.value)
+        if x.is_const(0.0):
+            return y
+        if y.is_const(0.0):
+            return x
+        if y.op == "neg":
+            return self._sub(x, y.args[0]) if x.op != "neg" else self.neg(self.add(x.args[0], y.args[0]))
+        if x.op == "neg":
+            return self._sub(y, x.args[0])
+        if x is y:
+            return self.mul(self.const(2.0), x)
+        for whole, part in ((x, y), (y, x)):
+            if whole.op == "sub" and whole.args[1] is part:
+                return whole.args[0]
+            if part.op == "const" and whole.op == "add" and whole.args[0].op == "const":
+                return self.add(whole.args[1], self.const(whole.args[0].value + part.value))
+        if (y.op == "const", -y.index) > (x.op == "const", -x.index):  # constants first, then older ones
+            x, y = y, x
+        return self._get(("add", x.index, y.index), "add", (x, y))
+
+    def _sub(self, x: Node, y: Node) -> Node:
+        """Return x - y of terms without a sign in front."""
+        if x is y:
+            return self.zero
+        if y.op == "const":
+            return self.add(x, self.const(-y.value))
+        if x.op == "add" and y in x.args:
+            return x.args[1] if x.args[0] is y else x.args[0]
+        if y.op == "add" and x in y.args:
+            return self.neg(y.args[1] if y.args[0] is x else y.args[0])
+        if x.op == "sub" and x.args[0] is y:
+            return self.neg(x.args[1])
+        if y.op == "sub" and y.args[0] is x:
+            return y.args[1]
+        if x.index > y.index:  # one orientation, so that x - y and y - x share their node
+            return self.neg(self._get(("sub", y.index, x.index), "sub", (y, x)))
+        return self._get(("sub", x.index, y.index), "sub", (x, y))
+
+    def mul(self, x: Node, y: Node) -> Node:
+        """Return x y, sign in front and constant first."""
+        if y.op == "const":
+            x, y = y, x
+        if x.op == "const":
+            if y.op == "const":
+                return self.const(x.value * y.value)
+            if x.value == 0.0:
+                return self.zero
+            if x.value < 0.0:
+                return self.neg(self.mul(self.const(-x.value), y))
+            if x.value == 1.0:
+                return y
+            if y.op == "mul" and y.args[0].op == "const":
+                return self.mul(self.const(x.value * y.args[0].value), y.args[1])
+        if x.op == "neg":
+            return self.neg(self.mul(x.args[0], y))
+        if y.op == "neg":
+            return self.neg(self.mul(x, y.args[0]))
+        if x.op != "const" and y.op != "const":
+            # A constant factor comes out, where it may meet another one.
+            for whole, other in ((x, y), (y, x)):
+                if whole.op == "mul" and whole.args[0].op == "const":
+                    return self.mul(whole.args[0], self.mul(whole.args[1], other))
+            if x.index > y.index:
+                x, y = y, x
+        return self._get(("mul", x.index, y.index), "mul", (x, y))
+
+    def div(self, x: Node, y: Node) -> Node:
+        """Return x / y."""
+        if y.op == "const":
+            if y.value == 0.0:
+                raise DynidentError("an expression is divided by zero; check the geometry for lengths that are zero")
+            return self.mul(self.const(1.0 / y.value), x)
+        if x.is_const(0.0):
+            return self.zero
+        if y.op == "neg":
+            return self.neg(self.div(x, y.args[0]))
+        if x.op == "neg":
+            return self.neg(self.div(x.args[0], y))
+        return self.one if x is y else self._get(("div", x.index, y.index), "div", (x, y))
+
+    def power(self, x: Node, power: Node | float) -> Node:
+        """Return x to a power: products for whole numbers up to 16, the general function otherwise."""
+        p = self.node(power)
+        if p.op == "const" and p.value == int(p.value) and abs(p.value) <= 16:
+            result = self.one
+            for _ in range(abs(int(p.value))):
+                result = result * x
+            return result if p.value >= 0 else self.one / result
+        if p.is_const(0.5):
+            return self.call("sqrt", x)
+        if x.op == "const" and p.op == "const":
+            return self.const(OPERATIONS["pow"].fold(x.value, p.value))
+        return self._get(("pow", x.index, p.index), "pow", (x, p))
+
+    def atan2(self, y: Node, x: Node) -> Node:
+        """Return the angle of the point (x, y) in (-pi, pi], arguments in the order of the function in C."""
+        if y.op == "const" and x.op == "const":
+            return self.const(OPERATIONS["atan2"].fold(y.value, x.value))
+        if y.op == "neg":
+            return self.neg(self.atan2(y.args[0], x))
+        return self._get(("atan2", y.index, x.index), "atan2", (y, x))
+
+    def call(self, function: str, x: Node) -> Node:
+        """Return function(x), one of the `OPERATIONS` of one argument."""
+        if function == "neg":
+            return self.neg(x)
+        if x.op == "const":
+            return self.const(OPERATIONS[function].fold(x.value))
+        if x.op == "neg" and function in _ODD:
+            return self.neg(self.call(function, x.args[0]))
+        if x.op == "neg" and function in _EVEN:
+            x = x.args[0]
+        if function == "abs" and x.op == "abs":
+            return x
+        return self._get((function, x.index), function, (x,))
+
+    def least(self, x: Node, y: Node) -> Node:
+        """Return the smaller of x and y."""
+        return self._extreme("min", x, y)
+
+    def greatest(self, x: Node, y: Node) -> Node:
+        """Return the larger of x and y."""
+        return self._extreme("max", x, y)
+
+    def _extreme(self, op: str, x: Node, y: Node) -> Node:
+        if x.op == "const" and y.op == "const":
+            return self.const(OPERATIONS[op].fold(x.value, y.value))
+        if x is y:
+            return x
+        if x.index > y.index:
+            x, y = y, x
+        return self._get((op, x.index, y.index), op, (x, y))
+
+    def compare(self, op: str, x: Node, y: Node) -> Node:
+        """Return 1 where x < y (``lt``), x <= y (``le``) or x = y (``eq``), else 0."""
+        if x.op == "const" and y.op == "const":
+            return self.const(OPERATIONS[op].fold(x.value, y.value))
+        if x is y:
+            return self.zero if op == "lt" else self.one
+        return self._get((op, x.index, y.index), op, (x, y))
+
+    def select(self, condition: Node, x: Node, y: Node) -> Node:
+        """Return x where the condition is not zero, else y."""
+        if condition.op == "const":
+            return x if condition.value != 0.0 else y
+        if x is y:
+            return x
+        if condition.op in _LOGICAL and x.is_const(1.0) and y.is_const(0.0):
+            return condition
+        return self._get(("select", condition.index, x.index, y.index), "select", (condition, x, y))
+
+    def cosc(self, square: Node) -> Node:
+        """Return (1 - cos x)/x^2 of a given x^2, as 2 (sin(x/2)/x)^2, which does not cancel."""
+        half = self.call("sinc", 0.25 * square)
+        return 0.5 * (half * half)
+
+
+def total(terms: Iterable[Node]) -> Node:
+    """Return the sum of at least one term."""
+    iterator = iter(terms)
+    result = next(iterator)
+    for term in iterator:
+        result = result + term
+    return result
+
+
+def reachable(outputs: Iterable[Node]) -> list[Node]:
+    """Return every node that the outputs need, arguments before their users, each shortly before it is used."""
+    seen: set[int] = set()
+    order: list[Node] = []
+    for output in outputs:
+        stack: list[tuple[Node, bool]] = [(output, False)]
+        while stack:
+            node, done = stack.pop()
+            if done:
+                order.append(node)
+            elif node.index not in seen:
+                seen.add(node.index)
+                stack.append((node, True))
+                stack.extend((arg, False) for arg in reversed(node.args) if arg.index not in seen)
+    return order
+
+
+# ---- functions of a law: the same text works on expressions, numbers and arrays ---------------------------------------
+
+
+def _apply(op: str, *x: Any) -> Any:
+    """Return an operation of expressions where one is among the arguments, of numbers and arrays otherwise."""
+    owner = next((value.graph for value in x if isinstance(value, Node)), None)
+    if owner is None:
+        return OPERATIONS[op].numpy(*x)
+    nodes = [owner.node(value) for value in x]
+    if op in ("min", "max"):
+        return owner._extreme(op, *nodes)  # noqa: SLF001
+    if op in _LOGICAL:
+        return owner.compare(op, *nodes)
+    if op == "select":
+        return owner.select(*nodes)
+    if op == "pow":
+        return owner.power(*nodes)
+    if op == "atan2":
+        return owner.atan2(*nodes)
+    return owner.call(op, nodes[0])
+
+
+def sin(x: Any) -> Any:
+    """Return sin(x) of an expression, a number or an array."""
+    return _apply("sin", x)
+
+
+def cos(x: Any) -> Any:
+    """Return cos(x) of an expression, a number or an array."""
+    return _apply("cos", x)
+
+
+def sqrt(x: Any) -> Any:
+    """Return the square root of an expression, a number or an array."""
+    return _apply("sqrt", x)
+
+
+def exp(x: Any) -> Any:
+    """Return e^x of an expression, a number or an array."""
+    return _apply("exp", x)
+
+
+def log(x: Any) -> Any:
+    """Return the natural logarithm of an expression, a number or an array."""
+    return _apply("log", x)
+
+
+def tanh(x: Any) -> Any:
+    """Return tanh(x) of an expression, a number or an array."""
+    return _apply("tanh", x)
+
+
+def sign(x: Any) -> Any:
+    """Return -1, 0 or 1 by the sign of an expression, a number or an array."""
+    return _apply("sign", x)
+
+
+def absolute(x: Any) -> Any:
+    """Return |x| of an expression, a number or an array."""
+    return _apply("abs", x)
+
+
+def floor(x: Any) -> Any:
+    """Return the largest whole number not above an expression, a number or an array."""
+    return _apply("floor", x)
+
+
+def minimum(x: Any, y: Any) -> Any:
+    """Return the smaller of two expressions, numbers or arrays."""
+    return _apply("min", x, y)
+
+
+def maximum(x: Any, y: Any) -> Any:
+    """Return the larger of two expressions, numbers or arrays."""
+    return _apply("max", x, y)
+
+
+def power(x: Any, exponent: Any) -> Any:
+    """Return x to a power, for expressions, numbers or arrays."""
+    return _apply("pow", x, exponent)
+
+
+def arctan2(y: Any, x: Any) -> Any:
+    """Return the angle of the point (x, y), for expressions, numbers or arrays."""
+    return _apply("atan2", y, x)
+
+
+def equal(x: Any, y: Any) -> Any:
+    """Return 1 where two expressions, numbers or arrays are equal, else 0."""
+    return _apply("eq", x, y)
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """Return x where the condition holds, else y, for expressions, numbers or arrays."""
+    return _apply("select", condition, x, y)
+
+
+def both(x: Any, y: Any) -> Any:
+    """Return 1 where two conditions hold, else 0."""
+    return _apply("select", x, y, 0.0)
+
+
+def either(x: Any, y: Any) -> Any:
+    """Return 1 where one of two conditions holds, else 0."""
+    return _apply("select", x, 1.0, y)
+
+
+def opposite(x: Any) -> Any:
+    """Return 1 where a condition does not hold, else 0."""
+    return _apply("select", x, 0.0, 1.0)
+
+
+def evaluate(outputs: Iterable[Node], values: dict[str, Any]) -> list[Any]:
+    """Return the numbers of expressions by NumPy, one operation after the other; `values` by symbol name."""
+    wanted = list(outputs)
+    found: dict[int, Any] = {}
+    with np.errstate(all="ignore"):
+        for node in reachable(wanted):
+            if node.op == "const":
+                found[node.index] = node.value
+            elif node.op == "symbol":
+                found[node.index] = values[node.name]
+            else:
+                found[node.index] = OPERATIONS[node.op].numpy(*(found[arg.index] for arg in node.args))
+    return [found[node.index] for node in wanted]

@@ -1,0 +1,109 @@
+"""From LLVM's language to code that runs: the processor, the width of its vectors, the level of optimisation, the object cache."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from functools import lru_cache
+from time import perf_counter
+from typing import Any
+
+from dynident.graph import cache
+
+LARGE = 12_000  # lines of a module above which code is generated without optimisation: seconds saved, code about 2.5 times slower
+SLOW = 1.0  # [s] a compilation that takes longer is announced
+
+log = logging.getLogger(__name__)
+_lock = threading.Lock()  # LLVM's context compiles for one thread at a time
+
+
+@lru_cache(maxsize=1)
+def target() -> tuple[str, str, str]:
+    """Return triple, processor and features that code is generated for; ``DYNIDENT_CPU`` names another processor."""
+    from llvmlite import binding  # noqa: PLC0415 - costs import time
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    named = os.environ.get("DYNIDENT_CPU", "")
+    if named:
+        return binding.get_process_triple(), named, ""
+    return binding.get_process_triple(), binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+
+
+@lru_cache(maxsize=1)
+def vector_width() -> int:
+    """Return how many doubles a vector register of the processor holds: 2, 4 or 8."""
+    _, processor, features = target()
+    if not features:
+        return {"x86-64-v3": 4, "x86-64-v4": 8}.get(processor, 2)
+    on = {name[1:] for name in features.split(",") if name.startswith("+")}
+    return 8 if "avx512f" in on else 4 if "avx" in on else 2
+
+
+class Machine:
+    """Machine code of some functions; it lives as long as this object.
+
+    Parameters
+    ----------
+    text : str
+        Module in LLVM's language.
+    what : str
+        What it is, for messages.
+    """
+
+    def __init__(self, text: str, what: str = "functions") -> None:
+        from llvmlite import __version__, binding  # noqa: PLC0415 - costs import time
+
+        with _lock:
+            triple, processor, features = target()
+            level = 0 if text.count("\n") > LARGE else 2
+            machine = binding.Target.from_triple(triple).create_target_machine(cpu=processor, features=features, opt=level, jit=True)
+            key = cache.key_of(text, triple, processor, features, str(level), __version__, str(binding.llvm_version_info))
+            body = cache.read(key)
+            if body is None:
+                body = self._compiled(binding, machine, text, level, what)
+                cache.write(key, body)
+            empty = binding.parse_assembly("")
+            empty.triple = triple
+            self._engine: Any = binding.create_mcjit_compiler(empty, machine)
+            self._engine.add_object_file(binding.ObjectFileRef.from_data(body))
+            self._engine.finalize_object()
+
+    @staticmethod
+    def _compiled(binding: Any, machine: Any, text: str, level: int, what: str) -> bytes:
+        start = perf_counter()
+        module = binding.parse_assembly(text)
+        module.triple, module.data_layout = target()[0], str(machine.target_data)
+        if level:
+            options = binding.create_pipeline_tuning_options(speed_level=level)
+            options.loop_vectorization = options.slp_vectorization = False  # the printer has done that
+            builder = binding.create_pass_builder(machine, options)
+            builder.getModulePassManager().run(module, builder)
+        body: bytes = machine.emit_object(module)
+        seconds = perf_counter() - start
+        log.log(logging.INFO if seconds > SLOW else logging.DEBUG, "compiled %s in %.1f s", what, seconds)
+        return body
+
+    def function(self, name: str, kinds: Sequence[Any]) -> Any:
+        """Return a function as a Python callable that releases the interpreter lock.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        kinds : sequence of ctypes types
+            Of its arguments.
+
+        Returns
+        -------
+        callable
+            Returns nothing.
+        """
+        return ctypes.CFUNCTYPE(None, *kinds)(self.address(name))
+
+    def address(self, name: str) -> int:
+        """Return where a function begins in memory."""
+        return int(self._engine.get_function_address(name))

@@ -1,0 +1,168 @@
+"""What every operation of the graph means: on numbers, on NumPy arrays, in sympy, and its partial derivatives.
+
+A new operation is one entry of `OPERATIONS` and one line in each printer. Truth values are the numbers 1 and 0. Beside the usual ones:
+
+    sinc(s)  = sin(x)/x  with s = x^2, as rotation vectors need it;   dsinc its derivative by s
+    select(c, a, b) = a where c is not zero, else b
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from dynident.graph.expression import Node
+
+SMALL = 1e-2  # x^2 below which sinc and its derivative are taken from their series: the closed form of dsinc cancels there
+SINC_SERIES = (1.0, -1.0 / 6.0, 1.0 / 120.0, -1.0 / 5040.0, 1.0 / 362880.0, -1.0 / 39916800.0)
+DSINC_SERIES = tuple(k * c for k, c in enumerate(SINC_SERIES))[1:] + (9.635426302092969e-10,)
+
+
+def horner(factors: tuple[float, ...], x: Any) -> Any:
+    """Return the polynomial with these coefficients, lowest power first."""
+    result: Any = factors[-1]
+    for factor in reversed(factors[:-1]):
+        result = result * x + factor
+    return result
+
+
+def _sinc(square: Any) -> Any:
+    x = np.sqrt(np.maximum(square, SMALL))
+    return np.where(square > SMALL, np.sin(x) / x, horner(SINC_SERIES, square))
+
+
+def _dsinc(square: Any) -> Any:
+    s = np.maximum(square, SMALL)
+    x = np.sqrt(s)
+    return np.where(square > SMALL, (np.cos(x) - np.sin(x) / x) / (2.0 * s), horner(DSINC_SERIES, square))
+
+
+def _safe(function: Callable[..., float]) -> Callable[..., float]:
+    """Return a function of numbers that gives nan or inf where Python raises, as machine code does."""
+
+    def folded(*x: float) -> float:
+        with np.errstate(all="ignore"):
+            return float(function(*(np.float64(value) for value in x)))
+
+    return folded
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation: its value on NumPy arrays and its partial derivatives as expressions.
+
+    Parameters
+    ----------
+    numpy : callable
+        Value on arrays.
+    partials : callable
+        ``partials(node)`` gives one expression per argument.
+    """
+
+    numpy: Callable[..., Any]
+    partials: Callable[[Node], tuple[Node, ...]]
+
+    @property
+    def fold(self) -> Callable[..., float]:
+        """The value on plain numbers."""
+        return _safe(self.numpy)
+
+
+def _flat(x: Node) -> tuple[Node, ...]:
+    return tuple(x.graph.zero for _ in x.args)
+
+
+def _pow(x: Node) -> tuple[Node, ...]:
+    base, power = x.args
+    if power.op == "const":  # the general form would need log(base), which is not defined for base <= 0
+        return power * x.graph.power(base, power - 1.0), x.graph.zero
+    return power * x / base, x * x.graph.call("log", base)
+
+
+def _truth(x: Any) -> Any:
+    return np.where(x, 1.0, 0.0)
+
+
+def _either(x: Node, first: Node) -> tuple[Node, ...]:
+    return first, x.graph.one - first
+
+
+def _choice(x: Node) -> tuple[Node, ...]:
+    c, one, zero = x.args[0], x.graph.one, x.graph.zero
+    return zero, x.graph.select(c, one, zero), x.graph.select(c, zero, one)
+
+
+def _no_second(x: Node) -> tuple[Node, ...]:
+    raise TypeError("a rotation vector cannot be differentiated twice; nothing here needs it")
+
+
+OPERATIONS: dict[str, Operation] = {
+    "add": Operation(np.add, lambda x: (x.graph.one, x.graph.one)),
+    "sub": Operation(np.subtract, lambda x: (x.graph.one, -x.graph.one)),
+    "mul": Operation(np.multiply, lambda x: (x.args[1], x.args[0])),
+    "div": Operation(np.divide, lambda x: (1.0 / x.args[1], -(x / x.args[1]))),
+    "neg": Operation(np.negative, lambda x: (-x.graph.one,)),
+    "sqrt": Operation(np.sqrt, lambda x: (0.5 / x,)),
+    "sin": Operation(np.sin, lambda x: (x.graph.call("cos", x.args[0]),)),
+    "cos": Operation(np.cos, lambda x: (-x.graph.call("sin", x.args[0]),)),
+    "exp": Operation(np.exp, lambda x: (x,)),
+    "log": Operation(np.log, lambda x: (1.0 / x.args[0],)),
+    "tanh": Operation(np.tanh, lambda x: (1.0 - x * x,)),
+    "pow": Operation(np.power, _pow),
+    "atan2": Operation(
+        np.arctan2,
+        lambda x: (
+            x.args[1] / (x.args[0] * x.args[0] + x.args[1] * x.args[1]),
+            -(x.args[0] / (x.args[0] * x.args[0] + x.args[1] * x.args[1])),
+        ),
+    ),
+    "sinc": Operation(_sinc, lambda x: (x.graph.call("dsinc", x.args[0]),)),
+    "dsinc": Operation(_dsinc, _no_second),
+    "abs": Operation(np.abs, lambda x: (x.graph.call("sign", x.args[0]),)),
+    "sign": Operation(np.sign, _flat),
+    "floor": Operation(np.floor, _flat),
+    "min": Operation(np.minimum, lambda x: _either(x, x.args[0] <= x.args[1])),
+    "max": Operation(np.maximum, lambda x: _either(x, x.args[0] >= x.args[1])),
+    "lt": Operation(lambda x, y: _truth(np.less(x, y)), _flat),
+    "le": Operation(lambda x, y: _truth(np.less_equal(x, y)), _flat),
+    "eq": Operation(lambda x, y: _truth(np.equal(x, y)), _flat),
+    "select": Operation(
+        lambda c, x, y: np.where(np.not_equal(c, 0.0), x, y),
+        _choice,
+    ),
+}
+
+
+def sympy_functions(sympy: Any) -> dict[str, Callable[..., Any]]:
+    """Return the operations on sympy expressions, by name."""
+    one, zero = sympy.Integer(1), sympy.Integer(0)
+    return {
+        "add": lambda x, y: x + y,
+        "sub": lambda x, y: x - y,
+        "mul": lambda x, y: x * y,
+        "div": lambda x, y: x / y,
+        "neg": lambda x: -x,
+        "sqrt": sympy.sqrt,
+        "sin": sympy.sin,
+        "cos": sympy.cos,
+        "exp": sympy.exp,
+        "log": sympy.log,
+        "tanh": sympy.tanh,
+        "pow": sympy.Pow,
+        "atan2": sympy.atan2,
+        "sinc": lambda s: sympy.sin(sympy.sqrt(s)) / sympy.sqrt(s),
+        "dsinc": lambda s: (sympy.cos(sympy.sqrt(s)) - sympy.sin(sympy.sqrt(s)) / sympy.sqrt(s)) / (2 * s),
+        "abs": sympy.Abs,
+        "sign": sympy.sign,
+        "floor": sympy.floor,
+        "min": sympy.Min,
+        "max": sympy.Max,
+        "lt": lambda x, y: sympy.Piecewise((one, x < y), (zero, True)),
+        "le": lambda x, y: sympy.Piecewise((one, x <= y), (zero, True)),
+        "eq": lambda x, y: sympy.Piecewise((one, sympy.Eq(x, y)), (zero, True)),
+        "select": lambda c, x, y: sympy.Piecewise((x, sympy.Ne(c, 0)), (y, True)),
+    }

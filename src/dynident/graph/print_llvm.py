@@ -1,0 +1,365 @@
+"""`Function` in LLVM's language: W samples at a time, or one.
+
+A function is a straight line of operations on ``<W x double>``. Rows of samples are gathered into vectors when they are read and
+turned back (a W x W transposition by shuffles) when they are written. A long line is cut into pieces that hand over what they
+share through memory, because the time of LLVM's register allocator grows faster than the length of a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dynident.graph.expression import Node, reachable
+from dynident.graph.function import Function
+from dynident.graph.llvm_library import bits
+
+CUT = 1200  # operations of one piece
+GROUP = 4  # angles whose sines a function of one sample computes together
+
+_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+_ORDER = {"lt": "olt", "le": "ole", "eq": "oeq"}
+_CALLED = ("sqrt", "floor", "abs", "exp", "log", "tanh", "pow", "atan2", "sinc", "dsinc")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Sine and cosine of some angles, computed together."""
+
+    angles: tuple[Node, ...]
+    results: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Store:
+    """Neighbouring entries of an output array, written together."""
+
+    array: str
+    first: int
+    values: tuple[Node, ...]
+
+
+Instruction = Node | Turn | Store
+
+
+class Emitter:
+    """Prints operations on vectors of a given width, one line each.
+
+    Parameters
+    ----------
+    width : int
+        Samples per vector, 1 for plain numbers.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.type = f"<{width} x double>" if width > 1 else "double"
+        self.truth = f"<{width} x i1>" if width > 1 else "i1"
+        self.lines: list[str] = []
+        self.known: dict[int, str] = {}  # node -> name of its value
+        self.truths: dict[int, str] = {}  # comparison -> name of its bit
+        self._count = 0
+
+    def fresh(self) -> str:
+        """Return a name that is not used yet."""
+        self._count += 1
+        return f"%n{self._count}"
+
+    def line(self, text: str) -> str:
+        """Append an instruction that has a result, and return the result's name."""
+        name = self.fresh()
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def constant(self, value: float) -> str:
+        """Return a number, repeated for every sample."""
+        text = bits(value)
+        return text if self.width == 1 else "<" + ", ".join([f"double {text}"] * self.width) + ">"
+
+    def operand(self, node: Node) -> str:
+        """Return the value of a node that was printed before."""
+        return self.constant(node.value) if node.op == "const" else self.known[node.index]
+
+    def truth_of(self, node: Node) -> str:
+        """Return a condition as a bit."""
+        found = self.truths.get(node.index)
+        return found or self.line(f"fcmp une {self.type} {self.operand(node)}, {self.constant(0.0)}")
+
+    def emit(self, node: Node) -> None:
+        """Print one operation whose arguments are printed."""
+        args = [self.operand(arg) for arg in node.args] if node.op != "select" else []
+        T = self.type
+        if node.op in _BINARY:
+            name = self.line(f"{_BINARY[node.op]} contract {T} {args[0]}, {args[1]}")
+        elif node.op == "neg":
+            name = self.line(f"fneg {T} {args[0]}")
+        elif node.op in _ORDER:
+            bit = self.truths[node.index] = self.line(f"fcmp {_ORDER[node.op]} {T} {args[0]}, {args[1]}")
+            name = self.line(f"uitofp {self.truth} {bit} to {T}")
+        elif node.op in ("min", "max"):
+            bit = self.line(f"fcmp {'olt' if node.op == 'min' else 'ogt'} {T} {args[0]}, {args[1]}")
+            name = self.line(f"select {self.truth} {bit}, {T} {args[0]}, {T} {args[1]}")
+        elif node.op == "select":
+            bit = self.truth_of(node.args[0])
+            name = self.line(f"select {self.truth} {bit}, {T} {self.operand(node.args[1])}, {T} {self.operand(node.args[2])}")
+        elif node.op == "sign":
+            up = self.line(f"fcmp ogt {T} {args[0]}, {self.constant(0.0)}")
+            down = self.line(f"fcmp olt {T} {args[0]}, {self.constant(0.0)}")
+            plus, minus = (self.line(f"uitofp {self.truth} {bit} to {T}") for bit in (up, down))
+            name = self.line(f"fsub {T} {plus}, {minus}")
+        elif node.op in _CALLED:
+            name = self.line(f"call {T} @{node.op}_{self.width}({', '.join(f'{T} {arg}' for arg in args)})")
+        else:
+            raise ValueError(f"the operation '{node.op}' has no machine code")
+        self.known[node.index] = name
+
+    def turn(self, turn: Turn) -> None:
+        """Print the sines and cosines of some angles: one vector of samples, or up to four plain numbers."""
+        wide = self.width if self.width > 1 else GROUP
+        T = f"<{wide} x double>"
+        angle = self.operand(turn.angles[0])
+        if self.width == 1:
+            angle = "poison"
+            for i in range(GROUP):
+                value = self.operand(turn.angles[i]) if i < len(turn.angles) else bits(0.0)
+                angle = self.line(f"insertelement {T} {angle}, double {value}, i32 {i}")
+        pair = self.line(f"call {{{T}, {T}}} @sine_cosine_{wide}({T} {angle})")
+        both = {op: self.line(f"extractvalue {{{T}, {T}}} {pair}, {k}") for k, op in enumerate(("sin", "cos"))}
+        for node in turn.results:
+            value = both[node.op]
+            if self.width == 1:
+                value = self.line(f"extractelement {T} {value}, i32 {turn.angles.index(node.args[0])}")
+            self.known[node.index] = value
+
+    def transposed(self, values: Sequence[str]) -> list[str]:
+        """Return the rows of the W x W matrix whose columns are `values`, by perfect shuffles."""
+        W, T = self.width, self.type
+        halves = [[k // 2 + (k % 2) * W + half * (W // 2) for k in range(W)] for half in range(2)]
+        masks = [f"<{W} x i32> <{', '.join(f'i32 {k}' for k in half)}>" for half in halves]
+        rows, stage = list(values), 1
+        while stage < W:
+            pairs = [(rows[i], rows[i + W // 2]) for i in range(W // 2)]
+            rows = [self.line(f"shufflevector {T} {a}, {T} {b}, {mask}") for a, b in pairs for mask in masks]
+            stage *= 2
+        return rows
+
+
+def instructions(function: Function, width: int) -> list[Instruction]:
+    """Return what a function does, in order: every value shortly before its first use, every store as soon as it can be."""
+    groups = [
+        Store(array, first, nodes)
+        for array, entries in function.outputs.items()
+        for first, nodes in _runs(entries, 1 if array in function.rows else width)
+    ]
+    wanted = [node for store in groups for node in store.values]
+    turns = _turns(reachable(wanted), 1 if width > 1 else GROUP)
+    done: set[int] = set()
+    turned: set[int] = set()
+    result: list[Instruction] = []
+    for store in groups:
+        for node in reachable_again(store.values, done):
+            turn = turns.get(node.index)
+            if turn is None and node.op != "const":
+                result.append(node)
+            elif turn is not None and id(turn) not in turned:
+                turned.add(id(turn))
+                result.append(turn)
+        result.append(store)
+    return result
+
+
+def reachable_again(outputs: Iterable[Node], done: set[int]) -> list[Node]:
+    """Return the nodes that outputs need and that are not done yet, in order; they count as done afterwards."""
+    order: list[Node] = []
+    for output in outputs:
+        stack: list[tuple[Node, bool]] = [(output, False)]
+        while stack:
+            node, ready = stack.pop()
+            if ready:
+                order.append(node)
+            elif node.index not in done:
+                done.add(node.index)
+                stack.append((node, True))
+                stack.extend((arg, False) for arg in reversed(node.args) if arg.index not in done)
+    return order
+
+
+def _runs(entries: Sequence[Node | None], width: int) -> Iterable[tuple[int, tuple[Node, ...]]]:
+    """Yield neighbouring entries that are written together: `width` of them, or fewer before a gap."""
+    run: list[Node] = []
+    for i, node in enumerate([*entries, None]):
+        if node is not None:
+            run.append(node)
+        if run and (node is None or len(run) == width):
+            first = i - len(run) + (node is not None)
+            yield first, tuple(run)
+            run = []
+
+
+def _turns(order: Sequence[Node], group: int) -> dict[int, Turn]:
+    """Return the turn that computes every sine and cosine; only angles that are inputs share one."""
+    uses: dict[Node, list[Node]] = {}
+    for node in order:
+        if node.op in ("sin", "cos"):
+            uses.setdefault(node.args[0], []).append(node)
+    plain = [angle for angle in uses if angle.op == "symbol"]
+    batches = [tuple(plain[i : i + group]) for i in range(0, len(plain), group)]
+    batches += [(angle,) for angle in uses if angle.op != "symbol"]
+    found: dict[int, Turn] = {}
+    for angles in batches:
+        results = tuple(node for angle in angles for node in uses[angle])
+        found |= dict.fromkeys((node.index for node in results), Turn(angles, results))
+    return found
+
+
+class _Printer:
+    """One function at one width."""
+
+    def __init__(self, function: Function, width: int) -> None:
+        self.function, self.width = function, width
+        self.name = f"{function.name}_{width}"
+        self.type = f"<{width} x double>" if width > 1 else "double"
+        self.pieces = self._cut(instructions(function, width))
+        self.slots = self._handed_over()
+
+    @staticmethod
+    def _cut(work: list[Instruction]) -> list[list[Instruction]]:
+        return [work[i : i + CUT] for i in range(0, len(work), CUT)] or [[]]
+
+    def _handed_over(self) -> dict[int, int]:
+        """Return the place in memory of every value that a later piece needs; inputs are read again instead."""
+        made: dict[int, int] = {}
+        slots: dict[int, int] = {}
+        for number, piece in enumerate(self.pieces):
+            for step in piece:
+                for node in _needs(step):
+                    if node.op not in ("const", "symbol") and made[node.index] != number:
+                        slots.setdefault(node.index, len(slots))
+                for node in _makes(step):
+                    made[node.index] = number
+        return slots
+
+    def text(self) -> str:
+        many = len(self.pieces) > 1
+        parts = [self._piece(number, piece) for number, piece in enumerate(self.pieces)] if many else []
+        arrays = self.function.arrays
+        takes = ", ".join(f"ptr %{a}, i64 %{a}.stride" for a in arrays)
+        lines = [f"define void @{self.name}(i64 %blocks, {takes}) alignstack({max(16, 8 * self.width)}) {{", "entry:"]
+        if many:
+            lines.append(f"  %scratch = alloca [{max(len(self.slots), 1)} x {self.type}], align {8 * self.width}")
+        lines += ["  %none = icmp eq i64 %blocks, 0", "  br i1 %none, label %end, label %loop", "loop:"]
+        lines += ["  %b = phi i64 [0, %entry], [%next, %loop]", f"  %first = mul i64 %b, {self.width}"]
+        for a in arrays:
+            step = "%first" if a in self.function.rows else f"%{a}.offset"
+            if a in self.function.shared:
+                step = "0"
+            elif a not in self.function.rows:
+                lines.append(f"  {step} = mul i64 %first, %{a}.stride")
+            lines.append(f"  %{a}.at = getelementptr double, ptr %{a}, i64 {step}")
+        if many:
+            gives = ", ".join(f"ptr %{a}.at, i64 %{a}.stride" for a in arrays)
+            lines += [f"  call void @{self.name}.{k}(ptr %scratch, {gives})" for k in range(len(self.pieces))]
+        else:
+            lines += self._body(0, self.pieces[0])
+        lines += ["  %next = add i64 %b, 1", "  %done = icmp eq i64 %next, %blocks", "  br i1 %done, label %end, label %loop"]
+        return "\n".join([*parts, *lines, "end:", "  ret void", "}"])
+
+    def _piece(self, number: int, piece: list[Instruction]) -> str:
+        takes = ", ".join(f"ptr noalias %{a}.at, i64 %{a}.stride" for a in self.function.arrays)
+        head = f"define internal void @{self.name}.{number}(ptr noalias %scratch, {takes}) noinline alignstack({max(16, 8 * self.width)}) {{"
+        return "\n".join([head, *self._body(number, piece), "  ret void", "}"])
+
+    def _body(self, number: int, piece: list[Instruction]) -> list[str]:
+        out = Emitter(self.width)
+        rows: dict[tuple[str, int], str] = {}
+        made: set[int] = set()
+        for step in piece:
+            for node in _needs(step):
+                if node.op != "const" and node.index not in out.known:
+                    self._bring(out, node, rows)
+            if isinstance(step, Store):
+                self._store(out, step, rows)
+            elif isinstance(step, Turn):
+                out.turn(step)
+            elif step.op != "symbol":
+                out.emit(step)
+            for node in _makes(step):
+                if node.index in self.slots and node.index not in made:
+                    made.add(node.index)
+                    out.lines.append(f"  store {self.type} {out.known[node.index]}, ptr {self._slot(out, node)}")
+        return out.lines
+
+    def _slot(self, out: Emitter, node: Node) -> str:
+        return out.line(f"getelementptr {self.type}, ptr %scratch, i64 {self.slots[node.index]}")
+
+    def _bring(self, out: Emitter, node: Node, rows: dict[tuple[str, int], str]) -> None:
+        """Print the reading of an input, or of a value of an earlier piece."""
+        if node.op != "symbol":
+            out.known[node.index] = out.line(f"load {self.type}, ptr {self._slot(out, node)}")
+            return
+        array, place = node.name[:-1].split("[")
+        if array in self.function.shared:
+            at = out.line(f"getelementptr double, ptr %{array}.at, i64 {place}")
+            value = out.line(f"load double, ptr {at}")
+            if self.width > 1:
+                value = out.line(f"insertelement {self.type} poison, double {value}, i32 0")
+                zeros = f"<{self.width} x i32> zeroinitializer"
+                value = out.line(f"shufflevector {self.type} {value}, {self.type} poison, {zeros}")
+        else:
+            value = "poison"
+            for lane in range(self.width):
+                at = out.line(f"getelementptr double, ptr {self._row(out, array, lane, rows)}, i64 {place}")
+                number = out.line(f"load double, ptr {at}")
+                value = number if self.width == 1 else out.line(f"insertelement {self.type} {value}, double {number}, i32 {lane}")
+        out.known[node.index] = value
+
+    @staticmethod
+    def _row(out: Emitter, array: str, lane: int, rows: dict[tuple[str, int], str]) -> str:
+        """Return where the row of one of the W samples begins."""
+        if lane == 0:
+            return f"%{array}.at"
+        if (array, lane) not in rows:
+            offset = out.line(f"mul i64 %{array}.stride, {lane}")
+            rows[array, lane] = out.line(f"getelementptr double, ptr %{array}.at, i64 {offset}")
+        return rows[array, lane]
+
+    def _store(self, out: Emitter, store: Store, rows: dict[tuple[str, int], str]) -> None:
+        values = [out.operand(node) for node in store.values]
+        if store.array in self.function.rows:
+            offset = out.line(f"mul i64 %{store.array}.stride, {store.first}")
+            at = out.line(f"getelementptr double, ptr %{store.array}.at, i64 {offset}")
+            out.lines.append(f"  store {self.type} {values[0]}, ptr {at}, align 8")
+        elif len(values) == self.width > 1:
+            for lane, row in enumerate(out.transposed(values)):
+                at = out.line(f"getelementptr double, ptr {self._row(out, store.array, lane, rows)}, i64 {store.first}")
+                out.lines.append(f"  store {self.type} {row}, ptr {at}, align 8")
+        else:
+            for k, value in enumerate(values):
+                for lane in range(self.width):
+                    number = value if self.width == 1 else out.line(f"extractelement {self.type} {value}, i32 {lane}")
+                    row = self._row(out, store.array, lane, rows)
+                    at = out.line(f"getelementptr double, ptr {row}, i64 {store.first + k}")
+                    out.lines.append(f"  store double {number}, ptr {at}")
+
+
+def _needs(step: Instruction) -> tuple[Node, ...]:
+    if isinstance(step, Turn):
+        return step.angles
+    if isinstance(step, Store):
+        return step.values
+    return (step,) if step.op == "symbol" else step.args
+
+
+def _makes(step: Instruction) -> tuple[Node, ...]:
+    if isinstance(step, Turn):
+        return step.results
+    return () if isinstance(step, Store) or step.op == "symbol" else (step,)
+
+
+def function_text(function: Function, width: int) -> str:
+    """Return the definition of a function for W samples per step, called ``<name>_<W>``.
+
+    It takes the number of steps, then address and distance of rows (in numbers) of every array in the order of
+    `Function.arrays`.
+    """
+    return _Printer(function, width).text()
