@@ -1,7 +1,7 @@
 """Derivatives of expressions as expressions.
 
-    forward    dy/dx . d     one sweep per direction d, all outputs y
-    reverse    w . dy/dx     one sweep per weighted sum of outputs, all inputs x
+forward    dy/dx . d     one sweep per direction d, all outputs y
+reverse    w . dy/dx     one sweep per weighted sum of outputs, all inputs x
 """
 
 from __future__ import annotations

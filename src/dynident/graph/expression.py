@@ -107,7 +107,9 @@ class Node:
         return self.graph.compare("le", self.graph.node(other), self)
 
     def __bool__(self) -> bool:
-        raise TypeError("an expression is neither true nor false before it has numbers; use dynident.graph.where(condition, x, y)")
+        raise TypeError(
+            "an expression is neither true nor false before it has numbers; use dynident.graph.where(condition, x, y)"
+        )
 
     # NumPy calls these for arrays of expressions: np.sin(x) becomes x.sin().
 
@@ -406,7 +408,7 @@ def _apply(op: str, *x: Any) -> Any:
         return OPERATIONS[op].numpy(*x)
     nodes = [owner.node(value) for value in x]
     if op in ("min", "max"):
-        return owner._extreme(op, *nodes)  # noqa: SLF001
+        return owner._extreme(op, *nodes)
     if op in _LOGICAL:
         return owner.compare(op, *nodes)
     if op == "select":

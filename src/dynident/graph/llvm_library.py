@@ -88,7 +88,10 @@ def _polynomial(name: str, factors: Sequence[float], variable: str = "%z") -> st
     """Return Horner's scheme, highest power first, with numbers in braces; the result is %name<degree>."""
     lines, last = [], f"{{{factors[0]!r}}}"
     for i, factor in enumerate(factors[1:], 1):
-        lines += [f"%{name}m{i} = fmul contract V {last}, {variable}", f"%{name}{i} = fadd contract V %{name}m{i}, {{{factor!r}}}"]
+        lines += [
+            f"%{name}m{i} = fmul contract V {last}, {variable}",
+            f"%{name}{i} = fadd contract V %{name}m{i}, {{{factor!r}}}",
+        ]
         last = f"%{name}{i}"
     return "\n  ".join(lines)
 
@@ -150,7 +153,9 @@ def library(widths: Sequence[int]) -> str:
         for name, intrinsic in _INTRINSIC.items():
             parts.append(f"declare {vector} @llvm.{intrinsic}.{suffix}({vector})")
             call = f"  %y = call {vector} @llvm.{intrinsic}.{suffix}({vector} %x)"
-            parts.append(f"define internal {vector} @{name}_{width}({vector} %x) alwaysinline {{\n{call}\n  ret {vector} %y\n}}")
+            parts.append(
+                f"define internal {vector} @{name}_{width}({vector} %x) alwaysinline {{\n{call}\n  ret {vector} %y\n}}"
+            )
         if width > 1:
             parts.append(f"declare i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1>)")
             text = _SINE_COSINE.replace("COSINE", _polynomial("c", _COSINE)).replace("SINE", _polynomial("s", _SINE))

@@ -13,7 +13,9 @@ from typing import Any
 
 from dynident.graph import cache
 
-LARGE = 12_000  # lines of a module above which code is generated without optimisation: seconds saved, code about 2.5 times slower
+LARGE = (
+    12_000  # lines of a module above which code is generated without optimisation: seconds saved, code about 2.5 times slower
+)
 SLOW = 1.0  # [s] a compilation that takes longer is announced
 
 log = logging.getLogger(__name__)
@@ -60,7 +62,9 @@ class Machine:
         with _lock:
             triple, processor, features = target()
             level = 0 if text.count("\n") > LARGE else 2
-            machine = binding.Target.from_triple(triple).create_target_machine(cpu=processor, features=features, opt=level, jit=True)
+            machine = binding.Target.from_triple(triple).create_target_machine(
+                cpu=processor, features=features, opt=level, jit=True
+            )
             key = cache.key_of(text, triple, processor, features, str(level), __version__, str(binding.llvm_version_info))
             body = cache.read(key)
             if body is None:

@@ -310,7 +310,9 @@ class _Printer:
             for lane in range(self.width):
                 at = out.line(f"getelementptr double, ptr {self._row(out, array, lane, rows)}, i64 {place}")
                 number = out.line(f"load double, ptr {at}")
-                value = number if self.width == 1 else out.line(f"insertelement {self.type} {value}, double {number}, i32 {lane}")
+                value = (
+                    number if self.width == 1 else out.line(f"insertelement {self.type} {value}, double {number}, i32 {lane}")
+                )
         out.known[node.index] = value
 
     @staticmethod

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Actuator, Body, Joint, Limits, Loop, Placement
 from dynident.mechanism.inertia import Consistency, check_consistency
+from dynident.mechanism.loops import DOT, LINEAR, POINT, SLIDE, Closure, LoopArrays
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.tree import FIXED, FREE, NODE_DOF, PRISMATIC, REVOLUTE, SPHERICAL, Tree
 
 if TYPE_CHECKING:
     from dynident.mechanism.dh import read_dh

@@ -1,0 +1,383 @@
+"""The equations of one robot as expressions of its independent coordinates, for trees, couplings and loops alike.
+
+    v_t = G nu,    a_t = G nu_dot + b,    tau = G^T [ Y_tree(q_t, v_t, a_t) phi + joint terms + motor terms ]
+
+Without loops the positions that enter are the independent ones; with loops they are those of all tree coordinates, closed
+beforehand (`closure`), and G and b follow from the closure equations here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DescriptionError
+from dynident.friction import TERMS
+from dynident.graph import Graph, Node, forward, jacobian, maximum, minimum, sign, total
+from dynident.mechanics.geometry import Geometry, Pose, compose, numeric_geometry
+from dynident.mechanics.loops import Loops
+from dynident.mechanics.matrices import coriolis_matrix, energies, mass_matrix
+from dynident.mechanics.recursion import Recursion
+from dynident.mechanics.solving import Rows, solve_general
+from dynident.mechanics.vectors import Inertia, Vector, back, cross, dot, moved, plus, vector
+from dynident.mechanism import FREE, NODE_DOF, SPHERICAL, Coupling, Mechanism
+
+Array = NDArray[np.float64]
+
+
+class Equations:
+    """One robot in one state, every quantity made when first asked for.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    graph : Graph, optional
+        Where the expressions live; a new one when omitted.
+    geometry : Geometry, optional
+        Its placements; its own numbers when omitted.
+    phi : sequence of Node, optional
+        Standard parameters, inertial ones in link frames; symbols ``phi[i]``, inertial ones in node frames, when omitted.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        graph: Graph | None = None,
+        geometry: Geometry | None = None,
+        phi: Sequence[Node] | None = None,
+    ) -> None:
+        self.mechanism = mechanism
+        self.graph = Graph() if graph is None else graph
+        self.geometry = numeric_geometry(self.graph, mechanism) if geometry is None else geometry
+        n = mechanism.dof
+        self.x = self.graph.symbols("q", positions_of(mechanism))
+        self.v, self.a = self.graph.symbols("v", n), self.graph.symbols("a", n)
+        self._in_links = phi is not None
+        self.phi = self.graph.symbols("phi", len(mechanism.parameters)) if phi is None else list(phi)
+
+    # ---- the tree's motion ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def tree_q(self) -> list[Node]:
+        """Positions of all tree coordinates."""
+        if self.mechanism.loops or self._opaque:
+            return self.x
+        return follow(self.graph, self.mechanism, self.x)
+
+    @cached_property
+    def _opaque(self) -> bool:
+        return has_opaque_couplings(self.mechanism)
+
+    @cached_property
+    def G(self) -> Rows | None:
+        """dv_t/dnu, (n_tree, n); None for a plain tree, where it is the identity."""
+        if self.mechanism.loops:
+            return self._closed[0]
+        if self._opaque:
+            n, flat = self.mechanism.dof, self.graph.symbols("G", len(self.tree_q) * self.mechanism.dof)
+            return [flat[i * n : (i + 1) * n] for i in range(len(self.tree_q))]
+        return jacobian(self.tree_q, self.x) if self.mechanism.couplings else None
+
+    @cached_property
+    def bias(self) -> list[Node]:
+        """B with a_t = G nu_dot + b."""
+        zero = self.graph.zero
+        if self.mechanism.loops:
+            return self._closed[1]
+        if self._opaque:
+            return self.graph.symbols("b", len(self.tree_q))
+        if self.G is None or all(c.function is None for c in self.mechanism.couplings):
+            return [zero] * len(self.tree_q)
+        rates = forward([entry for row in self.G for entry in row], dict(zip(self.x, self.v, strict=True)))
+        n = self.mechanism.dof
+        return [dot(rates[i * n : (i + 1) * n], self.v) for i in range(len(self.tree_q))]
+
+    @cached_property
+    def pivot(self) -> Node:
+        """Ratio of the smallest to the largest pivot of the closure; near zero at a singularity of the chosen coordinates."""
+        return self._closed[2]
+
+    @cached_property
+    def _closed(self) -> tuple[Rows, list[Node], Node]:
+        """G, b and pivot ratio of a robot with loops."""
+        graph, closure = self.graph, self.mechanism.closure
+        free, bound = [int(i) for i in closure.independent], [int(i) for i in closure.dependent]
+        still = self._recursion(self.x, [graph.zero] * len(self.x), [graph.zero] * len(self.x), False)
+        J = Loops(still, closure.selected).jacobian
+        right = [[-row[i] for i in free] for row in J]
+        projector, pivot = solve_general([[row[i] for i in bound] for row in J], right)
+        G: Rows = [[graph.zero] * len(free) for _ in self.x]
+        for k, i in enumerate(free):
+            G[i][k] = graph.one
+        for i, row in zip(bound, projector, strict=True):
+            G[i] = row
+        # The bias belongs to velocities on the closure; the same elimination is made again with it on the right.
+        rates = [dot(row, self.v) for row in G]
+        moving = self._recursion(self.x, rates, [graph.zero] * len(self.x), False)
+        biases = Loops(moving, closure.selected).biases
+        both, _ = solve_general([[row[i] for i in bound] for row in J], [[*r, b] for r, b in zip(right, biases, strict=True)])
+        b = [graph.zero] * len(self.x)
+        for i, row in zip(bound, both, strict=True):
+            b[i] = row[-1]
+        return G, b, pivot
+
+    @cached_property
+    def tree_v(self) -> list[Node]:
+        """Velocities of all tree coordinates."""
+        return self.v if self.G is None else [dot(row, self.v) for row in self.G]
+
+    @cached_property
+    def tree_a(self) -> list[Node]:
+        """Accelerations of all tree coordinates."""
+        if self.G is None:
+            return self.a
+        return [dot(row, self.a) + b for row, b in zip(self.G, self.bias, strict=True)]
+
+    def _recursion(self, q: Sequence[Node], v: Sequence[Node], a: Sequence[Node], gravity: bool) -> Recursion:
+        down = self.geometry.gravity if gravity else vector(self.graph, (0.0, 0.0, 0.0))
+        return Recursion(self.graph, self.mechanism, self.geometry, q, v, a, down)
+
+    @cached_property
+    def recursion(self) -> Recursion:
+        """The tree in motion, with gravity."""
+        return self._recursion(self.tree_q, self.tree_v, self.tree_a, True)
+
+    @cached_property
+    def free_motion(self) -> Recursion:
+        """The tree in motion, without gravity."""
+        return self._recursion(self.tree_q, self.tree_v, self.tree_a, False)
+
+    def project(self, rows: Sequence[Node]) -> list[Node]:
+        """Return G^T x: forces of the tree coordinates on the independent ones."""
+        if self.G is None:
+            return list(rows)
+        return [total([x * row[j] for x, row in zip(rows, self.G, strict=True)]) for j in range(self.mechanism.dof)]
+
+    def sandwich(self, M: Rows, right: Rows | None = None) -> Rows:
+        """Return G^T M G, or G^T M right."""
+        if self.G is None:
+            return M
+        other, n = self.G if right is None else right, self.mechanism.dof
+        wide = [[dot(row, [line[j] for line in other]) for j in range(n)] for row in M]
+        columns = [self.project([row[j] for row in wide]) for j in range(n)]
+        return [[column[i] for column in columns] for i in range(n)]
+
+    # ---- parameters -------------------------------------------------------------------------------------------------
+
+    def bodies(self, phi: Sequence[Node]) -> list[Inertia | None]:
+        """Return the inertial parameters of every node, in its own frame."""
+        found: list[Inertia | None] = [None] * self.recursion.nodes
+        for k, body in enumerate(self.mechanism.tree.bodies):
+            node, pose = self.geometry.frames[body]
+            own = tuple(phi[10 * k : 10 * k + 10])
+            found[node] = moved(own, *pose) if self._in_links else own
+        return found
+
+    @cached_property
+    def joint_columns(self) -> list[tuple[int, str, int, Node]]:
+        """Column, term, tree coordinate and regressor entry of every joint term."""
+        found, first = [], self.mechanism.tree.inertias.size
+        index = {name: i for i, name in enumerate(self.mechanism.tree.coordinates)}
+        for j, (coordinate, symbol) in enumerate(self.mechanism.joint_columns):
+            d = index[coordinate]
+            found.append((first + j, symbol, d, term(self.graph, symbol, self.tree_q[d], self.tree_v[d], self.tree_a[d])))
+        return found
+
+    @cached_property
+    def motor_columns(self) -> list[tuple[int, str, list[Node], Node]]:
+        """Column, term, joint-side coupling row and entry of the terms of motors that turn with several joints."""
+        found = []
+        first = self.mechanism.tree.inertias.size + len(self.mechanism.joint_columns)
+        index = {name: i for i, name in enumerate(self.mechanism.tree.coordinates)}
+        coupling = {actuator.name: actuator.coupling for actuator in self.mechanism.actuators}
+        for j, (name, symbol) in enumerate(self.mechanism.actuator_columns):
+            row = [self.graph.zero] * len(index)
+            for coordinate, coefficient in coupling[name].items():
+                row[index[coordinate]] = self.graph.const(coefficient)
+            q, v, a = (dot(x, row) for x in (self.tree_q, self.tree_v, self.tree_a))
+            found.append((first + j, symbol, row, term(self.graph, symbol, q, v, a)))
+        return found
+
+    # ---- quantities -------------------------------------------------------------------------------------------------
+
+    def torques(self, phi: Sequence[Node] | None = None) -> list[Node]:
+        """Return tau (n,) of the motion."""
+        values = self.phi if phi is None else phi
+        tau = self.recursion.inverse_dynamics(self.bodies(values))
+        for column, _, d, entry in self.joint_columns:
+            tau[d] = tau[d] + entry * values[column]
+        for column, _, row, entry in self.motor_columns:
+            tau = [x + entry * values[column] * c for x, c in zip(tau, row, strict=True)]
+        return self.project(tau)
+
+    def regressor(self, columns: Sequence[int] | None = None) -> Rows:
+        """Return Y (n, m) of tau = Y phi for standard parameters in link frames, all of them or some columns."""
+        wanted = range(len(self.mechanism.parameters)) if columns is None else columns
+        made = self._columns({int(c) for c in wanted})
+        empty = [self.graph.zero] * len(self.tree_q)
+        projected = [self.project(made.get(int(c), empty)) for c in wanted]
+        return [[column[i] for column in projected] for i in range(self.mechanism.dof)]
+
+    def _columns(self, wanted: set[int]) -> dict[int, list[Node]]:
+        """Return the wanted columns of the tree's regressor, by number."""
+        width, zero = len(self.tree_q), self.graph.zero
+        made: dict[int, list[Node]] = {}
+        for k, body in enumerate(self.mechanism.tree.bodies):
+            own = [c for c in range(10 * k, 10 * k + 10) if c in wanted]
+            if not own:
+                continue
+            node, pose = self.geometry.frames[body]
+            units = {c: moved(tuple(self.graph.const(float(i == c - 10 * k)) for i in range(10)), *pose) for c in own}
+            made |= {c: [zero] * width for c in own}
+            for d, block in self.recursion.regressor(node).items():
+                for c in own:
+                    made[c][d] = dot(block, units[c])
+        for column, _, d, entry in self.joint_columns:
+            if column in wanted:
+                made[column] = [zero] * width
+                made[column][d] = entry
+        for column, _, row, entry in self.motor_columns:
+            if column in wanted:
+                made[column] = [entry * c for c in row]
+        return made
+
+    def tree_mass(self) -> Rows:
+        """Return the mass matrix of the tree with rotors and motors."""
+        M = mass_matrix(self.recursion, self.bodies(self.phi))
+        for column, symbol, d, _ in self.joint_columns:
+            if symbol == "ia":
+                M[d][d] = M[d][d] + self.phi[column]
+        for column, symbol, row, _ in self.motor_columns:
+            if symbol == "ia":
+                ia = self.phi[column]
+                M = [[x + ia * (row[i] * row[j]) for j, x in enumerate(line)] for i, line in enumerate(M)]
+        return M
+
+    def mass_matrix(self) -> Rows:
+        """Return M(q)."""
+        return self.sandwich(self.tree_mass())
+
+    def coriolis_matrix(self) -> Rows:
+        """Return C(q, v) of the Christoffel symbols: G^T (C_t G + M_t Gdot) where G depends on q."""
+        C = self.sandwich(coriolis_matrix(self.recursion, self.bodies(self.phi)))
+        if self.G is None or all(c.function is None for c in self.mechanism.couplings):
+            return C
+        rates = forward([x for row in self.G for x in row], dict(zip(self.x, self.v, strict=True)))
+        n = self.mechanism.dof
+        extra = self.sandwich(self.tree_mass(), [rates[i * n : (i + 1) * n] for i in range(len(self.tree_q))])
+        return [[x + y for x, y in zip(*lines, strict=True)] for lines in zip(C, extra, strict=True)]
+
+    def gravity(self) -> list[Node]:
+        """Return g(q), bodies only."""
+        zero = [self.graph.zero] * len(self.tree_q)
+        still = self._recursion(self.tree_q, zero, zero, True)
+        return self.project(still.inverse_dynamics(self.bodies(self.phi)))
+
+    def energies(self) -> tuple[Node, Node]:
+        """Return kinetic and potential energy of bodies, rotors, springs and constant torques."""
+        kinetic, potential = energies(self.recursion, self.bodies(self.phi))
+        arrays = self.mechanism.tree.arrays
+        kind = {int(f) + k: int(c) for c, f in zip(arrays.kind, arrays.dof, strict=True) for k in range(NODE_DOF[int(c)])}
+        for column, symbol, d, _ in self.joint_columns:
+            value, q, v = self.phi[column], self.tree_q[d], self.tree_v[d]
+            if symbol == "ia":
+                kinetic = kinetic + 0.5 * (v * v) * value
+            elif symbol == "k" and kind[d] != FREE:  # the quasi-velocities of a free joint have no such potential
+                potential = potential + 0.5 * (q * q) * value
+            elif symbol == "off" and kind[d] < SPHERICAL:  # nor has a torque fixed in the child of a spherical one
+                potential = potential + q * value
+        for column, symbol, row, _ in self.motor_columns:
+            if symbol == "ia":
+                v = dot(self.tree_v, row)
+                kinetic = kinetic + 0.5 * (v * v) * self.phi[column]
+        return kinetic, potential
+
+    def momentum(self) -> list[Node]:
+        """Return M(q) v, on the independent coordinates."""
+        return [dot(row, self.v) for row in self.mass_matrix()]
+
+    def pose(self, link: str) -> Pose:
+        """Return the pose of a link in the base frame."""
+        node, own = self.geometry.frames[link]
+        return compose(self.recursion.world(node), own)
+
+    def jacobian(self, link: str) -> Rows:
+        """Return J (6, n) of a link's origin in its own axes, linear rows first."""
+        node, (P, lever) = self.geometry.frames[link]
+        n = len(self.tree_q)
+        columns: list[list[Node]] = [[self.graph.zero] * 6 for _ in range(n)]
+        for d, (w, u) in (self.recursion.columns[node] if node >= 0 else {}).items():
+            columns[d] = [*back(P, plus(u, cross(w, lever))), *back(P, w)]
+        return [self.project([columns[d][i] for d in range(n)]) for i in range(6)]
+
+    def link_motion(self, link: str) -> tuple[Vector, Vector, Vector, Vector]:
+        """Return linear and angular velocity, linear and angular acceleration (without gravity) of a link, in its axes."""
+        node, (P, lever) = self.geometry.frames[link]
+        zero = vector(self.graph, (0.0, 0.0, 0.0))
+        if node < 0:
+            return zero, zero, zero, zero
+        w, u = self.free_motion.velocities[node]
+        _, al, ac = self.free_motion.motions[node]
+        shift = plus(cross(al, lever), cross(w, cross(w, lever)))
+        return back(P, plus(u, cross(w, lever))), back(P, w), back(P, plus(ac, shift)), back(P, al)
+
+
+def positions_of(mechanism: Mechanism) -> int:
+    """Return how many positions enter the equations: all tree coordinates where they are found by iteration."""
+    return len(mechanism.tree.coordinates) if mechanism.loops or has_opaque_couplings(mechanism) else mechanism.dof
+
+
+def follow(graph: Graph, mechanism: Mechanism, q: Sequence[Node]) -> list[Node]:
+    """Return all tree coordinates as expressions of the independent ones, by running the couplings' own functions."""
+    known = dict(zip(mechanism.coordinate_names, q, strict=True))
+    waiting = list(mechanism.couplings)
+    while waiting:
+        ready = next(c for c in waiting if all(name in known for name in c.of))
+        waiting.remove(ready)
+        known[ready.joint] = _followed(graph, ready, [known[name] for name in ready.of])
+    return [known[name] for name in mechanism.tree.coordinates]
+
+
+def _followed(graph: Graph, coupling: Coupling, x: Sequence[Node]) -> Node:
+    if coupling.function is None:
+        terms = [node * ratio for node, ratio in zip(x, coupling.of.values(), strict=True)]
+        return total([*terms, graph.const(coupling.offset)])
+    row = np.empty((1, len(x)), dtype=object)
+    row[0, :] = list(x)
+    try:
+        result = np.ravel(np.asarray(coupling.function(row), dtype=object))[0]
+        return graph.node(result if isinstance(result, Node) else float(result)) + coupling.offset
+    except (TypeError, AttributeError, ValueError, IndexError) as error:
+        raise DescriptionError(
+            f"coupling of joint '{coupling.joint}' has no closed form that can be differentiated ({error}); write its function "
+            "with sums, products, quotients, powers, sin, cos, tan, sqrt, exp, tanh and arctan2 of NumPy, or give gradient= and "
+            "hessian="
+        ) from error
+
+
+def has_opaque_couplings(mechanism: Mechanism) -> bool:
+    """Return whether a coupling's function comes with numeric derivatives, so that only its numbers are known."""
+    return any(coupling.gradient is not None and coupling.hessian is not None for coupling in mechanism.couplings)
+
+
+def term(graph: Graph, symbol: str, q: Node, v: Node, a: Node) -> Node:
+    """Return the regressor entry of a joint term."""
+    if symbol not in TERMS:
+        raise DescriptionError(f"joint term '{symbol}' is not known; use one of {', '.join(TERMS)}")
+    entries = {
+        "ia": lambda: a,
+        "fv": lambda: v,
+        "fc": lambda: sign(v),
+        "off": lambda: graph.one,
+        "k": lambda: q,
+        "fvp": lambda: maximum(v, 0.0),
+        "fvn": lambda: minimum(v, 0.0),
+        "fcp": lambda: v > 0.0,
+        "fcn": lambda: -(v < 0.0),
+    }
+    result: Node = entries[symbol]()
+    return result
