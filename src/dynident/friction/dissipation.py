@@ -1,6 +1,6 @@
 """Does the friction dissipate? Friction must take power, ``f(v) v >= 0``; an identified law need not.
 
-The sigmoid laws printed in document 0 (Table 4) feed energy into the motion near zero speed on three of four joints:
+The sigmoid laws printed in [Rodriguez2002, Table 4] feed energy into the motion near zero speed on three of four joints:
 a simulated robot then never comes to rest. Detect it before using a law.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
-from dynident.friction.combine import Friction
+from dynident.friction.law import Friction
 from dynident.friction.state import State
 
 Array = NDArray[np.float64]

@@ -2,9 +2,9 @@
 
     dy/dt = A(W) y + b(W)        T = read . y + base        f = f_cold [alpha (T - T0) + beta]
 
-W is the COLD friction power, that of the law at the reference temperature T0 (document 3 eq. 105); the power that really
+W is the COLD friction power, that of the law at the reference temperature T0 [Pagani2022, eq. 105]; the power that really
 heats is ``W [alpha (T - T0) + beta]``, so A depends on W. For a power held over each step the solution
-``y(t) = y_inf + exp(A t) (y(0) - y_inf)`` is exact (document 3 eq. 122).
+``y(t) = y_inf + exp(A t) (y(0) - y_inf)`` is exact [Pagani2022, eq. 122].
 
 Temperatures are in degree Celsius; only differences matter. Angles in rad, powers in W, times in s.
 """
@@ -18,8 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import signal, step_length, time_axis
 from dynident.errors import DescriptionError, LogError
-from dynident.friction.checks import signal, step_length, time_axis
+from dynident.friction.thermal.recursion import affine
 
 Array = NDArray[np.float64]
 
@@ -92,7 +93,7 @@ class ThermalModel(ABC):
         Returns
         -------
         ndarray, shape (...)
-            ``alpha (T - T0) + beta`` (document 3 eq. 102).
+            ``alpha (T - T0) + beta`` [Pagani2022, eq. 102].
         """
         return np.asarray(self.alpha * (np.asarray(temperature, dtype=np.float64) - self.reference) + self.beta)
 
@@ -151,7 +152,7 @@ class ThermalModel(ABC):
         Returns
         -------
         ndarray, shape (..., n)
-            ``y_inf = -A^-1 b`` (document 3 eq. 124): zone temperatures [degree Celsius].
+            ``y_inf = -A^-1 b`` [Pagani2022, eq. 124]: zone temperatures [degree Celsius].
         """
         self.time_constants(power)
         watts = _power(power)
@@ -210,10 +211,10 @@ class ThermalModel(ABC):
             Temperature, friction ratio and power at every time.
         """
         inputs = self._inputs(t, power, ambient, zone, losses)
-        state = self._sweep(self.values, inputs, self._start(start, inputs[2]))
+        state = affine(*self._steps(self.values, inputs), self._start(start, inputs[2]))
         temperature = np.asarray(self._temperature(state, inputs[2]))
         ratio = self.ratio(temperature)
-        return Warming(inputs[0], temperature, ratio, ratio * inputs[1], np.asarray(state))
+        return Warming(inputs[0], temperature, ratio, ratio * inputs[1], state)
 
     def sensitivity(
         self,
@@ -247,12 +248,15 @@ class ThermalModel(ABC):
             ``d ratio / d names``.
         """
         inputs = self._inputs(t, power, ambient, zone, losses)
-        first = self._start(start, inputs[2])
+        transition, drive = self._steps(self.values, inputs)
+        state = affine(transition, drive, self._start(start, inputs[2]))
         result = np.empty((inputs[0].size, len(self.names)))
         for i in range(len(self.names)):
             p = self.values.astype(np.complex128)
             p[i] += 1j * TINY
-            temperature = self._temperature(self._sweep(p, inputs, first), inputs[2])
+            A, b = (np.imag(x) / TINY for x in self._steps(p, inputs))
+            moved = affine(transition, (A @ state[:-1, :, None])[..., 0] + b, np.zeros(state.shape[1]))
+            temperature = self._temperature(state + 1j * TINY * moved, inputs[2])
             alpha, beta = p[self.names.index("alpha")], p[self.names.index("beta")]
             result[:, i] = np.imag(alpha * (temperature - self.reference) + beta) / TINY
         return result
@@ -318,15 +322,10 @@ class ThermalModel(ABC):
             raise LogError(f"start = {state.tolist()} must be {rest.size} finite numbers, one per state of the thermal model")
         return state
 
-    def _sweep(self, p: Any, inputs: tuple[Array, Array, Array, Array, Array], start: Array) -> Any:
-        """States at all times for real or complex parameters."""
-        t, *held = inputs
-        # An input holds from its sample on: the last one is not used.
-        power, ambient, zone, losses = (values[:-1] for values in held)
-        transition, drive = _exact_step(self._matrix(p, power), self._drive(p, power, ambient, zone, losses), np.diff(t))
-        from dynident.friction.kernels import affine_recursion  # noqa: PLC0415 - numba is loaded with the first use
-
-        return affine_recursion(np.ascontiguousarray(transition), np.ascontiguousarray(drive), start.astype(drive.dtype))
+    def _steps(self, p: Any, inputs: tuple[Array, Array, Array, Array, Array]) -> tuple[Any, Any]:
+        """Transition and drive of every step for real or complex parameters; an input holds from its sample on."""
+        power, ambient, zone, losses = (values[:-1] for values in inputs[1:])
+        return _exact_step(self._matrix(p, power), self._drive(p, power, ambient, zone, losses), np.diff(inputs[0]))
 
 
 def _power(power: ArrayLike) -> Array:
