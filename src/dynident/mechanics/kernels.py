@@ -28,7 +28,7 @@ from dynident.mechanism.tree import FIXED, FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
 _OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "no_cfunc_wrapper": True}
 _PACKAGE = Path(__file__).parents[1]
-_CONSTANTS = ("mechanism/tree.py", "mechanism/loops.py", "mechanics/packed.py", "simulate/layout.py")
+_CONSTANTS = ("mechanism/tree.py", "mechanism/loops.py", "mechanics/packed.py")
 
 
 def _stamp():

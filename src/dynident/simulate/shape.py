@@ -259,11 +259,11 @@ class Memory:
         self.work = Fields("w", stage=self.moving, rates=4 * self.moving, push=k + 6 * len(shape.links), share=1, dt=1)
         for name, count in {"z": self.state.count("memory"), "speed": J + len(shape.remembering), "C": B * n, "X": B * n}.items():
             self.work.add(name, count)
-        for name, count in {"W": B * B, "on": J, "tail": J, "impulse": J, "trial": n, "through": k, "agree": 1}.items():
+        for name, count in {"W": B * B, "tail": J, "impulse": J, "trial": n, "through": k, "agree": 1}.items():
             self.work.add(name, count)
         for name, count in {"load": O, "status": 1, "index": 1, "torque": k, "error": wide, "x": n, "v": n, "a": n}.items():
             self.work.add(name, count)
-        for name, count in {"rho": k, "rho_v": k, "current": k, "omega": k, "drift": nq}.items():
+        for name, count in {"rho": k, "rho_v": k, "current": k, "theta": k, "omega": k, "drift": nq}.items():
             self.work.add(name, count)
         for name, count in {"correction": positions_of(model), "size": 1, "ok": 1}.items():
             self.work.add(name, count)

@@ -24,7 +24,7 @@ from dynident.simulate.failure import inertia_of
 from dynident.simulate.model import joint_side
 
 if TYPE_CHECKING:
-    from dynident.simulate.plant import Assembly
+    from dynident.simulate.machine import Machine
     from dynident.simulate.record import Truth
     from dynident.simulate.robot import VirtualRobot
 
@@ -219,15 +219,15 @@ def _stiff(robot: VirtualRobot, inertia: Array, x: Array) -> Array:
     return np.asarray(inertia + np.swapaxes(A, -1, -2) @ (reflected[:, None] * A))
 
 
-def limit_cycle(robot: VirtualRobot, assembly: Assembly, truth: Truth, at_limit: Array, noticeable: float) -> str:
+def limit_cycle(robot: VirtualRobot, machine: Machine, truth: Truth, at_limit: Array, noticeable: float) -> str:
     """Return in one sentence that motors were at their limits because the loops are unstable there, or nothing.
 
     Parameters
     ----------
     robot : VirtualRobot
         The machine.
-    assembly : Assembly
-        Its arrays.
+    machine : Machine
+        Its numbers.
     truth : Truth
         What happened.
     at_limit : ndarray, (k,)
@@ -253,7 +253,7 @@ def limit_cycle(robot: VirtualRobot, assembly: Assembly, truth: Truth, at_limit:
     found = found if found.size else np.arange(truth.t.size)  # all of them between two samples
     found = found[np.unique(np.linspace(0, found.size - 1, POSES).astype(int))]
     x, span = truth.motion.q[found], float(truth.t[-1] - truth.t[0])
-    inertia = _stiff(robot, inertia_of(robot, assembly, x), x)
+    inertia = _stiff(robot, inertia_of(robot.mechanism, machine.reflected, x), x)
     for i, row in enumerate(found):
         cases = [growth(robot, inertia[i], x[i])]
         cases += [axis_growth(robot, inertia[i], x[i], int(j)) for j in busy] if i == 0 else []
