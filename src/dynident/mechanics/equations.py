@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
 from dynident.friction import TERMS
-from dynident.graph import Graph, Node, forward, jacobian, maximum, minimum, sign, total
+from dynident.graph import Graph, Node, forward, jacobian, total
 from dynident.mechanics.geometry import Geometry, Pose, compose, numeric_geometry
 from dynident.mechanics.loops import Loops
 from dynident.mechanics.matrices import coriolis_matrix, energies, mass_matrix
@@ -380,16 +380,4 @@ def term(graph: Graph, symbol: str, q: Node, v: Node, a: Node) -> Node:
     """Return the regressor entry of a joint term."""
     if symbol not in TERMS:
         raise DescriptionError(f"joint term '{symbol}' is not known; use one of {', '.join(TERMS)}")
-    entries = {
-        "ia": lambda: a,
-        "fv": lambda: v,
-        "fc": lambda: sign(v),
-        "off": lambda: graph.one,
-        "k": lambda: q,
-        "fvp": lambda: maximum(v, 0.0),
-        "fvn": lambda: minimum(v, 0.0),
-        "fcp": lambda: v > 0.0,
-        "fcn": lambda: -(v < 0.0),
-    }
-    result: Node = entries[symbol]()
-    return result
+    return graph.node(TERMS[symbol].expression(q, v, a))

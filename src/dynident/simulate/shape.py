@@ -231,7 +231,7 @@ class Memory:
             self.state.add(name, wide)
         self.state.add("pose", positions_of(model))
         self.state.add("step")
-        self.state.add("queue", 0)  # commands on their way, `late` rows of k; behind them `late_wish` rows of wanted speeds
+        # Behind the state come commands on their way, `late` rows of k, and `late_wish` rows of wanted speeds.
         self.numbers = Fields("p", step=1, limit=1, phi=len(shape.mechanism.parameters))
         for name in DRIVE_NUMBERS:
             self.numbers.add(name, k)

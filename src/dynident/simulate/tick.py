@@ -154,7 +154,7 @@ class Tick:
 
     def _arrive(self, r: Routine, step: Node) -> None:
         """Let arrive what was sent `late` steps ago; nothing does before the first."""
-        late, first = self._p(r, "late"), self.memory.state.at("queue")
+        late, first = self._p(r, "late"), self.memory.state.size
         with r.when(late > 0.0):
             slot = (step - floor(step / late) * late) * float(self.k)
             for a in range(self.k):
@@ -199,7 +199,7 @@ class Tick:
 
     def _wishes(self, r: Routine, tick: Node) -> None:
         """Hand wanted speeds to the velocity loops, `late_wish` of their ticks later."""
-        k, late, first = self.k, self._p(r, "late_wish"), self.memory.state.at("queue")
+        k, late, first = self.k, self._p(r, "late_wish"), self.memory.state.size
         with r.when(late > 0.0):
             slot = (self._p(r, "late") + tick - floor(tick / late) * late) * float(k)
             for a in range(k):

@@ -76,8 +76,9 @@ class Model:
 
     # ---- pose -----------------------------------------------------------------------------------------------------------------
 
+    @cached_property
     def _closing(self) -> Function:
-        """Return the correction that closes the loops, its size, and whether there is one."""
+        """The correction that closes the loops, its size, and whether there is one."""
         correction, size = self.eq.correction, self.graph.zero
         for x in correction:
             size = maximum(size, absolute(x))
@@ -91,7 +92,7 @@ class Model:
         s, w = self.memory.state, self.memory.work
         moved = r.local("moved", 1)
         r.store(moved, 0, 0.0)
-        closing = self._closing()
+        closing = self._closing
         with r.until(20):
             places = {"d": w.place("correction"), "size": w.place("size"), "ok": w.place("ok")}
             r.call(closing, q=s.place("pose"), p="p", **places)
