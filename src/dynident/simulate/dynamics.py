@@ -232,9 +232,9 @@ class Dynamics:
         friction = zero if i is None else self.slid(i, self.forces[i])
         front, kept = motor - friction, one
         if shape.lossy and i is not None:
-            side = self.side(i)
-            ahead = self.s("through")[a] * side  # type: ignore[operator]
-            kept = where(equal(ahead, 0.0), 1.0, where(ahead > 0.0, eta, 1.0 / eta))
+            side = self.s("side")[self.shape.jumping.index(i)]
+            ahead = equal(self.s("through")[a] > 0.0, side > 0.0)
+            kept = where(equal(side, 0.0), 1.0, where(ahead, eta, 1.0 / eta))
         return Drive(
             self.rho[a], self.rate[a], theta, omega, current, voltage, motor, friction, front, kept, ratio * kept * front, rates
         )

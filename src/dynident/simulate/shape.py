@@ -276,6 +276,11 @@ class Memory:
         for name in ("push_every", "record", "record_rows", "record_every", "status", "index"):
             self.call.add(name)
 
+    def noise_width(self, numbers: Array) -> int:
+        """Return how many numbers a row of sensor noise has: encoders, then currents at every tick of their loop."""
+        sense, cycle = (int(self.numbers.view(numbers, name)[0]) for name in ("sense", "current_every"))
+        return self.state.count("command") * (1 + sense // (cycle or sense))
+
 
 DRIVE_NUMBERS = (
     *("ratio", "efficiency", "torque", "emf", "resistance", "inductance", "current_limit", "voltage_limit", "play"),
