@@ -13,9 +13,8 @@ from typing import Any
 
 from dynident.graph import cache
 
-LARGE = (
-    12_000  # lines of a module above which code is generated without optimisation: seconds saved, code about 2.5 times slower
-)
+LARGE = 12_000  # lines of a module above which less is optimised
+HUGE = 60_000  # lines above which code is generated without optimisation: seconds saved, code about 2.5 times slower
 SLOW = 1.0  # [s] a compilation that takes longer is announced
 
 log = logging.getLogger(__name__)
@@ -61,7 +60,8 @@ class Machine:
 
         with _lock:
             triple, processor, features = target()
-            level = 0 if text.count("\n") > LARGE else 2
+            lines = text.count("\n")
+            level = 2 if lines <= LARGE else 1 if lines <= HUGE else 0
             machine = binding.Target.from_triple(triple).create_target_machine(
                 cpu=processor, features=features, opt=level, jit=True
             )
@@ -82,7 +82,7 @@ class Machine:
         module = binding.parse_assembly(text)
         module.triple, module.data_layout = target()[0], str(machine.target_data)
         if level:
-            options = binding.create_pipeline_tuning_options(speed_level=level)
+            options = binding.create_pipeline_tuning_options(speed_level=1)  # more costs twice the time and gains nothing
             options.loop_vectorization = options.slp_vectorization = False  # the printer has done that
             builder = binding.create_pass_builder(machine, options)
             builder.getModulePassManager().run(module, builder)
