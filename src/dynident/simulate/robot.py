@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,6 +27,7 @@ from dynident.simulate.results import finish
 from dynident.simulate.run import End, Options, run_machine
 from dynident.simulate.sensors import Sensors
 from dynident.simulate.start import Start
+from dynident.simulate.stream import StreamedRun, stream
 from dynident.simulate.thermal import heating_of
 
 COMPILED = (Cascade, PID, ComputedTorque, OpenLoop)
@@ -247,6 +249,29 @@ class VirtualRobot(_Options):
         check_channels(self)
         wanted = self.reference(reference)
         return finish(self, wanted, run_machine(self, wanted, options), options)
+
+
+    def stream(self, reference: object, folder: str | os.PathLike[str], **options: Any) -> StreamedRun:
+        """Run the robot for as long as wanted, at constant memory: pieces of log and truth are written to a folder on the way.
+
+        The pieces together are the run that `simulate` would have made.
+
+        Parameters
+        ----------
+        reference : Motion, trajectory, Plan or path-like
+            What is wanted, as for `simulate`.
+        folder : path-like
+            Where to; an empty one.
+        **options
+            As of `simulate`.
+
+        Returns
+        -------
+        StreamedRun
+            Where the pieces are, limits hit, energies.
+        """
+        check_channels(self)
+        return stream(self, self.reference(reference), Options(**options), folder)
 
 
 def _ordered(mechanism: Mechanism, drives: object) -> tuple[Drive, ...]:
