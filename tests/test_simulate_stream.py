@@ -1,4 +1,4 @@
-"""Long runs: pieces on disk are the run in one go; progress; temperatures of all zones; what was mended with the compiled machine."""
+"""Long runs in pieces on disk, progress, temperatures of all zones, and what was mended with the compiled machine."""
 
 from __future__ import annotations
 

@@ -114,7 +114,9 @@ class Evaluator:
         phi[: mechanism.tree.inertias.size] = inertial_values(mechanism, phi)
         self._arrays = {"q": np.zeros((1, positions_of(mechanism))), "v": np.zeros((1, n)), "a": np.zeros((1, n)), "phi": phi}
         self._rows = coupling_rows(mechanism)
-        self._direct = not mechanism.loops and not mechanism.couplings and np.array_equal(self._rows, np.eye(self._rows.shape[1]))
+        self._direct = (
+            not mechanism.loops and not mechanism.couplings and np.array_equal(self._rows, np.eye(self._rows.shape[1]))
+        )
         self._known: dict[str, tuple[Callable[[], None], Array]] = {}
         self._closed = False
 

@@ -3,11 +3,11 @@
 from dynident.simulate.bandwidth import Bode, actuators_alone, bandwidth
 from dynident.simulate.batch import monte_carlo, simulate
 from dynident.simulate.inputs import Disturbance
+from dynident.simulate.options import End
 from dynident.simulate.plots import plot_bode, plot_step, plot_torque_split, plot_tracking
 from dynident.simulate.record import Run, Truth
 from dynident.simulate.reference import Reference
 from dynident.simulate.robot import VirtualRobot
-from dynident.simulate.run import End
 from dynident.simulate.sensors import Sensors
 from dynident.simulate.sizing import MotorLoad, Sizing, size_motors
 from dynident.simulate.split import TorqueSplit

@@ -67,21 +67,7 @@ class Reference:
 
 
 def reference_of(source: object, mechanism: Mechanism) -> Reference:
-    """Return a motion, trajectory, plan or plan file as a reference for a robot.
-
-    Parameters
-    ----------
-    source : Motion, trajectory, Plan or path-like
-        A `Motion` of the robot's coordinates; any curve of `dynident.trajectory`; a plan of `dynident.excitation`, or its
-        file. A plan stands for one cycle; a longer duration runs more of them.
-    mechanism : Mechanism
-        Robot with n coordinates.
-
-    Returns
-    -------
-    Reference
-        The wanted motion.
-    """
+    """Return a motion, trajectory, plan or plan file as a reference for a robot."""
     require(mechanism, Mechanism, "mechanism")
     if isinstance(source, Reference):
         reference = source

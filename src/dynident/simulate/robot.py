@@ -20,11 +20,12 @@ from dynident.friction import DynamicLaw, Friction, Thermal
 from dynident.mechanism import Mechanism
 from dynident.simulate.inputs import Disturbance
 from dynident.simulate.model import Law, check_gears, identified_model, joint_side
+from dynident.simulate.options import End, Options
 from dynident.simulate.record import Run
 from dynident.simulate.recorder import check_channels
 from dynident.simulate.reference import Reference, reference_of
 from dynident.simulate.results import finish
-from dynident.simulate.run import End, Options, run_machine
+from dynident.simulate.run import run_machine
 from dynident.simulate.sensors import Sensors
 from dynident.simulate.start import Start
 from dynident.simulate.stream import StreamedRun, stream
@@ -204,7 +205,7 @@ class VirtualRobot(_Options):
     ) -> Run:
         """Run the robot along a reference and record what a real one would have recorded.
 
-        The same seed gives the same numbers to the last bit. Joints that dry friction can hold stand still (`dynident.simulate.sticking`).
+        The same seed gives the same numbers to the last bit. Joints that dry friction can hold stand still.
 
         Parameters
         ----------
@@ -214,8 +215,8 @@ class VirtualRobot(_Options):
             rest after its end.
         start : mapping or End, optional
             ``{"q": ...}``, ``{"actuators": ...}`` or ``{"pose": ..., "frame": ...}`` with ``"velocity"``, see
-            `dynident.simulate.start.start_state`; on the reference when omitted. The ``end`` of another run of this machine goes
-            on from there: time, reference, control and noise too.
+            `dynident.simulate.start.start_state`; on the reference when omitted. The ``end`` of another run of this machine
+            goes on from there: time, reference, control and noise too.
         duration : float, optional
             How long to run [s]; that of the reference when omitted.
         method : {"coupled", "decoupled"}
@@ -245,11 +246,12 @@ class VirtualRobot(_Options):
         Run
             Log, truth, limits hit, energies.
         """
-        options = Options(start, duration, method, loop, integrator, seed, log_cycle, disturbance, wrenches, thermal_cycle, progress)
+        options = Options(
+            start, duration, method, loop, integrator, seed, log_cycle, disturbance, wrenches, thermal_cycle, progress
+        )
         check_channels(self)
         wanted = self.reference(reference)
         return finish(self, wanted, run_machine(self, wanted, options), options)
-
 
     def stream(self, reference: object, folder: str | os.PathLike[str], **options: Any) -> StreamedRun:
         """Run the robot for as long as wanted, at constant memory: pieces of log and truth are written to a folder on the way.

@@ -14,9 +14,9 @@ from dynident.simulate.laws import fed_with_voltage
 from dynident.simulate.stability import check_step, log_ticks, ticks
 
 if TYPE_CHECKING:
+    from dynident.simulate.options import Options
     from dynident.simulate.reference import Reference
     from dynident.simulate.robot import VirtualRobot
-    from dynident.simulate.run import Options
 
 LOG_CYCLE = 1e-3  # recorders are rarely faster [s]
 MOST_NUMBERS = 50_000_000  # of a record, 400 MB
@@ -69,7 +69,7 @@ class Schedule:
         """
         if self.rows * width > MOST_NUMBERS:
             raise SimulationError(
-                f"{self.rows} samples of {width} signals are too many for memory; use robot.stream(...), or give a longer log_cycle="
+                f"{self.rows} samples of {width} signals are too many for memory; use robot.stream(...), or a longer log_cycle="
             )
         parts = [k for k in range(1, self.every + 1) if self.every % k == 0 and self.every // k >= self.finest]
         return max((k for k in parts if k * self.rows * width <= MOST_NUMBERS // 5), default=1)
@@ -106,8 +106,6 @@ def schedule(robot: VirtualRobot, reference: Reference, options: Options, first:
         )
     rows = total // every + 1
     if rows < MINIMUM_SAMPLES:
-        raise SimulationError(
-            f"log_cycle = {every * step:g} s leaves {rows} samples in {duration:g} s; a log needs at least 4"
-        )
+        raise SimulationError(f"log_cycle = {every * step:g} s leaves {rows} samples in {duration:g} s; a log needs at least 4")
     finest = min((count for name, count in counts.items() if name != "current.cycle"), default=every)
     return Schedule(cycles, every, rows, finest)

@@ -19,10 +19,10 @@ from dynident.signals.log import MINIMUM_SAMPLES
 from dynident.simulate.schedule import log_every
 
 if TYPE_CHECKING:
+    from dynident.simulate.options import End, Options
     from dynident.simulate.record import Run, Truth
     from dynident.simulate.reference import Reference
     from dynident.simulate.robot import VirtualRobot
-    from dynident.simulate.run import End, Options
 
 Array = NDArray[np.float64]
 
@@ -118,7 +118,7 @@ def stream(robot: VirtualRobot, reference: Reference, options: Options, folder: 
     progress = options.progress
     for i in range(count):
         before = edges[i] * every * robot.step
-        report = None if progress is None else (lambda done, _, b=before: progress(b + done, whole))  # type: ignore[misc]
+        report = None if progress is None else (lambda done, _, b=before: progress(b + done, whole))
         length = (edges[i + 1] - edges[i]) * every * robot.step
         piece = replace(options, start=start, duration=length, progress=report)
         run = finish(robot, reference, run_machine(robot, reference, piece), piece)
@@ -140,7 +140,7 @@ def stream(robot: VirtualRobot, reference: Reference, options: Options, folder: 
 def _but_the_last(run: Run) -> tuple[Log, Truth]:
     """Return log and truth without their last sample, which is the first of the next piece."""
     keep, t = slice(0, -1), run.truth
-    fields = {name: values[keep] for name, values in vars(t).items() if isinstance(values, np.ndarray)}
+    fields: dict[str, Any] = {name: values[keep] for name, values in vars(t).items() if isinstance(values, np.ndarray)}
     for name in ("wrenches", "zones"):
         fields[name] = {label: values[keep] for label, values in getattr(t, name).items()}
     motion = type(t.motion)(t.t[keep], t.motion.q[keep], t.motion.v[keep], t.motion.a[keep])
