@@ -6,7 +6,7 @@ import copy
 import logging
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from dynident.control import PID, Cascade, ComputedTorque, OpenLoop
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.mechanics.motion import numbers
-from dynident.mechanism import Mechanism
 from dynident.simulate.failure import loop_gain, reason
 from dynident.simulate.inputs import disturbance_of, push_table, wrench_tables
-from dynident.simulate.laws import table_of
+from dynident.simulate.laws import believed, table_of
 from dynident.simulate.machine import Machine, Tables
-from dynident.simulate.model import joint_side
 from dynident.simulate.options import End, Options, Raw
 from dynident.simulate.reference import Reference
 from dynident.simulate.results import energies, means
@@ -38,28 +36,6 @@ COMMANDS = ("torque", "current", "voltage")
 REPORTS = 20  # of the progress of a run, about
 
 log = logging.getLogger(__name__)
-
-
-def believed(controller: Any, mechanism: Mechanism) -> Any:
-    """Return a controller whose models have the robot's actuator coordinates, after checking that they fit."""
-    fields = {Cascade: "torque_feedforward", PID: "feedforward", ComputedTorque: "model"}
-    label = fields.get(type(controller))
-    model = None if label is None else getattr(controller, label)
-    if model is None or label is None:
-        return controller
-    motors = [actuator.name for actuator in mechanism.actuators]
-    theirs = [actuator.name for actuator in model.actuators]
-    if model.coordinate_names != mechanism.coordinate_names or theirs != motors:
-        raise SimulationError(
-            f"controller: its model '{model.name}' has the coordinates {', '.join(model.coordinate_names)} and motors "
-            f"{', '.join(theirs)}, the robot {', '.join(mechanism.coordinate_names)} and {', '.join(motors)}; they must agree"
-        )
-    if len(motors) < mechanism.dof:
-        raise SimulationError(
-            f"controller: a model needs a motor for every freedom, but robot '{mechanism.name}' has {len(motors)} "
-            f"({', '.join(motors)}) for {mechanism.dof}; leave the model out (PID, Cascade) or add actuators"
-        )
-    return replace(controller, **{label: joint_side(model)})
 
 
 def run_machine(robot: VirtualRobot, reference: Reference, options: Options) -> Raw:

@@ -23,9 +23,8 @@ from dynident.control.task_law import TaskErrorPID
 from dynident.mechanics import Motion, actuator_jacobian
 from dynident.mechanics.batch import at_rest, tree_motion
 from dynident.simulate.failure import inertia_of
-from dynident.simulate.laws import table_of
+from dynident.simulate.laws import believed, table_of
 from dynident.simulate.machine import Machine, Tables
-from dynident.simulate.run import believed
 
 if TYPE_CHECKING:
     from dynident.simulate.record import Truth
