@@ -9,7 +9,6 @@ import pytest
 
 from dynident.errors import DynidentError
 from dynident.excitation import Criterion, FunctionEquations, Objective, RobotEquations, expected_deviations, prior_factor
-from dynident.excitation.terms import smooth_term
 from dynident.friction import ASYMMETRIC, SYMMETRIC, TERMS
 from dynident.identify import OLS, Regression, base_parameters
 from dynident.mechanics import Motion, inverse_dynamics
@@ -35,6 +34,13 @@ def gradient_error(f, x, seed=0, h=1e-4):
         e = [f.cost(x + k * h * d) for k in (-2, -1, 1, 2)]
         worst = max(worst, abs((e[0] - 8 * e[1] + 8 * e[2] - e[3]) / (12 * h) - g @ d) / np.linalg.norm(g))
     return worst
+
+
+def stacked(equations, q, v, a):
+    """W with a row per equation and sample."""
+    W = np.zeros((*equations.seen.shape, len(q)))
+    W[equations.seen] = equations.rows(equations.positions(q), v, a)
+    return W.transpose(2, 0, 1).reshape(-1, len(equations.names))
 
 
 def start(f, seed=0):
@@ -65,13 +71,11 @@ def test_gradient_on_random_trees():
     ]
     for seed in range(3):
         f = objective(build(kinds, seed, terms=("ia", "fv", "fc")), "d", family=BSpline(3.0, 8))
-        assert f.equations.exact
         assert gradient_error(f, start(f, seed)) < 1e-6
 
 
 def test_gradient_with_quasi_velocities_by_differences():
     f = objective(build([("revolute", -1, False), ("spherical", 0, False)], 0), "d", samples=60)
-    assert not f.equations.exact
     x = start(f) * 0.3
     assert gradient_error(f, x) < 1e-5
 
@@ -92,7 +96,7 @@ def test_goal_is_the_schur_complement_and_has_a_gradient():
 def test_values_are_those_of_linear_algebra():
     f = objective(arm(RRR), "cond", eps=0.0)
     x = start(f)
-    W = f.equations.rows(*f.states(x)).transpose(2, 0, 1).reshape(-1, len(f.equations.names))
+    W = stacked(f.equations, *f.states(x))
     s = np.linalg.svd(W, compute_uv=False)
     unit = np.linalg.inv(np.corrcoef(W, rowvar=False) * 0 + (W / np.linalg.norm(W, axis=0)).T @ (W / np.linalg.norm(W, axis=0)))
     expected = {"cond": s[0] / s[-1], "sigma_min": s[-1], "e": s[-1] ** 2, "d": 2 * np.log(s).sum(), "a": np.sum(s**-2.0)}
@@ -128,19 +132,6 @@ def test_function_equations():
 
     f = Objective(FunctionEquations(rows, 1, ("s", "v2", "a"), 1), Fourier(0.5, 3), Criterion.parse("d"), np.linspace(0, 2, 50))
     assert gradient_error(f, start(f)) < 1e-6
-
-
-@pytest.mark.parametrize("symbol", sorted(TERMS))
-def test_smooth_terms(symbol):
-    rng = np.random.default_rng(0)
-    q, v, a = rng.normal(size=(3, 50))
-    assert smooth_term(symbol, q, v, a, 0.0)[0] == pytest.approx(TERMS[symbol].column(q, v, a))
-    assert smooth_term(symbol, q, v, a, 1e-3)[0] == pytest.approx(TERMS[symbol].column(q, v, a), abs=2e-2)
-    column, *slopes = smooth_term(symbol, q, v, a, 0.3)
-    for i, slope in enumerate(slopes):
-        moved = [q, v, a]
-        moved[i] = moved[i] + 1e-6
-        assert (smooth_term(symbol, *moved, 0.3)[0] - column) / 1e-6 == pytest.approx(slope, abs=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from dynident.excitation.criteria import NAMES, Criterion
 from dynident.excitation.equations import Equations, RobotEquations
 from dynident.excitation.limits import State, all_excess, all_names
 from dynident.excitation.limits_file import MotionLimits, limits_of
-from dynident.excitation.objective import Objective, expected_deviations, factor, prior_factor
+from dynident.excitation.objective import Objective, expected_deviations, information, prior_factor
 from dynident.excitation.optimise import Optimum, Progress, optimise
 from dynident.excitation.plan import Plan, Stage
 from dynident.excitation.problem import Problem, check_frequencies
@@ -94,9 +94,7 @@ class Design:
         dict of str to float
             Values by name.
         """
-        objective = self.problem.objective
-        q, v, a = (self.trajectory if curve is None else curve)(objective.t)
-        R = factor(self.exact.rows(q, v, a), self.exact.seen, np.asarray(objective.noise), objective.prior)
+        objective, R = self.problem.objective, self._factor(curve)
         found: dict[str, float] = {}
         for name in NAMES:
             found |= Criterion(((name, 1.0),), objective.criterion.scale, objective.criterion.goal).evaluate(R)[0]
@@ -115,16 +113,19 @@ class Design:
         ndarray, (b,)
             Descending.
         """
-        objective = self.problem.objective
-        q, v, a = (self.trajectory if curve is None else curve)(objective.t)
-        R = factor(self.exact.rows(q, v, a), self.exact.seen, np.asarray(objective.noise), objective.prior)
-        scale = objective.criterion.scale
+        scale, R = self.problem.objective.criterion.scale, self._factor(curve)
         if isinstance(scale, str):
             length = np.linalg.norm(R, axis=0)
             R = R / np.where(length > 0.0, length, 1.0)
         elif scale is not None:
             R = R * np.asarray(scale)
         return np.asarray(np.linalg.svd(R, compute_uv=False))
+
+    def _factor(self, curve: Curve | None) -> Array:
+        """Return the factor of the information of a motion, with true signs of friction."""
+        objective = self.problem.objective
+        states = (self.trajectory if curve is None else curve)(objective.t)
+        return information(self.exact, Motion(objective.t, *states), objective.noise, objective.prior)
 
     def deviations(self, curve: Curve | None = None) -> Array:
         """Return the expected standard deviation of every base parameter after one run.

@@ -305,6 +305,10 @@ class _Printer:
                 value = out.line(f"insertelement {self.type} poison, double {value}, i32 0")
                 zeros = f"<{self.width} x i32> zeroinitializer"
                 value = out.line(f"shufflevector {self.type} {value}, {self.type} poison, {zeros}")
+        elif array in self.function.rows:
+            offset = out.line(f"mul i64 %{array}.stride, {place}")
+            at = out.line(f"getelementptr double, ptr %{array}.at, i64 {offset}")
+            value = out.line(f"load {self.type}, ptr {at}, align 8")
         else:
             value = "poison"
             for lane in range(self.width):

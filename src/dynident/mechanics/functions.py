@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 from dynident.graph import Compiled, Function, Node
@@ -48,7 +48,13 @@ def _key(mechanism: Mechanism) -> Hashable:
 
 
 def function_of(
-    mechanism: Mechanism, name: str, make: Maker, key: Hashable = (), rows: frozenset[str] = frozenset()
+    mechanism: Mechanism,
+    name: str,
+    make: Maker,
+    key: Hashable = (),
+    rows: frozenset[str] = frozenset(),
+    inputs: Mapping[str, int] | None = None,
+    shared: Mapping[str, int] | None = None,
 ) -> Compiled:
     """Return a compiled function of a robot.
 
@@ -63,7 +69,11 @@ def function_of(
     key : hashable
         What else it depends on, such as a frame.
     rows : frozenset of str
-        Outputs with samples last.
+        Arrays with samples last.
+    inputs : mapping of str to int, optional
+        Further inputs.
+    shared : mapping of str to int, optional
+        What all samples share instead of ``phi``.
 
     Returns
     -------
@@ -76,10 +86,11 @@ def function_of(
         if found is None:
             outputs = make(Equations(mechanism))
             n = mechanism.dof
-            inputs = {"q": positions_of(mechanism), "v": n, "a": n}
+            takes = {"q": positions_of(mechanism), "v": n, "a": n}
             if has_opaque_couplings(mechanism):
-                inputs |= {"G": len(mechanism.tree.coordinates) * n, "b": len(mechanism.tree.coordinates)}
-            found = Compiled(Function(name, inputs, outputs, {"phi": len(mechanism.parameters)}, rows))
+                takes |= {"G": len(mechanism.tree.coordinates) * n, "b": len(mechanism.tree.coordinates)}
+            same = {"phi": len(mechanism.parameters)} if shared is None else shared
+            found = Compiled(Function(name, takes | dict(inputs or {}), outputs, same, rows))
             _functions[whole] = found
             while len(_functions) > KEPT:
                 _functions.popitem(last=False)
