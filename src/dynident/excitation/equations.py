@@ -210,13 +210,8 @@ class RobotEquations:
 
     def _arrays(self, x: Array, v: Array, a: Array) -> dict[str, Array]:
         """Return the inputs of the compiled functions."""
-        given = {"q": x, "v": v, "a": a}
-        if not self.exact:
-            tree = tree_motion(self.mechanism, Motion(np.arange(float(len(x))), x, v, np.zeros_like(a)))
-            assert tree.G is not None
-            given |= {"q": tree.q, "G": np.reshape(tree.G, (len(x), -1)), "b": tree.a}
         sharpness = 1.0 / self.eps if self.eps > 0.0 else 0.0
-        return {name: np.ascontiguousarray(y) for name, y in given.items()} | {"sharpness": np.array([sharpness])}
+        return inputs_of(self.mechanism, x, v, a) | {"sharpness": np.array([sharpness])}
 
     def _check(self, W: Array, pivot: Array) -> None:
         """Refuse samples at which the closure or the projection is singular."""
@@ -271,6 +266,15 @@ class RobotEquations:
                 vectors[k] = [x - share * u for x, u in zip(vectors[k], unit, strict=True)]
                 out[k] = [y - share * z for y, z in zip(out[k], out[j], strict=True)]
         return out
+
+
+def inputs_of(mechanism: Mechanism, x: Array, v: Array, a: Array) -> dict[str, Array]:
+    """Return what the compiled functions of a robot take for positions (closed, with loops) and rates."""
+    given = {"q": x, "v": v, "a": a}
+    if has_opaque_couplings(mechanism):
+        tree = tree_motion(mechanism, Motion(np.arange(float(len(x))), x, v, np.zeros_like(a)))
+        given |= {"q": tree.q, "G": np.reshape(np.asarray(tree.G), (len(x), -1)), "b": tree.a}
+    return {name: np.ascontiguousarray(y) for name, y in given.items()}
 
 
 def smooth_signs(robot: Expressions, sharpness: Node) -> None:
