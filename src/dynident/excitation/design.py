@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import DynidentError
+from dynident.errors import DynidentError, require
 from dynident.excitation.campaigns import complete_test, plan_within, validation_motion
+from dynident.excitation.checks import fits, whole
 from dynident.excitation.criteria import NAMES, Criterion
 from dynident.excitation.equations import Equations, RobotEquations
 from dynident.excitation.limits import State, all_excess, all_names
@@ -26,6 +27,7 @@ from dynident.identify.rows import Projection
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 from dynident.trajectory import Curve, Family, Fourier, Trajectory, sample
+from dynident.trajectory.family import positive
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -197,7 +199,7 @@ class Design:
         return plan_within(robot, limits, stages, self.rate, **notes)
 
     def to_dict(self, short: bool = False) -> dict[str, Any]:
-        """Return plain data: criterion values before and after, margins, time, expected deviations.
+        """Return plain data: criterion values before and after, margins, expected deviations; no time, so that it can repeat.
 
         Parameters
         ----------
@@ -220,7 +222,7 @@ class Design:
             "worst_margin": margins[worst],
             "stated_margin": self.problem.limits.margin,
             "starts": self.optimum.starts,
-            "seconds": self.optimum.seconds,
+            "cut_by_time": self.optimum.cut,
         }
         if not short:
             before, after = self.deviations(self.start), self.deviations()
@@ -328,9 +330,15 @@ def design(
     Design
         The motion and what it will show.
     """
-    whole = limits if isinstance(limits, MotionLimits) else limits_of(mechanism, limits)
+    require(mechanism, Mechanism, "mechanism")
+    whole_limits = limits if isinstance(limits, MotionLimits) else limits_of(mechanism, limits)
     chosen = Fourier(0.1, 5) if family is None else family
-    check_frequencies(chosen, whole.bandwidth, rate)
+    fits(chosen.duration, positive("rate", rate), mechanism.dof, "a motion")
+    if samples is not None:
+        if whole(samples, "samples") < 1:
+            raise DynidentError(f"samples is {samples}; give at least one, or nothing")
+        fits(samples, 1.0, mechanism.dof, "a motion")
+    check_frequencies(chosen, whole_limits.bandwidth, rate)
     if base is None:
         base = evidence.base if evidence is not None else base_parameters(mechanism, removable=tuple(goal))
     wanted = set(columns_of(mechanism, goal)) if goal else set()
@@ -340,7 +348,7 @@ def design(
     if goal and evidence is None:  # one run cannot tell a payload from its link: the rest of the robot counts as known
         base = replace(base, columns=base.columns[use], regrouping=base.regrouping[use], seen=base.seen[:, use])
         use = []
-    finite = whole.velocity[np.isfinite(whole.velocity)]
+    finite = whole_limits.velocity[np.isfinite(whole_limits.velocity)]
     eps = SMOOTH * float(np.min(finite)) if finite.size else SMOOTH
     exact = RobotEquations(base, 0.0, projection)
     sizes = np.ones(exact.seen.shape[0]) if noise is None else np.broadcast_to(np.asarray(noise, float), exact.seen.shape[:1])
@@ -353,7 +361,7 @@ def design(
         RobotEquations(base, eps, projection), chosen, Criterion.parse(criterion, scale, use), t, np.array(sizes), prior
     )
     home = mechanism.closure.home[mechanism.closure.independent] if mechanism.loops else None
-    problem = Problem(objective, whole, home)
+    problem = Problem(objective, whole_limits, home)
     found = optimise(problem, method, starts, time_budget, seed, workers, start, progress, iterations)
     if start is not None:  # the search smooths the signs of friction; with true signs, too, it may not end worse than it began
         given, true = np.array(start, dtype=np.float64), replace(objective, equations=exact)

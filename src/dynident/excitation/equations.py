@@ -230,7 +230,7 @@ class RobotEquations:
         def make(robot: Expressions) -> Outputs:
             if smooth:
                 smooth_signs(robot, robot.graph.symbols("sharpness", 1)[0])
-            Y = self._projected(robot, robot.regressor(columns))
+            Y = self._projected(robot, robot.regressor(columns.tolist()))
             W = [Y[i][j] for i, j in entries]
             if not sweep:
                 return {"W": W, "pivot": [robot.pivot if self.mechanism.loops else robot.graph.one]}
@@ -283,12 +283,12 @@ def smooth_signs(robot: Expressions, sharpness: Node) -> None:
     def smoothed(symbol: str, v: Node, entry: Node) -> Node:
         if symbol not in ("fc", "fcp", "fcn"):
             return entry
-        sign = tanh(v * sharpness)
+        sign: Node = tanh(v * sharpness)
         return sign if symbol == "fc" else 0.5 * (sign + 1.0) if symbol == "fcp" else 0.5 * (sign - 1.0)
 
     v = robot.tree_v
-    robot.joint_columns = [(c, symbol, d, smoothed(symbol, v[d], entry)) for c, symbol, d, entry in robot.joint_columns]
-    robot.motor_columns = [(c, symbol, row, smoothed(symbol, dot(v, row), entry)) for c, symbol, row, entry in robot.motor_columns]
+    robot.joint_columns = [(c, s, d, smoothed(s, v[d], entry)) for c, s, d, entry in robot.joint_columns]
+    robot.motor_columns = [(c, s, row, smoothed(s, dot(v, row), entry)) for c, s, row, entry in robot.motor_columns]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.excitation.equations import RobotEquations
-from dynident.excitation.robot_limits import ToolBox
+from dynident.excitation.limits import ToolBox
 from dynident.identify.plots import BLUE, GRID, INK, MUTED, ORANGE, effort_units, label, new_figure, pretty_unit
 from dynident.mechanics import forward_kinematics
 

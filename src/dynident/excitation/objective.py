@@ -3,8 +3,8 @@
     R^T R = sum_i W_i^T W_i / noise_i^2 + prior,      cost(R),      d cost = sum_i <B_i, dW_i>,   B_i = W_i Gamma / noise_i^2
 
 Samples pass in tiles, once for R and once for B, so that memory does not grow with the motion. R is the Cholesky factor of the
-sum where the columns of W are far from dependent, which is four times as fast; otherwise Householder triangles are stacked, whose
-error grows with the condition number and not with its square.
+sum where the columns of W are far from dependent, which is three times as fast; otherwise Householder triangles are stacked,
+whose error grows with the condition number and not with its square.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,7 +31,6 @@ from dynident.parallel import SMALL, cores
 from dynident.trajectory import Family
 
 Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Result = TypeVar("Result")
 
 TILE = 1024  # samples
@@ -46,22 +46,18 @@ def _over_tiles(equations: Equations, samples: int, work: Callable[[int, int], R
         return list(pool.map(lambda tile: work(*tile), tiles))
 
 
-@lru_cache(maxsize=16)
-def _groups(equations: Equations) -> list[tuple[slice, Index]]:
-    """Return where the entries of every equation are among the rows, and its columns."""
-    ends = np.cumsum(equations.seen.sum(axis=1))
-    return [
-        (slice(int(end) - columns.size, int(end)), columns)
-        for end, columns in zip(ends, map(np.flatnonzero, equations.seen), strict=True)
-    ]
-
-
 class _Rows:
-    """The rows of every tile of a motion; those of a motion of one tile are computed once."""
+    """The rows of every tile of a motion, and which of them and which columns belong to each equation.
+
+    Those of a motion of one tile are computed once.
+    """
 
     def __init__(self, equations: Equations, x: Array, v: Array, a: Array) -> None:
         self.equations, self.state = equations, (x, v, a)
         self.only: Array | None = None
+        columns = [np.flatnonzero(own) for own in equations.seen]
+        ends = np.cumsum([0, *(c.size for c in columns)])
+        self.groups = [(slice(i, j), c) for (i, j), c in zip(pairwise(ends.tolist()), columns, strict=True)]
 
     def __call__(self, i: int, j: int) -> Array:
         if self.only is not None:
@@ -94,7 +90,7 @@ def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
 
     def gram(i: int, j: int) -> Array:
         W, M = rows(i, j), np.zeros((b, b))
-        for (own, columns), size in zip(_groups(equations), noise, strict=True):
+        for (own, columns), size in zip(rows.groups, noise, strict=True):
             M[columns[:, None], columns] += W[own] @ W[own].T / size**2
         return M
 
@@ -110,7 +106,7 @@ def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
 
     def triangles(i: int, j: int) -> Array:
         W, parts = rows(i, j), []
-        for (own, columns), size in zip(_groups(equations), noise, strict=True):
+        for (own, columns), size in zip(rows.groups, noise, strict=True):
             part = triangle(W[own].T)
             parts.append(np.zeros((len(part), b)))
             parts[-1][:, columns] = part / size
@@ -266,7 +262,7 @@ class Objective:
             _, cost, gamma = self.criterion.evaluate(factor(rows, self.noise, self.prior))
             if not np.isfinite(cost):
                 return cost, np.zeros_like(x)
-            groups = [(own, gamma[c[:, None], c] / s**2) for (own, c), s in zip(_groups(equations), self.noise, strict=True)]
+            groups = [(own, gamma[c[:, None], c] / s**2) for (own, c), s in zip(rows.groups, self.noise, strict=True)]
 
             def slopes(i: int, j: int) -> Array:
                 W = rows(i, j)

@@ -1,6 +1,6 @@
 """Collision by capsules: links are covered by segments with a radius, and pairs of them keep a clearance.
 
-    excess = (clearance + r_i + r_j - distance of the axes) / (r_i + r_j)
+excess = (clearance + r_i + r_j - distance of the axes) / (r_i + r_j)
 """
 
 from __future__ import annotations
@@ -69,11 +69,13 @@ def segment_distance(a: tuple[Vector, Vector], b: tuple[Vector, Vector]) -> Node
     graph = det.graph
 
     def within(x: Node) -> Node:
-        return minimum(maximum(x, 0.0), 1.0)
+        result: Node = minimum(maximum(x, 0.0), 1.0)
+        return result
 
     def over(x: Node, y: Node) -> Node:
-        """x / y, and 0 where y vanishes."""
-        return where(y > POINT, x / maximum(y, POINT), graph.zero)
+        """Return x / y, and 0 where y vanishes."""
+        result: Node = where(y > POINT, x / maximum(y, POINT), graph.zero)
+        return result
 
     s = within(over(uw * wr - ur * ww, det))
     t = over(uw * s + wr, ww)
@@ -81,7 +83,8 @@ def segment_distance(a: tuple[Vector, Vector], b: tuple[Vector, Vector]) -> Node
     moved = either(t < 0.0, either(t > 1.0, ww <= POINT))  # the foot on the second segment had to go to one of its ends
     s = where(moved, within(over(uw * held - ur, uu)), s)
     gap = plus(r, plus(scale(u, s), scale(w, -held)))
-    return sqrt(dot(gap, gap))
+    distance: Node = sqrt(dot(gap, gap))
+    return distance
 
 
 @dataclass(frozen=True, eq=False)

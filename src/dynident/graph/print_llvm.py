@@ -261,7 +261,8 @@ class _Printer:
             lines += [f"  call void @{self.name}.{k}(ptr %.scratch, {gives})" for k in range(len(self.pieces))]
         else:
             lines += self._body(0, self.pieces[0])
-        lines += ["  %.next = add i64 %.b, 1", "  %.done = icmp eq i64 %.next, %.blocks", "  br i1 %.done, label %.end, label %.loop"]
+        lines += ["  %.next = add i64 %.b, 1", "  %.done = icmp eq i64 %.next, %.blocks"]
+        lines += ["  br i1 %.done, label %.end, label %.loop"]
         return "\n".join([*parts, *lines, ".end:", "  ret void", "}"])
 
     def _piece(self, number: int, piece: list[Instruction]) -> str:
