@@ -163,10 +163,9 @@ class Plan:
         object.__setattr__(self, "stages", tuple(self.stages))
         if not self.stages:
             raise DynidentError("the plan has no stage; give at least one motion")
-        cycles, rate = whole(self.cycles, "cycles of the plan"), self.rate
-        if not (isinstance(rate, int | float | np.number) and 1 <= cycles <= CYCLES and np.isfinite(rate) and rate > 0.0):
+        if not 1 <= whole(self.cycles, "cycles of the plan") <= CYCLES or not real(self.rate, "rate of the plan") > 0.0:
             raise DynidentError(
-                f"cycles is {cycles} and rate {shown(rate)}; give at least one cycle (at most {CYCLES}) and a rate above zero"
+                f"cycles is {self.cycles} and rate {self.rate}; give at least one cycle (at most {CYCLES}) and a rate above zero"
             )
         if real(self.period, "period of the plan") < 0.0:
             raise DynidentError(f"period of the plan is {self.period}; give the seconds from cycle to cycle, or 0")
