@@ -30,6 +30,7 @@ from dynident.excitation import (
 )
 from dynident.excitation.limits import State
 from dynident.excitation.optimise import Optimum
+from dynident.excitation.peaks import at, peaks, slopes
 from dynident.identify import Regression, base_parameters
 from dynident.mechanics import forward_kinematics
 from dynident.robots import prr2
@@ -127,10 +128,10 @@ def test_slopes_of_limits(robot):
     settings = {"default": {**BOX, "torque": 60.0, "power": 90.0, "jerk": 90.0}, "tool": {"frame": tip, "x": [-0.5, 0.5]}}
     p = problem(robot, settings)
     x = feasible_start(p, np.random.default_rng(0))
-    picks = sorted(p.peaks(x))
-    J = p.slopes(x, picks)
+    picks = sorted(peaks(p, x))
+    J = slopes(p, x, picks)
     d = np.random.default_rng(1).normal(size=x.size)
-    change = (p.at(x + 1e-6 * d, picks) - p.at(x - 1e-6 * d, picks)) / 2e-6
+    change = (at(p, x + 1e-6 * d, picks) - at(p, x - 1e-6 * d, picks)) / 2e-6
     assert len(picks) > 20 and np.abs(J @ d - change).max() < 1e-5 * np.abs(change).max()
 
 

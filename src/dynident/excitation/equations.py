@@ -58,50 +58,13 @@ class Equations(Protocol):
         """Whether rows of several stretches of a motion may be computed at once."""
 
     def positions(self, q: Array) -> Array:
-        """Return the positions x that `rows` and `pullback` take: q itself, or with loops those of all tree coordinates.
-
-        Parameters
-        ----------
-        q : ndarray, (N, n)
-            The whole motion, in the order of time.
-
-        Returns
-        -------
-        ndarray, (N, m)
-            Positions.
-        """
+        """Return the positions x that `rows` and `pullback` take: q itself, or with loops those of all tree coordinates."""
 
     def rows(self, x: Array, v: Array, a: Array, out: Array | None = None) -> Array:
-        """Return the entries of W that are not zero by structure.
-
-        Parameters
-        ----------
-        x, v, a : ndarray, (N, m), (N, n), (N, n)
-            Positions, see `positions`, and rates of some samples.
-        out : ndarray (k, N), optional
-            Memory that may be used for the result.
-
-        Returns
-        -------
-        ndarray, (k, N)
-            One row per entry that is True in `seen`, in that order: ``W[seen] = rows``.
-        """
+        """Return the entries of W that are not zero by structure."""
 
     def pullback(self, x: Array, v: Array, a: Array, B: Array) -> tuple[Array, Array, Array]:
-        """Return the derivatives of sum B W by q, v and a.
-
-        Parameters
-        ----------
-        x, v, a : ndarray, (N, m), (N, n), (N, n)
-            Positions, see `positions`, and rates of some samples.
-        B : ndarray, (k, N)
-            Weights of the entries that `rows` returns.
-
-        Returns
-        -------
-        tuple of ndarray
-            Derivatives by q, v and a, (N, n) each.
-        """
+        """Return the derivatives of sum B W by q, v and a."""
 
 
 @dataclass(frozen=True, eq=False)

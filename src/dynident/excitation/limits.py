@@ -6,10 +6,11 @@ sees one sample at a time, q, v, a and jerk, so derivatives by the trajectory's 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,38 +39,44 @@ class State(NamedTuple):
     j: Array
 
 
-class Limit(Protocol):
-    """What a limit can do."""
+class Limit(ABC):
+    """A limit of the motion; one of your own gives `names` and `_excess`, and says on which of q, v, a, jerk it depends."""
+
+    orders: ClassVar[tuple[int, ...]] = (0,)
 
     @property
+    @abstractmethod
     def names(self) -> tuple[str, ...]:
         """Name of each column, as in "velocity of joint1"."""
 
     @property
-    def orders(self) -> tuple[int, ...]:
-        """Which of q, v, a, jerk (0 to 3) it depends on."""
-
-    @property
     def follows(self) -> bool:
-        """True when samples must be given as a motion (loops are closed by continuity)."""
+        """True when samples must be given as a motion: loops are closed by continuity."""
+        robot: Mechanism | None = getattr(self, "mechanism", None)
+        return robot is not None and bool(robot.loops)
 
     def excess(self, state: State) -> Array:
-        """Return (N, k), not above zero where the limit is kept.
+        """Return how far every sample is beyond the limit, relative to its size.
 
         Parameters
         ----------
-        state : object
-            Motion on the grid, with what the limits need of it.
+        state : State
+            Motion.
 
         Returns
         -------
-        ndarray
-            How far each sample is beyond the limit; negative inside.
+        ndarray, (N, k)
+            Not above zero inside.
         """
+        return self._excess(state)
+
+    @abstractmethod
+    def _excess(self, state: State) -> Array:
+        """Return `excess`."""
 
 
 @dataclass(frozen=True, eq=False)
-class Box:
+class Box(Limit):
     """Lower and upper limits of q, v, a or jerk of each coordinate.
 
     Parameters
@@ -86,7 +93,6 @@ class Box:
     lower: Array
     upper: Array
     coordinates: tuple[str, ...]
-    follows = False
 
     def __post_init__(self) -> None:
         for name, low, high in zip(self.coordinates, self.lower, self.upper, strict=True):
@@ -96,7 +102,7 @@ class Box:
                 )
 
     @property
-    def orders(self) -> tuple[int, ...]:
+    def orders(self) -> tuple[int, ...]:  # type: ignore[override]
         """Its own order."""
         return (self.order,)
 
@@ -118,19 +124,7 @@ class Box:
             return float(0.5 * (high - low)) if np.isfinite(low) and np.isfinite(high) else 1.0
         return float(max((abs(x) for x in (low, high) if np.isfinite(x)), default=1.0)) or 1.0
 
-    def excess(self, state: State) -> Array:
-        """Return (N, k).
-
-        Parameters
-        ----------
-        state : State
-            Motion.
-
-        Returns
-        -------
-        ndarray, (N, k)
-            Not above zero inside.
-        """
+    def _excess(self, state: State) -> Array:
         chosen, gain, limit = self._columns
         return np.asarray((state[self.order][:, chosen] - limit) * gain)
 
@@ -151,7 +145,7 @@ KINDS = ("position", "velocity", "acceleration", "jerk")
 
 
 @dataclass(frozen=True, eq=False)
-class TaskBox:
+class TaskBox(Limit):
     """Limits of any function of the position, such as Cartesian coordinates.
 
     Parameters
@@ -168,7 +162,6 @@ class TaskBox:
     lower: Array
     upper: Array
     coordinates: tuple[str, ...]
-    orders = (0,)
     follows = True
 
     @property
@@ -176,25 +169,13 @@ class TaskBox:
         """Names of the columns."""
         return Box(0, self.lower, self.upper, self.coordinates).names
 
-    def excess(self, state: State) -> Array:
-        """Return (N, k).
-
-        Parameters
-        ----------
-        state : State
-            Motion.
-
-        Returns
-        -------
-        ndarray, (N, k)
-            Not above zero inside.
-        """
+    def _excess(self, state: State) -> Array:
         x = self.function(state.q)
-        return Box(0, self.lower, self.upper, self.coordinates).excess(State(x, x, x, x))
+        return Box(0, self.lower, self.upper, self.coordinates)._excess(State(x, x, x, x))
 
 
 @dataclass(frozen=True, eq=False)
-class Polygon:
+class Polygon(Limit):
     """Two coordinates stay inside a polygon, convex or not.
 
     Parameters
@@ -210,8 +191,6 @@ class Polygon:
     pair: tuple[int, int]
     vertices: Array
     label: str = "polygon"
-    orders = (0,)
-    follows = False
 
     def __post_init__(self) -> None:
         v = np.asarray(self.vertices, dtype=np.float64)
@@ -224,19 +203,8 @@ class Polygon:
         """One column."""
         return (self.label,)
 
-    def excess(self, state: State) -> Array:
-        """Return minus the distance to the border inside, plus it outside, over half the polygon's size.
-
-        Parameters
-        ----------
-        state : State
-            Motion.
-
-        Returns
-        -------
-        ndarray, (N, 1)
-            Not above zero inside.
-        """
+    def _excess(self, state: State) -> Array:
+        """Return minus the distance to the border inside, plus it outside, over half the polygon's size."""
         x = state.q[:, list(self.pair)]
         a = self.vertices
         b = np.roll(a, -1, axis=0)
@@ -251,7 +219,7 @@ class Polygon:
 
 
 @dataclass(frozen=True, eq=False)
-class Effort:
+class Effort(Limit):
     """Torque (or force) and power of the joints, or of the motors of a robot with loops, from the robot's prior parameters.
 
     Parameters
@@ -270,11 +238,6 @@ class Effort:
     orders = (0, 1, 2)
 
     @property
-    def follows(self) -> bool:
-        """True with loops."""
-        return bool(self.mechanism.loops)
-
-    @property
     def labels(self) -> tuple[str, ...]:
         """Names of the joints or motors."""
         robot = self.mechanism
@@ -290,19 +253,7 @@ class Effort:
             if np.isfinite(x)
         )
 
-    def excess(self, state: State) -> Array:
-        """Return (N, k).
-
-        Parameters
-        ----------
-        state : State
-            Motion.
-
-        Returns
-        -------
-        ndarray, (N, k)
-            Not above zero inside.
-        """
+    def _excess(self, state: State) -> Array:
         robot = self.mechanism
         motion = Motion(np.arange(float(len(state.q))), state.q, state.v, state.a)
         tau, speed = inverse_dynamics(robot, motion), state.v
@@ -315,7 +266,7 @@ class Effort:
 
 
 @dataclass(frozen=True, eq=False)
-class ToolBox:
+class ToolBox(Limit):
     """A box in space for the origin of a link; a tool height is a box with a lower z only.
 
     Parameters
@@ -332,12 +283,6 @@ class ToolBox:
     frame: str
     lower: Array
     upper: Array
-    orders = (0,)
-
-    @property
-    def follows(self) -> bool:
-        """True with loops."""
-        return bool(self.mechanism.loops)
 
     @property
     def _box(self) -> Box:
@@ -348,25 +293,13 @@ class ToolBox:
         """Names of the columns."""
         return self._box.names
 
-    def excess(self, state: State) -> Array:
-        """Return (N, k).
-
-        Parameters
-        ----------
-        state : State
-            Motion.
-
-        Returns
-        -------
-        ndarray, (N, k)
-            Not above zero inside.
-        """
+    def _excess(self, state: State) -> Array:
         place = forward_kinematics(self.mechanism, state.q, self.frame)[1]
-        return self._box.excess(State(place, place, place, place))
+        return self._box._excess(State(place, place, place, place))
 
 
 @dataclass(frozen=True, eq=False)
-class Loops:
+class Loops(Limit):
     """Passive joints stay inside their limits and the robot away from singularities.
 
     Parameters
@@ -383,7 +316,6 @@ class Loops:
     lower: Array
     upper: Array
     least: float = 0.0
-    orders = (0,)
     follows = True
 
     @property
@@ -396,21 +328,9 @@ class Loops:
         extra = ("closure singularity", "actuation singularity") if self.least > 0.0 else ()
         return (*self._box.names, *extra)
 
-    def excess(self, state: State) -> Array:
-        """Return (N, k).
-
-        Parameters
-        ----------
-        state : State
-            Motion.
-
-        Returns
-        -------
-        ndarray, (N, k)
-            Not above zero inside.
-        """
+    def _excess(self, state: State) -> Array:
         tree = close_positions(self.mechanism, state.q)
-        out = self._box.excess(State(tree, tree, tree, tree))
+        out = self._box._excess(State(tree, tree, tree, tree))
         if self.least <= 0.0:
             return out
         zero = np.zeros_like(state.q)

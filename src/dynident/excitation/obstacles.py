@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
 from dynident.excitation.equations import inputs_of
-from dynident.excitation.limits import State
+from dynident.excitation.limits import Limit, State
 from dynident.graph import Compiled, Node, either, maximum, minimum, sqrt, where
 from dynident.mechanics import close_positions
 from dynident.mechanics.equations import Equations
@@ -88,7 +88,7 @@ def segment_distance(a: tuple[Vector, Vector], b: tuple[Vector, Vector]) -> Node
 
 
 @dataclass(frozen=True, eq=False)
-class Collision:
+class Collision(Limit):
     """Capsules keep a clearance from each other.
 
     Parameters
@@ -107,7 +107,6 @@ class Collision:
     capsules: Sequence[Capsule]
     clearance: float = 0.0
     ignore: Sequence[tuple[str, str]] = ()
-    orders = (0,)
 
     def __post_init__(self) -> None:
         known = {body.name for body in self.mechanism.bodies}
@@ -116,11 +115,6 @@ class Collision:
                 raise DynidentError(f"capsule of unknown link '{capsule.link}'; links are {', '.join(sorted(known))}")
         if not self.pairs:
             raise DynidentError("no two capsules can collide; give capsules of links that do not share a joint, or obstacles")
-
-    @property
-    def follows(self) -> bool:
-        """True with loops."""
-        return bool(self.mechanism.loops)
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
@@ -153,19 +147,7 @@ class Collision:
         shape = tuple((c.link, *c.start.tolist(), *c.end.tolist()) for c in self.capsules)
         return function_of(self.mechanism, "capsule_gaps", make, (shape, tuple(self.pairs)), shared={})
 
-    def excess(self, state: State) -> Array:
-        """Return (clearance - distance) over the sum of the radii of each pair.
-
-        Parameters
-        ----------
-        state : State
-            Motion.
-
-        Returns
-        -------
-        ndarray, (N, k)
-            Not above zero without collision.
-        """
+    def _excess(self, state: State) -> Array:
         robot = self.mechanism
         x = close_positions(robot, state.q) if robot.loops else state.q
         gaps = np.empty((len(x), len(self.pairs)))

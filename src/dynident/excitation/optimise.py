@@ -19,14 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.excitation.budget import Budget
 from dynident.excitation.checks import whole
 from dynident.excitation.equations import RobotEquations
 from dynident.excitation.objective import Objective
-from dynident.excitation.problem import Problem
+from dynident.excitation.peaks import peaks, slopes
+from dynident.excitation.problem import Problem, check_start, feasible_start, typical
 from dynident.excitation.search import cma_es, evolution, pattern_search
-from dynident.excitation.sqp import SLACK, Descent
-from dynident.excitation.starts import check_start, feasible_start, typical
+from dynident.excitation.sqp import SLACK, Budget, Descent
 from dynident.identify.factor import one_blas_thread
 from dynident.mechanics.motion import numbers
 from dynident.parallel import cores
@@ -300,7 +299,7 @@ def optimise(
     first = feasible_start(problem, np.random.default_rng(whole(seed, "seed")))  # fails here, with a sentence, if there is none
     if method == "sqp":  # compiles what workers then inherit: that is not the search's time
         problem.objective(first)
-        problem.slopes(first, list(problem.peaks(first)))
+        slopes(problem, first, list(peaks(problem, first)))
     began = monotonic()
     best: list[Run] = []
     done = 0

@@ -165,7 +165,7 @@ class Plan:
             raise DynidentError("the plan has no stage; give at least one motion")
         if not 1 <= whole(self.cycles, "cycles of the plan") <= CYCLES or not real(self.rate, "rate of the plan") > 0.0:
             raise DynidentError(
-                f"cycles is {self.cycles} and rate {self.rate}; give at least one cycle (at most {CYCLES}) and a rate above zero"
+                f"cycles is {self.cycles} and rate {self.rate}; give 1 to {CYCLES} cycles and a rate above zero"
             )
         if real(self.period, "period of the plan") < 0.0:
             raise DynidentError(f"period of the plan is {self.period}; give the seconds from cycle to cycle, or 0")
