@@ -9,10 +9,11 @@ the independent ones is G^T of it. Signs of friction are smoothed to tanh(v / ep
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,37 +39,86 @@ STEP = 1e-5  # of central differences; rows are of order one and smooth over ang
 SINGULAR = 1e-7  # pivot ratio of the closure below which the independent coordinates no longer determine the others
 
 
-class Equations(Protocol):
-    """Rows W beta = y of any robot as functions of the motion."""
+class Equations(ABC):
+    """Rows W beta = y of any robot as functions of the motion; `dof`, `names` and `seen` (rows, b) say what they are of."""
 
-    @property
-    def dof(self) -> int:
-        """Number of coordinates of the motion."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the parameters, one per column."""
-
-    @property
-    def seen(self) -> NDArray[np.bool_]:
-        """Which columns each equation sees at all, (rows, b)."""
-
-    @property
-    def threads(self) -> bool:
-        """Whether rows of several stretches of a motion may be computed at once."""
+    dof: int
+    names: tuple[str, ...]
+    seen: NDArray[np.bool_]
+    threads: ClassVar[bool] = False  # whether rows of several stretches of a motion may be computed at once
 
     def positions(self, q: Array) -> Array:
-        """Return the positions x that `rows` and `pullback` take: q itself, or with loops those of all tree coordinates."""
+        """Return the positions x that `rows` and `pullback` take: q itself, or with loops those of all tree coordinates.
+
+        Parameters
+        ----------
+        q : ndarray, (N, n)
+            The whole motion, in the order of time.
+
+        Returns
+        -------
+        ndarray, (N, m)
+            Positions.
+        """
+        return np.ascontiguousarray(self._positions(q))
 
     def rows(self, x: Array, v: Array, a: Array, out: Array | None = None) -> Array:
-        """Return the entries of W that are not zero by structure."""
+        """Return the entries of W that are not zero by structure.
 
-    def pullback(self, x: Array, v: Array, a: Array, B: Array) -> tuple[Array, Array, Array]:
-        """Return the derivatives of sum B W by q, v and a."""
+        Parameters
+        ----------
+        x, v, a : ndarray, (N, m), (N, n), (N, n)
+            Positions, see `positions`, and rates of some samples.
+        out : ndarray (k, N), optional
+            Memory that may be used for the result.
+
+        Returns
+        -------
+        ndarray, (k, N)
+            One row per entry that is True in `seen`, in that order: ``W[seen] = rows``.
+        """
+        return self._rows(x, v, a, out)
+
+    def pullback(self, x: Array, v: Array, a: Array, B: Array) -> Slopes:
+        """Return the derivatives of sum B W by q, v and a: exact for robots, by central differences otherwise.
+
+        Parameters
+        ----------
+        x, v, a : ndarray, (N, m), (N, n), (N, n)
+            Positions, see `positions`, and rates of some samples.
+        B : ndarray, (k, N)
+            Weights of the entries that `rows` returns.
+
+        Returns
+        -------
+        dq, dv, da : ndarray, (N, n)
+            Derivatives.
+        """
+        return self._pullback(x, v, a, B)
+
+    def _positions(self, q: Array) -> Array:
+        return q
+
+    @abstractmethod
+    def _rows(self, x: Array, v: Array, a: Array, out: Array | None) -> Array:
+        """Return `rows`."""
+
+    def _pullback(self, x: Array, v: Array, a: Array, B: Array) -> Slopes:
+        """Return the derivatives sample by sample, by central differences of all samples at once."""
+        state = (x, v, a)
+        found = [np.zeros_like(x) for _ in range(3)]
+        for i, j in np.ndindex(3, x.shape[1]):
+            sides = []
+            for h in (STEP, -STEP):
+                moved = [y.copy() if k == i else y for k, y in enumerate(state)]
+                moved[i][:, j] += h
+                sides.append(np.sum(B * self._rows(moved[0], moved[1], moved[2], None), axis=0))
+            found[i][:, j] = (sides[0] - sides[1]) / (2.0 * STEP)
+        return found[0], found[1], found[2]
 
 
 @dataclass(frozen=True, eq=False)
-class RobotEquations:
+class RobotEquations(Equations):
     """The base regressor of a robot, projected when it has loops.
 
     Parameters
@@ -86,61 +136,25 @@ class RobotEquations:
     projection: Projection = "gls"
     threads = True
 
+    def __post_init__(self) -> None:
+        seen = np.asarray(Rows(self.mechanism, self.projection).seen(self.base.seen))
+        for name, value in (("dof", self.mechanism.dof), ("names", self.base.names), ("seen", seen)):
+            object.__setattr__(self, name, value)
+
     @property
     def mechanism(self) -> Mechanism:
         """The robot."""
         return self.base.mechanism
-
-    @property
-    def dof(self) -> int:
-        """Number of coordinates."""
-        return self.mechanism.dof
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the base parameters."""
-        return self.base.names
-
-    @cached_property
-    def seen(self) -> NDArray[np.bool_]:
-        """Which base columns each equation sees, (n, b)."""
-        return np.asarray(Rows(self.mechanism, self.projection).seen(self.base.seen))
 
     @cached_property
     def exact(self) -> bool:
         """True when derivatives are exact: always, except with couplings of which only numbers are known."""
         return not has_opaque_couplings(self.mechanism)
 
-    def positions(self, q: Array) -> Array:
-        """Return q, or with loops the positions of all tree coordinates that close them.
+    def _positions(self, q: Array) -> Array:
+        return close_positions(self.mechanism, q) if self.mechanism.loops else q
 
-        Parameters
-        ----------
-        q : ndarray, (N, n)
-            The whole motion, in the order of time.
-
-        Returns
-        -------
-        ndarray, (N, m)
-            Positions.
-        """
-        return close_positions(self.mechanism, q) if self.mechanism.loops else np.ascontiguousarray(q)
-
-    def rows(self, x: Array, v: Array, a: Array, out: Array | None = None) -> Array:
-        """Return the entries of W that are not zero by structure, signs smoothed.
-
-        Parameters
-        ----------
-        x, v, a : ndarray, (N, m), (N, n), (N, n)
-            Positions, see `positions`, and rates of some samples.
-        out : ndarray (k, N), optional
-            Memory that may be used for the result.
-
-        Returns
-        -------
-        ndarray, (k, N)
-            One row per entry that is True in `seen`, in that order.
-        """
+    def _rows(self, x: Array, v: Array, a: Array, out: Array | None) -> Array:
         arrays = self._arrays(x, v, a)
         W = np.empty((int(self.seen.sum()), len(x))) if out is None else out
         pivot = np.empty((len(x), 1))
@@ -149,23 +163,9 @@ class RobotEquations:
             self._check(W, pivot[:, 0])
         return W
 
-    def pullback(self, x: Array, v: Array, a: Array, B: Array) -> tuple[Array, Array, Array]:
-        """Return the derivatives of sum B W by q, v, a.
-
-        Parameters
-        ----------
-        x, v, a : ndarray, (N, m), (N, n), (N, n)
-            Positions, see `positions`, and rates of some samples.
-        B : ndarray, (k, N)
-            Weights of the entries that `rows` returns.
-
-        Returns
-        -------
-        dq, dv, da : ndarray, (N, n)
-            Derivatives; by central differences where a coupling is known by its numbers only, exact otherwise.
-        """
+    def _pullback(self, x: Array, v: Array, a: Array, B: Array) -> Slopes:
         if not self.exact:
-            return differences(self.rows, x, v, a, B)
+            return super()._pullback(x, v, a, B)
         slopes = {name: np.empty((len(x), self.dof)) for name in ("dq", "dv", "da")}
         arrays = {**self._arrays(x, v, a), "B": np.ascontiguousarray(B), **slopes}
         self._function("excitation_slopes")(len(x), arrays, threads=False)
@@ -255,7 +255,7 @@ def smooth_signs(robot: Expressions, sharpness: Node) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class FunctionEquations:
+class FunctionEquations(Equations):
     """Rows from any function of the motion, such as a closed-form regressor in task coordinates.
 
     Parameters
@@ -274,73 +274,9 @@ class FunctionEquations:
     dof: int
     names: tuple[str, ...]
     equations: int
-    threads = False
 
-    @property
-    def seen(self) -> NDArray[np.bool_]:
-        """Every equation may see every column."""
-        return np.ones((self.equations, len(self.names)), dtype=np.bool_)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seen", np.ones((self.equations, len(self.names)), dtype=np.bool_))
 
-    def positions(self, q: Array) -> Array:
-        """Return q.
-
-        Parameters
-        ----------
-        q : ndarray, (N, dof)
-            Positions.
-
-        Returns
-        -------
-        ndarray, (N, dof)
-            The same.
-        """
-        return q
-
-    def rows(self, x: Array, v: Array, a: Array, out: Array | None = None) -> Array:
-        """Return W, all entries.
-
-        Parameters
-        ----------
-        x, v, a : ndarray, (N, dof)
-            Motion.
-        out : ndarray, optional
-            Not used: the function makes its own array.
-
-        Returns
-        -------
-        ndarray, (rows * b, N)
-            Entries, row after row.
-        """
+    def _rows(self, x: Array, v: Array, a: Array, out: Array | None) -> Array:
         return np.reshape(self.function(x, v, a), (self.seen.size, len(x)))
-
-    def pullback(self, x: Array, v: Array, a: Array, B: Array) -> tuple[Array, Array, Array]:
-        """Return the derivatives of sum B W by q, v, a, by central differences.
-
-        Parameters
-        ----------
-        x, v, a : ndarray, (N, dof)
-            Motion.
-        B : ndarray, (rows * b, N)
-            Weights.
-
-        Returns
-        -------
-        dq, dv, da : ndarray, (N, dof)
-            Derivatives.
-        """
-        return differences(self.rows, x, v, a, B)
-
-
-def differences(rows: Callable[[Array, Array, Array], Array], q: Array, v: Array, a: Array, B: Array) -> Slopes:
-    """Return the derivatives of sum B W(q, v, a) sample by sample, by central differences of all samples at once."""
-    state = [q, v, a]
-    out = [np.zeros_like(q) for _ in range(3)]
-    for i, x in enumerate(state):
-        for j in range(q.shape[1]):
-            sides = []
-            for h in (STEP, -STEP):
-                moved = x.copy()
-                moved[:, j] += h
-                sides.append(np.einsum("kt,kt->t", B, rows(*[moved if k == i else y for k, y in enumerate(state)])))
-            out[i][:, j] = (sides[0] - sides[1]) / (2.0 * STEP)
-    return out[0], out[1], out[2]

@@ -150,21 +150,6 @@ class Problem:
             worst[name] = min(worst.get(name, np.inf), -float(value))
         return worst
 
-    def centre(self, x: Array) -> Array:
-        """Return the parameters of standing still at the mean position of a motion.
-
-        Parameters
-        ----------
-        x : ndarray, (n * size,)
-            Parameters.
-
-        Returns
-        -------
-        ndarray, (n * size,)
-            Parameters of rest.
-        """
-        return self.still(self.state(x).q.mean(axis=0))
-
     def still(self, posture: Array) -> Array:
         """Return the parameters of standing still.
 
@@ -197,7 +182,7 @@ class Problem:
         ndarray (n * size,) or None
             Parameters of a feasible motion.
         """
-        rest = self.centre(x) if towards is None else towards
+        rest = self.still(self.state(x).q.mean(axis=0)) if towards is None else towards
         worst = self._over(x, dense)
         if worst <= 0.0:
             return x
