@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,6 +46,17 @@ def _over_tiles(equations: Equations, samples: int, work: Callable[[int, int], R
         return list(pool.map(lambda tile: work(*tile), tiles))
 
 
+class _Group(NamedTuple):
+    """Where the entries of one equation are among the rows, and its columns."""
+
+    own: slice
+    columns: NDArray[np.intp]
+
+    def block(self, b: int) -> NDArray[np.intp]:
+        """Return the places of its columns' Gram matrix in a flat b x b matrix."""
+        return (self.columns[:, None] * b + self.columns).ravel()
+
+
 class _Rows:
     """The rows of every tile of a motion, and which of them and which columns belong to each equation.
 
@@ -57,7 +68,7 @@ class _Rows:
         self.only: Array | None = None
         columns = [np.flatnonzero(own) for own in equations.seen]
         ends = np.cumsum([0, *(c.size for c in columns)])
-        self.groups = [(slice(i, j), c) for (i, j), c in zip(pairwise(ends.tolist()), columns, strict=True)]
+        self.groups = [_Group(slice(i, j), c) for (i, j), c in zip(pairwise(ends.tolist()), columns, strict=True)]
 
     def __call__(self, i: int, j: int) -> Array:
         if self.only is not None:
@@ -89,10 +100,10 @@ def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
     b = len(equations.names)
 
     def gram(i: int, j: int) -> Array:
-        W, M = rows(i, j), np.zeros((b, b))
-        for (own, columns), size in zip(rows.groups, noise, strict=True):
-            M[columns[:, None], columns] += W[own] @ W[own].T / size**2
-        return M
+        W, M = rows(i, j), np.zeros(b * b)
+        for group, size in zip(rows.groups, noise, strict=True):
+            M[group.block(b)] += (W[group.own] @ W[group.own].T / size**2).ravel()
+        return M.reshape(b, b)
 
     M = sum(_over_tiles(equations, samples, gram), np.zeros((b, b)) if prior is None else prior.T @ prior)
     if not np.all(np.isfinite(M)):
@@ -106,10 +117,10 @@ def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
 
     def triangles(i: int, j: int) -> Array:
         W, parts = rows(i, j), []
-        for (own, columns), size in zip(rows.groups, noise, strict=True):
-            part = triangle(W[own].T)
+        for group, size in zip(rows.groups, noise, strict=True):
+            part = triangle(W[group.own].T)
             parts.append(np.zeros((len(part), b)))
-            parts[-1][:, columns] = part / size
+            parts[-1][:, group.columns] = part / size
         return np.vstack(parts)
 
     return triangle(np.vstack([*([] if prior is None else [prior]), *_over_tiles(equations, samples, triangles)]))
@@ -262,13 +273,13 @@ class Objective:
             _, cost, gamma = self.criterion.evaluate(factor(rows, self.noise, self.prior))
             if not np.isfinite(cost):
                 return cost, np.zeros_like(x)
-            groups = [(own, gamma[c[:, None], c] / s**2) for (own, c), s in zip(rows.groups, self.noise, strict=True)]
+            weights = [gamma[g.columns[:, None], g.columns] / s**2 for g, s in zip(rows.groups, self.noise, strict=True)]
 
             def slopes(i: int, j: int) -> Array:
                 W = rows(i, j)
                 B = _memory("B", *W.shape)
-                for own, weights in groups:
-                    np.matmul(weights, W[own], out=B[own])
+                for group, weight in zip(rows.groups, weights, strict=True):
+                    np.matmul(weight, W[group.own], out=B[group.own])
                 bars = equations.pullback(p[i:j], v[i:j], a[i:j], B)
                 return np.asarray(sum(phi[i:j].T @ bar for phi, bar in zip(self.basis, bars, strict=True)))
 
