@@ -200,6 +200,25 @@ def test_values_are_those_of_linear_algebra():
     assert 0 <= bound - np.log(s[0] / s[-1]) < np.log(s.size) / 64
 
 
+def test_long_motions_are_folded_in_tiles():
+    """Information adds up over samples, also where threads share the tiles, and so do gradients."""
+    f = objective(arm(PLANAR), "d", samples=5000)
+    x = start(f)
+    M = [R.T @ R for R in (replace(f, t=t).factor(x) for t in (f.t, f.t[:2100], f.t[2100:]))]
+    assert np.abs(M[0] - M[1] - M[2]).max() < 1e-11 * np.abs(M[0]).max()
+    assert gradient_error(f, x) < 1e-6
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-2, 1e-3])
+def test_values_do_not_suffer_where_columns_are_nearly_dependent(size):
+    """The smaller the motion, the worse its condition: 1e2, 1e5 and 1e7 here, with unit columns."""
+    f = objective(arm(RRR), "cond", eps=0.0, scale="column")
+    x = start(f) * size
+    W = stacked(f.equations, *f.states(x))
+    s = np.linalg.svd(W / np.linalg.norm(W, axis=0), compute_uv=False)
+    assert f.value(x)["cond"] == pytest.approx(s[0] / s[-1], rel=1e-9 if size == 1.0 else 1e-6)
+
+
 def test_expected_deviations_and_sequential_design():
     robot = arm(RRR)
     base = base_parameters(robot)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError, require
-from dynident.excitation.checks import fits, shown, vector, whole
+from dynident.excitation.checks import fits, motion_curve, real, shown, text, vector, whole
 from dynident.excitation.limits import State, all_excess, all_names
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.plan import Plan, Stage
@@ -116,6 +116,8 @@ def check_plan(plan: Plan, limits: MotionLimits) -> dict[str, float]:
     dict of str to float
         Share of each limit that is left.
     """
+    require(plan, Plan, "plan")
+    require(limits, MotionLimits, "limits")
     t, excess = _excess(plan.curve, limits)
     names = all_names(limits.all)
     worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
@@ -211,8 +213,10 @@ def complete_test(
     Plan
         The plan.
     """
-    keep = 1.0 - max(limits.margin, 0.01)
     require(limits, MotionLimits, "limits")
+    motion_curve(excitation, "excitation")
+    period, warming_time = real(period, "period"), real(warming_time, "warming_time")
+    keep = 1.0 - max(limits.margin, 0.01)
     rest = _posture(limits, excitation) if posture is None else vector(posture, len(limits.coordinates), "posture")
     bounds, (speed, push) = reach(limits, rest), rates_of(limits)
 
@@ -315,7 +319,7 @@ def payload_plan(
     without, with_payload : Plan
         The two runs.
     """
-    if not payload:
+    if not text(payload, "payload"):
         raise DynidentError("payload has no name; name what is mounted")
     bare = [Stage("without", "payload", excitation, repetitions)]
     loaded = [Stage("with", "payload", excitation, repetitions, payload)]
@@ -342,7 +346,10 @@ def validation_motion(problem: Problem, seed: int = 1, duration: float | None = 
     Trajectory
         From rest to rest, inside all limits on a dense grid.
     """
-    generator = np.random.default_rng([whole(seed, "seed"), 20])
+    require(problem, Problem, "problem")
+    if whole(seed, "seed") < 0:
+        raise DynidentError(f"seed is {seed}; give a whole number from 0 on")
+    generator = np.random.default_rng([seed, 20])
     T = problem.family.duration if duration is None else positive("duration", duration)
     lowest, highest = min(1.0 / T, 0.5 * problem.family.highest), problem.family.highest
     tones = np.sort(generator.uniform(lowest, highest, TONES))

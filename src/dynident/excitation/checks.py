@@ -82,6 +82,18 @@ def text(value: Any, what: str) -> str:
     return value
 
 
+def motion_curve(value: Any, what: str) -> None:
+    """Refuse what is not a motion of `dynident.trajectory`."""
+    if isinstance(value, type) or not callable(value) or not all(hasattr(value, name) for name in ("duration", "dof")):
+        raise DynidentError(f"{what} is {shown(value)}; give a motion of dynident.trajectory")
+
+
+def motion_family(value: Any, what: str) -> None:
+    """Refuse what is not a family of motions of `dynident.trajectory`."""
+    if isinstance(value, type) or not all(hasattr(value, name) for name in ("basis", "duration", "highest", "size")):
+        raise DynidentError(f"{what} is {shown(value)}; give a family of dynident.trajectory, such as Fourier(0.1, 5)")
+
+
 def vector(value: Any, n: int, what: str) -> Array:
     """Return n numbers that are not NaN; a single one counts for all."""
     array = numbers(value, what)

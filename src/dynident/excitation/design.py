@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError, require
 from dynident.excitation.campaigns import complete_test, plan_within, validation_motion
-from dynident.excitation.checks import fits, whole
+from dynident.excitation.checks import fits, motion_curve, motion_family, real, shown, vector, whole
 from dynident.excitation.criteria import NAMES, Criterion
 from dynident.excitation.equations import Equations, RobotEquations
 from dynident.excitation.limits import State, all_excess, all_names
@@ -333,6 +333,13 @@ def design(
     require(mechanism, Mechanism, "mechanism")
     whole_limits = limits if isinstance(limits, MotionLimits) else limits_of(mechanism, limits)
     chosen = Fourier(0.1, 5) if family is None else family
+    motion_family(chosen, "family")
+    if base is not None:
+        require(base, BaseParameters, "base")
+    if evidence is not None:
+        require(evidence, Regression, "evidence")
+    if isinstance(goal, str) or not isinstance(goal, Sequence) or not all(isinstance(name, str) for name in goal):
+        raise DynidentError(f"goal is {shown(goal)}; give the names of bodies")
     fits(chosen.duration, positive("rate", rate), mechanism.dof, "a motion")
     if samples is not None:
         if whole(samples, "samples") < 1:
@@ -351,7 +358,7 @@ def design(
     finite = whole_limits.velocity[np.isfinite(whole_limits.velocity)]
     eps = SMOOTH * float(np.min(finite)) if finite.size else SMOOTH
     exact = RobotEquations(base, 0.0, projection)
-    sizes = np.ones(exact.seen.shape[0]) if noise is None else np.broadcast_to(np.asarray(noise, float), exact.seen.shape[:1])
+    sizes = np.ones(exact.seen.shape[0]) if noise is None else vector(noise, exact.seen.shape[0], "noise")
     prior = None if evidence is None else prior_factor(evidence, sizes)
     count = samples or max(64, int(np.ceil(LEAST * chosen.highest * chosen.duration)))
     t = np.arange(count) / count * chosen.duration
@@ -388,6 +395,7 @@ def relative_sizes(base: BaseParameters, floor: float = 1e-3) -> Array:
     ndarray, (b,)
         Sizes above zero, in the units of the base parameters.
     """
+    require(base, BaseParameters, "base")
     prior = base.mechanism.parameters
     values = np.abs(base.values(prior.values))
     units = np.array([prior.units[int(c)] for c in base.columns])
@@ -398,7 +406,7 @@ def relative_sizes(base: BaseParameters, floor: float = 1e-3) -> Array:
             f"robot '{base.mechanism.name}' has no prior values of parameters in {empty}; give them, or another scale than "
             "'relative'"
         )
-    return np.asarray(np.maximum(values, floor * largest))
+    return np.asarray(np.maximum(values, real(floor, "floor") * largest))
 
 
 def check_motion(limits: MotionLimits, curve: Curve, rate: float = 200.0) -> dict[str, float]:
@@ -418,6 +426,9 @@ def check_motion(limits: MotionLimits, curve: Curve, rate: float = 200.0) -> dic
     dict of str to float
         Margins by name.
     """
+    require(limits, MotionLimits, "limits")
+    motion_curve(curve, "curve")
+    fits(curve.duration, positive("rate", rate), curve.dof, "a motion")
     motion = sample(curve, rate)
     state = State(motion.q, motion.v, motion.a, np.gradient(motion.a, motion.t, axis=0))
     worst: dict[str, float] = {}

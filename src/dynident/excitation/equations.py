@@ -18,10 +18,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import DynidentError
+from dynident.errors import DynidentError, require
+from dynident.excitation.checks import real
 from dynident.graph import Compiled, Node, reverse, sqrt, tanh
 from dynident.identify.base import BaseParameters
-from dynident.identify.rows import Projection, Rows
+from dynident.identify.rows import Projection, Rows, check_projection
 from dynident.mechanics import close_positions
 from dynident.mechanics.batch import tree_motion
 from dynident.mechanics.equations import Equations as Expressions
@@ -137,6 +138,10 @@ class RobotEquations(Equations):
     threads = True
 
     def __post_init__(self) -> None:
+        require(self.base, BaseParameters, "base")
+        if not real(self.eps, "eps") >= 0.0:
+            raise DynidentError(f"eps is {self.eps}; give a speed from 0 on")
+        check_projection(self.projection)
         seen = np.asarray(Rows(self.mechanism, self.projection).seen(self.base.seen))
         for name, value in (("dof", self.mechanism.dof), ("names", self.base.names), ("seen", seen)):
             object.__setattr__(self, name, value)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
+from dynident.excitation.checks import shown, vector
 from dynident.mechanics import (
     Motion,
     actuator_jacobian,
@@ -25,6 +26,7 @@ from dynident.mechanics import (
     forward_kinematics,
     inverse_dynamics,
 )
+from dynident.mechanics.motion import numbers
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -95,6 +97,12 @@ class Box(Limit):
     coordinates: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.order, int) or self.order not in range(len(KINDS)) or not isinstance(self.coordinates, tuple):
+            raise DynidentError(
+                f"order is {shown(self.order)} and coordinates {shown(self.coordinates)}; give 0 to 3 and a tuple"
+            )
+        for label in ("lower", "upper"):
+            object.__setattr__(self, label, vector(getattr(self, label), len(self.coordinates), f"{label} limits"))
         for name, low, high in zip(self.coordinates, self.lower, self.upper, strict=True):
             if not low < high:
                 raise DynidentError(
@@ -193,7 +201,7 @@ class Polygon(Limit):
     label: str = "polygon"
 
     def __post_init__(self) -> None:
-        v = np.asarray(self.vertices, dtype=np.float64)
+        v = numbers(self.vertices, f"vertices of polygon '{self.label}'")
         if v.ndim != 2 or v.shape[1] != 2 or len(v) < 3 or not np.all(np.isfinite(v)):
             raise DynidentError(f"polygon '{self.label}' has vertices of shape {v.shape}; give at least three pairs of numbers")
         object.__setattr__(self, "vertices", v)

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import DynidentError
+from dynident.errors import DynidentError, require
 from dynident.excitation.checks import LARGEST, read_text, real, shown, text, vector
 from dynident.excitation.limits import Box, Effort, Limit, Loops, Polygon, ToolBox
 from dynident.excitation.obstacles import Capsule, Collision
@@ -82,6 +82,8 @@ class MotionLimits:
             if label in ("lower", "upper") and np.any(np.isfinite(array) & (np.abs(array) > LARGEST)):
                 raise DynidentError(f"{label} limits are beyond {LARGEST:g}; give positions in radians or metres")
             object.__setattr__(self, label, array)
+        if not isinstance(self.others, Sequence) or not all(isinstance(limit, Limit) for limit in self.others):
+            raise DynidentError(f"others are {shown(self.others)}; give limits of dynident.excitation")
         object.__setattr__(self, "others", tuple(self.others))
         if not 0.0 <= real(self.margin, "margin") < 1.0:
             raise DynidentError(f"margin is {self.margin}; give a share from 0 to below 1")
@@ -139,6 +141,7 @@ def limits_of(mechanism: Mechanism, settings: Mapping[str, Any] | None = None) -
     MotionLimits
         All limits.
     """
+    require(mechanism, Mechanism, "mechanism")
     if settings is not None and not isinstance(settings, Mapping):
         raise DynidentError(f"limits are {shown(settings)}; give a table, MotionLimits, or nothing")
     given = dict(settings or {})

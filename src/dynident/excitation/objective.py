@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import DynidentError
+from dynident.errors import DynidentError, require
+from dynident.excitation.checks import motion_family, vector
 from dynident.excitation.criteria import Criterion
 from dynident.excitation.equations import Equations
 from dynident.identify.factor import one_blas_thread, triangle
@@ -126,6 +127,15 @@ def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
     return triangle(np.vstack([*([] if prior is None else [prior]), *_over_tiles(equations, samples, triangles)]))
 
 
+def _check_prior(prior: Any, equations: Equations) -> None:
+    """Refuse recorded data of another robot."""
+    if prior is not None and numbers(prior, "prior").shape[1:] != (len(equations.names),):
+        raise DynidentError(
+            f"the recorded data has shape {np.shape(prior)} but the design has {len(equations.names)} base parameters; use the "
+            "same robot and base="
+        )
+
+
 def information(equations: Equations, motion: Motion, noise: Array, prior: Array | None = None) -> Array:
     """Return the factor R of the information of a motion."""
     with one_blas_thread():
@@ -147,7 +157,8 @@ def prior_factor(evidence: Regression, noise: ArrayLike) -> Array:
     ndarray, (k, b)
         Factor in units of the noise; rows that were low-passed together count as fewer.
     """
-    sizes = np.broadcast_to(np.asarray(noise, dtype=np.float64), (len(evidence.groups),))
+    require(evidence, Regression, "evidence")
+    sizes = vector(noise, len(evidence.groups), "noise")
     parts = []
     for group, size in zip(evidence.groups, sizes, strict=True):
         part = np.zeros((group.R.shape[0], evidence.base.rank))
@@ -184,17 +195,18 @@ class Objective:
     prior: Array | None = None
 
     def __post_init__(self) -> None:
+        require(self.equations, Equations, "equations")
+        motion_family(self.family, "family")
+        require(self.criterion, Criterion, "criterion")
         object.__setattr__(self, "t", np.array(numbers(self.t, "t")))
+        if self.t.ndim != 1 or self.t.size < 2 or not np.all(np.diff(self.t) > 0.0):
+            raise DynidentError(f"t has shape {self.t.shape}; give at least two times that rise")
         rows = self.equations.seen.shape[0]
         noise = np.ones(rows) if self.noise is None else np.atleast_1d(numbers(self.noise, "noise"))
         if noise.shape != (rows,) or not np.all(np.isfinite(noise) & (noise > 0.0)):
             raise DynidentError(f"noise is {np.asarray(self.noise).tolist()}; give {rows} standard deviations above zero")
         object.__setattr__(self, "noise", noise)
-        if self.prior is not None and self.prior.shape[1] != len(self.equations.names):
-            raise DynidentError(
-                f"the recorded data has {self.prior.shape[1]} base parameters but the design has {len(self.equations.names)}; "
-                "use the same robot and base="
-            )
+        _check_prior(self.prior, self.equations)
 
     @cached_property
     def basis(self) -> tuple[Array, Array, Array]:
@@ -306,7 +318,10 @@ def expected_deviations(equations: Equations, motion: Motion, noise: ArrayLike, 
     ndarray, (b,)
         Standard deviations; infinite where the motion does not show a parameter.
     """
-    sizes = np.broadcast_to(np.asarray(noise, dtype=np.float64), (equations.seen.shape[0],))
+    require(equations, Equations, "equations")
+    require(motion, Motion, "motion")
+    _check_prior(prior, equations)
+    sizes = vector(noise, equations.seen.shape[0], "noise")
     R = information(equations, motion, sizes, prior)
     if R.shape[0] < R.shape[1]:
         return np.full(R.shape[1], np.inf)

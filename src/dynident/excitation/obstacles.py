@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
+from dynident.excitation.checks import real, text
 from dynident.excitation.equations import inputs_of
 from dynident.excitation.limits import Limit, State
 from dynident.graph import Compiled, Node, either, maximum, minimum, sqrt, where
@@ -56,7 +57,8 @@ class Capsule:
                     f"capsule of '{self.link}': {label} has shape {point.shape}; give three finite numbers in metres"
                 )
             object.__setattr__(self, label, point)
-        if not (np.isfinite(self.radius) and self.radius > 0.0):
+        text(self.link, "link of a capsule")
+        if not real(self.radius, f"capsule of '{self.link}': radius") > 0.0:
             raise DynidentError(f"capsule of '{self.link}': radius is {self.radius}; give a radius above zero in metres")
 
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import DynidentError
-from dynident.excitation.checks import whole
+from dynident.errors import DynidentError, require
+from dynident.excitation.checks import real, shown, whole
 from dynident.excitation.equations import RobotEquations
 from dynident.excitation.objective import Objective
 from dynident.excitation.peaks import peaks, slopes
@@ -34,6 +34,7 @@ Array = NDArray[np.float64]
 Progress = Callable[[dict[str, Any]], None]
 METHODS = ("sqp", "pattern", "cma", "evolution")
 SEARCHES: dict[str, Callable[..., Array]] = {"pattern": pattern_search, "cma": cma_es, "evolution": evolution}
+STARTS = 1_000_000  # most that can be asked for
 SCREENED = 10  # random motions from which a start is chosen
 Stage = tuple[float, float, int]
 """Smoothing power of the condition number, width of signs of friction, most steps."""
@@ -287,16 +288,23 @@ def optimise(
     Optimum
         The best motion.
     """
-    if method not in METHODS:
-        raise DynidentError(f"method is '{method}'; use one of {', '.join(METHODS)}")
-    if whole(starts, "starts") < 1 or not (time_budget > 0.0 and math.isfinite(time_budget)):
-        raise DynidentError(f"starts is {starts} and time_budget {time_budget}; give at least one start and some seconds")
+    require(problem, Problem, "problem")
+    if not isinstance(method, str) or method not in METHODS:
+        raise DynidentError(f"method is {shown(method)}; use one of {', '.join(METHODS)}")
+    if progress is not None and not callable(progress):
+        raise DynidentError(f"progress is {shown(progress)}; give a function, or nothing")
+    if not 1 <= whole(starts, "starts") <= STARTS or not real(time_budget, "time_budget") > 0.0:
+        raise DynidentError(
+            f"starts is {starts} and time_budget {time_budget}; give at least one start (at most {STARTS}) and some seconds"
+        )
     if iterations is not None and whole(iterations, "iterations") < 1:
         raise DynidentError(f"iterations is {iterations}; give at least one step, or leave it out to search for time_budget")
     given = None if start is None else np.array(numbers(start, "start"))
     if given is not None:
         check_start(problem, given)
-    first = feasible_start(problem, np.random.default_rng(whole(seed, "seed")))  # fails here, with a sentence, if there is none
+    if whole(seed, "seed") < 0:
+        raise DynidentError(f"seed is {seed}; give a whole number from 0 on")
+    first = feasible_start(problem, np.random.default_rng(seed))  # fails here, with a sentence, when there is none
     if method == "sqp":  # compiles what workers then inherit: that is not the search's time
         problem.objective(first)
         slopes(problem, first, list(peaks(problem, first)))

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.excitation.checks import CYCLES, LARGEST, fits, read_json, real, shown, text, vector, whole
+from dynident.excitation.checks import CYCLES, LARGEST, fits, motion_curve, read_json, real, shown, text, vector, whole
 from dynident.files import to_json, write_atomic
 from dynident.mechanics import Motion
 from dynident.trajectory import Curve, Joined, cycle, from_spec
@@ -63,10 +63,9 @@ class Stage:
 
     def __post_init__(self) -> None:
         label = f"stage {shown(text(self.name, 'name of a stage'))}"
-        if self.purpose not in PURPOSES:
+        if not isinstance(self.purpose, str) or self.purpose not in PURPOSES:
             raise DynidentError(f"{label}: purpose is {shown(self.purpose)}; it must be one of {', '.join(PURPOSES)}")
-        if not callable(self.curve) or not hasattr(self.curve, "duration"):
-            raise DynidentError(f"{label}: curve is {shown(self.curve)}; give a motion of dynident.trajectory")
+        motion_curve(self.curve, f"{label}: curve")
         if not 1 <= whole(self.repetitions, f"{label}: repetitions") <= REPETITIONS:
             raise DynidentError(f"{label}: repetitions is {self.repetitions}; give a whole number from 1 to {REPETITIONS}")
         text(self.payload, f"{label}: payload")

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import DynidentError
+from dynident.errors import DynidentError, require
 from dynident.excitation.limits import State, all_excess, all_names
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.objective import Objective
@@ -41,6 +41,8 @@ class Problem:
     home: Array | None = None
 
     def __post_init__(self) -> None:
+        require(self.objective, Objective, "objective")
+        require(self.limits, MotionLimits, "limits")
         n = self.objective.equations.dof
         if len(self.limits.coordinates) != n:
             raise DynidentError(f"there are limits of {len(self.limits.coordinates)} coordinates but the robot has {n}")
@@ -282,6 +284,8 @@ def feasible_start(problem: Problem, generator: np.random.Generator) -> Array:
     ndarray, (n * size,)
         Parameters.
     """
+    require(problem, Problem, "problem")
+    require(generator, np.random.Generator, "generator")
     size = typical(problem)
     for _ in range(20):
         rest = problem.still(posture(problem, generator))
