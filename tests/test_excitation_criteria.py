@@ -211,7 +211,7 @@ def test_long_motions_are_folded_in_tiles():
 
 @pytest.mark.parametrize("size", [1.0, 1e-2, 1e-3])
 def test_values_do_not_suffer_where_columns_are_nearly_dependent(size):
-    """The smaller the motion, the worse its condition: 1e2, 1e5 and 1e7 here, with unit columns."""
+    """The smaller the motion, the worse its condition: 2e1, 2e5 and 2e7 here, with unit columns."""
     f = objective(arm(RRR), "cond", eps=0.0, scale="column")
     x = start(f) * size
     W = stacked(f.equations, *f.states(x))
