@@ -1,4 +1,4 @@
-"""Expressions, their derivatives, and one compiler: what must be fast is written once as an expression and printed as machine code."""
+"""Expressions, their derivatives, and one compiler: what must be fast is written once and printed as machine code."""
 
 from dynident.graph.calculus import derivative, forward, jacobian, reverse
 from dynident.graph.compiled import Compiled

@@ -31,8 +31,8 @@ class Compiled:
     def __init__(self, function: Function, width: int | None = None) -> None:
         self.function = function
         self.width = vector_width() if width is None else width
-        text = "\n".join([library([self.width]), function_text(function, self.width)])
-        self._machine = Machine(text, function.name)
+        body = function_text(function, self.width)
+        self._machine = Machine("\n".join([library(body), body]), function.name)
         kinds = [ctypes.c_int64] + [ctypes.c_void_p, ctypes.c_int64] * len(function.arrays)
         self._call = self._machine.function(f"{function.name}_{self.width}", kinds)
 

@@ -1,7 +1,7 @@
 """`Function` in LLVM's language: W samples at a time, or one.
 
-A function is a straight line of operations on ``<W x double>``. Rows of samples are gathered into vectors when they are read and
-turned back (a W x W transposition by shuffles) when they are written. A long line is cut into pieces that hand over what they
+A function is a straight line of operations on ``<W x double>``. Rows of samples are gathered into vectors when they are read
+and turned back (a W x W transposition by shuffles) when they are written. A long line is cut into pieces that hand over what they
 share through memory, because the time of LLVM's register allocator grows faster than the length of a function.
 """
 
@@ -266,7 +266,8 @@ class _Printer:
 
     def _piece(self, number: int, piece: list[Instruction]) -> str:
         takes = ", ".join(f"ptr noalias %{a}.at, i64 %{a}.stride" for a in self.function.arrays)
-        head = f"define internal void @{self.name}.{number}(ptr noalias %scratch, {takes}) noinline alignstack({max(16, 8 * self.width)}) {{"
+        align = f"noinline alignstack({max(16, 8 * self.width)})"
+        head = f"define internal void @{self.name}.{number}(ptr noalias %scratch, {takes}) {align} {{"
         return "\n".join([head, *self._body(number, piece), "  ret void", "}"])
 
     def _body(self, number: int, piece: list[Instruction]) -> list[str]:

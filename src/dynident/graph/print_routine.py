@@ -140,12 +140,12 @@ class _Printer:
 
 def module_text(routines: Sequence[Routine]) -> str:
     """Return the module with some routines and all that they call."""
-    parts = [library([1])]
-    for what in called(routines):
-        parts.append(function_text(what, 1) if isinstance(what, Function) else _Printer(what).text())
-    return "\n".join(parts)
+    whole = called(routines)
+    parts = [function_text(what, 1) if isinstance(what, Function) else _Printer(what).text() for what in whole]
+    body = "\n".join(parts)
+    return "\n".join([library(body), body])
 
 
 def compile_routines(routines: Sequence[Routine], what: str = "routines") -> Machine:
     """Return the machine code of some routines; `Machine.function` gives each, taking the addresses of its arrays."""
-    return Machine(module_text(routines), what)
+    return Machine(module_text(routines), what, loops=True)

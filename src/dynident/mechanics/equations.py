@@ -23,7 +23,7 @@ from dynident.mechanics.matrices import coriolis_matrix, energies, mass_matrix
 from dynident.mechanics.recursion import Recursion
 from dynident.mechanics.solving import Rows, solve_general
 from dynident.mechanics.vectors import Inertia, Vector, back, cross, dot, moved, plus, vector
-from dynident.mechanism import FREE, NODE_DOF, SPHERICAL, Coupling, Mechanism
+from dynident.mechanism import FREE, NODE_DOF, SPHERICAL, Coupling, LoopArrays, Mechanism
 
 Array = NDArray[np.float64]
 
@@ -40,7 +40,10 @@ class Equations:
     geometry : Geometry, optional
         Its placements; its own numbers when omitted.
     phi : sequence of Node, optional
-        Standard parameters, inertial ones in link frames; symbols ``phi[i]``, inertial ones in node frames, when omitted.
+        Standard parameters in link frames; symbols ``phi[i]`` when omitted.
+    links : bool
+        Whether symbols of inertial parameters are those in link frames; else in node frames (`batch.node_values`), which
+        saves the change of frame at every sample.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class Equations:
         graph: Graph | None = None,
         geometry: Geometry | None = None,
         phi: Sequence[Node] | None = None,
+        links: bool = False,
     ) -> None:
         self.mechanism = mechanism
         self.graph = Graph() if graph is None else graph
@@ -56,7 +60,7 @@ class Equations:
         n = mechanism.dof
         self.x = self.graph.symbols("q", positions_of(mechanism))
         self.v, self.a = self.graph.symbols("v", n), self.graph.symbols("a", n)
-        self._in_links = phi is not None
+        self._in_links = links or phi is not None
         self.phi = self.graph.symbols("phi", len(mechanism.parameters)) if phi is None else list(phi)
 
     # ---- the tree's motion ------------------------------------------------------------------------------------------
@@ -106,8 +110,7 @@ class Equations:
         """G, b and pivot ratio of a robot with loops."""
         graph, closure = self.graph, self.mechanism.closure
         free, bound = [int(i) for i in closure.independent], [int(i) for i in closure.dependent]
-        still = self._recursion(self.x, [graph.zero] * len(self.x), [graph.zero] * len(self.x), False)
-        J = Loops(still, closure.selected).jacobian
+        J = self.loops(closure.selected).jacobian
         right = [[-row[i] for i in free] for row in J]
         projector, pivot = solve_general([[row[i] for i in bound] for row in J], right)
         G: Rows = [[graph.zero] * len(free) for _ in self.x]
@@ -124,6 +127,11 @@ class Equations:
         for i, row in zip(bound, both, strict=True):
             b[i] = row[-1]
         return G, b, pivot
+
+    def loops(self, equations: LoopArrays) -> Loops:
+        """Return closure equations at the positions alone, velocities zero."""
+        still = [self.graph.zero] * len(self.x)
+        return Loops(self._recursion(self.x, still, still, False), equations)
 
     @cached_property
     def tree_v(self) -> list[Node]:
@@ -206,13 +214,17 @@ class Equations:
 
     def torques(self, phi: Sequence[Node] | None = None) -> list[Node]:
         """Return tau (n,) of the motion."""
+        return self.project(self.tree_torques(phi))
+
+    def tree_torques(self, phi: Sequence[Node] | None = None) -> list[Node]:
+        """Return the torques of all tree coordinates."""
         values = self.phi if phi is None else phi
         tau = self.recursion.inverse_dynamics(self.bodies(values))
         for column, _, d, entry in self.joint_columns:
             tau[d] = tau[d] + entry * values[column]
         for column, _, row, entry in self.motor_columns:
             tau = [x + entry * values[column] * c for x, c in zip(tau, row, strict=True)]
-        return self.project(tau)
+        return tau
 
     def regressor(self, columns: Sequence[int] | None = None) -> Rows:
         """Return Y (n, m) of tau = Y phi for standard parameters in link frames, all of them or some columns."""

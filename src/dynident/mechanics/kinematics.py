@@ -6,8 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics.batch import at_rest, coordinates, over_samples, times, tree_motion
+from dynident.mechanics.batch import at_rest, entering, run
+from dynident.mechanics.equations import Equations
+from dynident.mechanics.functions import Outputs, function_of
 from dynident.mechanics.motion import Motion
+from dynident.mechanics.vectors import times
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -34,17 +37,24 @@ def body_motions(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array, Ar
     acceleration : ndarray, (N, k, 6)
         (a, alpha), classical acceleration of the node's origin without gravity, in the node frame.
     """
-    from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
 
-    q, v, a, _ = tree_motion(mechanism, motion)
-    tree = mechanism.tree.arrays._replace(gravity=np.zeros(3))
-    nodes = tree.parent.size
-    out = [np.empty((len(motion), nodes, *shape)) for shape in ((3, 3), (3,), (6,), (6,))]
-    over_samples(
-        len(motion),
-        lambda i, j: matrix_kernels.body_motions(tree, q[i:j], v[i:j], a[i:j], *(array[i:j] for array in out)),
-    )
-    return out[0], out[1], out[2], out[3]
+    def make(x: Equations) -> Outputs:
+        tree = x.free_motion
+        poses = [tree.world(i) for i in range(tree.nodes)]
+        rates = [(*tree.velocities[i][1], *tree.velocities[i][0]) for i in range(tree.nodes)]
+        accelerations = [(*tree.motions[i][2], *tree.motions[i][1]) for i in range(tree.nodes)]
+        return {
+            "R": [entry for R, _ in poses for row in R for entry in row],
+            "p": [entry for _, p in poses for entry in p],
+            "velocity": [entry for twist in rates for entry in twist],
+            "acceleration": [entry for twist in accelerations for entry in twist],
+        }
+
+    k = int(mechanism.tree.arrays.parent.size)
+    arrays = entering(mechanism, motion)
+    shapes = {"R": (k, 3, 3), "p": (k, 3), "velocity": (k, 6), "acceleration": (k, 6)}
+    out = run(function_of(mechanism, "body_motions", make), arrays, None, shapes)
+    return out["R"], out["p"], out["velocity"], out["acceleration"]
 
 
 def forward_kinematics(mechanism: Mechanism, q: ArrayLike, frame: str) -> tuple[Array, Array]:
@@ -67,12 +77,21 @@ def forward_kinematics(mechanism: Mechanism, q: ArrayLike, frame: str) -> tuple[
         p [m].
     """
     motion = at_rest(mechanism, q)
-    node, placement = mechanism.frame(frame)
-    if node < 0:
-        count = len(motion)
-        return np.tile(placement.rotation, (count, 1, 1)), np.tile(placement.translation, (count, 1))
-    R, p, _, _ = body_motions(mechanism, motion)
-    return R[:, node] @ placement.rotation, p[:, node] + R[:, node] @ placement.translation
+    link = _link(mechanism, frame)
+
+    def make(x: Equations) -> Outputs:
+        R, p = x.pose(link)
+        return {"R": [entry for row in R for entry in row], "p": list(p)}
+
+    function = function_of(mechanism, "forward_kinematics", make, link)
+    out = run(function, entering(mechanism, motion), None, {"R": (3, 3), "p": (3,)})
+    return out["R"], out["p"]
+
+
+def _link(mechanism: Mechanism, frame: str) -> str:
+    """Return the name of a link after checking that the robot has it."""
+    mechanism.frame(frame)
+    return frame
 
 
 def frame_motion(mechanism: Mechanism, motion: Motion, frame: str) -> tuple[Array, Array]:
@@ -94,45 +113,16 @@ def frame_motion(mechanism: Mechanism, motion: Motion, frame: str) -> tuple[Arra
     acceleration : ndarray, (N, 6)
         (a, alpha), classical acceleration of its origin without gravity [m/s^2, rad/s^2].
     """
-    node, placement = mechanism.frame(frame)
-    if node < 0:
-        tree_motion(mechanism, motion)
-        return np.zeros((len(motion), 6)), np.zeros((len(motion), 6))
-    _, _, velocity, acceleration = body_motions(mechanism, motion)
-    v, om = velocity[:, node, :3], velocity[:, node, 3:]
-    a, al = acceleration[:, node, :3], acceleration[:, node, 3:]
-    lever, R = placement.translation, placement.rotation
-    v = v + np.cross(om, lever)
-    a = a + np.cross(al, lever) + np.cross(om, np.cross(om, lever))
-    return np.hstack([times(v, R), times(om, R)]), np.hstack([times(a, R), times(al, R)])
+    arrays = entering(mechanism, motion)
+    link = _link(mechanism, frame)
 
+    def make(x: Equations) -> Outputs:
+        v, w, a, al = x.link_motion(link)
+        return {"velocity": [*v, *w], "acceleration": [*a, *al]}
 
-def node_jacobians(mechanism: Mechanism, q: ArrayLike) -> Array:
-    """Return the Jacobian of every tree node in its own frame.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n_tree tree coordinates and k nodes.
-    q : array_like, (N, n)
-        Positions of the independent coordinates.
-
-    Returns
-    -------
-    ndarray, (N, k, 6, n_tree)
-        (v, omega) = J v_tree.
-    """
-    return _jacobians(mechanism, tree_motion(mechanism, at_rest(mechanism, q)).q)
-
-
-def _jacobians(mechanism: Mechanism, positions: Array) -> Array:
-    """Return the Jacobian (N, k, 6, n_tree) of every node at tree positions."""
-    from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
-
-    tree = mechanism.tree.arrays
-    J = np.zeros((positions.shape[0], tree.parent.size, 6, positions.shape[1]))
-    over_samples(positions.shape[0], lambda i, j: matrix_kernels.jacobians(tree, positions[i:j], J[i:j]))
-    return J
+    function = function_of(mechanism, "frame_motion", make, link)
+    out = run(function, arrays, None, {"velocity": (6,), "acceleration": (6,)})
+    return out["velocity"], out["acceleration"]
 
 
 def jacobian(mechanism: Mechanism, q: ArrayLike, frame: str, reference: str = "local") -> Array:
@@ -156,15 +146,17 @@ def jacobian(mechanism: Mechanism, q: ArrayLike, frame: str, reference: str = "l
     """
     if reference not in ("local", "world"):
         raise DynidentError(f"reference is '{reference}'; use 'local' (axes of the link) or 'world' (axes of the base)")
-    node, placement = mechanism.frame(frame)
-    positions = coordinates(mechanism, q, "q")
-    if node < 0:
-        return np.zeros((positions.shape[0], 6, mechanism.dof))
-    still = tree_motion(mechanism, at_rest(mechanism, positions))
-    J = _jacobians(mechanism, still.q)[:, node]
-    linear = J[:, :3] + np.cross(J[:, 3:], placement.translation, axisa=1, axisc=1)
-    R = placement.rotation.T
-    if reference == "world":
-        R = forward_kinematics(mechanism, positions, frame)[0] @ R
-    result = np.concatenate([R @ linear, R @ J[:, 3:]], axis=1)
-    return result if still.G is None else np.asarray(result @ still.G)
+    motion = at_rest(mechanism, q)
+    link = _link(mechanism, frame)
+
+    def make(x: Equations) -> Outputs:
+        J = x.jacobian(link)
+        if reference == "world":
+            R = x.pose(link)[0]
+            columns = [[row[j] for row in J] for j in range(mechanism.dof)]
+            turned = [[*times(R, (c[0], c[1], c[2])), *times(R, (c[3], c[4], c[5]))] for c in columns]
+            J = [[column[i] for column in turned] for i in range(6)]
+        return {"J": [entry for row in J for entry in row]}
+
+    function = function_of(mechanism, f"jacobian_{reference}", make, link)
+    return run(function, entering(mechanism, motion), None, {"J": (6, mechanism.dof)})["J"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dynident.graph import Node, absolute, maximum, minimum, total, where
+from dynident.graph import Node, absolute, maximum, minimum, sign, total, where
 
 Rows = list[list[Node]]
 
 
 def solve_symmetric(M: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> tuple[Rows, list[Node]]:
-    """Return M^-1 B and the pivots by M = L D L^T without square roots or row exchanges; only the lower triangle of M is read."""
+    """Return M^-1 B and the pivots by M = L D L^T without square roots or row exchanges; reads the lower triangle of M."""
     n = len(M)
     zero = M[0][0].graph.zero
     L = [[zero] * n for _ in range(n)]
@@ -32,25 +32,29 @@ def solve_symmetric(M: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]
 
 
 def solve_general(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> tuple[Rows, Node]:
-    """Return A^-1 B and the ratio of the smallest to the largest pivot, by elimination with row exchanges.
+    """Return A^-1 B and the ratio of the smallest to the largest pivot with the sign of det A, by elimination with row exchanges.
 
     The largest entry of a column is brought up by comparing and exchanging rows one after the other, which suits code without
     branches. Rows whose entry is zero by the robot's structure are not compared.
     """
-    n = len(A)
-    width = len(right[0])
+    n, width = len(A), len(right[0])
     rows = [[*a, *b] for a, b in zip(A, right, strict=True)]
+    side = A[0][0].graph.one
     pivots: list[Node] = []
     for k in range(n):
         first = next((i for i in range(k, n) if not rows[i][k].is_const(0.0)), k)
-        rows[k], rows[first] = rows[first], rows[k]
-        for i in range(max(k, first) + 1, n):
+        if first != k:
+            rows[k], rows[first] = rows[first], rows[k]
+            side = -side
+        for i in range(first + 1, n):
             if rows[i][k].is_const(0.0):
                 continue
             larger = absolute(rows[i][k]) > absolute(rows[k][k])
+            side = where(larger, -side, side)
             for c in range(k, n + width):
                 up, down = rows[k][c], rows[i][c]
                 rows[k][c], rows[i][c] = where(larger, down, up), where(larger, up, down)
+        side = side * sign(rows[k][k])
         pivots.append(absolute(rows[k][k]))
         inverse = 1.0 / rows[k][k]
         for i in range(k + 1, n):
@@ -68,4 +72,4 @@ def solve_general(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) 
     least, most = pivots[0], pivots[0]
     for pivot in pivots[1:]:
         least, most = minimum(least, pivot), maximum(most, pivot)
-    return x, least / most
+    return x, side * (least / most)

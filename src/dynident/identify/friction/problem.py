@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError
 from dynident.friction import FrictionLaw, State
 from dynident.identify.factor import RowGroup, one_blas_thread, triangle
-from dynident.mechanics.batch import cores
+from dynident.parallel import cores
 
 Array = NDArray[np.float64]
 Piece = Callable[[], tuple[Array, Array]]

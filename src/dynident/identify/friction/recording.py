@@ -20,8 +20,7 @@ from dynident.identify.base import BaseParameters
 from dynident.identify.friction.checks import direction_note, limit_note, limited
 from dynident.identify.friction.problem import Filter, Piece, Problem
 from dynident.identify.rows import Rows, moving_rows
-from dynident.mechanics import Motion
-from dynident.mechanics.closure import close_motion, closure_starts
+from dynident.mechanics import Motion, close_motion, closure_starts
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator
 
