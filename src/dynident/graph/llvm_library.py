@@ -152,7 +152,11 @@ def library(text: str) -> str:
     wanted &= {(name, width) for name in (*_LIBRARY, *_INTRINSIC, *_NEEDS) for _, width in wanted}
     for name, width in list(wanted):
         wanted |= {(other, width) for other in _NEEDS.get(name, ())}
-    parts = [f"declare double @{name}({', '.join(['double'] * _LIBRARY[name])})" for name in _LIBRARY if name in {n for n, _ in wanted}]
+    parts = [
+        f"declare double @{name}({', '.join(['double'] * _LIBRARY[name])})"
+        for name in _LIBRARY
+        if name in {n for n, _ in wanted}
+    ]
     for name, width in sorted(wanted):
         vector = "double" if width == 1 else f"<{width} x double>"
         suffix = "f64" if width == 1 else f"v{width}f64"

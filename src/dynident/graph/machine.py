@@ -63,11 +63,13 @@ class Machine:
 
         with _lock:
             triple, processor, features = target()
-            level = 0 if text.count("\n") > LARGE else 2
+            level = 0 if text.count("\n") > LARGE else 2 if loops else 1
             machine = binding.Target.from_triple(triple).create_target_machine(
                 cpu=processor, features=features, opt=level, jit=True
             )
-            key = cache.key_of(text, triple, processor, features, str((level, loops)), __version__, str(binding.llvm_version_info))
+            key = cache.key_of(
+                text, triple, processor, features, str((level, loops)), __version__, str(binding.llvm_version_info)
+            )
             body = cache.read(key)
             if body is None:
                 body = self._compiled(binding, machine, text, level if loops else 0, what)

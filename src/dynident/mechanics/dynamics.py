@@ -14,7 +14,7 @@ from dynident.mechanics.equations import Equations, has_opaque_couplings
 from dynident.mechanics.functions import cached, compiled, function_of
 from dynident.mechanics.kinematics import jacobian
 from dynident.mechanics.motion import Motion, numbers
-from dynident.mechanics.solving import solve_symmetric
+from dynident.mechanics.solving import reciprocal, solve_symmetric
 from dynident.mechanism import Mechanism, Parameters
 
 Array = NDArray[np.float64]
@@ -235,9 +235,9 @@ def _forward_dynamics(mechanism: Mechanism) -> Compiled:
     x.a = [x.graph.zero] * mechanism.dof
     M, bias, tau = x.mass_matrix(), x.torques(), x.graph.symbols("tau", mechanism.dof)
     solved, pivots = solve_symmetric(M, [[t - b] for t, b in zip(tau, bias, strict=True)])
-    ratio = pivots[0] / M[0][0]
+    ratio = pivots[0] * reciprocal(M[0][0])
     for i, pivot in enumerate(pivots[1:], 1):
-        ratio = minimum(ratio, pivot / M[i][i])
+        ratio = minimum(ratio, pivot * reciprocal(M[i][i]))
     outputs = {"acceleration": [row[0] for row in solved], "ratio": [ratio]}
     return compiled(mechanism, "forward_dynamics", outputs, more={"tau": mechanism.dof}, parameters=True)
 

@@ -8,7 +8,7 @@ beforehand (`closure`), and G and b follow from the closure equations here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -317,25 +317,21 @@ class Equations:
         node, own = self.geometry.frames[link]
         return compose(self.recursion.world(node), own)
 
+    def node_jacobian(self, node: int) -> Rows:
+        """Return J (6, n) of a node's origin in its own axes, linear rows first."""
+        return self._jacobian(node, lambda w, u: (*u, *w))
+
     def jacobian(self, link: str) -> Rows:
         """Return J (6, n) of a link's origin in its own axes, linear rows first."""
         node, (P, lever) = self.geometry.frames[link]
-        n = len(self.tree_q)
-        columns: list[list[Node]] = [[self.graph.zero] * 6 for _ in range(n)]
-        for d, (w, u) in (self.recursion.columns[node] if node >= 0 else {}).items():
-            columns[d] = [*back(P, plus(u, cross(w, lever))), *back(P, w)]
-        return [self.project([columns[d][i] for d in range(n)]) for i in range(6)]
+        return self._jacobian(node, lambda w, u: (*back(P, plus(u, cross(w, lever))), *back(P, w)))
 
-    def link_motion(self, link: str) -> tuple[Vector, Vector, Vector, Vector]:
-        """Return linear and angular velocity, linear and angular acceleration (without gravity) of a link, in its axes."""
-        node, (P, lever) = self.geometry.frames[link]
-        zero = vector(self.graph, (0.0, 0.0, 0.0))
-        if node < 0:
-            return zero, zero, zero, zero
-        w, u = self.free_motion.velocities[node]
-        _, al, ac = self.free_motion.motions[node]
-        shift = plus(cross(al, lever), cross(w, cross(w, lever)))
-        return back(P, plus(u, cross(w, lever))), back(P, w), back(P, plus(ac, shift)), back(P, al)
+    def _jacobian(self, node: int, column: Callable[[Vector, Vector], tuple[Node, ...]]) -> Rows:
+        n = len(self.tree_q)
+        columns: list[tuple[Node, ...]] = [(self.graph.zero,) * 6] * n
+        for d, (w, u) in (self.recursion.columns[node] if node >= 0 else {}).items():
+            columns[d] = column(w, u)
+        return [self.project([columns[d][i] for d in range(n)]) for i in range(6)]
 
 
 def positions_of(mechanism: Mechanism) -> int:
@@ -366,8 +362,8 @@ def _followed(graph: Graph, coupling: Coupling, x: Sequence[Node]) -> Node:
     except (TypeError, AttributeError, ValueError, IndexError) as error:
         raise DescriptionError(
             f"coupling of joint '{coupling.joint}' has no closed form that can be differentiated ({error}); write its function "
-            "with sums, products, quotients, powers, sin, cos, tan, sqrt, exp, tanh and arctan2 of NumPy, or give gradient= and "
-            "hessian="
+            "with sums, products, quotients, powers, sin, cos, tan, sqrt, exp, tanh and arctan2 of NumPy, or give gradient= "
+            "and hessian="
         ) from error
 
 

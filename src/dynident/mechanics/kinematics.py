@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics.batch import at_rest, entering, run
+from dynident.mechanics.batch import at_rest, entering, run, times
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import Outputs, function_of
 from dynident.mechanics.motion import Motion
-from dynident.mechanics.vectors import times
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -77,21 +76,20 @@ def forward_kinematics(mechanism: Mechanism, q: ArrayLike, frame: str) -> tuple[
         p [m].
     """
     motion = at_rest(mechanism, q)
-    link = _link(mechanism, frame)
+    node, placement = mechanism.frame(frame)
+    if node < 0:
+        count = len(motion)
+        return np.tile(placement.rotation, (count, 1, 1)), np.tile(placement.translation, (count, 1))
+    k = int(mechanism.tree.arrays.parent.size)
 
     def make(x: Equations) -> Outputs:
-        R, p = x.pose(link)
-        return {"R": [entry for row in R for entry in row], "p": list(p)}
+        poses = [x.recursion.world(i) for i in range(k)]
+        return {"R": [entry for R, _ in poses for row in R for entry in row], "p": [entry for _, p in poses for entry in p]}
 
-    function = function_of(mechanism, "forward_kinematics", make, link)
-    out = run(function, entering(mechanism, motion), None, {"R": (3, 3), "p": (3,)})
-    return out["R"], out["p"]
-
-
-def _link(mechanism: Mechanism, frame: str) -> str:
-    """Return the name of a link after checking that the robot has it."""
-    mechanism.frame(frame)
-    return frame
+    arrays = entering(mechanism, motion)
+    out = run(function_of(mechanism, "poses", make), arrays, None, {"R": (k, 3, 3), "p": (k, 3)})
+    R, p = out["R"][:, node], out["p"][:, node]
+    return R @ placement.rotation, p + R @ placement.translation
 
 
 def frame_motion(mechanism: Mechanism, motion: Motion, frame: str) -> tuple[Array, Array]:
@@ -113,16 +111,17 @@ def frame_motion(mechanism: Mechanism, motion: Motion, frame: str) -> tuple[Arra
     acceleration : ndarray, (N, 6)
         (a, alpha), classical acceleration of its origin without gravity [m/s^2, rad/s^2].
     """
-    arrays = entering(mechanism, motion)
-    link = _link(mechanism, frame)
-
-    def make(x: Equations) -> Outputs:
-        v, w, a, al = x.link_motion(link)
-        return {"velocity": [*v, *w], "acceleration": [*a, *al]}
-
-    function = function_of(mechanism, "frame_motion", make, link)
-    out = run(function, arrays, None, {"velocity": (6,), "acceleration": (6,)})
-    return out["velocity"], out["acceleration"]
+    node, placement = mechanism.frame(frame)
+    if node < 0:
+        entering(mechanism, motion)
+        return np.zeros((len(motion), 6)), np.zeros((len(motion), 6))
+    _, _, velocity, acceleration = body_motions(mechanism, motion)
+    v, om = velocity[:, node, :3], velocity[:, node, 3:]
+    a, al = acceleration[:, node, :3], acceleration[:, node, 3:]
+    lever, R = placement.translation, placement.rotation
+    v = v + np.cross(om, lever)
+    a = a + np.cross(al, lever) + np.cross(om, np.cross(om, lever))
+    return np.hstack([times(v, R), times(om, R)]), np.hstack([times(a, R), times(al, R)])
 
 
 def jacobian(mechanism: Mechanism, q: ArrayLike, frame: str, reference: str = "local") -> Array:
@@ -147,16 +146,14 @@ def jacobian(mechanism: Mechanism, q: ArrayLike, frame: str, reference: str = "l
     if reference not in ("local", "world"):
         raise DynidentError(f"reference is '{reference}'; use 'local' (axes of the link) or 'world' (axes of the base)")
     motion = at_rest(mechanism, q)
-    link = _link(mechanism, frame)
-
-    def make(x: Equations) -> Outputs:
-        J = x.jacobian(link)
-        if reference == "world":
-            R = x.pose(link)[0]
-            columns = [[row[j] for row in J] for j in range(mechanism.dof)]
-            turned = [[*times(R, (c[0], c[1], c[2])), *times(R, (c[3], c[4], c[5]))] for c in columns]
-            J = [[column[i] for column in turned] for i in range(6)]
-        return {"J": [entry for row in J for entry in row]}
-
-    function = function_of(mechanism, f"jacobian_{reference}", make, link)
-    return run(function, entering(mechanism, motion), None, {"J": (6, mechanism.dof)})["J"]
+    node, placement = mechanism.frame(frame)
+    if node < 0:
+        return np.zeros((len(motion), 6, mechanism.dof))
+    make = lambda x: {"J": [entry for row in x.node_jacobian(node) for entry in row]}  # noqa: E731
+    function = function_of(mechanism, "jacobian", make, node)
+    J = run(function, entering(mechanism, motion), None, {"J": (6, mechanism.dof)})["J"]
+    linear = J[:, :3] + np.cross(J[:, 3:], placement.translation, axisa=1, axisc=1)
+    R = placement.rotation.T
+    if reference == "world":
+        R = forward_kinematics(mechanism, motion.q, frame)[0] @ R
+    return np.concatenate([R @ linear, R @ J[:, 3:]], axis=1)

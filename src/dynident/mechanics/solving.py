@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from dynident.graph import Node, absolute, maximum, minimum, sign, total, where
 
 Rows = list[list[Node]]
+
+
+def reciprocal(x: Node) -> Node:
+    """Return 1 / x; infinity where the robot's structure makes x zero, so that the caller's check of pivots sees it."""
+    return x.graph.const(math.inf) if x.is_const(0.0) else 1.0 / x
 
 
 def solve_symmetric(M: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> tuple[Rows, list[Node]]:
@@ -19,7 +25,7 @@ def solve_symmetric(M: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]
     pivots, inverses = [], []
     for j in range(n):
         pivots.append(M[j][j] - total([zero, *(L[j][k] * LD[j][k] for k in range(j))]))
-        inverses.append(1.0 / pivots[j])
+        inverses.append(reciprocal(pivots[j]))
         for c in range(len(x[j])):
             x[j][c] = x[j][c] - total([zero, *(L[j][k] * x[k][c] for k in range(j))])
         for i in range(j + 1, n):
@@ -32,7 +38,7 @@ def solve_symmetric(M: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]
 
 
 def solve_general(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> tuple[Rows, Node]:
-    """Return A^-1 B and the ratio of the smallest to the largest pivot with the sign of det A, by elimination with row exchanges.
+    """Return A^-1 B and the ratio of the smallest to the largest pivot with the sign of det A, with row exchanges.
 
     The largest entry of a column is brought up by comparing and exchanging rows one after the other, which suits code without
     branches. Rows whose entry is zero by the robot's structure are not compared.
@@ -56,7 +62,7 @@ def solve_general(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) 
                 rows[k][c], rows[i][c] = where(larger, down, up), where(larger, up, down)
         side = side * sign(rows[k][k])
         pivots.append(absolute(rows[k][k]))
-        inverse = 1.0 / rows[k][k]
+        inverse = reciprocal(rows[k][k])
         for i in range(k + 1, n):
             if rows[i][k].is_const(0.0):
                 continue
@@ -65,7 +71,7 @@ def solve_general(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) 
                 rows[i][c] = rows[i][c] - factor * rows[k][c]
     x: Rows = [[] for _ in range(n)]
     for i in range(n - 1, -1, -1):
-        inverse = 1.0 / rows[i][i]
+        inverse = reciprocal(rows[i][i])
         for c in range(width):
             known = total([rows[i][n + c], *(-(rows[i][k] * x[k][c]) for k in range(i + 1, n))])
             x[i].append(known * inverse)
