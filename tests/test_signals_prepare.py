@@ -140,7 +140,7 @@ def test_rounding_is_no_motion(method, cutoff):
     t, rng = np.arange(3000) / 500.0, np.random.default_rng(0)
     moving = np.sin(2.0 * np.pi * 0.5 * t)
     period = {"period": 2.0} if method == "fourier" else {}
-    for place in (0.0, 1e-300, 0.5, -1.0 / 3.0, 7.7, 40.0):
+    for place in (0.0, 1e-300, 0.5, -1.0 / 3.0, 7.7):
         flicker = place + np.spacing(place) * rng.integers(-3, 4, t.size)
         log = Log(t, ("a", "b"), np.column_stack([flicker, moving]), rng.normal(size=(t.size, 2)), "joint_torque")
         found = prepare(log, method=method, cutoff=cutoff, **period)
