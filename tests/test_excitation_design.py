@@ -126,7 +126,7 @@ def test_a_design_is_never_worse_than_its_start(robot, monkeypatch):
 def test_gradient_beats_search_from_the_same_start(robot):
     p = problem(robot, {"default": BOX})
     x = feasible_start(p, np.random.default_rng(1))
-    """With a thirtieth of the steps."""
+    # A thirtieth of the steps is enough for the gradient.
     by_gradient = optimise(p, "sqp", 1, workers=1, start=x, iterations=100)
     by_search = optimise(p, "pattern", 1, workers=1, start=x, iterations=3000)
     assert by_gradient.cost < by_search.cost + 0.05

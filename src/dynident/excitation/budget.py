@@ -1,4 +1,4 @@
-"""When a search ends: at a time, or after a number of steps, which is the same on every machine."""
+"""When a search ends: at a time, or after a number of steps, which does not depend on the load of the machine."""
 
 from __future__ import annotations
 
