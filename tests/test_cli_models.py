@@ -84,7 +84,7 @@ def test_bad_calls_are_one_sentence(call, args, word):
 
 
 def test_excite_designs_a_motion_and_writes_its_plan(call):
-    code, text, _ = call("excite", "prr2", "--criterion", "cond", "--time-budget", "3", "-o", "plan", "--json")
+    code, text, _ = call("excite", "prr2", "--criterion", "cond", "--iterations", "40", "--starts", "2", "-o", "plan", "--json")
     data = json.loads(text)
     assert code == 0
     assert data["after"]["cond"] < data["before"]["cond"]

@@ -38,7 +38,7 @@ Y, tau = di.regressor(loaded, motion), di.inverse_dynamics(loaded, motion, loade
 def process(code: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(Path(di.__file__).parents[1])}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

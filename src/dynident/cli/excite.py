@@ -52,6 +52,9 @@ def excite(
     limits: Annotated[Path | None, typer.Option(help="TOML file with limits; it completes those of the description.")] = None,
     criterion: Annotated[str, typer.Option(help="d, cond, a, e, sigma_min, inverse_det, correlation, or a:1,d:2.")] = "d",
     time_budget: Annotated[float, typer.Option(help="Time for the search [s].")] = 30.0,
+    iterations: Annotated[
+        int | None, typer.Option(help="Steps of every start, instead of a time: the same motion on a busy machine.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for the plan, the motion and figures.")] = None,
     method: Annotated[str, typer.Option(help="sqp, pattern, cma or evolution.")] = "sqp",
     starts: Annotated[int | None, typer.Option(help="Random feasible motions to start from; 12 when absent.")] = None,
@@ -87,7 +90,7 @@ def excite(
     """Design an exciting motion within limits; prints criterion values, margins and expected standard deviations."""
     from dynident.excitation import design  # noqa: PLC0415 - only this command needs it
 
-    _sensible(time_budget, starts, repetitions, complete, payload)
+    _sensible(time_budget, iterations, starts, repetitions, complete, payload)
     if output is not None:
         check_output(output, folder=True)
     mechanism = with_terms(robot_of(robot, sidecar), terms)
@@ -100,7 +103,7 @@ def excite(
         logs = [read_log(path, effort, schema, joints, gain) for path in recorded]
         options |= _known(mechanism, logs, options.get("base"), payload is not None)
     options |= {} if starts is None else {"starts": starts}
-    with searching(time_budget, quiet or as_json) as tell:
+    with searching(None if iterations else time_budget, quiet or as_json) as tell:
         result = design(
             mechanism,
             criterion=criterion,
@@ -110,6 +113,7 @@ def excite(
             rate=rate,
             scale=scale,
             progress=tell,
+            iterations=iterations,
             **options,
         )
     plans = _plans(result, complete, repetitions, payload is not None)
@@ -129,10 +133,14 @@ def excite(
     return 0
 
 
-def _sensible(time_budget: float, starts: int | None, repetitions: int, complete: bool, payload: float | None) -> None:
+def _sensible(
+    time_budget: float, iterations: int | None, starts: int | None, repetitions: int, complete: bool, payload: float | None
+) -> None:
     """Refuse numbers that cannot be meant, before any work."""
     if not 0.0 < time_budget < 1e6:
         raise DynidentError(f"--time-budget is {time_budget:g}; give the seconds that the search may take, above zero")
+    if iterations is not None and iterations < 1:
+        raise DynidentError(f"--iterations is {iterations}; give at least one step")
     if starts is not None and starts < 1:
         raise DynidentError(f"--starts is {starts}; give at least one")
     if repetitions < 1:
@@ -223,13 +231,13 @@ class _Clock(ProgressColumn):
 
 
 @contextmanager
-def searching(budget: float, quiet: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
+def searching(budget: float | None, quiet: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Yield a function that shows the best value and the tightest limit so far; a bar on a terminal, nothing elsewhere.
 
     Parameters
     ----------
-    budget : float
-        Time for the search [s].
+    budget : float or None
+        Time for the search [s]; None when it is not limited.
     quiet : bool
         True for no bar.
     """

@@ -273,6 +273,7 @@ def design(
     workers: int | None = None,
     start: ArrayLike | None = None,
     progress: Progress | None = None,
+    iterations: int | None = None,
 ) -> Design:
     """Design the motion that makes a robot's base parameters visible.
 
@@ -318,6 +319,8 @@ def design(
         A start of the user's.
     progress : callable, optional
         Told the best cost and the worst margin after every run.
+    iterations : int, optional
+        Most steps of every start, instead of the time budget: the same motion on a busy machine, see `optimise`.
 
     Returns
     -------
@@ -350,7 +353,7 @@ def design(
     )
     home = mechanism.closure.home[mechanism.closure.independent] if mechanism.loops else None
     problem = Problem(objective, whole, home)
-    found = optimise(problem, method, starts, time_budget, seed, workers, start, progress)
+    found = optimise(problem, method, starts, time_budget, seed, workers, start, progress, iterations)
     if start is not None:  # the search smooths the signs of friction; with true signs, too, it may not end worse than it began
         given, true = np.array(start, dtype=np.float64), replace(objective, equations=exact)
         if true.cost(given) < true.cost(found.x):

@@ -6,6 +6,7 @@ a dense grid and scaled down if need be.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
+from dynident.excitation.budget import Budget
 from dynident.excitation.equations import RobotEquations
 from dynident.excitation.objective import Objective
 from dynident.excitation.problem import Problem
@@ -36,14 +38,14 @@ Stage = tuple[float, float, int]
 
 
 class Rung(NamedTuple):
-    """What runs do until a share of the time is over.
+    """What runs do until a share of the time, or of the steps, is over.
 
     Parameters
     ----------
     end : float
-        Share of the time at which it ends.
+        Share of the time, or of the steps, at which it ends.
     share : float
-        Share of the runs that climb it, the better ones; at least as many as can run at once.
+        Share of the runs that climb it, the better ones; when the time is limited, at least as many as can run at once.
     stages : tuple of Stage
         Descents one after the other.
     kicks : int
@@ -87,6 +89,8 @@ class Run:
         Smoothed cost where the descent stands, by which runs are chosen to go on.
     descent : Descent, optional
         Where the descent stands.
+    spent : int
+        Steps taken.
     """
 
     start: Array | None
@@ -95,6 +99,7 @@ class Run:
     cost: float = np.inf
     rank: float = np.inf
     descent: Descent | None = None
+    spent: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +154,7 @@ def smoothed(objective: Objective, power: float, width: float) -> Objective:
     return replace(objective, equations=equations, criterion=replace(objective.criterion, power=sharp))
 
 
-def _descend(problem: Problem, run: Run, stages: tuple[Stage, ...], deadline: float) -> Run:
+def _descend(problem: Problem, run: Run, stages: tuple[Stage, ...], budget: Budget) -> Run:
     """Return a run after some descents."""
     objective = problem.objective
     edged = any(name == "cond" for name, _ in objective.criterion.weights)
@@ -158,7 +163,7 @@ def _descend(problem: Problem, run: Run, stages: tuple[Stage, ...], deadline: fl
     for power, width, steps in stages:
         current = smoothed(objective, power if edged else np.inf, width)
         descent.trust = max(descent.trust, LEAST_TRUST)
-        descent.run(problem, current, steps, deadline)
+        descent.run(problem, current, steps, budget)
         for towards in (None, best):  # rest, or the best so far: whichever leaves more of the motion
             x = problem.shrink(descent.x, towards=towards)
             if x is None:
@@ -167,24 +172,24 @@ def _descend(problem: Problem, run: Run, stages: tuple[Stage, ...], deadline: fl
             if value < cost:
                 best, cost = x, value
             break
-        if monotonic() > deadline:
+        if budget.over:
             break
     return replace(run, x=best, cost=cost, rank=rank, descent=descent)
 
 
-def _climb(problem: Problem, run: Run, rung: Rung, deadline: float) -> Run:
+def _climb(problem: Problem, run: Run, rung: Rung, budget: Budget) -> Run:
     """Return a run after one rung."""
     size = typical(problem)
     if run.descent is None:
         run = replace(run, descent=Descent(problem.limits, size, run.x))
-    run = _descend(problem, run, rung.stages, deadline)
+    run = _descend(problem, run, rung.stages, budget)
     generator = np.random.default_rng(run.seed)
     for _ in range(rung.kicks):
-        if monotonic() > deadline:
+        if budget.over:
             break
         assert run.descent is not None
         x = run.descent.x + KICK * size * generator.normal(size=size.size)
-        other = _descend(problem, replace(run, descent=Descent(problem.limits, size, x, KICK)), AGAIN, deadline)
+        other = _descend(problem, replace(run, descent=Descent(problem.limits, size, x, KICK)), AGAIN, budget)
         kept = other if other.rank < run.rank else run
         run = replace(kept, x=other.x, cost=other.cost)  # the best motion in any case
     return run
@@ -218,37 +223,39 @@ def penalised(problem: Problem) -> Callable[[Array], float]:
     return value
 
 
-def _promising(problem: Problem, generator: np.random.Generator, deadline: float) -> Array:
+def _promising(problem: Problem, generator: np.random.Generator, budget: Budget) -> Array:
     """Return the best of a few random feasible motions."""
     tried = [feasible_start(problem, generator)]
-    while len(tried) < SCREENED and monotonic() < deadline:
+    while len(tried) < SCREENED and not budget.over:
         tried.append(feasible_start(problem, generator))
     return min(tried, key=problem.objective.cost)
 
 
-def _go_on(problem: Problem, method: str, run: Run, rung: int, deadline: float) -> Run:
+def _go_on(problem: Problem, method: str, run: Run, rung: int, limit: Budget) -> Run:
     """Return a run after one rung, or after the whole search of a method without gradients."""
     generator = np.random.default_rng(run.seed)
+    budget = replace(limit, steps=limit.steps - run.spent)
     with one_blas_thread():
         if run.start is None:
-            first = _promising(problem, generator, deadline)
+            first = _promising(problem, generator, budget)
             run = replace(run, start=first, x=first, cost=problem.objective.cost(first))
         if method == "sqp":
-            return _climb(problem, run, RUNGS[rung], deadline)
-        x = SEARCHES[method](penalised(problem), run.x, 0.3 * typical(problem), generator, lambda: monotonic() > deadline)
+            run = _climb(problem, run, RUNGS[rung], budget)
+            return replace(run, spent=run.spent + budget.spent)
+        x = SEARCHES[method](penalised(problem), run.x, 0.3 * typical(problem), generator, lambda: not budget.spend())
         repaired = problem.shrink(x)
         x = run.x if repaired is None else repaired
         return replace(run, x=x, cost=problem.objective.cost(x))
 
 
-def _all(problem: Problem, method: str, runs: list[Run], rung: int, deadline: float, many: int, report: Report) -> list[Run]:
+def _all(problem: Problem, method: str, runs: list[Run], rung: int, limit: Budget, many: int, report: Report) -> list[Run]:
     """Let runs go on in up to `many` processes, or one after the other; report each, and return them in the same order."""
     count, found = min(many, len(runs)), list(runs)
     if count > 1 and "fork" in multiprocessing.get_all_start_methods():
         _SHARED[:] = [problem]
         try:
             with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("fork")) as pool:
-                waiting = {pool.submit(_worker, method, run, rung, deadline): i for i, run in enumerate(runs)}
+                waiting = {pool.submit(_worker, method, run, rung, limit): i for i, run in enumerate(runs)}
                 for future in as_completed(waiting):
                     found[waiting[future]] = future.result()
                     report(future.result())
@@ -256,9 +263,9 @@ def _all(problem: Problem, method: str, runs: list[Run], rung: int, deadline: fl
             _SHARED.clear()
         return found
     for i, run in enumerate(runs):
-        if i and monotonic() > deadline:
+        if i and limit.over:
             return found[:i] if rung == 0 else found
-        found[i] = _go_on(problem, method, run, rung, deadline)
+        found[i] = _go_on(problem, method, run, rung, limit)
         report(found[i])
     return found
 
@@ -266,8 +273,8 @@ def _all(problem: Problem, method: str, runs: list[Run], rung: int, deadline: fl
 _SHARED: list[Problem] = []  # handed to forked workers, which inherit it: a problem may hold functions that cannot be sent
 
 
-def _worker(method: str, run: Run, rung: int, deadline: float) -> Run:
-    return _go_on(_SHARED[0], method, run, rung, deadline)
+def _worker(method: str, run: Run, rung: int, limit: Budget) -> Run:
+    return _go_on(_SHARED[0], method, run, rung, limit)
 
 
 def optimise(
@@ -279,10 +286,12 @@ def optimise(
     workers: int | None = None,
     start: ArrayLike | None = None,
     progress: Progress | None = None,
+    iterations: int | None = None,
 ) -> Optimum:
     """Find a motion with little cost inside all limits.
 
-    Results are reproducible by seed as long as the time budget is not what ends the search.
+    Results are reproducible by seed when `iterations` limits the search, and otherwise as long as the time budget is not what
+    ends it.
 
     Parameters
     ----------
@@ -303,6 +312,9 @@ def optimise(
     progress : callable, optional
         Called after every run with ``done``, ``seconds``, and of the best motion so far ``cost``, ``values`` of its criteria,
         ``limit`` that is tightest and its ``margin``.
+    iterations : int, optional
+        Most steps of every start, instead of the time budget: steps of the descent with "sqp", polls or generations of the
+        other methods.
 
     Returns
     -------
@@ -313,6 +325,8 @@ def optimise(
         raise DynidentError(f"method is '{method}'; use one of {', '.join(METHODS)}")
     if starts < 1 or not time_budget > 0.0:
         raise DynidentError(f"starts is {starts} and time_budget {time_budget}; give at least one start and some seconds")
+    if iterations is not None and iterations < 1:
+        raise DynidentError(f"iterations is {iterations}; give at least one step, or leave it out to search for time_budget")
     given = None if start is None else np.array(start, dtype=np.float64)
     if given is not None:
         check_start(problem, given)
@@ -339,10 +353,12 @@ def optimise(
     best += runs  # a search may not end worse than the user's start
     runs += [Run(None, seed + 1000 * k, none) for k in range(starts - len(runs))]
     many = max(1, cores() if workers is None else workers)
+    least = many if iterations is None else 1  # how many go on must not depend on the machine when steps are counted
     for k, rung in enumerate(RUNGS if method == "sqp" else RUNGS[-1:]):
         if k:  # the better ones, best first
-            runs = sorted(runs, key=lambda r: r.rank)[: max(many, int(np.ceil(rung.share * len(runs))))]
-        runs = _all(problem, method, runs, k, began + rung.end * time_budget, many, report)
+            runs = sorted(runs, key=lambda r: r.rank)[: max(least, int(np.ceil(rung.share * len(runs))))]
+        limit = Budget(began + rung.end * time_budget) if iterations is None else Budget(steps=math.ceil(rung.end * iterations))
+        runs = _all(problem, method, runs, k, limit, many, report)
     top = best[0]
     assert top.start is not None
     return Optimum(top.x, top.cost, top.start, starts, monotonic() - began)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
+from dynident.excitation.budget import Budget
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.objective import Objective
 from dynident.excitation.problem import Pick, Problem
@@ -156,8 +157,8 @@ class Descent:
         """Return how far each limit's margin is overrun, (k,)."""
         return np.asarray(np.maximum(problem.excess(z * self.size) + self.margin, 0.0))
 
-    def run(self, problem: Problem, objective: Objective, iterations: int, deadline: float, tolerance: float = 1e-5) -> int:
-        """Descend until nothing is gained, iterations or time are over.
+    def run(self, problem: Problem, objective: Objective, iterations: int, budget: Budget, tolerance: float = 1e-5) -> int:
+        """Descend until nothing is gained, iterations or budget are over.
 
         Parameters
         ----------
@@ -167,8 +168,8 @@ class Descent:
             Cost with gradient, perhaps smoother than the problem's own.
         iterations : int
             Most steps.
-        deadline : float
-            When to stop, by the monotonic clock [s].
+        budget : Budget
+            Time and steps that are left; every step is taken from it.
         tolerance : float
             Improvement of the cost per step at which to stop.
 
@@ -184,11 +185,13 @@ class Descent:
         beyond = self._beyond(problem, self.z)
         n, small = self.z.size, 0
         for turn in range(iterations):
+            if not budget.spend():
+                return turn
             self._look(problem, self.z)
             B = np.eye(n) * float(np.linalg.norm(g)) / np.sqrt(n) if self.B is None else self.B
             taken, model, length = None, 0.0, 0.0
             for attempt in range(TRIALS):
-                if monotonic() > deadline:
+                if monotonic() > budget.deadline:
                     return turn
                 if attempt < CORRECTIONS:  # a step that runs into a peak it did not see is planned again, with that peak
                     try:

@@ -226,6 +226,11 @@ class Regression:
             notes.append(f"efforts of {', '.join(skip)} are dead and their rows are not used")
         if len(skip) == len(prepared.joints):
             raise IdentificationError(f"log '{log.name}': all effort channels are dead; nothing can be identified")
+        if not (np.any(prepared.motion.v) or np.any(prepared.motion.a)):
+            raise IdentificationError(
+                f"log '{log.name}': no joint moves, all positions are constant but for rounding; nothing can be identified, "
+                "record a log in which the joints move"
+            )
         motion = robot_motion(matched.mechanism, prepared.motion)
         evidence = cls.from_motion(
             matched.mechanism, motion, prepared.effort, base, prepared.decimator, skip, projection, absent, prepared.moving

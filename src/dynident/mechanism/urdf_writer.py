@@ -110,14 +110,17 @@ def bodies_to_write(mechanism: Mechanism, parameters: Parameters, old: Mechanism
             raise DescriptionError(f"body '{body.name}' is not in the file and no link of the file carries it; add it")
         seen = new.frame(owner)[1].inverse() @ pose
         lost[owner] = lost.get(owner, np.zeros(10)) + transform(body.inertia, seen.rotation, seen.translation)
+    # A mass is what is left of sums of masses: below their rounding it is zero, whatever its sign.
+    heaviest = max((abs(float(phi[0])) for phi in values.values()), default=0.0)
+    least = len(values) * np.finfo(float).eps * heaviest
     changed = {}
     for name, phi in values.items():
         before = known[name]
         total = phi + lost.get(name, 0.0)
         same = np.array_equal(total, np.zeros(10) if before is None else before)
-        if same and not (every and total[0] > 0.0 and new.frame(name)[0] >= 0):
+        if same and not (every and total[0] > least and new.frame(name)[0] >= 0):
             continue
-        if not total[0] > 0.0:
+        if not total[0] > least:
             raise DescriptionError(
                 f"body '{name}' has mass {total[0]:.6g} kg without the links fixed to it, so it has no centre of mass to "
                 "write; use physically consistent parameters"

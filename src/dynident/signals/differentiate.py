@@ -32,7 +32,7 @@ Triple = tuple[Array, Array, Array]
 
 #: Central differences of order 8: exact to 0.1 % up to 0.2 of the sampling rate, where the 3-point one loses 25 %.
 _FIRST = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0.0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
-_SECOND = np.array([-1 / 560, 8 / 315, -1 / 5, 8 / 5, -205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560])
+SECOND = np.array([-1 / 560, 8 / 315, -1 / 5, 8 / 5, -205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560])
 #: A clock that strays from uniform by more than this part of a step is not uniform.
 UNIFORM = 0.02
 
@@ -85,7 +85,7 @@ def central_differences(q: ArrayLike, step: float) -> tuple[Array, Array]:
     v, a = np.zeros((n, *values.shape[1:])), np.zeros((n, *values.shape[1:]))
     for k in range(_FIRST.size):
         v += _FIRST[k] * values[k : k + n]
-        a += _SECOND[k] * values[k : k + n]
+        a += SECOND[k] * values[k : k + n]
     return v / step, a / step**2
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dynident.errors import LogError, SignalWarning, require
 from dynident.mechanics.motion import Motion
 from dynident.signals import resample as rs
-from dynident.signals.cutoff import RATIO, Cutoff, automatic_cutoff
+from dynident.signals.cutoff import RATIO, Cutoff, automatic_cutoff, rounding_span
 from dynident.signals.decimate import HALF, Decimator
 from dynident.signals.differentiate import METHODS, check_cutoff
 from dynident.signals.log import Log
@@ -139,6 +139,7 @@ def prepare(
     chosen = _cutoff(log, rate, cutoff, notes)
     options = {"period": period} if method == "fourier" else {}
     q, v, a = METHODS[method](rate, log.position, chosen.frequency, **options)
+    _hold(log, chosen.frequency / rate, q, v, a, notes)
     if log.velocity is not None or log.acceleration is not None:
         notes.append("logged velocities and accelerations are not used: they may be delayed or filtered, positions are not")
     spoiled = 0 if method == "fourier" else math.ceil(SPOILED * rate / chosen.frequency)
@@ -170,6 +171,16 @@ def prepare(
         temperature=None if log.temperature is None else log.temperature[keep],
         moving=moving,
     )
+
+
+def _hold(log: Log, cutoff: float, q: Array, v: Array, a: Array, notes: list[str]) -> None:
+    """Hold the joints exactly still, in place, whose positions move by no more than rounding; `cutoff` in cycles per sample."""
+    low, high = np.min(log.position, axis=0), np.max(log.position, axis=0)
+    still = high - low <= rounding_span(log.position, cutoff)
+    q[:, still], v[:, still], a[:, still] = 0.5 * (low + high)[still], 0.0, 0.0
+    if np.any(still):
+        names = ", ".join(joint for joint, held in zip(log.joints, still, strict=True) if held)
+        notes.append(f"stands still, its position changes by no more than rounding: {names}")
 
 
 def _moving(v: Array, standstill: float, joints: tuple[str, ...], notes: list[str]) -> NDArray[np.bool_] | None:
