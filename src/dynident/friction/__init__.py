@@ -8,7 +8,7 @@ from dynident.friction.laws import Coulomb, Offset, Polynomial, Sigmoid, SmoothS
 from dynident.friction.modifiers import Asymmetric, LoadDependent, Ripple, TemperatureDependent
 from dynident.friction.sides import directed, smooth
 from dynident.friction.state import State
-from dynident.friction.terms import ASYMMETRIC, SYMMETRIC, TERMS, JointTerm, check_terms, register
+from dynident.friction.terms import ASYMMETRIC, SYMMETRIC, TERMS, JointTerm, check_terms, register, term_of
 from dynident.friction.thermal import (
     AdvancedSecondOrder,
     FirstOrder,
@@ -77,4 +77,5 @@ __all__ = [
     "mittag_leffler_derivatives",
     "register",
     "smooth",
+    "term_of",
 ]

@@ -148,12 +148,8 @@ TERMS: dict[str, JointTerm] = {
         JointTerm("k", "spring stiffness about q = 0", "N m/rad", "N/m", lambda q, v, a: q, passive=True),
         _friction("fvp", "viscous friction, forward", *_VISCOUS, lambda q, v, a: maximum(v, 0.0), mirrored="fvn"),
         _friction("fvn", "viscous friction, backward", *_VISCOUS, lambda q, v, a: minimum(v, 0.0), mirrored="fvp"),
-        JointTerm(
-            "fcp", "Coulomb friction, forward", *_DRY, lambda q, v, a: where(v > 0.0, 1.0, 0.0), True, True, mirrored="fcn"
-        ),
-        JointTerm(
-            "fcn", "Coulomb friction, backward", *_DRY, lambda q, v, a: where(v < 0.0, -1.0, 0.0), True, True, mirrored="fcp"
-        ),
+        _friction("fcp", "Coulomb friction, forward", *_DRY, lambda q, v, a: where(v > 0.0, 1.0, 0.0), mirrored="fcn"),
+        _friction("fcn", "Coulomb friction, backward", *_DRY, lambda q, v, a: where(v < 0.0, -1.0, 0.0), mirrored="fcp"),
         # A polynomial may take energy at every speed although one of its coefficients is negative: these are not passive alone.
         JointTerm("f2", "quadratic friction", "N m s^2/rad^2", "N s^2/m^2", lambda q, v, a: v * absolute(v), friction=True),
         JointTerm("f3", "cubic friction", "N m s^3/rad^3", "N s^3/m^3", lambda q, v, a: v * v * v, friction=True),
@@ -188,6 +184,22 @@ def register(*terms: JointTerm) -> None:
                 f"joint term '{term.symbol}' is mirrored by '{term.mirrored}', which is unknown; register both together"
             )
     TERMS.update(added)
+
+
+def term_of(parameter: str) -> JointTerm | None:
+    """Joint term of a parameter.
+
+    Parameters
+    ----------
+    parameter : str
+        Name such as ``fv_joint1``.
+
+    Returns
+    -------
+    JointTerm or None
+        Its term; None for parameters of bodies.
+    """
+    return TERMS.get(parameter.split("_", maxsplit=1)[0])
 
 
 def check_terms(symbols: Iterable[str]) -> tuple[str, ...]:

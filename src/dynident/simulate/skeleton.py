@@ -91,8 +91,8 @@ def joint_inertias(mechanism: Mechanism) -> tuple[Array, list[tuple[Array, Row]]
         if symbol == "ia":
             base += value * np.outer(form, form)
         else:
-            kind, way = TERM_ROWS[symbol]
-            rows.append((form, Row(kind, way, (float(value),))))
+            kind, way, more = TERM_ROWS[symbol]
+            rows.append((form, Row(kind, way, (float(value), *more))))
     return base, rows
 
 
