@@ -19,7 +19,6 @@ from dynident.friction import (
     LoadDependent,
     LuGre,
     Offset,
-    Point,
     Polynomial,
     Ripple,
     SmoothStribeck,
@@ -108,7 +107,11 @@ def test_the_law_is_identified() -> None:
         (SmoothStribeck().using(fc=1.0, fcs=0.7, alpha=5.0, beta=10.0), 0.0, 0.0),
         (Tanh().using(fc=1.0, beta=-4.0), 0.0, 0.0),
         (LoadDependent().using(fc_tau1=0.1, fc_tau2=0.01), -0.24, 0.24),
-        (Ripple((2.0,), Coulomb()).using(fc_c2=1.0, fc_s2=0.5), -np.cos(1.0) - 0.5 * np.sin(1.0), np.cos(1.0) + 0.5 * np.sin(1.0)),
+        (
+            Ripple((2.0,), Coulomb()).using(fc_c2=1.0, fc_s2=0.5),
+            -np.cos(1.0) - 0.5 * np.sin(1.0),
+            np.cos(1.0) + 0.5 * np.sin(1.0),
+        ),
         (TemperatureDependent(Coulomb()).using(fc=2.0, alpha=-0.01), -1.8, 1.8),
     ],
 )
@@ -127,7 +130,9 @@ def test_one_expression_gives_every_form(law: FrictionLaw, values: dict[str, flo
     v, T = np.array([-1.3, -1e-9, 1e-9, 0.4, 2.0]), 30.0
     known = {"v": v, "T": T, "way": np.sign(v), "width": 1e-3}
     plain = law.expression(graph)
-    assert evaluate([plain], {**known, **friction.parameters})[0] == pytest.approx(friction(State(v, T=np.full(5, T))), abs=1e-12)
+    assert evaluate([plain], {**known, **friction.parameters})[0] == pytest.approx(
+        friction(State(v, T=np.full(5, T))), abs=1e-12
+    )
     branch = friction.expression(graph, way=graph.symbol("way"))
     np.testing.assert_allclose(evaluate([branch], known)[0], friction(State(v, T=np.full(5, T))), atol=1e-8)
     through = [evaluate([branch], {**known, "v": 1e-7 * s, "way": 1.0})[0] for s in (-1.0, 0.0, 1.0)]
@@ -157,7 +162,9 @@ class Wrong(FrictionLaw):
         return ("v",) if self.kind == "name" else ("a", "b")
 
     def torque(self, x, p):  # type: ignore[no-untyped-def]
-        return {"product": lambda: p["a"] * p["b"], "rest": lambda: p["a"] + p["b"] + p["s"], "name": lambda: p["v"]}[self.kind]()
+        return {"product": lambda: p["a"] * p["b"], "rest": lambda: p["a"] + p["b"] + p["s"], "name": lambda: p["v"]}[
+            self.kind
+        ]()
 
 
 @pytest.mark.parametrize(
@@ -231,6 +238,9 @@ def test_terms_are_one_expression_for_numbers_and_for_graphs(symbol: str) -> Non
     far = np.abs(v) > 0.05
     np.testing.assert_allclose(soft[far], term.column(q, v, a)[far], atol=1e-12)
     assert term.jumps == (symbol in ("fc", "fcp", "fcn"))
+    np.testing.assert_allclose(term.directed(q[3:], v[3:], a[3:], np.sign(v[3:])), term.column(q[3:], v[3:], a[3:]), atol=1e-15)
+    levels = [float(term.directed(0.0, 0.0, 0.0, way)) for way in (-1.0, 1.0)]
+    assert levels == {"fc": [-1.0, 1.0], "fcp": [0.0, 1.0], "fcn": [-1.0, 0.0], "off": [1.0, 1.0]}.get(symbol, [0.0, 0.0])
 
 
 @pytest.mark.parametrize(
@@ -253,7 +263,12 @@ def test_a_simulation_calls_the_step_in_its_own_loop(law) -> None:  # type: igno
     p = {name: own.load("numbers", i) for i, name in enumerate(law.parameters)}
     own.store("force", 0, law.force(own.load_all("x", 1, m), own.load("motion", 1), p))
     machine = compile_routines([own])
-    x, motion, numbers, force = np.full(m + 1, 7.0), np.array([-0.02, 0.05, 0.03]), np.array([*law.parameters.values()]), np.zeros(1)
+    x, motion, numbers, force = (
+        np.full(m + 1, 7.0),
+        np.array([-0.02, 0.05, 0.03]),
+        np.array([*law.parameters.values()]),
+        np.zeros(1),
+    )
     x[1:] = 0.0
     machine.function("own", [ctypes.c_void_p] * 4)(*(array.ctypes.data for array in (x, motion, numbers, force)))
     expected, state = law.advance(np.zeros(m), -0.02, 0.05, 0.03)

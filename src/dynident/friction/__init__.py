@@ -6,7 +6,6 @@ from dynident.friction.dynamic import DynamicLaw, Response
 from dynident.friction.law import Friction, FrictionLaw, Point, Sum
 from dynident.friction.laws import Coulomb, Offset, Polynomial, Sigmoid, SmoothStribeck, Stribeck, Tanh, Viscous
 from dynident.friction.modifiers import Asymmetric, LoadDependent, Ripple, TemperatureDependent
-from dynident.friction.sides import directed, smooth
 from dynident.friction.state import State
 from dynident.friction.terms import ASYMMETRIC, SYMMETRIC, TERMS, JointTerm, check_terms, register, term_of
 from dynident.friction.thermal import (
@@ -68,7 +67,6 @@ __all__ = [
     "Warming",
     "check_terms",
     "copper_losses",
-    "directed",
     "dissipation",
     "duty_cycle",
     "iron_losses",
@@ -76,6 +74,5 @@ __all__ = [
     "mittag_leffler",
     "mittag_leffler_derivatives",
     "register",
-    "smooth",
     "term_of",
 ]

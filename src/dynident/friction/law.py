@@ -472,24 +472,11 @@ class Friction:
         """Values by name."""
         return dict(zip(self.law.parameters, self.values.tolist(), strict=True))
 
-    def __call__(self, state: State | ArrayLike) -> Array:
-        """Return the friction [N m or N] at a state, or at velocities alone."""
-        return self.law.value(state, self.values)
+    def __call__(self, state: State | ArrayLike, by: str = "") -> Array:
+        """Return the friction [N m or N] at a state or at velocities alone, or its derivative as in `FrictionLaw.value`."""
+        return self.law.value(state, self.values, by)
 
-    def dv(self, state: State | ArrayLike) -> Array:
-        """Exact derivative with respect to the velocity.
-
-        Parameters
-        ----------
-        state : State or array_like, shape (...)
-            State, or the velocities alone.
-
-        Returns
-        -------
-        ndarray, shape (...)
-            ``d f / d v``.
-        """
-        return self.law.value(state, self.values, "v")
+    dv = partialmethod(__call__, by="v")
 
     def power(self, state: State | ArrayLike) -> Array:
         """Power turned into heat; negative where the friction feeds energy into the motion.

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
-from dynident.friction.sides import jumps, smooth
+from dynident.friction.sides import directed, jumps, smooth
 from dynident.graph import Graph, Node, absolute, evaluate, maximum, minimum, sign, substitute, where
 
 Array = NDArray[np.float64]
@@ -97,10 +97,30 @@ class JointTerm:
         Node or ndarray, shape (...)
             ``sign(v)`` is ``tanh(v / width)``, ``[v > 0]`` is ``(1 + tanh(v / width)) / 2``.
         """
+        return self._changed(smooth, q, v, a, width)
+
+    def directed(self, q: Any, v: Any, a: Any, way: Any) -> Any:
+        """Branch of the term that holds for one direction, smooth through v = 0; there it is the level of break-away.
+
+        Parameters
+        ----------
+        q, v, a : Node or ndarray, shape (...)
+            Motion of the joint: expressions of one graph, or numbers.
+        way : Node or float
+            Direction, +1 or -1.
+
+        Returns
+        -------
+        Node or ndarray, shape (...)
+            ``sign(v)`` is ``way``.
+        """
+        return self._changed(directed, q, v, a, way)
+
+    def _changed(self, change: Callable[[Node, Node, Node], Node], q: Any, v: Any, a: Any, by: Any) -> Any:
         graph = v.graph if isinstance(v, Node) else Graph()
-        given = dict(zip(("own q", "own v", "own a", "own width"), (q, v, a, width), strict=True))
+        given = dict(zip(("own q", "own v", "own a", "own change"), (q, v, a, by), strict=True))
         own = [graph.symbol(name) for name in given]
-        node = smooth(graph.node(self.expression(*own[:3])), own[1], own[3])
+        node = change(graph.node(self.expression(*own[:3])), own[1], own[3])
         if isinstance(v, Node):
             return substitute([node], {symbol: graph.node(x) for symbol, x in zip(own, given.values(), strict=True)})[0]
         return np.broadcast_to(evaluate([node], given)[0], np.shape(v))
