@@ -66,6 +66,11 @@ LAWS: dict[str, tuple[FrictionLaw, dict[str, float]]] = {
 CASES = pytest.mark.parametrize(("law", "values"), LAWS.values(), ids=LAWS.keys())
 
 
+def test_lists_are_as_good_as_tuples() -> None:
+    for law in (LoadDependent(powers=[1.0, 2.0]), Ripple([1.0]), Asymmetric(Ripple([2.0], Coulomb()))):  # type: ignore[arg-type]
+        assert law.columns(State(1.0, 0.3, 0.2)).shape == (len(law.linear),)  # type: ignore[arg-type]
+
+
 def test_the_value_is_the_formula() -> None:
     v = np.linspace(-3.0, 3.0, 101)
     np.testing.assert_allclose(Arctan().value(v, {"fc": 2.0, "fr": 0.3, "vs": 0.2}), by_hand(v, 2.0, 0.3, 0.2), atol=1e-14)
@@ -176,6 +181,7 @@ class Wrong(FrictionLaw):
         (lambda: Wrong("rest").shape_range(1.0), "0 search intervals"),
         (lambda: Arctan().columns(1.0, [-1.0]), "vs = -1.0"),
         (lambda: Arctan().columns(1.0, [1.0], by="w"), "by is 'w'"),
+        (lambda: Wrong(["list"]).columns(1.0, [1.0]), "frozen dataclass"),  # type: ignore[arg-type]
         (lambda: register(JointTerm("fv", "again", "", "", lambda q, v, a: v)), "'fv' exists already"),
         (lambda: register(JointTerm("m", "mass", "", "", lambda q, v, a: v)), "'m' exists already"),
         (lambda: register(JointTerm("fx", "half", "", "", lambda q, v, a: v, mirrored="fy")), "mirrored by 'fy'"),

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partialmethod
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,7 +50,8 @@ class FrictionLaw(ABC):
     """Base of all static laws; a law is a structure without numbers, parameters are given at every call.
 
     A law states `name`, `linear`, `shape` and `torque`; where it has shape parameters also `ranges`, and in `positive` those
-    that must be above zero. The derivative of a jump (the sign of v at v = 0) is taken as zero.
+    that must be above zero. A law does not change after it was made: make it a frozen dataclass. The derivative of a jump (the
+    sign of v at v = 0) is taken as zero.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -355,6 +357,7 @@ class _Forms:
         if not rest.is_const(0.0):
             raise DescriptionError(f"the law '{law.name}' has a part that no linear parameter multiplies; multiply it by one")
         self._known: dict[str, list[Node]] = {}
+        self._lock = Lock()  # a graph grows in one thread at a time
 
     def _made(self, form: str) -> list[Node]:
         what, _, by = form.partition(" ")
@@ -372,9 +375,10 @@ class _Forms:
 
     def numbers(self, form: str, state: State, values: Array) -> Array:
         """Return the numbers of a form; values are those of all parameters, or for columns those of the shape."""
-        nodes = self._known.get(form)
-        if nodes is None:
-            nodes = self._known[form] = self._made(form)
+        with self._lock:
+            if form not in self._known:
+                self._known[form] = self._made(form)
+            nodes = self._known[form]
         law, (what, _, by) = self.law, form.partition(" ")
         names = law.shape if what == "columns" else law.parameters
         known: dict[str, Any] = {"v": state.v, **dict(zip(names, values.tolist(), strict=True))}
@@ -389,9 +393,18 @@ class _Forms:
         return np.asarray(result[..., 0]) if what == "value" and by != "parameters" else result
 
 
-@lru_cache(maxsize=512)
+_made_once = lru_cache(maxsize=512)(_Forms)
+
+
 def _forms(law: FrictionLaw) -> _Forms:
-    return _Forms(law)
+    """Return the forms of a law, made once for all laws that are equal."""
+    try:
+        hash(law)
+    except TypeError as error:
+        raise DescriptionError(
+            f"the law '{law.name}' cannot be a key ({error}); make it a frozen dataclass of numbers and tuples"
+        ) from error
+    return _made_once(law)
 
 
 @dataclass(frozen=True)
@@ -407,6 +420,7 @@ class Sum(FrictionLaw):
     members: tuple[FrictionLaw, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "members", tuple(self.members))
         if not self.members:
             raise DescriptionError("a sum of friction laws needs at least one law")
 

@@ -120,6 +120,7 @@ class LoadDependent(_Modulated):
     name = "load"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "powers", tuple(self.powers))
         if not self.powers or len(set(self.powers)) < len(self.powers) or min(self.powers) < 1.0:
             raise DescriptionError(f"powers = {self.powers} of the load must be distinct and 1 or more; use (1, 2)")
 
@@ -162,6 +163,7 @@ class Ripple(_Modulated):
     name = "ripple"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "harmonics", tuple(self.harmonics))
         if not self.harmonics or len(set(self.harmonics)) < len(self.harmonics) or min(self.harmonics) <= 0.0:
             raise DescriptionError(f"harmonics = {self.harmonics} of the ripple must be distinct and above zero; use (1, 2)")
 
