@@ -7,6 +7,7 @@ import numpy as np
 import dynident as di
 from dynident.control import OpenLoop
 from dynident.drive import Drive, Motor
+from dynident.friction import TERMS
 from dynident.mechanics.batch import at_rest
 from dynident.mechanism.inertia import from_com
 from dynident.simulate.controllers import tables, tick_steps
@@ -55,7 +56,7 @@ def without_terms(robot: di.Mechanism) -> di.Mechanism:
     """Return the robot without friction, offsets and springs."""
     values = robot.parameters.values.copy()
     names = np.array([name.split("_")[0] for name in robot.parameters.names])
-    values[np.isin(names, ("fv", "fc", "off", "k", "fvp", "fvn", "fcp", "fcn"))] = 0.0
+    values[np.isin(names, [symbol for symbol, term in TERMS.items() if not term.rotor])] = 0.0
     return robot.with_parameters(robot.parameters.replace(values))
 
 

@@ -14,9 +14,8 @@ from dynident.errors import DynidentError
 from dynident.mechanics import Motion
 from dynident.mechanism import Body, Coupling, Joint, Loop, Mechanism, Placement
 from dynident.symbolic import QUANTITIES, Program, derive, lagrange, operation_table
-from random_mechanisms import BRANCHED, PROPERTY, build, close, coupled, every_kind, mechanisms, random_motion
+from random_mechanisms import ALL_TERMS, BRANCHED, PROPERTY, build, close, coupled, every_kind, mechanisms, random_motion
 
-TERMS = ("ia", "fv", "fc", "off", "k", "fvp", "fvn", "fcp", "fcn")
 FORMS = tuple(name for name in QUANTITIES if not name.startswith("base_"))
 RRR = [(0.0, np.pi / 2, 0.56, 0.0), (0.2, 0.0, 0.415, 0.0), (0.169, 0.0, 0.09, 0.0)]
 
@@ -52,13 +51,15 @@ def agree(robot: Mechanism, program: Program, seed: int = 0, tolerance: float = 
         close(np.broadcast_to(found, expected.shape), expected, tolerance)
 
 
-@given(robot=mechanisms(terms=TERMS))
+@given(robot=mechanisms(terms=ALL_TERMS))
 @PROPERTY
 def test_random_trees_equal_newton_euler(robot: Mechanism) -> None:
     agree(robot, derive(robot, FORMS))
 
 
-@pytest.mark.parametrize("robot", [every_kind(), coupled(), build(BRANCHED, 3, TERMS)], ids=["kinds", "coupled", "branched"])
+@pytest.mark.parametrize(
+    "robot", [every_kind(), coupled(), build(BRANCHED, 3, ALL_TERMS)], ids=["kinds", "coupled", "branched"]
+)
 @pytest.mark.parametrize("geometry", ["numeric", "symbolic"])
 @pytest.mark.parametrize("parameters", ["numeric", "symbolic"])
 def test_all_ways_of_deriving_agree(robot: Mechanism, geometry: str, parameters: str) -> None:
@@ -67,7 +68,9 @@ def test_all_ways_of_deriving_agree(robot: Mechanism, geometry: str, parameters:
 
 def test_couplings_by_functions_are_derived_from_their_own_code() -> None:
     """A crank that drives a slide, beside a linear follower: f, df/dq and its rate in closed form."""
-    robot = build((("revolute", -1, False), ("prismatic", 0, False), ("revolute", 1, False), ("revolute", 0, False)), 3, TERMS)
+    robot = build(
+        (("revolute", -1, False), ("prismatic", 0, False), ("revolute", 1, False), ("revolute", 0, False)), 3, ALL_TERMS
+    )
 
     def crank(x: np.ndarray) -> np.ndarray:
         return 0.2 * np.cos(x[:, 0]) + np.sqrt(0.5 - (0.2 * np.sin(x[:, 0])) ** 2) + x[:, 1] / (3.0 + np.tan(0.1 * x[:, 0]))
@@ -137,7 +140,7 @@ def test_mass_matrix_rate_minus_twice_coriolis_is_skew() -> None:
     "robot",
     [
         rrr(),
-        build((("revolute", -1, False), ("prismatic", 0, True)), 2, TERMS),
+        build((("revolute", -1, False), ("prismatic", 0, True)), 2, ALL_TERMS),
         replace(
             build((("revolute", -1, False), ("revolute", 0, False), ("prismatic", 0, False)), 8, ("ia", "k")),
             couplings=(Coupling("J2", {"J0": 0.4, "J1": -1.0}, 0.3),),

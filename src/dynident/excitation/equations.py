@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.excitation.terms import smooth_term
+from dynident.friction import TERMS
 from dynident.identify.base import BaseParameters
 from dynident.identify.rows import Projection, Rows
 from dynident.mechanics import Motion, regressor_rows
@@ -172,7 +173,7 @@ class RobotEquations:
         W = regressor_rows(robot, motion, self.base.columns, tree)
         if self.eps > 0.0:
             for slot, symbol, row in self._terms:
-                if symbol in ("fc", "fcp", "fcn"):
+                if TERMS[symbol].jumps:
                     speed = tree.v @ row
                     smooth, sharp = (smooth_term(symbol, speed, speed, speed, eps)[0] for eps in (self.eps, 0.0))
                     along = row if tree.G is None else row @ tree.G  # (n,) or (N, n)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import DynidentError
+from dynident.friction import TERMS, JointTerm
+from dynident.graph import Graph, Node, derivative, evaluate
 
 Array = NDArray[np.float64]
 
@@ -27,20 +30,14 @@ def smooth_term(symbol: str, q: Array, v: Array, a: Array, eps: float) -> tuple[
     column, dq, dv, da : ndarray, (N,)
         Column and derivatives.
     """
-    zero, one = np.zeros_like(v), np.ones_like(v)
-    if symbol in ("ia", "fv", "k"):
-        dq, dv, da = (one if symbol == s else zero for s in ("k", "fv", "ia"))
-        return {"ia": a, "fv": v, "k": q}[symbol], dq, dv, da
-    if symbol == "off":
-        return one, zero, zero, zero
-    if symbol in ("fvp", "fvn"):
-        inside = v > 0.0 if symbol == "fvp" else v < 0.0
-        return np.where(inside, v, 0.0), zero, inside.astype(np.float64), zero
-    if symbol not in ("fc", "fcp", "fcn"):
-        raise DynidentError(f"joint term '{symbol}' has no smooth form; take it out of the robot's terms")
-    sign = np.tanh(v / eps) if eps > 0.0 else np.sign(v)
-    slope = (1.0 - sign**2) / eps if eps > 0.0 else zero
-    if symbol == "fc":
-        return sign, zero, slope, zero
-    moving = one if eps > 0.0 else np.abs(sign)
-    return 0.5 * (sign + (moving if symbol == "fcp" else -moving)), zero, 0.5 * slope, zero
+    found = evaluate(_forms(TERMS[symbol], eps > 0.0), {"q": q, "v": v, "a": a, "eps": eps})
+    column, dq, dv, da = (np.broadcast_to(np.asarray(x, dtype=np.float64), v.shape) for x in found)
+    return column, dq, dv, da
+
+
+@lru_cache(maxsize=256)
+def _forms(term: JointTerm, soft: bool) -> list[Node]:
+    graph = Graph()
+    q, v, a, eps = (graph.symbol(name) for name in ("q", "v", "a", "eps"))
+    column = term.smooth(q, v, a, eps) if soft else graph.node(term.expression(q, v, a))
+    return [column, *(derivative(column, x) for x in (q, v, a))]

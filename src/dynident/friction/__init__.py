@@ -1,13 +1,13 @@
 """What resists: static, dynamic and thermal laws of joint friction, and the joint terms that are linear columns."""
 
-from dynident.friction.combine import Friction, Sum
+from dynident.friction.bristles import Dahl, GeneralisedMaxwellSlip, LuGre
 from dynident.friction.dissipation import Dissipation, dissipation
-from dynident.friction.dynamic import Dahl, DynamicLaw, GeneralisedMaxwellSlip, LuGre, Response
-from dynident.friction.law import FrictionLaw
+from dynident.friction.dynamic import DynamicLaw, Response
+from dynident.friction.law import Friction, FrictionLaw, Point, Sum
+from dynident.friction.laws import Coulomb, Offset, Polynomial, Sigmoid, SmoothStribeck, Stribeck, Tanh, Viscous
 from dynident.friction.modifiers import Asymmetric, LoadDependent, Ripple, TemperatureDependent
 from dynident.friction.state import State
-from dynident.friction.static import Coulomb, Offset, Polynomial, Sigmoid, SmoothStribeck, Stribeck, Tanh, Viscous
-from dynident.friction.terms import ASYMMETRIC, SYMMETRIC, TERMS, JointTerm, check_terms
+from dynident.friction.terms import ASYMMETRIC, SYMMETRIC, TERMS, JointTerm, check_terms, register, term_of
 from dynident.friction.thermal import (
     AdvancedSecondOrder,
     FirstOrder,
@@ -46,6 +46,7 @@ __all__ = [
     "LoadDependent",
     "LuGre",
     "Offset",
+    "Point",
     "Polynomial",
     "Recurrence",
     "Response",
@@ -72,4 +73,6 @@ __all__ = [
     "mean_power",
     "mittag_leffler",
     "mittag_leffler_derivatives",
+    "register",
+    "term_of",
 ]

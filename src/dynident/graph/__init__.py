@@ -31,6 +31,7 @@ from dynident.graph.function import Function
 from dynident.graph.machine import Machine, vector_width
 from dynident.graph.print_routine import compile_routines
 from dynident.graph.routine import Routine
+from dynident.graph.substitute import rebuilt, substitute
 
 __all__ = [
     "Compiled",
@@ -58,10 +59,12 @@ __all__ = [
     "opposite",
     "power",
     "reachable",
+    "rebuilt",
     "reverse",
     "sign",
     "sin",
     "sqrt",
+    "substitute",
     "tanh",
     "total",
     "vector_width",

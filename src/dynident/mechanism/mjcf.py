@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
+from dynident.friction import TERMS
 from dynident.mechanism.elements import COORDINATES, Body, Joint, Limits, Placement
 from dynident.mechanism.inertia import check_consistency, from_com, transform
 from dynident.mechanism.mechanism import STANDARD_GRAVITY, Mechanism
@@ -45,8 +46,13 @@ CUSTOM = {
 }
 """Joint terms that <custom><numeric name="dynident_KEY_JOINT"> may hold: one number, or one per coordinate.
 
-They win over the joint's attributes; MuJoCo itself ignores them.
+Other terms have their symbol as key. They win over the joint's attributes; MuJoCo itself ignores them.
 """
+
+
+def custom_keys() -> dict[str, str]:
+    """Return the joint term of every key of a <numeric>."""
+    return CUSTOM | {symbol: symbol for symbol in TERMS if symbol not in CUSTOM.values()}
 
 
 @dataclass
@@ -284,7 +290,7 @@ def _read_custom(tree: MjcfTree) -> None:
     for i, joint in enumerate(tree.joints):
         terms = dict(joint.terms)
         suffixes = COORDINATES[joint.kind]
-        for key, symbol in CUSTOM.items():
+        for key, symbol in custom_keys().items():
             element = data.get(f"dynident_{key}_{joint.name}")
             if element is None:
                 continue

@@ -16,7 +16,7 @@ from dynident.files import write_atomic
 from dynident.mechanism.elements import Joint
 from dynident.mechanism.inertia import to_com
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.mjcf import CUSTOM, read_mjcf, read_tree
+from dynident.mechanism.mjcf import custom_keys, read_mjcf, read_tree
 from dynident.mechanism.mjcf_file import ORIENTATIONS
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.urdf_writer import bodies_to_write
@@ -118,7 +118,7 @@ def _patch_joint(patch: XmlPatch, element: Element, attributes: dict[str, str], 
     numerics: dict[str, str] = {}
     spring = float(attributes.get("springref", "0")) != 0.0 and bool(old.terms.get("k"))
     changed = {}
-    for key, symbol in CUSTOM.items():
+    for key, symbol in custom_keys().items():
         values = [joint.term(coordinate, symbol) for coordinate in joint.coordinates]
         if values != [old.term(coordinate, symbol) for coordinate in old.coordinates]:
             changed[key] = values

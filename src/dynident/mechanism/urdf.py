@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError, missing_extra
+from dynident.friction import TERMS
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import COORDINATES, Actuator, Body, Joint, Limits, Placement
 from dynident.mechanism.inertia import check_consistency, from_com, transform
@@ -58,8 +59,14 @@ DYNAMICS = {
 }
 """Attributes of <dynamics> and joint terms; only the first two are URDF's, other programs ignore the rest.
 
-A `planar` joint may have one value per coordinate: ``damping_x``, ``friction_rz`` and so on.
+Other terms are attributes of their own name. A `planar` joint may have one value per coordinate: ``damping_x``, ``friction_rz``
+and so on.
 """
+
+
+def dynamics_attributes() -> dict[str, str]:
+    """Return the joint term of every attribute of <dynamics>."""
+    return DYNAMICS | {symbol: symbol for symbol in TERMS if symbol not in DYNAMICS.values()}
 
 
 def read_urdf(path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | None = None, floating: bool = False) -> Mechanism:
@@ -269,7 +276,7 @@ def _read_terms(dynamics: Element | None, kind: str, where: str) -> Mapping[str,
     terms: dict[str, float] = {}
     if dynamics is None or kind == "fixed":
         return terms
-    for attribute, symbol in DYNAMICS.items():
+    for attribute, symbol in dynamics_attributes().items():
         for suffix in ("", *COORDINATES[kind]):
             key = f"{attribute}_{suffix}" if suffix else attribute
             if key in dynamics.attrib:

@@ -7,15 +7,15 @@ then the level is only the limit of a force that is solved for together with the
 model has no such memory, there sgn(v) is clip(v / v_s) with v_s the speed that the friction takes away within one cycle. Slopes
 of smooth laws are limited to what it takes away within one step.
 Laws with memory keep a deflection and a mode per row; they are advanced once per step by their exact solution
-(`dynident.friction.kernels`), and from the start of the step to a stage in the same way.
+(`bristle_kernels`), and from the start of the step to a stage in the same way.
 """
 
 from __future__ import annotations
 
 from math import cos, cosh, exp, sin, tanh
 
-from dynident.friction.kernels import _dahl_piece, _gap, _lugre_piece, _pieces, _slip
 from dynident.mechanics.kernels import sample_kernel as kernel
+from dynident.simulate.bristle_kernels import dahl_piece, gap, lugre_piece, pieces, slip
 from dynident.simulate.layout import (
     COSINE,
     COULOMB,
@@ -109,12 +109,12 @@ def maxwell_piece(F, r, z, mode, v0, v1, dt):
         mode = 0.0
     a, rest = v0, dt
     if mode == 0.0:
-        if _gap(1.0, z, v0, v1, dt, way, k, share, fc, fs, vs, delta) > 0.0:
+        if gap(1.0, z, v0, v1, dt, way, k, share, fc, fs, vs, delta) > 0.0:
             return z + 0.5 * (v0 + v1) * dt, 0.0
         low, high = 0.0, 1.0
         for _ in range(50):
             middle = 0.5 * (low + high)
-            if _gap(middle, z, v0, v1, dt, way, k, share, fc, fs, vs, delta) > 0.0:
+            if gap(middle, z, v0, v1, dt, way, k, share, fc, fs, vs, delta) > 0.0:
                 low = middle
             else:
                 high = middle
@@ -122,7 +122,7 @@ def maxwell_piece(F, r, z, mode, v0, v1, dt):
         mode = way
         a, rest = v0 + high * (v1 - v0), dt * (1.0 - high)
     if rest > 0.0:
-        z = _slip(z, a, v1, rest, way, k, share, attraction, fc, fs, vs, delta)
+        z = slip(z, a, v1, rest, way, k, share, attraction, fc, fs, vs, delta)
     return z, mode
 
 
@@ -130,9 +130,9 @@ def maxwell_piece(F, r, z, mode, v0, v1, dt):
 def memory_piece(F, r, kind, z, mode, v0, v1, dt):
     """Return deflection and mode after a piece in which the speed keeps its sign."""
     if kind == DAHL:
-        return _dahl_piece(z, 0.5 * (v0 + v1) * dt, F[r], F[r + 1], F[r + 2]), mode
+        return dahl_piece(z, 0.5 * (v0 + v1) * dt, F[r], F[r + 1], F[r + 2]), mode
     if kind == LUGRE:
-        return _lugre_piece(z, v0, v1, dt, F[r], F[r + 2], F[r + 3], F[r + 4], F[r + 5]), mode
+        return lugre_piece(z, v0, v1, dt, F[r], F[r + 2], F[r + 3], F[r + 4], F[r + 5]), mode
     return maxwell_piece(F, r, z, mode, v0, v1, dt)
 
 
@@ -141,7 +141,7 @@ def memory_step(F, r, kind, v1, dt):
     """Return deflection and mode dt after the start of the step, the speed going linearly from what it was then to v1."""
     z, mode, v0 = F[r + DEFLECTION], F[r + MEMORY_MODE], F[r + LAST_SPEED]
     vs = F[r + 4] if kind == LUGRE else (F[r + 6] if kind == MAXWELL else 1e30)
-    count = _pieces(v0, v1, vs)
+    count = pieces(v0, v1, vs)
     dt, slope = dt / count, (v1 - v0) / count
     for i in range(count):
         a, b = v0 + slope * i, v0 + slope * (i + 1)

@@ -97,16 +97,18 @@ class Row(NamedTuple):
         return 0.0
 
 
-#: Joint terms of a mechanism as rows; rotor inertia is none.
-TERM_ROWS: dict[str, tuple[int, int]] = {
-    "fv": (VISCOUS, 0),
-    "fc": (COULOMB, 0),
-    "off": (OFFSET, 0),
-    "k": (SPRING, 0),
-    "fvp": (VISCOUS, 1),
-    "fvn": (VISCOUS, -1),
-    "fcp": (COULOMB, 1),
-    "fcn": (COULOMB, -1),
+#: Kind, direction and further numbers of the rows of joint terms; rotor inertia is none.
+TERM_ROWS: dict[str, tuple[int, int, tuple[float, ...]]] = {
+    "fv": (VISCOUS, 0, ()),
+    "fc": (COULOMB, 0, ()),
+    "off": (OFFSET, 0, ()),
+    "k": (SPRING, 0, ()),
+    "fvp": (VISCOUS, 1, ()),
+    "fvn": (VISCOUS, -1, ()),
+    "fcp": (COULOMB, 1, ()),
+    "fcn": (COULOMB, -1, ()),
+    "f2": (POWER, 0, (2.0,)),
+    "f3": (POWER, 0, (3.0,)),
 }
 
 

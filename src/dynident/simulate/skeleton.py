@@ -91,8 +91,10 @@ def joint_inertias(mechanism: Mechanism) -> tuple[Array, list[tuple[Array, Row]]
         if symbol == "ia":
             base += value * np.outer(form, form)
         else:
-            kind, way = TERM_ROWS[symbol]
-            rows.append((form, Row(kind, way, (float(value),))))
+            if symbol not in TERM_ROWS:
+                raise SimulationError(f"the simulation has no form of the joint term '{symbol}'; set its parameter to zero")
+            kind, way, more = TERM_ROWS[symbol]
+            rows.append((form, Row(kind, way, (float(value), *more))))
     return base, rows
 
 

@@ -208,6 +208,8 @@ def _joint_terms(sympy: Any, mechanism: Mechanism, phi: list[Any], tree: Any, ow
             "fvn": sympy.Min(rate, 0),
             "fcp": sympy.Heaviside(rate, 0),
             "fcn": -sympy.Heaviside(-rate, 0),
+            "f2": rate * sympy.Abs(rate),
+            "f3": rate**3,
         }[symbol]
         torque += phi[column + k] * value * r
     return torque

@@ -327,6 +327,8 @@ def term(graph: Graph, symbol: str, q: Node, v: Node, a: Node) -> Node:
         "fvn": lambda: -graph.call("positive", -v),
         "fcp": lambda: graph.call("step", v),
         "fcn": lambda: -graph.call("step", -v),
+        "f2": lambda: v * v * graph.call("sign", v),
+        "f3": lambda: v * v * v,
     }
     if symbol not in makers:
         raise DynidentError(f"joint term '{symbol}' has no closed form; use one of {', '.join(makers)}")

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import signal, step_length, time_axis
 from dynident.errors import IdentificationError
 from dynident.friction import Friction, Offset, Sigmoid
-from dynident.friction.checks import signal, step_length, time_axis
 from dynident.identify.friction.checks import direction_note
 from dynident.identify.friction.result import SIGMOID_NOTE
 
