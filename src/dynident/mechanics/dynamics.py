@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
+from dynident.friction import TERMS
 from dynident.graph import Compiled, minimum
 from dynident.mechanics.batch import at_rest, coordinates, entering, node_values, run, values_of
 from dynident.mechanics.equations import Equations, has_opaque_couplings
@@ -131,7 +132,7 @@ def coriolis_matrix(
     values = values_of(mechanism, parameters).copy()
     # Only inertias: rotors behind a coupling function or a loop turn at a ratio that depends on q, so they count as well.
     columns = (*mechanism.joint_columns, *mechanism.actuator_columns)
-    values[mechanism.tree.inertias.size :] *= [symbol == "ia" for _, symbol in columns]
+    values[mechanism.tree.inertias.size :] *= [TERMS[symbol].rotor for _, symbol in columns]
     motion = at_rest(mechanism, q, coordinates(mechanism, v, "v"))
     if mechanism.loops or has_opaque_couplings(mechanism):
         return _polarised(mechanism, motion, values)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
 from dynident.friction import TERMS
-from dynident.graph import Graph, Node, forward, jacobian, maximum, minimum, sign, total
+from dynident.graph import Graph, Node, forward, jacobian, total
 from dynident.mechanics.geometry import Geometry, Pose, compose, numeric_geometry
 from dynident.mechanics.loops import Loops
 from dynident.mechanics.matrices import coriolis_matrix, energies, mass_matrix
@@ -261,10 +261,10 @@ class Equations:
         """Return the mass matrix of the tree with rotors and motors."""
         M = mass_matrix(self.recursion, self.bodies(self.phi))
         for column, symbol, d, _ in self.joint_columns:
-            if symbol == "ia":
+            if TERMS[symbol].rotor:
                 M[d][d] = M[d][d] + self.phi[column]
         for column, symbol, row, _ in self.motor_columns:
-            if symbol == "ia":
+            if TERMS[symbol].rotor:
                 ia = self.phi[column]
                 M = [[x + ia * (row[i] * row[j]) for j, x in enumerate(line)] for i, line in enumerate(M)]
         return M
@@ -296,14 +296,14 @@ class Equations:
         kind = {int(f) + k: int(c) for c, f in zip(arrays.kind, arrays.dof, strict=True) for k in range(NODE_DOF[int(c)])}
         for column, symbol, d, _ in self.joint_columns:
             value, q, v = self.phi[column], self.tree_q[d], self.tree_v[d]
-            if symbol == "ia":
+            if TERMS[symbol].rotor:
                 kinetic = kinetic + 0.5 * (v * v) * value
             elif symbol == "k" and kind[d] != FREE:  # the quasi-velocities of a free joint have no such potential
                 potential = potential + 0.5 * (q * q) * value
             elif symbol == "off" and kind[d] < SPHERICAL:  # nor has a torque fixed in the child of a spherical one
                 potential = potential + q * value
         for column, symbol, row, _ in self.motor_columns:
-            if symbol == "ia":
+            if TERMS[symbol].rotor:
                 v = dot(self.tree_v, row)
                 kinetic = kinetic + 0.5 * (v * v) * self.phi[column]
         return kinetic, potential
@@ -374,18 +374,4 @@ def has_opaque_couplings(mechanism: Mechanism) -> bool:
 
 def term(graph: Graph, symbol: str, q: Node, v: Node, a: Node) -> Node:
     """Return the regressor entry of a joint term."""
-    if symbol not in TERMS:
-        raise DescriptionError(f"joint term '{symbol}' is not known; use one of {', '.join(TERMS)}")
-    entries = {
-        "ia": lambda: a,
-        "fv": lambda: v,
-        "fc": lambda: sign(v),
-        "off": lambda: graph.one,
-        "k": lambda: q,
-        "fvp": lambda: maximum(v, 0.0),
-        "fvn": lambda: minimum(v, 0.0),
-        "fcp": lambda: v > 0.0,
-        "fcn": lambda: -(v < 0.0),
-    }
-    result: Node = entries[symbol]()
-    return result
+    return graph.node(TERMS[symbol].expression(q, v, a))
