@@ -44,8 +44,8 @@ class Compiled:
         samples : int
             N.
         arrays : mapping of str to ndarray
-            Inputs (N, k), shared arrays (k,) and outputs, (N, ...) or, for rows, (k, at least N): float64, each sample's
-            numbers next to each other (rows: each entry's samples next to each other).
+            Inputs and outputs (N, ...) or, for rows, (k, at least N), and shared arrays (k,): float64, each sample's numbers
+            next to each other (rows: each entry's samples next to each other).
         threads : bool
             Whether long batches may use all cores; results do not depend on it.
         """
@@ -83,8 +83,9 @@ class Compiled:
                 padded[name] = array
             elif name in self.function.rows:
                 padded[name] = np.empty((array.shape[0], self.width))
-                if None in self.function.outputs[name]:
+                if name in self.function.inputs or None in self.function.outputs[name]:
                     padded[name][:, :count] = array[:, first:last]
+                    padded[name][:, count:] = array[:, last - 1 : last]
             else:
                 padded[name] = np.empty((self.width, *array.shape[1:]))
                 if name in self.function.inputs or None in self.function.outputs[name]:

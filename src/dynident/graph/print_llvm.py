@@ -63,7 +63,7 @@ class Emitter:
     def fresh(self) -> str:
         """Return a name that is not used yet."""
         self._count += 1
-        return f"%n{self._count}"
+        return f"%.{self._count}"
 
     def line(self, text: str) -> str:
         """Append an instruction that has a result, and return the result's name."""
@@ -244,30 +244,31 @@ class _Printer:
         parts = [self._piece(number, piece) for number, piece in enumerate(self.pieces)] if many else []
         arrays = self.function.arrays
         takes = ", ".join(f"ptr %{a}, i64 %{a}.stride" for a in arrays)
-        lines = [f"define void @{self.name}(i64 %blocks, {takes}) alignstack({max(16, 8 * self.width)}) {{", "entry:"]
+        lines = [f"define void @{self.name}(i64 %.blocks, {takes}) alignstack({max(16, 8 * self.width)}) {{", ".entry:"]
         if many:
-            lines.append(f"  %scratch = alloca [{max(len(self.slots), 1)} x {self.type}], align {8 * self.width}")
-        lines += ["  %none = icmp eq i64 %blocks, 0", "  br i1 %none, label %end, label %loop", "loop:"]
-        lines += ["  %b = phi i64 [0, %entry], [%next, %loop]", f"  %first = mul i64 %b, {self.width}"]
+            lines.append(f"  %.scratch = alloca [{max(len(self.slots), 1)} x {self.type}], align {8 * self.width}")
+        lines += ["  %.none = icmp eq i64 %.blocks, 0", "  br i1 %.none, label %.end, label %.loop", ".loop:"]
+        lines += ["  %.b = phi i64 [0, %.entry], [%.next, %.loop]", f"  %.first = mul i64 %.b, {self.width}"]
         for a in arrays:
-            step = "%first" if a in self.function.rows else f"%{a}.offset"
+            step = "%.first" if a in self.function.rows else f"%{a}.offset"
             if a in self.function.shared:
                 step = "0"
             elif a not in self.function.rows:
-                lines.append(f"  {step} = mul i64 %first, %{a}.stride")
+                lines.append(f"  {step} = mul i64 %.first, %{a}.stride")
             lines.append(f"  %{a}.at = getelementptr double, ptr %{a}, i64 {step}")
         if many:
             gives = ", ".join(f"ptr %{a}.at, i64 %{a}.stride" for a in arrays)
-            lines += [f"  call void @{self.name}.{k}(ptr %scratch, {gives})" for k in range(len(self.pieces))]
+            lines += [f"  call void @{self.name}.{k}(ptr %.scratch, {gives})" for k in range(len(self.pieces))]
         else:
             lines += self._body(0, self.pieces[0])
-        lines += ["  %next = add i64 %b, 1", "  %done = icmp eq i64 %next, %blocks", "  br i1 %done, label %end, label %loop"]
-        return "\n".join([*parts, *lines, "end:", "  ret void", "}"])
+        lines += ["  %.next = add i64 %.b, 1", "  %.done = icmp eq i64 %.next, %.blocks"]
+        lines += ["  br i1 %.done, label %.end, label %.loop"]
+        return "\n".join([*parts, *lines, ".end:", "  ret void", "}"])
 
     def _piece(self, number: int, piece: list[Instruction]) -> str:
         takes = ", ".join(f"ptr noalias %{a}.at, i64 %{a}.stride" for a in self.function.arrays)
         align = f"noinline alignstack({max(16, 8 * self.width)})"
-        head = f"define internal void @{self.name}.{number}(ptr noalias %scratch, {takes}) {align} {{"
+        head = f"define internal void @{self.name}.{number}(ptr noalias %.scratch, {takes}) {align} {{"
         return "\n".join([head, *self._body(number, piece), "  ret void", "}"])
 
     def _body(self, number: int, piece: list[Instruction]) -> list[str]:
@@ -291,7 +292,7 @@ class _Printer:
         return out.lines
 
     def _slot(self, out: Emitter, node: Node) -> str:
-        return out.line(f"getelementptr {self.type}, ptr %scratch, i64 {self.slots[node.index]}")
+        return out.line(f"getelementptr {self.type}, ptr %.scratch, i64 {self.slots[node.index]}")
 
     def _bring(self, out: Emitter, node: Node, rows: dict[tuple[str, int], str]) -> None:
         """Print the reading of an input, or of a value of an earlier piece."""
@@ -306,6 +307,10 @@ class _Printer:
                 value = out.line(f"insertelement {self.type} poison, double {value}, i32 0")
                 zeros = f"<{self.width} x i32> zeroinitializer"
                 value = out.line(f"shufflevector {self.type} {value}, {self.type} poison, {zeros}")
+        elif array in self.function.rows:
+            offset = out.line(f"mul i64 %{array}.stride, {place}")
+            at = out.line(f"getelementptr double, ptr %{array}.at, i64 {offset}")
+            value = out.line(f"load {self.type}, ptr {at}, align 8")
         else:
             value = "poison"
             for lane in range(self.width):
