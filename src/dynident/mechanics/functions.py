@@ -42,7 +42,8 @@ def _geometry(mechanism: Mechanism) -> Hashable:
     """Return what the code of a robot depends on: its tree, couplings, loops, joint and motor terms, but not its numbers."""
     found = _keys.get(mechanism)
     if found is None:
-        parts = [*mechanism.tree.arrays, *(mechanism.closure.selected if mechanism.loops else ())]
+        loops = (*mechanism.closure.selected, *mechanism.closure.arrays) if mechanism.loops else ()
+        parts = [*mechanism.tree.arrays, *loops]
         placed = mechanism.tree.frames.items()
         found = _keys[mechanism] = (
             tuple((part.shape, part.tobytes()) for part in parts),
