@@ -49,6 +49,13 @@ class Node:
 
     __slots__ = ("args", "graph", "index", "name", "op", "value")
 
+    graph: Graph
+    index: int
+    op: str
+    args: tuple[Node, ...]
+    value: float
+    name: str
+
     def __init__(self, graph: Graph, index: int, op: str, args: tuple[Node, ...], value: float = 0.0, name: str = "") -> None:
         self.graph = graph
         self.index = index
