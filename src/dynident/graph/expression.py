@@ -172,6 +172,9 @@ class Graph:
         Time after which it gives up.
     """
 
+    zero: Node
+    one: Node
+
     def __init__(self, max_nodes: int = MAX_NODES, max_seconds: float = MAX_SECONDS) -> None:
         self.max_nodes = max_nodes
         self.max_seconds = max_seconds
