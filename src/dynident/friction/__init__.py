@@ -3,7 +3,8 @@
 from dynident.friction.bristles import Dahl, GeneralisedMaxwellSlip, LuGre
 from dynident.friction.dissipation import Dissipation, dissipation
 from dynident.friction.dynamic import DynamicLaw, Response
-from dynident.friction.law import Friction, FrictionLaw, Point, Sum
+from dynident.friction.forms import Point
+from dynident.friction.law import Friction, FrictionLaw, Sum
 from dynident.friction.laws import Coulomb, Offset, Polynomial, Sigmoid, SmoothStribeck, Stribeck, Tanh, Viscous
 from dynident.friction.modifiers import Asymmetric, LoadDependent, Ripple, TemperatureDependent
 from dynident.friction.state import State

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import DescriptionError
-from dynident.friction.law import FrictionLaw, Point
+from dynident.friction.forms import Point
+from dynident.friction.law import FrictionLaw
 from dynident.friction.laws import Coulomb, Viscous
 from dynident.graph import absolute, cos, power, sin, where
 
