@@ -1,4 +1,4 @@
-"""Functions that LLVM's language lacks, printed for vectors of any width: sine and cosine, sinc, and the C library's by lanes."""
+"""Functions that LLVM's language lacks, for vectors of any width: sine and cosine, sinc, and the C library's by lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From LLVM's language to code that runs: the processor, the width of its vectors, the level of optimisation, the object cache."""
+"""From LLVM's language to code that runs: the processor, the width of its vectors, the optimisation level, the object cache."""
 
 from __future__ import annotations
 
