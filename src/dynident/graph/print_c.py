@@ -32,7 +32,7 @@ def c_number(value: float) -> str:
 def _polynomial(factors: Sequence[float]) -> str:
     text = c_number(factors[-1])
     for factor in reversed(factors[:-1]):
-        text = f"({text} * square) + ({c_number(factor)})"
+        text = f"(({text}) * square) + {c_number(factor)}"
     return text
 
 
