@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynident.graph import Compiled
 from dynident.mechanism import Mechanism
 from dynident.symbolic import DEFAULT, QUANTITIES, Program, derive, to_c, to_latex, to_numpy, write
 from random_mechanisms import build, close, coupled, every_kind
@@ -110,6 +111,20 @@ def test_numpy_module_is_batched_and_agrees() -> None:
             found = module[name](*arrays.values())  # type: ignore[operator]
             assert found.shape == (*((5,) if arrays else ()), *form.shape)
             close(np.broadcast_to(found, expected.shape), expected, 1e-13)
+
+
+@pytest.mark.parametrize("geometry", ["numeric", "symbolic"])
+def test_machine_code_of_a_closed_form(geometry: str) -> None:
+    rng = np.random.default_rng(3)
+    for robot in (rrr(), every_kind()):
+        program = derive(robot, FORMS, geometry=geometry)
+        for name, form in program.quantities.items():
+            function = program.function(name, "own_")
+            arrays = {key: rng.normal(size=(11, size)) for key, size in function.inputs.items()}
+            arrays |= {key: program.values[key] for key in function.shared}
+            out = np.empty((11, *form.shape))
+            Compiled(function)(11, {**arrays, form.result: out})
+            close(out, np.broadcast_to(program.evaluate(name, **arrays), out.shape), 1e-13)
 
 
 def test_latex_is_balanced_numbered_and_explained() -> None:
