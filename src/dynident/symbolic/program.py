@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError, missing_extra
-from dynident.graph import Function, Graph, Node, evaluate, reachable, sympy_functions
+from dynident.graph import Compiled, Function, Graph, Node, evaluate, reachable, sympy_functions
 
 if TYPE_CHECKING:
     from dynident.symbolic.regroup import Regrouping
@@ -193,7 +193,47 @@ class Program:
         ndarray, (N, ...)
             Values.
         """
-        form = self[quantity]
+        form, given = self[quantity], self._given(quantity, inputs)
+        samples = max((array.shape[0] for array in given.values()), default=1)
+        result = np.empty((samples, len(form.entries)))
+        columns = {f"{name}[{i}]": array[:, i] for name, array in given.items() for i in range(array.shape[1])}
+        for j, column in enumerate(evaluate(form.entries, columns)):
+            result[:, j] = column
+        return result.reshape(samples, *form.shape)
+
+    def compiled(self, quantity: str) -> Callable[..., Array]:
+        """Return a closed form as machine code, many times faster than `evaluate`.
+
+        Parameters
+        ----------
+        quantity : str
+            Name of the closed form.
+
+        Returns
+        -------
+        callable
+            Takes the arrays of `evaluate` by keyword, parameters and lengths once for all samples, and returns the values.
+        """
+        form, function = self[quantity], self.function(quantity)
+        code = Compiled(function)
+
+        def run(**inputs: ArrayLike) -> Array:
+            given = self._given(quantity, inputs)
+            counts = {name: array.shape[0] for name, array in given.items()}
+            samples = max((counts[name] for name in function.inputs), default=1)
+            for name, count in counts.items():
+                if count != (samples if name in function.inputs else 1):
+                    raise DynidentError(
+                        f"'{name}' has {count} rows; compiled {quantity} of {samples} samples needs as many, shared arrays one"
+                    )
+            result = np.empty((samples, *form.shape))
+            code(samples, {name: np.ascontiguousarray(array) for name, array in given.items()} | {form.result: result})
+            return result
+
+        return run
+
+    def _given(self, quantity: str, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
+        """Return the arrays that a quantity needs, (N, k) each, the robot's own where none is given."""
         given: dict[str, Array] = {}
         for name in self.needed(quantity):
             value = inputs.get(name, self.values.get(name))
@@ -205,12 +245,7 @@ class Program:
                     f"'{name}' has shape {np.shape(value)}; {quantity} of '{self.name}' needs {len(self.inputs[name])} columns"
                 )
             given[name] = array
-        samples = max((array.shape[0] for array in given.values()), default=1)
-        result = np.empty((samples, len(form.entries)))
-        columns = {f"{name}[{i}]": array[:, i] for name, array in given.items() for i in range(array.shape[1])}
-        for j, column in enumerate(evaluate(form.entries, columns)):
-            result[:, j] = column
-        return result.reshape(samples, *form.shape)
+        return given
 
     # ---- conversions ------------------------------------------------------------------------------------------------
 
@@ -243,7 +278,7 @@ class Program:
         return sympy.Matrix(rows, len(form.entries) // rows, [value[entry.index] for entry in form.entries])
 
     def function(self, quantity: str, prefix: str = "") -> Function:
-        """Return a closed form as a function of arrays, as printers and `graph.Compiled` take it.
+        """Return a closed form as a function of arrays, as printers and the compiler take it.
 
         Parameters
         ----------
