@@ -18,6 +18,7 @@ docscrape = pytest.importorskip("numpydoc.docscrape", reason="numpydoc is not in
 
 SOURCE = Path(dynident.__file__).parent
 ROOMS = sorted(folder.name for folder in SOURCE.iterdir() if (folder / "__init__.py").is_file())
+INSIDE = ("dynident.graph.",)  # rooms for other rooms, not for users: one sentence each is enough
 NOTHING = (inspect.Signature.empty, None, "None", "NoReturn", "Never")
 
 
@@ -65,7 +66,7 @@ def _is_made_by_users(item: Any) -> bool:
     return inspect.isfunction(item)
 
 
-CALLABLES = {name: item for name, item in PUBLIC.items() if _is_made_by_users(item)}
+CALLABLES = {name: item for name, item in PUBLIC.items() if _is_made_by_users(item) and not name.startswith(INSIDE)}
 
 
 def _arguments(item: Any) -> list[str]:

@@ -14,6 +14,7 @@ from hypothesis import given
 
 import dynident as di
 from dynident import robots
+from dynident.graph import Graph
 from dynident.mechanics import inverse_dynamics, mass_matrix
 from dynident.mechanics.batch import at_rest, inertial_values
 from dynident.mechanics.packed import CLOSURE, COUNT, FORCE, MASS, MOTION, SOLVE, SPEED
@@ -23,7 +24,6 @@ from dynident.simulate.motion_kernels import motion_at, solve_at
 from dynident.simulate.native import own_code
 from dynident.simulate.skeleton import block_ends
 from dynident.simulate.skeleton_kernels import closure_map
-from dynident.symbolic.expression import Graph
 from dynident.symbolic.motion import Entry, Task
 from dynident.symbolic.print_llvm import Native
 from loop_cases import CASES

@@ -1,6 +1,7 @@
 """What every operation of the graph means: on numbers, on NumPy arrays, in sympy, and its partial derivatives.
 
-A new operation is one entry of `OPERATIONS` and one line in each printer. Truth values are the numbers 1 and 0. Less usual are
+A new operation is one entry of `OPERATIONS` and one line in each printer. Truth values are the numbers 1 and 0. Beside the
+usual ones:
 
     sinc(s)  = sin(x)/x  with s = x^2, as rotation vectors need it;   dsinc its derivative by s
     select(c, a, b) = a where c is not zero, else b

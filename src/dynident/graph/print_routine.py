@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dynident.graph.expression import Node
+from dynident.graph.expression import Node, reachable
 from dynident.graph.function import Function
 from dynident.graph.llvm_library import library
 from dynident.graph.machine import Machine
-from dynident.graph.print_llvm import Emitter, Turn, function_text, reachable_again
+from dynident.graph.print_llvm import Emitter, Turn, function_text
 from dynident.graph.routine import Call, Index, Leave, Load, Repeat, Routine, Save, Statement, When, called
 
 
@@ -36,7 +36,7 @@ class _Printer:
 
     def _compute(self, nodes: Iterable[Node]) -> None:
         """Print what some values need and is not known here yet."""
-        for node in reachable_again(nodes, set(self.out.known)):
+        for node in reachable(nodes, set(self.out.known)):
             if node.op == "symbol":
                 raise ValueError(f"'{node.name}' is used outside the block in which it was loaded")
             if node.op in ("sin", "cos"):

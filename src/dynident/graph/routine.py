@@ -5,7 +5,8 @@
     with routine.when(c): ...                        and routine.otherwise()
 
 Memory is named arrays of doubles. A value that is loaded is a symbol of the graph from then on, so that everything between
-loads and stores is a pure expression; what was stored later does not change it. A value belongs to the block in which it was loaded.
+loads and stores is a pure expression; what was stored later does not change it. A value belongs to the block in which it was
+loaded.
 """
 
 from __future__ import annotations

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from dynident.symbolic.expression import Node
+from dynident.graph import Node, reachable
 from dynident.symbolic.llvm_parts import SINC, bits, sine_cosine
 from dynident.symbolic.motion import Task
-from dynident.symbolic.order import reachable
 
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _CALLED = {"sqrt": "llvm.sqrt.f64", "sinc": "sinc", "cosc": "cosc"}

@@ -120,7 +120,7 @@ def postures(x: Any, y: Any, z: Any, geometry: Any, root: Callable[..., Any]) ->
 
     Parameters
     ----------
-    x, y, z : ndarray or symbolic.expression.Node
+    x, y, z : ndarray or graph.Node
         Position of the tip.
     geometry : Geometry or any object with its lengths
         Lengths.

@@ -10,23 +10,12 @@ from collections.abc import Iterable
 RESERVED = re.compile(
     "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|register|"
     "restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while|bool|true|false|"
-    "main|sin|cos|sqrt|math|np|numpy"
+    "main|sin|cos|sqrt|exp|log|tanh|pow|atan2|floor|fabs|math|np|numpy"
 )
 
 
 def identifier(name: str) -> str:
-    """Return a legal C and Python identifier for a name.
-
-    Parameters
-    ----------
-    name : str
-        Any text.
-
-    Returns
-    -------
-    str
-        ASCII letters, digits and underscores; other characters become their code, as in ``a-b`` -> ``a_b``, ``é`` -> ``u00e9``.
-    """
+    """Return a legal C and Python identifier for a name."""
     text = re.sub(r"[\s\-./:]+", "_", name)
     text = "".join(c if c.isascii() and (c.isalnum() or c == "_") else f"u{ord(c):04x}" for c in text)
     text = re.sub(r"_+", "_", text).strip("_")
@@ -36,18 +25,7 @@ def identifier(name: str) -> str:
 
 
 def identifiers(names: Iterable[str]) -> tuple[str, ...]:
-    """Return identifiers that also differ from each other, whatever their case.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Any texts.
-
-    Returns
-    -------
-    tuple of str
-        One identifier each; a number is added where two would be the same.
-    """
+    """Return identifiers that also differ from each other, whatever their case."""
     used: set[str] = set()
     result = []
     for name in names:
@@ -61,17 +39,6 @@ def identifiers(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def comment(text: str) -> str:
-    """Return text that may stand in a comment of C, Python or LaTeX.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    str
-        One line of printable ASCII that cannot end the comment.
-    """
+    """Return text that may stand in a comment of C, Python or LaTeX."""
     line = "".join(c if c.isascii() and c.isprintable() else "?" for c in text)
     return line.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/").replace('"""', "'''").replace("??", "?")

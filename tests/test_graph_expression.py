@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 
 from dynident.errors import DynidentError
-from dynident.symbolic.coupling import derivative
-from dynident.symbolic.expression import Graph, Node
-from dynident.symbolic.functions import NUMPY
-from dynident.symbolic.names import comment, identifier, identifiers
-from dynident.symbolic.order import reachable, use_counts
+from dynident.graph import OPERATIONS, Graph, Node, absolute, comment, equal, identifier, identifiers, reachable, where
 
 
 @pytest.fixture
@@ -26,7 +22,7 @@ def value(node: Node, numbers: dict[str, float]) -> float:
         return node.value
     if node.op == "symbol":
         return numbers[node.name]
-    return float(NUMPY[node.op](*(value(arg, numbers) for arg in node.args)))
+    return float(OPERATIONS[node.op].numpy(*(value(arg, numbers) for arg in node.args)))
 
 
 def test_equal_expressions_are_one_node(graph: Graph) -> None:
@@ -83,7 +79,7 @@ def test_random_expressions_keep_their_value(graph: Graph) -> None:
                 pool.append(made)
 
 
-def test_order_and_uses(graph: Graph) -> None:
+def test_arguments_come_before_their_users(graph: Graph) -> None:
     x, y = graph.symbol("x"), graph.symbol("y")
     product = x * y
     outputs = [product + x, graph.call("sin", product)]
@@ -91,7 +87,20 @@ def test_order_and_uses(graph: Graph) -> None:
     place = {node.index: i for i, node in enumerate(order)}
     assert len(place) == len(order) == 5
     assert all(place[arg.index] < place[node.index] for node in order for arg in node.args)
-    assert use_counts(order, outputs)[product.index] == 2
+    done = {product.index}
+    assert reachable(outputs, done) == [x, outputs[0], outputs[1]]
+
+
+def test_choices_between_equal_things_are_none(graph: Graph) -> None:
+    x, y = graph.symbol("x"), graph.symbol("y")
+    assert where(x < y, x, x) is x
+    assert where(graph.one, x, y) is x
+    assert where(x < y, 1.0, 0.0) is (x < y)
+    assert equal(x, x) is graph.one
+    assert (x < graph.node(x)) is graph.zero
+    assert absolute(absolute(-x)) is absolute(x)
+    with pytest.raises(TypeError, match="neither true nor false"):
+        bool(x < y)
 
 
 def test_limits_stop_the_derivation() -> None:
@@ -141,23 +150,3 @@ def test_comments_cannot_be_left() -> None:
     assert "\n" not in comment("x\ny")
     assert '"""' not in comment('x """ y')
     assert not comment("ends in a backslash \\").endswith("\\")
-
-
-def test_angles_are_differentiated() -> None:
-    graph = Graph()
-    x = graph.symbol("x")
-    angle = np.arctan2(np.array([x * x], dtype=object), np.array([2.0 + x], dtype=object))[0]
-    slope = derivative(angle, x)
-
-    def number(node: Node, value: float) -> float:
-        found: dict[int, float] = {}
-        for part in reachable([node]):
-            args = [found[arg.index] for arg in part.args]
-            plain = part.value if part.op == "const" else value
-            found[part.index] = float(NUMPY[part.op](*args)) if args else plain
-        return found[node.index]
-
-    h = 1e-6
-    for value in (-3.0, -0.4, 0.7, 2.0):
-        difference = (number(angle, value + h) - number(angle, value - h)) / (2 * h)
-        assert abs(number(slope, value) - difference) < 1e-8

@@ -12,30 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import sympy
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import DescriptionError
 from dynident.mechanism import Joint, Mechanism
-from dynident.symbolic.program import load_sympy
 
 Array = NDArray[np.float64]
-
-LARGEST = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Lagrange:
-    """Equations of motion by Lagrange, as sympy expressions.
-
-    Parameters
-    ----------
-    q, v, a, phi : list of sympy.Symbol
-        Coordinates, velocities, accelerations and standard parameters.
-    mass_matrix, coriolis_matrix, gravity, torques : sympy.Matrix
-        M (n, n), C (n, n), g (n, 1) and tau (n, 1), joint terms included in M (rotors) and tau.
-    kinetic, potential : sympy.Expr
-        Energies of bodies and rotors.
-    """
+    """Equations of motion by Lagrange, as sympy expressions; rotors are in M, all joint terms in the torques."""
 
     q: list[Any]
     v: list[Any]
@@ -49,23 +36,7 @@ class Lagrange:
     potential: Any
 
     def evaluate(self, quantity: str, q: ArrayLike, v: ArrayLike, a: ArrayLike, phi: ArrayLike) -> Array:
-        """Return the numbers of one of the fields.
-
-        Parameters
-        ----------
-        quantity : str
-            ``mass_matrix``, ``coriolis_matrix``, ``gravity`` or ``torques``.
-        q, v, a : array_like, (N, n)
-            States.
-        phi : array_like, (p,)
-            Standard parameters.
-
-        Returns
-        -------
-        ndarray, (N, n, n) or (N, n)
-            Values.
-        """
-        sympy = load_sympy("evaluating Lagrange's equations")
+        """Return the numbers of one of the fields at states (N, n), as (N, n, n) or (N, n)."""
         matrix = getattr(self, quantity)
         function = sympy.lambdify([self.q, self.v, self.a, self.phi], list(matrix), "numpy", cse=True)
         rows = [np.asarray(x, dtype=np.float64) for x in (q, v, a)]
@@ -75,42 +46,16 @@ class Lagrange:
 
 
 def lagrange(mechanism: Mechanism) -> Lagrange:
-    """Derive the equations of motion of a small robot from its energies.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Tree of revolute, prismatic and fixed joints with at most 3 independent coordinates; linear couplings.
-
-    Returns
-    -------
-    Lagrange
-        Symbols and expressions.
-    """
-    sympy = load_sympy("deriving Lagrange's equations")
+    """Derive a small robot's motion from its energies: revolute, prismatic and fixed joints, linear couplings, no loops."""
     n = mechanism.dof
-    if n > LARGEST or mechanism.loops:
-        raise DescriptionError(
-            f"robot '{mechanism.name}' has {n} coordinates and {len(mechanism.loops)} loops; Lagrange's equations are derived "
-            f"for trees of up to {LARGEST} coordinates, use derive for the others"
-        )
-    for joint in mechanism.joints:
-        if joint.kind not in ("fixed", "revolute", "continuous", "prismatic"):
-            raise DescriptionError(
-                f"joint '{joint.name}' is {joint.kind}; Lagrange's equations are derived for revolute and prismatic joints"
-            )
-    if any(coupling.function is not None for coupling in mechanism.couplings):
-        raise DescriptionError(
-            f"robot '{mechanism.name}' has a coupling by a function; Lagrange's equations take linear ones only, use derive"
-        )
     q, v, a = (list(sympy.symbols(f"{key}1:{n + 1}", real=True)) for key in ("q", "v", "a"))
     phi = list(sympy.symbols(f"phi1:{len(mechanism.parameters) + 1}", real=True))
     tree_q, tree_v, tree_a = _tree(mechanism, q, True), _tree(mechanism, v, False), _tree(mechanism, a, False)
-    poses = _poses(sympy, mechanism, dict(zip(mechanism.tree.coordinates, tree_q, strict=True)))
+    poses = _poses(mechanism, dict(zip(mechanism.tree.coordinates, tree_q, strict=True)))
     down = sympy.Matrix([*mechanism.gravity, 0])
     M, potential = sympy.zeros(n, n), sympy.Integer(0)
     for k, body in enumerate(mechanism.tree.bodies):
-        J = _pseudo_inertia(sympy, phi[10 * k : 10 * k + 10])
+        J = _pseudo_inertia(phi[10 * k : 10 * k + 10])
         T = poses[body]
         rates = [T.diff(x) for x in q]
         for i in range(n):
@@ -120,7 +65,7 @@ def lagrange(mechanism: Mechanism) -> Lagrange:
     for i in range(n):
         for j in range(i):
             M[i, j] = M[j, i]
-    joint_torque = _joint_terms(sympy, mechanism, phi, (tree_q, tree_v, tree_a), (q, v, a), M)
+    joint_torque = _joint_terms(mechanism, phi, (tree_q, tree_v, tree_a), (q, v, a), M)
     C = sympy.zeros(n, n)
     for i in range(n):
         for j in range(n):
@@ -140,12 +85,11 @@ def _tree(mechanism: Mechanism, x: list[Any], offset: bool) -> list[Any]:
 
 def _exact(value: float) -> Any:
     """Return a number, an integer where it is one: sympy then drops zeros and ones."""
-    sympy = load_sympy("deriving Lagrange's equations")
     near = round(float(value))
     return sympy.Integer(near) if abs(float(value) - near) < 1e-14 else sympy.Float(float(value))
 
 
-def _poses(sympy: Any, mechanism: Mechanism, position: dict[str, Any]) -> dict[str, Any]:
+def _poses(mechanism: Mechanism, position: dict[str, Any]) -> dict[str, Any]:
     """Return the 4 x 4 pose of every body in the base frame."""
     poses = {mechanism.root: sympy.eye(4)}
     waiting = list(mechanism.joints)
@@ -155,11 +99,11 @@ def _poses(sympy: Any, mechanism: Mechanism, position: dict[str, Any]) -> dict[s
         P = sympy.eye(4)
         P[:3, :3] = sympy.Matrix(3, 3, [_exact(x) for x in joint.placement.rotation.ravel()])
         P[:3, 3] = sympy.Matrix([_exact(x) for x in joint.placement.translation])
-        poses[joint.child] = poses[joint.parent] * P * _motion(sympy, joint, position)
+        poses[joint.child] = poses[joint.parent] * P * _motion(joint, position)
     return poses
 
 
-def _motion(sympy: Any, joint: Joint, position: dict[str, Any]) -> Any:
+def _motion(joint: Joint, position: dict[str, Any]) -> Any:
     T = sympy.eye(4)
     if joint.kind == "fixed":
         return T
@@ -172,14 +116,14 @@ def _motion(sympy: Any, joint: Joint, position: dict[str, Any]) -> Any:
     return T
 
 
-def _pseudo_inertia(sympy: Any, phi: list[Any]) -> Any:
+def _pseudo_inertia(phi: list[Any]) -> Any:
     """Return the 4 x 4 matrix of integrals of (x, y, z, 1)(x, y, z, 1)^T dm."""
     m, hx, hy, hz, xx, xy, xz, yy, yz, zz = phi
     half = (xx + yy + zz) / 2
     return sympy.Matrix([[half - xx, -xy, -xz, hx], [-xy, half - yy, -yz, hy], [-xz, -yz, half - zz, hz], [hx, hy, hz, m]])
 
 
-def _joint_terms(sympy: Any, mechanism: Mechanism, phi: list[Any], tree: Any, own: Any, M: Any) -> Any:
+def _joint_terms(mechanism: Mechanism, phi: list[Any], tree: Any, own: Any, M: Any) -> Any:
     """Add rotor inertias to M and return the torque of all other joint and motor terms."""
     G = mechanism.coupling_map[0]
     index = {name: i for i, name in enumerate(mechanism.tree.coordinates)}
