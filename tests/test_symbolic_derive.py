@@ -88,7 +88,7 @@ def test_couplings_by_functions_are_derived_from_their_own_code() -> None:
 
 
 def test_couplings_with_their_own_derivatives_are_run_on_expressions_as_well() -> None:
-    robot = build((("revolute", -1, False), ("revolute", 0, False)), 5, TERMS)
+    robot = build((("revolute", -1, False), ("revolute", 0, False)), 5, ALL_TERMS)
     coupling = Coupling(
         "J1",
         ["J0"],
