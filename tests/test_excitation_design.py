@@ -29,9 +29,10 @@ from dynident.excitation import (
     read_limits,
 )
 from dynident.excitation.limits import State
-from dynident.excitation.obstacles import segment_distance
 from dynident.excitation.optimise import Optimum
+from dynident.excitation.peaks import at, peaks, slopes
 from dynident.identify import Regression, base_parameters
+from dynident.mechanics import forward_kinematics
 from dynident.robots import prr2
 from dynident.trajectory import BSpline, Fourier, Trajectory, sample
 from identify_cases import RRR, arm
@@ -146,10 +147,10 @@ def test_slopes_of_limits(robot):
     settings = {"default": {**BOX, "torque": 60.0, "power": 90.0, "jerk": 90.0}, "tool": {"frame": tip, "x": [-0.5, 0.5]}}
     p = problem(robot, settings)
     x = feasible_start(p, np.random.default_rng(0))
-    picks = sorted(p.peaks(x))
-    J = p.slopes(x, picks)
+    picks = sorted(peaks(p, x))
+    J = slopes(p, x, picks)
     d = np.random.default_rng(1).normal(size=x.size)
-    change = (p.at(x + 1e-6 * d, picks) - p.at(x - 1e-6 * d, picks)) / 2e-6
+    change = (at(p, x + 1e-6 * d, picks) - at(p, x - 1e-6 * d, picks)) / 2e-6
     assert len(picks) > 20 and np.abs(J @ d - change).max() < 1e-5 * np.abs(change).max()
 
 
@@ -164,14 +165,17 @@ def test_polygon():
 
 def test_capsules(robot):
     rng = np.random.default_rng(0)
-    a0, a1, b0, b1 = rng.normal(size=(4, 30, 3))
-    a1[:3], b1[3:6] = a0[:3], b0[3:6]
-    s = np.linspace(0, 1, 201)
-    for k in range(30):
-        p, q = a0[k] + np.outer(s, a1[k] - a0[k]), b0[k] + np.outer(s, b1[k] - b0[k])
-        brute = np.linalg.norm(p[:, None] - q[None], axis=2).min()
-        assert segment_distance(a0[k : k + 1], a1[k : k + 1], b0[k : k + 1], b1[k : k + 1])[0] == pytest.approx(brute, abs=2e-2)
-    tip = robot.bodies[-1].name
+    tip, grid = robot.bodies[-1].name, np.linspace(0, 1, 201)
+    q = rng.uniform(-1.5, 1.5, (30, 3))
+    R, p = forward_kinematics(robot, q, tip)
+    for ends in (rng.normal(size=(4, 3)), np.array([[0.3, 0, 0], [0.3, 0, 0], [0, 1, 1], [0, 2, 2]]), np.ones((4, 3))):
+        carried, fixed = Capsule(tip, *ends[:2], 0.05), Capsule(robot.root, *ends[2:], 0.1)
+        gap = 0.15 * (1.0 - Collision(robot, [carried, fixed], 0.0).excess(State(q, q, q, q))[:, 0])
+        on_fixed = fixed.start + np.outer(grid, fixed.end - fixed.start)
+        for k in range(30):
+            on_tip = (carried.start + np.outer(grid, carried.end - carried.start)) @ R[k].T + p[k]
+            brute = np.linalg.norm(on_tip[:, None] - on_fixed[None], axis=2).min()
+            assert brute - 1e-2 < gap[k] <= brute + 1e-9
     wall = Capsule(robot.root, [0.3, -1, 0.9], [0.3, 1, 0.9], 0.1)
     limit = Collision(robot, [wall, Capsule(tip, [0, 0, 0], [-0.3, 0, 0], 0.05)], 0.02)
     assert limit.names == (f"clearance of {robot.root} and {tip}",)

@@ -22,10 +22,9 @@ from dynident.excitation import (
     feasible_start,
     relative_sizes,
 )
-from dynident.excitation.budget import Budget
 from dynident.excitation.optimise import smoothed
-from dynident.excitation.sqp import Descent, quadratic_program, update
-from dynident.excitation.starts import typical
+from dynident.excitation.problem import typical
+from dynident.excitation.sqp import Budget, Descent, quadratic_program, update
 from dynident.robots import er3a_c60
 from dynident.trajectory import Fourier, Multisine, Trajectory, sample
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -123,11 +122,14 @@ def excite(
         for name, plan in plans.items()
     }
     files = [] if output is None else _write(result, plans, data, output)
+    seconds = result.optimum.seconds
     if as_json:
-        print_json({**data, "files": [str(path) for path in files]})
+        print_json({**data, "seconds": seconds, "files": [str(path) for path in files]})
     elif not quiet:
         note(f"limits: {source}")
-        out.print(_text(data))
+        if result.optimum.cut:
+            note("the time budget ended the search; --iterations gives the same motion whenever it is run")
+        out.print(f"{_text(data)}\nsearch: {seconds:.1f} s, {result.optimum.starts} starts")
         if files:
             out.print("written: " + ", ".join(str(path) for path in files))
     return 0
@@ -137,14 +139,16 @@ def _sensible(
     time_budget: float, iterations: int | None, starts: int | None, repetitions: int, complete: bool, payload: float | None
 ) -> None:
     """Refuse numbers that cannot be meant, before any work."""
+    from dynident.trajectory.export import REPETITIONS  # noqa: PLC0415 - only this command needs it
+
     if not 0.0 < time_budget < 1e6:
         raise DynidentError(f"--time-budget is {time_budget:g}; give the seconds that the search may take, above zero")
     if iterations is not None and iterations < 1:
         raise DynidentError(f"--iterations is {iterations}; give at least one step")
     if starts is not None and starts < 1:
         raise DynidentError(f"--starts is {starts}; give at least one")
-    if repetitions < 1:
-        raise DynidentError(f"--repetitions is {repetitions}; give at least one")
+    if not 1 <= repetitions <= REPETITIONS:
+        raise DynidentError(f"--repetitions is {repetitions}; give at least one and at most {REPETITIONS}")
     if complete and payload is not None:
         raise DynidentError("--complete and --payload are two different experiments; ask for one of them")
 
@@ -195,19 +199,16 @@ def _known(mechanism: di.Mechanism, logs: list[di.Log], base: di.BaseParameters 
 
 def _first(path: Path) -> Any:
     """Return the trajectory of a plan.json or design.json."""
-    from dynident.trajectory import Trajectory, from_spec  # noqa: PLC0415 - only this command needs it
+    from dynident.excitation.checks import read_json  # noqa: PLC0415 - only this command needs it
+    from dynident.trajectory import Trajectory, from_spec  # noqa: PLC0415
 
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path, "a motion")
         curve = from_spec(data["stages"][0]["motion"] if "stages" in data else data["trajectory"])
-    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
-        if isinstance(error, DynidentError):
-            raise
+    except (ValueError, KeyError, IndexError, TypeError) as error:
         raise DynidentError(f"--start '{path}' holds no motion ({error}); give a plan.json or design.json") from error
     if not isinstance(curve, Trajectory):
-        raise DynidentError(
-            f"--start '{path}' starts with a {data['stages'][0]['name']} motion; give one of the excite command"
-        )
+        raise DynidentError(f"--start '{path}' does not start with an exciting motion; give one of the excite command")
     return curve
 
 
@@ -268,7 +269,7 @@ def _plans(found: Design, complete: bool, repetitions: int, payload: bool) -> di
 
 
 def _text(data: dict[str, Any]) -> str:
-    """Return criterion values before and after, the tightest limits, deviations, plans and the time as lines."""
+    """Return criterion values before and after, the tightest limits and the plans as lines."""
     lines = [f"{'criterion':<14} {'before':>12} {'after':>12}"]
     lines += [f"{name:<14} {data['before'][name]:>12.5g} {value:>12.5g}" for name, value in data["after"].items()]
     tight = sorted(data["margins"].items(), key=lambda item: item[1])[:TIGHTEST]
@@ -276,7 +277,7 @@ def _text(data: dict[str, Any]) -> str:
     for name, plan in data["plans"].items():
         cycles = f"{plan['cycles']} cycles, {plan['duration'] / 60.0:.0f} min" if plan["cycles"] > 1 else "one cycle"
         lines.append(f"{name} {plan['identity']}: {cycles}, {plan['cycle']:.1f} s of motion in each")
-    return "\n".join([*lines, f"search: {data['seconds']:.1f} s"])
+    return "\n".join(lines)
 
 
 def _write(found: Design, plans: dict[str, Plan], data: dict[str, Any], folder: Path) -> list[Path]:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import DynidentError
+from dynident.errors import DynidentError, require
 from dynident.excitation.campaigns import complete_test, plan_within, validation_motion
+from dynident.excitation.checks import fits, whole
 from dynident.excitation.criteria import NAMES, Criterion
 from dynident.excitation.equations import Equations, RobotEquations
 from dynident.excitation.limits import State, all_excess, all_names
 from dynident.excitation.limits_file import MotionLimits, limits_of
-from dynident.excitation.objective import Objective, expected_deviations, factor, prior_factor
+from dynident.excitation.objective import Objective, expected_deviations, information, prior_factor
 from dynident.excitation.optimise import Optimum, Progress, optimise
 from dynident.excitation.plan import Plan, Stage
 from dynident.excitation.problem import Problem, check_frequencies
@@ -26,6 +27,7 @@ from dynident.identify.rows import Projection
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 from dynident.trajectory import Curve, Family, Fourier, Trajectory, sample
+from dynident.trajectory.family import positive
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,9 +96,7 @@ class Design:
         dict of str to float
             Values by name.
         """
-        objective = self.problem.objective
-        q, v, a = (self.trajectory if curve is None else curve)(objective.t)
-        R = factor(self.exact.rows(q, v, a), self.exact.seen, np.asarray(objective.noise), objective.prior)
+        objective, R = self.problem.objective, self._factor(curve)
         found: dict[str, float] = {}
         for name in NAMES:
             found |= Criterion(((name, 1.0),), objective.criterion.scale, objective.criterion.goal).evaluate(R)[0]
@@ -115,16 +115,19 @@ class Design:
         ndarray, (b,)
             Descending.
         """
-        objective = self.problem.objective
-        q, v, a = (self.trajectory if curve is None else curve)(objective.t)
-        R = factor(self.exact.rows(q, v, a), self.exact.seen, np.asarray(objective.noise), objective.prior)
-        scale = objective.criterion.scale
+        scale, R = self.problem.objective.criterion.scale, self._factor(curve)
         if isinstance(scale, str):
             length = np.linalg.norm(R, axis=0)
             R = R / np.where(length > 0.0, length, 1.0)
         elif scale is not None:
             R = R * np.asarray(scale)
         return np.asarray(np.linalg.svd(R, compute_uv=False))
+
+    def _factor(self, curve: Curve | None) -> Array:
+        """Return the factor of the information of a motion, with true signs of friction."""
+        objective = self.problem.objective
+        states = (self.trajectory if curve is None else curve)(objective.t)
+        return information(self.exact, Motion(objective.t, *states), objective.noise, objective.prior)
 
     def deviations(self, curve: Curve | None = None) -> Array:
         """Return the expected standard deviation of every base parameter after one run.
@@ -196,7 +199,7 @@ class Design:
         return plan_within(robot, limits, stages, self.rate, **notes)
 
     def to_dict(self, short: bool = False) -> dict[str, Any]:
-        """Return plain data: criterion values before and after, margins, time, expected deviations.
+        """Return plain data: criterion values before and after, margins, expected deviations; no time, so that it can repeat.
 
         Parameters
         ----------
@@ -219,7 +222,7 @@ class Design:
             "worst_margin": margins[worst],
             "stated_margin": self.problem.limits.margin,
             "starts": self.optimum.starts,
-            "seconds": self.optimum.seconds,
+            "cut_by_time": self.optimum.cut,
         }
         if not short:
             before, after = self.deviations(self.start), self.deviations()
@@ -327,9 +330,15 @@ def design(
     Design
         The motion and what it will show.
     """
-    whole = limits if isinstance(limits, MotionLimits) else limits_of(mechanism, limits)
+    require(mechanism, Mechanism, "mechanism")
+    whole_limits = limits if isinstance(limits, MotionLimits) else limits_of(mechanism, limits)
     chosen = Fourier(0.1, 5) if family is None else family
-    check_frequencies(chosen, whole.bandwidth, rate)
+    fits(chosen.duration, positive("rate", rate), mechanism.dof, "a motion")
+    if samples is not None:
+        if whole(samples, "samples") < 1:
+            raise DynidentError(f"samples is {samples}; give at least one, or nothing")
+        fits(samples, 1.0, mechanism.dof, "a motion")
+    check_frequencies(chosen, whole_limits.bandwidth, rate)
     if base is None:
         base = evidence.base if evidence is not None else base_parameters(mechanism, removable=tuple(goal))
     wanted = set(columns_of(mechanism, goal)) if goal else set()
@@ -339,7 +348,7 @@ def design(
     if goal and evidence is None:  # one run cannot tell a payload from its link: the rest of the robot counts as known
         base = replace(base, columns=base.columns[use], regrouping=base.regrouping[use], seen=base.seen[:, use])
         use = []
-    finite = whole.velocity[np.isfinite(whole.velocity)]
+    finite = whole_limits.velocity[np.isfinite(whole_limits.velocity)]
     eps = SMOOTH * float(np.min(finite)) if finite.size else SMOOTH
     exact = RobotEquations(base, 0.0, projection)
     sizes = np.ones(exact.seen.shape[0]) if noise is None else np.broadcast_to(np.asarray(noise, float), exact.seen.shape[:1])
@@ -352,7 +361,7 @@ def design(
         RobotEquations(base, eps, projection), chosen, Criterion.parse(criterion, scale, use), t, np.array(sizes), prior
     )
     home = mechanism.closure.home[mechanism.closure.independent] if mechanism.loops else None
-    problem = Problem(objective, whole, home)
+    problem = Problem(objective, whole_limits, home)
     found = optimise(problem, method, starts, time_budget, seed, workers, start, progress, iterations)
     if start is not None:  # the search smooths the signs of friction; with true signs, too, it may not end worse than it began
         given, true = np.array(start, dtype=np.float64), replace(objective, equations=exact)

@@ -214,11 +214,10 @@ class CompiledRows:
         y, size = list(tau), x.graph.one
         Y = x.regressor(columns)
         if rows.mechanism.loops:
-            A, size = _actuation(x), absolute(x.pivot)
+            A = actuation(x)
             y = [total([row[j] * t for row, t in zip(A, tau, strict=True)]) for j in range(rows.mechanism.dof)]
-            if rows.projection != "independent":
-                solved, ratio = _projected(A, rows, [[*line, t] for line, t in zip(Y, y, strict=True)])
-                Y, y, size = [line[:-1] for line in solved], [line[-1] for line in solved], minimum(size, ratio)
+            solved, ratio = projected(x, rows, [[*line, t] for line, t in zip(Y, y, strict=True)])
+            Y, y, size = [line[:-1] for line in solved], [line[-1] for line in solved], minimum(absolute(x.pivot), ratio)
         self.seen = [np.array([c for c, entry in enumerate(row) if not entry.is_const(0.0)], dtype=np.int64) for row in Y]
         entries = [entry for row, own, t in zip(Y, self.seen, y, strict=True) for entry in (*(row[c] for c in own), t)]
         self.first = np.cumsum([0, *(own.size + 1 for own in self.seen)])[:-1]
@@ -237,42 +236,56 @@ class CompiledRows:
         if robot.loops and len(motion) and not np.min(size) > SINGULAR:
             sample = int(np.argmin(size))
             raise IdentificationError(
-                f"robot '{robot.name}' is singular at t = {motion.t[sample]:.6g} s (sample {first + sample}): its coordinates or the "
-                "motors of the projection do not determine it there; choose other motors, other coordinates or another motion"
+                f"robot '{robot.name}' is singular at t = {motion.t[sample]:.6g} s (sample {first + sample}): its coordinates or "
+                "the motors of the projection do not determine it there; choose other motors, other coordinates or another motion"
             )
 
 
-def _actuation(x: Equations) -> list[list[Node]]:
-    """Return A = N G, one row per motor."""
-    N = x.mechanism.actuator_matrix[0]
-    G = x.G or []
-    n = x.mechanism.dof
+def actuation(x: Equations) -> list[list[Node]]:
+    """Return A = N G of a robot with loops, one row per motor."""
+    N, G = x.mechanism.actuator_matrix[0], x.G or []
     turning = [[(int(i), float(line[i])) for i in np.flatnonzero(line)] for line in N]
-    return [[total([x.graph.zero, *(G[i][j] * c for i, c in line)]) for j in range(n)] for line in turning]
+    return [[total([x.graph.zero, *(G[i][j] * c for i, c in line)]) for j in range(x.mechanism.dof)] for line in turning]
 
 
-def _projected(A: list[list[Node]], rows: Rows, right: list[list[Node]]) -> tuple[list[list[Node]], Node]:
-    """Return S B for the weights S of a projection, and how far it is from singular.
+def projected(x: Equations, rows: Rows, right: list[list[Node]]) -> tuple[list[list[Node]], Node]:
+    """Return S B for the weights S of a robot's projection, and how far it is from singular.
 
-    A named set of motors has S = J_r^-T. With R from A^T A = R^T R, the weights R^-T make alike, independent motor noise white.
+    Parameters
+    ----------
+    x : Equations
+        Robot with loops.
+    rows : Rows
+        Its equations: J_r^-T of the named motors, or R^-T with A = Q R, which makes alike, independent motor noise white.
+    right : list of list of Node, (n, m)
+        B, on the robot's coordinates.
+
+    Returns
+    -------
+    product : list of list of Node, (n, m)
+        S B.
+    ratio : Node
+        Smallest over largest pivot of the projection, 1 without one.
     """
-    n = len(A[0])
+    if rows.projection == "independent":
+        return right, x.graph.one
+    A = actuation(x)
     if rows.projection != "gls":
         block = [A[rows.efforts.index(name)] for name in rows.projection]
-        solved, ratio = solve_general([[block[i][j] for i in range(n)] for j in range(n)], right)
+        solved, ratio = solve_general([list(column) for column in zip(*block, strict=True)], right)
         return solved, absolute(ratio)
-    gram = [[total([row[i] * row[j] for row in A]) for j in range(n)] for i in range(n)]
-    L: list[list[Node]] = [[gram[0][0].graph.zero] * n for _ in range(n)]
-    x = [list(row) for row in right]
-    least = most = gram[0][0]
-    for i in range(n):
-        for j in range(i):
-            L[i][j] = (gram[i][j] - total([gram[0][0].graph.zero, *(L[i][k] * L[j][k] for k in range(j))])) / L[j][j]
-        pivot = gram[i][i] - total([gram[0][0].graph.zero, *(L[i][k] * L[i][k] for k in range(i))])
-        least, most = minimum(least, pivot), maximum(most, pivot)
-        L[i][i] = sqrt(pivot)
-        x[i] = [(b - total([b.graph.zero, *(L[i][k] * x[k][c] for k in range(i))])) / L[i][i] for c, b in enumerate(x[i])]
-    return x, sqrt(maximum(least, 0.0) / most)
+    vectors, out = [list(column) for column in zip(*A, strict=True)], [list(row) for row in right]
+    least: Node | None = None
+    for j, vector in enumerate(vectors):  # Gram and Schmidt, modified; the rows of B follow by forward substitution
+        length = sqrt(total([a * a for a in vector]))
+        least, most = (length, length) if least is None else (minimum(least, length), maximum(most, length))
+        unit = [a / length for a in vector]
+        out[j] = [b / length for b in out[j]]
+        for k in range(j + 1, len(vectors)):
+            share = total([a * u for a, u in zip(vectors[k], unit, strict=True)])
+            vectors[k] = [a - share * u for a, u in zip(vectors[k], unit, strict=True)]
+            out[k] = [b - share * c for b, c in zip(out[k], out[j], strict=True)]
+    return out, x.graph.one if least is None else least / most
 
 
 def moving_rows(moving: NDArray[np.bool_], decimator: Decimator, names: Sequence[str]) -> NDArray[np.bool_]:

@@ -11,8 +11,8 @@ from dynident.mechanics.closure import (
     motion_from_actuators,
 )
 from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
-from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import cached, compiled, function_of
+from dynident.mechanics.equations import Equations, has_opaque_couplings
+from dynident.mechanics.functions import Outputs, cached, compiled, function_of
 from dynident.mechanics.inverse_kinematics import arm_structure, choose_posture, inverse_kinematics, reach, singularities
 from dynident.mechanics.inverse_kinematics_numeric import inverse_kinematics_numeric
 from dynident.mechanics.joint_reactions import joint_reactions
@@ -26,6 +26,7 @@ __all__ = [
     "Conditioning",
     "Equations",
     "Motion",
+    "Outputs",
     "actuator_jacobian",
     "actuator_torques",
     "arm_structure",
@@ -48,6 +49,7 @@ __all__ = [
     "function_of",
     "generalised_efforts",
     "gravity",
+    "has_opaque_couplings",
     "inverse_dynamics",
     "inverse_kinematics",
     "inverse_kinematics_numeric",

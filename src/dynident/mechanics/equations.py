@@ -61,6 +61,7 @@ class Equations:
         self.x = self.graph.symbols("q", positions_of(mechanism))
         self.v, self.a = self.graph.symbols("v", n), self.graph.symbols("a", n)
         self._in_links = links or phi is not None
+        self.width: Node | None = None  # speed over which jumps of friction are spread, for optimisers; None for true ones
         self.phi = self.graph.symbols("phi", len(mechanism.parameters)) if phi is None else list(phi)
 
     # ---- the tree's motion ------------------------------------------------------------------------------------------
@@ -185,6 +186,12 @@ class Equations:
             found[node] = moved(own, *pose) if self._in_links else own
         return found
 
+    def _term(self, symbol: str, q: Node, v: Node, a: Node) -> Node:
+        """Return the regressor entry of a joint term."""
+        if self.width is not None:
+            return self.graph.node(TERMS[symbol].smooth(q, v, a, self.width))
+        return self.graph.node(TERMS[symbol].expression(q, v, a))
+
     @cached_property
     def joint_columns(self) -> list[tuple[int, str, int, Node]]:
         """Column, term, tree coordinate and regressor entry of every joint term."""
@@ -192,7 +199,7 @@ class Equations:
         index = {name: i for i, name in enumerate(self.mechanism.tree.coordinates)}
         for j, (coordinate, symbol) in enumerate(self.mechanism.joint_columns):
             d = index[coordinate]
-            found.append((first + j, symbol, d, term(self.graph, symbol, self.tree_q[d], self.tree_v[d], self.tree_a[d])))
+            found.append((first + j, symbol, d, self._term(symbol, self.tree_q[d], self.tree_v[d], self.tree_a[d])))
         return found
 
     @cached_property
@@ -207,7 +214,7 @@ class Equations:
             for coordinate, coefficient in coupling[name].items():
                 row[index[coordinate]] = self.graph.const(coefficient)
             q, v, a = (dot(x, row) for x in (self.tree_q, self.tree_v, self.tree_a))
-            found.append((first + j, symbol, row, term(self.graph, symbol, q, v, a)))
+            found.append((first + j, symbol, row, self._term(symbol, q, v, a)))
         return found
 
     # ---- quantities -------------------------------------------------------------------------------------------------
@@ -370,8 +377,3 @@ def _followed(graph: Graph, coupling: Coupling, x: Sequence[Node]) -> Node:
 def has_opaque_couplings(mechanism: Mechanism) -> bool:
     """Return whether a coupling's function comes with numeric derivatives, so that only its numbers are known."""
     return any(coupling.gradient is not None and coupling.hessian is not None for coupling in mechanism.couplings)
-
-
-def term(graph: Graph, symbol: str, q: Node, v: Node, a: Node) -> Node:
-    """Return the regressor entry of a joint term."""
-    return graph.node(TERMS[symbol].expression(q, v, a))

@@ -63,6 +63,7 @@ def compiled(
     rows: frozenset[str] = frozenset(),
     more: Mapping[str, int] | None = None,
     parameters: bool = False,
+    shared: Mapping[str, int] | None = None,
 ) -> Compiled:
     """Compile outputs that were made from a robot's `Equations`.
 
@@ -75,11 +76,13 @@ def compiled(
     outputs : mapping of str to sequence of Node
         What it writes.
     rows : frozenset of str
-        Outputs with samples last.
+        Arrays with samples last.
     more : mapping of str to int, optional
         Further inputs beside q, v, a (and G, b of couplings known by numbers only).
     parameters : bool
         Whether it takes the standard parameters phi.
+    shared : mapping of str to int, optional
+        What else is the same for all samples.
 
     Returns
     -------
@@ -90,8 +93,8 @@ def compiled(
     inputs = {"q": positions_of(mechanism), "v": n, "a": n, **(more or {})}
     if has_opaque_couplings(mechanism):
         inputs |= {"G": wide * n, "b": wide}
-    shared = {"phi": len(mechanism.parameters)} if parameters else {}
-    return Compiled(Function(name, inputs, outputs, shared, rows))
+    same = {**({"phi": len(mechanism.parameters)} if parameters else {}), **(shared or {})}
+    return Compiled(Function(name, inputs, outputs, same, rows))
 
 
 def function_of(
