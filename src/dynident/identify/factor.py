@@ -179,8 +179,8 @@ def accumulate(
         for tile in share:
             blocks = tile(work)
             count += blocks[0].shape[1] if blocks else 0
-            for total, block in zip(sums, blocks, strict=True):
-                total += block @ block.T
+            for own, block in zip(sums, blocks, strict=True):
+                np.add(own, block @ block.T, out=own)
         return sums, count
 
     def reflections(share: list[Tile], which: list[int]) -> list[Array]:

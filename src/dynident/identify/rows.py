@@ -15,6 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -236,8 +237,8 @@ class CompiledRows:
         if robot.loops and len(motion) and not np.min(size) > SINGULAR:
             sample = int(np.argmin(size))
             raise IdentificationError(
-                f"robot '{robot.name}' is singular at t = {motion.t[sample]:.6g} s (sample {first + sample}): its coordinates or "
-                "the motors of the projection do not determine it there; choose other motors, other coordinates or another motion"
+                f"robot '{robot.name}' is singular at t = {motion.t[sample]:.6g} s (sample {first + sample}): its coordinates, "
+                "or the motors of the projection, do not determine it; choose other motors, coordinates or another motion"
             )
 
 
@@ -275,17 +276,17 @@ def projected(x: Equations, rows: Rows, right: list[list[Node]]) -> tuple[list[l
         solved, ratio = solve_general([list(column) for column in zip(*block, strict=True)], right)
         return solved, absolute(ratio)
     vectors, out = [list(column) for column in zip(*A, strict=True)], [list(row) for row in right]
-    least: Node | None = None
+    lengths: list[Node] = []
     for j, vector in enumerate(vectors):  # Gram and Schmidt, modified; the rows of B follow by forward substitution
         length = sqrt(total([a * a for a in vector]))
-        least, most = (length, length) if least is None else (minimum(least, length), maximum(most, length))
+        lengths.append(length)
         unit = [a / length for a in vector]
         out[j] = [b / length for b in out[j]]
         for k in range(j + 1, len(vectors)):
             share = total([a * u for a, u in zip(vectors[k], unit, strict=True)])
             vectors[k] = [a - share * u for a, u in zip(vectors[k], unit, strict=True)]
             out[k] = [b - share * c for b, c in zip(out[k], out[j], strict=True)]
-    return out, x.graph.one if least is None else least / most
+    return out, reduce(minimum, lengths) / reduce(maximum, lengths)
 
 
 def moving_rows(moving: NDArray[np.bool_], decimator: Decimator, names: Sequence[str]) -> NDArray[np.bool_]:

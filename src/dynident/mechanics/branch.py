@@ -3,9 +3,9 @@
     Newton    d := d - J_d^-1 Phi(q_i, d)        d: dependent coordinates, J_d = dPhi/dd
 
 Between two samples the independent coordinates are walked in halves as often as Newton would have to reach far, so that the
-branch cannot change unnoticed. The determinant of J_d keeps its sign on a branch: where it changes, the motion has passed through a
-singularity, and which branch it took there is chance. Only stations along the way are followed one after the other; the samples
-between them start from a curve through the stations and are solved side by side.
+branch cannot change unnoticed. The determinant of J_d keeps its sign on a branch: where it changes, the motion has passed
+through a singularity, and which branch it took there is chance. Only stations along the way are followed one after the
+other; the samples between them start from a curve through the stations and are solved side by side.
 """
 
 from __future__ import annotations

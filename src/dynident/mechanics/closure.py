@@ -88,8 +88,8 @@ def close_positions(
     if rows and np.max(gaps) > OPEN:
         worst = int(np.argmax(gaps))
         raise DynidentError(
-            f"robot '{mechanism.name}': the loops stay open by {gaps[worst]:.3g} at sample {first + rows[worst]}; they contradict "
-            "each other"
+            f"robot '{mechanism.name}': the loops stay open by {gaps[worst]:.3g} at sample {first + rows[worst]}; they "
+            "contradict each other"
         )
     return out
 
