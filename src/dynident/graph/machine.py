@@ -13,9 +13,8 @@ from typing import Any
 
 from dynident.graph import cache
 
-LARGE = (
-    12_000  # lines of a module above which code is generated without optimisation: seconds saved, code about 2.5 times slower
-)
+LARGE = 12_000  # lines of a module above which less is optimised
+HUGE = 60_000  # lines above which code is generated without optimisation: seconds saved, code about 2.5 times slower
 SLOW = 1.0  # [s] a compilation that takes longer is announced
 
 log = logging.getLogger(__name__)
@@ -63,7 +62,8 @@ class Machine:
 
         with _lock:
             triple, processor, features = target()
-            level = 0 if text.count("\n") > LARGE else 2 if loops else 1
+            lines = text.count("\n")
+            level = 0 if lines > HUGE else 2 if loops and lines <= LARGE else 1
             machine = binding.Target.from_triple(triple).create_target_machine(
                 cpu=processor, features=features, opt=level, jit=True
             )
@@ -72,7 +72,7 @@ class Machine:
             )
             body = cache.read(key)
             if body is None:
-                body = self._compiled(binding, machine, text, level if loops else 0, what)
+                body = self._compiled(binding, machine, text, loops and level > 0, what)
                 cache.write(key, body)
             empty = binding.parse_assembly("")
             empty.triple = triple
@@ -81,12 +81,12 @@ class Machine:
             self._engine.finalize_object()
 
     @staticmethod
-    def _compiled(binding: Any, machine: Any, text: str, passes: int, what: str) -> bytes:
+    def _compiled(binding: Any, machine: Any, text: str, passes: bool, what: str) -> bytes:
         start = perf_counter()
         module = binding.parse_assembly(text)
         module.triple, module.data_layout = target()[0], str(machine.target_data)
         if passes:
-            options = binding.create_pipeline_tuning_options(speed_level=passes)
+            options = binding.create_pipeline_tuning_options(speed_level=1)  # more costs twice the time and gains nothing
             options.loop_vectorization = options.slp_vectorization = False  # the printer has done that
             builder = binding.create_pass_builder(machine, options)
             builder.getModulePassManager().run(module, builder)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dynident.graph import Compiled, Function, Graph, Node, Routine, absolute, compile_routines, jacobian, maximum, minimum
 from dynident.graph import both as both_hold
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.solving import solve_general
+from dynident.mechanics.solving import eliminate
 from dynident.mechanism import FREE, SPHERICAL, Mechanism
 
 Array = NDArray[np.float64]
@@ -66,7 +66,8 @@ class Branch:
         if np.isin(mechanism.tree.arrays.kind, (SPHERICAL, FREE)).any():  # there v is not the rate of the coordinates
             J = jacobian(cuts.residuals, x.x)
         block = [[row[int(i)] for i in self.bound] for row in J]
-        steps, ratio = solve_general(block, [[-phi] for phi in cuts.residuals])
+        steps, size, side = eliminate(block, [[-phi] for phi in cuts.residuals])
+        ratio = side * size
         size = x.graph.zero
         for step in steps:
             size = maximum(size, absolute(step[0]))

@@ -21,7 +21,7 @@ from dynident.mechanics.geometry import Geometry, Pose, compose, numeric_geometr
 from dynident.mechanics.loops import Loops
 from dynident.mechanics.matrices import coriolis_matrix, energies, mass_matrix
 from dynident.mechanics.recursion import Recursion
-from dynident.mechanics.solving import Rows, solve_general
+from dynident.mechanics.solving import Rows, eliminate
 from dynident.mechanics.vectors import Inertia, Vector, back, cross, dot, moved, plus, vector
 from dynident.mechanism import FREE, NODE_DOF, SPHERICAL, Coupling, LoopArrays, Mechanism
 
@@ -106,28 +106,40 @@ class Equations:
         """Ratio of the smallest to the largest pivot of the closure; near zero at a singularity of the chosen coordinates."""
         return self._closed[2]
 
+    @property
+    def branch(self) -> Node:
+        """Sign of the determinant of the closure: another one is another way of assembling the robot."""
+        return self._closed[3]
+
+    @property
+    def correction(self) -> list[Node]:
+        """Step of Newton's method that closes the loops by moving the dependent coordinates, (n_tree,)."""
+        return self._closed[4]
+
     @cached_property
-    def _closed(self) -> tuple[Rows, list[Node], Node]:
-        """G, b and pivot ratio of a robot with loops."""
+    def _closed(self) -> tuple[Rows, list[Node], Node, Node, list[Node]]:
+        """G, b, pivot ratio, branch and correction of a robot with loops."""
         graph, closure = self.graph, self.mechanism.closure
         free, bound = [int(i) for i in closure.independent], [int(i) for i in closure.dependent]
-        J = self.loops(closure.selected).jacobian
-        right = [[-row[i] for i in free] for row in J]
-        projector, pivot = solve_general([[row[i] for i in bound] for row in J], right)
+        loops = self.loops(closure.selected)
+        J = loops.jacobian
+        right = [[*(-row[i] for i in free), -phi] for row, phi in zip(J, loops.residuals, strict=True)]
+        projector, pivot, branch = eliminate([[row[i] for i in bound] for row in J], right)
         G: Rows = [[graph.zero] * len(free) for _ in self.x]
         for k, i in enumerate(free):
             G[i][k] = graph.one
+        gap = [graph.zero] * len(self.x)
         for i, row in zip(bound, projector, strict=True):
-            G[i] = row
+            G[i], gap[i] = row[:-1], row[-1]
         # The bias belongs to velocities on the closure; the same elimination is made again with it on the right.
         rates = [dot(row, self.v) for row in G]
         moving = self._recursion(self.x, rates, [graph.zero] * len(self.x), False)
         biases = Loops(moving, closure.selected).biases
-        both, _ = solve_general([[row[i] for i in bound] for row in J], [[*r, b] for r, b in zip(right, biases, strict=True)])
+        both, _, _ = eliminate([[row[i] for i in bound] for row in J], [[*r, b] for r, b in zip(right, biases, strict=True)])
         b = [graph.zero] * len(self.x)
         for i, row in zip(bound, both, strict=True):
             b[i] = row[-1]
-        return G, b, pivot
+        return G, b, pivot, branch, gap
 
     def loops(self, equations: LoopArrays) -> Loops:
         """Return closure equations at the positions alone, velocities zero."""

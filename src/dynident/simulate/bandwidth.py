@@ -25,7 +25,7 @@ from dynident.mechanics.motion import numbers
 from dynident.mechanism import Actuator, Body, Joint, Mechanism
 from dynident.simulate.notices import notify
 from dynident.simulate.robot import VirtualRobot
-from dynident.simulate.runner import loop_cycles
+from dynident.simulate.schedule import loop_cycles
 from dynident.simulate.swing import Swing
 
 if TYPE_CHECKING:

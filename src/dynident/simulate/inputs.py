@@ -156,3 +156,9 @@ def wrench_tables(mechanism: Mechanism, wrenches: Mapping[str, Any] | None, when
         else:
             tables[link] = sampled(value, None, when, 6, what)
     return tables
+
+
+def push_table(actuators: int, rows: int, torques: Array | None, wrenches: list[Array]) -> Array:
+    """Return external torques and wrenches side by side, one row per time: k torques, then (force, moment) of each link."""
+    first = np.zeros((rows, actuators)) if torques is None else torques
+    return np.ascontiguousarray(np.concatenate([first, *wrenches], axis=1))
