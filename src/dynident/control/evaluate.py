@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from dynident.control.distribution import SINGULAR, coupling_rows
 from dynident.errors import DynidentError
-from dynident.mechanics import Motion
-from dynident.mechanics.batch import inertial_values, sealed, tree_motion
+from dynident.mechanics import Motion, sealed, tree_motion
 from dynident.mechanics.closure import REACH, close_positions, close_rates
 from dynident.mechanics.closure import SINGULAR as SINGULAR_CLOSURE
 from dynident.mechanics.generated import kernel_of

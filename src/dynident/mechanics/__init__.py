@@ -1,7 +1,7 @@
 """How a robot moves: kinematics, dynamics and regressors, batched over samples, for trees and robots with loops."""
 
 from dynident.mechanics.actuation import actuator_jacobian, actuator_torques, generalised_efforts, preload
-from dynident.mechanics.batch import entering, node_values, values_of
+from dynident.mechanics.batch import TreeMotion, at_rest, coordinates, entering, node_values, project, tree_motion, values_of
 from dynident.mechanics.closure import (
     close_motion,
     close_positions,
@@ -27,9 +27,11 @@ __all__ = [
     "Equations",
     "Motion",
     "Outputs",
+    "TreeMotion",
     "actuator_jacobian",
     "actuator_torques",
     "arm_structure",
+    "at_rest",
     "body_motions",
     "cached",
     "choose_posture",
@@ -39,6 +41,7 @@ __all__ = [
     "closure_conditioning",
     "closure_starts",
     "compiled",
+    "coordinates",
     "coordinates_from_actuators",
     "coriolis_matrix",
     "energy_regressor",
@@ -60,6 +63,7 @@ __all__ = [
     "motion_from_actuators",
     "node_values",
     "preload",
+    "project",
     "reach",
     "reactions",
     "regressor",
@@ -67,5 +71,6 @@ __all__ = [
     "singularities",
     "solve_general",
     "solve_symmetric",
+    "tree_motion",
     "values_of",
 ]

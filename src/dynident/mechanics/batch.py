@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import DescriptionError, DynidentError, require
 from dynident.graph import Compiled
 from dynident.mechanics.closure import close_positions
-from dynident.mechanics.equations import has_opaque_couplings
+from dynident.mechanics.equations import Equations, has_opaque_couplings
+from dynident.mechanics.functions import Outputs, function_of
 from dynident.mechanics.motion import Motion, numbers
 from dynident.mechanism import Mechanism, Parameters
 
@@ -108,6 +110,57 @@ def run(
     shared = {} if values is None else {"phi": values}
     function(samples, {**arrays, **shared, **made})
     return made
+
+
+class TreeMotion(NamedTuple):
+    """Motion of all tree coordinates and how it follows from the robot's own.
+
+    Parameters
+    ----------
+    q, v, a : ndarray, (N, n_tree)
+        Tree positions, velocities and accelerations.
+    G : ndarray (N, n_tree, n) or None
+        v = G nu; None for a plain tree.
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    G: Array | None
+
+
+def tree_motion(mechanism: Mechanism, motion: Motion) -> TreeMotion:
+    """Return q, v, a of all tree coordinates: those of the robot, or what couplings and loop closure make of them.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    motion : Motion
+        Motion of its independent coordinates.
+
+    Returns
+    -------
+    TreeMotion
+        Tree motion and G.
+    """
+    arrays = entering(mechanism, motion)
+    if not mechanism.loops and not mechanism.couplings:
+        return TreeMotion(arrays["q"], arrays["v"], arrays["a"], None)
+
+    def make(x: Equations) -> Outputs:
+        projector = [entry for row in x.G or [] for entry in row]
+        return {"qt": x.tree_q, "vt": x.tree_v, "at": x.tree_a, "projector": projector}
+
+    wide = len(mechanism.tree.coordinates)
+    shapes = {"qt": (wide,), "vt": (wide,), "at": (wide,), "projector": (wide, mechanism.dof)}
+    out = run(function_of(mechanism, "tree_motion", make), arrays, None, shapes)
+    return TreeMotion(out["qt"], out["vt"], out["at"], out["projector"])
+
+
+def project(G: Array | None, rows: Array) -> Array:
+    """Return G^T x: forces of the tree coordinates (N, n_tree) on the robot's own."""
+    return rows if G is None else np.asarray(np.einsum("stn,st->sn", G, rows))
 
 
 def at_rest(mechanism: Mechanism, q: ArrayLike, v: ArrayLike | None = None) -> Motion:

@@ -19,7 +19,7 @@ from dynident.mechanics.matrices import energies
 from dynident.mechanics.solving import Rows, factor_symmetric, solve_factored
 from dynident.mechanics.vectors import cross, dot, plus, scale
 from dynident.simulate.friction import Given, Owner, Side, force_of
-from dynident.simulate.shape import IDEAL, INDUCTIVE, RESISTIVE, Memory, Shape, starts
+from dynident.simulate.shape import INDUCTIVE, RESISTIVE, Memory, Shape, starts
 
 TINY = 1e-13  # pivot of the mass matrix over its diagonal entry that is made of rounding errors
 
@@ -227,7 +227,18 @@ class Dynamics:
             if j is not None:
                 loss = self.slid(j, self.gear_loss(a, front))
             return Drive(
-                self.rho[a], self.rate[a], theta, omega, current, voltage, motor, friction, front, one, ratio * front - loss, rates
+                self.rho[a],
+                self.rate[a],
+                theta,
+                omega,
+                current,
+                voltage,
+                motor,
+                friction,
+                front,
+                one,
+                ratio * front - loss,
+                rates,
             )
         friction = zero if i is None else self.slid(i, self.forces[i])
         front, kept = motor - friction, one
@@ -501,9 +512,7 @@ class Dynamics:
     @cached_property
     def joint_forces(self) -> dict[int, Node]:
         """Friction of the joints by owner."""
-        return {
-            i: self._total(i, self.slid(i, self.forces[i])) for i, owner in enumerate(self.shape.owners) if owner.motor < 0
-        }
+        return {i: self._total(i, self.slid(i, self.forces[i])) for i, owner in enumerate(self.shape.owners) if owner.motor < 0}
 
     def seen(self, a: int) -> tuple[Node, Node, Node]:
         """Return friction of a rotor, loss of its gear and torque behind it, with what holds them."""

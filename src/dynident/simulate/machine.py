@@ -18,7 +18,7 @@ from dynident.drive import Drive
 from dynident.errors import SimulationError
 from dynident.graph import Graph, compile_routines
 from dynident.graph.machine import SLOW
-from dynident.mechanics.batch import at_rest, inertial_values, tree_motion
+from dynident.mechanics import at_rest, node_values, tree_motion
 from dynident.mechanism import Mechanism
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Law, owners_of, ramp_of
@@ -56,9 +56,7 @@ class Code:
         if shape.law.kind == "held":
             routines.append(tick.measure())
         self._machine = compile_routines(routines, f"the simulation of '{shape.mechanism.name}'")
-        self.functions = {
-            r.name: self._machine.function(r.name, [ctypes.c_void_p] * len(r.arrays)) for r in routines
-        }
+        self.functions = {r.name: self._machine.function(r.name, [ctypes.c_void_p] * len(r.arrays)) for r in routines}
         seconds = perf_counter() - start
         log.log(logging.INFO if seconds > SLOW else logging.DEBUG, "'%s': made in %.1f s", shape.mechanism.name, seconds)
 
@@ -195,7 +193,7 @@ class Machine:
     def _fill(self, x: Array) -> None:
         """Write the numbers."""
         put, drives, phi = self._put, self.drives, np.array(self.mechanism.parameters.values)
-        phi[: self.mechanism.tree.inertias.size] = inertial_values(self.mechanism, phi)
+        phi = node_values(self.mechanism, phi)
         put("step", self.step)
         put("limit", FASTEST)
         put("phi", phi)
@@ -319,7 +317,17 @@ class Machine:
         a = self.memory.call
         for name, value in (("steps", steps), ("record", first), ("record_rows", record.shape[0]), ("record_every", every)):
             a.view(self._call, name)[0] = value
-        arrays = (self._call, self.state, self.numbers, self._work, self._motion, tables.table, tables.noise, tables.push, record)
+        arrays = (
+            self._call,
+            self.state,
+            self.numbers,
+            self._work,
+            self._motion,
+            tables.table,
+            tables.noise,
+            tables.push,
+            record,
+        )
         self.code.functions["run"](*(array.ctypes.data for array in arrays))
         return int(a.view(self._call, "status")[0]), int(a.view(self._call, "index")[0])
 

@@ -243,7 +243,9 @@ class VirtualRobot(_Options):
         Run
             Log, truth, limits hit, energies.
         """
-        options = Options(start, duration, method, loop, integrator, seed, log_cycle, disturbance, wrenches, thermal_cycle, progress)
+        options = Options(
+            start, duration, method, loop, integrator, seed, log_cycle, disturbance, wrenches, thermal_cycle, progress
+        )
         check_channels(self)
         wanted = self.reference(reference)
         return finish(self, wanted, run_machine(self, wanted, options), options)

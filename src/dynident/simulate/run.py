@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import numbers
 from dynident.control import PID, Cascade, ComputedTorque, OpenLoop
 from dynident.errors import SimulationError, SimulationWarning
-from dynident.mechanics.motion import numbers
 from dynident.mechanism import Mechanism
 from dynident.simulate.energy import energies, means
 from dynident.simulate.failure import loop_gain, reason
 from dynident.simulate.inputs import disturbance_of, push_table, wrench_tables
-from dynident.simulate.laws import fed_with_voltage, table_of
+from dynident.simulate.laws import table_of
 from dynident.simulate.machine import Machine, Tables
 from dynident.simulate.model import joint_side
 from dynident.simulate.reference import Reference
@@ -475,14 +475,16 @@ class _Run:
             "start": {"q": self.x.tolist(), "v": self.v.tolist()} if self.before is None else {"t": self.before.time},
         }
         half = -(-thin // 2)
-        end = lambda: End(  # noqa: E731
-            (self.first + plan.steps) * step,
-            end_state,
-            self.x,
-            {name: stream.state for name, stream in self.streams.items()},
-            self.heat,
-            electric[len(electric) - 1 - half : -1].copy(),
-            self.last_noise,
+        end = (
+            lambda: End(  # noqa: E731
+                (self.first + plan.steps) * step,
+                end_state,
+                self.x,
+                {name: stream.state for name, stream in self.streams.items()},
+                self.heat,
+                electric[len(electric) - 1 - half : -1].copy(),
+                self.last_noise,
+            )
         )
         return Raw(
             machine,

@@ -106,8 +106,6 @@ def schedule(robot: VirtualRobot, reference: Reference, options: Options, first:
         )
     rows = total // every + 1
     if rows < MINIMUM_SAMPLES:
-        raise SimulationError(
-            f"log_cycle = {every * step:g} s leaves {rows} samples in {duration:g} s; a log needs at least 4"
-        )
+        raise SimulationError(f"log_cycle = {every * step:g} s leaves {rows} samples in {duration:g} s; a log needs at least 4")
     finest = min((count for name, count in counts.items() if name != "current.cycle"), default=every)
     return Schedule(cycles, every, rows, finest)

@@ -10,7 +10,21 @@ from __future__ import annotations
 import math
 
 from dynident.friction import DynamicLaw
-from dynident.graph import Function, Node, Routine, absolute, both, either, equal, floor, maximum, minimum, opposite, sqrt, where
+from dynident.graph import (
+    Function,
+    Node,
+    Routine,
+    absolute,
+    both,
+    either,
+    equal,
+    floor,
+    maximum,
+    minimum,
+    opposite,
+    sqrt,
+    where,
+)
 from dynident.mechanics.solving import solve_factored
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.shape import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE, starts

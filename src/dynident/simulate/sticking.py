@@ -72,7 +72,14 @@ class Sticking:
         r.call(replies, y=y, s="s", p="p", k=k, m="m", x=w.place("X"), W=w.place("W"), u=w.place("speed"))
 
     def _sweep(
-        self, r: Routine, on: Sequence[Node], low: Sequence[Node], high: Sequence[Node], force: str, speed: str, pull: Sequence[Node]
+        self,
+        r: Routine,
+        on: Sequence[Node],
+        low: Sequence[Node],
+        high: Sequence[Node],
+        force: str,
+        speed: str,
+        pull: Sequence[Node],
     ) -> None:
         """Find the forces (or impulses) between limits that bring the speeds (or accelerations) of owners to -pull."""
         w, B = self.memory.work, self.B

@@ -23,6 +23,7 @@ from dynident.simulate.friction import COLDEST, Owner
 
 Array = NDArray[np.float64]
 
+
 @dataclass(frozen=True, eq=False)
 class Heating:
     """A thermal model and what heats it beside friction.

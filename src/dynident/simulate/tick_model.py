@@ -1,6 +1,6 @@
 """What a control law believes: the pose that belongs to the sensed motors, and the torques that a model needs there.
 
-    A = N G,    x += (A^T A)^-1 A^T (rho - N q_t)  until it fits,    A^T tau = ID_model(x, v, a),    tau = A (A^T A)^-1 f + internal part
+A = N G,    x += (A^T A)^-1 A^T (rho - N q_t)  until it fits,    A^T tau = ID_model(x, v, a),    tau = A (A^T A)^-1 f + internal part
 """
 
 from __future__ import annotations
@@ -128,8 +128,10 @@ class Model:
             r.store_all("s", s.at("pose"), r.load_all("w", w.at("x"), n))
             return r
         rho = self.graph.symbols("rho", self.k)
-        gap = [x - total([self.graph.zero, *(self.eq.tree_q[i] * float(c) for i, c in enumerate(row) if c)])
-               for x, row in zip(rho, self.rows, strict=True)]
+        gap = [
+            x - total([self.graph.zero, *(self.eq.tree_q[i] * float(c) for i, c in enumerate(row) if c)])
+            for x, row in zip(rho, self.rows, strict=True)
+        ]
         step, ok = self._fitted(gap)
         size = self.graph.zero
         for x in step:

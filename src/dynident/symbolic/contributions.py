@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import missing_extra
 from dynident.friction import term_of
 from dynident.mechanics import Motion, inverse_dynamics
-from dynident.mechanics.batch import values_of
+from dynident.mechanics import values_of
 from dynident.mechanism import Mechanism, Parameters
 
 Array = NDArray[np.float64]
