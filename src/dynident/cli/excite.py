@@ -15,6 +15,7 @@ from rich.progress_bar import ProgressBar
 
 import dynident as di
 from dynident.cli.shared import (
+    Arg,
     AsJson,
     Debug,
     Effort,
@@ -23,8 +24,10 @@ from dynident.cli.shared import (
     Quiet,
     Robot,
     Schema,
+    Search,
     Sidecar,
     Terms,
+    Trust,
     app,
     check_output,
     note,
@@ -75,6 +78,9 @@ def excite(
     ] = False,
     repetitions: Annotated[int, typer.Option(help="Periods of the motion in a row, to average over.")] = 1,
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     terms: Terms = None,
     effort: Effort = None,
     schema: Schema = None,
@@ -90,7 +96,7 @@ def excite(
     _sensible(time_budget, starts, repetitions, complete, payload)
     if output is not None:
         check_output(output, folder=True)
-    mechanism = with_terms(robot_of(robot, sidecar), terms)
+    mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
     if payload is not None:
         mechanism = mechanism.with_payload(payload, body=payload_link, name=PAYLOAD, separate=True)
     options, source = _setting(str(robot), mechanism, limits, frequency, harmonics, start)

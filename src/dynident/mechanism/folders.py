@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dynident.errors import DescriptionError
@@ -20,7 +20,7 @@ class Folders:
     ----------
     path : path-like
         The description.
-    search : iterable of path-like
+    search : sequence of path-like
         Further folders, named by the user.
     package : bool
         Whether the description's package (the nearest folder above it with a package.xml) counts as its own folder.
@@ -31,7 +31,7 @@ class Folders:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        search: Iterable[str | os.PathLike[str]] = (),
+        search: Sequence[str | os.PathLike[str]] = (),
         package: bool = False,
         trust: bool = False,
     ) -> None:
@@ -92,7 +92,7 @@ def _home() -> Path:
     return Path(os.path.expanduser("~")).absolute()  # noqa: PTH111 - Path.home raises where there is none
 
 
-def _listed(search: Iterable[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
+def _listed(search: Sequence[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
     return [search] if isinstance(search, str | os.PathLike) else list(search)
 
 

@@ -7,7 +7,7 @@ language is the one of the xacro package 2 [xacro]; what it would do beyond this
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -27,7 +27,7 @@ TRUST = "write it in another way, or read the file with --trust (trust=True) if 
 
 def expand(
     path: str | os.PathLike[str],
-    search: Iterable[str | os.PathLike[str]] = (),
+    search: Sequence[str | os.PathLike[str]] = (),
     arguments: Mapping[str, object] | None = None,
 ) -> Element:
     """Expand a .xacro file without running any code from it.
@@ -36,7 +36,7 @@ def expand(
     ----------
     path : path-like
         File; what it includes and loads must lie below its folder or package, or below a search path.
-    search : iterable of path-like
+    search : sequence of path-like
         Folders to read from and to look for packages in.
     arguments : mapping of str to object, optional
         Values of ``<xacro:arg>`` in place of their defaults.
@@ -63,7 +63,7 @@ def _required(node: Element, name: str) -> str:
 class _Expander:
     """State of one expansion: budget, arguments, the files being read, and how deep the elements are."""
 
-    def __init__(self, path: Path, search: Iterable[str | os.PathLike[str]], arguments: Mapping[str, object]) -> None:
+    def __init__(self, path: Path, search: Sequence[str | os.PathLike[str]], arguments: Mapping[str, object]) -> None:
         self.budget = Budget()
         self.folders = Folders(path, search, package=True)
         self.arguments = {name: str(value) for name, value in arguments.items()}
