@@ -98,7 +98,10 @@ class _Expander:
         root = parse(self.files[0], self.budget)
         scope = Scope(self.text)
         scope.values.update(self.functions)
-        return self.plain(root, scope)
+        added: dict[str, str] = {}
+        content = self.content(root, scope, added)
+        # Last, because many packages write <robot name="$(arg name)"> before the argument has its default.
+        return assembled(root.tag, {**self.attributes(root, scope), **added}, content)
 
     # ---- texts ------------------------------------------------------------------------------------------------------
 
@@ -157,7 +160,7 @@ class _Expander:
     def argument(self, name: str) -> str:
         """Return the value of an argument."""
         if name not in self.arguments:
-            raise ExpressionError(f"uses the argument '{name}', which has no <xacro:arg> before it")
+            raise ExpressionError(f"uses the argument '{name}', which has no value; give it one with --arg {name}:=... (arguments=)")
         return self.arguments[name]
 
     def name_in_eval(self, name: str) -> Any:
@@ -182,9 +185,13 @@ class _Expander:
     def plain(self, node: Element, scope: Scope) -> Element:
         """Return an element that is not xacro's, with its texts and content evaluated."""
         self.budget.spend("elements")
-        attributes = {name: self.written(value, scope) for name, value in node.attrib.items() if not name.startswith("xacro:")}
+        attributes = self.attributes(node, scope)
         content = self.content(node, scope, attributes)
         return assembled(node.tag, attributes, content)
+
+    def attributes(self, node: Element, scope: Scope) -> dict[str, str]:
+        """Return the evaluated attributes of an element; those of xacro are for xacro only."""
+        return {name: self.written(value, scope) for name, value in node.attrib.items() if not name.startswith("xacro:")}
 
     def content(self, node: Element, scope: Scope, attributes: dict[str, str]) -> Content:
         """Return the evaluated texts and children of a node; `attributes` are those <xacro:attribute> adds to."""

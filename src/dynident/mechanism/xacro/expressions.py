@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from dynident.errors import DescriptionError
+from dynident.errors import DynidentError
 from dynident.mechanism.xacro.functions import (
     BINARY,
     COMPARE,
@@ -48,7 +48,7 @@ def evaluate(text: str, lookup: Callable[[str], Any], budget: Budget) -> Any:
     try:
         return _Walk(lookup, budget).value(_parsed(text.strip()), 0)
     except (ArithmeticError, TypeError, ValueError, LookupError, AttributeError, MemoryError, RecursionError) as error:
-        if isinstance(error, DescriptionError):
+        if isinstance(error, DynidentError):
             raise
         reason = str(error).splitlines()[0][:160] if str(error) else type(error).__name__
         if isinstance(error, KeyError):
