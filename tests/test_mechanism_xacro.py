@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from xacro_oracle import PACKAGES, oracle, tree
 
 from dynident import Mechanism
 from dynident.errors import DescriptionError, MissingExtraError
 from dynident.mechanism.xacro import expand
+from xacro_oracle import PACKAGES, oracle, tree
 
 HEAD = '<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">'
 
@@ -53,26 +53,29 @@ PROPERTY = '<xacro:property name="{}" value="{}"/>'.format
 LANGUAGE = {
     "numbers": '<a a="${1}" b="${1.0}" c="${1/3}" d="${2**10}" e="${-3//2}" f="${-3%5}" g="${1e3}" h="${0x10}" i="${1e-7}"/>',
     "powers": '<a a="${2**-2}" b="${2**0.5}" c="${(-8)**3}" d="${10**20}"/>',
-    "logic": '<a a="${1 &lt; 2 &lt; 3}" b="${not 0}" c="${0 or \'x\'}" d="${1 and 0.0}" e="${\'a\' in \'abc\'}" f="${3 is None}"/>',
+    "logic": '<a a="${1 &lt; 2 &lt; 3}" b="${not 0}" c="${0 or \'x\'}" d="${1 and 0.0}" '
+    "e=\"${'a' in 'abc'}\" f=\"${[] is None}\"/>",
     "bits": '<a a="${6 &amp; 3}" b="${6 | 3}" c="${6 ^ 3}" d="${~6}" e="${+True}"/>',
-    "conditional": '<a a="${1 if 2 &gt; 1 else 0}" b="${\'x\' if False else \'y\' if True else \'z\'}"/>',
+    "conditional": "<a a=\"${1 if 2 &gt; 1 else 0}\" b=\"${'x' if False else 'y' if True else 'z'}\"/>",
     "math": '<a a="${sin(pi/6)}" b="${math.cos(1)}" c="${atan2(1, 2)}" d="${degrees(pi)}" e="${hypot(3,4)}" f="${floor(2.7)}" '
     'g="${ceil(2.1)}" h="${e}" i="${tau}" j="${log(10)}" k="${fabs(-1)}" l="${inf}" m="${pow(2,3)}" n="${exp(1)}"/>',
     "functions": '<a a="${max(1,2.5)}" b="${min([3,1])}" c="${len(\'four\')}" d="${round(2.567, 2)}" e="${int(3.9)}" '
     'f="${float(\'1e2\')}" g="${str(1.50)}" h="${bool(0)}" i="${list((1,2))}" j="${sorted([3,1,2])}" k="${python.abs(-2)}" '
     'l="${python.sum([1,2])}" m="${list(map(float, [1, 2]))}" n="${list(range(3))}" o="${round(7.5)}" p="${int(\'12\')}"/>',
     "python namespace": '<a a="${python.all([1,0])}" b="${python.any([1,0])}" c="${list(python.zip([1,2],[3,4]))}" '
-    'd="${list(python.enumerate([5]))}" e="${python.tuple([1])}" f="${python.divmod(7,2)}" g="${list(python.reversed([1,2]))}"/>',
-    "texts": '<a a="${\'ab\' + \'c\'}" b="${\'a\' * 3}" c="${\'a,b\'.split(\',\')[1]}" d="${\'%.3f|%s\' % (1/3, 2)}" '
-    'e="${\'AbC\'.lower()}" f="${\'a_b\'.replace(\'_\', \'-\')}" g="${\'-\'.join([\'x\', \'y\'])}" h="${\'hello\'[1:3]}" '
-    'i="${\'x\'.startswith(\'x\')}" j="${\' s \'.strip()}" k="${\'7\'.zfill(3)}" l="${\'b\' &gt; \'a\'}" m="${\'a\' \'b\'}"/>',
+    'd="${list(python.enumerate([5]))}" e="${python.tuple([1])}" f="${python.divmod(7,2)}" '
+    'g="${list(python.reversed([1,2]))}"/>',
+    "texts": "<a a=\"${'ab' + 'c'}\" b=\"${'a' * 3}\" c=\"${'a,b'.split(',')[1]}\" d=\"${'%.3f|%s' % (1/3, 2)}\" "
+    "e=\"${'AbC'.lower()}\" f=\"${'a_b'.replace('_', '-')}\" g=\"${'-'.join(['x', 'y'])}\" h=\"${'hello'[1:3]}\" "
+    "i=\"${'x'.startswith('x')}\" j=\"${' s '.strip()}\" k=\"${'7'.zfill(3)}\" l=\"${'b' &gt; 'a'}\" m=\"${'a' 'b'}\"/>",
     "lists": '<a a="${[1, 2] + [3]}" b="${[0] * 3}" c="${[1, 2, 3][-1]}" d="${[1, 2, 3, 4][::2]}" e="${(1, 2)[0]}" '
-    'f="${[x * 2 for x in [1, 2, 3] if x != 2]}" g="${[a + b for a, b in [(1, 2)]]}" h="${[1, 2].index(2)}" i="${[[1]][0][0]}"/>',
+    'f="${[x * 2 for x in [1, 2, 3] if x != 2]}" g="${[a + b for a, b in [(1, 2)]]}" h="${[1, 2].index(2)}" '
+    'i="${[[1]][0][0]}"/>',
     "dictionaries": PROPERTY("d", "${dict(a=1, b=[2, 3])}")
     + '<a a="${d[\'a\']}" b="${d[\'b\'][1]}" c="${\'a\' in d}" d="${list(d.keys())}" e="${d.get(\'z\', 5)}" f="${len(d)}" '
     'g="${xacro.dotify(d).a}" h="${list(d.items())}" i="${d}"/>',
-    "tokenize": '<a a="${xacro.tokenize(\'1,2; 3\')}" b="${[float(w) for w in xacro.tokenize(\'1 2\')]}"/>',
-    "messages": '<a a="${xacro.message(\'hello\')}b"/>',
+    "tokenize": "<a a=\"${xacro.tokenize('1,2; 3')}\" b=\"${[float(w) for w in xacro.tokenize('1 2')]}\"/>",
+    "messages": "<a a=\"${xacro.message('hello')}b\"/>",
     "literals": "".join(
         PROPERTY(f"p{k}", text)
         for k, text in enumerate(["1", "1.0", "true", "False", "'quoted'", "1_0", " 5 ", "1e3", "", "007", "inf", "x y", "'1'"])
@@ -93,13 +96,14 @@ LANGUAGE = {
     '<xacro:outer/><b x="${x}" g="${g}"/>',
     "dynamic scope": '<xacro:macro name="m"><b v="${hidden}"/></xacro:macro><xacro:macro name="n" params="hidden"><xacro:m/>'
     '</xacro:macro><xacro:n hidden="5"/>',
-    "parameters": '<xacro:macro name="m" params="a b:=2 c=3 d:=${b0 + 1} e:=\'x y\' f:=\'\' g:=^ h:=^|9 i:=$(arg z) j:=\'a\'b">'
+    "parameters": "<xacro:macro name=\"m\" params=\"a b:=2 c=3 d:=${b0 + 1} e:='x y' f:='' g:=^ h:=^|9 i:=$(arg z) j:='a'b\">"
     '<m v="${a}|${b}|${c}|${d}|${e}|${f}|${g}|${h}|${i}|${j}"/></xacro:macro><xacro:arg name="z" default="zz"/>'
     + PROPERTY("b0", "1")
     + PROPERTY("g", "G")
     + '<xacro:m a="0"/><xacro:m a="${[1, 2]}" b="${b0}" c="  c " h="" j="true"/>',
     "blocks": '<xacro:macro name="m" params="*first **second"><m><xacro:insert_block name="second"/><xacro:insert_block '
-    'name="first"/><xacro:insert_block name="first"/></m></xacro:macro><xacro:m><one v="${1 + 1}">t</one><two><x/>u<y/></two></xacro:m>',
+    'name="first"/><xacro:insert_block name="first"/></m></xacro:macro><xacro:m>'
+    '<one v="${1 + 1}">t</one><two><x/>u<y/></two></xacro:m>',
     "blocks of macros": '<xacro:macro name="two"><p/><q/></xacro:macro><xacro:macro name="m" params="*a *b"><m>'
     '<xacro:insert_block name="b"/><xacro:insert_block name="a"/></m></xacro:macro><xacro:m><xacro:two/></xacro:m>',
     "property block": '<xacro:property name="b"><c v="${w}"/>text ${w}</xacro:property>'
@@ -149,7 +153,9 @@ def test_includes_agree_with_the_xacro_package(tmp_path):
 
 
 def test_units_and_aliases_of_yaml_agree_with_the_xacro_package(tmp_path):
-    text = "a: !degrees 90\nb: !inches 2*2\nc: &c {x: 1, y: [1, 2.5, null, true, 'text', 0o7, 1_000]}\nd: {<<: *c, x: 3}\ne: *c\n"
+    text = (
+        "a: !degrees 90\nb: !inches 2*2\nc: &c {x: 1, y: [1, 2.5, null, true, 'text', 0o7, 1_000]}\nd: {<<: *c, x: 3}\ne: *c\n"
+    )
     (tmp_path / "data.yaml").write_text(text)
     body = PROPERTY("d", "${xacro.load_yaml('data.yaml')}") + '<a v="${d}" w="${d.d.y[1]}" x="${d[\'e\'][\'x\']}" y="${d.a}"/>'
     path = write(tmp_path, body)
@@ -229,7 +235,10 @@ def test_home_and_the_top_of_the_disk_are_no_packages(tmp_path, monkeypatch):
 
 # ---- the readers ----------------------------------------------------------------------------------------------------
 
-BODIES = '<link name="a"/><link name="b"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+BODIES = (
+    '<link name="a"/><link name="b">'
+    '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+)
 JOINT = '<joint name="j" type="revolute"><parent link="a"/><child link="b"/><origin xyz="${%s} 0 0"/></joint>'
 
 

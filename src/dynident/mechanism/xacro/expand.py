@@ -9,20 +9,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from xml.etree.ElementTree import Element
 
 from dynident.errors import DescriptionError
 from dynident.mechanism.folders import Folders
 from dynident.mechanism.xacro.elements import Content, assembled, parse
 from dynident.mechanism.xacro.expressions import evaluate
-from dynident.mechanism.xacro.functions import FUNCTIONS, XACRO, Budget, ExpressionError, Function, Namespace, as_text
+from dynident.mechanism.xacro.functions import FUNCTIONS, XACRO, Budget, ExpressionError, Function, Namespace, as_text, refuse
 from dynident.mechanism.xacro.properties import Macro, Scope, argument_value, parameters, pieces, truth
 from dynident.mechanism.xacro.yaml_file import load_yaml
 from dynident.mechanism.xml import MAX_DEPTH, checked_root
 
 MAX_INCLUDES, MAX_PARAMS = 20, 20_000
-TRUST = "write it in another way, or read the file with --trust (trust=True) if you trust its author"
+Handler: TypeAlias = "Callable[[Element, Scope, dict[str, str]], Content]"
 
 
 def expand(
@@ -68,6 +68,7 @@ class _Expander:
         self.folders = Folders(path, search, package=True)
         self.arguments = {name: str(value) for name, value in arguments.items()}
         self.files = [path.absolute()]
+        self.loaded: dict[Path, Any] = {}
         self.depth = 0
         own: dict[str, Callable[..., Any]] = {
             "load_yaml": self.yaml,
@@ -80,7 +81,7 @@ class _Expander:
             "load_yaml": functions["load_yaml"],
             "abs_filename": functions["abs_filename"],
         }
-        self.elements: dict[str, Callable[[Element, Scope, dict[str, str]], Content]] = {
+        self.elements: dict[str, Handler] = {
             "xacro:insert_block": self.insert_block,
             "xacro:include": self.include,
             "xacro:property": self.property,
@@ -121,8 +122,7 @@ class _Expander:
                 written = values[-1] if len(values) == 1 else as_text(values[-1])
             except ExpressionError as error:
                 shown = opened if len(opened) < 100 else f"{opened[:97]}..."
-                remedy = TRUST if error.refused else "correct it"
-                raise DescriptionError(f"{self.where()}'{shown}' {error}; {remedy}") from None
+                raise DescriptionError(f"{self.where()}'{shown}' {error}; {error.remedy}") from None
             self.budget.spend("characters", len(written) if isinstance(written, str) else 1)
         return values[0] if len(values) == 1 else "".join(map(as_text, values))
 
@@ -153,14 +153,15 @@ class _Expander:
             case ["eval", *_]:
                 return as_text(evaluate(text.strip().removeprefix("eval"), self.name_in_eval, self.budget))
             case ["env" | "optenv" | "anon" | "cwd" as name, *_]:
-                raise ExpressionError(f"depends on this computer ($({name})), not on the robot", refused=True)
+                return refuse(f"depends on this computer ($({name})), not on the robot")
             case _:
                 raise ExpressionError("is no command of xacro; known are $(arg), $(find), $(dirname) and $(eval)")
 
     def argument(self, name: str) -> str:
         """Return the value of an argument."""
         if name not in self.arguments:
-            raise ExpressionError(f"uses the argument '{name}', which has no value; give it one with --arg {name}:=... (arguments=)")
+            remedy = f"give it one with --arg {name}:=... (arguments=)"
+            raise ExpressionError(f"uses the argument '{name}', which has no value", remedy)
         return self.arguments[name]
 
     def name_in_eval(self, name: str) -> Any:
@@ -178,7 +179,9 @@ class _Expander:
         name = as_text(name)
         self.budget.spend("included files")
         path = self.folders.allowed(self.place(name), f"{self.where()}load_yaml: file '{name[:200]}'")
-        return load_yaml(path, lambda text: evaluate(text, FUNCTIONS.__getitem__, self.budget), self.budget)
+        if path not in self.loaded:
+            self.loaded[path] = load_yaml(path, lambda text: evaluate(text, FUNCTIONS.__getitem__, self.budget), self.budget)
+        return self.loaded[path]
 
     # ---- elements ---------------------------------------------------------------------------------------------------
 
@@ -200,20 +203,18 @@ class _Expander:
             raise DescriptionError(f"macros and elements are nested more than {MAX_DEPTH} deep; does a macro call itself?")
         found: Content = [self.written(node.text, scope)] if node.text else []
         for child in node:
-            found.extend(self.dispatch(child, scope, attributes))
+            found.extend(self.handler(child)(child, scope, attributes))
             if child.tail:
                 found.append(self.written(child.tail, scope))
         self.depth -= 1
         return found
 
-    def dispatch(self, node: Element, scope: Scope, attributes: dict[str, str]) -> Content:
-        """Return what stands in the place of one element."""
+    def handler(self, node: Element) -> Handler:
+        """Return the method that evaluates an element."""
         if not node.tag.startswith("xacro:"):
-            return [self.plain(node, scope)]
+            return lambda node, scope, _: [self.plain(node, scope)]
         self.budget.spend("elements")
-        if node.tag in self.elements:
-            return self.elements[node.tag](node, scope, attributes)
-        return self.call(node.tag.removeprefix("xacro:"), node.attrib, node, scope)
+        return self.elements.get(node.tag, self.call)
 
     def condition(self, node: Element, scope: Scope, _: dict[str, str]) -> Content:
         """Evaluate <xacro:if> and <xacro:unless>."""
@@ -228,7 +229,7 @@ class _Expander:
         if not tag or tag == "xacro:element":
             raise DescriptionError(f"<xacro:element> has the name '{tag}'; give the tag of the element")
         renamed.text, renamed[:] = node.text, node[:]
-        return self.dispatch(renamed, scope, attributes)
+        return self.handler(renamed)(renamed, scope, attributes)
 
     def attribute(self, node: Element, scope: Scope, attributes: dict[str, str]) -> Content:
         """Evaluate <xacro:attribute>: one more attribute of the element around it."""
@@ -325,11 +326,14 @@ class _Expander:
 
     def call_by_name(self, node: Element, scope: Scope, _: dict[str, str]) -> Content:
         """Evaluate <xacro:call>: a macro whose name is computed."""
-        name = self.written(_required(node, "macro"), scope)
-        return self.call(name, {key: value for key, value in node.attrib.items() if key != "macro"}, node, scope)
+        renamed = Element(f"xacro:{self.written(_required(node, 'macro'), scope)}", node.attrib)
+        del renamed.attrib["macro"]
+        renamed.text, renamed[:] = node.text, node[:]
+        return self.call(renamed, scope, {})
 
-    def call(self, name: str, attributes: Mapping[str, str], node: Element, scope: Scope) -> Content:
+    def call(self, node: Element, scope: Scope, _: dict[str, str]) -> Content:
         """Return the body of a macro, evaluated with the call's parameters and blocks."""
+        name = node.tag.removeprefix("xacro:")
         self.budget.spend("macro calls")
         found = scope.macro(name)
         if found is None:
@@ -338,7 +342,7 @@ class _Expander:
         what = f"{self.where()}macro '{name}'"
         inner = Scope(self.text, parent=home)
         missing = dict(macro.parameters)
-        for key, value in attributes.items():
+        for key, value in node.attrib.items():
             if key not in missing:
                 raise DescriptionError(
                     f"{what} has no parameter '{key[:60]}'; its parameters are: {' '.join(macro.parameters)}"

@@ -47,7 +47,7 @@ def evaluate(text: str, lookup: Callable[[str], Any], budget: Budget) -> Any:
     """Return the value of an expression; `lookup` gives the value of a name or raises KeyError."""
     try:
         return _Walk(lookup, budget).value(_parsed(text.strip()), 0)
-    except (ArithmeticError, TypeError, ValueError, LookupError, AttributeError, MemoryError, RecursionError) as error:
+    except (ArithmeticError, TypeError, ValueError, LookupError, AttributeError, MemoryError) as error:
         if isinstance(error, DynidentError):
             raise
         reason = str(error).splitlines()[0][:160] if str(error) else type(error).__name__
@@ -115,7 +115,7 @@ class _Walk:
                 self._loop(element, loops, found, depth)
                 checked(found, self.budget)
             case _:
-                refuse(f"uses Python's {type(node).__name__}")
+                refuse(f"uses Python's {type(getattr(node, 'op', node)).__name__}")
         return found
 
     def _paid(self, operands: tuple[Any, ...]) -> tuple[Any, ...]:

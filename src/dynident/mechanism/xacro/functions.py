@@ -16,23 +16,28 @@ from typing import Any, NoReturn
 
 from dynident.errors import DescriptionError
 
-MAX_STRING, MAX_ITEMS, MAX_BITS, MAX_NESTING = 100_000, 20_000, 256, 60
+MAX_STRING, MAX_ITEMS, MAX_BITS, MAX_NESTING = 100_000, 20_000, 256, 100
 LIMITS = {
     "steps of evaluation": 500_000,
     "elements": 100_000,
     "macro calls": 10_000,
     "characters": 10_000_000,
     "included files": 300,
+    "bytes of YAML": 300_000,
 }
 """What one robot may cost; the largest packages need less than a tenth."""
 
 
-class ExpressionError(Exception):
-    """Why an expression has no value; `refused` when the real xacro package might give it one."""
+TRUST = "write it in another way, or read the file with --trust (trust=True) if you trust its author"
+_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
-    def __init__(self, reason: str, refused: bool = False) -> None:
+
+class ExpressionError(Exception):
+    """Why an expression has no value, and what to do."""
+
+    def __init__(self, reason: str, remedy: str = "correct it") -> None:
         super().__init__(reason)
-        self.refused = refused
+        self.remedy = remedy
 
 
 @dataclass
@@ -46,7 +51,8 @@ class Budget:
         self.left[what] -= amount
         if self.left[what] < 0:
             raise DescriptionError(
-                f"the expansion needs more than {LIMITS[what]} {what}; look for a macro or property that repeats itself"
+                f"the expansion needs more than {LIMITS[what]} {what}; look for a macro or property that repeats itself, "
+                "or read the file with --trust (trust=True) if the robot is really so large"
             )
 
 
@@ -67,7 +73,7 @@ class Namespace:
 
 def refuse(what: str) -> NoReturn:
     """Raise the error of what only the real xacro package would do."""
-    raise ExpressionError(what, refused=True)
+    raise ExpressionError(what, TRUST)
 
 
 def checked(value: Any, budget: Budget) -> Any:
@@ -83,6 +89,8 @@ def checked(value: Any, budget: Budget) -> Any:
             size += len(item) // 100
             if len(item) > MAX_STRING:
                 raise ExpressionError(f"makes a text of more than {MAX_STRING} characters")
+            if _NO_XML.search(item):
+                raise ExpressionError("makes a text with control characters, which XML cannot hold")
         elif isinstance(item, list | tuple | dict):
             if size + len(item) > MAX_ITEMS or depth > MAX_NESTING:
                 raise ExpressionError(f"makes a list of more than {MAX_ITEMS} items or {MAX_NESTING} levels")

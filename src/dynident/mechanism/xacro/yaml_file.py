@@ -12,7 +12,9 @@ from dynident.errors import DescriptionError, missing_extra
 from dynident.mechanism.xacro.functions import MAX_NESTING, Budget, checked
 from dynident.mechanism.xml import read_bytes
 
-MAX_FILE, MAX_NUMBER = 200_000, 100
+MAX_NUMBER = 100
+"""Characters of a number."""
+
 UNITS = {
     "!radians": 1.0,
     "!degrees": math.pi / 180.0,
@@ -33,8 +35,7 @@ def load_yaml(path: Path, number: Callable[[str], Any], budget: Budget) -> Any:
     except ImportError as error:
         raise missing_extra("pyyaml", "yaml", "load_yaml in a .xacro file") from error
     data = read_bytes(path, "YAML")
-    if len(data) > MAX_FILE:
-        raise DescriptionError(f"YAML file '{path.name}' has more than {MAX_FILE} bytes; keep what the robot needs")
+    budget.spend("bytes of YAML", len(data))  # PyYAML is slow, about a second for 50 kB
     loader: Any = None
     try:
         loader = yaml.SafeLoader(data)
@@ -60,18 +61,18 @@ class _Builder:
         self.budget.spend("steps of evaluation")
         if depth > MAX_NESTING:
             raise DescriptionError(f"a YAML file is nested more than {MAX_NESTING} deep or refers to itself; flatten it")
-        if node.id == "sequence":
-            return [self.build(item, depth + 1) for item in node.value]
-        if node.id == "mapping":
-            return self._mapping(node, depth)
-        if node.tag in UNITS:
-            return float(self.number(node.value)) * UNITS[node.tag]
         kind = node.tag.removeprefix(_PLAIN)
-        if kind in ("int", "float", "bool", "null"):
+        if kind == "seq" and node.id == "sequence":
+            return [self.build(item, depth + 1) for item in node.value]
+        if kind == "map" and node.id == "mapping":
+            return self._mapping(node, depth)
+        if node.id == "scalar" and node.tag in UNITS:
+            return float(self.number(node.value)) * UNITS[node.tag]
+        if node.id == "scalar" and kind in ("int", "float", "bool", "null"):
             if len(node.value) > MAX_NUMBER:
                 raise DescriptionError(f"a YAML file has the number '{node.value[:40]}...'; give at most {MAX_NUMBER} digits")
             return self.loader.construct_object(node)
-        if kind in ("str", "timestamp"):
+        if node.id == "scalar" and kind in ("str", "timestamp"):
             return node.value
         raise DescriptionError(f"a YAML file uses the tag '{node.tag[:60]}'; only plain values and {', '.join(UNITS)} are read")
 
