@@ -41,18 +41,14 @@ def is_mjcf(path: str | os.PathLike[str]) -> bool:
 def _root_tag(text: str) -> str:
     """Return the tag of the first element, which is the root; a URDF may have a <mujoco> element inside."""
     at = text.find("<")
-    while at >= 0:
+    while text.startswith(("<!", "<?"), at):
         if text.startswith("<!--", at):
-            end = text.find("-->", at + 4)
-            if end < 0:  # an open comment hides the rest
+            at = text.find("-->", at + 4)
+            if at < 0:  # an open comment hides the rest
                 return ""
-            at = end + 2
-        else:
-            tag = re.compile(r"<\s*([A-Za-z_][\w.:-]*)").match(text, at)
-            if tag is not None:
-                return tag[1]
         at = text.find("<", at + 1)
-    return ""
+    found = re.compile(r"<\s*([A-Za-z_][\w.:-]*)").match(text, at) if at >= 0 else None
+    return found[1] if found else ""
 
 
 def read_robot(
