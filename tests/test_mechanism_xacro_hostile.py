@@ -186,6 +186,9 @@ BOMBS = {
     "open brackets": '<a v="' + "${" * 50_000 + '"/>',
     "dollars": '<a v="' + "$" * 50_000 + '"/>',
     "macro parameters": '<xacro:macro name="m" params="a:=' + "x" * 19_000 + "'\"/>",
+    "long name": '<xacro:include filename="' + "a" * 5000 + '" optional="true"/><xacro:include filename="' + "a" * 5000 + '"/>',
+    "long package": f'<a v="$(find {"a" * 5000})"/>',
+    "strange package": '<a v="$(find ..)"/>',
     "wildcard": '<xacro:include filename="/*/*/*/*/*"/>',
     "no prefix": '<p:property xmlns:p="http://www.ros.org/wiki/xacro" name="a" value="1"/>',
 }

@@ -36,7 +36,10 @@ class Folders:
         trust: bool = False,
     ) -> None:
         # A description may be a link into a workspace: both its places are its own.
-        places = {Path(path).absolute().parent, Path(path).resolve().parent}
+        try:
+            places = {Path(path).absolute().parent, Path(path).resolve().parent}
+        except (OSError, RuntimeError, ValueError) as error:  # loops of links, NUL characters
+            raise DescriptionError(f"{str(path)!r} cannot be found ({error}); give the path of a robot file") from None
         self.trust = trust
         self.search = [_folder(folder) for folder in _listed(search)]
         self.above = [folder for place in places for folder in (place, *place.parents)]
@@ -46,11 +49,9 @@ class Folders:
 
     def allowed(self, target: Path, what: str) -> Path:
         """Return the resolved path of a file that may be read; `what` names it in the refusal."""
-        if "\0" in str(target):
-            raise DescriptionError(f"{what} has a NUL character in its name; correct the name")
         try:
             real = target.resolve()
-        except (OSError, RuntimeError, ValueError) as error:  # loops of links
+        except (OSError, RuntimeError, ValueError) as error:
             raise DescriptionError(f"{what} cannot be found ({error}); correct the name") from None
         if self.trust or any(real.is_relative_to(root) for root in self.roots):
             return real
@@ -64,7 +65,7 @@ class Folders:
             return self.found[name]
         if re.fullmatch(r"[A-Za-z0-9][\w-]*", name):
             for folder in self._candidates(name):
-                if folder.is_dir():
+                if _is_folder(folder):
                     self.found[name] = folder
                     self.roots.append(folder.resolve())
                     return folder
@@ -98,9 +99,16 @@ def _listed(search: Sequence[str | os.PathLike[str]]) -> list[str | os.PathLike[
 
 def _folder(path: str | os.PathLike[str]) -> Path:
     folder = Path(path).absolute()
-    if not folder.is_dir():
+    if not _is_folder(folder):
         raise DescriptionError(f"search path '{path}' is no folder; give a folder that exists")
     return folder
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _package_name(folder: Path) -> str:

@@ -1,7 +1,7 @@
 """Expansion of a .xacro file: content(element, scope) returns what stands in its place, texts and elements in order.
 
 Every xacro element has one method. Input is never changed, so a macro's body is evaluated again at every call. The
-language is the one of the xacro package 2 [xacro]; what it would do beyond this file's folder or with Python is refused.
+language is the one of ROS's package xacro, version 2; what it would do beyond the robot's folder or with Python is refused.
 """
 
 from __future__ import annotations
@@ -303,7 +303,7 @@ class _Expander:
         if space:
             inner = Scope(self.text, parent=scope, is_namespace=True)
             scope.spaces[self.written(space, scope)] = inner
-        if not path.exists() and truth(node.get("optional", "false"), f"{what}: optional"):
+        if truth(node.get("optional", "false"), f"{what}: optional") and not os.path.exists(path):  # noqa: PTH110 - never raises
             return []
         self.files.append(self.place(name))
         try:
