@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from dynident import Mechanism
 from dynident.errors import DescriptionError, MissingExtraError
@@ -137,6 +140,56 @@ LANGUAGE = {
 def test_language_agrees_with_the_xacro_package(tmp_path, case):
     path = write(tmp_path, LANGUAGE[case])
     assert tree(expand(path)) == oracle(path)
+
+
+def _combined(inner):
+    pair = st.tuples(inner, inner)
+    operators = ["+", "-", "*", "/", "//", "%", "==", "!=", "<", ">=", "and", "or", "in", "is not", "&", "|", "^", "if x else"]
+    functions = ["str", "int", "float", "bool", "len", "round", "sin", "sqrt", "floor", "list"]
+    return st.one_of(
+        st.tuples(pair, st.sampled_from(operators)).map(lambda t: f"({t[0][0]} {t[1]} {t[0][1]})"),
+        st.tuples(st.sampled_from(["-", "not ", "~", "+"]), inner).map(lambda t: f"({t[0]}{t[1]})"),
+        st.tuples(st.sampled_from(functions), inner).map(lambda t: f"{t[0]}({t[1]})"),
+        pair.map(lambda t: f"max({t[0]}, {t[1]})"),
+        pair.map(lambda t: f"[{t[0]}, {t[1]}]"),
+        pair.map(lambda t: f"({t[0]})[{t[1]}]"),
+        pair.map(lambda t: f"({t[0]})[:{t[1]}]"),
+        st.tuples(inner, st.integers(0, 3)).map(lambda t: f"({t[0]} ** {t[1]})"),
+        inner.map(lambda t: f"[k for k in {t} if k]"),
+    )
+
+
+LEAVES = [
+    "0",
+    "1",
+    "3",
+    "2.5",
+    "1e-3",
+    "'ab'",
+    "'1.5'",
+    "True",
+    "None",
+    "x",
+    "name",
+    "table['a']",
+    "table['b']",
+    "[1, 2]",
+    "pi",
+]
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.recursive(st.sampled_from(LEAVES), _combined, max_leaves=8))
+def test_whatever_has_a_value_has_that_of_the_xacro_package(tmp_path, expression):
+    values = PROPERTY("x", "2") + PROPERTY("name", "text") + PROPERTY("table", "${dict(a=[1, 2.0], b='c')}")
+    path = write(tmp_path, values + f"<a>${{{expression.replace('&', '&amp;').replace('<', '&lt;')}}}</a>")
+    try:
+        found = tree(expand(path))
+    except DescriptionError:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # "is not" with a number
+        assert found == oracle(path)
 
 
 def test_includes_agree_with_the_xacro_package(tmp_path):

@@ -153,6 +153,12 @@ def test_a_search_path_must_be_a_folder(tmp_path):
     (tmp_path / "r.xml").write_text(f"<mujoco><worldbody>{BODY('a', 'a')}</worldbody></mujoco>")
     with pytest.raises(DescriptionError, match=r"search path '.*nowhere' is no folder"):
         Mechanism.from_mjcf(tmp_path / "r.xml", search=[tmp_path / "nowhere"])
+    for wrong in (3, [3], None):
+        with pytest.raises(DescriptionError, match=r"search is .*; give a list of folders"):
+            Mechanism.from_mjcf(tmp_path / "r.xml", search=wrong)
+    (tmp_path / "r.xacro").write_text('<robot name="r"><link name="a"/></robot>')
+    with pytest.raises(DescriptionError, match="arguments is 3; give a mapping"):
+        Mechanism.from_urdf(tmp_path / "r.xacro", arguments=3)
 
 
 # ---- logs -----------------------------------------------------------------------------------------------------------

@@ -94,7 +94,10 @@ def _home() -> Path:
 
 
 def _listed(search: Sequence[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
-    return [search] if isinstance(search, str | os.PathLike) else list(search)
+    folders = [search] if isinstance(search, str | os.PathLike) else search
+    if not isinstance(folders, Sequence) or not all(isinstance(folder, str | os.PathLike) for folder in folders):
+        raise DescriptionError(f"search is {search!r}; give a list of folders")
+    return list(folders)
 
 
 def _folder(path: str | os.PathLike[str]) -> Path:

@@ -128,6 +128,8 @@ def load_urdf(
     """Return the root element of a URDF or xacro file; arguments as in `read_urdf`."""
     if Path(path).suffix.lower() != ".xacro":
         return parse_xml(read_bytes(path, "URDF"), "robot")
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise DescriptionError(f"arguments is {arguments!r}; give a mapping of names to values")
     if not trust:
         return expand(path, search, arguments)
     read_bytes(path, "xacro")  # refuses what is no file
