@@ -70,7 +70,7 @@ LANGUAGE = {
     'g="${list(python.reversed([1,2]))}"/>',
     "texts": "<a a=\"${'ab' + 'c'}\" b=\"${'a' * 3}\" c=\"${'a,b'.split(',')[1]}\" d=\"${'%.3f|%s' % (1/3, 2)}\" "
     "e=\"${'AbC'.lower()}\" f=\"${'a_b'.replace('_', '-')}\" g=\"${'-'.join(['x', 'y'])}\" h=\"${'hello'[1:3]}\" "
-    "i=\"${'x'.startswith('x')}\" j=\"${' s '.strip()}\" k=\"${'7'.zfill(3)}\" l=\"${'b' &gt; 'a'}\" m=\"${'a' 'b'}\"/>",
+    "i=\"${'x'.startswith('x')}\" j=\"${' s '.strip()}\" k=\"${'7'.zfill(3)}\" n=\"${'xy'.__len__()}\" l=\"${'b' &gt; 'a'}\" m=\"${'a' 'b'}\"/>",
     "lists": '<a a="${[1, 2] + [3]}" b="${[0] * 3}" c="${[1, 2, 3][-1]}" d="${[1, 2, 3, 4][::2]}" e="${(1, 2)[0]}" '
     'f="${[x * 2 for x in [1, 2, 3] if x != 2]}" g="${[a + b for a, b in [(1, 2)]]}" h="${[1, 2].index(2)}" '
     'i="${[[1]][0][0]}"/>',
@@ -245,6 +245,8 @@ def test_packages_are_found_by_manifest_neighbour_name_and_search_path(tmp_path)
         expand(path)
     assert [link.get("name") for link in expand(path, search=[tmp_path / "other"])] == ["third"]
     assert [link.get("name") for link in expand(path, search=[tmp_path / "other" / "third"])] == ["third"]
+    meshes = write(tmp_path / "robot", '<mesh filename="$(find third)/mesh.stl"/>')  # never opened
+    assert expand(meshes)[0].get("filename") == "package://third/mesh.stl"
     named = write(tmp_path / "plain_description" / "urdf", include("plain_description"), "main.xacro")
     write(tmp_path / "plain_description", '<link name="by_name"/>', "part.xacro")
     assert expand(named)[0].get("name") == "by_name"

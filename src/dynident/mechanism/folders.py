@@ -44,7 +44,7 @@ class Folders:
         self.search = [_folder(folder) for folder in _listed(search)]
         self.above = [folder for place in places for folder in (place, *place.parents)]
         packages = [next((f for f in (p, *p.parents) if _package_name(f)), p) for p in places] if package else []
-        self.found: dict[str, Path] = {}
+        self.found: dict[str, Path | None] = {}
         self.roots = [folder.resolve() for folder in (*places, *packages, *self.search)]
 
     def allowed(self, target: Path, what: str) -> Path:
@@ -59,19 +59,15 @@ class Folders:
             f"{what} is outside the robot's folder; move it there, or name its folder with --search (search=[...])"
         )
 
-    def package(self, name: str) -> Path:
+    def package(self, name: str) -> Path | None:
         """Return the folder of a ROS package, found by its name without running anything; it may then be read from."""
-        if name in self.found:
-            return self.found[name]
-        if re.fullmatch(r"[A-Za-z0-9][\w-]*", name):
-            for folder in self._candidates(name):
-                if _is_folder(folder):
-                    self.found[name] = folder
-                    self.roots.append(folder.resolve())
-                    return folder
-        raise DescriptionError(
-            f"package '{name}' is not found above the file; name the folder that holds it with --search (search=[...])"
-        )
+        if not re.fullmatch(r"[A-Za-z0-9][\w-]{0,200}", name):
+            raise DescriptionError(f"'{name[:60]}' is no name of a package; give letters, digits, _ and -")
+        if name not in self.found:
+            self.found[name] = next((folder for folder in self._candidates(name) if _is_folder(folder)), None)
+            if (folder := self.found[name]) is not None:
+                self.roots.append(folder.resolve())
+        return self.found[name]
 
     def _candidates(self, name: str) -> Iterator[Path]:
         for folder in self.search:

@@ -147,7 +147,8 @@ class _Expander:
             case ["arg", name]:
                 return self.argument(name)
             case ["find", package]:
-                return str(self.folders.package(package))
+                # A package that is not here may still be named: most of them hold meshes and settings nobody reads.
+                return str(self.folders.package(package) or f"package://{package}")
             case ["dirname"]:
                 return str(self.files[-1].parent)
             case ["eval", *_]:
@@ -172,7 +173,16 @@ class _Expander:
 
     def place(self, name: str) -> Path:
         """Return the path of a file named in the file being read."""
-        return self.files[-1].parent / name
+        if not name.startswith("package://"):
+            return self.files[-1].parent / name
+        package, _, rest = name.removeprefix("package://").partition("/")
+        folder = self.folders.package(package)
+        if folder is None:
+            raise DescriptionError(
+                f"{self.where()}package '{package}' is not found above the file, but '{rest[:100]}' in it is needed; "
+                "name the folder that holds it with --search (search=[...])"
+            )
+        return folder / rest
 
     def yaml(self, name: Any) -> Any:
         """Return the content of a YAML file."""
