@@ -186,6 +186,17 @@ BOMBS = {
     "open brackets": '<a v="' + "${" * 50_000 + '"/>',
     "dollars": '<a v="' + "$" * 50_000 + '"/>',
     "macro parameters": '<xacro:macro name="m" params="a:=' + "x" * 19_000 + "'\"/>",
+    "function and text": '<a v="${min} x"/>',
+    "function as command": '<a v="$(${min})"/>',
+    "function as argument": '<xacro:arg name="x" default="${min}"/>',
+    "long lists": LONG + '<a v="${long}"/>' * 5000,
+    "long lists in text": LONG + "<a>" + "x ${long}" * 5000 + "</a>",
+    "attributes": '<xacro:macro name="m"><a '
+    + " ".join(f'a{k}=""' for k in range(20_000))
+    + "/></xacro:macro>"
+    + "<xacro:m/>" * 9000,
+    "parameters": '<xacro:macro name="m" params="' + " ".join(f"a{k}:=1" for k in range(1500)) + '"/>' + "<xacro:m/>" * 9000,
+    "packages": "".join(f'<a v="$(find package{k})"/>' for k in range(5000)),
     "long name": '<xacro:include filename="' + "a" * 5000 + '" optional="true"/><xacro:include filename="' + "a" * 5000 + '"/>',
     "long package": f'<a v="$(find {"a" * 5000})"/>',
     "strange package": '<a v="$(find ..)"/>',

@@ -110,32 +110,32 @@ class _Expander:
         """Return the value of a text: that of its only part, or its parts joined."""
         if "$" not in text:
             return text
+        parts = list(pieces(text))
         values: list[Any] = []
-        for kind, content in pieces(text):
-            if kind == "text":
-                values.append(content)
-                continue
-            inner = as_text(self.text(content, scope))
-            opened = f"${{{inner}}}" if kind == "expression" else f"$({inner})"
+        for kind, content in parts:
+            shown = f"${{{content}}}" if kind == "expression" else f"$({content})"
             try:
-                values.append(evaluate(inner, scope.lookup, self.budget) if kind == "expression" else self.command(inner))
-                written = values[-1] if len(values) == 1 else as_text(values[-1])
+                if kind == "text":
+                    value: Any = content
+                elif kind == "expression":
+                    value = evaluate(as_text(self.text(content, scope)), scope.lookup, self.budget)
+                else:
+                    value = self.command(as_text(self.text(content, scope)))
+                values.append(value if len(parts) == 1 else as_text(value))
             except ExpressionError as error:
-                shown = opened if len(opened) < 100 else f"{opened[:97]}..."
+                shown = shown if len(shown) < 100 else f"{shown[:97]}..."
                 raise DescriptionError(f"{self.where()}'{shown}' {error}; {error.remedy}") from None
-            self.budget.spend("characters", len(written) if isinstance(written, str) else 1)
-        return values[0] if len(values) == 1 else "".join(map(as_text, values))
+            self.budget.spend("characters", len(values[-1]) if isinstance(values[-1], str) else 1)
+        return values[0] if len(parts) == 1 else "".join(values)
 
     def written(self, text: str, scope: Scope) -> str:
         """Return a text as it stands in the result."""
-        value = self.text(text, scope)
-        if isinstance(value, str):
-            self.budget.spend("characters", len(value))
-            return value
         try:
-            return as_text(value)
+            written = as_text(self.text(text, scope))
         except ExpressionError as error:
             raise DescriptionError(f"{self.where()}'{text[:100]}' {error}; give a number or a text") from None
+        self.budget.spend("characters", len(written) + 20)  # an empty one costs memory too
+        return written
 
     def where(self) -> str:
         """Return the included file being read, for the beginning of a sentence."""
@@ -147,6 +147,8 @@ class _Expander:
             case ["arg", name]:
                 return self.argument(name)
             case ["find", package]:
+                if package not in self.folders.found:
+                    self.budget.spend("included files")
                 # A package that is not here may still be named: most of them hold meshes and settings nobody reads.
                 return str(self.folders.package(package) or f"package://{package}")
             case ["dirname"]:
@@ -352,6 +354,7 @@ class _Expander:
         what = f"{self.where()}macro '{name}'"
         inner = Scope(self.text, parent=home)
         missing = dict(macro.parameters)
+        self.budget.spend("steps of evaluation", len(missing))
         for key, value in node.attrib.items():
             if key not in missing:
                 raise DescriptionError(

@@ -249,7 +249,7 @@ _PLAIN = (
 )
 # fmt: on
 METHODS: Mapping[type, Mapping[str, Callable[..., Any]]] = {
-    str: {**{name: getattr(str, name) for name in _PLAIN}, "replace": _replace, "join": _join, "zfill": _zfill, "__len__": len},
+    str: {**{name: getattr(str, name) for name in _PLAIN}, "replace": _replace, "join": _join, "zfill": _zfill},
     list: {"index": list.index, "count": list.count},
     tuple: {"index": tuple.index, "count": tuple.count},
     dict: {

@@ -44,7 +44,7 @@ def load_yaml(path: Path, number: Callable[[str], Any], budget: Budget) -> Any:
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         if isinstance(error, DescriptionError):
             raise
-        reason = re.sub(r"\s+", " ", str(error))[:160]
+        reason = "nested too deep" if isinstance(error, RecursionError) else re.sub(r"\s+", " ", str(error))[:160]
         raise DescriptionError(f"YAML file '{path.name}' cannot be read ({reason}); correct it") from None
     finally:
         if loader is not None:
