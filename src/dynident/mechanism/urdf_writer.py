@@ -55,7 +55,7 @@ def write_urdf(
         The path written.
     """
     with naming_file(source):
-        if Path(source).suffix == ".xacro":
+        if Path(source).suffix.lower() == ".xacro":
             raise DescriptionError("a .xacro file cannot be patched; expand it to a .urdf and use that as the source")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DescriptionWarning)  # already given when the mechanism was read
