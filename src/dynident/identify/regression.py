@@ -14,6 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import write_atomic
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
@@ -21,7 +22,6 @@ from dynident.identify.factor import RowGroup, Tile, Workspace, accumulate
 from dynident.identify.matching import match
 from dynident.identify.rows import Projection, Rows, check_projection, moving_rows
 from dynident.mechanics import Motion, closure_starts, motion_from_actuators
-from dynident.mechanics.motion import numbers
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log, Prepared, prepare
 

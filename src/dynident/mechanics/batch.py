@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DescriptionError, DynidentError, require
 from dynident.graph import Compiled
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.equations import Equations, has_opaque_couplings
 from dynident.mechanics.functions import Outputs, function_of
-from dynident.mechanics.motion import Motion, numbers
+from dynident.mechanics.motion import Motion
 from dynident.mechanism import Mechanism, Parameters
 
 Array = NDArray[np.float64]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.friction import TERMS
 from dynident.graph import Compiled, minimum
@@ -14,7 +15,7 @@ from dynident.mechanics.batch import at_rest, coordinates, entering, node_values
 from dynident.mechanics.equations import Equations, has_opaque_couplings
 from dynident.mechanics.functions import cached, compiled, function_of
 from dynident.mechanics.kinematics import jacobian
-from dynident.mechanics.motion import Motion, numbers
+from dynident.mechanics.motion import Motion
 from dynident.mechanics.solving import reciprocal, solve_symmetric
 from dynident.mechanism import Mechanism, Parameters
 

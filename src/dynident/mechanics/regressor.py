@@ -79,7 +79,8 @@ def regressor_rows(mechanism: Mechanism, motion: Motion, columns: ArrayLike | No
         return compiled(mechanism, "regressor_rows", {"W": entries}, frozenset({"W"}))
 
     W = np.zeros((mechanism.dof, len(wanted), len(motion)))
-    cached(mechanism, ("regressor_rows", wanted), build)(len(motion), {**arrays, "W": W.reshape(mechanism.dof * len(wanted), len(motion))})
+    flat = W.reshape(mechanism.dof * len(wanted), len(motion))
+    cached(mechanism, ("regressor_rows", wanted), build)(len(motion), {**arrays, "W": flat})
     return W
 
 

@@ -476,7 +476,7 @@ class _Run:
         }
         half = -(-thin // 2)
         end = (
-            lambda: End(  # noqa: E731
+            lambda: End(
                 (self.first + plan.steps) * step,
                 end_state,
                 self.x,

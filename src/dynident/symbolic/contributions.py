@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import missing_extra
 from dynident.friction import term_of
-from dynident.mechanics import Motion, inverse_dynamics
-from dynident.mechanics import values_of
+from dynident.mechanics import Motion, inverse_dynamics, values_of
 from dynident.mechanism import Mechanism, Parameters
 
 Array = NDArray[np.float64]
