@@ -2,6 +2,10 @@
 
 from dynident.mechanics.actuation import actuator_jacobian, actuator_torques, generalised_efforts, preload
 from dynident.mechanics.batch import TreeMotion, at_rest, coordinates, entering, node_values, project, tree_motion, values_of
+from dynident.mechanics.branch import REACH
+from dynident.mechanics.closure import (
+    SINGULAR as CLOSURE_SINGULAR,
+)
 from dynident.mechanics.closure import (
     close_motion,
     close_positions,
@@ -11,8 +15,8 @@ from dynident.mechanics.closure import (
     motion_from_actuators,
 )
 from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
-from dynident.mechanics.equations import Equations, has_opaque_couplings
-from dynident.mechanics.functions import Outputs, cached, compiled, function_of
+from dynident.mechanics.equations import Equations, has_opaque_couplings, positions_of
+from dynident.mechanics.functions import Outputs, cached, compiled, function_of, geometry_key
 from dynident.mechanics.inverse_kinematics import arm_structure, choose_posture, inverse_kinematics, reach, singularities
 from dynident.mechanics.inverse_kinematics_numeric import inverse_kinematics_numeric
 from dynident.mechanics.joint_reactions import joint_reactions
@@ -21,8 +25,11 @@ from dynident.mechanics.motion import Motion
 from dynident.mechanics.reactions import Conditioning, closure_conditioning, reactions
 from dynident.mechanics.regressor import energy_regressor, momentum_regressor, regressor, regressor_rows
 from dynident.mechanics.solving import solve_general, solve_symmetric
+from dynident.mechanics.vectors import times
 
 __all__ = [
+    "CLOSURE_SINGULAR",
+    "REACH",
     "Conditioning",
     "Equations",
     "Motion",
@@ -51,6 +58,7 @@ __all__ = [
     "frame_motion",
     "function_of",
     "generalised_efforts",
+    "geometry_key",
     "gravity",
     "has_opaque_couplings",
     "inverse_dynamics",
@@ -62,6 +70,7 @@ __all__ = [
     "momentum_regressor",
     "motion_from_actuators",
     "node_values",
+    "positions_of",
     "preload",
     "project",
     "reach",
@@ -71,6 +80,7 @@ __all__ = [
     "singularities",
     "solve_general",
     "solve_symmetric",
+    "times",
     "tree_motion",
     "values_of",
 ]

@@ -345,6 +345,17 @@ class Equations:
         node, (P, lever) = self.geometry.frames[link]
         return self._jacobian(node, lambda w, u: (*back(P, plus(u, cross(w, lever))), *back(P, w)))
 
+    def link_motion(self, link: str) -> tuple[Vector, Vector, Vector, Vector]:
+        """Return linear and angular velocity, linear and angular acceleration (without gravity) of a link, in its axes."""
+        node, (P, lever) = self.geometry.frames[link]
+        if node < 0:
+            zero = vector(self.graph, (0.0, 0.0, 0.0))
+            return zero, zero, zero, zero
+        w, u = self.free_motion.velocities[node]
+        _, al, ac = self.free_motion.motions[node]
+        shift = plus(cross(al, lever), cross(w, cross(w, lever)))
+        return back(P, plus(u, cross(w, lever))), back(P, w), back(P, plus(ac, shift)), back(P, al)
+
     def _jacobian(self, node: int, column: Callable[[Vector, Vector], tuple[Node, ...]]) -> Rows:
         n = len(self.tree_q)
         columns: list[tuple[Node, ...]] = [(self.graph.zero,) * 6] * n

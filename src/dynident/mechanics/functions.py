@@ -28,7 +28,7 @@ _lock = threading.RLock()
 def cached(mechanism: Mechanism, key: Hashable, build: Callable[[], T]) -> T:
     """Return what was built before for a robot of this geometry, or build it now; other threads wait."""
     with _lock:
-        whole = (key, _geometry(mechanism))
+        whole = (key, geometry_key(mechanism))
         if whole not in _made:
             _made[whole] = build()
             while len(_made) > KEPT:
@@ -38,7 +38,7 @@ def cached(mechanism: Mechanism, key: Hashable, build: Callable[[], T]) -> T:
         return found
 
 
-def _geometry(mechanism: Mechanism) -> Hashable:
+def geometry_key(mechanism: Mechanism) -> Hashable:
     """Return what the code of a robot depends on: its tree, couplings, loops, joint and motor terms, but not its numbers."""
     found = _keys.get(mechanism)
     if found is None:

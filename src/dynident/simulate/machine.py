@@ -160,15 +160,18 @@ class Machine:
         self._fill(start)
         ring = (self.number("late") + self.number("late_wish")) * len(drives)
         self.state = np.zeros(self.memory.state.size + int(ring))
+        self._views = {name: self.memory.state.view(self.state, name) for name in self.memory.state}
+        self._constants = {name: self.memory.numbers.view(self.numbers, name) for name in self.memory.numbers}
+        self._given: Tables | None = None
         self._begin(start, np.zeros_like(start) if v is None else np.array(v, dtype=np.float64))
 
     def number(self, name: str) -> float:
         """Return a constant by its name."""
-        return float(self.memory.numbers.view(self.numbers, name)[0])
+        return float(self.numbers[self.memory.numbers.at(name)])
 
     def of(self, name: str) -> Array:
         """Return a part of the state by its name; what is written into it acts."""
-        return self.memory.state.view(self.state, name)
+        return self._views[name]
 
     @property
     def stage(self) -> Array:
@@ -284,7 +287,9 @@ class Machine:
     # ---- moving -----------------------------------------------------------------------------------------------------------
 
     def _arguments(self, tables: Tables) -> None:
-        a = self.memory.call
+        if tables is self._given:
+            return
+        a, self._given = self.memory.call, tables
         for name, value in zip(("table", "noise", "push"), tables.first, strict=True):
             a.view(self._call, name)[0] = value
         for name, array in (("table_rows", tables.table), ("noise_rows", tables.noise), ("push_rows", tables.push)):
@@ -316,7 +321,7 @@ class Machine:
         self._arguments(tables)
         a = self.memory.call
         for name, value in (("steps", steps), ("record", first), ("record_rows", record.shape[0]), ("record_every", every)):
-            a.view(self._call, name)[0] = value
+            self._call[a.at(name)] = value
         arrays = (
             self._call,
             self.state,
@@ -329,7 +334,7 @@ class Machine:
             record,
         )
         self.code.functions["run"](*(array.ctypes.data for array in arrays))
-        return int(a.view(self._call, "status")[0]), int(a.view(self._call, "index")[0])
+        return int(self._call[a.at("status")]), int(self._call[a.at("index")])
 
     def measure(self, tables: Tables) -> dict[str, Array]:
         """Read the sensors now, for a controller in Python: rho, rho_v, x, v and current; call it once per sensing tick."""
@@ -341,17 +346,15 @@ class Machine:
                 f"robot '{self.mechanism.name}': the sensed actuator positions belong to no pose at t = "
                 f"{self.done * self.step:.6g} s; it is too close to a singularity"
             )
-        found = {"rho": self.of("sensed"), "rho_v": self.of("sensed_v"), "current": self.of("sensed_current")}
-        found |= {name: self.memory.work.view(self._work, name) for name in ("x", "v")}
-        return {name: values.copy() for name, values in found.items()}
+        x, v = (self.memory.work.view(self._work, name).copy() for name in ("x", "v"))
+        rho, rho_v, current = (self._views[name].copy() for name in ("sensed", "sensed_v", "sensed_current"))
+        return {"rho": rho, "rho_v": rho_v, "x": x, "v": v, "current": current}
 
     def hold(self, kind: str, values: ArrayLike) -> NDArray[np.bool_]:
         """Hold a command of a controller in Python, within the limits of motors and amplifiers; return which were cut."""
         wanted = np.array(values, dtype=np.float64)
-        ratio, torque, top, most, R, emf = (
-            self.memory.numbers.view(self.numbers, name)
-            for name in ("ratio", "torque", "voltage_limit", "current_limit", "resistance", "emf")
-        )
+        names = ("ratio", "torque", "voltage_limit", "current_limit", "resistance", "emf")
+        ratio, torque, top, most, R, emf = (self._constants[name] for name in names)
         if kind == "torque":
             wanted = wanted / (ratio * torque)
         if kind == "voltage":

@@ -432,7 +432,8 @@ class _Run:
         t, k, n = machine.done * machine.step, len(self.robot.drives), self.robot.mechanism.dof
         table = self.tables.table
         row = table[min(machine.done // machine.tick - self.tables.first[0], table.shape[0] - 1)]
-        rho, rho_v, q, v, a = np.split(row, np.cumsum([k, k, n, n]))
+        rho, rho_v, rest = row[:k], row[k : 2 * k], row[2 * k :]
+        q, v, a = rest[:n], rest[n : 2 * n], rest[2 * n :]
         answer = law.update(t, Wanted(q, v, a, rho, rho_v), Measured(**machine.measure(self.tables)))
         command = np.atleast_1d(numbers(answer, "what the controller returns"))
         if command.shape != (k,):
@@ -475,16 +476,14 @@ class _Run:
             "start": {"q": self.x.tolist(), "v": self.v.tolist()} if self.before is None else {"t": self.before.time},
         }
         half = -(-thin // 2)
-        end = (
-            lambda: End(
-                (self.first + plan.steps) * step,
-                end_state,
-                self.x,
-                {name: stream.state for name, stream in self.streams.items()},
-                self.heat,
-                electric[len(electric) - 1 - half : -1].copy(),
-                self.last_noise,
-            )
+        end = lambda: End(
+            (self.first + plan.steps) * step,
+            end_state,
+            self.x,
+            {name: stream.state for name, stream in self.streams.items()},
+            self.heat,
+            electric[len(electric) - 1 - half : -1].copy(),
+            self.last_noise,
         )
         return Raw(
             machine,

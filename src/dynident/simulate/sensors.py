@@ -159,18 +159,19 @@ class Stream:
         """Begin where another stream was."""
         self._rng.bit_generator.state = self.state = state
 
-    def _rows(self, draw: Any, shape: tuple[int, ...], ahead: int) -> Array:
-        first = draw((shape[0] - ahead, *shape[1:]))
+    def _rows(self, draw: Any, shape: int | tuple[int, ...], ahead: int) -> Array:
+        rows, *rest = (shape,) if isinstance(shape, int) else shape
+        first = draw((rows - ahead, *rest))
         self.state = dict(self._rng.bit_generator.state)
-        return np.concatenate([first, draw((ahead, *shape[1:]))])
+        return np.concatenate([first, draw((ahead, *rest))])
 
-    def standard_normal(self, shape: tuple[int, ...], ahead: int = 1) -> Array:
+    def standard_normal(self, shape: int | tuple[int, ...], ahead: int = 1) -> Array:
         """Return normal numbers; the last `ahead` rows belong to the next run too."""
         return self._rows(self._rng.standard_normal, shape, ahead)
 
-    def random(self, count: int) -> Array:
+    def random(self, count: int = 1) -> Array:
         """Return numbers between 0 and 1; the last one belongs to the next run too."""
-        return self._rows(self._rng.random, (count,), 1)
+        return self._rows(self._rng.random, count, 1)
 
 
 def streams(seed: int | np.random.SeedSequence) -> dict[str, Stream]:
@@ -243,7 +244,7 @@ def sample_times(sensors: Sensors, t: Array, rng: Stream) -> tuple[Array, Array]
     if not sensors.jitter or t.size < 2:
         return t, t
     cycle = t[1] - t[0]
-    stray = np.clip(rng.standard_normal((t.size,)) * sensors.jitter, -LARGEST_STRAY * cycle, LARGEST_STRAY * cycle)
+    stray = np.clip(rng.standard_normal(t.size) * sensors.jitter, -LARGEST_STRAY * cycle, LARGEST_STRAY * cycle)
     if sensors.clock == "stamps":
         return t, t + stray
     taken = np.clip(t + stray, t[0], t[-1])

@@ -17,7 +17,7 @@ from dynident.drive import Drive
 from dynident.errors import SimulationError
 from dynident.graph import Graph
 from dynident.mechanics.equations import has_opaque_couplings, positions_of
-from dynident.mechanics.functions import geometry_key
+from dynident.mechanics import geometry_key
 from dynident.mechanism import FREE, SPHERICAL, Mechanism
 from dynident.simulate.fields import Fields
 from dynident.simulate.friction import Given, Owner, asks_load, force_of
