@@ -237,8 +237,8 @@ class CompiledRows:
         if robot.loops and len(motion) and not np.min(size) > SINGULAR:
             sample = int(np.argmin(size))
             raise IdentificationError(
-                f"robot '{robot.name}' is singular at t = {motion.t[sample]:.6g} s (sample {first + sample}): its coordinates or the "
-                "motors of the projection do not determine it there; choose other motors, other coordinates or another motion"
+                f"robot '{robot.name}' is singular at t = {motion.t[sample]:.6g} s (sample {first + sample}): its coordinates "
+                "or the motors of the projection do not determine it there; choose other motors, coordinates or another motion"
             )
 
 
