@@ -7,6 +7,7 @@ from dynident.friction.forms import Point
 from dynident.friction.law import Friction, FrictionLaw, Sum
 from dynident.friction.laws import Coulomb, Offset, Polynomial, Sigmoid, SmoothStribeck, Stribeck, Tanh, Viscous
 from dynident.friction.modifiers import Asymmetric, LoadDependent, Ripple, TemperatureDependent
+from dynident.friction.sides import directed
 from dynident.friction.state import State
 from dynident.friction.terms import ASYMMETRIC, SYMMETRIC, TERMS, JointTerm, check_terms, register, term_of
 from dynident.friction.thermal import (
@@ -68,6 +69,7 @@ __all__ = [
     "Warming",
     "check_terms",
     "copper_losses",
+    "directed",
     "dissipation",
     "duty_cycle",
     "iron_losses",

@@ -179,8 +179,8 @@ def accumulate(
         for tile in share:
             blocks = tile(work)
             count += blocks[0].shape[1] if blocks else 0
-            for own, block in zip(sums, blocks, strict=True):
-                np.add(own, block @ block.T, out=own)
+            for i, block in enumerate(blocks):
+                sums[i] += block @ block.T
         return sums, count
 
     def reflections(share: list[Tile], which: list[int]) -> list[Array]:
@@ -195,7 +195,7 @@ def accumulate(
     # Several BLAS threads on matrices this small get in each other's way; the tiles are what is parallel.
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         parts = list(pool.map(products, shares))
-        found = [_triangle_of(sum(part[0][i] for part in parts)) for i in range(len(sizes))]
+        found = [_triangle_of(np.sum([part[0][i] for part in parts], axis=0)) for i in range(len(sizes))]
         unsafe = [i for i, R in enumerate(found) if R is None]
         if unsafe:
             folded = list(pool.map(lambda share: reflections(share, unsafe), shares))

@@ -214,7 +214,7 @@ class FrictionFilter:
             dt, held = step_length(t - self._last[0]), 0.5 * (tau + self._last[1])
         self._last = (t, tau)
         now = np.array([held, dt, q, 0.0 if v is None else v])
-        return self._steps.sample(*self._filter(v is not None), now)
+        return self._steps.sample(self._filter(v is not None), now)
 
     def run(
         self, t: ArrayLike, tau: ArrayLike, q: ArrayLike, v: ArrayLike | None = None, passes: int = 3, every: int = 100

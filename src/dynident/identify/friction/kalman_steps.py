@@ -68,10 +68,10 @@ class Steps:
             self._machine.function(name, [ctypes.c_void_p] * count) for name, count in (("sample", 8), ("run", 14))
         )
 
-    def sample(self, x: Array, P: Array, p: Array, Q: Array, limit: Array, noise: Array, now: Array) -> float:
-        """Take one sample [tau, dt, q, v]; return the innovation over its standard deviation."""
+    def sample(self, filter_: tuple[Array, ...], now: Array) -> float:
+        """Take one sample [tau, dt, q, v] with the filter (x, P, p, Q, limit, noise); return the scaled innovation."""
         score = np.empty(1)
-        self._one(*(array.ctypes.data for array in (x, P, p, Q, limit, noise, now, score)))
+        self._one(*(array.ctypes.data for array in (*filter_, now, score)))
         return float(score[0])
 
     def run(
@@ -92,7 +92,8 @@ class Steps:
         """Return a(q, v, tau, p)."""
         rest = [*p[4 : 5 + self.law.terms], *(exp(w) for w in p[5 + self.law.terms :])]
         friction = self.law.expression(self.graph, Point(v, q, tau, 0.0), dict(zip(self.law.parameters, rest, strict=True)))
-        return (tau - p[1] * cos(q) + p[2] * sin(q) - p[3] - friction) / p[0]
+        force: Node = tau - p[1] * cos(q) + p[2] * sin(q) - p[3] - friction
+        return force / p[0]
 
     def _load(self, routine: Routine) -> tuple[list[Node], Matrix]:
         """Return the state and the covariance; of the latter only the upper half is read."""
@@ -149,7 +150,8 @@ class Steps:
             for k in range(j, n):
                 after[j][k] = after[k][j] = (rest * AP[i] if k == i else AP[k] - AP[i] * K[k]) + K[j] * R * K[k]
         self._store(routine, [value + gain * e for value, gain in zip(x, K, strict=True)], after)
-        return e / sqrt(S)
+        scaled: Node = e / sqrt(S)
+        return scaled
 
     def _sample(self) -> Routine:
         """Return sample(...): predict over dt, correct with the position and, where its noise is given, the velocity."""
