@@ -29,9 +29,8 @@ NEEDED = {
     "Nehalem": {"sse4_2"},
 }
 """OpenBLAS's kernels and the flags of a processor that can run them."""
-# Compiled code of dynident reads DYNIDENT_CPU; Numba by itself knows only "generic".
-OLD = {"DYNIDENT_CPU": "x86-64-v2", "NUMBA_CPU_NAME": "generic"}
-ONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+OLD = {"DYNIDENT_CPU": "x86-64-v2"}
+ONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 BUSY = 4
 LOOP = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"  # ends with this script, however that ends
 ROUNDED = (

@@ -218,6 +218,8 @@ def forward_dynamics(
     motion = at_rest(mechanism, x, rates)
     if wrenches:
         torques = torques + _wrench_torques(mechanism, motion, wrenches)
+    if mechanism.dof == 0:
+        return np.zeros(x.shape)
     arrays = entering(mechanism, motion)
     function = cached(mechanism, "forward_dynamics", lambda: _forward_dynamics(mechanism))
     a, ratio = np.empty(x.shape), np.empty((x.shape[0], 1))
