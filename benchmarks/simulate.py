@@ -254,7 +254,7 @@ def first_call() -> list[Result]:
         "start = time.perf_counter(); machine.simulate(motion); print(time.perf_counter() - start)"
     )
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+        environment = {**os.environ, "DYNIDENT_CACHE": folder}
         cold, warm = (
             float(subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True).stdout)
             for _ in range(2)

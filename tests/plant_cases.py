@@ -1,16 +1,16 @@
-"""Robots, drives and runs that the tests of the compiled plant share."""
+"""Robots, drives and runs that the tests of the compiled machine share."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 import dynident as di
 from dynident.control import OpenLoop
 from dynident.drive import Drive, Motor
-from dynident.mechanics.batch import at_rest
 from dynident.mechanism.inertia import from_com
-from dynident.simulate.controllers import tables, tick_steps
-from dynident.simulate.plant import FINE, Assembly, build, no_inputs
+from dynident.simulate import Run, VirtualRobot
 
 
 def plain(robot: di.Mechanism, **motor: float) -> list[Drive]:
@@ -18,27 +18,35 @@ def plain(robot: di.Mechanism, **motor: float) -> list[Drive]:
     return [Drive(a.name, Motor(1.0, **motor)) for a in robot.actuators]
 
 
-def free(robot: di.Mechanism, x: np.ndarray, v: np.ndarray | None = None, step: float = 1e-3, **options: object) -> Assembly:
-    """Return a robot that nothing drives."""
-    drives = options.pop("drives", plain(robot))
-    return build(robot, drives, OpenLoop(torque=np.zeros(len(drives))), step=step, x=x, v=v, **options)
+def bare_motors(robot: di.Mechanism) -> di.Mechanism:
+    """Return the robot with its actuators behind their gears, which are the drives' own here."""
+    return replace(robot, actuators=tuple(replace(actuator, ratio=1.0, offset=0.0) for actuator in robot.actuators))
+
+
+def machine(
+    robot: di.Mechanism, drives: list[Drive] | None = None, law: object = None, step: float = 1e-3, **options: object
+) -> VirtualRobot:
+    """Return a machine; with plain drives and without torques when nothing else is said."""
+    chosen = plain(robot) if drives is None else drives
+    bare = bare_motors(robot)
+    return VirtualRobot(bare, chosen, law or OpenLoop(torque=np.zeros(len(chosen))), step=step, **options)
 
 
 def go(
-    assembly: Assembly, steps: int, law: object = None, motion: di.Motion | None = None, every: int = 1, **more: object
-) -> np.ndarray:
-    """Run and return the record; without a reference everything wanted is zero."""
-    robot, k = assembly.mechanism, assembly.plant.drive.shape[0]
-    if motion is None:
-        x = np.array([assembly.plant.y[robot.tree.coordinates.index(name)] for name in robot.coordinate_names])
-        motion = at_rest(robot, x)
-    inputs = more.pop("inputs", no_inputs(k))
-    wanted = tables(robot, law, motion, tick_steps(assembly.controller), more.pop("noise", None), more.pop("command", None))
-    record = np.zeros((steps // every + 1, assembly.columns.width))
-    status, done, _ = assembly.run(steps, wanted, inputs, record, every)
-    assert status == FINE
-    assert done == assembly.done
-    return record[: -(-steps // every)]
+    robot: VirtualRobot, rows: int, x: object = None, v: object = None, motion: object = None, every: int = 1, **options: object
+) -> Run:
+    """Run from (x, v) and return the run, one sample every so many steps; without a motion everything wanted is to rest at x."""
+    n = robot.mechanism.dof
+    place = np.zeros(n) if x is None else np.asarray(x, dtype=float)
+    start = {"q": place} if v is None else {"q": place, "velocity": np.asarray(v, dtype=float)}
+    still = motion or di.Motion([0.0], place[None], np.zeros((1, n)), np.zeros((1, n)))
+    rest = {"duration": (rows - 1) * every * robot.step, "log_cycle": every * robot.step}
+    return robot.simulate(still, start=start, **rest, **options)
+
+
+def home(robot: di.Mechanism) -> np.ndarray:
+    """Return the coordinates of the pose in which the loops of a robot were described; zeros without loops."""
+    return robot.closure.home[robot.closure.independent] if robot.loops else np.zeros(robot.dof)
 
 
 def chain(links: int = 3) -> di.Mechanism:

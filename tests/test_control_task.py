@@ -110,7 +110,6 @@ def test_the_evaluator_is_the_batch_functions(make: Callable[[], Mechanism]) -> 
     robot = make()
     here = Evaluator(robot)
     link = robot.bodies[-1].name if not robot.loops else next(b.name for b in robot.bodies if "platform" in b.name)
-    node, placement = robot.frame(link)
     for _ in range(4):
         size = 0.05 if robot.loops else 1.0
         x, v, a = (size * RNG.normal(size=robot.dof) for _ in range(3))
@@ -118,7 +117,7 @@ def test_the_evaluator_is_the_batch_functions(make: Callable[[], Mechanism]) -> 
         motion = Motion([0.0], x, v, a)
         np.testing.assert_allclose(here.torques(a), inverse_dynamics(robot, motion)[0], rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(here.actuator_rows(), actuator_rows(robot, x)[0], atol=1e-12)
-        pose = here.pose((node, placement.rotation, placement.translation))
+        pose = here.pose(link)
         R, p = forward_kinematics(robot, x, link)
         np.testing.assert_allclose(pose.rotation, R[0], atol=1e-12)
         np.testing.assert_allclose(pose.position, p[0], atol=1e-12)

@@ -1,4 +1,4 @@
-"""Friction in the compiled plant: the same laws as in the friction room, sticking without chatter, bristles."""
+"""Friction in the compiled machine: the same laws as in the friction room, sticking without chatter, bristles."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import dynident as di
 from dynident.control import OpenLoop
 from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import SimulationError
@@ -26,10 +27,8 @@ from dynident.friction import (
     Tanh,
     Viscous,
 )
-from dynident.mechanics.batch import at_rest
 from dynident.robots import five_bar
-from dynident.simulate.plant import build
-from plant_cases import free, go, plain, slide
+from plant_cases import go, home, machine, slide
 
 STATIC = [
     (Coulomb() + Viscous()).using(fc=1.2, fv=0.3),
@@ -46,21 +45,17 @@ STATIC = [
 @pytest.mark.parametrize("speed", [-0.7, -0.05, 0.0, 0.05, 0.7])
 def test_static_laws_are_those_of_the_friction_room(law: object, speed: float) -> None:
     robot = slide(2.0)
-    assembly = free(robot, np.zeros(1), np.array([speed]), step=1e-6, friction={"s": law})
-    row = go(assembly, 1)[0]
-    assert row[assembly.columns.joint_rub][0] == pytest.approx(float(law(speed)), abs=1e-12)
-    assert row[assembly.columns.a][0] == pytest.approx(-float(law(speed)) / 2.0, abs=1e-12)
+    truth = go(machine(robot, step=1e-6, friction={"s": law}), 4, v=[speed]).truth
+    assert truth.joint_friction[0, 0] == pytest.approx(float(law(speed)), abs=1e-12)
+    assert truth.motion.a[0, 0] == pytest.approx(-float(law(speed)) / 2.0, abs=1e-12)
     motor = Drive("s", Motor(1.0), Transmission(4.0), friction=law)
-    on_rotor = free(robot, np.zeros(1), np.array([speed / 4.0]), step=1e-6, drives=[motor])
-    assert go(on_rotor, 1)[0, on_rotor.columns.rub][0] == pytest.approx(float(law(speed)), abs=1e-12)
+    truth = go(machine(robot, [motor], step=1e-6), 4, v=[speed / 4.0]).truth
+    assert truth.friction[0, 0] == pytest.approx(float(law(speed)), abs=1e-12)
 
 
 def test_coulomb_friction_stops_and_holds_without_chatter() -> None:
     law = Coulomb().using(fc=5.0)
-    robot = slide(2.0)
-    open_loop = OpenLoop(torque=[4.0])
-    assembly = build(robot, plain(robot), open_loop, step=1e-3, x=[0.0], v=[0.5], friction={"s": law})
-    speed = go(assembly, 3000, open_loop, command=np.array([[4.0]]))[:, assembly.columns.v][:, 0]
+    speed = go(machine(slide(2.0), law=OpenLoop(torque=[4.0]), friction={"s": law}), 3000, v=[0.5]).truth.motion.v[:, 0]
     slope = (5.0 - 4.0) / 2.0
     t = np.arange(3000) * 1e-3
     moving = t < 0.5 / slope - 0.01
@@ -80,12 +75,10 @@ def shaken(law: object, h: float, size: float, refine: int = 1, duration: float 
     robot = slide(2.0)
     t = np.arange(round(duration / h)) * h
     push = np.repeat(size * np.sin(2.0 * np.pi * 2.0 * t), refine)[:, None]
-    still = at_rest(robot, np.zeros((push.size, 1)))
-    open_loop = OpenLoop(torque=push)
-    assembly = build(robot, plain(robot), open_loop, step=h / refine, x=[0.0], friction={"s": law})
-    record = go(assembly, push.size, open_loop, still, command=push)
-    c = assembly.columns
-    return np.arange(push.size) * (h / refine), record[:, c.v][:, 0], record[:, c.joint_rub][:, 0]
+    zero = np.zeros((push.size, 1))
+    still = di.Motion(np.arange(push.size) * (h / refine), zero, zero, zero)
+    truth = go(machine(robot, law=OpenLoop(torque=push), step=h / refine, friction={"s": law}), push.size, motion=still).truth
+    return truth.t, truth.motion.v[:, 0], truth.joint_friction[:, 0]
 
 
 @pytest.mark.parametrize("law", DYNAMIC, ids=lambda law: type(law).__name__)
@@ -119,10 +112,15 @@ def test_lugre_is_the_solution_of_its_differential_equation() -> None:
     assert np.abs(v - oracle.y[0]).max() < 2e-3 * np.abs(oracle.y[0]).max()
 
 
-def test_a_law_without_compiled_form_is_named() -> None:
-    with pytest.raises(SimulationError, match=r"friction of 's'.*ripple of load"):
-        law = Ripple((1.0,), LoadDependent(Coulomb()))
-        free(slide(), np.zeros(1), friction={"s": law.using(dict.fromkeys(law.parameters, 1.0))})
+@pytest.mark.parametrize("way", [1.0, -1.0])
+def test_any_law_made_of_laws_is_simulated(way: float) -> None:
+    law = Ripple((1.0,), LoadDependent(Coulomb(), (1.0,))).using(fc_tau1_c1=0.1, fc_tau1_s1=0.2)
+    lift = replace(slide(2.0), gravity=(0.0, 0.0, -9.81))
+    robot = machine(lift, law=OpenLoop(torque=[2.0 * 9.81]), friction={"s": law})
+    truth = go(robot, 50, [0.7], [0.3 * way]).truth
+    wave = 0.1 * np.cos(truth.motion.q[1:, 0]) + 0.2 * np.sin(truth.motion.q[1:, 0])
+    load = 2.0 * 9.81 - truth.joint_friction[:-1, 0]  # what the drive left of the joint one step before
+    np.testing.assert_allclose(truth.joint_friction[1:, 0], way * wave * load, rtol=1e-12)
 
 
 RIPPLES = [
@@ -143,27 +141,25 @@ RIPPLES = [
 def test_ripples_are_those_of_the_friction_room(law: Friction, speed: float) -> None:
     place = 0.37
     exact = float(law(State(np.array(speed), np.array(place))))
-    joint = free(slide(2.0), np.array([place]), np.array([speed]), step=1e-6, friction={"s": law})
-    assert go(joint, 1)[0, joint.columns.joint_rub][0] == pytest.approx(exact, abs=1e-12)
+    joint = go(machine(slide(2.0), step=1e-6, friction={"s": law}), 4, [place], [speed]).truth
+    assert joint.joint_friction[0, 0] == pytest.approx(exact, abs=1e-12)
     motor = Drive("s", Motor(1.0), Transmission(4.0), friction=law)  # a rotor's ripple goes with the angle of the rotor
-    rotor = free(slide(2.0), np.array([place / 4.0]), np.array([speed / 4.0]), step=1e-6, drives=[motor])
-    assert go(rotor, 1)[0, rotor.columns.rub][0] == pytest.approx(exact, abs=1e-12)
+    rotor = go(machine(slide(2.0), [motor], step=1e-6), 4, [place / 4.0], [speed / 4.0]).truth
+    assert rotor.friction[0, 0] == pytest.approx(exact, abs=1e-12)
 
 
 def test_a_ripple_holds_more_in_some_places_than_in_others() -> None:
     law = (Coulomb() + Ripple((1.0,), Coulomb())).using({"coulomb.fc": 1.0, "ripple.fc_c1": 0.5, "ripple.fc_s1": 0.0})
     for place, level in ((0.0, 1.5), (np.pi, 0.5), (np.pi / 2.0, 1.0)):
         for push, holds in ((level - 1e-6, True), (level + 1e-3, False)):
-            assembly = free(slide(2.0), np.array([place]), friction={"s": law})
-            x = go(assembly, 200, OpenLoop(torque=[push]), command=np.array([[push]]))[:, assembly.columns.x][:, 0]
+            x = go(machine(slide(2.0), law=OpenLoop(torque=[push]), friction={"s": law}), 200, [place]).truth.motion.q[:, 0]
             assert (np.abs(x - place).max() < 1e-14) == holds
 
 
 def test_cogging_is_a_potential_with_the_closed_form_of_its_energy() -> None:
     law = Ripple((6.0,)).using(torque_c6=0.0, torque_s6=0.4)
-    assembly = free(slide(2.0), np.zeros(1), np.array([0.5]), step=1e-3, friction={"s": law})
-    record = go(assembly, 4000)
-    x, v = record[:, assembly.columns.x][:, 0], record[:, assembly.columns.v][:, 0]
+    motion = go(machine(slide(2.0), friction={"s": law}), 4000, v=[0.5]).truth.motion
+    x, v = motion.q[:, 0], motion.v[:, 0]
     energy = v**2 + 0.4 / 6.0 * (1.0 - np.cos(6.0 * x))
     assert np.abs(energy - 0.25).max() < 1e-10
     assert np.ptp(v) > 0.1
@@ -179,14 +175,11 @@ def test_friction_that_grows_with_the_load_settles_at_the_load_of_the_links() ->
         turns = 1.0 if where == "joint" else 4.0
         drive = Drive("s", Motor(1.0), Transmission(4.0), friction=None if where == "joint" else law)
         force = load + (exact if where == "joint" else turns * (0.1 * load / turns + 0.002 * (load / turns) ** 2))
-        assembly = build(
-            lift, [drive], OpenLoop(torque=[force]), step=1e-3, x=[0.0], v=[0.3], friction={"s": law} if turns == 1.0 else {}
-        )
-        record = go(assembly, 500, OpenLoop(torque=[force]), command=np.array([[force]]))
-        v, c = record[:, assembly.columns.v][:, 0], assembly.columns
+        robot = machine(lift, [drive], OpenLoop(torque=[force]), friction={"s": law} if turns == 1.0 else {})
+        truth = go(robot, 500, v=[0.3]).truth
+        v = truth.motion.v[:, 0]
         assert v[-1] == pytest.approx(v[20], abs=1e-9)  # one step late at the start, then in balance
-        rub = record[-1, c.joint_rub][0] if turns == 1.0 else turns * record[-1, c.rub][0]
+        rub = truth.joint_friction[-1, 0] if turns == 1.0 else turns * truth.friction[-1, 0]
         assert rub == pytest.approx(force - load, rel=1e-9)
     with pytest.raises(SimulationError, match="no drive loads that joint"):
-        robot = five_bar.mechanism()
-        free(robot, robot.closure.home[robot.closure.independent], friction={"elbow2": law})
+        go(machine(five_bar.mechanism(), friction={"elbow2": law}), 4, home(five_bar.mechanism()))

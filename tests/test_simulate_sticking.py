@@ -1,4 +1,4 @@
-"""Dry friction in the compiled plant: what sticks stays, what slides stops where it should; closed forms and solve_ivp."""
+"""Dry friction in the compiled machine: what sticks stays, what slides stops where it should; closed forms and solve_ivp."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from dynident.mechanics import inverse_dynamics, mass_matrix
 from dynident.mechanics.batch import at_rest
 from dynident.mechanism.inertia import from_com
 from dynident.robots import five_bar
-from dynident.simulate.model import joint_side
-from dynident.simulate.plant import build, inputs_of
-from plant_cases import chain, free, go, plain, slide, without_terms
+from dynident.simulate import VirtualRobot
+from plant_cases import chain, go, home, machine, plain, slide, without_terms
 
 METHODS = [("coupled", "exact"), ("decoupled", "exact"), ("decoupled", "iterated"), ("decoupled", "delayed")]
 G = 9.81
@@ -33,10 +32,10 @@ def incline(angle: float, mass: float = 2.0) -> di.Mechanism:
     return di.Mechanism("incline", (di.Body("base"), body), (joint,), terms=(), gravity=pull)
 
 
-def run(assembly: object, steps: int, torque: list[float], **more: object) -> tuple[np.ndarray, ...]:
-    """Return coordinates and speeds at every step under constant torques."""
-    record = go(assembly, steps, OpenLoop(torque=torque), command=np.array([torque]), **more)
-    return record[:, assembly.columns.x], record[:, assembly.columns.v]
+def run(robot: VirtualRobot, rows: int, x: object = None, v: object = None, **more: object) -> tuple[np.ndarray, ...]:
+    """Return coordinates and speeds at every step."""
+    found = go(robot, rows, x, v, **more).truth.motion
+    return found.q, found.v
 
 
 @pytest.mark.parametrize("integrator", ["rk4", "midpoint", "euler"])
@@ -52,8 +51,7 @@ def test_a_block_on_an_incline_stays_below_breakaway_and_slides_above(
         drive = Drive("s", Motor(1.0, inertia=0.16), Transmission(5.0), friction=law if where == "rotor" else None)
         options = {"integrator": integrator, "method": method, "loop": loop}
         friction = {"s": law} if where == "joint" else {}
-        assembly = free(incline(angle, mass), np.array([0.1]), drives=[drive], friction=friction, **options)
-        x, v = run(assembly, 10_001, [0.0])
+        x, v = run(machine(incline(angle, mass), [drive], friction=friction), 10_001, [0.1], **options)
         if holds:
             assert np.abs(x - 0.1).max() < 1e-12
             assert np.abs(v).max() < 1e-13
@@ -67,8 +65,8 @@ def test_a_block_on_an_incline_stays_below_breakaway_and_slides_above(
 @pytest.mark.parametrize("push", [0.0, 3.0, -2.0])
 def test_a_sliding_block_stops_at_the_time_and_place_of_the_closed_form(speed: float, push: float) -> None:
     mass, level, h = 2.0, 4.0, 1.3e-3
-    assembly = free(slide(mass), np.zeros(1), np.array([speed]), step=h, friction={"s": Coulomb().using(fc=level)})
-    x, v = run(assembly, 4000, [push])
+    robot = machine(slide(mass), law=OpenLoop(torque=[push]), step=h, friction={"s": Coulomb().using(fc=level)})
+    x, v = run(robot, 4000, v=[speed])
     rate = (level - push * np.sign(speed)) / mass
     stop = abs(speed) / rate
     t = np.arange(4000) * h
@@ -82,8 +80,7 @@ def test_a_sliding_block_stops_at_the_time_and_place_of_the_closed_form(speed: f
 
 def test_a_block_thrown_uphill_turns_back_with_the_friction_turned_round() -> None:
     angle, mass, level, h = 0.6, 2.0, 3.0, 1.7e-3
-    assembly = free(incline(angle, mass), np.zeros(1), np.array([-1.0]), step=h, friction={"s": Coulomb().using(fc=level)})
-    x, v = run(assembly, 1500, [0.0])
+    x, v = run(machine(incline(angle, mass), step=h, friction={"s": Coulomb().using(fc=level)}), 1500, v=[-1.0])
     t = np.arange(1500) * h
     up, down = G * np.sin(angle) + level / mass, G * np.sin(angle) - level / mass
     top = 1.0 / up
@@ -118,9 +115,7 @@ def test_stick_slip_of_a_spring_driven_block_is_that_of_an_event_solver() -> Non
     mass, spring, pace, h, steps = 1.5, 80.0, 0.1, 5e-4, 8000
     robot = slide(mass)
     robot = robot.with_terms(("k",)).with_parameters(robot.with_terms(("k",)).parameters.replace({"k_s": spring}))
-    assembly = free(robot, np.zeros(1), step=h, friction={"s": law})
-    push = spring * pace * h * np.arange(steps + 1)[:, None]
-    x, v = run(assembly, steps, [0.0], inputs=inputs_of(robot, push, {}))
+    x, v = run(machine(robot, step=h, friction={"s": law}), steps, disturbance=lambda s: [spring * pace * s])
     t, place = stick_slip(law, mass, spring, pace, steps * h)
     moving = v[:, 0] > 1e-9
     begins = np.flatnonzero(moving[1:] & ~moving[:-1]) * h
@@ -137,11 +132,9 @@ def swing(h: float, duration: float = 2.0, law: object = None) -> tuple[np.ndarr
     """Return positions and energies of a pendulum of two links with dry friction that is released at rest."""
     robot = without_terms(chain(2))
     law = law or (Coulomb() + Viscous()).using(fc=0.15, fv=0.02)
-    assembly = free(
-        robot, np.array([0.4, 0.3]), np.array([1.0, -2.0]), step=h, friction=dict.fromkeys(robot.coordinate_names, law)
-    )
-    record = go(assembly, round(duration / h) + 1)
-    return record[:, assembly.columns.x], record[:, assembly.columns.energy].sum(axis=1)
+    rubs = machine(robot, step=h, friction=dict.fromkeys(robot.coordinate_names, law))
+    truth = go(rubs, round(duration / h) + 1, [0.4, 0.3], [1.0, -2.0]).truth
+    return truth.motion.q, truth.energy.sum(axis=1)
 
 
 def test_friction_never_adds_energy_and_the_pendulum_comes_to_rest() -> None:
@@ -169,33 +162,30 @@ def test_an_arm_under_gravity_sticks_where_friction_can_hold_it() -> None:
     for share, moves in ((1.0 + 1e-6, ()), (0.999, (1,))):
         level = np.abs(load) * np.where(np.arange(3) == 1, share, 1.3) + 0.01 * (np.arange(3) != 1)
         friction = {name: Coulomb().using(fc=f) for name, f in zip(robot.coordinate_names, level, strict=True)}
-        assembly = free(robot, x0, friction=friction)
-        record = go(assembly, 10_001 if not moves else 60)
-        x = record[:, assembly.columns.x] - x0
+        truth = go(machine(robot, friction=friction), 10_001 if not moves else 60, x0).truth
+        x = truth.motion.q - x0
         assert np.abs(np.delete(x, moves, axis=1)).max() < 1e-12
         assert all(np.abs(x[-1, j]) > 1e-9 for j in moves)
         a = np.zeros(3)
         for j in moves:
             a[j] = -np.sign(load[j]) * (np.abs(load[j]) - level[j]) / mass_matrix(robot, x0)[0, j, j]
-        np.testing.assert_allclose(record[0, assembly.columns.a], a, atol=1e-10)
+        np.testing.assert_allclose(truth.motion.a[0], a, atol=1e-10)
         needed = -inverse_dynamics(robot, di.Motion([0.0], x0[None], np.zeros((1, 3)), a[None]))[0]
-        np.testing.assert_allclose(record[0, assembly.columns.joint_rub], needed, atol=1e-10)
+        np.testing.assert_allclose(truth.joint_friction[0], needed, atol=1e-10)
 
 
 def test_friction_in_passive_joints_holds_a_five_bar_linkage_at_rest() -> None:
     robot = without_terms(five_bar.mechanism())
-    home = robot.closure.home[robot.closure.independent]
-    robot = joint_side(robot)
+    start = home(robot)
     friction = {name: Coulomb().using(fc=0.4) for name in robot.tree.coordinates}  # six joints for two freedoms
     torque = [0.6, -0.5]  # more than the motors' joints hold alone
     for method, loop in METHODS[:2]:
-        still = free(robot, home, step=5e-4, friction=friction, method=method, loop=loop, drives=plain(robot, inertia=0.01))
-        x, v = run(still, 4000, torque)
-        assert np.abs(x - home).max() < 1e-12
-        loose = free(robot, home, step=5e-4, method=method, loop=loop, drives=plain(robot, inertia=0.01))
-        assert np.abs(run(loose, 20, torque)[0] - home).max() > 1e-6
-        pushed = free(robot, home, v=np.full(home.size, 0.05), step=5e-4, friction=friction, drives=plain(robot, inertia=0.01))
-        x, v = run(pushed, 4000, [0.0] * len(torque))
+        drives, how = plain(robot, inertia=0.01), {"method": method, "loop": loop}
+        x, v = run(machine(robot, drives, OpenLoop(torque=torque), 5e-4, friction=friction), 4000, start, **how)
+        assert np.abs(x - start).max() < 1e-12
+        loose = machine(robot, drives, OpenLoop(torque=torque), 5e-4)
+        assert np.abs(run(loose, 20, start, **how)[0] - start).max() > 1e-6
+        x, v = run(machine(robot, drives, step=5e-4, friction=friction), 4000, start, np.full(start.size, 0.05))
         assert np.abs(v[-1]).max() < 1e-12
         assert np.ptp(x[-1000:], axis=0).max() < 1e-12
 
@@ -203,8 +193,7 @@ def test_friction_in_passive_joints_holds_a_five_bar_linkage_at_rest() -> None:
 def test_directions_hold_with_levels_of_their_own() -> None:
     law = Asymmetric(Coulomb()).using(fcp=3.0, fcn=1.0)
     for push, holds in ((2.9, True), (3.1, False), (-0.9, True), (-1.1, False)):
-        assembly = free(slide(2.0), np.zeros(1), friction={"s": law})
-        x, _ = run(assembly, 1000, [push])
+        x, _ = run(machine(slide(2.0), law=OpenLoop(torque=[push]), friction={"s": law}), 1000)
         expected = 0.0 if holds else 0.5 * np.sign(push) * 0.05 * 0.999**2
         assert x[-1, 0] == pytest.approx(expected, abs=1e-12)
 
@@ -214,17 +203,13 @@ def test_a_rotor_before_an_elastic_shaft_sticks_and_stops() -> None:
     law = Coulomb().using(fc=0.2)
     drive = Drive("s", Motor(1.0, inertia=0.01), gear, friction=law)
     for push, holds in ((0.199, True), (0.25, False)):
-        open_loop = OpenLoop(torque=[push * 10.0])
-        assembly = build(slide(2.0), [drive], open_loop, step=2e-4, x=[0.0])
-        record = go(assembly, 5000, open_loop, command=np.array([[push * 10.0]]))
-        theta = record[:, assembly.columns.theta][:, 0]
+        theta = go(machine(slide(2.0), [drive], OpenLoop(torque=[push * 10.0]), 2e-4), 5000).truth.theta[:, 0]
         if holds:
             assert np.abs(theta).max() < 1e-14
         else:
             mass = 0.011 + 2.0 / 100.0
             assert theta[-1] == pytest.approx(0.5 * (push - 0.2) / mass * (4999 * 2e-4) ** 2, rel=0.01)
-    coast = free(slide(2.0), np.zeros(1), np.array([0.4]), step=2e-4, drives=[drive])
-    theta = go(coast, 20_000)[:, coast.columns.theta][:, 0]
+    theta = go(machine(slide(2.0), [drive], step=2e-4), 20_000, v=[0.4]).truth.theta[:, 0]
     assert np.ptp(theta[-2000:]) < 1e-12
     # The rotor stops and is let go again while the load swings on the shaft: between these bounds of the work of friction.
     energy = 0.5 * (0.011 * 100.0 + 2.0) * 0.4**2
@@ -245,18 +230,16 @@ def test_accelerations_at_rest_are_those_of_gauss_principle(seed: int) -> None:
         for a, f in zip(robot.actuators, rotor, strict=True)
     ]
     friction = {name: Coulomb().using(fc=f) for name, f in zip(robot.coordinate_names, level, strict=True)}
-    open_loop = OpenLoop(torque=torque)
-    assembly = build(robot, drives, open_loop, step=1e-3, x=x, friction=friction)
-    record = go(assembly, 1, open_loop, command=torque[None])[0]
+    truth = go(machine(robot, drives, OpenLoop(torque=torque), friction=friction), 4, x).truth
     M = mass_matrix(robot, x)[0] + ratio**2 * inertia * np.eye(3)
     root = np.linalg.inv(np.linalg.cholesky(M))
     C = np.vstack([np.eye(3), ratio * np.eye(3)])
     most = np.concatenate([level, rotor])
     best = lsq_linear(root @ C.T, root @ (torque - load), (-most, most), tol=1e-15)
     a = np.linalg.solve(M, torque - load - C.T @ best.x)
-    np.testing.assert_allclose(record[assembly.columns.a], a, atol=1e-6)
-    rub = record[assembly.columns.joint_rub] + ratio * record[assembly.columns.rub]
-    np.testing.assert_allclose(M @ record[assembly.columns.a], torque - load - rub, atol=1e-9)
+    np.testing.assert_allclose(truth.motion.a[0], a, atol=1e-6)
+    rub = truth.joint_friction[0] + ratio * truth.friction[0]
+    np.testing.assert_allclose(M @ truth.motion.a[0], torque - load - rub, atol=1e-9)
 
 
 def test_a_falling_arm_sticks_and_slides_as_in_a_stiffened_mujoco() -> None:
@@ -265,8 +248,8 @@ def test_a_falling_arm_sticks_and_slides_as_in_a_stiffened_mujoco() -> None:
     path = Path(__file__).parents[1] / "benchmarks" / "arm.urdf"
     q, level, step, steps = np.array([0.1, -0.5, 0.4, 0.2, 0.3, 0.1]), 3.0, 1.25e-4, 2000
     robot = without_terms(di.Mechanism.from_urdf(path))
-    assembly = free(robot, q, step=step, friction={name: Coulomb().using(fc=level) for name in robot.coordinate_names})
-    x = run(assembly, steps + 1, [0.0] * 6)[0][-1]
+    friction = {name: Coulomb().using(fc=level) for name in robot.coordinate_names}
+    x = run(machine(robot, step=step, friction=friction), steps + 1, q)[0][-1]
     model = mujoco.MjModel.from_xml_path(str(path))
     model.opt.timestep, model.opt.integrator = step, mujoco.mjtIntegrator.mjINT_RK4
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT

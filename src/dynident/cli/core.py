@@ -14,6 +14,7 @@ import dynident as di
 from dynident.cli.shared import (
     NOT_OK,
     AllowTraining,
+    Arg,
     AsJson,
     Debug,
     Effort,
@@ -23,9 +24,11 @@ from dynident.cli.shared import (
     Quiet,
     Robot,
     Schema,
+    Search,
     Sidecar,
     Strict,
     Terms,
+    Trust,
     app,
     check_output,
     note,
@@ -47,6 +50,9 @@ from dynident.mechanism.graph import write_svg
 def describe(
     robot: Robot,
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     terms: Terms = None,
     svg: Annotated[
         Path | None, typer.Option(help="Draw the graph of bodies, joints, loops and actuators to this file.")
@@ -55,7 +61,7 @@ def describe(
     debug: Debug = False,
 ) -> int:
     """Show what a robot is made of, whether its inertias are possible, and what torques can identify."""
-    mechanism = with_terms(robot_of(robot, sidecar), terms)
+    mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
     data = description(mechanism)
     if svg is not None:
         check_output(svg)
@@ -108,6 +114,9 @@ def identify(
     validate: Annotated[list[Path] | None, typer.Option(help="Held-out log; may be given several times.")] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the results.")] = Path("dynident_out"),
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     schema: Schema = None,
     joints: Joints = None,
     gain: Gain = None,
@@ -140,7 +149,7 @@ def identify(
     check_output(output, folder=True)
     with progress(2 * len(logs) + len(validate or []) + 3, quiet) as step:
         step("reading the robot")
-        mechanism = with_terms(robot_of(robot, sidecar), terms)
+        mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
         evidence: di.Regression | None = None
         for path in logs:
             step(f"reading and compressing {path.name}")
@@ -164,7 +173,7 @@ def identify(
         with tempfile.TemporaryDirectory() as folder:  # all results or none: a failure here leaves what was there
             stage = Path(folder)
             write_atomic(stage / "fit.json", fit.to_json())
-            _write_model(robot, fit, stage, output)
+            _write_model(robot, fit, stage, output, search, trust)
             write_report(stage / "report.html", fit, shown, verdict)
             write_atomic(stage / "verdict.json", verdict.to_json())
             written = [write_atomic(output / file.name, file.read_bytes()) for file in sorted(stage.iterdir())]
@@ -176,14 +185,14 @@ def identify(
     return NOT_OK if strict and not verdict.ok else 0
 
 
-def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path) -> None:
+def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path, search: list[Path] | None, trust: bool) -> None:
     """Write the identified description; where the file's format cannot hold the parameters, say so and keep the fit."""
     if not robot.is_file():  # a robot of the library has no description to copy
         note(f"no description is written: '{robot}' is not a file; fit.json has the identified parameters")
         return
     name = f"identified{robot.suffix if is_mjcf(robot) else '.urdf'}"
     try:
-        write_robot(robot, fit.mechanism, fit.standard, stage / name)
+        write_robot(robot, fit.mechanism, fit.standard, stage / name, search or (), trust)
     except DescriptionError as error:
         stale = "; the one in the folder is of an earlier fit" if (output / name).exists() else ""
         note(f"{name} is not written: {error}{stale}")
@@ -207,6 +216,9 @@ def validate(
     logs: Annotated[list[Path], typer.Argument(help="Held-out logs.", show_default=False)],
     effort: Effort = None,
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     schema: Schema = None,
     joints: Joints = None,
     gain: Gain = None,
@@ -220,7 +232,7 @@ def validate(
 
     with progress(len(logs) + 1) as step:
         step("reading the fit")
-        model = _load_fit(fit, robot_of(robot, sidecar))
+        model = _load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
         scores = []
         for path in logs:
             step(f"validating on {path.name}")
@@ -239,6 +251,9 @@ def export(
     fit: FitFile,
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write: like the robot's, or .json.")],
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
@@ -247,11 +262,11 @@ def export(
     if output.suffix.lower() not in endings:
         raise DynidentError(f"output '{output}' has the ending '{output.suffix}'; for this robot it is {', '.join(endings)}")
     check_output(output)
-    model = _load_fit(fit, robot_of(robot, sidecar))
+    model = _load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
     if output.suffix.lower() == ".json":
         path = write_atomic(output, model.standard.to_json())
     else:
-        path = write_robot(robot, model.mechanism, model.standard, output)
+        path = write_robot(robot, model.mechanism, model.standard, output, search or (), trust)
     impossible = [c.sentence for c in model.consistency() if not c.ok]
     for sentence in impossible:
         note(sentence)
@@ -270,6 +285,9 @@ def report(
     output: Annotated[Path, typer.Option("-o", "--output", help="HTML file to write.")] = Path("report.html"),
     effort: Effort = None,
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     schema: Schema = None,
     joints: Joints = None,
     gain: Gain = None,
@@ -284,7 +302,7 @@ def report(
     check_output(output)
     with progress(len(logs or []) + 2) as step:
         step("reading the fit")
-        model = _load_fit(fit, robot_of(robot, sidecar))
+        model = _load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
         scores = []
         for path in logs or []:
             step(f"comparing with {path.name}")

@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 
 import dynident as di
 from dynident.cli.shared import (
+    Arg,
     AsJson,
     Debug,
     Effort,
@@ -22,8 +23,10 @@ from dynident.cli.shared import (
     Quiet,
     Robot,
     Schema,
+    Search,
     Sidecar,
     Terms,
+    Trust,
     app,
     check_output,
     note,
@@ -77,6 +80,9 @@ def excite(
     ] = False,
     repetitions: Annotated[int, typer.Option(help="Periods of the motion in a row, to average over.")] = 1,
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     terms: Terms = None,
     effort: Effort = None,
     schema: Schema = None,
@@ -92,7 +98,7 @@ def excite(
     _sensible(time_budget, iterations, starts, repetitions, complete, payload)
     if output is not None:
         check_output(output, folder=True)
-    mechanism = with_terms(robot_of(robot, sidecar), terms)
+    mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
     if payload is not None:
         mechanism = mechanism.with_payload(payload, body=payload_link, name=PAYLOAD, separate=True)
     options, source = _setting(str(robot), mechanism, limits, frequency, harmonics, start)

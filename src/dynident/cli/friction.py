@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dynident.cli.shared import (
+    Arg,
     AsJson,
     Debug,
     Effort,
@@ -16,7 +17,9 @@ from dynident.cli.shared import (
     Quiet,
     Robot,
     Schema,
+    Search,
     Sidecar,
+    Trust,
     app,
     check_output,
     out,
@@ -41,6 +44,9 @@ def friction(
     level: Annotated[float, typer.Option(help="Speed followed over time, as a part of the top speed.")] = 0.6,
     tolerance: Annotated[float, typer.Option(help="Drift that the recommended warm-up may leave.")] = 0.02,
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     schema: Schema = None,
     joints: Joints = None,
     gain: Gain = None,
@@ -55,7 +61,7 @@ def friction(
     check_output(output, folder=True)
     with progress(len(logs) + 3, quiet) as step:
         step("reading the robot")
-        mechanism = robot_of(robot, sidecar)
+        mechanism = robot_of(robot, sidecar, search, arg, trust)
         read = []
         for path in logs:
             step(f"reading {path.name}")

@@ -38,6 +38,13 @@ Robot = Annotated[
     Path, typer.Argument(help="URDF, xacro or MJCF file, or a robot of dynident.robots such as dualv.", show_default=False)
 ]
 Sidecar = Annotated[Path | None, typer.Option(help="TOML file with actuators, couplings, loops and joint terms.")]
+Search = Annotated[
+    list[Path] | None, typer.Option(help="Folder outside the robot's own that it may read from; may be given several times.")
+]
+Arg = Annotated[list[str] | None, typer.Option(help="Value of an argument of a .xacro, as name:=value; several times.")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Let the robot's file read any file and, if it is a .xacro, run the code it holds.")
+]
 Effort = Annotated[
     str | None,
     typer.Option(help="What the effort channels are: joint_torque, joint_force, motor_torque, motor_current, voltage."),
@@ -152,7 +159,22 @@ def check_output(path: Path, folder: bool = False) -> None:
         raise DynidentError(f"output '{path}' cannot be written: folder '{above}' is read-only; give another place")
 
 
-def robot_of(robot: Path, sidecar: Path | None = None) -> di.Mechanism:
+def xacro_arguments(texts: list[str] | None) -> dict[str, str]:
+    """Return the arguments given as name:=value."""
+    pairs = [text.partition(":=") for text in texts or []]
+    for text, (name, sign, _) in zip(texts or [], pairs, strict=True):
+        if not (name and sign):
+            raise DynidentError(f"--arg is '{text}'; give name:=value")
+    return {name: value for name, _, value in pairs}
+
+
+def robot_of(
+    robot: Path,
+    sidecar: Path | None = None,
+    search: list[Path] | None = None,
+    arg: list[str] | None = None,
+    trust: bool = False,
+) -> di.Mechanism:
     """Return the robot of a file, or the one of the literature with that name.
 
     Parameters
@@ -161,6 +183,12 @@ def robot_of(robot: Path, sidecar: Path | None = None) -> di.Mechanism:
         File, or a name of `dynident.robots`.
     sidecar : pathlib.Path, optional
         TOML file with what the description cannot say.
+    search : list of pathlib.Path, optional
+        Folders outside the robot's own that it may read from.
+    arg : list of str, optional
+        Arguments of a .xacro, as name:=value.
+    trust : bool
+        Let the file read any file and run its code.
 
     Returns
     -------
@@ -174,4 +202,4 @@ def robot_of(robot: Path, sidecar: Path | None = None) -> di.Mechanism:
         return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar)
     if not robot.suffix and not robot.exists():  # meant as a name
         raise DynidentError(f"there is no robot '{robot}'; give a file with its ending, or a name: {', '.join(robots.__all__)}")
-    return read_robot(robot, sidecar)
+    return read_robot(robot, sidecar, search or (), xacro_arguments(arg), trust)

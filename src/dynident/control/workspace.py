@@ -126,15 +126,13 @@ class ToolSpace:
             Its rows, with errors (p* - p, log(R* R^T)) in base axes [m, rad].
         """
         name = end_frame(mechanism, self.frame)
-        node, placement = mechanism.frame(name)
-        if node < 0:
+        if mechanism.frame(name)[0] < 0:
             raise DynidentError(f"tool space: link '{name}' does not move; name a link that the joints move")
-        frame = node, placement.rotation, placement.translation
         pick = np.array([ROWS.index(row) for row in self.rows])
         turns, whole, still = bool(np.any(pick > 2)), self.rows == ROWS, np.zeros(3)
 
         def spot(robot: Evaluator, x: Array, v: Array) -> Spot:
-            pose = robot.pose(frame)
+            pose = robot.pose(name)
             where = pose.rotation, pose.position
             if whole:
                 return Spot(where, pose.twist, pose.bias, pose.jacobian)

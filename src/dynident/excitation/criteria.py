@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.excitation.checks import real, shown, whole
-from dynident.mechanics.motion import numbers
 
 Array = NDArray[np.float64]
 

@@ -20,17 +20,11 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, require
 from dynident.excitation.checks import real
-from dynident.graph import Compiled, Node, reverse, sqrt, tanh
-from dynident.identify.base import BaseParameters
-from dynident.identify.rows import Projection, Rows, check_projection
-from dynident.mechanics import close_positions
-from dynident.mechanics.batch import tree_motion
-from dynident.mechanics.equations import Equations as Expressions
-from dynident.mechanics.equations import has_opaque_couplings
-from dynident.mechanics.functions import Outputs, function_of
-from dynident.mechanics.motion import Motion
-from dynident.mechanics.solving import solve_general
-from dynident.mechanics.vectors import dot
+from dynident.graph import Compiled, absolute, reverse
+from dynident.identify import BaseParameters, Projection, Rows, projected
+from dynident.identify.rows import check_projection
+from dynident.mechanics import Equations as Expressions
+from dynident.mechanics import Motion, cached, close_positions, compiled, entering, has_opaque_couplings
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -178,8 +172,7 @@ class RobotEquations(Equations):
 
     def _arrays(self, x: Array, v: Array, a: Array) -> dict[str, Array]:
         """Return the inputs of the compiled functions."""
-        sharpness = 1.0 / self.eps if self.eps > 0.0 else 0.0
-        return inputs_of(self.mechanism, x, v, a) | {"sharpness": np.array([sharpness])}
+        return inputs_of(self.mechanism, x, v, a) | ({"width": np.array([self.eps])} if self.eps > 0.0 else {})
 
     def _check(self, W: Array, pivot: Array) -> None:
         """Refuse samples at which the closure or the projection is singular."""
@@ -195,68 +188,34 @@ class RobotEquations(Equations):
         columns, entries = self.base.columns, np.argwhere(self.seen)
         smooth, sweep = self.eps > 0.0, name == "excitation_slopes"
 
-        def make(robot: Expressions) -> Outputs:
+        def build() -> Compiled:
+            robot = Expressions(self.mechanism)
             if smooth:
-                smooth_signs(robot, robot.graph.symbols("sharpness", 1)[0])
-            Y = self._projected(robot, robot.regressor(columns.tolist()))
+                robot.width = robot.graph.symbols("width", 1)[0]
+            Y = robot.regressor(columns.tolist())
+            if self.mechanism.loops:
+                Y = projected(robot, Rows(self.mechanism, self.projection), Y)[0]
             W = [Y[i][j] for i, j in entries]
+            shared = {"width": 1} if smooth else {}
             if not sweep:
-                return {"W": W, "pivot": [robot.pivot if self.mechanism.loops else robot.graph.one]}
+                outputs = {"W": W, "pivot": [absolute(robot.pivot) if self.mechanism.loops else robot.graph.one]}
+                return compiled(self.mechanism, name, outputs, frozenset({"W"}), shared=shared)
             n = self.dof
             slopes = reverse(W, robot.graph.symbols("B", len(W)), [*robot.x, *robot.v, *robot.a])
             by_x = slopes[: len(robot.x)]
             dq = robot.project(by_x) if self.mechanism.loops else by_x
-            return {"dq": dq, "dv": slopes[-2 * n : -n], "da": slopes[-n:]}
+            outputs = {"dq": dq, "dv": slopes[-2 * n : -n], "da": slopes[-n:]}
+            return compiled(self.mechanism, name, outputs, frozenset({"B"}), {"B": len(W)}, shared=shared)
 
-        key = (tuple(columns.tolist()), self.seen.tobytes(), self.projection if self.mechanism.loops else "", smooth)
-        inputs = {"B": len(entries)} if sweep else {}
-        return function_of(self.mechanism, name, make, key, frozenset({"B"} if sweep else {"W"}), inputs, {"sharpness": 1})
-
-    def _projected(self, robot: Expressions, Y: list[list[Node]]) -> list[list[Node]]:
-        """Return the rows of the projection: R^-T Y with A = Q R, or J_r^-T Y with the rows J_r of A of the named motors."""
-        if not self.mechanism.loops or self.projection == "independent":
-            return Y
-        assert robot.G is not None
-        coupling = self.mechanism.actuator_matrix[0]
-        sides = list(zip(*robot.G, strict=True))
-        A = [[dot([robot.graph.const(float(c)) for c in row], side) for side in sides] for row in coupling]
-        if self.projection != "gls":
-            motors = Rows(self.mechanism, self.projection).efforts
-            chosen = [A[motors.index(name)] for name in self.projection]
-            return solve_general([list(column) for column in zip(*chosen, strict=True)], Y)[0]
-        vectors, out = [list(column) for column in zip(*A, strict=True)], [list(row) for row in Y]
-        for j, vector in enumerate(vectors):  # Gram and Schmidt, modified; rows of Y follow by forward substitution
-            length = sqrt(dot(vector, vector))
-            unit = [x / length for x in vector]
-            out[j] = [y / length for y in out[j]]
-            for k in range(j + 1, len(vectors)):
-                share = dot(unit, vectors[k])
-                vectors[k] = [x - share * u for x, u in zip(vectors[k], unit, strict=True)]
-                out[k] = [y - share * z for y, z in zip(out[k], out[j], strict=True)]
-        return out
+        projection = self.projection if self.mechanism.loops else ""
+        return cached(self.mechanism, (name, tuple(columns.tolist()), self.seen.tobytes(), projection, smooth), build)
 
 
 def inputs_of(mechanism: Mechanism, x: Array, v: Array, a: Array) -> dict[str, Array]:
     """Return what the compiled functions of a robot take for positions (closed, with loops) and rates."""
-    given = {"q": x, "v": v, "a": a}
     if has_opaque_couplings(mechanism):
-        tree = tree_motion(mechanism, Motion(np.arange(float(len(x))), x, v, np.zeros_like(a)))
-        given |= {"q": tree.q, "G": np.reshape(np.asarray(tree.G), (len(x), -1)), "b": tree.a}
-    return {name: np.ascontiguousarray(y) for name, y in given.items()}
-
-
-def smooth_signs(robot: Expressions, sharpness: Node) -> None:
-    """Give the joint and motor terms of a robot's expressions their smooth form, sign(v) = tanh(sharpness v)."""
-
-    def smoothed(symbol: str, v: Node, entry: Node) -> Node:
-        if symbol not in ("fc", "fcp", "fcn"):
-            return entry
-        sign: Node = tanh(v * sharpness)
-        return sign if symbol == "fc" else 0.5 * (sign + 1.0) if symbol == "fcp" else 0.5 * (sign - 1.0)
-
-    v = robot.tree_v
-    robot.joint_columns = [(c, s, d, smoothed(s, v[d], entry)) for c, s, d, entry in robot.joint_columns]
-    robot.motor_columns = [(c, s, row, smoothed(s, dot(v, row), entry)) for c, s, row, entry in robot.motor_columns]
+        return entering(mechanism, Motion(np.arange(float(len(x))), x, v, a))
+    return {name: np.ascontiguousarray(y) for name, y in (("q", x), ("v", v), ("a", a))}
 
 
 @dataclass(frozen=True, eq=False)

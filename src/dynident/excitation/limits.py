@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.excitation.checks import shown, vector
 from dynident.mechanics import (
@@ -26,7 +27,6 @@ from dynident.mechanics import (
     forward_kinematics,
     inverse_dynamics,
 )
-from dynident.mechanics.motion import numbers
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]

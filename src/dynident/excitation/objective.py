@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError, require
 from dynident.excitation.checks import motion_family, vector
 from dynident.excitation.criteria import Criterion
@@ -27,7 +28,6 @@ from dynident.excitation.equations import Equations
 from dynident.identify.factor import one_blas_thread, triangle
 from dynident.identify.regression import Regression
 from dynident.mechanics import Motion
-from dynident.mechanics.motion import numbers
 from dynident.parallel import SMALL, cores
 from dynident.trajectory import Family
 

@@ -13,15 +13,14 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.excitation.checks import real, text
 from dynident.excitation.equations import inputs_of
 from dynident.excitation.limits import Limit, State
 from dynident.graph import Compiled, Node, either, maximum, minimum, sqrt, where
-from dynident.mechanics import close_positions
+from dynident.mechanics import Outputs, close_positions, function_of
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Outputs, function_of
-from dynident.mechanics.motion import numbers
 from dynident.mechanics.vectors import Vector, dot, plus, scale, times, vector
 from dynident.mechanism import Mechanism
 
@@ -147,7 +146,7 @@ class Collision(Limit):
             return {"gaps": [segment_distance(ends[i], ends[j]) for i, j in self.pairs]}
 
         shape = tuple((c.link, *c.start.tolist(), *c.end.tolist()) for c in self.capsules)
-        return function_of(self.mechanism, "capsule_gaps", make, (shape, tuple(self.pairs)), shared={})
+        return function_of(self.mechanism, "capsule_gaps", make, (shape, tuple(self.pairs)))
 
     def _excess(self, state: State) -> Array:
         robot = self.mechanism

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError, require
 from dynident.excitation.checks import real, shown, whole
 from dynident.excitation.equations import RobotEquations
@@ -27,7 +28,6 @@ from dynident.excitation.problem import Problem, check_start, feasible_start, ty
 from dynident.excitation.search import cma_es, evolution, pattern_search
 from dynident.excitation.sqp import SLACK, Budget, Descent
 from dynident.identify.factor import one_blas_thread
-from dynident.mechanics.motion import numbers
 from dynident.parallel import cores
 
 Array = NDArray[np.float64]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.excitation.checks import whole
 from dynident.excitation.plan import Plan
-from dynident.mechanics.motion import numbers
 from dynident.signals import Log
 
 Array = NDArray[np.float64]

@@ -1,13 +1,15 @@
 """What resists: static, dynamic and thermal laws of joint friction, and the joint terms that are linear columns."""
 
-from dynident.friction.combine import Friction, Sum
+from dynident.friction.bristles import Dahl, GeneralisedMaxwellSlip, LuGre
 from dynident.friction.dissipation import Dissipation, dissipation
-from dynident.friction.dynamic import Dahl, DynamicLaw, GeneralisedMaxwellSlip, LuGre, Response
-from dynident.friction.law import FrictionLaw
+from dynident.friction.dynamic import DynamicLaw, Response
+from dynident.friction.forms import Point
+from dynident.friction.law import Friction, FrictionLaw, Sum
+from dynident.friction.laws import Coulomb, Offset, Polynomial, Sigmoid, SmoothStribeck, Stribeck, Tanh, Viscous
 from dynident.friction.modifiers import Asymmetric, LoadDependent, Ripple, TemperatureDependent
+from dynident.friction.sides import directed
 from dynident.friction.state import State
-from dynident.friction.static import Coulomb, Offset, Polynomial, Sigmoid, SmoothStribeck, Stribeck, Tanh, Viscous
-from dynident.friction.terms import ASYMMETRIC, SYMMETRIC, TERMS, JointTerm, check_terms
+from dynident.friction.terms import ASYMMETRIC, SYMMETRIC, TERMS, JointTerm, check_terms, register, term_of
 from dynident.friction.thermal import (
     AdvancedSecondOrder,
     FirstOrder,
@@ -46,6 +48,7 @@ __all__ = [
     "LoadDependent",
     "LuGre",
     "Offset",
+    "Point",
     "Polynomial",
     "Recurrence",
     "Response",
@@ -66,10 +69,13 @@ __all__ = [
     "Warming",
     "check_terms",
     "copper_losses",
+    "directed",
     "dissipation",
     "duty_cycle",
     "iron_losses",
     "mean_power",
     "mittag_leffler",
     "mittag_leffler_derivatives",
+    "register",
+    "term_of",
 ]

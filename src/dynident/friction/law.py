@@ -1,36 +1,49 @@
-"""The friction law: a torque that is linear in some of its parameters and shaped by the others.
+"""The friction law: one expression, linear in some of its parameters and shaped by the others.
 
     f(v, q, tau, T) = Phi(v, q, tau, T; eta) rho          rho: linear parameters (k),  eta: shape parameters (s)
 
-Every law gives the columns Phi and their exact derivatives, so that a fit can eliminate rho and search eta alone
-(variable projection, document 4 eqs. 2.35-2.36). Laws add: ``Coulomb() + Viscous()``. Positive friction opposes the
-motion and stands on the left of the equation of motion, ``M a + C v + g + f = tau`` (document 0 eq. 14).
+A law states its names and `torque`; the rest follows from that expression: the columns Phi = df/drho and all derivatives, so
+that a fit can eliminate rho and search eta alone (variable projection), the branches of the two directions and the levels at
+which they break away, the smooth form for optimisers, and what is printed. Laws add: ``Coulomb() + Viscous()``. Positive
+friction opposes the motion and stands on the left of the equation of motion, ``M a + C v + g + f = tau``.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partialmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DescriptionError
+from dynident.friction.forms import CHANNELS, Point, forms_of
+from dynident.friction.sides import directed, smooth
 from dynident.friction.state import State
-
-if TYPE_CHECKING:
-    from dynident.friction.combine import Friction, Sum
+from dynident.graph import Graph, Node, substitute
 
 Array = NDArray[np.float64]
+Values = Mapping[str, float] | ArrayLike
 
 
 class FrictionLaw(ABC):
     """Base of all static laws; a law is a structure without numbers, parameters are given at every call.
 
-    A law implements the names and the hooks `_columns`, `_dv`, `_dshape` (and `_dq`, `_dtau`, `_dT` where it depends on
-    them). The derivative of a jump (sgn at v = 0) is taken as zero.
+    A law states `name`, `linear`, `shape` and `torque`; where it has shape parameters also `ranges`, and in `positive` those
+    that must be above zero. A law does not change after it was made: make it a frozen dataclass. The derivative of a jump (the
+    sign of v at v = 0) is taken as zero.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let a law inherit the contract of the methods that it states."""
+        super().__init_subclass__(**options)
+        for method in ("torque", "ranges"):
+            own = vars(cls).get(method)
+            if own is not None and own.__doc__ is None:
+                own.__doc__ = getattr(FrictionLaw, method).__doc__
 
     @property
     @abstractmethod
@@ -48,34 +61,47 @@ class FrictionLaw(ABC):
         return ()
 
     @property
+    def positive(self) -> tuple[str, ...]:
+        """Names of the shape parameters that must be above zero."""
+        return ()
+
+    @property
     def parameters(self) -> tuple[str, ...]:
         """All names: linear ones first, then shape."""
         return self.linear + self.shape
 
     @abstractmethod
-    def _columns(self, state: State, eta: Array) -> Array: ...
+    def torque(self, x: Point, p: Mapping[str, Any]) -> Any:
+        """Friction, written with operators and the functions of `dynident.graph`.
 
-    @abstractmethod
-    def _dv(self, state: State, eta: Array) -> Array: ...
+        Parameters
+        ----------
+        x : Point
+            Velocity, position, load and temperature.
+        p : mapping of str to expression
+            Parameters by name.
 
-    def _dq(self, state: State, eta: Array) -> Array:
-        return np.zeros((*state.v.shape, len(self.linear)))
+        Returns
+        -------
+        expression
+            The torque or force, linear in the parameters `linear`.
+        """
 
-    def _dtau(self, state: State, eta: Array) -> Array:
-        return np.zeros((*state.v.shape, len(self.linear)))
+    def ranges(self, speed: float) -> Sequence[tuple[float, float]]:
+        """Interval in which to search each shape parameter.
 
-    def _dT(self, state: State, eta: Array) -> Array:
-        return np.zeros((*state.v.shape, len(self.linear)))
+        Parameters
+        ----------
+        speed : float
+            Largest absolute speed of the data [rad/s or m/s], above zero.
 
-    def _dshape(self, state: State, eta: Array) -> Array:
-        return np.zeros((*state.v.shape, len(self.linear), len(self.shape)))
-
-    def _members(self) -> tuple[FrictionLaw, ...]:
-        return (self,)
-
-    def _check(self, eta: Array) -> None:
-        """Refuse shape parameters for which the law has no meaning; called with finite numbers."""
-        del eta
+        Returns
+        -------
+        sequence of (float, float)
+            Lowest and highest value; an interval above zero is searched by its logarithm.
+        """
+        del speed
+        return ()
 
     def shape_range(self, speed: float) -> Array:
         """Interval in which to search each shape parameter, from the largest speed of the data alone.
@@ -92,26 +118,18 @@ class FrictionLaw(ABC):
         """
         if not (np.isfinite(speed) and speed > 0.0):
             raise DescriptionError(f"speed = {speed} must be above zero; give the largest absolute speed of the data")
-        return self._range(speed)
-
-    def _range(self, speed: float) -> Array:
-        del speed
-        return np.zeros((0, 2))
-
-    def _eta(self, shape: ArrayLike) -> Array:
-        eta = np.asarray(shape, dtype=np.float64)
-        if eta.shape != (len(self.shape),):
+        found = np.array(self.ranges(speed), dtype=np.float64).reshape(-1, 2)
+        if len(found) != len(self.shape):
             raise DescriptionError(
-                f"the law '{self.name}' has {len(self.shape)} shape parameters {self.shape}, but the array given has the "
-                f"shape {eta.shape}; give one number each"
+                f"the law '{self.name}' has {len(found)} search intervals for the shape parameters {self.shape}; "
+                "let its method ranges(speed) return one each"
             )
-        if not np.isfinite(eta).all():
-            raise DescriptionError(f"shape parameters of '{self.name}' are {eta.tolist()}; they must be finite")
-        self._check(eta)
-        return eta
+        return found
 
-    def columns(self, state: State | ArrayLike, shape: ArrayLike = ()) -> Array:
-        """Regressor columns, ``f = columns @ rho``.
+    def columns(self, state: State | ArrayLike, shape: ArrayLike = (), by: str = "") -> Array:
+        """Regressor columns, ``f = columns @ rho``, or their exact derivative.
+
+        ``columns_dv``, ``columns_dq``, ``columns_dtau``, ``columns_dT`` and ``columns_dshape`` are short for the derivatives.
 
         Parameters
         ----------
@@ -119,100 +137,103 @@ class FrictionLaw(ABC):
             State, or the velocities alone.
         shape : array_like, shape (s,)
             Shape parameters eta.
+        by : str
+            ``v``, ``q``, ``tau``, ``T`` or ``shape`` for the derivative by it.
 
         Returns
         -------
-        ndarray, shape (..., k)
+        ndarray, shape (..., k), or (..., k, s) by the shape parameters
             One column per linear parameter.
         """
-        return self._columns(State.of(state), self._eta(shape))
+        return forms_of(self).numbers(f"columns {by}", State.of(state), self._eta(shape))
 
-    def columns_dv(self, state: State | ArrayLike, shape: ArrayLike = ()) -> Array:
-        """Exact derivative of the columns with respect to the velocity.
+    columns_dv = partialmethod(columns, by="v")
+    columns_dq = partialmethod(columns, by="q")
+    columns_dtau = partialmethod(columns, by="tau")
+    columns_dT = partialmethod(columns, by="T")  # noqa: N815 - T is the field's name
+    columns_dshape = partialmethod(columns, by="shape")
 
-        Parameters
-        ----------
-        state : State or array_like, shape (...)
-            State, or the velocities alone.
-        shape : array_like, shape (s,)
-            Shape parameters eta.
+    def value(self, state: State | ArrayLike, parameters: Values, by: str = "") -> Array:
+        """Friction torque or force, or its exact derivative.
 
-        Returns
-        -------
-        ndarray, shape (..., k)
-            ``d Phi / d v``.
-        """
-        return self._dv(State.of(state), self._eta(shape))
-
-    def columns_dq(self, state: State | ArrayLike, shape: ArrayLike = ()) -> Array:
-        """Exact derivative of the columns with respect to the position.
+        ``value_dv`` and ``value_dparameters`` are short for the derivatives.
 
         Parameters
         ----------
         state : State or array_like, shape (...)
             State, or the velocities alone.
-        shape : array_like, shape (s,)
-            Shape parameters eta.
+        parameters : mapping or array_like, shape (k + s,)
+            Values by name, or in the order of `parameters`.
+        by : str
+            ``v``, ``q``, ``tau``, ``T`` or ``parameters`` for the derivative by it.
 
         Returns
         -------
-        ndarray, shape (..., k)
-            ``d Phi / d q``.
+        ndarray, shape (...), or (..., k + s) by the parameters
+            f [N m or N].
         """
-        return self._dq(State.of(state), self._eta(shape))
+        return forms_of(self).numbers(f"value {by}", State.of(state), np.concatenate(self.split(parameters)))
 
-    def columns_dtau(self, state: State | ArrayLike, shape: ArrayLike = ()) -> Array:
-        """Exact derivative of the columns with respect to the load.
+    value_dv = partialmethod(value, by="v")
+    value_dparameters = partialmethod(value, by="parameters")
+
+    def breakaway(self, state: State | ArrayLike, parameters: Values) -> Array:
+        """Levels between which the friction of a joint at rest can be: its limits for v to zero from both sides.
 
         Parameters
         ----------
         state : State or array_like, shape (...)
-            State, or the velocities alone.
-        shape : array_like, shape (s,)
-            Shape parameters eta.
+            Where to look; its velocities do not matter.
+        parameters : mapping or array_like, shape (k + s,)
+            Values by name, or in the order of `parameters`.
 
         Returns
         -------
-        ndarray, shape (..., k)
-            ``d Phi / d tau``.
+        ndarray, shape (..., 2)
+            Backward and forward level [N m or N]; they are equal where the law has no jump.
         """
-        return self._dtau(State.of(state), self._eta(shape))
+        return forms_of(self).numbers("breakaway ", State.of(state), np.concatenate(self.split(parameters)))
 
-    def columns_dT(self, state: State | ArrayLike, shape: ArrayLike = ()) -> Array:
-        """Exact derivative of the columns with respect to the temperature.
+    def expression(
+        self,
+        graph: Graph,
+        x: Point | None = None,
+        p: Mapping[str, Node | float] | None = None,
+        way: Node | float | None = None,
+        width: Node | float | None = None,
+    ) -> Node:
+        """Friction as an expression, for compiled loops and for the printers.
 
         Parameters
         ----------
-        state : State or array_like, shape (...)
-            State, or the velocities alone.
-        shape : array_like, shape (s,)
-            Shape parameters eta.
+        graph : Graph
+            Where it lives.
+        x : Point, optional
+            Expressions or numbers; the symbols ``v, q, tau, T`` when omitted.
+        p : mapping of str to Node or float, optional
+            Parameters by name; symbols of their names when omitted.
+        way : Node or float, optional
+            Direction +1 or -1: the branch of that direction, which is smooth through v = 0 and whose value there is the level
+            of break-away.
+        width : Node or float, optional
+            Speed over which jumps are spread, for optimisers [rad/s or m/s].
 
         Returns
         -------
-        ndarray, shape (..., k)
-            ``d Phi / d T``.
+        Node
+            The torque or force.
         """
-        return self._dT(State.of(state), self._eta(shape))
+        given = Point(*(graph.symbol(name) for name in CHANNELS)) if x is None else x
+        values = {name: graph.symbol(name) if p is None else graph.node(p[name]) for name in self.parameters}
+        own = graph.symbol("own velocity")  # the forms below differ by v, which may be given as any expression
+        result = graph.node(self.torque(given._replace(v=own), values))
+        if way is not None:
+            result = directed(result, own, way)
+        if width is not None:
+            result = smooth(result, own, width)
+        return substitute([result], {own: graph.node(given.v)})[0]
 
-    def columns_dshape(self, state: State | ArrayLike, shape: ArrayLike = ()) -> Array:
-        """Exact derivative of the columns with respect to the shape parameters.
-
-        Parameters
-        ----------
-        state : State or array_like, shape (...)
-            State, or the velocities alone.
-        shape : array_like, shape (s,)
-            Shape parameters eta.
-
-        Returns
-        -------
-        ndarray, shape (..., k, s)
-            ``d Phi / d eta``.
-        """
-        return self._dshape(State.of(state), self._eta(shape))
-
-    def split(self, parameters: Mapping[str, float] | ArrayLike) -> tuple[Array, Array]:
+    def split(self, parameters: Values) -> tuple[Array, Array]:
         """Linear and shape parameters out of one set.
 
         Parameters
@@ -246,7 +267,25 @@ class FrictionLaw(ABC):
             raise DescriptionError(f"the parameters of '{self.name}' are {values.tolist()}; they must be finite")
         return values[: len(self.linear)], self._eta(values[len(self.linear) :])
 
+    def _eta(self, shape: ArrayLike) -> Array:
+        """Return the shape parameters after checking them."""
+        eta = np.asarray(shape, dtype=np.float64)
+        if eta.shape != (len(self.shape),):
+            raise DescriptionError(
+                f"the law '{self.name}' has {len(self.shape)} shape parameters {self.shape}, but the array given has the "
+                f"shape {eta.shape}; give one number each"
+            )
+        if not np.isfinite(eta).all():
+            raise DescriptionError(f"shape parameters of '{self.name}' are {eta.tolist()}; they must be finite")
+        wrong = [f"{n} = {x}" for n, x in zip(self.shape, eta.tolist(), strict=True) if x <= 0.0 and n in self.positive]
+        if wrong:
+            raise DescriptionError(
+                f"the law '{self.name}' needs shape parameters above zero, but {', '.join(wrong)}; search their logarithm"
+            )
+        return eta
+
     def _resolve(self, name: str) -> str:
+        """Return the full name of a parameter."""
         if name in self.parameters:
             return name
         found = [full for full in self.parameters if full.endswith("." + name)]
@@ -254,62 +293,6 @@ class FrictionLaw(ABC):
             choice = f"write one of {', '.join(found or self.parameters)}"
             raise DescriptionError(f"the law '{self.name}' has no parameter '{name}' of one meaning; {choice}")
         return found[0]
-
-    def value(self, state: State | ArrayLike, parameters: Mapping[str, float] | ArrayLike) -> Array:
-        """Friction torque or force.
-
-        Parameters
-        ----------
-        state : State or array_like, shape (...)
-            State, or the velocities alone.
-        parameters : mapping or array_like, shape (k + s,)
-            Values by name, or in the order of `parameters`.
-
-        Returns
-        -------
-        ndarray, shape (...)
-            ``f = Phi(state; eta) rho`` [N m or N].
-        """
-        rho, eta = self.split(parameters)
-        return np.asarray(self._columns(State.of(state), eta) @ rho)
-
-    def value_dv(self, state: State | ArrayLike, parameters: Mapping[str, float] | ArrayLike) -> Array:
-        """Exact derivative of the friction with respect to the velocity.
-
-        Parameters
-        ----------
-        state : State or array_like, shape (...)
-            State, or the velocities alone.
-        parameters : mapping or array_like, shape (k + s,)
-            Values by name, or in the order of `parameters`.
-
-        Returns
-        -------
-        ndarray, shape (...)
-            ``d f / d v``.
-        """
-        rho, eta = self.split(parameters)
-        return np.asarray(self._dv(State.of(state), eta) @ rho)
-
-    def value_dparameters(self, state: State | ArrayLike, parameters: Mapping[str, float] | ArrayLike) -> Array:
-        """Exact derivative of the friction with respect to all parameters, linear ones first.
-
-        Parameters
-        ----------
-        state : State or array_like, shape (...)
-            State, or the velocities alone.
-        parameters : mapping or array_like, shape (k + s,)
-            Values by name, or in the order of `parameters`.
-
-        Returns
-        -------
-        ndarray, shape (..., k + s)
-            ``[Phi, (d Phi / d eta) rho]``.
-        """
-        rho, eta = self.split(parameters)
-        given = State.of(state)
-        bent = np.einsum("...ks,k->...s", self._dshape(given, eta), rho)
-        return np.concatenate([self._columns(given, eta), bent], axis=-1)
 
     def using(self, parameters: Mapping[str, float] | None = None, **values: float) -> Friction:
         """Law with numbers, to be called with a state.
@@ -326,13 +309,152 @@ class FrictionLaw(ABC):
         Friction
             The law with its numbers.
         """
-        from dynident.friction.combine import Friction  # noqa: PLC0415  (it is built on this class)
-
         return Friction(self, np.concatenate(self.split({**(parameters or {}), **values})))
+
+    def _members(self) -> tuple[FrictionLaw, ...]:
+        return (self,)
 
     def __add__(self, other: FrictionLaw) -> Sum:
         if not isinstance(other, FrictionLaw):
             return NotImplemented
-        from dynident.friction.combine import Sum  # noqa: PLC0415  (it is built on this class)
-
         return Sum((*self._members(), *other._members()))
+
+
+@dataclass(frozen=True)
+class Sum(FrictionLaw):
+    """Sum of laws; its parameters carry the name of their law: ``coulomb.fc``, ``tanh.beta``, ``tanh2.beta``.
+
+    Parameters
+    ----------
+    members : tuple of FrictionLaw
+        The laws, at least one.
+    """
+
+    members: tuple[FrictionLaw, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", tuple(self.members))
+        if not self.members:
+            raise DescriptionError("a sum of friction laws needs at least one law")
+
+    @property
+    def name(self) -> str:
+        """Names of the laws joined by a plus."""
+        return "+".join(law.name for law in self.members)
+
+    def _members(self) -> tuple[FrictionLaw, ...]:
+        return self.members
+
+    def _prefixes(self) -> list[str]:
+        names = [law.name for law in self.members]
+        rank = [names[: i + 1].count(name) for i, name in enumerate(names)]
+        return [name if r == 1 else f"{name}{r}" for name, r in zip(names, rank, strict=True)]
+
+    def _named(self, kind: str) -> tuple[str, ...]:
+        return tuple(f"{p}.{n}" for p, law in zip(self._prefixes(), self.members, strict=True) for n in getattr(law, kind))
+
+    @property
+    def linear(self) -> tuple[str, ...]:
+        """Linear parameters of all members."""
+        return self._named("linear")
+
+    @property
+    def shape(self) -> tuple[str, ...]:
+        """Shape parameters of all members."""
+        return self._named("shape")
+
+    @property
+    def positive(self) -> tuple[str, ...]:
+        """Shape parameters of all members that must be above zero."""
+        return self._named("positive")
+
+    def ranges(self, speed: float) -> Sequence[tuple[float, float]]:
+        return [interval for law in self.members for interval in law.ranges(speed)]
+
+    def torque(self, x: Point, p: Mapping[str, Any]) -> Any:
+        parts = zip(self._prefixes(), self.members, strict=True)
+        return sum(law.torque(x, {name: p[f"{prefix}.{name}"] for name in law.parameters}) for prefix, law in parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Friction:
+    """A law with numbers: ``friction(v)`` is the torque.
+
+    Parameters
+    ----------
+    law : FrictionLaw
+        The law.
+    values : ndarray, shape (k + s,)
+        Its parameters in the order of ``law.parameters``.
+    """
+
+    law: FrictionLaw
+    values: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", np.concatenate(self.law.split(self.values)))
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Values by name."""
+        return dict(zip(self.law.parameters, self.values.tolist(), strict=True))
+
+    def __call__(self, state: State | ArrayLike, by: str = "") -> Array:
+        """Return the friction [N m or N] at a state or at velocities alone, or its derivative as in `FrictionLaw.value`."""
+        return self.law.value(state, self.values, by)
+
+    dv = partialmethod(__call__, by="v")
+
+    def power(self, state: State | ArrayLike) -> Array:
+        """Power turned into heat; negative where the friction feeds energy into the motion.
+
+        Parameters
+        ----------
+        state : State or array_like, shape (...)
+            State, or the velocities alone.
+
+        Returns
+        -------
+        ndarray, shape (...)
+            ``W = f v`` [W] [Pagani2022, eq. 96].
+        """
+        given = State.of(state)
+        return np.asarray(self(given) * given.v)
+
+    def breakaway(self, state: State | ArrayLike = 0.0) -> Array:
+        """Levels between which the friction of a joint at rest can be, as in `FrictionLaw.breakaway`.
+
+        Parameters
+        ----------
+        state : State or array_like, shape (...)
+            Where to look; its velocities do not matter.
+
+        Returns
+        -------
+        ndarray, shape (..., 2)
+            Backward and forward level [N m or N].
+        """
+        return self.law.breakaway(state, self.values)
+
+    def expression(
+        self, graph: Graph, x: Point | None = None, way: Node | float | None = None, width: Node | float | None = None
+    ) -> Node:
+        """Friction as an expression with its numbers, as in `FrictionLaw.expression`.
+
+        Parameters
+        ----------
+        graph : Graph
+            Where it lives.
+        x : Point, optional
+            Expressions or numbers; the symbols ``v, q, tau, T`` when omitted.
+        way : Node or float, optional
+            Direction +1 or -1 whose branch is wanted.
+        width : Node or float, optional
+            Speed over which jumps are spread.
+
+        Returns
+        -------
+        Node
+            The torque or force.
+        """
+        return self.law.expression(graph, x, self.parameters, way, width)

@@ -1,19 +1,23 @@
-"""Laws made from laws: two directions, load, position and temperature; the inner law can be any static law."""
+"""Laws made from laws: two directions, load, position and temperature; the inner law can be any static law.
+
+asymmetric   [v > 0] f(rho_p) + [v < 0] f(rho_n)             ripple   sum_h cos(h q) f(rho_ch) + sin(h q) f(rho_sh)
+load         sum_p |tau|^p f(rho_p)                          warm     [1 + alpha (T - T0)] f(rho)
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
+from dynident.friction.forms import Point
 from dynident.friction.law import FrictionLaw
-from dynident.friction.state import State
-from dynident.friction.static import Coulomb, Viscous
-
-Array = NDArray[np.float64]
+from dynident.friction.laws import Coulomb, Viscous
+from dynident.graph import absolute, cos, power, sin, where
 
 
 def _coulomb_and_viscous() -> FrictionLaw:
@@ -25,7 +29,7 @@ class Asymmetric(FrictionLaw):
     """Two sets of parameters, one per direction: ``f = [v > 0] Phi(eta_p) rho_p + [v < 0] Phi(eta_n) rho_n``.
 
     Names end in ``p`` (forward) and ``n`` (backward). With Coulomb and viscous friction, the default, the columns are the
-    terms ``fcp, fcn, fvp, fvn`` of `TERMS`; document 3 allows the same for its polynomial (section 4.1.1).
+    terms ``fcp, fcn, fvp, fvn`` of `TERMS`; [Pagani2022, section 4.1.1] allows the same for its polynomial.
 
     Parameters
     ----------
@@ -35,10 +39,7 @@ class Asymmetric(FrictionLaw):
 
     law: FrictionLaw = field(default_factory=_coulomb_and_viscous)
 
-    @property
-    def name(self) -> str:
-        """Prefix of its parameters."""
-        return "asymmetric"
+    name = "asymmetric"
 
     @property
     def linear(self) -> tuple[str, ...]:
@@ -50,55 +51,31 @@ class Asymmetric(FrictionLaw):
         """Shape parameters of the law, forward and backward in turn."""
         return tuple(name + way for name in self.law.shape for way in "pn")
 
-    def _range(self, speed: float) -> Array:
-        return np.repeat(self.law._range(speed), 2, axis=0)
+    @property
+    def positive(self) -> tuple[str, ...]:
+        """Those of the law."""
+        return tuple(name + way for name in self.law.positive for way in "pn")
 
-    def _check(self, eta: Array) -> None:
-        self.law._check(eta[0::2])
-        self.law._check(eta[1::2])
+    def ranges(self, speed: float) -> Sequence[tuple[float, float]]:
+        return [interval for interval in self.law.ranges(speed) for _ in "pn"]
 
-    @staticmethod
-    def _weave(state: State, forward: Array, backward: Array) -> Array:
-        """Columns of the two directions in turn, each zero in the other direction."""
-        v = state.v[..., None]
-        woven = np.stack([np.where(v > 0.0, forward, 0.0), np.where(v < 0.0, backward, 0.0)], axis=-1)
-        return woven.reshape(*state.v.shape, -1)
-
-    def _columns(self, state: State, eta: Array) -> Array:
-        return self._weave(state, self.law._columns(state, eta[0::2]), self.law._columns(state, eta[1::2]))
-
-    def _dv(self, state: State, eta: Array) -> Array:
-        return self._weave(state, self.law._dv(state, eta[0::2]), self.law._dv(state, eta[1::2]))
-
-    def _dq(self, state: State, eta: Array) -> Array:
-        return self._weave(state, self.law._dq(state, eta[0::2]), self.law._dq(state, eta[1::2]))
-
-    def _dtau(self, state: State, eta: Array) -> Array:
-        return self._weave(state, self.law._dtau(state, eta[0::2]), self.law._dtau(state, eta[1::2]))
-
-    def _dT(self, state: State, eta: Array) -> Array:
-        return self._weave(state, self.law._dT(state, eta[0::2]), self.law._dT(state, eta[1::2]))
-
-    def _dshape(self, state: State, eta: Array) -> Array:
-        result = np.zeros((*state.v.shape, len(self.linear), len(self.shape)))
-        v = state.v[..., None, None]
-        result[..., 0::2, 0::2] = np.where(v > 0.0, self.law._dshape(state, eta[0::2]), 0.0)
-        result[..., 1::2, 1::2] = np.where(v < 0.0, self.law._dshape(state, eta[1::2]), 0.0)
-        return result
+    def torque(self, x: Point, p: Mapping[str, Any]) -> Any:
+        forward, backward = (self.law.torque(x, {name: p[name + way] for name in self.law.parameters}) for way in "pn")
+        return where(x.v > 0.0, forward, 0.0) + where(x.v < 0.0, backward, 0.0)
 
 
 class _Modulated(FrictionLaw):
-    """Every column of an inner law times every one of m factors that depend on q or tau alone."""
+    """An inner law with one set of linear parameters per factor, and the factors depending on q or tau alone."""
 
     law: FrictionLaw
 
     @abstractmethod
-    def _marks(self) -> tuple[str, ...]:
-        """What is put behind a name for each factor."""
+    def _factors(self, x: Point) -> dict[str, Any]:
+        """Return the factors by what is put behind the name of a parameter."""
 
     @abstractmethod
-    def _factors(self, state: State) -> Array:
-        """Factors, shape (..., m)."""
+    def _marks(self) -> tuple[str, ...]:
+        """Return what is put behind a name for each factor."""
 
     @property
     def linear(self) -> tuple[str, ...]:
@@ -110,34 +87,20 @@ class _Modulated(FrictionLaw):
         """Shape parameters of the inner law."""
         return self.law.shape
 
-    def _range(self, speed: float) -> Array:
-        return self.law._range(speed)
+    @property
+    def positive(self) -> tuple[str, ...]:
+        """Those of the inner law."""
+        return self.law.positive
 
-    def _check(self, eta: Array) -> None:
-        self.law._check(eta)
+    def ranges(self, speed: float) -> Sequence[tuple[float, float]]:
+        return self.law.ranges(speed)
 
-    def _times(self, columns: Array, factors: Array) -> Array:
-        return (columns[..., :, None] * factors[..., None, :]).reshape(*columns.shape[:-1], -1)
-
-    def _columns(self, state: State, eta: Array) -> Array:
-        return self._times(self.law._columns(state, eta), self._factors(state))
-
-    def _dv(self, state: State, eta: Array) -> Array:
-        return self._times(self.law._dv(state, eta), self._factors(state))
-
-    def _dq(self, state: State, eta: Array) -> Array:
-        return self._times(self.law._dq(state, eta), self._factors(state))
-
-    def _dtau(self, state: State, eta: Array) -> Array:
-        return self._times(self.law._dtau(state, eta), self._factors(state))
-
-    def _dT(self, state: State, eta: Array) -> Array:
-        return self._times(self.law._dT(state, eta), self._factors(state))
-
-    def _dshape(self, state: State, eta: Array) -> Array:
-        bent = self.law._dshape(state, eta)
-        product = bent[..., :, None, :] * self._factors(state)[..., None, :, None]
-        return product.reshape(*state.v.shape, len(self.linear), len(self.shape))
+    def torque(self, x: Point, p: Mapping[str, Any]) -> Any:
+        shape = {name: p[name] for name in self.shape}
+        return sum(
+            factor * self.law.torque(x, {**shape, **{name: p[f"{name}_{mark}"] for name in self.law.linear}})
+            for mark, factor in self._factors(x).items()
+        )
 
 
 @dataclass(frozen=True)
@@ -155,45 +118,29 @@ class LoadDependent(_Modulated):
     law: FrictionLaw = field(default_factory=Coulomb)
     powers: tuple[float, ...] = (1.0, 2.0)
 
+    name = "load"
+
     def __post_init__(self) -> None:
+        object.__setattr__(self, "powers", tuple(self.powers))
         if not self.powers or len(set(self.powers)) < len(self.powers) or min(self.powers) < 1.0:
             raise DescriptionError(f"powers = {self.powers} of the load must be distinct and 1 or more; use (1, 2)")
 
-    @property
-    def name(self) -> str:
-        """Prefix of its parameters."""
-        return "load"
-
     def _marks(self) -> tuple[str, ...]:
-        return tuple(f"tau{power:g}" for power in self.powers)
+        return tuple(f"tau{n:g}" for n in self.powers)
 
-    def _factors(self, state: State) -> Array:
-        return np.asarray(np.abs(state.channel("tau", self.name))[..., None] ** np.array(self.powers))
-
-    def _dtau(self, state: State, eta: Array) -> Array:
-        tau = state.channel("tau", self.name)[..., None]
-        powers = np.array(self.powers)
-        slope = powers * np.abs(tau) ** (powers - 1.0) * np.sign(tau)
-        return super()._dtau(state, eta) + self._times(self.law._columns(state, eta), slope)
+    def _factors(self, x: Point) -> dict[str, Any]:
+        return {mark: power(absolute(x.tau), n) for mark, n in zip(self._marks(), self.powers, strict=True)}
 
 
 @dataclass(frozen=True)
 class _Unit(FrictionLaw):
-    """The column of ones without a name of its own: a ripple that acts as a torque, not as friction."""
+    """A torque without a name of its own, for a ripple that is not friction."""
 
-    @property
-    def name(self) -> str:
-        return "unit"
+    name = "unit"
+    linear = ("torque",)
 
-    @property
-    def linear(self) -> tuple[str, ...]:
-        return ("torque",)
-
-    def _columns(self, state: State, eta: Array) -> Array:
-        return np.ones((*state.v.shape, 1))
-
-    def _dv(self, state: State, eta: Array) -> Array:
-        return np.zeros((*state.v.shape, 1))
+    def torque(self, x: Point, p: Mapping[str, Any]) -> Any:
+        return p["torque"]
 
 
 @dataclass(frozen=True)
@@ -214,36 +161,24 @@ class Ripple(_Modulated):
     harmonics: tuple[float, ...] = (1.0,)
     law: FrictionLaw = field(default_factory=_Unit)
 
+    name = "ripple"
+
     def __post_init__(self) -> None:
+        object.__setattr__(self, "harmonics", tuple(self.harmonics))
         if not self.harmonics or len(set(self.harmonics)) < len(self.harmonics) or min(self.harmonics) <= 0.0:
             raise DescriptionError(f"harmonics = {self.harmonics} of the ripple must be distinct and above zero; use (1, 2)")
-
-    @property
-    def name(self) -> str:
-        """Prefix of its parameters."""
-        return "ripple"
 
     def _marks(self) -> tuple[str, ...]:
         return tuple(f"{wave}{h:.12g}" for h in self.harmonics for wave in "cs")
 
-    def _waves(self, state: State) -> tuple[Array, Array, Array]:
-        h = np.array(self.harmonics)
-        angle = state.channel("q", self.name)[..., None] * h
-        return h, np.cos(angle), np.sin(angle)
-
-    def _factors(self, state: State) -> Array:
-        _, cos, sin = self._waves(state)
-        return np.stack([cos, sin], axis=-1).reshape(*state.v.shape, -1)
-
-    def _dq(self, state: State, eta: Array) -> Array:
-        h, cos, sin = self._waves(state)
-        slope = np.stack([-h * sin, h * cos], axis=-1).reshape(*state.v.shape, -1)
-        return super()._dq(state, eta) + self._times(self.law._columns(state, eta), slope)
+    def _factors(self, x: Point) -> dict[str, Any]:
+        waves = [wave(h * x.q) for h in self.harmonics for wave in (cos, sin)]
+        return dict(zip(self._marks(), waves, strict=True))
 
 
 @dataclass(frozen=True)
 class TemperatureDependent(FrictionLaw):
-    """Any law scaled by a measured temperature: ``f = [1 + alpha (T - T0)] Phi rho`` (document 3 eqs. 100 and 156).
+    """Any law scaled by a measured temperature: ``f = [1 + alpha (T - T0)] Phi rho`` [Pagani2022, eqs. 100 and 156].
 
     The factor beta of eq. 100 is one here: with free rho it would be the same parameter twice.
 
@@ -258,14 +193,11 @@ class TemperatureDependent(FrictionLaw):
     law: FrictionLaw
     reference: float = 20.0
 
+    name = "warm"
+
     def __post_init__(self) -> None:
         if not np.isfinite(self.reference):
             raise DescriptionError(f"reference = {self.reference} must be a temperature in degree Celsius")
-
-    @property
-    def name(self) -> str:
-        """Prefix of its parameters."""
-        return "warm"
 
     @property
     def linear(self) -> tuple[str, ...]:
@@ -274,38 +206,23 @@ class TemperatureDependent(FrictionLaw):
 
     @property
     def shape(self) -> tuple[str, ...]:
-        """Shape parameters of the law and ``alpha`` [1/K]."""
-        return (*self.law.shape, "alpha")
+        """Shape parameters of the law and ``alpha`` [1/K], ``alpha_T`` where the law has an alpha of its own."""
+        return (*self.law.shape, self._alpha)
 
-    def _range(self, speed: float) -> Array:
-        return np.concatenate([self.law._range(speed), [[-0.1, 0.1]]])
+    @property
+    def _alpha(self) -> str:
+        name = "alpha"
+        while name in self.law.parameters:
+            name += "_T"
+        return name
 
-    def _check(self, eta: Array) -> None:
-        self.law._check(eta[:-1])
+    @property
+    def positive(self) -> tuple[str, ...]:
+        """Those of the law."""
+        return self.law.positive
 
-    def _rise(self, state: State) -> Array:
-        return state.channel("T", self.name)[..., None] - self.reference
+    def ranges(self, speed: float) -> Sequence[tuple[float, float]]:
+        return (*self.law.ranges(speed), (-0.1, 0.1))
 
-    def _scale(self, state: State, eta: Array) -> Array:
-        return np.asarray(1.0 + eta[-1] * self._rise(state))
-
-    def _columns(self, state: State, eta: Array) -> Array:
-        return self._scale(state, eta) * self.law._columns(state, eta[:-1])
-
-    def _dv(self, state: State, eta: Array) -> Array:
-        return self._scale(state, eta) * self.law._dv(state, eta[:-1])
-
-    def _dq(self, state: State, eta: Array) -> Array:
-        return self._scale(state, eta) * self.law._dq(state, eta[:-1])
-
-    def _dtau(self, state: State, eta: Array) -> Array:
-        return self._scale(state, eta) * self.law._dtau(state, eta[:-1])
-
-    def _dT(self, state: State, eta: Array) -> Array:
-        warmer = eta[-1] * self.law._columns(state, eta[:-1])
-        return np.asarray(warmer + self._scale(state, eta) * self.law._dT(state, eta[:-1]))
-
-    def _dshape(self, state: State, eta: Array) -> Array:
-        inner = self._scale(state, eta)[..., None] * self.law._dshape(state, eta[:-1])
-        alpha = self._rise(state) * self.law._columns(state, eta[:-1])
-        return np.concatenate([inner, alpha[..., None]], axis=-1)
+    def torque(self, x: Point, p: Mapping[str, Any]) -> Any:
+        return (1.0 + p[self._alpha] * (x.T - self.reference)) * self.law.torque(x, p)

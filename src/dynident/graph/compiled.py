@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,8 @@ class Compiled:
     def __init__(self, function: Function, width: int | None = None) -> None:
         self.function = function
         self.width = vector_width() if width is None else width
-        text = "\n".join([library([self.width]), function_text(function, self.width)])
-        self._machine = Machine(text, function.name)
+        body = function_text(function, self.width)
+        self._machine = Machine("\n".join([library(body), body]), function.name)
         kinds = [ctypes.c_int64] + [ctypes.c_void_p, ctypes.c_int64] * len(function.arrays)
         self._call = self._machine.function(f"{function.name}_{self.width}", kinds)
 
@@ -58,12 +58,34 @@ class Compiled:
         if whole < samples:
             self._rest(arrays, whole, samples)
 
+    def fixed(self, arrays: Mapping[str, Array]) -> Callable[[], None]:
+        """Return a call for one sample per vector lane on these very arrays, whose places in memory are looked up once.
+
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray
+            As for a call with as many samples as the width; they must live as long as what is returned.
+
+        Returns
+        -------
+        callable
+            Takes nothing and fills the outputs.
+        """
+        words = self._words(arrays, 0, self.width)
+        return lambda: self._call(*words)
+
     def _run(self, arrays: Mapping[str, Array], first: int, last: int) -> None:
         """Call the machine code for the samples from `first` up to `last`, a multiple of the width."""
+        self._call(*self._words(arrays, first, last))
+
+    def _words(self, arrays: Mapping[str, Array], first: int, last: int) -> list[int]:
+        """Return the arguments of the machine code: number of steps, then address and stride of every array."""
         words: list[int] = [(last - first) // self.width]
         for name in self.function.arrays:
             array = arrays[name]
             stride = array.strides[0] // 8 if array.ndim > 1 else 1
+            if array.size and (array.strides[-1] != 8 or array.dtype != np.float64):
+                raise ValueError(f"array '{name}' of '{self.function.name}' must be float64, its last axis contiguous")
             if name in self.function.shared:
                 at = array.ctypes.data
             elif name in self.function.rows:
@@ -71,7 +93,7 @@ class Compiled:
             else:
                 at = array.ctypes.data + array.strides[0] * first
             words += [at, stride]
-        self._call(*words)
+        return words
 
     def _rest(self, arrays: Mapping[str, Array], first: int, last: int) -> None:
         """Compute the last samples, fewer than a vector holds, in copies that are filled up with the last of them."""

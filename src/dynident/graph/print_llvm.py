@@ -1,8 +1,8 @@
 """`Function` in LLVM's language: W samples at a time, or one.
 
-A function is a straight line of operations on ``<W x double>``. Rows of samples are gathered into vectors when they are read and
-turned back (a W x W transposition by shuffles) when they are written. A long line is cut into pieces that hand over what they
-share through memory, because the time of LLVM's register allocator grows faster than the length of a function.
+A function is a straight line of operations on ``<W x double>``. Rows of samples are gathered into vectors when they are read
+and turned back (a W x W transposition by shuffles) when they are written. A long line is cut into pieces that hand over what
+they share through memory, because the time of LLVM's register allocator grows faster than the length of a function.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def instructions(function: Function, width: int) -> list[Instruction]:
     turned: set[int] = set()
     result: list[Instruction] = []
     for store in groups:
-        for node in reachable_again(store.values, done):
+        for node in reachable(store.values, done):
             turn = turns.get(node.index)
             if turn is None and node.op != "const":
                 result.append(node)
@@ -166,22 +166,6 @@ def instructions(function: Function, width: int) -> list[Instruction]:
                 result.append(turn)
         result.append(store)
     return result
-
-
-def reachable_again(outputs: Iterable[Node], done: set[int]) -> list[Node]:
-    """Return the nodes that outputs need and that are not done yet, in order; they count as done afterwards."""
-    order: list[Node] = []
-    for output in outputs:
-        stack: list[tuple[Node, bool]] = [(output, False)]
-        while stack:
-            node, ready = stack.pop()
-            if ready:
-                order.append(node)
-            elif node.index not in done:
-                done.add(node.index)
-                stack.append((node, True))
-                stack.extend((arg, False) for arg in reversed(node.args) if arg.index not in done)
-    return order
 
 
 def _runs(entries: Sequence[Node | None], width: int) -> Iterable[tuple[int, tuple[Node, ...]]]:
@@ -267,7 +251,8 @@ class _Printer:
 
     def _piece(self, number: int, piece: list[Instruction]) -> str:
         takes = ", ".join(f"ptr noalias %{a}.at, i64 %{a}.stride" for a in self.function.arrays)
-        head = f"define internal void @{self.name}.{number}(ptr noalias %.scratch, {takes}) noinline alignstack({max(16, 8 * self.width)}) {{"
+        align = f"noinline alignstack({max(16, 8 * self.width)})"
+        head = f"define internal void @{self.name}.{number}(ptr noalias %.scratch, {takes}) {align} {{"
         return "\n".join([head, *self._body(number, piece), "  ret void", "}"])
 
     def _body(self, number: int, piece: list[Instruction]) -> list[str]:

@@ -16,7 +16,7 @@ from dynident.mechanism.elements import COORDINATES, Joint
 from dynident.mechanism.inertia import to_com, transform
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
-from dynident.mechanism.urdf import DYNAMICS, KINDS, read_urdf
+from dynident.mechanism.urdf import KINDS, dynamics_attributes, read_urdf
 from dynident.mechanism.xml import naming_file, read_bytes
 from dynident.mechanism.xml_patch import XmlPatch, exact
 
@@ -55,7 +55,7 @@ def write_urdf(
         The path written.
     """
     with naming_file(source):
-        if Path(source).suffix == ".xacro":
+        if Path(source).suffix.lower() == ".xacro":
             raise DescriptionError("a .xacro file cannot be patched; expand it to a .urdf and use that as the source")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DescriptionWarning)  # already given when the mechanism was read
@@ -162,7 +162,7 @@ def _patch_dynamics(patch: XmlPatch, element: Element, joint: Joint) -> None:
     dynamics = element.find("dynamics")
     given: dict[str, str] = {} if dynamics is None else dict(dynamics.attrib)
     changed: dict[str, float] = {}
-    for attribute, symbol in DYNAMICS.items():
+    for attribute, symbol in dynamics_attributes().items():
         for suffix in ("", *filter(None, COORDINATES[joint.kind])):
             key, term = (f"{attribute}_{suffix}", f"{symbol}.{suffix}") if suffix else (attribute, symbol)
             # What the file leaves out is zero, or the joint's common value; what it has stays when it is the same number.

@@ -26,6 +26,7 @@ import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import LogError
+from dynident.signals.kernels import rts_sweeps
 
 Array = NDArray[np.float64]
 Triple = tuple[Array, Array, Array]
@@ -245,8 +246,6 @@ def kalman_smoother(t: ArrayLike, q: ArrayLike, cutoff: float) -> Triple:
     q, v, a : ndarray, shape of q
         Smoothed positions, velocities and accelerations at the same times.
     """
-    from dynident.signals.kernels import rts_sweeps  # noqa: PLC0415  (numba is slow to import)
-
     _, values, step = _inputs(t, q)
     check_cutoff(cutoff, 1.0 / step)
     w = 2.0 * np.pi * cutoff * step  # natural unit of time: the state is (q, v / omega_c, a / omega_c^2)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError, MissingExtraError, missing_extra
+from dynident.files import read_regular
 
 Array = NDArray[np.float64]
 
@@ -54,7 +55,7 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     if suffix not in READERS:
         raise LogError(f"cannot read '{file}': ending '{suffix}' is not one of {', '.join(READERS)}")
     try:
-        data = file.read_bytes()
+        data = read_regular(file)
     except OSError as error:
         raise LogError(f"cannot read '{file}': {error.strerror or error}") from error
     if not data:
@@ -233,6 +234,16 @@ def _read_hdf5(data: bytes, transpose: bool = False) -> tuple[dict[str, object],
     arrays: dict[str, object] = {}
     with h5py.File(io.BytesIO(data), "r") as file:
 
+        def outside(item: Any) -> bool:
+            if isinstance(item, h5py.Dataset):
+                return bool(item.external) or (item.is_virtual and any(s.file_name != "." for s in item.virtual_sources()))
+            return isinstance(item, h5py.ExternalLink)
+
+        for search in (file.visititems_links, file.visititems):
+            name = search(lambda name, item: name if outside(item) else None)
+            if name is not None:
+                raise LogError(f"'{name}' has its data in another file, which is never read; copy them into this one")
+
         def visit(name: str, item: Any) -> None:
             if isinstance(item, h5py.Dataset) and item.dtype.kind in "biuf" and not name.startswith("#"):
                 values = item[()]
@@ -253,7 +264,12 @@ def _read_parquet(data: bytes) -> tuple[dict[str, object], Mapping[str, Any] | N
     for name in table.column_names:
         column = table.column(name)
         kind = column.type
-        if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind) or pa.types.is_large_list(kind):
+        is_list = pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind) or pa.types.is_large_list(kind)
+        inner = kind.value_type if is_list else kind
+        binary = pa.types.is_binary(inner) or pa.types.is_large_binary(inner) or pa.types.is_fixed_size_binary(inner)
+        if binary or pa.types.is_nested(inner) or isinstance(inner, pa.BaseExtensionType):
+            raise LogError(f"column '{name}' holds objects ({kind}), which are never loaded; save plain numeric columns")
+        if is_list:
             arrays[name] = np.array(column.to_pylist(), dtype=np.float64)
         elif pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
             arrays[name] = column.cast(pa.float64()).to_numpy()

@@ -15,28 +15,10 @@ Array = NDArray[np.float64]
 def energies(
     drives: Sequence[Drive], cycle: float, theta: Array, omega: Array, current: Array, voltage: Array, friction: Array
 ) -> dict[str, Array]:
-    """Return the energies of a run by kind.
+    """Return the energies of a run by kind [J], ``electric``, ``mechanical`` (of the rotors), ``copper`` and ``friction``.
 
     The electric one follows from the others, ``copper + (K_E / K_t) mechanical + L (i_end^2 - i_start^2) / 2``: the voltage
     of a current loop changes faster than rows are kept, the current does not.
-
-    Parameters
-    ----------
-    drives : sequence of Drive
-        k drives in the order of the columns.
-    cycle : float
-        Time between two rows [s].
-    theta, omega : ndarray, (N, k)
-        Rotor angles and speeds [rad, rad/s].
-    current, voltage : ndarray, (N, k)
-        Of the motors, just after their loops have ticked [A, V].
-    friction : ndarray, (N, k)
-        Friction torques of the rotors [N m].
-
-    Returns
-    -------
-    dict of str to ndarray (k,)
-        ``electric``, ``mechanical`` (of the rotors), ``copper`` and ``friction`` [J].
     """
     motors = [drive.motor for drive in drives]
     names = ("resistance", "inductance", "torque_constant", "emf_constant")
@@ -53,3 +35,19 @@ def energies(
         "copper": copper,
         "friction": ((friction[:-1] + friction[1:]) * turned).sum(axis=0) / 2.0,
     }
+
+
+def means(values: Array, thin: int, before: Array) -> Array:
+    """Return the means over one cycle of the log around every thin-th row, each row being held until the next.
+
+    `before` are rows that came before the first, half a cycle of them where a run goes on.
+    """
+    early = min(before.shape[0], -(-thin // 2))
+    rows = np.concatenate([before[before.shape[0] - early :], values])
+    edges = np.arange(rows.shape[0], dtype=np.float64)
+    area = np.zeros_like(rows)
+    area[1:] = np.cumsum(rows[:-1], axis=0)
+    middle = edges[early::thin]
+    left, right = np.maximum(middle - 0.5 * thin, 0.0), np.minimum(middle + 0.5 * thin, edges[-1])
+    columns = [np.interp(right, edges, y) - np.interp(left, edges, y) for y in area.T]
+    return np.asarray(np.column_stack(columns) / (right - left)[:, None])

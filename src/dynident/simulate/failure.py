@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from dynident.control import actuator_rows
 from dynident.errors import DynidentError
 from dynident.mechanics import mass_matrix
-from dynident.mechanics.batch import at_rest, tree_motion
+from dynident.mechanism import Mechanism
+from dynident.simulate.machine import FASTEST, Machine
+from dynident.simulate.shape import LOST_CLOSURE, SINGULAR_MASS, UNSTABLE
 
 if TYPE_CHECKING:
-    from dynident.simulate.plant import Assembly
     from dynident.simulate.robot import VirtualRobot
 
 Array = NDArray[np.float64]
 
-FASTEST = 1e6  # velocity [rad/s, m/s] or current [A] beyond which a run counts as unstable
 RUNAWAY = 100.0  # velocity [rad/s, m/s] that no robot has: above it a lost closure is blamed on the control
 LATEST = 300  # rows of the record in which the reason is looked for
 WEIGHTLESS = 1e-9  # a joint's inertia over the largest one, below which the mass matrix is nearly singular
@@ -25,58 +26,37 @@ CANCELLED = 3e-3  # smallest eigenvalue of the mass matrix, scaled to a unit dia
 ROUNDING = 1e-12  # below zero, of that eigenvalue
 
 
-def reason(robot: VirtualRobot, assembly: Assembly, result: tuple[int, int, int], record: Array, every: int) -> str:
-    """Return why a run stopped.
-
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The machine.
-    assembly : Assembly
-        Its arrays, as the run left them.
-    result : tuple of int
-        Status, step and index of `Assembly.run`; the status is not FINE.
-    record : ndarray, (N, width)
-        True signals so far.
-    every : int
-        Steps between its rows.
-
-    Returns
-    -------
-    str
-        One sentence with the time, the joint and the remedy.
-    """
-    from dynident.simulate import layout as at  # noqa: PLC0415 - numba is imported on first use
-
-    status, step, index = result
-    K, n = assembly.plant.K, robot.mechanism.dof
-    when, name = f"t = {step * assembly.step:.6g} s", robot.name or robot.mechanism.name
-    first = int(K[at.STAGE]) + len(robot.mechanism.tree.coordinates)
-    speeds = np.abs(assembly.plant.F[first : first + n])
+def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, record: Array, every: int) -> str:
+    """Return in one sentence why a run stopped; `record` are the true signals so far, one row every `every` steps."""
+    first = machine.memory.state.at("v")
+    when, name = f"t = {machine.done * machine.step:.6g} s", robot.name or robot.mechanism.name
+    speeds = np.abs(np.maximum(np.abs(machine.of("v")), np.abs(machine.stage[first : first + robot.mechanism.dof])))
     speeds[~np.isfinite(speeds)] = np.inf
     fastest = int(np.argmax(speeds))
     joint, unit = _joint(robot, fastest)
-    at_once = K[at.METHOD] in (at.ONE, at.EXACT)
-    if status == at.SINGULAR_MASS and speeds[fastest] <= FASTEST:
+    at_once = not machine.shape.loop
+    if status == SINGULAR_MASS and speeds[fastest] <= FASTEST:
         if at_once:
             return f"robot '{name}': the mass matrix is singular at {when}; give every moving link or its drive an inertia"
         return (
             f"robot '{name}': the mass matrix of its drives alone is singular at {when}, so the delayed and iterated loops "
             "cannot be solved; use loop='exact' or method='coupled'"
         )
-    if status == at.LOST_CLOSURE and speeds[fastest] <= RUNAWAY:
+    if status == LOST_CLOSURE and speeds[fastest] <= RUNAWAY:
         return (
             f"robot '{name}': its loops cannot be followed further at {when}, with joint '{joint}' at {speeds[fastest]:.3g} "
             f"{unit} (a singularity, or unstable control threw it there); stay away from it, or lower the gains"
         )
     what = f"joint '{joint}' passed {FASTEST:.0e} {unit}"
-    if status == at.UNSTABLE:
+    if status == UNSTABLE:
         what = culprit(robot, index)
     elif speeds[fastest] <= FASTEST:
         what = f"joint '{joint}' at {speeds[fastest]:.3g} {unit} tears the loops of robot '{name}'"
-    rows = np.flatnonzero(np.abs(record[: step // every + 1, assembly.columns.v]).max(axis=1) <= RUNAWAY)[-LATEST:]
+    fields, start = machine.memory.record, machine.done * machine.step - (record.shape[0] - 1) * every * machine.step
+    v, x = (fields.view(record.T, label).T for label in ("v", "q"))
+    rows = np.flatnonzero(np.abs(v).max(axis=1) <= RUNAWAY)[-LATEST:]
     rows = np.unique(np.append(rows, 0))
-    weak = weightless(robot, assembly, record[rows, assembly.columns.x], np.asarray(rows * every * assembly.step))
+    weak = weightless(robot, machine, x[rows], np.asarray(start + rows * every * machine.step))
     remedy = "lower the gains or the step" if at_once else "use loop='exact', or lower the gains"
     return f"instability: {what} at {when}; " + (f"{weak}: give links or drives their inertia" if weak else remedy)
 
@@ -91,20 +71,7 @@ def _joint(robot: VirtualRobot, index: int) -> tuple[str, str]:
 
 
 def culprit(robot: VirtualRobot, index: int) -> str:
-    """Return the velocity or current that ran away.
-
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The machine.
-    index : int
-        Coordinate, then shaft masses (counted from twice their number), then windings.
-
-    Returns
-    -------
-    str
-        "joint 'elbow' passed 1e+06 rad/s".
-    """
+    """Return the velocity or current that ran away, "joint 'elbow' passed 1e+06 rad/s", by its number in the state."""
     if index < robot.mechanism.dof:
         name, unit = _joint(robot, index)
         return f"joint '{name}' passed {FASTEST:.0e} {unit}"
@@ -117,31 +84,15 @@ def culprit(robot: VirtualRobot, index: int) -> str:
     return f"the current of drive '{wound[index - masses]}' passed {FASTEST:.0e} A"
 
 
-def weightless(robot: VirtualRobot, assembly: Assembly, path: Array, t: Array) -> str:
+def weightless(robot: VirtualRobot, machine: Machine, path: Array, t: Array) -> str:
     """Return a clause that names a joint with next to no inertia, or nothing.
 
     Joints that can move together almost for nothing make the mass matrix nearly singular: the smallest eigenvalue of M, scaled
     to a unit diagonal, is the share of their inertia that is left. It is negative where a published or identified model is not
     physical.
-
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The machine.
-    assembly : Assembly
-        Its arrays; only constant ones are read.
-    path : ndarray, (N, n)
-        Positions on the way.
-    t : ndarray, (N,)
-        Their times [s].
-
-    Returns
-    -------
-    str
-        "the mass matrix is nearly singular at t = 0 s (joint 'j3' has only 1e-12 kg m^2)", or "".
     """
     try:
-        inertia = inertia_of(robot, assembly, path)
+        inertia = inertia_of(robot.mechanism, machine.reflected, path)
     except DynidentError:  # the loops do not close there: what was lost is not the inertia
         return ""
     own = np.abs(np.diagonal(inertia, axis1=1, axis2=2))
@@ -163,29 +114,22 @@ def weightless(robot: VirtualRobot, assembly: Assembly, path: Array, t: Array) -
     return ""
 
 
-def inertia_of(robot: VirtualRobot, assembly: Assembly, path: Array) -> Array:
-    """Return the mass matrix of robot and drives along a path.
+def inertia_of(mechanism: Mechanism, reflected: Array, path: Array) -> Array:
+    """Return the mass matrices (N, n, n) of a robot and its drives, whose inertias behind the gears are given, along a path."""
+    A = actuator_rows(mechanism, path)
+    return np.asarray(mass_matrix(mechanism, path) + np.swapaxes(A, -1, -2) @ (reflected[:, None] * A))
 
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The machine.
-    assembly : Assembly
-        Its arrays; only constant ones are read.
-    path : ndarray, (N, n)
-        Poses.
 
-    Returns
-    -------
-    ndarray, (N, n, n)
-        Mass matrices.
+def loop_gain(machine: Machine, x: ArrayLike) -> float:
+    """Return the spectral radius of J_act^-1 M at a pose: the delayed and iterated algebraic loops diverge when it passes 1.
+
+    It is the inertia of the mechanism over that of the actuators in the worst direction; infinite when a coordinate has no
+    actuator.
     """
-    from dynident.simulate import layout as at  # noqa: PLC0415 - numba is imported on first use
-    from dynident.simulate.skeleton import joint_inertias  # noqa: PLC0415
-
-    still = tree_motion(robot.mechanism, at_rest(robot.mechanism, path))
-    G = np.eye(still.q.shape[1]) if still.G is None else still.G
-    more = assembly.plant.base - joint_inertias(robot.mechanism)[0]  # of the drives, in what the kernels add to bodies
-    if assembly.plant.K[at.METHOD] != at.ONE:
-        more = more + assembly.plant.motors
-    return np.asarray(mass_matrix(robot.mechanism, path) + np.swapaxes(G, -1, -2) @ more @ G)
+    A = actuator_rows(machine.mechanism, x)[0]
+    joined = machine.memory.numbers.view(machine.numbers, "joined")
+    actuators = A.T @ (joined[:, None] * A)
+    moved = inertia_of(machine.mechanism, machine.reflected, np.atleast_2d(x))[0] - actuators
+    if np.linalg.matrix_rank(actuators) < actuators.shape[0]:
+        return float("inf")
+    return float(np.abs(np.linalg.eigvals(np.linalg.solve(actuators, moved))).max())

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import SimulationError
-from dynident.mechanics.motion import numbers
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -156,3 +156,9 @@ def wrench_tables(mechanism: Mechanism, wrenches: Mapping[str, Any] | None, when
         else:
             tables[link] = sampled(value, None, when, 6, what)
     return tables
+
+
+def push_table(actuators: int, rows: int, torques: Array | None, wrenches: list[Array]) -> Array:
+    """Return external torques and wrenches side by side, one row per time: k torques, then (force, moment) of each link."""
+    first = np.zeros((rows, actuators)) if torques is None else torques
+    return np.ascontiguousarray(np.concatenate([first, *wrenches], axis=1))

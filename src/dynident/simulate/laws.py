@@ -1,234 +1,193 @@
-"""Friction laws as rows of numbers for the compiled simulation."""
+"""Control laws as the compiled tick knows them: their shape, their numbers, and the reference as they read it."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from math import gcd
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.control import PID, Cascade, ComputedTorque, OpenLoop, feedforward_torques, low_pass_share, per_actuator
+from dynident.control.distribution import coupling_rows
+from dynident.drive import Drive
 from dynident.errors import SimulationError
-from dynident.friction import (
-    Asymmetric,
-    Coulomb,
-    Dahl,
-    DynamicLaw,
-    Friction,
-    FrictionLaw,
-    GeneralisedMaxwellSlip,
-    LoadDependent,
-    LuGre,
-    Offset,
-    Polynomial,
-    Ripple,
-    Sigmoid,
-    SmoothStribeck,
-    Stribeck,
-    Sum,
-    Tanh,
-    TemperatureDependent,
-    Viscous,
-)
-from dynident.friction.modifiers import _Unit
-from dynident.simulate.layout import (
-    COSINE,
-    COULOMB,
-    DAHL,
-    LOAD,
-    LUGRE,
-    MAXWELL,
-    OFFSET,
-    POWER,
-    SINE,
-    SMOOTH,
-    SPRING,
-    STEADY,
-    STRIBECK,
-    TANH,
-    VISCOUS,
-    WAVE_NUMBER,
-)
+from dynident.mechanics import Motion, at_rest, mass_matrix, node_values, tree_motion
+from dynident.mechanism import Mechanism
+from dynident.simulate.friction import Owner, owners_of
+from dynident.simulate.shape import GAINS, LawShape
 
 Array = NDArray[np.float64]
+Put = Callable[[str, Any], None]
 
-WIDTH = 9  # numbers per row that describe the law; the last is its harmonic, or its power of the load
+WHOLE = 1e-6  # how far a cycle time may be from a whole number of steps
 
 
-class Row(NamedTuple):
-    """One row of the friction table.
+def ticks(cycle: float, step: float, what: str) -> int:
+    """Return the whole number of steps in a cycle, at least 1."""
+    ratio = cycle / step
+    if round(ratio) < 1 or abs(ratio - round(ratio)) > WHOLE * ratio:
+        raise SimulationError(f"{what} = {cycle:g} s is {ratio:.6g} times the step {step:g} s; make it a whole multiple")
+    return round(ratio)
 
-    Parameters
-    ----------
-    kind : int
-        OFFSET ... MAXWELL.
-    way : int
-        0 for both directions, +1 or -1 for one.
-    values : tuple of float
-        Up to eight numbers.
-    wave : int
-        STEADY, or what multiplies it: COSINE or SINE of the position, or a power of the LOAD.
-    number : float
-        Harmonic, or power.
-    warmth : tuple of (float, float)
-        Slopes alpha and temperatures T0 of the factors 1 + alpha (T - T0) that multiply it [1/K, degree Celsius].
+
+def delay_steps(law: object, step: float) -> int:
+    """Return the steps that a command needs from its tick to the motor; what has no `delay` acts at once."""
+    delay = getattr(law, "delay", 0.0)
+    if isinstance(delay, bool) or not isinstance(delay, int | float | np.number) or not 0.0 <= delay < np.inf:
+        raise SimulationError(f"controller: delay is {delay!r}; give a time in seconds, zero or above it")
+    return ticks(float(delay), step, "delay") if delay > 0.0 else 0
+
+
+def fed_with_voltage(controller: object) -> bool:
+    """Tell whether a controller feeds the motors with voltages."""
+    if isinstance(controller, Cascade):
+        return controller.current is not None
+    return getattr(controller, "command", "torque") == "voltage"
+
+
+def joint_terms(mechanism: Mechanism) -> list[tuple[Array, str, float]]:
+    """Return form, symbol and value of all joint and motor terms that are not zero; rotor inertias `ia` among them."""
+    values, count = mechanism.parameters.values, len(mechanism.tree.coordinates)
+    index = {name: i for i, name in enumerate(mechanism.tree.coordinates)}
+    first, unit = mechanism.tree.inertias.size, np.eye(count)
+    found = [
+        (unit[index[coordinate]], symbol, float(values[first + j]))
+        for j, (coordinate, symbol) in enumerate(mechanism.joint_columns)
+    ]
+    first += len(mechanism.joint_columns)
+    rows = dict(zip([a.name for a in mechanism.actuators], coupling_rows(mechanism), strict=True))
+    found += [(rows[name], symbol, float(values[first + j])) for j, (name, symbol) in enumerate(mechanism.actuator_columns)]
+    return [term for term in found if term[2] != 0.0]
+
+
+def shape_of(law: object, mechanism: Mechanism) -> LawShape:
+    """Return what the compiled tick of a law depends on."""
+    k, n = len(mechanism.actuators), mechanism.dof
+    if isinstance(law, Cascade):
+        return LawShape("cascade", mechanism, current_loop=law.current is not None)
+    if isinstance(law, PID):
+        # A robot with as many motors as freedoms has no internal torques: nothing to remove.
+        internal = k > n and (law.project or bool(np.any(law.preload)))
+        return LawShape("projected" if internal else "pid", mechanism)
+    if isinstance(law, ComputedTorque):
+        model = law.model
+        terms = [term for term in joint_terms(model) if term[1] != "ia"]
+        return LawShape("computed", model, tuple(owners_of(model, terms, {}, [])), on_reference=law.on == "reference")
+    if isinstance(law, OpenLoop):
+        return LawShape("open", mechanism, torque=law.command == "torque")
+    return LawShape("held", mechanism)
+
+
+def fill(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], step: float, x: Array) -> None:
+    """Write all numbers of a control law, its sensors and its model; `put(field, values)` does the writing."""
+    k, n, model = len(drives), shape.model.dof, shape.model
+    plan: dict[str, float] = {"sense": 1, "outer": 1, "inner": 1, "current_every": 0, "windup": 0, "remove": 0, "late_wish": 0}
+    plan["late"] = delay_steps(law, step)
+    gains: dict[str, Any] = dict.fromkeys(GAINS, 0.0) | {"slow_out": 1.0, "slow_in": 1.0, "speed_limit": np.inf}
+    if isinstance(law, Cascade):
+        plan["windup"], plan["late_wish"] = float(law.anti_windup), law.late_ticks
+        plan["outer"] = ticks(law.position_cycle, step, "position_cycle")
+        plan["inner"] = ticks(law.velocity_cycle, step, "velocity_cycle")
+        plan["sense"] = gcd(int(plan["outer"]), int(plan["inner"]))
+        gains |= {"kp": law.position_gain, "kd": law.velocity_gain, "ki": law.velocity_integral}
+        gains |= {"share": law.velocity_feedforward, "speed_limit": law.speed_limit}
+        if law.current is not None:
+            plan["current_every"] = ticks(law.current.cycle, step, "cycle of the current loop")
+            gains |= {"kpc": law.current.gain, "kic": law.current.integral}
+        gains["slow_out"] = low_pass_share(per_actuator(law.position_filter, k, "position_filter"), law.position_cycle)
+        gains["slow_in"] = low_pass_share(per_actuator(law.velocity_filter, k, "velocity_filter"), law.velocity_cycle)
+    elif isinstance(law, PID | ComputedTorque):
+        name, count = ("PID", k) if isinstance(law, PID) else ("computed torque", n)
+        plan["outer"] = plan["sense"] = ticks(law.cycle, step, f"cycle of the {name}")
+        plan["remove"] = float(getattr(law, "project", False))
+        gains |= {"kp": law.kp, "kd": law.kd, "ki": law.ki, "preload": per_actuator(law.preload, k, "preload")}
+        gains["slow_out"] = low_pass_share(per_actuator(law.derivative_filter, count, "derivative_filter"), law.cycle)
+        gains |= {label: per_actuator(gains[label], count, f"gain of the {name}") for label in ("kp", "kd", "ki")}
+    elif not isinstance(law, OpenLoop):
+        plan["sense"] = plan["outer"] = ticks(float(getattr(law, "cycle", step)), step, "cycle of the controller")
+    plan["every"] = plan["sense"]
+    for label, value in plan.items():
+        put(label, float(value))
+    for label, values in gains.items():
+        put(label, per_actuator(values, k, f"gain of the {type(law).__name__}") if isinstance(law, Cascade) else values)
+    _fill_sensors(put, drives, plan["sense"] * step)
+    phi = np.array(model.parameters.values)
+    phi = node_values(model, phi)
+    put("model_phi", phi)
+    N = coupling_rows(model)
+    if not model.loops and all(c.function is None for c in model.couplings):
+        G, g0 = model.coupling_map
+        put("model_inverse", np.linalg.pinv(N @ G).ravel())
+        put("model_zero", N @ g0)
+    put("model_law", [x for owner in shape.frictions for part in owner.parts for x in part.numbers])
+    if shape.frictions:
+        slow = sticking(model, x, shape.frictions, plan["outer"] * step)
+        put("model_slope", 1.0 / slow)
+
+
+def _fill_sensors(put: Put, drives: Sequence[Drive], cycle: float) -> None:
+    encoders, meters = [drive.encoder for drive in drives], [drive.current_sensor for drive in drives]
+    put("resolution", [e.resolution for e in encoders])
+    put("on_motor", [float(e.side == "motor") for e in encoders])
+    put("exact_speed", [float(e.velocity == "exact") for e in encoders])
+    put("blend", [float(low_pass_share(np.array(e.filter), cycle)) for e in encoders])
+    put("current_step", [m.resolution for m in meters])
+    put("current_gain", [1.0 + m.gain_error for m in meters])
+
+
+def sticking(
+    mechanism: Mechanism,
+    x: Array,
+    owners: Sequence[Owner],
+    step: float,
+    reflected: Array | None = None,
+    ratios: Array | None = None,
+    alone: Array | None = None,
+) -> Array:
+    """Return the speed that a unit force takes away from each owner within one step.
+
+        v_s = f h / J,      J = 1 / (c M^-1 c^T) the inertia that form c feels at the pose x
+
+    When several forms that feel each other stick at once, all are made softer by their common gain, so that the slopes together
+    stay within what one step can follow. `reflected` are inertias of drives behind their gears, `ratios` those of the owners
+    (1 for joints), `alone` the inertias of owners that move on their own, 0 for the others.
     """
-
-    kind: int
-    way: int
-    values: tuple[float, ...]
-    wave: int = STEADY
-    number: float = 0.0
-    warmth: tuple[tuple[float, float], ...] = ()
-
-    @property
-    def holds(self) -> bool:
-        """Whether its force jumps at rest, so that it can hold its owner."""
-        return self.kind in (COULOMB, STRIBECK) and self.jump > 0.0
-
-    @property
-    def jump(self) -> float:
-        """Size of the force that changes its sign with the speed, which sets how steeply it may do so."""
-        if self.kind in (COULOMB, TANH):
-            return abs(self.values[0])
-        if self.kind == STRIBECK:
-            return max(abs(self.values[0]), abs(self.values[1]))
-        if self.kind == SMOOTH:
-            return abs(self.values[0]) + abs(self.values[1])
-        return 0.0
+    still = tree_motion(mechanism, at_rest(mechanism, x))
+    G = np.eye(still.q.shape[1]) if still.G is None else (still.G if still.G.ndim == 2 else still.G[0])
+    M = mass_matrix(mechanism, x)[0]
+    if reflected is not None:
+        A = coupling_rows(mechanism) @ G
+        M = M + A.T @ (reflected[:, None] * A)
+    rows = np.array([owner.form for owner in owners]) @ G
+    if ratios is not None:
+        rows = ratios[:, None] * rows
+    compliance = rows @ np.linalg.pinv(M) @ rows.T
+    inverse = np.abs(np.diagonal(compliance)).copy()
+    free = np.zeros(len(owners), dtype=bool) if alone is None else alone > 0.0
+    if alone is not None:
+        inverse[free] = 1.0 / alone[free]
+    inverse[inverse == 0.0] = 1.0
+    scaled = compliance / np.sqrt(np.outer(inverse, inverse))
+    scaled[free, :] = scaled[:, free] = 0.0
+    common = max(1.0, float(np.abs(np.linalg.eigvalsh(scaled)).max(initial=0.0)))
+    return np.asarray(step * inverse * common)
 
 
-#: Joint terms of a mechanism as rows; rotor inertia is none.
-TERM_ROWS: dict[str, tuple[int, int]] = {
-    "fv": (VISCOUS, 0),
-    "fc": (COULOMB, 0),
-    "off": (OFFSET, 0),
-    "k": (SPRING, 0),
-    "fvp": (VISCOUS, 1),
-    "fvn": (VISCOUS, -1),
-    "fcp": (COULOMB, 1),
-    "fcn": (COULOMB, -1),
-}
-
-
-def law_rows(law: Friction | DynamicLaw, owner: str) -> list[Row]:
-    """Return the rows of a law with numbers.
-
-    Parameters
-    ----------
-    law : Friction or DynamicLaw
-        The law.
-    owner : str
-        Whose it is, for the message when the compiled simulation does not know the law.
-
-    Returns
-    -------
-    list of Row
-        Their forces add up to the law's.
-    """
-    if isinstance(law, DynamicLaw):
-        return _dynamic(law, owner)
-    count = len(law.law.linear)
-    return _static(law.law, law.values[:count], law.values[count:], 0, owner)
-
-
-def _dynamic(law: DynamicLaw, owner: str) -> list[Row]:
-    if isinstance(law, Dahl):
-        return [Row(DAHL, 0, (law.sigma0, law.fc, law.exponent)), Row(VISCOUS, 0, (law.fv,))]
-    if isinstance(law, LuGre):
-        return [Row(LUGRE, 0, (law.sigma0, law.sigma1, law.fc, law.fs, law.vs, law.exponent)), Row(VISCOUS, 0, (law.fv,))]
-    if isinstance(law, GeneralisedMaxwellSlip):
-        damping = law.damping or (0.0,) * len(law.stiffness)
-        curve = (law.attraction, law.fc, law.fs, law.vs, law.exponent)
-        elements = zip(law.stiffness, law.share, damping, strict=True)
-        return [*(Row(MAXWELL, 0, (*element, *curve)) for element in elements), Row(VISCOUS, 0, (law.fv,))]
-    raise _unknown(type(law).__name__, owner)
-
-
-def _static(law: FrictionLaw, rho: Array, eta: Array, way: int, owner: str) -> list[Row]:
-    """Return the rows of a static law from its linear parameters rho and shape parameters eta."""
-    if isinstance(law, Sum):
-        rows: list[Row] = []
-        i = j = 0
-        for member in law.members:
-            k, s = len(member.linear), len(member.shape)
-            rows += _static(member, rho[i : i + k], eta[j : j + s], way, owner)
-            i, j = i + k, j + s
-        return rows
-    if isinstance(law, Asymmetric) and way == 0:
-        forward = _static(law.law, rho[0::2], eta[0::2], 1, owner)
-        return forward + _static(law.law, rho[1::2], eta[1::2], -1, owner)
-    if isinstance(law, TemperatureDependent):
-        inner = _static(law.law, rho, eta[:-1], way, owner)
-        return [row._replace(warmth=(*row.warmth, (float(eta[-1]), law.reference))) for row in inner]
-    if isinstance(law, Ripple | LoadDependent):
-        waves = [(wave, h) for h in law.harmonics for wave in (COSINE, SINE)] if isinstance(law, Ripple) else _powers(law)
-        rows = []
-        for i, (wave, number) in enumerate(waves):  # every linear parameter of the inner law has one number per wave
-            inner = _static(law.law, rho[i :: len(waves)], eta, way, owner)
-            if any(row.wave != STEADY for row in inner):
-                raise _unknown(f"{law.name} of {law.law.name}", owner)
-            rows += [row._replace(wave=wave, number=float(number)) for row in inner]
-        return rows
-    return _plain(law, rho, eta, way, owner)
-
-
-def _powers(law: LoadDependent) -> list[tuple[int, float]]:
-    return [(LOAD, power) for power in law.powers]
-
-
-def _plain(law: FrictionLaw, rho: Array, eta: Array, way: int, owner: str) -> list[Row]:
-    """Return the rows of a law that is not made from others."""
-    r, e = tuple(float(x) for x in rho), tuple(float(x) for x in eta)
-    if isinstance(law, Viscous):
-        return [Row(VISCOUS, way, r)]
-    if isinstance(law, Coulomb):
-        return [Row(COULOMB, way, r)]
-    if isinstance(law, Offset | _Unit):  # one direction's offset jumps at rest as Coulomb friction does
-        return [Row(OFFSET, 0, r)] if way == 0 else [Row(COULOMB, way, (way * r[0],))]
-    if isinstance(law, Polynomial):
-        low = [Row(COULOMB, way, r[:1]), Row(VISCOUS, way, r[1:2])][: len(r)]
-        return low + [Row(POWER, way, (value, float(power))) for power, value in enumerate(r) if power > 1]
-    if isinstance(law, Stribeck):
-        delta = e[1] if law.exponent is None else law.exponent
-        return [Row(STRIBECK, way, (*r, e[0], float(delta)))]
-    if isinstance(law, Tanh):
-        return [Row(TANH, way, (r[0], e[0]))]
-    if isinstance(law, SmoothStribeck):
-        return [Row(SMOOTH, way, (*r, *e))]
-    if isinstance(law, Sigmoid):
-        return [Row(VISCOUS, way, r[:1]), *(Row(TANH, way, pair) for pair in zip(r[1:], e, strict=True))]
-    raise _unknown(law.name, owner)
-
-
-def _unknown(name: str, owner: str) -> SimulationError:
-    return SimulationError(
-        f"friction of '{owner}': the simulation has no compiled form of the law '{name}'; use Coulomb, Viscous, Offset, "
-        "Polynomial, Stribeck, Tanh, SmoothStribeck, Sigmoid, Asymmetric of those, one of Ripple or LoadDependent around them, "
-        "TemperatureDependent of all these, sums, Dahl, LuGre or GeneralisedMaxwellSlip"
-    )
-
-
-def row_numbers(row: Row, stick: float) -> Array:
-    """Return the numbers of a row, smooth slopes limited to what a step can follow.
-
-    Parameters
-    ----------
-    row : Row
-        The row.
-    stick : float
-        Speed that a unit force takes away from its owner within one step [rad/s per N m, m/s per N].
-
-    Returns
-    -------
-    ndarray, (9,)
-        Values, slopes limited to 1 / v_s, v_s being stick times the jump, and the number of its wave at the end.
-    """
-    out = np.zeros(WIDTH)
-    out[: len(row.values)] = row.values
-    if row.wave != STEADY:
-        out[WAVE_NUMBER] = row.number
-    soft = row.jump * stick
-    slope = {TANH: 1, SMOOTH: 3}.get(row.kind)
-    if slope is not None and soft > 0.0:
-        out[slope] = np.clip(out[slope], -1.0 / soft, 1.0 / soft)
-    return out
+def table_of(mechanism: Mechanism, law: Any, motion: Motion, command: Array | None = None) -> Array:
+    """Return the reference as a law reads it: one row per sample of the motion, or the command of an open loop."""
+    if command is not None:
+        return np.ascontiguousarray(command, dtype=np.float64)
+    if isinstance(law, ComputedTorque):
+        return np.ascontiguousarray(np.concatenate([motion.q, motion.v, motion.a], axis=1))
+    N = coupling_rows(mechanism)
+    moved = tree_motion(mechanism, motion)
+    rho, rho_v = moved.q @ N.T, moved.v @ N.T
+    if not isinstance(law, Cascade | PID):  # a controller in Python is told everything
+        return np.ascontiguousarray(np.concatenate([rho, rho_v, motion.q, motion.v, motion.a], axis=1))
+    model = law.torque_feedforward if isinstance(law, Cascade) else law.feedforward
+    feed = np.zeros_like(rho)
+    if model is not None:
+        feed = feedforward_torques(model, motion, friction=law.friction if isinstance(law, PID) else None)
+    return np.ascontiguousarray(np.concatenate([rho, rho_v, feed], axis=1))

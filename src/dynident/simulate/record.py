@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dynident.simulate.robot import VirtualRobot
+    from dynident.simulate.run import End
 
 Array = NDArray[np.float64]
 
@@ -62,6 +63,8 @@ class Truth:
         External wrenches by link.
     temperature : ndarray (N, k) or None
         Of the rubbing parts, when the robot has thermal models [degree Celsius].
+    zones : mapping of str to ndarray (N, m)
+        Temperatures of all zones of every thermal model, by joint or actuator [degree Celsius].
     parameters : Parameters
         Of `VirtualRobot.model`.
     energy : ndarray, (N, 2)
@@ -90,6 +93,7 @@ class Truth:
     mean_voltage: Array
     wrenches: Mapping[str, Array] = field(default_factory=dict)
     temperature: Array | None = None
+    zones: Mapping[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Truth({self.t.size} samples of {', '.join(self.arrays())})"
@@ -110,6 +114,7 @@ class Truth:
         }
         if self.temperature is not None:
             out["temperature"] = self.temperature
+        out |= {f"zones_{name}": values for name, values in self.zones.items()}
         return out | {f"wrench_{link}": values for link, values in self.wrenches.items()}
 
     def digest(self) -> str:
@@ -193,6 +198,8 @@ class Run:
         How the run was made: seed, step, cycle times, method.
     notes : tuple of str
         What needs attention, one sentence each.
+    end : End, optional
+        The whole state at the end: ``simulate(..., start=run.end)`` goes on from there.
     """
 
     log: Log
@@ -203,6 +210,7 @@ class Run:
     energy: Mapping[str, Array]
     settings: Mapping[str, Any]
     notes: tuple[str, ...] = ()
+    end: End | None = None
 
     def __repr__(self) -> str:
         return f"Run({self.robot!r}, {self.truth.t[-1]:g} s, {self.log!r})"

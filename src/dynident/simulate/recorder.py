@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from dynident.errors import SimulationError
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
-from dynident.simulate.sensors import Readings, at_times, channel_numbers, kept_rows, noisy, quantised, sample_times
+from dynident.simulate.sensors import Readings, Stream, at_times, channel_numbers, kept_rows, noisy, quantised, sample_times
 
 if TYPE_CHECKING:
     from dynident.simulate.record import Truth
     from dynident.simulate.robot import VirtualRobot
 
 Array = NDArray[np.float64]
-Streams = Mapping[str, np.random.Generator]
+Streams = Mapping[str, Stream]
 
 
 def check_channels(robot: VirtualRobot) -> None:
@@ -156,7 +156,7 @@ def record(
     )
 
 
-def _encoders(robot: VirtualRobot, truth: Truth, taken: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+def _encoders(robot: VirtualRobot, truth: Truth, taken: Array, rng: Stream) -> tuple[Array, Array]:
     """Return positions and velocities of rho as the encoders read them, each rounded on its own side of the gear."""
     encoders = [drive.encoder for drive in robot.drives]
     ratio = np.array([drive.transmission.ratio for drive in robot.drives])

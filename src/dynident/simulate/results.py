@@ -15,12 +15,11 @@ from dynident.simulate.notices import notify
 from dynident.simulate.record import Run, Truth
 from dynident.simulate.recorder import record
 from dynident.simulate.reference import Reference
-from dynident.simulate.sensors import streams
 from dynident.simulate.small_signal import limit_cycle
 
 if TYPE_CHECKING:
     from dynident.simulate.robot import VirtualRobot
-    from dynident.simulate.runner import Options, Raw
+    from dynident.simulate.run import Options, Raw
 
 Array = NDArray[np.float64]
 
@@ -28,31 +27,15 @@ NOTICEABLE = 0.01  # share of time at a limit above which a warning says so
 
 
 def finish(robot: VirtualRobot, reference: Reference, raw: Raw, options: Options) -> Run:
-    """Return what a run leaves.
-
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The machine.
-    reference : Reference
-        What it was asked to do.
-    raw : Raw
-        Record of the simulation.
-    options : Options
-        How the run was made.
-
-    Returns
-    -------
-    Run
-        With its log.
-    """
-    if not np.all(np.isfinite(raw.record)):
-        bad = int(np.argwhere(~np.isfinite(raw.record))[0][0])
-        raise SimulationError(
-            f"instability: signals are no longer finite at t = {raw.t[bad]:.6g} s; lower the gains or the step"
-        )
+    """Return what a run leaves, with its log."""
+    for values in raw.signals.values():
+        if not np.all(np.isfinite(values)):
+            bad = int(np.argwhere(~np.isfinite(values))[0][0])
+            raise SimulationError(
+                f"instability: signals are no longer finite at t = {raw.t[bad]:.6g} s; lower the gains or the step"
+            )
     truth = _truth(robot, raw)
-    unstable = limit_cycle(robot, raw.assembly, truth, raw.at_limit, NOTICEABLE)
+    unstable = limit_cycle(robot, raw.machine, truth, raw.at_limit, NOTICEABLE)
     if unstable:
         raise SimulationError(unstable)
     names = [drive.actuator for drive in robot.drives]
@@ -63,34 +46,34 @@ def finish(robot: VirtualRobot, reference: Reference, raw: Raw, options: Options
         seed = {"entropy": seed.entropy, "spawn_key": list(seed.spawn_key)}
     settings = {"seed": seed, **raw.settings, "reference": dict(reference.source)}
     facts = {"saturation": saturation, "notes": [*notes, *robot.model_notes], "ambient": robot.ambient}
-    log = record(robot, truth, streams(options.seed), settings, facts, raw.readings)
-    return Run(log, truth, robot, reference.sample(raw.t), saturation, raw.energy, settings, notes)
+    log = record(robot, truth, raw.streams, settings, facts, raw.readings)
+    return Run(log, truth, robot, reference.sample(raw.t), saturation, raw.energy, settings, notes, raw.end())
 
 
 def _truth(robot: VirtualRobot, raw: Raw) -> Truth:
-    c, r = raw.assembly.columns, raw.record
-    forms = np.array(raw.assembly.rubbing.forms).reshape(-1, len(robot.mechanism.tree.coordinates))
+    s = raw.signals
     return Truth(
         t=raw.t,
-        motion=Motion(raw.t, r[:, c.x].copy(), r[:, c.v].copy(), r[:, c.a].copy()),
-        rho=r[:, c.rho].copy(),
-        rho_v=r[:, c.rho_v].copy(),
-        theta=r[:, c.theta].copy(),
-        omega=r[:, c.omega].copy(),
-        torques=r[:, c.torque].copy(),
-        gear_loss=r[:, c.loss].copy(),
-        motor_torque=r[:, c.motor].copy(),
-        current=r[:, c.current].copy(),
-        voltage=r[:, c.voltage].copy(),
-        friction=r[:, c.rub].copy(),
-        joint_friction=r[:, c.joint_rub] @ forms,
+        motion=Motion(raw.t, s["q"], s["v"], s["a"]),
+        rho=s["rho"],
+        rho_v=s["rho_v"],
+        theta=s["theta"],
+        omega=s["omega"],
+        torques=s["torque"],
+        gear_loss=s["loss"],
+        motor_torque=s["motor"],
+        current=s["current"],
+        voltage=s["voltage"],
+        friction=s["friction"],
+        joint_friction=s["joint_friction"],
         external=raw.push,
         parameters=robot.model.parameters,
-        energy=r[:, c.energy].copy(),
-        mean_current=raw.mean_current,
-        mean_voltage=raw.mean_voltage,
+        energy=s["energy"],
+        mean_current=s["mean_current"],
+        mean_voltage=s["mean_voltage"],
         wrenches=raw.wrenches,
         temperature=raw.temperature,
+        zones=raw.zones,
     )
 
 

@@ -23,7 +23,7 @@ from dynident.simulate.record import Run
 from dynident.simulate.recorder import check_channels
 from dynident.simulate.reference import Reference, reference_of
 from dynident.simulate.results import finish
-from dynident.simulate.runner import Options, run_plant
+from dynident.simulate.run import End, Options, run_machine
 from dynident.simulate.sensors import Sensors
 from dynident.simulate.start import Start
 from dynident.simulate.thermal import heating_of
@@ -188,7 +188,7 @@ class VirtualRobot(_Options):
         self,
         reference: object,
         *,
-        start: Start | None = None,
+        start: Start | End | None = None,
         duration: float | None = None,
         method: str = "coupled",
         loop: str = "exact",
@@ -198,10 +198,11 @@ class VirtualRobot(_Options):
         disturbance: Disturbance | ArrayLike | Callable[[float], ArrayLike] | None = None,
         wrenches: Mapping[str, Any] | None = None,
         thermal_cycle: float = 1.0,
+        progress: Callable[[float, float], object] | None = None,
     ) -> Run:
         """Run the robot along a reference and record what a real one would have recorded.
 
-        The same seed gives the same numbers to the last bit. Joints that dry friction can hold stand still, see `hold_kernels`.
+        The same seed gives the same numbers to the last bit. Joints that dry friction can hold stand still (`dynident.simulate.sticking`).
 
         Parameters
         ----------
@@ -209,9 +210,10 @@ class VirtualRobot(_Options):
             What is wanted, in the robot's coordinates: a `Motion` (quintics between its samples), a curve of
             `dynident.trajectory`, or a plan of `dynident.excitation` or its file (one cycle; more with a longer duration). At
             rest after its end.
-        start : mapping, optional
+        start : mapping or End, optional
             ``{"q": ...}``, ``{"actuators": ...}`` or ``{"pose": ..., "frame": ...}`` with ``"velocity"``, see
-            `dynident.simulate.start.start_state`; on the reference when omitted.
+            `dynident.simulate.start.start_state`; on the reference when omitted. The ``end`` of another run of this machine goes
+            on from there: time, reference, control and noise too.
         duration : float, optional
             How long to run [s]; that of the reference when omitted.
         method : {"coupled", "decoupled"}
@@ -233,16 +235,20 @@ class VirtualRobot(_Options):
             External force and moment on links, at their origin and in their axes [N, N m].
         thermal_cycle : float
             How often the friction of a robot that warms up is brought up to date [s].
+        progress : callable, optional
+            ``progress(seconds, duration)`` is called about twenty times on the way.
 
         Returns
         -------
         Run
             Log, truth, limits hit, energies.
         """
-        options = Options(start, duration, method, loop, integrator, seed, log_cycle, disturbance, wrenches, thermal_cycle)
+        options = Options(
+            start, duration, method, loop, integrator, seed, log_cycle, disturbance, wrenches, thermal_cycle, progress
+        )
         check_channels(self)
         wanted = self.reference(reference)
-        return finish(self, wanted, run_plant(self, wanted, options), options)
+        return finish(self, wanted, run_machine(self, wanted, options), options)
 
 
 def _ordered(mechanism: Mechanism, drives: object) -> tuple[Drive, ...]:

@@ -119,10 +119,13 @@ class Readings(NamedTuple):
         Time between two ticks [s]; the first is at zero.
     noise : ndarray, (T, k)
         Noise of every reading [A].
+    first : int
+        Number of its first tick.
     """
 
     cycle: float
     noise: Array
+    first: int = 0
 
     def into(self, fresh: Array, when: Array) -> Array:
         """Return noise in which readings at a tick have that of the controller's reading: one instant has one reading.
@@ -139,42 +142,55 @@ class Readings(NamedTuple):
         ndarray, (N, k)
             Noise.
         """
-        tick = np.round(when / self.cycle)
-        same = (np.abs(when / self.cycle - tick) < WHOLE) & (tick >= 0) & (tick < self.noise.shape[0])
+        tick = np.round(when / self.cycle) - self.first
+        same = (np.abs(when / self.cycle - tick - self.first) < WHOLE) & (tick >= 0) & (tick < self.noise.shape[0])
         rows = np.where(same, tick, 0).astype(np.int64)
         return np.where(same, np.take_along_axis(self.noise, rows, axis=0), fresh)
 
 
-def streams(seed: int | np.random.SeedSequence) -> dict[str, np.random.Generator]:
-    """Return one independent random generator for each kind of noise.
+class Stream:
+    """A source of random numbers for the rows of a run; the last rows do not count where another run goes on."""
 
-    Parameters
-    ----------
-    seed : int or numpy.random.SeedSequence
-        Seed of the run; the same seed gives the same noise on every machine and number of cores.
+    def __init__(self, seed: np.random.SeedSequence) -> None:
+        self._rng = np.random.Generator(np.random.PCG64(seed))
+        self.state: dict[str, Any] = dict(self._rng.bit_generator.state)
 
-    Returns
-    -------
-    dict of str to numpy.random.Generator
-        By the names of `STREAMS`.
-    """
+    def go_on(self, state: dict[str, Any]) -> None:
+        """Begin where another stream was."""
+        self._rng.bit_generator.state = self.state = state
+
+    def _rows(self, draw: Any, shape: int | tuple[int, ...], ahead: int) -> Array:
+        rows, *rest = (shape,) if isinstance(shape, int) else shape
+        first = draw((rows - ahead, *rest))
+        self.state = dict(self._rng.bit_generator.state)
+        return np.concatenate([first, draw((ahead, *rest))])
+
+    def standard_normal(self, shape: int | tuple[int, ...], ahead: int = 1) -> Array:
+        """Return normal numbers; the last `ahead` rows belong to the next run too."""
+        return self._rows(self._rng.standard_normal, shape, ahead)
+
+    def random(self, count: int = 1) -> Array:
+        """Return numbers between 0 and 1; the last one belongs to the next run too."""
+        return self._rows(self._rng.random, count, 1)
+
+
+def streams(seed: int | np.random.SeedSequence) -> dict[str, Stream]:
+    """Return the random streams of a run by the names of `STREAMS`: the same for the same seed on every machine."""
     if isinstance(seed, np.random.SeedSequence):
         root = np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)  # spawning counts: never change the caller's
     else:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise SimulationError(f"seed is {seed!r}; give a whole number, 0 or above")
         root = np.random.SeedSequence(int(seed))
-    return {
-        name: np.random.Generator(np.random.PCG64(child)) for name, child in zip(STREAMS, root.spawn(len(STREAMS)), strict=True)
-    }
+    return {name: Stream(child) for name, child in zip(STREAMS, root.spawn(len(STREAMS)), strict=True)}
 
 
-def noisy(rng: np.random.Generator, values: Array, deviation: Array) -> Array:
+def noisy(rng: Stream, values: Array, deviation: Array) -> Array:
     """Return values with white noise; nothing is drawn where there is none.
 
     Parameters
     ----------
-    rng : numpy.random.Generator
+    rng : Stream
         Stream of this noise.
     values : ndarray, (N, k)
         Signals.
@@ -208,7 +224,7 @@ def quantised(values: Array, resolution: Array) -> Array:
     return np.where(resolution > 0.0, np.round(values / size) * size, values)
 
 
-def sample_times(sensors: Sensors, t: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+def sample_times(sensors: Sensors, t: Array, rng: Stream) -> tuple[Array, Array]:
     """Return when samples are taken, and what the recorder writes as their time.
 
     Parameters
@@ -217,7 +233,7 @@ def sample_times(sensors: Sensors, t: Array, rng: np.random.Generator) -> tuple[
         The recorder.
     t : ndarray, (N,)
         Nominal times [s].
-    rng : numpy.random.Generator
+    rng : Stream
         Stream of the clock.
 
     Returns
@@ -269,7 +285,7 @@ def at_times(t: Array, values: Array, rates: Array | None, when: Array) -> Array
     return out
 
 
-def kept_rows(sensors: Sensors, samples: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+def kept_rows(sensors: Sensors, samples: int, rng: Stream) -> NDArray[np.bool_]:
     """Return which samples survive.
 
     Parameters
@@ -278,7 +294,7 @@ def kept_rows(sensors: Sensors, samples: int, rng: np.random.Generator) -> NDArr
         The recorder.
     samples : int
         Number of samples N.
-    rng : numpy.random.Generator
+    rng : Stream
         Stream of the losses.
 
     Returns

@@ -1,30 +1,32 @@
-"""Small motions of a controlled robot about a pose: the control code of one period on linear rows, all joints together.
+"""Small motions of a controlled robot about a pose: how they grow over one period of its control.
 
 Motors that swing between their limits stop an unstable loop from growing, so that a run ends although its loops cannot work.
 Where motors were at their limits the loops are looked at without limits:
 
-    z' = P z,    z = (q, v, memory of the controller),    unstable where an eigenvalue of P is outside the unit circle
+    z' = P z,    z = (positions, velocities, shafts, windings, memory of the controller),    unstable where |eigenvalue of P| > 1
 
-Drives are rigid and their currents those that are wanted; gravity, friction and the velocity of the motion are left out. One
-axis with its winding, current loop and shafts is looked at by `control.Axis`.
+P is the derivative of the compiled machine itself over a period, without friction, limits, counts and losses of gears. A law in
+Python has no such map; that of a work space is moved by hand, on linear rows and with rigid drives.
 """
 
 from __future__ import annotations
 
+from math import lcm
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dynident.control import PID, Axis, Cascade, ComputedTorque
-from dynident.control.filters import low_pass_share
+from dynident.control import PID, Cascade, ComputedTorque, low_pass_share
+from dynident.control.distribution import coupling_rows
 from dynident.control.task_law import TaskErrorPID
-from dynident.mechanics import actuator_jacobian, mass_matrix
+from dynident.mechanics import Motion, actuator_jacobian, at_rest, tree_motion
 from dynident.simulate.failure import inertia_of
-from dynident.simulate.model import joint_side
+from dynident.simulate.laws import table_of
+from dynident.simulate.machine import Machine, Tables
+from dynident.simulate.run import believed
 
 if TYPE_CHECKING:
-    from dynident.simulate.plant import Assembly
     from dynident.simulate.record import Truth
     from dynident.simulate.robot import VirtualRobot
 
@@ -34,6 +36,14 @@ POSES = 32  # samples at a limit that are looked at
 GROWTH = 10.0  # of a small motion over a run, from which its loops count as unstable
 AT = 0.999  # of a limit
 TURNS = 4  # changes from one limit to the other that make a swing
+SMALL = 1e-4  # size of the motions that are compared
+#: What small motions are free of: friction, limits, counts, losses and play.
+FREE_OF = {"warm": 0.0, "resolution": 0.0, "current_step": 0.0, "efficiency": 1.0, "play": 0.0}
+FREE_OF |= {"current_limit": np.inf, "voltage_limit": np.inf, "speed_limit": np.inf}
+MOVING = (
+    *("v", "theta", "omega", "coil", "sensed", "sensed_v", "integral", "slope", "issued", "wish", "asked", "electric", "sent"),
+    "command",
+)
 HELD = 0.9  # mean current over a cycle of the log, over that at the sample, below which it turned in between
 
 
@@ -71,135 +81,87 @@ class _Rows:
 
 
 def growth(robot: VirtualRobot, inertia: Array, x: Array) -> Growth | None:
-    """Return how small motions of a robot and its controller grow about a pose.
+    """Return how small motions of a robot and its controller grow about a pose, or None for a law that is not known.
 
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The machine, with a `Cascade`, `PID`, `ComputedTorque`, `TaskPID` or `TaskComputedTorque`; the last two after a run.
-    inertia : ndarray, (n, n)
-        Mass matrix at the pose, drives included.
-    x : ndarray, (n,)
-        Pose.
-
-    Returns
-    -------
-    Growth or None
-        None for a controller whose rows are not known.
+    `inertia` (n, n) is the mass matrix at the pose with the drives; a law of a work space needs it, and a run before.
     """
     law: Any = robot.controller
-    if not isinstance(law, Cascade | PID | ComputedTorque | TaskErrorPID):
-        return None
+    if isinstance(law, TaskErrorPID):
+        return _task_growth(robot, law, inertia, x)
+    return _growth(robot, x) if isinstance(law, Cascade | PID | ComputedTorque) else None
+
+
+def _growth(robot: VirtualRobot, x: Array) -> Growth:
+    """Differentiate the compiled machine over a period."""
+    law: Any = robot.controller
+    mechanism = robot.mechanism
+    machine = Machine(mechanism, robot.drives, believed(law, mechanism), step=robot.step, x=x, friction=robot.friction)
+    for name, value in FREE_OF.items():
+        machine.memory.numbers.view(machine.numbers, name)[:] = value
+    n, late = mechanism.dof, [int(machine.number(name)) for name in ("late", "late_wish")]
+    period = lcm(int(machine.number("outer")), max(late[0], 1), int(machine.number("inner")) * max(late[1], 1))
+    still = Motion([0.0], x[None], np.zeros((1, n)), np.zeros((1, n)))
+    noise = np.zeros((1, machine.memory.noise_width(machine.numbers)))
+    tables = Tables(table_of(mechanism, machine.law, still), noise, np.zeros((1, machine.memory.work.count("push"))))
+    machine.of("step")[0] = 1000.0 * period  # not the first tick, which has no past
+    machine.of("sensed")[:] = coupling_rows(mechanism) @ tree_motion(mechanism, at_rest(mechanism, x)).q[0]
+    G = tree_motion(mechanism, at_rest(mechanism, x)).G
+    start, record = machine.state.copy(), np.zeros((0, machine.memory.record.size))
+    fields = machine.memory.state
+    places = [fields.at(name, i) for name in MOVING for i in range(fields.count(name))]
+    places += range(fields.size, start.size)
+    lift = np.zeros((start.size, n + len(places)))  # the positions of loops move together
+    lift[: fields.count("q"), :n] = np.eye(n) if not mechanism.loops or G is None else (G if G.ndim == 2 else G[0])
+    lift[places, n + np.arange(len(places))] = 1.0
+    own = [int(i) for i in mechanism.closure.independent] if mechanism.loops else list(range(n))
+
+    def end(z: Array) -> Array:
+        machine.state[:] = start + z
+        machine.run(period, tables, record)
+        return machine.state[own + places]
+
+    P = np.column_stack([(end(SMALL * column) - end(-SMALL * column)) / (2.0 * SMALL) for column in lift.T])
+    values, vectors = np.linalg.eig(np.where(np.isfinite(P), P, 0.0))
+    worst = int(np.argmax(np.abs(values)))
+    cycle = law.position_cycle if isinstance(law, Cascade) else law.cycle
+    factor = float(np.abs(values[worst])) ** (cycle / (period * robot.step))
+    return Growth(factor, cycle, np.abs(vectors[n : 2 * n, worst]))
+
+
+def _task_growth(robot: VirtualRobot, law: TaskErrorPID, inertia: Array, x: Array) -> Growth:
+    """Move a law of a work space over one cycle on linear rows; forces are S (PID of J dx) + P dx + D dv."""
     A = actuator_jacobian(robot.mechanism, x[None])[0]
     k, n = A.shape
-    tick = law.velocity_cycle if isinstance(law, Cascade) else law.cycle
-    delay = float(getattr(law, "delay", 0.0))
+    tick, delay = law.cycle, law.delay
     whole = int(np.floor(delay / tick + 1e-9))
     part = max(delay - whole * tick, 0.0)
-    late = round(float(getattr(law, "position_delay", 0.0)) / tick)
-    force, wide = _law(robot, law, A, x)
-    sizes = {"q": n, "v": n, "last": k, "speed": k, "sum": wide, "slow": wide, "wish": k}
-    sizes |= {f"way{i}": k for i in range(late)} | {f"force{i}": n for i in range(whole + 2)}
+    J, S, P, D = law.feedback(x)
+    wide = J.shape[0]
+    kp, kd, ki = (np.broadcast_to(np.asarray(g, dtype=np.float64), (wide,))[:, None] for g in (law.kp, law.kd, law.ki))
+    share = np.broadcast_to(low_pass_share(law.derivative_filter, law.cycle), (wide,))[:, None]
+    see = np.asarray(np.linalg.pinv(A), dtype=np.float64)
+    sizes = {"q": n, "v": n, "last": k, "speed": k, "sum": wide, "slow": wide} | {f"force{i}": n for i in range(whole + 2)}
     rows = _Rows(sizes)
-    turn = np.linalg.inv(inertia)
     exact = np.array([drive.encoder.velocity == "exact" for drive in robot.drives])[:, None]
     blend = np.array([float(low_pass_share(drive.encoder.filter, tick)) for drive in robot.drives])[:, None]
-    ticks = law.velocity_ticks if isinstance(law, Cascade) else 1
-    for i in range(ticks):
-        rho = A @ rows["q"]
-        speed = np.where(exact, A @ rows["v"], (rho - rows["last"]) / tick)
-        rows["speed"] = rows["speed"] + blend * (speed - rows["speed"])
-        rows["last"] = rho
-        for j in range(whole + 1, 0, -1):
-            rows[f"force{j}"] = rows[f"force{j - 1}"]
-        rows["force0"] = force(rows, rho, i == 0, late)
-        for h, held in ((part, whole + 1), (tick - part, whole)):
-            a = turn @ rows[f"force{held}"]
-            rows["q"] = rows["q"] + h * rows["v"] + 0.5 * h**2 * a
-            rows["v"] = rows["v"] + h * a
+    rho = A @ rows["q"]
+    speed = np.where(exact, A @ rows["v"], (rho - rows["last"]) / tick)
+    rows["speed"] = rows["speed"] + blend * (speed - rows["speed"])
+    rows["last"] = rho
+    for j in range(whole + 1, 0, -1):
+        rows[f"force{j}"] = rows[f"force{j - 1}"]
+    place, rate = see @ rho, see @ rows["speed"]
+    rows["slow"] = rows["slow"] + share * (-J @ rate - rows["slow"])
+    rows["sum"] = rows["sum"] - law.cycle * (J @ place)
+    rows["force0"] = S @ (kd * rows["slow"] + ki * rows["sum"] - kp * (J @ place)) - P @ place - D @ rate
+    turn = np.linalg.inv(inertia)
+    for h, held in ((part, whole + 1), (tick - part, whole)):
+        a = turn @ rows[f"force{held}"]
+        rows["q"] = rows["q"] + h * rows["v"] + 0.5 * h**2 * a
+        rows["v"] = rows["v"] + h * a
     values, vectors = np.linalg.eig(rows.Z)
     worst = int(np.argmax(np.abs(values)))
-    return Growth(float(np.abs(values[worst])), ticks * tick, np.abs(vectors[rows.at["v"], worst]))
-
-
-def _law(robot: VirtualRobot, law: Cascade | PID | ComputedTorque | TaskErrorPID, A: Array, x: Array) -> tuple[Any, int]:
-    """Return a function that moves the controller's rows by one tick and gives the forces without limits, and its width."""
-
-    def column(values: ArrayLike, size: int) -> Array:
-        return np.broadcast_to(np.asarray(values, dtype=np.float64), (size,))[:, None]
-
-    k, n = A.shape
-    if isinstance(law, Cascade):
-        ratio = np.array([drive.transmission.ratio for drive in robot.drives])[:, None]
-        torque = ratio * np.array([drive.motor.torque_constant for drive in robot.drives])[:, None]
-        kv, kP, kI = (column(g, k) for g in (law.position_gain, law.velocity_gain, law.velocity_integral))
-        outer = column(low_pass_share(law.position_filter, law.position_cycle), k)
-        inner = column(low_pass_share(law.velocity_filter, law.velocity_cycle), k)
-
-        def cascade(rows: _Rows, rho: Array, first: bool, late: int) -> Array:
-            if first:
-                rows["wish"] = rows["wish"] + outer * (-kv * rho - rows["wish"])
-            wish = rows[f"way{late - 1}"] if late else rows["wish"]
-            for j in range(late - 1, 0, -1):
-                rows[f"way{j}"] = rows[f"way{j - 1}"]
-            if late:
-                rows["way0"] = rows["wish"]
-            error = ratio * (wish - rows["speed"])
-            rows["sum"] = rows["sum"] + law.velocity_cycle * error
-            rows["slow"] = rows["slow"] + inner * (kP * error + kI * rows["sum"] - rows["slow"])
-            return np.asarray(A.T @ (torque * rows["slow"]))
-
-        return cascade, k
-    # Errors are those of J times what is measured; forces S of the PID, and P, D of the posture.
-    see, J, S, P, D = np.eye(k), np.eye(k), np.asarray(A.T), np.zeros((n, k)), np.zeros((n, k))
-    if not isinstance(law, PID):
-        see = np.asarray(np.linalg.pinv(A), dtype=np.float64)
-        J, P, D = np.eye(n), np.zeros((n, n)), np.zeros((n, n))
-    if isinstance(law, ComputedTorque):
-        S = mass_matrix(joint_side(law.model), x[None])[0]
-    elif isinstance(law, TaskErrorPID):
-        J, S, P, D = law.feedback(x)
-    wide = J.shape[0]
-    kp, kd, ki = (column(g, wide) for g in (law.kp, law.kd, law.ki))
-    share = column(low_pass_share(law.derivative_filter, law.cycle), wide)
-
-    def pid(rows: _Rows, rho: Array, first: bool, late: int) -> Array:
-        place, rate = see @ rho, see @ rows["speed"]
-        error = -J @ place
-        rows["slow"] = rows["slow"] + share * (-J @ rate - rows["slow"])
-        rows["sum"] = rows["sum"] + law.cycle * error
-        return np.asarray(S @ (kp * error + kd * rows["slow"] + ki * rows["sum"]) - P @ place - D @ rate)
-
-    return pid, wide
-
-
-def axis_growth(robot: VirtualRobot, inertia: Array, x: Array, actuator: int) -> Growth | None:
-    """Return how small motions of one axis with winding, current loop and shafts grow, the other motors being slack.
-
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The machine.
-    inertia : ndarray, (n, n)
-        Mass matrix at the pose, drives included.
-    x : ndarray, (n,)
-        Pose.
-    actuator : int
-        Which axis.
-
-    Returns
-    -------
-    Growth or None
-        None where `growth` says as much: without cascade, or with a rigid drive and an ideal current.
-    """
-    law, drive = robot.controller, robot.drives[actuator]
-    if not isinstance(law, Cascade) or (law.current is None and drive.rigid):
-        return None
-    A = actuator_jacobian(robot.mechanism, x[None])[0]
-    felt = 1.0 / float(A[actuator] @ np.linalg.solve(inertia, A[actuator]))
-    load = max(felt / drive.transmission.ratio**2 - drive.inertia, 0.0)
-    poles = Axis(drive, law, load, actuator=actuator).loop("position", sampled=True).poles
-    return Growth(float(np.abs(poles).max()), law.position_cycle, np.abs(A[actuator]))
+    return Growth(float(np.abs(values[worst])), tick, np.abs(vectors[rows.at["v"], worst]))
 
 
 def _swings(truth: Truth, actuator: int, hit: NDArray[np.bool_]) -> bool:
@@ -219,26 +181,10 @@ def _stiff(robot: VirtualRobot, inertia: Array, x: Array) -> Array:
     return np.asarray(inertia + np.swapaxes(A, -1, -2) @ (reflected[:, None] * A))
 
 
-def limit_cycle(robot: VirtualRobot, assembly: Assembly, truth: Truth, at_limit: Array, noticeable: float) -> str:
+def limit_cycle(robot: VirtualRobot, machine: Machine, truth: Truth, at_limit: Array, noticeable: float) -> str:
     """Return in one sentence that motors were at their limits because the loops are unstable there, or nothing.
 
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The machine.
-    assembly : Assembly
-        Its arrays.
-    truth : Truth
-        What happened.
-    at_limit : ndarray, (k,)
-        Share of time at a limit.
-    noticeable : float
-        Share from which a limit counts.
-
-    Returns
-    -------
-    str
-        "instability: joint 'j1' ...", or "".
+    `at_limit` (k,) is the share of time at a limit, `noticeable` the share from which it counts.
     """
     busy = np.flatnonzero(at_limit > noticeable)
     if not busy.size:
@@ -253,13 +199,10 @@ def limit_cycle(robot: VirtualRobot, assembly: Assembly, truth: Truth, at_limit:
     found = found if found.size else np.arange(truth.t.size)  # all of them between two samples
     found = found[np.unique(np.linspace(0, found.size - 1, POSES).astype(int))]
     x, span = truth.motion.q[found], float(truth.t[-1] - truth.t[0])
-    inertia = _stiff(robot, inertia_of(robot, assembly, x), x)
+    inertia = _stiff(robot, inertia_of(robot.mechanism, machine.reflected, x), x)
     for i, row in enumerate(found):
-        cases = [growth(robot, inertia[i], x[i])]
-        cases += [axis_growth(robot, inertia[i], x[i], int(j)) for j in busy] if i == 0 else []
-        for case in cases:
-            if case is None or span / case.period * np.log(max(case.factor, 1e-300)) < np.log(GROWTH):
-                continue
+        case = growth(robot, inertia[i], x[i])
+        if case is not None and span / case.period * np.log(max(case.factor, 1e-300)) >= np.log(GROWTH):
             joint = robot.mechanism.coordinate_names[int(np.argmax(case.shape * np.sqrt(np.abs(np.diag(inertia[i])))))]
             worst = int(np.argmax(at_limit))
             return (

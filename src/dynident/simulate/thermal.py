@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,15 +19,9 @@ from dynident.drive import Drive
 from dynident.errors import SimulationError
 from dynident.friction import Thermal, ThermalModel
 from dynident.mechanism import Mechanism
-
-if TYPE_CHECKING:
-    from dynident.simulate.plant import Assembly
+from dynident.simulate.friction import COLDEST, Owner
 
 Array = NDArray[np.float64]
-
-#: Numbers of a friction row (`dynident.simulate.laws`) that are forces or stiffnesses: all of them grow with the ratio.
-FORCES = {1: (0,), 2: (0,), 3: (0,), 4: (0, 1), 5: (0,), 6: (0, 1), 8: (0, 1), 9: (0, 1, 2, 3), 10: (0, 2, 3, 4, 5)}
-COLDEST = 0.05  # smallest friction ratio that is simulated: below it a linear law has left its range
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,10 +105,13 @@ class Heat:
         self._joints = {name: tree.index(name) for name in thermal if name in tree}
         self._drives = {name: motors.index(name) for name in thermal if name in motors}
         self._resistance = np.array([drive.motor.resistance for drive in drives])
-        self._sizes = len(tree), len(motors)
         driven = {next(iter(a.coupling)): a.name for a in mechanism.actuators if len(a.coupling) == 1}
         self._motor_of = {**{c: motors.index(m) for c, m in driven.items()}, **self._drives}
         self._shown = [next((name for name in (a.name, *a.coupling) if name in self.heating), "") for a in mechanism.actuators]
+        self._names = {("joint", i): name for name, i in self._joints.items()}
+        self._names |= {("drive", a): name for name, a in self._drives.items()}
+        self._sums: list[Array] = [np.zeros(len(tree)), np.zeros(len(motors)), np.zeros(len(motors))]
+        self._rows = 0
 
     @property
     def temperature(self) -> Array:
@@ -123,97 +119,44 @@ class Heat:
         known = {name: self._temperature(name) for name in self.heating}
         return np.array([known.get(name, self.ambient) for name in self._shown])
 
+    def zones(self) -> dict[str, Array]:
+        """Return the temperatures of all zones of all thermal models [degree Celsius], by joint or actuator."""
+        return {name: state.copy() for name, state in self.state.items()}
+
     def _temperature(self, name: str) -> float:
         return float(self.heating[name].model._temperature(self.state[name], np.array(self.ambient)))
 
     def ratio(self, name: str) -> float:
-        """Return friction over that of the law, at the present temperature.
-
-        Parameters
-        ----------
-        name : str
-            Joint or actuator with a thermal model.
-
-        Returns
-        -------
-        float
-            The ratio.
-        """
+        """Return friction over that of the law, at the present temperature of a joint or actuator."""
         return max(COLDEST, float(self.heating[name].model.ratio(self._temperature(name))))
 
-    def scales(self) -> Array:
-        """Return the friction ratio and the temperature of every joint and every drive.
+    def scales(self, owners: Sequence[Owner]) -> tuple[Array, Array]:
+        """Return the friction ratio and the temperature of every owner of friction; 1 and ambient without a thermal model."""
+        ratio, temperature = np.ones(len(owners)), np.full(len(owners), self.ambient)
+        for i, owner in enumerate(owners):
+            name = self._names.get(("joint", owner.joint) if owner.motor < 0 else ("drive", owner.motor))
+            if name is not None:
+                ratio[i], temperature[i] = self.ratio(name), self._temperature(name)
+        return ratio, temperature
 
-        Returns
-        -------
-        ndarray, (2, n_tree + k)
-            Of the tree's joints, then of the drives; 1 and the ambient temperature [degree Celsius] without a thermal model.
-        """
-        tree, motors = self._sizes
-        out = np.array([np.ones(tree + motors), np.full(tree + motors, self.ambient)])
-        for name in self.heating:
-            both = self.ratio(name), self._temperature(name)
-            if name in self._joints:
-                out[:, self._joints[name]] = both
-            if name in self._drives:
-                out[:, tree + self._drives[name]] = both
-        return out
+    def add(self, joint_power: Array, drive_power: Array, current: Array) -> None:
+        """Note friction powers (N, n_tree), (N, k) [W] and currents (N, k) [A] of some more samples of this stretch."""
+        for total, rows in zip(self._sums, (joint_power, drive_power, current**2), strict=True):
+            total += rows.sum(axis=0)
+        self._rows += joint_power.shape[0]
 
-    def advance(self, joint_power: Array, drive_power: Array, current: Array, dt: float) -> None:
-        """Let one stretch of the run heat the robot.
-
-        Parameters
-        ----------
-        joint_power : ndarray, (n_tree,)
-            Mean friction power of the tree's joints [W].
-        drive_power : ndarray, (k,)
-            Mean friction power of the drives [W].
-        current : ndarray, (k,)
-            Root mean square currents [A].
-        dt : float
-            Length of the stretch [s].
-        """
-        copper = self._resistance * current**2
+    def advance(self, dt: float) -> None:
+        """Let the mean powers of a stretch of dt [s] heat the robot."""
+        joint, drive, square = (total / max(self._rows, 1) for total in self._sums)
+        copper = self._resistance * square
         for name, heating in self.heating.items():
             power = 0.0
             if name in self._joints:
-                power += float(joint_power[self._joints[name]])
+                power += float(joint[self._joints[name]])
             if name in self._drives:
-                power += float(drive_power[self._drives[name]])
+                power += float(drive[self._drives[name]])
             motor = self._motor_of.get(name)
             losses = heating.copper * float(copper[motor]) if motor is not None else 0.0
             cold = power / self.ratio(name)
             self.state[name] = heating.model.advance(self.state[name], cold, dt, self.ambient, losses=losses)
-
-
-def scaled_numbers(assembly: Assembly, numbers: Array, scales: Array) -> Array:
-    """Return the numbers of all friction rows at other temperatures; offsets and springs do not change by a ratio.
-
-    Parameters
-    ----------
-    assembly : Assembly
-        Robot as arrays.
-    numbers : ndarray, (rows, 9)
-        Numbers at the reference temperatures.
-    scales : ndarray, (2, n_tree + k)
-        Friction ratio and temperature of every tree coordinate and every drive, as from `Heat.scales`.
-
-    Returns
-    -------
-    ndarray, (rows, 9)
-        Scaled copy.
-    """
-    out, rubbing = numbers.copy(), assembly.rubbing
-    drives = scales.shape[1] - assembly.plant.drive.shape[0] - len(rubbing.forms)
-    r = 0
-    for owner, rows in enumerate(rubbing.rows):
-        used = np.flatnonzero(rubbing.forms[owner]) if owner < len(rubbing.forms) else np.array([drives + owner])
-        for row in rows:
-            factor = float(scales[0, used[0]]) if used.size == 1 else 1.0
-            columns = FORCES.get(row.kind, ())
-            if row.warmth:
-                rise = [alpha * (scales[1, used[0]] - reference) for alpha, reference in row.warmth]
-                factor, columns = max(COLDEST, float(np.prod(1.0 + np.array(rise)))), FORCES.get(row.kind, (0,))
-            out[r, list(columns)] *= factor
-            r += 1
-    return out
+        self._sums, self._rows = [np.zeros_like(total) for total in self._sums], 0

@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import Motion, numbers
+from dynident.mechanics.motion import Motion
 
 Array = NDArray[np.float64]
 State = tuple[Array, Array, Array]  # q, v, a

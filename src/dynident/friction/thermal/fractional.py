@@ -1,4 +1,4 @@
-"""Fractional thermal model: one capacity with memory (document 3 section 4.4).
+"""Fractional thermal model: one capacity with memory [Pagani2022, section 4.4].
 
     C d^nu T / dt^nu = W [alpha (T - T0) + 1] - K (T - Te)          Caputo derivative, 0 < nu <= 1
 
@@ -15,17 +15,18 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import finite, positive, signal, time_axis
 from dynident.errors import DescriptionError, LogError
-from dynident.friction.checks import check_finite, check_positive, signal, time_axis
 from dynident.friction.thermal.mittag_leffler import mittag_leffler, mittag_leffler_derivatives
 from dynident.friction.thermal.model import Warming
+from dynident.friction.thermal.recursion import caputo
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fractional:
-    """Fractional first-order thermal model (document 3 eqs. 132-142).
+    """Fractional first-order thermal model [Pagani2022, eqs. 132-142].
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ class Fractional:
     C : float
         Fractional heat capacity [J s^(nu-1)/K].
     nu : float
-        Order, above 0 and at most 1; document 3 finds 0.6121 on axis 4. It depends on the length of the test.
+        Order, above 0 and at most 1; [Pagani2022] finds 0.6121 on axis 4. It depends on the length of the test.
     reference : float
         Temperature T0 at which the friction law holds, and of the surroundings [degree Celsius].
     """
@@ -50,8 +51,8 @@ class Fractional:
     names: ClassVar[tuple[str, ...]] = ("alpha", "K", "C", "nu")
 
     def __post_init__(self) -> None:
-        check_finite("Fractional", alpha=self.alpha, reference=self.reference)
-        check_positive("Fractional", K=self.K, C=self.C, nu=self.nu)
+        finite("Fractional", alpha=self.alpha, reference=self.reference)
+        positive("Fractional", K=self.K, C=self.C, nu=self.nu)
         if self.nu > 1.0:
             raise DescriptionError(f"Fractional: nu = {self.nu} must be at most 1; above it the temperature would swing")
 
@@ -66,7 +67,7 @@ class Fractional:
         Returns
         -------
         ndarray, shape (...)
-            ``1 + alpha (T - T0)`` (document 3 eq. 136).
+            ``1 + alpha (T - T0)`` [Pagani2022, eq. 136].
         """
         return np.asarray(1.0 + self.alpha * (np.asarray(temperature, dtype=np.float64) - self.reference))
 
@@ -117,7 +118,7 @@ class Fractional:
         Warming
             Temperature, friction ratio and power at every time.
         """
-        check_finite("Fractional", start=start)
+        finite("Fractional", start=start)
         return self._closed(t, 0.0, start)
 
     def sensitivity(self, t: ArrayLike, power: float) -> Array:
@@ -175,12 +176,9 @@ class Fractional:
         times = time_axis(t)
         watts = signal("power", power, times.size)
         rise = 0.0 if start is None else start - self.reference
-        check_finite("Fractional", start=rise)
-        from dynident.friction.kernels import caputo_sweep  # noqa: PLC0415 - numba is loaded with the first use
-
+        finite("Fractional", start=rise)
         gain, drive = (watts[:-1] * self.alpha - self.K) / self.C, watts[:-1] / self.C
-        x: Array = caputo_sweep(times, gain, drive, rise, self.nu, math.gamma(2.0 - self.nu))
-        return self._warming(times, x + self.reference, watts)
+        return self._warming(times, caputo(times, gain, drive, rise, self.nu) + self.reference, watts)
 
     def _times(self, t: ArrayLike) -> Array:
         times = time_axis(t)

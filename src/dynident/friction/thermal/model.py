@@ -2,9 +2,9 @@
 
     dy/dt = A(W) y + b(W)        T = read . y + base        f = f_cold [alpha (T - T0) + beta]
 
-W is the COLD friction power, that of the law at the reference temperature T0 (document 3 eq. 105); the power that really
+W is the COLD friction power, that of the law at the reference temperature T0 [Pagani2022, eq. 105]; the power that really
 heats is ``W [alpha (T - T0) + beta]``, so A depends on W. For a power held over each step the solution
-``y(t) = y_inf + exp(A t) (y(0) - y_inf)`` is exact (document 3 eq. 122).
+``y(t) = y_inf + exp(A t) (y(0) - y_inf)`` is exact [Pagani2022, eq. 122].
 
 Temperatures are in degree Celsius; only differences matter. Angles in rad, powers in W, times in s.
 """
@@ -18,8 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import signal, step_length, time_axis
 from dynident.errors import DescriptionError, LogError
-from dynident.friction.checks import signal, step_length, time_axis
+from dynident.friction.thermal.recursion import affine
 
 Array = NDArray[np.float64]
 
@@ -56,6 +57,7 @@ class ThermalModel(ABC):
     """Base of the thermal models of finite order."""
 
     names: ClassVar[tuple[str, ...]]
+    order: ClassVar[int] = 2
     alpha: float
     beta: float
     reference: float
@@ -68,13 +70,13 @@ class ThermalModel(ABC):
     def _drive(self, p: Any, power: Array, ambient: Array, zone: Array, losses: Array) -> Any:
         """b(W), shape (..., n)."""
 
-    @abstractmethod
     def _temperature(self, state: Any, ambient: Array) -> Any:
-        """Temperature of the rubbing parts, shape (...)."""
+        """Temperature of the rubbing parts, shape (...): that of the first zone."""
+        return state[..., 0]
 
-    @abstractmethod
     def _rest(self, ambient: float) -> Array:
-        """State of a joint that has rested for long, shape (n,)."""
+        """State of a joint that has rested for long, shape (n,): all zones as warm as the air."""
+        return np.full(self.order, ambient)
 
     @property
     def values(self) -> Array:
@@ -92,7 +94,7 @@ class ThermalModel(ABC):
         Returns
         -------
         ndarray, shape (...)
-            ``alpha (T - T0) + beta`` (document 3 eq. 102).
+            ``alpha (T - T0) + beta`` [Pagani2022, eq. 102].
         """
         return np.asarray(self.alpha * (np.asarray(temperature, dtype=np.float64) - self.reference) + self.beta)
 
@@ -130,7 +132,7 @@ class ThermalModel(ABC):
                 f"friction that grows with temperature (alpha = {self.alpha} 1/K) runs away at this power: there is no steady "
                 "state; lower the power or check the sign of alpha"
             )
-        return np.asarray(-1.0 / (np.stack([slow, fast], axis=-1) if self.matrix().shape[-1] == 2 else slow[..., None]))
+        return np.asarray(-1.0 / (np.stack([slow, fast], axis=-1) if self.order == 2 else slow[..., None]))
 
     def steady_state(
         self, power: ArrayLike, ambient: float | None = None, zone: float | None = None, losses: float = 0.0
@@ -151,7 +153,7 @@ class ThermalModel(ABC):
         Returns
         -------
         ndarray, shape (..., n)
-            ``y_inf = -A^-1 b`` (document 3 eq. 124): zone temperatures [degree Celsius].
+            ``y_inf = -A^-1 b`` [Pagani2022, eq. 124]: zone temperatures [degree Celsius].
         """
         self.time_constants(power)
         watts = _power(power)
@@ -210,10 +212,10 @@ class ThermalModel(ABC):
             Temperature, friction ratio and power at every time.
         """
         inputs = self._inputs(t, power, ambient, zone, losses)
-        state = self._sweep(self.values, inputs, self._start(start, inputs[2]))
+        state = affine(*self._steps(self.values, inputs), self._start(start, inputs[2]))
         temperature = np.asarray(self._temperature(state, inputs[2]))
         ratio = self.ratio(temperature)
-        return Warming(inputs[0], temperature, ratio, ratio * inputs[1], np.asarray(state))
+        return Warming(inputs[0], temperature, ratio, ratio * inputs[1], state)
 
     def sensitivity(
         self,
@@ -232,14 +234,8 @@ class ThermalModel(ABC):
             Times [s], increasing.
         power : array_like, shape (N,) or scalar
             Cold friction power from each time on [W].
-        start : array_like, shape (n,), optional
-            State at the first time, as in `simulate`.
-        ambient : array_like, shape (N,) or scalar, optional
-            Temperature of the surroundings, as in `simulate`.
-        zone : array_like, shape (N,) or scalar, optional
-            Measured temperature, as in `simulate`.
-        losses : array_like, shape (N,) or scalar
-            Electric losses, as in `simulate`.
+        start, ambient, zone, losses : array_like, optional
+            As in `simulate`.
 
         Returns
         -------
@@ -247,12 +243,15 @@ class ThermalModel(ABC):
             ``d ratio / d names``.
         """
         inputs = self._inputs(t, power, ambient, zone, losses)
-        first = self._start(start, inputs[2])
+        transition, drive = self._steps(self.values, inputs)
+        state = affine(transition, drive, self._start(start, inputs[2]))
         result = np.empty((inputs[0].size, len(self.names)))
         for i in range(len(self.names)):
             p = self.values.astype(np.complex128)
             p[i] += 1j * TINY
-            temperature = self._temperature(self._sweep(p, inputs, first), inputs[2])
+            A, b = (np.imag(x) / TINY for x in self._steps(p, inputs))
+            moved = affine(transition, (A @ state[:-1, :, None])[..., 0] + b, np.zeros(state.shape[1]))
+            temperature = self._temperature(state + 1j * TINY * moved, inputs[2])
             alpha, beta = p[self.names.index("alpha")], p[self.names.index("beta")]
             result[:, i] = np.imag(alpha * (temperature - self.reference) + beta) / TINY
         return result
@@ -276,12 +275,8 @@ class ThermalModel(ABC):
             Cold friction power during the step [W].
         dt : float
             Step [s], above zero.
-        ambient : float, optional
-            Temperature of the surroundings, as in `simulate`.
-        zone : float, optional
-            Measured temperature, as in `simulate`.
-        losses : float
-            Electric losses, as in `simulate`.
+        ambient, zone, losses : float, optional
+            As in `simulate`.
 
         Returns
         -------
@@ -318,15 +313,10 @@ class ThermalModel(ABC):
             raise LogError(f"start = {state.tolist()} must be {rest.size} finite numbers, one per state of the thermal model")
         return state
 
-    def _sweep(self, p: Any, inputs: tuple[Array, Array, Array, Array, Array], start: Array) -> Any:
-        """States at all times for real or complex parameters."""
-        t, *held = inputs
-        # An input holds from its sample on: the last one is not used.
-        power, ambient, zone, losses = (values[:-1] for values in held)
-        transition, drive = _exact_step(self._matrix(p, power), self._drive(p, power, ambient, zone, losses), np.diff(t))
-        from dynident.friction.kernels import affine_recursion  # noqa: PLC0415 - numba is loaded with the first use
-
-        return affine_recursion(np.ascontiguousarray(transition), np.ascontiguousarray(drive), start.astype(drive.dtype))
+    def _steps(self, p: Any, inputs: tuple[Array, Array, Array, Array, Array]) -> tuple[Any, Any]:
+        """Transition and drive of every step for real or complex parameters; an input holds from its sample on."""
+        power, ambient, zone, losses = (values[:-1] for values in inputs[1:])
+        return _exact_step(self._matrix(p, power), self._drive(p, power, ambient, zone, losses), np.diff(inputs[0]))
 
 
 def _power(power: ArrayLike) -> Array:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import not_negative, positive, signal, time_axis
 from dynident.errors import DescriptionError, LogError
-from dynident.friction.checks import check_not_negative, check_positive, signal, time_axis
 
 Array = NDArray[np.float64]
 
 
 def mean_power(t: ArrayLike, torque: ArrayLike, v: ArrayLike) -> float:
-    """Mean friction power of a cycle, ``W = 1/t_c int f v dt`` (document 3 eq. 129, trapezoidal rule).
+    """Mean friction power of a cycle, ``W = 1/t_c int f v dt`` [Pagani2022, eq. 129, trapezoidal rule].
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def mean_power(t: ArrayLike, torque: ArrayLike, v: ArrayLike) -> float:
 
 
 def duty_cycle(t: ArrayLike, power: float, duty: float, period: float) -> Array:
-    """Power that is on for the first part of every period (document 3 section 4.3.1).
+    """Power that is on for the first part of every period [Pagani2022, section 4.3.1].
 
     The mean over a period is ``duty * power`` where the samples resolve the period; a period far below the thermal time
     constants heats like that mean.
@@ -57,7 +57,7 @@ def duty_cycle(t: ArrayLike, power: float, duty: float, period: float) -> Array:
     ndarray, shape (N,)
         Power from each time on [W].
     """
-    check_positive("duty_cycle", period=period)
+    positive("duty_cycle", period=period)
     if not 0.0 <= duty <= 1.0:
         raise DescriptionError(
             f"duty = {duty} must be between 0 (always still) and 1 (always moving); give a part, not per cent"
@@ -69,7 +69,7 @@ def duty_cycle(t: ArrayLike, power: float, duty: float, period: float) -> Array:
 
 
 def copper_losses(resistance: float, current: ArrayLike) -> Array:
-    """Heat of three windings, ``W = 3 R I^2`` (document 3 eq. 144).
+    """Heat of three windings, ``W = 3 R I^2`` [Pagani2022, eq. 144].
 
     Parameters
     ----------
@@ -83,12 +83,12 @@ def copper_losses(resistance: float, current: ArrayLike) -> Array:
     ndarray, shape (...)
         Losses [W].
     """
-    check_not_negative("copper_losses", resistance=resistance)
+    not_negative("copper_losses", resistance=resistance)
     return np.asarray(3.0 * resistance * np.asarray(current, dtype=np.float64) ** 2)
 
 
 def iron_losses(eddy: float, hysteresis: float, flux: ArrayLike, frequency: ArrayLike, exponent: float = 2.0) -> Array:
-    """Heat of the iron, ``W = l1 B^2 f^2 + l2 B^n f`` (document 3 eq. 145; its exponent is called alpha there).
+    """Heat of the iron, ``W = l1 B^2 f^2 + l2 B^n f`` [Pagani2022, eq. 145; its exponent is called alpha there].
 
     Parameters
     ----------
@@ -106,6 +106,6 @@ def iron_losses(eddy: float, hysteresis: float, flux: ArrayLike, frequency: Arra
     ndarray, shape (...)
         Losses [W].
     """
-    check_not_negative("iron_losses", eddy=eddy, hysteresis=hysteresis)
+    not_negative("iron_losses", eddy=eddy, hysteresis=hysteresis)
     b, f = np.abs(np.asarray(flux, dtype=np.float64)), np.abs(np.asarray(frequency, dtype=np.float64))
     return np.asarray(eddy * b**2 * f**2 + hysteresis * b**exponent * f)

@@ -1,4 +1,4 @@
-"""Two-pole transfer form of the thermal model and its real-time recurrence (document 3 section 5.1)."""
+"""Two-pole transfer form of the thermal model and its real-time recurrence [Pagani2022, section 5.1]."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.friction.checks import check_finite, check_positive, step_length, time_axis
+from dynident.checks import finite, positive, step_length, time_axis
 from dynident.friction.thermal.model import ThermalModel, Warming
+from dynident.friction.thermal.recursion import affine
 from dynident.friction.thermal.zones import SecondOrder, _square
 
 Array = NDArray[np.float64]
@@ -54,7 +55,7 @@ class Recurrence:
 
 @dataclass(frozen=True, kw_only=True)
 class TwoPole(ThermalModel):
-    """Transfer form ``T(s) / W(s) = c1 / (s + 1/tau1) + c2 / (s + 1/tau2)`` (document 3 eqs. 154-158), slow pole first.
+    """Transfer form ``T(s) / W(s) = c1 / (s + 1/tau1) + c2 / (s + 1/tau2)`` [Pagani2022, eqs. 154-158], slow pole first.
 
     Its state are the two parts of the temperature rise, ``dx_i/dt = c_i W [alpha (T - T0) + beta] - x_i / tau_i`` and
     ``T = Te + x1 + x2``. `simulate` feeds the friction power back exactly; `algorithm1` does it with the delay of one
@@ -69,7 +70,7 @@ class TwoPole(ThermalModel):
     tau1, tau2 : float
         Time constants without feedback [s].
     beta : float
-        Friction ratio at the reference temperature; 1 in document 3.
+        Friction ratio at the reference temperature; 1 in [Pagani2022].
     reference : float
         Temperature T0 at which the friction law holds [degree Celsius].
     """
@@ -85,8 +86,8 @@ class TwoPole(ThermalModel):
     names: ClassVar[tuple[str, ...]] = ("alpha", "c1", "c2", "tau1", "tau2", "beta")
 
     def __post_init__(self) -> None:
-        check_finite("TwoPole", alpha=self.alpha, beta=self.beta, reference=self.reference)
-        check_positive("TwoPole", c1=self.c1, c2=self.c2, tau1=self.tau1, tau2=self.tau2)
+        finite("TwoPole", alpha=self.alpha, beta=self.beta, reference=self.reference)
+        positive("TwoPole", c1=self.c1, c2=self.c2, tau1=self.tau1, tau2=self.tau2)
 
     @classmethod
     def from_zones(cls, model: SecondOrder) -> TwoPole:
@@ -125,14 +126,14 @@ class TwoPole(ThermalModel):
         return Recurrence(float(p1 + p2), float(-p1 * p2), float(g1 + g2), float(-(g1 * p2 + g2 * p1)))
 
     def step_response(self, t: ArrayLike, power: float) -> Array:
-        """Rise at a constant friction power, without feedback (document 3 eq. 155).
+        """Rise at a constant friction power, without feedback [Pagani2022, eq. 155].
 
         Parameters
         ----------
         t : array_like, shape (N,)
             Times since the start [s], increasing.
         power : float
-            Real friction power, mean over the cycle [W] (document 3 writes the rms, digest A-29).
+            Real friction power, mean over the cycle [W] ([Pagani2022] writes the rms).
 
         Returns
         -------
@@ -161,9 +162,7 @@ class TwoPole(ThermalModel):
         p, g = (np.stack(pair, axis=-1) for pair in self._poles(np.diff(times)))
         heat = g * watts[:-1, None]
         transition = p[:, :, None] * np.eye(2) + heat[:, :, None] * self.alpha
-        from dynident.friction.kernels import affine_recursion  # noqa: PLC0415 - numba is loaded with the first use
-
-        state: Array = affine_recursion(transition, np.ascontiguousarray(heat * self.beta), np.zeros(2))
+        state = affine(transition, heat * self.beta, np.zeros(2))
         temperature = self.reference + state.sum(axis=1)
         ratio = self.ratio(temperature)
         return Warming(times, temperature, ratio, ratio * watts, state)

@@ -1,4 +1,4 @@
-"""Thermal models made of zones with one temperature each (document 3 sections 4.2, 4.3 and 4.5)."""
+"""Thermal models made of zones with one temperature each [Pagani2022, sections 4.2, 4.3 and 4.5]."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import finite, not_negative, positive
 from dynident.errors import DescriptionError
-from dynident.friction.checks import check_finite, check_not_negative, check_positive
 from dynident.friction.thermal.model import ThermalModel
 
 Array = NDArray[np.float64]
@@ -22,7 +22,7 @@ def _square(a: Any, b: Any, c: Any, d: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstOrder(ThermalModel):
-    """One capacity: ``C dT/dt = W [alpha (T - T0) + beta] - K (T - Te)`` (document 3 eqs. 99-115).
+    """One capacity: ``C dT/dt = W [alpha (T - T0) + beta] - K (T - Te)`` [Pagani2022, eqs. 99-115].
 
     Heating at a constant cold power has the time constant ``C / (K - W alpha)``, cooling the longer ``C / K``.
 
@@ -47,10 +47,11 @@ class FirstOrder(ThermalModel):
     reference: float = 20.0
 
     names: ClassVar[tuple[str, ...]] = ("alpha", "beta", "K", "C")
+    order: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        check_finite("FirstOrder", alpha=self.alpha, beta=self.beta, reference=self.reference)
-        check_positive("FirstOrder", K=self.K, C=self.C)
+        finite("FirstOrder", alpha=self.alpha, beta=self.beta, reference=self.reference)
+        positive("FirstOrder", K=self.K, C=self.C)
 
     def _matrix(self, p: Any, power: Array) -> Any:
         alpha, _, K, C = p
@@ -60,16 +61,10 @@ class FirstOrder(ThermalModel):
         alpha, beta, K, C = p
         return ((power * (beta - alpha * self.reference) + losses + K * ambient) / C)[..., None]
 
-    def _temperature(self, state: Any, ambient: Array) -> Any:
-        return state[..., 0]
-
-    def _rest(self, ambient: float) -> Array:
-        return np.array([ambient])
-
 
 @dataclass(frozen=True, kw_only=True)
 class SecondOrder(ThermalModel):
-    """Two capacities: the rubbing zone 1 heats its surroundings, zone 2, which heat the air (document 3 eqs. 116-127).
+    """Two capacities: the rubbing zone 1 heats its surroundings, zone 2, which heat the air [Pagani2022, eqs. 116-127].
 
         C1 dT1/dt = W [alpha (T1 - T0) + beta] - K1 (T1 - T2)
         C2 dT2/dt = K1 (T1 - T2) - K2 (T2 - Te)
@@ -89,7 +84,7 @@ class SecondOrder(ThermalModel):
 
     Examples
     --------
-    Axis 4 of document 3 (eq. 130) at full duty:
+    Axis 4 of [Pagani2022, eq. 130] at full duty:
 
     >>> from dynident.friction.thermal import SecondOrder
     >>> axis4 = SecondOrder(alpha=-0.0141, beta=0.9971, K1=4.41, K2=4.57, C1=737.61, C2=9163.45)
@@ -108,8 +103,8 @@ class SecondOrder(ThermalModel):
     names: ClassVar[tuple[str, ...]] = ("alpha", "beta", "K1", "K2", "C1", "C2")
 
     def __post_init__(self) -> None:
-        check_finite("SecondOrder", alpha=self.alpha, beta=self.beta, reference=self.reference)
-        check_positive("SecondOrder", K1=self.K1, K2=self.K2, C1=self.C1, C2=self.C2)
+        finite("SecondOrder", alpha=self.alpha, beta=self.beta, reference=self.reference)
+        positive("SecondOrder", K1=self.K1, K2=self.K2, C1=self.C1, C2=self.C2)
 
     def _matrix(self, p: Any, power: Array) -> Any:
         alpha, _, K1, K2, C1, C2 = p
@@ -120,16 +115,10 @@ class SecondOrder(ThermalModel):
         first = (power * (beta - alpha * self.reference) + losses) / C1
         return np.stack(np.broadcast_arrays(first, K2 * ambient / C2), axis=-1)
 
-    def _temperature(self, state: Any, ambient: Array) -> Any:
-        return state[..., 0]
-
-    def _rest(self, ambient: float) -> Array:
-        return np.array([ambient, ambient])
-
 
 @dataclass(frozen=True, kw_only=True)
 class AdvancedSecondOrder(ThermalModel):
-    """Two capacities, motor losses, and a third zone whose temperature T3 is measured (document 3 eqs. 146-153).
+    """Two capacities, motor losses, and a third zone whose temperature T3 is measured [Pagani2022, eqs. 146-153].
 
         C1 dT1/dt = W [alpha (T1 - T0) + beta] + We - K12 (T1 - T2) - K13 (T1 - T3)
         C2 dT2/dt = K12 (T1 - T2) - K23 (T2 - T3) - K2e (T2 - Te)
@@ -168,9 +157,9 @@ class AdvancedSecondOrder(ThermalModel):
 
     def __post_init__(self) -> None:
         name = "AdvancedSecondOrder"
-        check_finite(name, alpha=self.alpha, beta=self.beta, reference=self.reference)
-        check_positive(name, K12=self.K12, C1=self.C1, C2=self.C2)
-        check_not_negative(name, K13=self.K13, K23=self.K23, K2e=self.K2e, We=self.We)
+        finite(name, alpha=self.alpha, beta=self.beta, reference=self.reference)
+        positive(name, K12=self.K12, C1=self.C1, C2=self.C2)
+        not_negative(name, K13=self.K13, K23=self.K23, K2e=self.K2e, We=self.We)
         if self.K13 + self.K23 + self.K2e == 0.0:
             raise DescriptionError(
                 f"{name}: K13, K23 and K2e are all zero, so the heat cannot leave; give one of them above zero"
@@ -184,9 +173,3 @@ class AdvancedSecondOrder(ThermalModel):
         alpha, beta, _, K13, K23, K2e, C1, C2, We = p
         first = (power * (beta - alpha * self.reference) + We + losses + K13 * zone) / C1
         return np.stack(np.broadcast_arrays(first, (K23 * zone + K2e * ambient) / C2), axis=-1)
-
-    def _temperature(self, state: Any, ambient: Array) -> Any:
-        return state[..., 0]
-
-    def _rest(self, ambient: float) -> Array:
-        return np.array([ambient, ambient])

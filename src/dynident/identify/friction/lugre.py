@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import signal, time_axis
 from dynident.errors import IdentificationError
 from dynident.friction import LuGre, Stribeck, Viscous
-from dynident.friction.checks import signal, time_axis
 from dynident.identify.friction.result import AxisFit
 from dynident.identify.friction.separable import fit_axis
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import signal, time_axis
 from dynident.errors import IdentificationError
 from dynident.friction import FirstOrder, Fractional, SecondOrder, TwoPole
-from dynident.friction.checks import signal, time_axis
 
 Array = NDArray[np.float64]
 Model = FirstOrder | SecondOrder | TwoPole | Fractional

@@ -1,0 +1,175 @@
+"""Checks of what a caller gave: one sentence each, naming the field, the value and the remedy.
+
+Fields of a description (a law, a drive, a controller) raise `DescriptionError`, samples of a log `LogError`; both are
+`DynidentError`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DescriptionError, DynidentError, LogError
+
+Array = NDArray[np.float64]
+
+# ---- numbers of a description ------------------------------------------------------------------------------------------
+
+
+def number(
+    what: str, value: object, *, least: float | None = None, above: float | None = None, infinite: bool = False, unit: str = ""
+) -> float:
+    """Return one real number that is `least` or more, or `above` a value; plus infinity only where it is a limit."""
+    wanted = f"a number{f' [{unit}]' if unit else ''}"
+    if least is not None:
+        wanted += f" of at least {least:g}"
+    if above is not None:
+        wanted += f" above {above:g}"
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise DescriptionError(f"{what} is {value!r}; give {wanted}")
+    result = float(value)
+    finite = math.isfinite(result) or (infinite and result == math.inf)
+    if not finite or (least is not None and result < least) or (above is not None and result <= above):
+        raise DescriptionError(f"{what} is {result:g}; give {wanted}")
+    return result
+
+
+def row(what: str, values: object, *, least: float | None = None, above: float | None = None) -> tuple[float, ...]:
+    """Return a tuple of numbers; a single number becomes a tuple of one."""
+    if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
+        values = (values,)
+    return tuple(number(f"{what}[{i}]", value, least=least, above=above) for i, value in enumerate(values))
+
+
+def gain(
+    owner: str, field: str, value: ArrayLike, *, above: bool = False, infinite: bool = False, signed: bool = False
+) -> float | tuple[float, ...]:
+    """Return one number, or a tuple with one per actuator: zero or more, `above` zero, or `signed`."""
+    array = numbers(value, f"{owner}: {field}")
+    if np.asarray(value).dtype == np.bool_:
+        raise DescriptionError(f"{owner}: {field} is {value!r}; give a number, or one per actuator")
+    if array.ndim > 1 or array.size == 0:
+        raise DescriptionError(f"{owner}: {field} has shape {array.shape}; give one number, or one per actuator")
+    kind = "a finite number" if signed else ("a number above zero" if above else "zero or a number above it")
+    flat = np.atleast_1d(array)
+    good = np.isfinite(flat) if signed else (flat > 0.0 if above else flat >= 0.0)
+    good &= np.isfinite(flat) | (infinite & (flat > 0.0))
+    if not good.all():
+        bad = float(flat[int(np.argmin(good))])
+        raise DescriptionError(f"{owner}: {field} = {bad} must be {kind}; check its sign and unit")
+    return float(array) if array.ndim == 0 else tuple(float(x) for x in array)
+
+
+def positive(owner: str, **values: float) -> None:
+    """Refuse fields that are not finite and above zero."""
+    for name, value in values.items():
+        if not (math.isfinite(value) and value > 0.0):
+            raise DescriptionError(f"{owner}: {name} = {value} must be a number above zero; check its sign and unit")
+
+
+def not_negative(owner: str, **values: float) -> None:
+    """Refuse fields that are not finite or below zero."""
+    for name, value in values.items():
+        if not (math.isfinite(value) and value >= 0.0):
+            raise DescriptionError(f"{owner}: {name} = {value} must be zero or a number above it; check its sign and unit")
+
+
+def finite(owner: str, **values: float) -> None:
+    """Refuse fields that are not finite."""
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise DescriptionError(f"{owner}: {name} = {value} is not a finite number; give a finite one")
+
+
+def finite_scalar(owner: str, field: str, value: float) -> float:
+    """Return one finite number; an array of them is refused."""
+    array = numbers(value, f"{owner}: {field}")
+    if array.ndim != 0 or not math.isfinite(float(array)):
+        raise DescriptionError(f"{owner}: {field} = {value} must be one finite number; give one")
+    return float(array)
+
+
+def flag(owner: str, field: str, value: object) -> None:
+    """Refuse what is not True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise DescriptionError(f"{owner}: {field} = {value!r} must be True or False; give one of them")
+
+
+def choice(what: str, value: object, known: Iterable[str]) -> str:
+    """Return a word after checking that it is one of those known."""
+    words = tuple(known)
+    if not isinstance(value, str) or value not in words:
+        raise DescriptionError(f"{what} is {value!r}; it is one of {', '.join(words)}")
+    return value
+
+
+# ---- arrays ------------------------------------------------------------------------------------------------------------
+
+
+def numbers(values: ArrayLike, what: str) -> Array:
+    """Return values of any shape as float64 after checking that they are real numbers, not necessarily finite."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biufO":  # strings and complex numbers would be converted silently
+            raise TypeError(f"it holds {array.dtype}")
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DynidentError(f"{what} is not an array of real numbers ({error}); give floating-point numbers") from error
+
+
+def per_actuator(values: ArrayLike, count: int, what: str) -> Array:
+    """Return a fresh array with one number per actuator or coordinate; a single number holds for all of them."""
+    array = numbers(values, what)
+    if array.shape not in ((), (count,)):
+        raise DynidentError(f"{what} has shape {array.shape}; give one number, or {count} (one per actuator or coordinate)")
+    return np.broadcast_to(array, (count,)).copy()
+
+
+def samples(what: str, values: ArrayLike, count: int | None = None) -> Array:
+    """Return a one-dimensional signal that is finite and has the given number of samples."""
+    array = numbers(values, what)
+    if array.ndim != 1 or array.size == 0 or (count is not None and array.size != count):
+        wanted = "a one-dimensional array" if count is None else f"{count} values, one per sample"
+        raise DynidentError(f"{what} has the shape {array.shape}; give {wanted}")
+    if not np.isfinite(array).all():
+        raise DynidentError(f"{what}[{int(np.argmin(np.isfinite(array)))}] is not a finite number; remove the sample")
+    return array
+
+
+def time_axis(t: ArrayLike) -> Array:
+    """Return times [s], at least one, that increase strictly."""
+    times = numbers(t, "t")
+    if times.ndim != 1 or times.size == 0:
+        raise LogError(f"t has the shape {times.shape}; give a one-dimensional array of at least one time")
+    if not np.isfinite(times).all():
+        raise LogError(f"t[{int(np.argmin(np.isfinite(times)))}] is not a finite number; remove the sample")
+    steps = np.diff(times)
+    if (steps <= 0.0).any():
+        k = int(np.argmax(steps <= 0.0))
+        raise LogError(
+            f"t must increase, but t[{k}] = {times[k]} s and t[{k + 1}] = {times[k + 1]} s; sort or split the samples"
+        )
+    return times
+
+
+def signal(name: str, values: ArrayLike, count: int) -> Array:
+    """Return one finite value per time; a single number is held over all times."""
+    array = numbers(values, name)
+    if array.shape not in ((), (count,)):
+        raise LogError(
+            f"{name} has the shape {array.shape}, but there are {count} times; give one value per time or one number"
+        )
+    if not np.isfinite(array).all():
+        where = "" if array.ndim == 0 else f"[{int(np.argmin(np.isfinite(array)))}]"
+        raise LogError(f"{name}{where} is not a finite number; remove the sample or repair the signal")
+    return np.broadcast_to(array, (count,))
+
+
+def step_length(dt: float) -> float:
+    """Return a time step [s] that is above zero."""
+    if not (math.isfinite(dt) and dt > 0.0):
+        raise LogError(f"dt = {dt} s must be above zero; give the sampling time in seconds")
+    return float(dt)

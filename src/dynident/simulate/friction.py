@@ -1,0 +1,236 @@
+"""Who rubs: the friction of joints, rotors and lossy gears of a machine as expressions of their speeds.
+
+An owner of friction is a row c of the tree's coordinates (a joint, or motors that turn with several), a rotor, or a gear. Its
+force is a sum of joint terms, static laws and laws with memory. Where that jumps with the sign of the speed, the owner slides to
+one side for a whole step, F(+1) or F(-1), or sticks with any force in between (`sticking`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import SimulationError
+from dynident.friction import TERMS, DynamicLaw, Friction, FrictionLaw, Offset, Point, State, Sum, directed
+from dynident.graph import Graph, Node, absolute, maximum, reachable, sign, substitute, total, where
+from dynident.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+Law = Friction | DynamicLaw
+Side = Callable[[float], Node]  # the force of one direction
+
+COLDEST = 0.05  # smallest ratio of warm to cold friction that is simulated: below it a linear law has left its range
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One addend of an owner's friction, with its numbers: a joint term, a static law or a law with memory."""
+
+    what: str | FrictionLaw | DynamicLaw
+    numbers: tuple[float, ...]
+    scaled: bool = True  # by the friction ratio of a thermal model
+
+    @property
+    def shape(self) -> Hashable:
+        """What compiled code depends on."""
+        what = (type(self.what), self.what.states) if isinstance(self.what, DynamicLaw) else self.what
+        return what, len(self.numbers), self.scaled
+
+    @property
+    def states(self) -> int:
+        """Numbers that it remembers: inner states and the speed at the start of the step."""
+        return self.what.states + 1 if isinstance(self.what, DynamicLaw) else 0
+
+
+@dataclass(frozen=True, eq=False)
+class Owner:
+    """Whose friction it is.
+
+    Parameters
+    ----------
+    name : str
+        "joint elbow", "motor elbow", "gear elbow".
+    form : tuple of float, (n_tree,)
+        Row c with the owner's speed c v_t; of a rotor or gear the actuator's row, without its ratio.
+    motor : int
+        Actuator of a rotor or gear; -1 of a joint.
+    gear : bool
+        True for the loss of an elastic drive's gear, which acts on the actuator coordinate behind it.
+    parts : tuple of Part
+        What its friction is.
+    """
+
+    name: str
+    form: tuple[float, ...]
+    motor: int = -1
+    gear: bool = False
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def shape(self) -> Hashable:
+        """What compiled code depends on."""
+        return self.form, self.motor, self.gear, tuple(part.shape for part in self.parts)
+
+    @property
+    def joint(self) -> int:
+        """The only tree coordinate that a joint's friction acts on; -1 for others."""
+        used = np.flatnonzero(self.form)
+        return int(used[0]) if self.motor < 0 and used.size == 1 else -1
+
+
+def parts_of(law: Law, owner: str) -> list[Part]:
+    """Return a law with numbers as parts; offsets do not change with the temperature by a ratio."""
+    if isinstance(law, DynamicLaw):
+        return [Part(law, tuple(law.parameters.values()))]
+    if not isinstance(law, Friction):
+        raise SimulationError(f"friction of '{owner}' is a {type(law).__name__}; give a law with numbers (law.using(...))")
+    values = law.parameters
+    prefixes = [f"{prefix}." for prefix in law.law._prefixes()] if isinstance(law.law, Sum) else [""]
+    members = law.law.members if isinstance(law.law, Sum) else (law.law,)
+    found = []
+    for prefix, member in zip(prefixes, members, strict=True):
+        numbers = tuple(float(values[prefix + name]) for name in member.parameters)
+        found.append(Part(member, numbers, not isinstance(member, Offset) and not _asks(member, "T")))
+    return found
+
+
+def _asks(law: FrictionLaw, channel: str) -> bool:
+    """Tell whether a law looks at the load or the temperature."""
+    return any(node.name == channel for node in reachable([law.expression(Graph())]))
+
+
+def owners_of(
+    mechanism: Mechanism,
+    terms: Sequence[tuple[Array, str, float]],
+    friction: Mapping[str, Law],
+    motors: Sequence[tuple[Array, str, Law | None, bool, bool]],
+) -> list[Owner]:
+    """Return all owners: joints first, then rotors, then gears of elastic drives.
+
+    `terms` are forms, symbols and values of the mechanism's own terms; `friction` more laws by tree coordinate; `motors` one
+    row, name, law, whether the gear has losses and whether the drive is rigid, per actuator.
+    """
+    names = mechanism.tree.coordinates
+    joints: dict[tuple[float, ...], list[Part]] = {}
+    for form, symbol, value in terms:
+        scaled = TERMS[symbol].friction
+        joints.setdefault(tuple(form.tolist()), []).append(Part(symbol, (value,), scaled))
+    for coordinate, law in friction.items():
+        if coordinate not in names:
+            raise SimulationError(
+                f"friction names '{coordinate}', which is no joint of '{mechanism.name}'; they are {', '.join(names)}"
+            )
+        j, more = names.index(coordinate), parts_of(law, coordinate)
+        if any(_loaded(part) for part in more) and not any(row[j] for row, *_ in motors):
+            raise SimulationError(
+                f"friction of '{coordinate}' grows with its load, but no drive loads that joint; give it a law without load"
+            )
+        joints.setdefault(tuple(np.eye(len(names))[j].tolist()), []).extend(more)
+    owners = []
+    for form, parts in joints.items():
+        used = [names[i] for i in np.flatnonzero(form)]
+        title = f"joint {used[0]}" if len(used) == 1 else "motor of " + " and ".join(used)
+        owners.append(Owner(title, form, parts=tuple(parts)))
+    for a, (row, name, law, lossy, rigid) in enumerate(motors):
+        if law is not None or (lossy and rigid):
+            parts = tuple(parts_of(law, name)) if law is not None else ()
+            owners.append(Owner(f"motor {name}", tuple(row.tolist()), a, parts=parts))
+    for a, (row, name, _, lossy, rigid) in enumerate(motors):
+        if lossy and not rigid:
+            owners.append(Owner(f"gear {name}", tuple(row.tolist()), a, True))
+    return owners
+
+
+def _loaded(part: Part) -> bool:
+    return isinstance(part.what, FrictionLaw) and _asks(part.what, "tau")
+
+
+def asks_load(owner: Owner) -> bool:
+    """Tell whether a law of the owner looks at its load."""
+    return any(_loaded(part) for part in owner.parts)
+
+
+class Given(NamedTuple):
+    """What the force of an owner depends on, as expressions."""
+
+    v: Node
+    q: Node
+    load: Node
+    ratio: Node  # warm over cold friction
+    T: Node
+    ramp: Node  # speed below which a steep smooth law is replaced by a straight line
+
+
+def force_of(owner: Owner, given: Given, numbers: Sequence[Node], memory: Sequence[Node]) -> Side:
+    """Return the friction of an owner in a direction, F(+1) and F(-1); `memory` holds the states of its laws with memory."""
+    graph = given.v.graph
+
+    def force(way: float) -> Node:
+        first = kept = 0
+        parts = [graph.zero]
+        for part in owner.parts:
+            own, first = numbers[first : first + len(part.numbers)], first + len(part.numbers)
+            states, kept = memory[kept : kept + part.states], kept + part.states
+            value = _part_force(part, given, own, states, way)
+            parts.append(given.ratio * value if part.scaled else value)
+        return total(parts)
+
+    return force
+
+
+def _part_force(part: Part, given: Given, numbers: Sequence[Node], states: Sequence[Node], way: float) -> Node:
+    graph, v = given.v.graph, given.v
+    if isinstance(part.what, DynamicLaw):
+        names = part.what.parameters
+        return graph.node(part.what.force(states[:-1], v, dict(zip(names, numbers, strict=True))))
+    own = graph.symbol("own speed")  # sides are told apart by this symbol, whatever expression the speed is
+    if isinstance(part.what, str):
+        value = graph.node(numbers[0] * TERMS[part.what].expression(given.q, own, graph.zero))
+    else:
+        point = Point(own, given.q, given.load, given.T)
+        value = graph.node(part.what.torque(point, dict(zip(part.what.parameters, numbers, strict=True))))
+    sides = [directed(value, own, side) for side in (1.0, -1.0)]
+    levels = substitute(sides, {own: graph.zero})
+    if levels[0] is not levels[1]:  # it jumps at rest; what only bends there needs no side
+        value = sides[0] if way > 0.0 else sides[1]
+    here, rest = substitute([value], {own: v})[0], substitute([value], {own: graph.zero})[0]
+    if not _steep([value]):
+        return here
+    # Smooth friction that is steeper than a step can follow is a straight line up to the speed `ramp`.
+    edge = substitute([value], {own: given.ramp * sign(v)})[0]
+    line = rest + (edge - rest) * (absolute(v) / maximum(given.ramp, 1e-300))
+    return where(absolute(v) < given.ramp, line, here)
+
+
+def _steep(nodes: Sequence[Node]) -> bool:
+    return any(node.op == "tanh" for node in reachable(nodes))
+
+
+def softened(owner: Owner, given: Given, numbers: Sequence[Node], slope: Node) -> Node:
+    """Return the friction of a controller's model, whose jumps set in with a slope [N m s/rad]: it keeps no side."""
+    force = force_of(owner, given, numbers, ())
+    up, down = force(1.0), -force(-1.0)
+    if up is -down:
+        return up
+    middle, level = 0.5 * (up - down), 0.5 * (up + down)
+    return middle + where(slope * absolute(given.v) < level, slope * given.v, level * sign(given.v))
+
+
+def ramp_of(owner: Owner, stick: float) -> float:
+    """Return the speed up to which smooth friction is a straight line, so that it takes away at most its speed in one step.
+
+    `stick` is the speed that a unit force takes away within one step.
+    """
+    fastest = 0.0
+    for part in owner.parts:
+        if isinstance(part.what, FrictionLaw) and _steep([part.what.expression(Graph())]):
+            speeds = np.logspace(-9, 3, 481)
+            state = State(speeds, np.zeros_like(speeds), np.zeros_like(speeds), np.full_like(speeds, 20.0))
+            force = np.abs(part.what.value(state, np.array(part.numbers)))
+            steep = np.flatnonzero(force * stick > speeds)
+            fastest = max(fastest, float(speeds[min(steep[-1] + 1, speeds.size - 1)]) if steep.size else 0.0)
+    return fastest

@@ -1,0 +1,519 @@
+"""One run of a virtual robot: checks, tables, the compiled machine in one piece or in stretches, and what it leaves."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.checks import numbers
+from dynident.control import PID, Cascade, ComputedTorque, OpenLoop
+from dynident.errors import SimulationError, SimulationWarning
+from dynident.mechanism import Mechanism
+from dynident.simulate.energy import energies, means
+from dynident.simulate.failure import loop_gain, reason
+from dynident.simulate.inputs import disturbance_of, push_table, wrench_tables
+from dynident.simulate.laws import table_of
+from dynident.simulate.machine import Machine, Tables
+from dynident.simulate.model import joint_side
+from dynident.simulate.reference import Reference
+from dynident.simulate.schedule import Schedule, schedule
+from dynident.simulate.sensors import Readings, Stream, streams
+from dynident.simulate.shape import FINE
+from dynident.simulate.start import Start, start_state
+from dynident.simulate.thermal import Heat
+
+if TYPE_CHECKING:
+    from dynident.simulate.robot import VirtualRobot
+
+Array = NDArray[np.float64]
+Progress = Callable[[float, float], object]
+
+METHODS = ("coupled", "decoupled")
+LOOPS = ("exact", "iterated", "delayed")
+COMMANDS = ("torque", "current", "voltage")
+REPORTS = 20  # of the progress of a run, about
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class End:
+    """Everything at the end of a run; ``simulate(..., start=run.end)`` goes on as if it had not ended.
+
+    Parameters
+    ----------
+    time : float
+        When it ended, counted from the start of the first run [s].
+    state : mapping of str to ndarray
+        Everything that the compiled machine carries from step to step, by name: ``q``, ``v``, ``theta``, ``omega``, ``integral``, ....
+    origin : ndarray, (n,)
+        Where the first run started.
+    noise : mapping of str to dict
+        States of the random generators.
+    heat : Heat, optional
+        Temperatures of all thermal zones.
+    tail : ndarray
+        Currents and voltages of the last half cycle of the log, for its mean values.
+    """
+
+    time: float
+    state: Mapping[str, Array]
+    origin: Array
+    noise: Mapping[str, dict[str, Any]]
+    heat: Heat | None = None
+    tail: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    last_noise: Array | None = None
+
+    def __repr__(self) -> str:
+        return f"End(t = {self.time:g} s, {', '.join(self.state)})"
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """How to make a run; see `VirtualRobot.simulate`."""
+
+    start: Start | End | None = None
+    duration: float | None = None
+    method: str = "coupled"
+    loop: str = "exact"
+    integrator: str = "rk4"
+    seed: int | np.random.SeedSequence = 0
+    log_cycle: float | None = None
+    disturbance: Any = None
+    wrenches: Any = None
+    thermal_cycle: float = 1.0
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        for label, choices in (("method", METHODS), ("loop", LOOPS)):
+            if getattr(self, label) not in choices:
+                raise SimulationError(f"{label} is {getattr(self, label)!r}; it is one of {', '.join(choices)}")
+        for label in ("duration", "log_cycle", "thermal_cycle"):
+            value = getattr(self, label)
+            if value is None:
+                continue
+            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+            if not number or not np.isfinite(value) or value <= 0.0:
+                raise SimulationError(f"{label} is {value!r}; give a time in seconds, above zero")
+        if self.progress is not None and not callable(self.progress):
+            raise SimulationError(f"progress is a {type(self.progress).__name__}; give a function of (seconds done, seconds)")
+
+
+@dataclass(frozen=True, eq=False)
+class Raw:
+    """What the compiled machine gave.
+
+    Parameters
+    ----------
+    machine : Machine
+        At the end of the run.
+    signals : mapping of str to ndarray (N, ...)
+        True signals by name, see `shape.Memory.record`.
+    t : ndarray, (N,)
+        Times [s].
+    zones : mapping of str to ndarray (N, m)
+        Temperatures of all thermal zones by joint or actuator [degree Celsius].
+    temperature : ndarray (N, k) or None
+        Behind every actuator [degree Celsius].
+    at_limit : ndarray, (k,)
+        Share of time at a limit.
+    energy : dict of str to ndarray, (k,)
+        Energies of the run by kind [J].
+    readings : Readings or None
+        Noise of the current sensors that the control loops have seen.
+    push : ndarray, (N, k)
+        Disturbance torques [N m, N].
+    wrenches : dict of str to ndarray, (N, 6)
+        External wrenches.
+    settings : dict
+        Step, cycles, method, for the provenance.
+    streams : dict of str to Stream
+        Random streams of the recorder.
+    end : callable
+        From where to go on, once the recorder has drawn its noise.
+    """
+
+    machine: Machine
+    signals: Mapping[str, Array]
+    t: Array
+    zones: Mapping[str, Array]
+    temperature: Array | None
+    at_limit: Array
+    energy: dict[str, Array]
+    readings: Readings | None
+    push: Array
+    wrenches: dict[str, Array]
+    settings: dict[str, Any]
+    streams: dict[str, Stream]
+    end: Callable[[], End]
+
+
+def believed(controller: Any, mechanism: Mechanism) -> Any:
+    """Return a controller whose models have the robot's actuator coordinates, after checking that they fit."""
+    fields = {Cascade: "torque_feedforward", PID: "feedforward", ComputedTorque: "model"}
+    label = fields.get(type(controller))
+    model = None if label is None else getattr(controller, label)
+    if model is None or label is None:
+        return controller
+    motors = [actuator.name for actuator in mechanism.actuators]
+    theirs = [actuator.name for actuator in model.actuators]
+    if model.coordinate_names != mechanism.coordinate_names or theirs != motors:
+        raise SimulationError(
+            f"controller: its model '{model.name}' has the coordinates {', '.join(model.coordinate_names)} and motors "
+            f"{', '.join(theirs)}, the robot {', '.join(mechanism.coordinate_names)} and {', '.join(motors)}; they must agree"
+        )
+    if len(motors) < mechanism.dof:
+        raise SimulationError(
+            f"controller: a model needs a motor for every freedom, but robot '{mechanism.name}' has {len(motors)} "
+            f"({', '.join(motors)}) for {mechanism.dof}; leave the model out (PID, Cascade) or add actuators"
+        )
+    return replace(controller, **{label: joint_side(model)})
+
+
+def run_machine(robot: VirtualRobot, reference: Reference, options: Options) -> Raw:
+    """Run the compiled machine along a reference."""
+    return _Run(robot, reference, options).all()
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What a controller in Python is asked for: q, v, a of the coordinates, rho, rho_v of the actuators."""
+
+    q: Array
+    v: Array
+    a: Array
+    rho: Array
+    rho_v: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What a controller in Python is told: sensed actuators, the coordinates that belong to them, currents [A]."""
+
+    rho: Array
+    rho_v: Array
+    x: Array
+    v: Array
+    current: Array
+
+
+class _Run:
+    """One run, from its checks to what it leaves."""
+
+    def __init__(self, robot: VirtualRobot, reference: Reference, options: Options) -> None:
+        self.robot, self.reference, self.options = robot, reference, options
+        mechanism, step = robot.mechanism, robot.step
+        self.before = options.start if isinstance(options.start, End) else None
+        self.first = 0 if self.before is None else round(self.before.time / step)
+        self.plan: Schedule = schedule(robot, reference, options, self.first)
+        start = options.start if self.before is None else {"q": self.before.origin}
+        here = reference.sample([0.0])
+        x, v = start_state(mechanism, start, (here.q[0], here.v[0]))  # type: ignore[arg-type]
+        self.x, self.v = x, v
+        self.law = believed(robot.controller, mechanism)
+        how = {"method": options.method, "loop": options.loop, "integrator": options.integrator}
+        push = disturbance_of(options.disturbance)
+        links = tuple(options.wrenches) if isinstance(options.wrenches, Mapping) else ()
+        wrench_tables(mechanism, options.wrenches, np.zeros(1))  # checks them
+        moving = tuple(link for link in links if mechanism.frame(link)[0] >= 0)
+        more = {"friction": robot.friction, "pushed": push is not None, "links": moving}
+        self.machine = Machine(mechanism, robot.drives, self.law, step=step, x=x, v=v, **more, **how)
+        if self.before is not None:
+            self._restore(self.before)
+        if options.method == "decoupled" and options.loop != "exact":
+            self._warn_of_loop()
+        self.how, self.push, self.links = how, push, moving
+        self.compiled = isinstance(robot.controller, Cascade | PID | ComputedTorque | OpenLoop)
+        self.streams = streams(options.seed)
+        if self.before is not None:
+            for name, state in self.before.noise.items():
+                self.streams[name].go_on(state)
+        self.heat = self._heat()
+        self.tables, self.readings = self._tables()
+
+    def _heat(self) -> Heat | None:
+        if self.before is not None and self.before.heat is not None:
+            return copy.deepcopy(self.before.heat)
+        robot = self.robot
+        return Heat(robot.mechanism, robot.drives, robot.thermal, robot.ambient) if robot.thermal else None
+
+    def _restore(self, end: End) -> None:
+        state, fields = self.machine.state, self.machine.memory.state
+        sizes = {name: fields.view(state, name).size for name in fields} | {"queue": state.size - fields.size}
+        if {name: values.size for name, values in end.state.items()} != sizes:
+            raise SimulationError(
+                f"start is the end of a run of another machine ({', '.join(end.state)}); start with the same drives, friction, "
+                "controller and options as that run had"
+            )
+        for name in fields:
+            fields.view(state, name)[:] = end.state[name]
+        state[fields.size :] = end.state["queue"]
+        self.machine.of("cut")[:] = 0.0
+
+    def _state(self) -> dict[str, Array]:
+        state, fields = self.machine.state, self.machine.memory.state
+        return {name: fields.view(state, name).copy() for name in fields} | {"queue": state[fields.size :].copy()}
+
+    # ---- tables -------------------------------------------------------------------------------------------------------------
+
+    def _tables(self) -> tuple[Tables, Readings | None]:
+        """Return everything that is read on the way."""
+        robot, step, tick = self.robot, self.robot.step, self.machine.tick
+        last = self.first + self.plan.steps
+        row = self.first // tick
+        at = np.arange(row, last // tick + 2) * (tick * step)
+        command = self._command(at)
+        if command is None:
+            table = table_of(robot.mechanism, self.law, self.reference.sample(at))
+        else:
+            table = command
+        pace = tick if self.plan.cycles else self.plan.every
+        when = np.arange(self.first // pace, last // pace + 3) * (pace * step)
+        torque = None if self.push is None else self.push.sample(when, len(robot.drives))
+        wrenches = wrench_tables(robot.mechanism, self.options.wrenches, when)
+        push = push_table(len(robot.drives), when.size, torque, [wrenches[link] for link in self.links])
+        noise, readings = self._noise(last)
+        sense = int(self.machine.number("sense"))
+        return Tables(table, noise, push, (row, self.first // sense, self.first // pace), pace), readings
+
+    def _noise(self, last: int) -> tuple[Array, Readings | None]:
+        """Return the sensors' noise at every sensing tick: encoders, then current sensors at each tick of their loop.
+
+        Encoders are read by every law, current sensors by current loops and by controllers in Python.
+        """
+        machine, drives = self.machine, self.robot.drives
+        sense, current_every = int(machine.number("sense")), int(machine.number("current_every"))
+        k, cycle = len(drives), current_every or sense
+        deviation = np.array([drive.encoder.noise for drive in drives])
+        current = np.array([drive.current_sensor.noise for drive in drives])
+        reads = current_every > 0 or self.machine.shape.law.kind == "held"
+        width = k * (1 + sense // cycle)
+        begun = -(-self.first // sense)  # ticks before this run
+        now, more = -(-last // sense) - begun, 2
+        rows = np.zeros((now + more, width))
+        for name, part, size in (("loop", slice(0, k), deviation), ("loop_current", slice(k, width), current)):
+            if not np.any(size) or (name == "loop_current" and not reads):
+                continue
+            count = rows[:, part].shape[1] // k
+            drawn = self.streams[name].standard_normal(((now + more) * count, k), more * count) * size
+            rows[:, part] = drawn.reshape(-1, count * k)
+        if self.before is not None and self.before.last_noise is not None and self.first % sense:
+            rows = np.concatenate([self.before.last_noise[None], rows])
+        self.last_noise = rows[last // sense - self.first // sense] if last % sense else None
+        readings = None
+        if np.any(current) and reads:
+            start = (self.first // sense) * (sense // cycle)
+            readings = Readings(cycle * self.robot.step, rows[:, k:].reshape(-1, k), start)
+        if not np.any(rows):
+            rows = np.zeros((1, width))
+        return np.ascontiguousarray(rows), readings
+
+    def _command(self, at: Array) -> Array | None:
+        """Return the table of an open loop at the ticks, held from each of its times to the next."""
+        law, k, reference = self.law, len(self.robot.drives), self.reference
+        if not isinstance(law, OpenLoop):
+            return None
+        table = law.table
+        if table.shape[1] != k:
+            raise SimulationError(f"open loop: {law.command} has {table.shape[1]} columns for {k} actuators; give one for each")
+        if table.shape[0] == 1:
+            return np.array(table)
+        if reference.knots is None or reference.knots.size != table.shape[0]:
+            count = "no samples of its own" if reference.knots is None else f"{reference.knots.size} samples"
+            raise SimulationError(
+                f"open loop: {law.command} has {table.shape[0]} rows but the reference has {count}; give a Motion with one "
+                "sample per row"
+            )
+        here = np.searchsorted(reference.knots, at + 1e-9 * (at[1] - at[0]), side="right") - 1
+        return np.ascontiguousarray(table[np.clip(here, 0, table.shape[0] - 1)])
+
+    def _warn_of_loop(self) -> None:
+        gain = loop_gain(self.machine, self.x)
+        if gain >= 1.0:
+            warnings.warn(
+                f"robot '{self.robot.name or self.robot.mechanism.name}': the mechanism's inertia is {gain:.3g} times that of "
+                f"the actuators, so the {self.options.loop} algebraic loop diverges; use loop='exact' or method='coupled'",
+                SimulationWarning,
+                stacklevel=5,
+            )
+
+    # ---- moving -------------------------------------------------------------------------------------------------------------
+
+    def all(self) -> Raw:
+        """Advance to the end."""
+        machine, plan = self.machine, self.plan
+        thin = plan.thinning(machine.memory.record.size)
+        self.fine = plan.every // thin
+        self.record = np.zeros(((plan.rows - 1) * thin + 1, machine.memory.record.size))
+        if not self.compiled:
+            self._reset()
+        shown: list[tuple[float, dict[str, Array], Array]] = []
+        self._warm(shown)
+        last, chunk = self.first + plan.steps, plan.steps
+        if self.heat is not None:
+            chunk = max(1, round(self.options.thermal_cycle / (self.fine * machine.step))) * self.fine
+        report = plan.steps if self.options.progress is None else max(1, plan.steps // REPORTS)
+        while machine.done < last:
+            here = machine.done
+            steps = min(last, self.first + ((here - self.first) // report + 1) * report) - here
+            if self.heat is not None:
+                steps = min(steps, (here // chunk + 1) * chunk - here)
+            self._some(steps)
+            if self.heat is not None:
+                self._heat_up(here)
+                if machine.done % chunk == 0:
+                    self.heat.advance(chunk * machine.step)
+                    self._warm(shown)
+            if self.options.progress is not None:
+                self.options.progress((machine.done - self.first) * machine.step, plan.steps * machine.step)
+        if not self.compiled:
+            self._ask_if_due()
+        end_state = self._state()
+        self._step(1)  # the last row: it is evaluated, but what follows does not count
+        return self._raw(end_state, machine.of("cut").copy(), thin, shown)
+
+    def _warm(self, shown: list[tuple[float, dict[str, Array], Array]]) -> None:
+        """Bring the friction to the present temperatures."""
+        heat = self.heat or Heat(self.robot.mechanism, self.robot.drives, {}, self.robot.ambient)
+        self.machine.warm(*heat.scales(self.machine.shape.owners))
+        if self.heat is not None:
+            shown.append((self.machine.done * self.machine.step, self.heat.zones(), self.heat.temperature))
+
+    def _heat_up(self, begin: int) -> None:
+        """Add the losses of the last steps to what will heat the robot."""
+        if self.heat is None:
+            return
+        origin = self.first // self.fine
+        rows = self.record[-(-begin // self.fine) - origin : (self.machine.done - 1) // self.fine + 1 - origin]
+        part = {name: self.machine.memory.record.view(rows.T, name).T for name in self.machine.memory.record}
+        self.heat.add(part["joint_power"], part["friction"] * part["omega"], part["current"])
+
+    def _some(self, steps: int) -> None:
+        """Advance by some steps."""
+        if self.compiled:
+            self._step(steps)
+            return
+        machine, tick = self.machine, self.machine.tick
+        end = machine.done + steps
+        while machine.done < end:
+            self._ask_if_due()
+            self._step(min(tick - machine.done % tick, end - machine.done))
+
+    def _step(self, steps: int) -> None:
+        status, index = self.machine.run(steps, self.tables, self.record, self.first // self.fine, self.fine)
+        if status != FINE:
+            rows = self.record[: (self.machine.done - self.first) // self.fine + 1]
+            raise SimulationError(reason(self.robot, self.machine, status, index, rows, self.fine))
+
+    # ---- controllers in Python ------------------------------------------------------------------------------------------------
+
+    def _reset(self) -> None:
+        law: Any = self.robot.controller
+        if law.command not in COMMANDS:
+            raise SimulationError(f"controller: command is {law.command!r}; it is one of {', '.join(COMMANDS)}")
+        self.asked = -1 if self.before is None else self.first  # one that goes on has its command already
+        if self.before is None:
+            law.reset(self.robot, Measured(**self.machine.measure(self.tables)))
+
+    def _ask_if_due(self) -> None:
+        """Let the controller in Python decide, once per tick."""
+        machine = self.machine
+        if machine.done % machine.tick or self.asked == machine.done:
+            return
+        self.asked = machine.done
+        law: Any = self.robot.controller
+        t, k, n = machine.done * machine.step, len(self.robot.drives), self.robot.mechanism.dof
+        table = self.tables.table
+        row = table[min(machine.done // machine.tick - self.tables.first[0], table.shape[0] - 1)]
+        rho, rho_v, rest = row[:k], row[k : 2 * k], row[2 * k :]
+        q, v, a = rest[:n], rest[n : 2 * n], rest[2 * n :]
+        answer = law.update(t, Wanted(q, v, a, rho, rho_v), Measured(**machine.measure(self.tables)))
+        command = np.atleast_1d(numbers(answer, "what the controller returns"))
+        if command.shape != (k,):
+            raise SimulationError(
+                f"controller returns shape {command.shape} at t = {t:.6g} s; give one number for each of {k} actuators"
+            )
+        if not np.all(np.isfinite(command)):
+            name = self.robot.drives[int(np.argmin(np.isfinite(command)))].actuator
+            raise SimulationError(
+                f"instability: the controller's command for '{name}' is infinite or undefined at t = {t:.6g} s; check its gains"
+            )
+        machine.hold(law.command, command)
+
+    # ---- what it leaves -------------------------------------------------------------------------------------------------------
+
+    def _raw(self, end_state: dict[str, Array], cut: Array, thin: int, shown: list[Any]) -> Raw:
+        robot, plan, machine, step = self.robot, self.plan, self.machine, self.robot.step
+        fields = machine.memory.record
+        signals = {name: fields.view(self.record.T, name).T for name in fields}
+        t = np.arange(self.first // plan.every, self.first // plan.every + plan.rows) * (plan.every * step)
+        electric = np.concatenate([signals["current"], signals["voltage"]], axis=1)
+        tail = np.zeros((0, electric.shape[1])) if self.before is None else self.before.tail
+        mean = means(electric, thin, tail)
+        cycle = self.fine * step
+        names = ("theta", "omega", "current", "voltage", "friction")
+        energy = energies(robot.drives, cycle, *(signals[name] for name in names))
+        energy["gear"] = np.asarray(np.trapezoid(signals["loss"] * signals["rho_v"], dx=cycle, axis=0))
+        logged = {name: values[::thin].copy() for name, values in signals.items()}
+        k = len(robot.drives)
+        logged["mean_current"], logged["mean_voltage"] = mean[:, :k], mean[:, k:]
+        zones, temperature = self._temperatures(t, shown)
+        count = len(robot.drives)
+        settings = {
+            "step": step,
+            "duration": float(t[-1] - t[0]),
+            "log_cycle": plan.every * step,
+            "cycles": plan.cycles,
+            **self.how,
+            "controller": type(robot.controller).__name__,
+            "start": {"q": self.x.tolist(), "v": self.v.tolist()} if self.before is None else {"t": self.before.time},
+        }
+        half = -(-thin // 2)
+        end = lambda: End(
+            (self.first + plan.steps) * step,
+            end_state,
+            self.x,
+            {name: stream.state for name, stream in self.streams.items()},
+            self.heat,
+            electric[len(electric) - 1 - half : -1].copy(),
+            self.last_noise,
+        )
+        return Raw(
+            machine,
+            logged,
+            t,
+            zones,
+            temperature,
+            cut / (plan.steps + 1),
+            energy,
+            self.readings,
+            np.zeros((plan.rows, count)) if self.push is None else self.push.sample(t, count),
+            wrench_tables(robot.mechanism, self.options.wrenches, t),
+            settings,
+            self.streams,
+            end,
+        )
+
+    def _temperatures(self, t: Array, shown: list[Any]) -> tuple[dict[str, Array], Array | None]:
+        """Return the temperatures of all zones, and behind every actuator, at the times of the log."""
+        if self.heat is None:
+            return {}, None
+        ahead = copy.deepcopy(self.heat)
+        rest = self.machine.done - 1 - round(shown[-1][0] / self.machine.step)
+        if rest > 0:  # what has not come to the end of a stretch
+            ahead.advance(rest * self.machine.step)
+            shown = [*shown, (shown[-1][0] + rest * self.machine.step, ahead.zones(), ahead.temperature)]
+        times = [time for time, _, _ in shown]
+
+        def column(values: Array) -> Array:
+            return np.column_stack([np.interp(t, times, values[:, j]) for j in range(values.shape[1])])
+
+        zones = {name: column(np.array([zone[name] for _, zone, _ in shown])) for name in shown[0][1]}
+        return zones, column(np.array([temperature for _, _, temperature in shown]))

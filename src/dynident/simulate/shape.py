@@ -1,0 +1,299 @@
+"""What the code of a machine depends on (`Shape`), and the names of all numbers that it reads and writes (`Memory`).
+
+Numbers of masses, gains, friction and motors are no part of a shape: machines that differ only in those share their code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.control.distribution import coupling_rows
+from dynident.drive import Drive
+from dynident.errors import SimulationError
+from dynident.graph import Graph
+from dynident.mechanics.equations import has_opaque_couplings, positions_of
+from dynident.mechanics import geometry_key
+from dynident.mechanism import FREE, SPHERICAL, Mechanism
+from dynident.simulate.fields import Fields
+from dynident.simulate.friction import Given, Owner, asks_load, force_of
+
+Array = NDArray[np.float64]
+
+IDEAL, RESISTIVE, INDUCTIVE = "current", "resistance", "winding"  # what a drive is fed with, and what that meets
+FINE, SINGULAR_MASS, LOST_CLOSURE, UNSTABLE = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class DriveShape:
+    """How a drive is built: its feed, whether the amplifier's voltage limits the current, its shafts, play and losses."""
+
+    feed: str
+    limited: bool
+    shafts: int
+    play: bool
+    lossy: bool
+
+    @classmethod
+    def of(cls, drive: Drive, voltage: bool) -> DriveShape:
+        """Return the shape of a drive that is fed with a voltage or with a current."""
+        motor, gear = drive.motor, drive.transmission
+        if motor.torque_constant == 0.0:
+            raise SimulationError(f"drive '{drive.actuator}': motor.torque_constant is 0; give it in N m/A")
+        feed = IDEAL
+        if voltage:
+            feed = INDUCTIVE if motor.inductance > 0.0 else RESISTIVE
+            if feed == RESISTIVE and motor.resistance == 0.0:
+                raise SimulationError(
+                    f"drive '{drive.actuator}' is fed with a voltage but its motor has no resistance or inductance; give them"
+                )
+        limited = feed == IDEAL and motor.resistance > 0.0 and motor.voltage_limit < np.inf
+        return cls(feed, limited, drive.states, gear.backlash > 0.0, gear.efficiency < 1.0)
+
+
+@dataclass(frozen=True)
+class LawShape:
+    """How a control law is built: its kind, and what of it the code needs to know.
+
+    Parameters
+    ----------
+    kind : str
+        "held" (a controller in Python), "open", "cascade", "pid", "projected" or "computed".
+    current_loop : bool
+        Whether a cascade has one.
+    torque : bool
+        Whether an open loop commands torques.
+    on_reference : bool
+        Whether computed torque evaluates its model on the reference.
+    model : Mechanism
+        What the law believes the robot to be.
+    frictions : tuple of Owner
+        Friction of that model.
+    """
+
+    kind: str
+    model: Mechanism
+    frictions: tuple[Owner, ...] = ()
+    current_loop: bool = False
+    torque: bool = False
+    on_reference: bool = False
+
+    @property
+    def key(self) -> Hashable:
+        """The same without numbers."""
+        model = geometry_key(self.model) if self.kind in ("held", "projected", "computed") else None
+        owners = tuple(owner.shape for owner in self.frictions)
+        return self.kind, model, owners, self.current_loop, self.torque, self.on_reference
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A machine without its numbers.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The robot; only its geometry counts.
+    drives : tuple of DriveShape
+        One per actuator.
+    owners : tuple of Owner
+        Friction of joints, rotors and gears.
+    law : LawShape
+        The control law.
+    loop : str
+        "" where mechanism and drives are solved together, else "iterated" or "delayed".
+    integrator : str
+        "rk4", "midpoint" or "euler".
+    pushed : bool
+        Whether disturbances act on the actuators.
+    links : tuple of str
+        Links with external wrenches.
+    """
+
+    mechanism: Mechanism
+    drives: tuple[DriveShape, ...]
+    owners: tuple[Owner, ...]
+    law: LawShape
+    loop: str = ""
+    integrator: str = "rk4"
+    pushed: bool = False
+    links: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if has_opaque_couplings(self.mechanism):
+            names = ", ".join(c.joint for c in self.mechanism.couplings if c.gradient is not None)
+            raise SimulationError(
+                f"robot '{self.mechanism.name}': the couplings of {names} are known by their numbers only (gradient= and "
+                "hessian=); write their functions with NumPy and leave those out, so that they can be compiled"
+            )
+
+    @property
+    def key(self) -> Hashable:
+        """What tells the code of two machines apart."""
+        owners = tuple(owner.shape for owner in self.owners)
+        rest = (self.loop, self.integrator, self.pushed, self.links)
+        return geometry_key(self.mechanism), self.drives, owners, self.law.key, *rest
+
+    @cached_property
+    def rows(self) -> Array:
+        """N (k, n_tree) with rho = N q_t."""
+        return coupling_rows(self.mechanism)
+
+    @property
+    def shafts(self) -> list[int]:
+        """First shaft mass of every drive, and their number at the end."""
+        return [int(x) for x in np.cumsum([0, *(drive.shafts for drive in self.drives)])]
+
+    @property
+    def windings(self) -> list[int]:
+        """First winding of every drive, and their number at the end."""
+        return [int(x) for x in np.cumsum([0, *(drive.feed == INDUCTIVE for drive in self.drives)])]
+
+    @cached_property
+    def balls(self) -> list[tuple[bool, int]]:
+        """Whether it is free, and the first coordinate of every ball and free joint in the state."""
+        arrays, names = self.mechanism.tree.arrays, self.mechanism.tree.coordinates
+        found = []
+        for kind, d in zip(arrays.kind, arrays.dof, strict=True):
+            if int(kind) in (SPHERICAL, FREE):
+                first = int(d) if self.mechanism.loops else self.mechanism.coordinate_names.index(names[int(d)])
+                found.append((int(kind) == FREE, first))
+        return found
+
+    def on_shaft(self, owner: Owner) -> bool:
+        """Tell whether an owner is a rotor in front of an elastic shaft, which moves on its own."""
+        return owner.motor >= 0 and not owner.gear and self.drives[owner.motor].shafts > 0
+
+    @cached_property
+    def jumping(self) -> list[int]:
+        """Owners whose friction jumps at rest: first those that move with the mechanism, then rotors on shafts."""
+        found = [i for i, owner in enumerate(self.owners) if self._jumps(owner)]
+        return sorted(found, key=lambda i: (self.on_shaft(self.owners[i]), i))
+
+    @property
+    def bound(self) -> int:
+        """How many of them move with the mechanism."""
+        return sum(not self.on_shaft(self.owners[i]) for i in self.jumping)
+
+    def _jumps(self, owner: Owner) -> bool:
+        if owner.gear or (owner.motor >= 0 and self.drives[owner.motor].lossy and not self.drives[owner.motor].shafts):
+            return True
+        graph = Graph()
+        given = Given(*(graph.symbol(name) for name in Given._fields))
+        numbers = graph.symbols("p", sum(len(part.numbers) for part in owner.parts))
+        force = force_of(owner, given, numbers, graph.symbols("z", sum(part.states for part in owner.parts)))
+        return force(1.0) is not force(-1.0)
+
+    @property
+    def remembering(self) -> list[int]:
+        """Owners with laws that have memory."""
+        return [i for i, owner in enumerate(self.owners) if any(part.states for part in owner.parts)]
+
+    @property
+    def loading(self) -> list[int]:
+        """Owners whose friction looks at their load."""
+        return [i for i, owner in enumerate(self.owners) if asks_load(owner)]
+
+
+def starts(owners: Sequence[Owner], what: str) -> list[int]:
+    """Return where the ``numbers`` or ``states`` of every owner begin, and how many there are at the end."""
+    sizes = [sum(len(p.numbers) if what == "numbers" else p.states for p in owner.parts) for owner in owners]
+    return [int(x) for x in np.cumsum([0, *sizes])]
+
+
+class Memory:
+    """The names of everything that compiled code reads and writes.
+
+    ``state`` (array s) is all that is carried from step to step: who has it can go on. ``numbers`` (p) are constants of a run,
+    ``work`` (w) and ``motion`` (m, results of one evaluation) are scratch, ``record`` is one row of signals, ``call`` (a) are the
+    arguments of one stretch of steps and what came of it.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        n, k, nq = shape.mechanism.dof, len(shape.drives), positions_of(shape.mechanism)
+        c, e = shape.shafts[-1], shape.windings[-1]
+        O, J, B = len(shape.owners), len(shape.jumping), shape.bound
+        model, wide = shape.law.model, max(n, k)
+        nt = len(shape.mechanism.tree.coordinates)
+        self.moving = nq + n + 2 * c + e  # numbers that are integrated; they stand first
+        self.state = Fields("s", q=nq, v=n, theta=c, omega=c, coil=e, acceleration=n, branch=1, side=J, held=J, begin=J)
+        for name, count in {"through": k, "load": O, "memory": starts(shape.owners, "states")[-1]}.items():
+            self.state.add(name, count)
+        for name in ("command", "beyond", "cut", "sensed", "sensed_v", "sensed_current", "sent"):
+            self.state.add(name, k)
+        for name in ("issued", "wish", "asked", "electric"):
+            self.state.add(name, k)
+        for name in ("integral", "slope"):
+            self.state.add(name, wide)
+        self.state.add("pose", positions_of(model))
+        self.state.add("step")
+        # Behind the state come commands on their way, `late` rows of k, and `late_wish` rows of wanted speeds.
+        self.numbers = Fields("p", step=1, limit=1, phi=len(shape.mechanism.parameters))
+        for name in DRIVE_NUMBERS:
+            self.numbers.add(name, k)
+        for name in ("shaft_inertia", "stiffness", "damping"):
+            self.numbers.add(name, c)
+        self.numbers.add("law", starts(shape.owners, "numbers")[-1])
+        for name in ("warm", "temperature", "ramp"):
+            self.numbers.add(name, O)
+        for name in CONTROL_NUMBERS:
+            self.numbers.add(name, 1)
+        for name in GAINS:
+            self.numbers.add(name, wide)
+        for name in SENSOR_NUMBERS:
+            self.numbers.add(name, k)
+        self.numbers.add("model_phi", len(model.parameters))
+        self.numbers.add("model_zero", k)
+        self.numbers.add("model_inverse", n * k)
+        self.numbers.add("model_law", starts(shape.law.frictions, "numbers")[-1])
+        self.numbers.add("model_slope", len(shape.law.frictions))
+        self.motion = Fields("m", L=n * n, D=n, force=n, solid=1, pivot=1, branch=1, fix=nq, stuck=1, at_limit=k)
+        for name, count in {"high": J, "low": J, "now": J, "held": J - B}.items():
+            self.motion.add(name, count)
+        for name, count in {"other": n * n, "L2": n * n, "D2": n}.items():
+            self.motion.add(name, count if shape.loop else 0)
+        self.work = Fields("w", stage=self.moving, rates=4 * self.moving, push=k + 6 * len(shape.links), share=1, dt=1)
+        for name, count in {
+            "z": self.state.count("memory"),
+            "speed": J + len(shape.remembering),
+            "C": B * n,
+            "X": B * n,
+        }.items():
+            self.work.add(name, count)
+        for name, count in {"W": B * B, "tail": J, "impulse": J, "trial": n, "through": k, "agree": 1}.items():
+            self.work.add(name, count)
+        for name, count in {"load": O, "status": 1, "index": 1, "torque": k, "error": wide, "x": n, "v": n, "a": n}.items():
+            self.work.add(name, count)
+        for name, count in {"rho": k, "rho_v": k, "current": k, "theta": k, "omega": k, "drift": nq}.items():
+            self.work.add(name, count)
+        for name, count in {"correction": positions_of(model), "size": 1, "ok": 1}.items():
+            self.work.add(name, count)
+        self.record = Fields("r", q=n, v=n, a=n)
+        for name in RECORDED:
+            self.record.add(name, k)
+        for name, count in {"joint_friction": nt, "joint_power": nt, "energy": 2}.items():
+            self.record.add(name, count)
+        self.call = Fields("a", steps=1, table=1, table_rows=1, noise=1, noise_rows=1, noise_width=1, push=1, push_rows=1)
+        for name in ("push_every", "record", "record_rows", "record_every", "status", "index"):
+            self.call.add(name)
+
+    def noise_width(self, numbers: Array) -> int:
+        """Return how many numbers a row of sensor noise has: encoders, then currents at every tick of their loop."""
+        sense, cycle = (int(self.numbers.view(numbers, name)[0]) for name in ("sense", "current_every"))
+        return self.state.count("command") * (1 + sense // (cycle or sense))
+
+
+DRIVE_NUMBERS = (
+    *("ratio", "efficiency", "torque", "emf", "resistance", "inductance", "current_limit", "voltage_limit", "play"),
+    *("before", "reflected", "joined"),  # inertia in front of the gear; all that moves with rho; that and the joint's rotor
+)
+CONTROL_NUMBERS = ("every", "sense", "outer", "inner", "current_every", "windup", "remove", "late", "late_wish")
+GAINS = ("kp", "kd", "ki", "share", "slow_out", "slow_in", "speed_limit", "kpc", "kic", "preload")
+SENSOR_NUMBERS = ("resolution", "on_motor", "exact_speed", "blend", "current_step", "current_gain")
+RECORDED = (
+    *("torque", "motor", "current", "friction", "rho", "rho_v", "theta", "omega", "voltage", "sensed", "sensed_v", "loss"),
+)
