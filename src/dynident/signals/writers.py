@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 
 from dynident.errors import LogError, missing_extra
 from dynident.files import write_atomic
-from dynident.signals.log import Log
+from dynident.signals.log import FIELDS, Log
 
 Array = NDArray[np.float64]
 
 MARK = "dynident-log"
 VERSION = 1
 KEY = "dynident_log"  # of the metadata in npz and Parquet files
-#: Column prefix in CSV and array name in npz, per field of Log.
-FIELDS = {"position": "q", "velocity": "dq", "acceleration": "ddq", "effort": "effort", "temperature": "temperature"}
 
 
 def _plain(value: object) -> object:
