@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -357,6 +358,44 @@ class Log:
         }
         gain = None if self.gain is None else self.gain[index]
         return replace(self, joints=tuple(names), gain=gain, provenance=self._origin(), **parts)
+
+    def named_like(self, *names: Sequence[str]) -> Log:
+        """Return the log with its channels named as a robot names its joints or motors.
+
+        Spelling is forgiven where it leaves no doubt (joint_1, Joint1 and joint1 are one name). Channels that are only
+        numbered (joint_1, joint_2, ..., or from 0) are taken in the order of the robot when there are as many.
+
+        Parameters
+        ----------
+        *names : sequence of str
+            Names to use, the likeliest list first: joints, motors.
+
+        Returns
+        -------
+        Log
+            With new names, said in ``provenance["conversions"]``; the log itself where the names fit or cannot be told.
+        """
+        if any(set(self.joints) <= set(known) for known in names):
+            return self
+        plain = [re.sub(r"[^a-z0-9]", "", joint.lower()) for joint in self.joints]
+        for known in names:
+            spelt: dict[str, list[str]] = {}
+            for name in known:
+                spelt.setdefault(re.sub(r"[^a-z0-9]", "", name.lower()), []).append(name)
+            if len(set(plain)) == len(plain) and all(len(spelt.get(p, ())) == 1 for p in plain):
+                return self._renamed([spelt[p][0] for p in plain], "by their spelling")
+        numbers = [int(m[1]) if (m := re.fullmatch(r"joint_(\d{1,6})", joint)) else -1 for joint in self.joints]
+        if numbers[0] in (0, 1) and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+            fitting = next((known for known in names if len(known) == len(self.joints)), None)
+            if fitting is not None:
+                return self._renamed(list(fitting), "in this order, because they are only numbered")
+        return self
+
+    def _renamed(self, names: list[str], why: str) -> Log:
+        note = f"channels {self.joints[0]} ... {self.joints[-1]} are taken for {', '.join(names)}, {why}"
+        before = self.provenance.get("conversions")
+        notes = [*before, note] if isinstance(before, list) else [note]
+        return replace(self, joints=tuple(names), provenance={**self._origin(), "conversions": notes})
 
     def rows(self, start: int, stop: int) -> Log:
         """Return a stretch of samples (no negative indices, no silent clipping).

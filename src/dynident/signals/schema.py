@@ -86,7 +86,7 @@ def read_log(path: object, schema: PathLike | Mapping[str, object] | None, overr
         name=str(rules.get("name") or first.split(".")[0]),
         provenance={
             "files": [t.label for t in tables],
-            "sha256": [t.sha256 for t in tables] if all(t.sha256 for t in tables) else None,
+            **({"sha256": [t.sha256 for t in tables]} if all(t.sha256 for t in tables) else {}),
             "rows": int(clock.size),
             "time_column": clock_column,
             "conversions": notes,
