@@ -276,6 +276,40 @@ class Log:
 
         return write_parquet(self, path)
 
+    def to_mat(self, path: PathLike) -> Path:
+        """Write a MATLAB file that `Log.read` takes back exactly, with no options.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        from dynident.signals.writers import write_mat  # noqa: PLC0415
+
+        return write_mat(self, path)
+
+    def to_mcap(self, path: PathLike) -> Path:
+        """Write an MCAP file for Foxglove and PlotJuggler, which `Log.read` takes back with times rounded to ns.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        from dynident.signals.writers import write_mcap  # noqa: PLC0415
+
+        return write_mcap(self, path)
+
     # ------------------------------------------------------------------ views
     @property
     def rate(self) -> float:
