@@ -67,7 +67,7 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
     if unknown:
         raise LogError(
             f"log '{log.name}' has channels {', '.join(unknown)} that robot '{mechanism.name}' does not have; its joints are "
-            f"{', '.join(mechanism.coordinate_names)} (rename the columns, or give the names in the order of the channels: joints=, --joints)"
+            f"{', '.join(mechanism.coordinate_names)} (rename the columns, or give the channels' names: joints=, --joints)"
         )
     missing = [name for name in mechanism.coordinate_names if name not in joints]
     if missing:

@@ -181,8 +181,9 @@ def read_bag(path: Path, wanted: list[str] | None) -> Table:
     for file in files:
         with file.open("rb") as stream:
             digest.update(hashlib.file_digest(stream, "sha256").digest())
-        source = {".mcap": lambda f: _mcap(f, own, notes), ".db3": lambda f: _sqlite(f, notes), ".bag": _ros1}[file.suffix.lower()]
-        for kind, time, raw in source(file):
+        ending = file.suffix.lower()
+        source = _mcap(file, own, notes) if ending == ".mcap" else _sqlite(file, notes) if ending == ".db3" else _ros1(file)
+        for kind, time, raw in source:
             topic = topics.get(kind.topic)
             if topic is None:
                 if kind.topic in refused:
@@ -244,7 +245,7 @@ def _on_one_clock(topics: list[Topic], notes: list[str]) -> dict[str, Any]:
     for topic_name, others, times, numbers in streams[1:]:
         at, known = (clock - clock[0]).astype(np.float64), (times - clock[0]).astype(np.float64)
         columns |= {name: np.interp(at, known, numbers[:, k]) for k, name in enumerate(others) if name not in columns}
-        notes.append(f"'{others[0]}', ...: {len(times)} messages of {topic_name} interpolated to the {clock.size} of {streams[0][0]}")
+        notes.append(f"{topic_name}: {len(others)} columns, '{others[0]}', ..., interpolated to the clock of {streams[0][0]}")
     return columns
 
 

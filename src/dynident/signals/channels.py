@@ -109,13 +109,11 @@ def recognise(column: str) -> Name | None:
         if number is not None:  # what stands before a numbered word is a path, not a joint
             joint = f"{joint}/{number}" if joint else number
         commanded = commanded or marked or mark in _COMMANDED
-        if commanded and role == "position":
-            role = "reference"
-        elif commanded and role == "effort":
-            family += _AS_COMMANDED
-        elif commanded:
+        if commanded and role in ("velocity", "acceleration", "temperature"):
             return None
-        return Name(role, family, joint, unit or inner)
+        if commanded and role == "position":
+            return Name("reference", family, joint, unit or inner)
+        return Name(role, family + _AS_COMMANDED if commanded else family, joint, unit or inner)
     return None
 
 

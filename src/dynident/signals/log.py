@@ -168,7 +168,7 @@ class Log:
         position_side: str | None = None,
         name: str | None = None,
     ) -> Log:
-        """Read a log from CSV (also .gz, .tsv), npz, MATLAB, Parquet or HDF5, from a ROS bag or MCAP, or from a table in memory.
+        """Read a log from CSV (also .gz, .tsv), npz, MATLAB, Parquet, HDF5, a ROS bag or MCAP, or from a table in memory.
 
         Parameters
         ----------
@@ -386,10 +386,7 @@ class Log:
         if unknown:
             raise LogError(f"log '{self.name}' has no channel {unknown}; it has {list(self.joints)}")
         index = [self.joints.index(j) for j in names]
-        parts: dict[str, Any] = {
-            key: None if (values := getattr(self, key)) is None else values[:, index]
-            for key in FIELDS
-        }
+        parts: dict[str, Any] = {key: None if (values := getattr(self, key)) is None else values[:, index] for key in FIELDS}
         gain = None if self.gain is None else self.gain[index]
         return replace(self, joints=tuple(names), gain=gain, provenance=self._origin(), **parts)
 
@@ -447,8 +444,7 @@ class Log:
         if not 0 <= start < stop <= len(self):
             raise LogError(f"rows {start}:{stop} are not inside the log '{self.name}', which has {len(self)} samples")
         parts: dict[str, Any] = {
-            key: None if (values := getattr(self, key)) is None else values[start:stop]
-            for key in ("t", *FIELDS)
+            key: None if (values := getattr(self, key)) is None else values[start:stop] for key in ("t", *FIELDS)
         }
         return replace(self, provenance={**self._origin(), "rows_taken": [start, stop]}, **parts)
 

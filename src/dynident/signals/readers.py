@@ -71,7 +71,8 @@ def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) ->
     if file.is_dir() or suffix in (".mcap", ".db3", ".bag"):
         from dynident.signals.bags import read_bag  # noqa: PLC0415  (its libraries are an extra)
 
-        return _guarded(file, suffix or "a bag", lambda: read_bag(file, topics))
+        bag: Table = _guarded(file, suffix or "a bag", lambda: read_bag(file, topics))
+        return bag
     if suffix not in READERS:
         raise LogError(f"cannot read '{file}': ending '{suffix}' is not one of {', '.join(READERS)}, .mcap, .db3, .bag")
     try:
@@ -332,7 +333,8 @@ def _from_arrow(table: Any) -> Content:
         elif pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
             if column.null_count:
                 raise LogError(f"column '{name}' has {column.null_count} empty times; remove those rows")
-            content.columns[name] = column.cast(pa.timestamp("ns") if pa.types.is_timestamp(kind) else pa.duration("ns")).to_numpy()
+            exact = pa.timestamp("ns") if pa.types.is_timestamp(kind) else pa.duration("ns")
+            content.columns[name] = column.cast(exact).to_numpy()
         else:
             left.append(f"{name} ({kind})")
     if left:

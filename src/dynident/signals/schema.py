@@ -24,7 +24,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -121,14 +121,12 @@ def _in_si(found: Found, kind: str, rules: Mapping[str, Any], notes: list[str]) 
         written = found.units[role]
         if unit is None and any(written):
             unit = [u or 1.0 for u in written]
-        if unit is None and lerobot and role in ("position", "reference"):
-            if np.nanmax(np.abs(found.arrays["position"]), initial=0.0) > LARGEST_ANGLE:
-                unit = "deg"
-                notes.append(f"{role}: a LeRobot data set with values beyond {LARGEST_ANGLE:.4g} is taken to be in degrees")
+        beyond = lerobot and np.nanmax(np.abs(found.arrays["position"]), initial=0.0) > LARGEST_ANGLE
+        if unit is None and beyond and role in ("position", "reference"):
+            unit = "deg"
+            notes.append(f"{role}: a LeRobot data set with values beyond {LARGEST_ANGLE:.4g} is taken to be in degrees")
         try:
-            arrays[role], said = to_si(
-                role, values, unit, effort_kind=kind, counts_per_unit=rules.get("counts_per_unit")
-            )
+            arrays[role], said = to_si(role, values, unit, effort_kind=kind, counts_per_unit=rules.get("counts_per_unit"))
         except LogError as error:
             if role in REQUIRED or given.get(role) is not None:
                 raise
@@ -179,7 +177,7 @@ def _one_episode(columns: Mapping[str, Any], rules: Mapping[str, Any], notes: li
     known = np.unique(index)
     if wanted is None and known.size > 1:
         raise LogError(
-            f"the file holds {known.size} episodes ({known[0]:.0f} to {known[-1]:.0f}); say which with schema={{'episode': ...}}"
+            f"it holds {known.size} episodes ({known[0]:.0f} to {known[-1]:.0f}); say which with schema={{'episode': ...}}"
         )
     if wanted is None:
         return dict(columns)
@@ -334,9 +332,7 @@ def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
         raise LogError(f"effort kind '{asked}' was asked, but '{table.label}' says its effort is '{kind}'; leave it out")
     other = sorted(set(rules) & {"unit", "counts_per_unit", "rate"})
     if other:
-        raise LogError(
-            f"{other} were given, but '{table.label}' was written by dynident in SI with its clock; leave them out"
-        )
+        raise LogError(f"{other} were given, but '{table.label}' was written by dynident in SI with its clock; leave them out")
     arrays = {}
     for name in fields:
         keys = [name] if name in table.columns else [f"{FIELDS.get(name, name)}_{j}" for j in joints]

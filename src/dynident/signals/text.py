@@ -21,7 +21,8 @@ from dynident.errors import LogError
 from dynident.signals.units import is_unit
 
 COLUMNS = 10_000  #: a file with more is refused
-_MISSING = ("", "nan", "NaN", "NAN", "na", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "Null", "none", "None", "NONE", "-", "--")
+_CASES = (str.lower, str.upper, str.title)
+_MISSING = ("", "-", "--", "#N/A", "NaN", *(case(x) for x in ("nan", "na", "n/a", "null", "none") for case in _CASES))
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.I | re.ASCII)
 
 
@@ -202,10 +203,11 @@ def _parse(body: bytes, names: list[str], delimiter: str, comma: bool) -> dict[s
         return "error"
 
     wrong: list[str] = []
+    block = max(1 << 20, 2 * body.find(b"\n"))  # a row must fit into one
     try:
         table = arrow.read_csv(
             pa.BufferReader(body),
-            read_options=arrow.ReadOptions(column_names=names, use_threads=False, block_size=max(1 << 20, body.find(b"\n") * 2)),
+            read_options=arrow.ReadOptions(column_names=names, use_threads=False, block_size=block),
             parse_options=arrow.ParseOptions(delimiter=delimiter, invalid_row_handler=refuse),
             convert_options=arrow.ConvertOptions(
                 null_values=list(_MISSING), strings_can_be_null=True, decimal_point="," if comma else "."
@@ -237,7 +239,8 @@ def _parse_plainly(body: bytes, names: list[str], delimiter: str, comma: bool) -
                 return {name: block[:, k] for k, name in enumerate(names)}
         except ValueError:
             pass  # empty cells, text, rows of unequal length: looked at one by one below
-    rows = [[c.strip() for c in row] for row in csv.reader(io.StringIO(body.decode()), delimiter=delimiter, skipinitialspace=True)]
+    lines = csv.reader(io.StringIO(body.decode()), delimiter=delimiter, skipinitialspace=True)
+    rows = [[c.strip() for c in row] for row in lines]
     for i, row in enumerate(rows):
         if len(row) != len(names):
             raise LogError(f"data row {i + 1} has {len(row)} cells but there are {len(names)} columns; is it cut short?")
@@ -327,7 +330,8 @@ def _name_echo(columns: dict[str, Any], content: Content) -> None:
             f"a row has {len(names)} joint names and {len(data)} numbers; position, velocity and effort of each are needed"
         )
     seconds, nanoseconds = list(content.columns.values())[:2]
-    blocks = {r: np.column_stack(data[k * len(names) : (k + 1) * len(names)]) for k, r in enumerate(("position", "velocity", "effort"))}
+    n = len(names)
+    blocks = {role: np.column_stack(data[k * n : (k + 1) * n]) for k, role in enumerate(("position", "velocity", "effort"))}
     content.notes = [n for n in content.notes if not n.startswith("text columns")]
     content.labels = tuple(map(str, names))
     content.columns = {"header.stamp.sec": seconds, "header.stamp.nanosec": nanoseconds, **blocks}

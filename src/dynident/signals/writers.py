@@ -226,5 +226,5 @@ def write_mcap(log: Log, path: str | os.PathLike[str]) -> Path:
                 message.texts(tuple(others))
                 message.array([rows[k][j] for rows in others.values()])
             writer.add_message(channels["/dynamic_joint_states"], stamp, bytes(message.data), stamp, k)
-    writer.finish()
+    writer.finish()  # type: ignore[no-untyped-call]
     return write_atomic(path, buffer.getvalue())
