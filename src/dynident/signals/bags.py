@@ -26,7 +26,7 @@ from dynident.signals.readers import GROWTH, LARGEST, ROOM, Table, check_room
 from dynident.signals.text import own_metadata
 
 #: Largest chunk or record, when unpacked.
-CHUNK = 256 << 20
+CHUNK = 128 << 20
 
 
 # ---------------------------------------------------------------------- files

@@ -55,7 +55,7 @@ def read_text(data: bytes, room: int) -> Content:
     except UnicodeDecodeError as error:
         raise LogError(f"byte {error.start} is not UTF-8 text; is it really a CSV file?") from error
     lines = data.count(b"\n")
-    if lines * 8 > room:
+    if lines * 32 > room:
         raise LogError(f"its {lines} lines need more than the {room >> 20} MB that a file of this size may take")
     body = data.removeprefix(b"\xef\xbb\xbf")
     if b"\r" in body:
@@ -70,8 +70,10 @@ def read_text(data: bytes, room: int) -> Content:
     if not first:
         raise LogError("there are no rows in it")
     delimiter = separator[1] if separator else next((d for d in ("\t", ";", ",", "|") if d in first), None)
+    if len(first) > 64 * COLUMNS:
+        raise LogError(f"its first row has {len(first)} characters; at most {64 * COLUMNS} are read")
     if delimiter is None:
-        body = re.sub(rb"(?m)^ +| +$", b"", re.sub(rb" {2,}", b" ", body))
+        body = b"\n".join(b" ".join(line.split()) for line in io.BytesIO(body))
         delimiter, first = " ", _line(body)
     names = _header(first, delimiter)
     if _is_echo(names):
@@ -118,14 +120,18 @@ def _without_comments(body: bytes) -> tuple[str, bytes, bool]:
     """Take out blank lines and '#' comments; return the last comment before the first row, and whether the end is whole."""
     whole = body.endswith(b"\n")
     body = body.lstrip(b"\n") if whole else body.lstrip(b"\n") + b"\n"
-    while b"\n\n" in body:
-        body = body.replace(b"\n\n", b"\n")
-    before = re.match(rb"(?:[ \t]*(?:#[^\n]*)?\n)*", body)
-    comments = [] if before is None else [c for c in re.findall(rb"#([^\n]*)", before[0]) if c.strip(b" \t#")]
-    body = body if before is None else body[before.end() :]
-    if re.search(rb"\n[ \t]*(#|\n)", body):
-        body = re.sub(rb"(?m)^[ \t]*(#[^\n]*)?\n", b"", body)
-    return comments[-1].decode().strip(" \t#") if comments else "", body, whole
+    comment = b""
+    if body.startswith((b"#", b" ", b"\t")) or any(mark in body for mark in (b"\n\n", b"\n#", b"\n ", b"\n\t")):
+        rows, before = io.BytesIO(), True
+        for line in io.BytesIO(body):
+            kept = line.strip()
+            if kept.startswith(b"#"):
+                comment = kept if before and kept.strip(b"# ") else comment
+            elif kept:
+                before = False
+                rows.write(line)
+        body = rows.getvalue()
+    return comment.decode().strip("# \t"), body, whole
 
 
 def _header(line: str, delimiter: str) -> list[str]:
