@@ -44,13 +44,15 @@ PLAIN = csv(["t", *numbered("q{}"), *numbered("tau{}")], T, Q, TAU)
 DRESSES: dict[str, bytes] = {
     "numbered from 1": PLAIN,
     "numbered from 0": csv(["t", *numbered("q{}", 0), *numbered("tau{}", 0)], T, Q, TAU),
+    "numbered from 0 and from 1": csv(["t", *numbered("q{}", 0), *numbered("tau{}", 1)], T, Q, TAU),
+    "numbered from 1 and from 0": csv(["t", *numbered("q{}", 1), *numbered("tau{}", 0)], T, Q, TAU),
     "numbered by brackets": csv(["t", *numbered("q[{}]", 0), *numbered("tau[{}]", 0)], T, Q, TAU),
     "underscored": csv(["time", *numbered("joint_{}_pos"), *numbered("joint_{}_torque")], T, Q, TAU),
     "words": csv(["Time", *numbered("JointPosition{}"), *numbered("MotorTorque{}")], T, Q, TAU),
     "German": csv(["t", *numbered("q{}"), *numbered("tau{}")], T, Q, TAU, sep=";", decimal=","),
     "tab and comma": csv(["t", *numbered("q{}"), *numbered("tau{}")], T, Q, TAU, sep="\t", decimal=","),
     "degrees in brackets": csv(["time [s]", *numbered("q{} [deg]"), *numbered("tau{} [Nm]")], T, np.degrees(Q), TAU),
-    "degrees in parentheses": csv(["t (ms)", *numbered("q{} (°)"), *numbered("tau{} (mN·m)")], T * 1e3, np.degrees(Q), TAU * 1e3),
+    "degrees in parentheses": csv(["t (ms)", *numbered("q{}(°)"), *numbered("tau{} (kN·m)")], T * 1e3, np.degrees(Q), TAU / 1e3),
     "degrees as suffix": csv(["t_ms", *numbered("q{}_deg"), *numbered("tau{}_Nm")], T * 1e3, np.degrees(Q), TAU),
     "degrees in the middle": csv(["t", *numbered("pos_deg_{}"), *numbered("effort_{}")], T, np.degrees(Q), TAU),
     "unit row": PLAIN.replace(b"\n", b"\n" + b",".join([b"s", *[b"rad"] * N, *[b"Nm"] * N]) + b"\n", 1),
@@ -90,11 +92,12 @@ DRESSES: dict[str, bytes] = {
     ).encode(),
     "list cells": (
         "timestamp,header.stamp.sec,header.stamp.nanosec,name,position,velocity,effort\n"
-        + rows_of(lambda k: f'{STAMP[k] + 5000},{STAMP[k] // 10**9},{STAMP[k] % 10**9},"{NAMES}","{listed(Q[k])}","{listed(V[k])}"'
-                            f',"{listed(TAU[k])}"')
+        + rows_of(lambda k: f'{STAMP[k] + 5000},{STAMP[k] // 10**9},{STAMP[k] % 10**9},"{NAMES}","{listed(Q[k])}",'
+                            f'"{listed(V[k])}","{listed(TAU[k])}"')
     ).encode(),
     "numpy cells": (
-        "t,q,tau\n" + rows_of(lambda k: f'{float(T[k])!r},"{listed(Q[k]).replace(",", "")}","{listed(TAU[k]).replace(",", "")}"')
+        "t,q,tau\n"
+        + rows_of(lambda k: f'{float(T[k])!r},"{listed(Q[k]).replace(",", "")}","{listed(TAU[k]).replace(",", "")}"')
     ).encode(),
     "stamps in ns": (
         ",".join(["stamp_ns", *numbered("position_{}", 0), *numbered("effort_{}", 0)]) + "\n"
@@ -176,7 +179,9 @@ def test_reference_and_temperature_are_taken_along(tmp_path):
     np.testing.assert_array_equal(log.rows(5, 50).select(["joint_2"]).reference, (Q + 0.25)[5:50, [1]])
 
 
-@pytest.mark.parametrize("ending", ["npz", "mat", "struct.mat", "h5", "parquet", "list.parquet", "decimal.parquet", "struct.parquet"])
+@pytest.mark.parametrize(
+    "ending", ["npz", "mat", "struct.mat", "h5", "parquet", "list.parquet", "decimal.parquet", "struct.parquet"]
+)
 def test_binary_files(ending, tmp_path):
     from scipy.io import savemat
 
@@ -202,7 +207,12 @@ def test_binary_files(ending, tmp_path):
             columns |= {"action": list(np.degrees(Q) * 10), "episode_index": np.zeros(len(T), dtype=np.int64)}
         elif ending == "struct.parquet":
             stamp = [{"sec": int(s // 10**9), "nanosec": int(s % 10**9)} for s in STAMP]
-            columns = {"header": [{"stamp": s} for s in stamp], "name": [NAMES] * len(T), "position": list(Q), "effort": list(TAU)}
+            columns = {
+                "header": [{"stamp": s} for s in stamp],
+                "name": [NAMES] * len(T),
+                "position": list(Q),
+                "effort": list(TAU),
+            }
         else:
             from decimal import Decimal
 
@@ -226,7 +236,14 @@ def test_frames_and_arrays():
     pa = pytest.importorskip("pyarrow")
     columns = {"t": T, **{f"q{i + 1}": Q[:, i] for i in range(N)}, **{f"tau{i + 1}": TAU[:, i] for i in range(N)}}
     records = np.rec.fromarrays(list(columns.values()), names=list(columns))
-    for table in (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns), columns, records, {"t": T, "q": Q, "tau": TAU}):
+    for table in (
+        pd.DataFrame(columns),
+        pl.DataFrame(columns),
+        pa.table(columns),
+        columns,
+        records,
+        {"t": T, "q": Q, "tau": TAU},
+    ):
         log = Log.read(table, effort="joint_torque")
         np.testing.assert_array_equal(log.position, Q)
         np.testing.assert_array_equal(log.effort, TAU)

@@ -92,6 +92,7 @@ def recognise(column: str) -> Name | None:
     """Return what a conventional column name says, None if it says nothing."""
     text = re.sub(r"^[^A-Za-z]+", "", column.strip())
     text, unit = split_unit(text)
+    text = re.sub(r"[/.](data|values?)(?=[\[({]|$)", "", text)  # the only field of a message
     if text.lower() in _LEROBOT:
         return Name(*_LEROBOT[text.lower()], "", unit)
     if _CARTESIAN.search(text):
@@ -187,6 +188,7 @@ def find_channels(
                 f"name them with schema={{'{role}': [...], 'joints': [...]}} or a TOML file"
             )
     maps = {role: _numbered_to_named(channels, wanted) for role, channels in maps.items()}
+    maps = {role: _same_start(role, channels, maps["position"], notes) for role, channels in maps.items()}
     keys = _common_joints(maps, files)
     names, keys = _rename(keys, wanted)
     left = [j for role in REQUIRED for j in maps[role] if j not in keys]
@@ -210,6 +212,18 @@ def _numbered_to_named(channels: Channels, wanted: list[str] | None) -> Channels
     if wanted is None or len(wanted) != len(channels) or not all(key.isdigit() for key in channels):
         return channels
     return {name: channels[key] for name, key in zip(wanted, sorted(channels, key=int), strict=True)}
+
+
+def _same_start(role: str, channels: Channels, position: Channels, notes: list[str]) -> Channels:
+    """Number channels as the positions are: one quantity may count from 0 and another from 1, which would pair wrong joints."""
+    bases = []
+    for some in (position, channels):
+        numbers = sorted(int(key) for key in some if key.isdigit())
+        bases.append(numbers[0] if numbers and numbers == list(range(numbers[0], numbers[0] + len(some))) else None)
+    if None in bases or bases[0] == bases[1] or len(position) != len(channels) or not {*bases} <= {0, 1}:
+        return channels
+    notes.append(f"{role} is numbered from {bases[1]} and position from {bases[0]}: taken in the same order")
+    return {str(int(key) + (1 if bases[0] else -1)): channel for key, channel in channels.items()}
 
 
 def _common_joints(maps: Mapping[str, Channels], files: str) -> list[str]:
