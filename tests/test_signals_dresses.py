@@ -52,7 +52,7 @@ DRESSES: dict[str, bytes] = {
     "German": csv(["t", *numbered("q{}"), *numbered("tau{}")], T, Q, TAU, sep=";", decimal=","),
     "tab and comma": csv(["t", *numbered("q{}"), *numbered("tau{}")], T, Q, TAU, sep="\t", decimal=","),
     "degrees in brackets": csv(["time [s]", *numbered("q{} [deg]"), *numbered("tau{} [Nm]")], T, np.degrees(Q), TAU),
-    "degrees in parentheses": csv(["t (ms)", *numbered("q{}(°)"), *numbered("tau{} (kN·m)")], T * 1e3, np.degrees(Q), TAU / 1e3),
+    "parentheses": csv(["t (ms)", *numbered("q{}(°)"), *numbered("tau{} (kN·m)")], T * 1e3, np.degrees(Q), TAU / 1e3),
     "degrees as suffix": csv(["t_ms", *numbered("q{}_deg"), *numbered("tau{}_Nm")], T * 1e3, np.degrees(Q), TAU),
     "degrees in the middle": csv(["t", *numbered("pos_deg_{}"), *numbered("effort_{}")], T, np.degrees(Q), TAU),
     "unit row": PLAIN.replace(b"\n", b"\n" + b",".join([b"s", *[b"rad"] * N, *[b"Nm"] * N]) + b"\n", 1),

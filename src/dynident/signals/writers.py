@@ -186,8 +186,8 @@ def write_mcap(log: Log, path: str | os.PathLike[str]) -> Path:
     except ImportError as error:
         raise missing_extra("mcap", "ros", "writing MCAP files") from error
     _check_ending(path, ".mcap", "MCAP")
-    # A clock that starts at zero is kept: its stamps are moved by a whole second, because a stamp of zero means "none".
-    start = 10**9 - int(np.floor(log.t[0])) * 10**9 if log.t[0] < 1.0 else 0
+    # Stamps cannot be negative: such a clock is moved by whole seconds.
+    start = max(0, -int(np.floor(log.t[0]))) * 10**9
     stamps = [start + round(t * 1e9) for t in log.t.tolist()]
     buffer = io.BytesIO()
     writer = Writer(buffer)
