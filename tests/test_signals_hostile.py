@@ -123,7 +123,7 @@ def test_mutated_files_give_a_log_or_a_sentence(name, folder, data):
         log = Log.read(file, effort=None if name.startswith("own") else "joint_torque")
     except DynidentError as error:
         assert 10 < len(str(error)) < 3000
-        assert "\n" not in str(error)
+        assert str(error).isprintable()
     else:
         assert np.all(np.diff(log.t) > 0)
         assert log.position.shape == log.effort.shape == (len(log), len(log.joints))
@@ -213,6 +213,17 @@ def test_bombs_are_refused_before_they_take_memory(tmp_path):
         os.close(reader)
         assert said.startswith("refused"), (file.name, said)
         assert int(high) < 1_000_000, (file.name, high)  # kB
+
+
+def test_names_are_shown_without_control_characters(tmp_path):
+    text = "t,q_\x1b[31ma,tau_\x1b[31ma,\u202eevil\n" + "".join(f"0.0{k},1,2,3\n" for k in range(9))
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+    log = Log.read(tmp_path / "a.csv", "joint_torque")
+    assert log.joints == ("?[31ma",)
+    assert all(note.isprintable() for note in log.provenance["conversions"])
+    with pytest.raises(LogError) as told:
+        Log.read(tmp_path / "a.csv", "joint_torque", schema={"time": "x"})
+    assert str(told.value).isprintable()
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):

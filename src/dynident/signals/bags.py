@@ -23,7 +23,7 @@ from dynident.errors import LogError, missing_extra
 from dynident.signals.log import FIELDS
 from dynident.signals.messages import MESSAGE, Kind, Topic
 from dynident.signals.readers import GROWTH, LARGEST, ROOM, Table, check_room
-from dynident.signals.text import own_metadata
+from dynident.signals.text import own_metadata, printable
 
 #: Largest chunk or record, when unpacked.
 CHUNK = 128 << 20
@@ -199,11 +199,13 @@ def read_bag(path: Path, wanted: list[str] | None) -> Table:
             topic.add(time, raw)
     for topic in topics.values():
         topic.finish()
-    columns = _on_one_clock(_chosen(topics, wanted, seen), notes)
+    columns = {printable(name): values for name, values in _on_one_clock(_chosen(topics, wanted, seen), notes).items()}
     metadata = own_metadata(own.get("json", ""))
     if metadata is not None and wanted is None:
         return Table(path.name, _own_columns(columns, metadata), {}, metadata, digest.hexdigest())
-    return Table(path.name, columns, {}, None, digest.hexdigest(), {"header.stamp": "ns"}, (), tuple(notes))
+    return Table(
+        path.name, columns, {}, None, digest.hexdigest(), {"header.stamp": "ns"}, (), tuple(printable(n, 1000) for n in notes)
+    )
 
 
 def _chosen(topics: Mapping[str, Topic], wanted: list[str] | None, seen: Mapping[str, str]) -> list[Topic]:

@@ -188,6 +188,10 @@ def find_channels(
                 f"name them with schema={{'{role}': [...], 'joints': [...]}} or a TOML file"
             )
     maps = {role: _numbered_to_named(channels, wanted) for role, channels in maps.items()}
+    arrays = {role: {c.column for c in maps[role].values()} for role in REQUIRED}
+    if all(len(columns_) == 1 for columns_ in arrays.values()) and len(maps["position"]) != len(maps["effort"]):
+        sizes = " and ".join(f"'{next(iter(arrays[role]))}' {len(maps[role])}" for role in REQUIRED)
+        raise LogError(f"arrays {sizes} channels wide do not fit; position and effort need the same joints")
     maps = {role: _same_start(role, channels, maps["position"], notes) for role, channels in maps.items()}
     keys = _common_joints(maps, files)
     names, keys = _rename(keys, wanted)

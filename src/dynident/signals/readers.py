@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import LogError, MissingExtraError, missing_extra
-from dynident.signals.text import COLUMNS, Content, own_metadata, read_text
+from dynident.signals.matlab import read_matlab
+from dynident.signals.text import COLUMNS, Content, own_metadata, printable, read_text
 
 #: Bytes that any file may become in memory, how many times its own size, and the size up to which a file is read at once.
 ROOM, GROWTH, LARGEST = 200 << 20, 20, 2 << 30
@@ -97,9 +98,11 @@ def _guarded(file: Path, suffix: str, read: Callable[[], Any]) -> Any:
     except MissingExtraError:
         raise
     except LogError as error:
-        raise LogError(f"cannot read '{file}': {error}") from error
+        raise LogError(printable(f"cannot read '{file}': {error}", 2000)) from error
     except Exception as error:  # readers of damaged files raise almost anything: struct, zlib, Index, Key, Memory ...
-        raise LogError(f"cannot read '{file}': the file is damaged or not {suffix} ({_short(error)})") from error
+        raise LogError(
+            printable(f"cannot read '{file}': the file is damaged or not {suffix} ({_short(error)})", 2000)
+        ) from error
 
 
 def read_frame(frame: object, label: str = "the table") -> Table:
@@ -146,13 +149,15 @@ def _table(label: str, content: Content, topics: list[str] | None = None) -> Tab
     units, labels = dict(content.units), content.labels
     if len(content.columns) > COLUMNS:
         raise LogError(f"'{label}' has {len(content.columns)} columns; at most {COLUMNS} are read")
-    for name, raw in content.columns.items():
-        values = np.asarray(raw)
+    for given, raw in content.columns.items():
+        name, values = printable(given), np.asarray(raw)
+        if given in units and name != given:
+            units[name] = units[given]
         if values.dtype.kind in "Mm":  # datetime64, timedelta64
             values = values.astype(f"{'datetime' if values.dtype.kind == 'M' else 'timedelta'}64[ns]").astype(np.int64)
             units[name] = "ns"
         if values.dtype.kind in "US" and values.size > 1 and name.rpartition(".")[2].lower() in _LABELS:
-            labels = labels or tuple(str(v).strip() for v in values.ravel()[:COLUMNS])
+            labels = labels or tuple(printable(str(v).strip()) for v in values.ravel()[:COLUMNS])
         if values.dtype.kind not in "biuf":
             continue
         if not (values.dtype.kind in "iu" and values.ndim == 1 and values.size and _beyond_float(values)):
@@ -169,7 +174,8 @@ def _table(label: str, content: Content, topics: list[str] | None = None) -> Tab
         if not any(n.startswith(paths) for n in kept):
             raise LogError(f"'{label}' has no columns of the topic {', '.join(topics)}; it has {', '.join(list(columns)[:12])}")
         columns = kept
-    return Table(label, columns, scalars, content.metadata, "", units, labels, tuple(content.notes))
+    notes = tuple(printable(note, 1000) for note in content.notes)
+    return Table(label, columns, scalars, content.metadata, "", units, tuple(map(printable, labels)), notes)
 
 
 def _beyond_float(values: Any) -> bool:
@@ -233,40 +239,20 @@ def _read_npz(data: bytes, room: int) -> Content:
 def _read_mat(data: bytes, room: int) -> Content:
     if data[:128].startswith(b"MATLAB 7.3") or data[:8] == b"\x89HDF\r\n\x1a\n":
         return _read_hdf5(data, room, transpose=True)  # 7.3 files are HDF5, column-major
-    from scipy.io import loadmat  # noqa: PLC0415
-
-    _check_mat(data, room)
-    content = loadmat(io.BytesIO(data), simplify_cells=True)
     arrays: dict[str, Any] = {}
 
-    def walk(prefix: str, value: object, depth: int = 0) -> None:
-        if depth > DEPTH:
-            raise LogError(f"structure '{prefix[:40]}...' is more than {DEPTH} levels deep")
+    def walk(prefix: str, value: object) -> None:
         if isinstance(value, dict):
             for key, inner in value.items():
-                walk(f"{prefix}.{key}" if prefix else str(key), inner, depth + 1)
-        else:
+                walk(f"{prefix}.{key}" if prefix else str(key), inner)
+        elif not isinstance(value, list):
             arrays[prefix] = value
+        elif value and all(isinstance(v, str) for v in value):
+            arrays[prefix] = np.array(value)
 
-    walk("", {k: v for k, v in content.items() if not k.startswith("__")})
+    walk("", read_matlab(data, room))
     text = arrays.pop("dynident_log", None)
     return Content(arrays, own_metadata(str(text)) if text is not None else None)
-
-
-def _check_mat(data: bytes, room: int) -> None:
-    """Unpack the compressed elements of a version 5 file piece by piece, only to know how large they are."""
-    order = "big" if data[126:128] == b"MI" else "little"
-    place, total = 128, 0
-    while place + 8 <= len(data):
-        kind = int.from_bytes(data[place : place + 4], order)  # type: ignore[arg-type]
-        size = int.from_bytes(data[place + 4 : place + 8], order)  # type: ignore[arg-type]
-        if kind == 15:  # miCOMPRESSED
-            unpacker, rest = zlib.decompressobj(), data[place + 8 : place + 8 + size]
-            while rest and not unpacker.eof:
-                total += len(unpacker.decompress(rest, 1 << 20))
-                check_room(total, room, "the data when unpacked")
-                rest = unpacker.unconsumed_tail
-        place += 8 + size
 
 
 def _read_hdf5(data: bytes, room: int, transpose: bool = False) -> Content:

@@ -37,6 +37,12 @@ class Content:
     notes: list[str] = field(default_factory=list)
 
 
+def printable(text: str, longest: int = 200) -> str:
+    """Text from a file without control characters and direction marks, which would reach a terminal or a page raw."""
+    shown = "".join(c if c.isprintable() else "?" for c in text[:longest])
+    return shown if len(text) <= longest else shown + "..."
+
+
 def own_metadata(line: str) -> Mapping[str, Any] | None:
     """The metadata of a file that dynident wrote, None for others."""
     if '"format": "dynident-log"' not in line:
