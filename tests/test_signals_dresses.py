@@ -90,6 +90,16 @@ DRESSES: dict[str, bytes] = {
         + rows_of(lambda k: ",".join([str(STAMP[k] + 900), str(k), str(STAMP[k]), "base",
                                       *(repr(float(x)) for x in (*Q[k], *TAU[k]))]))
     ).encode(),
+    "rostopic echo -p with names": (
+        ",".join(["%time", *numbered("field.name{}", 0), *numbered("field.position{}", 0), *numbered("field.effort{}", 0)]) + "\n"
+        + rows_of(lambda k: ",".join([str(STAMP[k]), *NAMES, *(repr(float(x)) for x in (*Q[k], *TAU[k]))]))
+    ).encode(),
+    "names beside numbers": (
+        ",".join(["Time", "name", *numbered("position_{}", 0), *numbered("effort_{}", 0)]) + "\n"
+        + rows_of(lambda k: ",".join([repr(float(T[k])), f'"{NAMES}"', *(repr(float(x)) for x in (*Q[k], *TAU[k]))]))
+    ).encode(),
+    "Franka": csv(["time", *numbered("q[{}]", 0), *numbered("q_d[{}]", 0), *numbered("tau_J[{}]", 0), *numbered("tau_ext[{}]", 0)],
+                  T, Q, Q * 2, TAU, TAU * 9),
     "list cells": (
         "timestamp,header.stamp.sec,header.stamp.nanosec,name,position,velocity,effort\n"
         + rows_of(lambda k: f'{STAMP[k] + 5000},{STAMP[k] // 10**9},{STAMP[k] % 10**9},"{NAMES}","{listed(Q[k])}",'
@@ -168,6 +178,12 @@ def test_notes_say_what_was_understood(tmp_path):
         (tmp_path / "run.csv").write_bytes(DRESSES[dress])
         log = Log.read(tmp_path / "run.csv", effort="joint_torque")
         assert any(word in note for note in log.provenance["conversions"]), (dress, log.provenance["conversions"])
+
+
+def test_names_in_the_file_are_used(tmp_path):
+    for dress in ("rostopic echo -p with names", "names beside numbers", "list cells", "ros2 topic echo"):
+        (tmp_path / "run.csv").write_bytes(DRESSES[dress])
+        assert Log.read(tmp_path / "run.csv", effort="joint_torque").joints == tuple(NAMES)
 
 
 def test_reference_and_temperature_are_taken_along(tmp_path):

@@ -31,7 +31,7 @@ WORDS: dict[str, dict[str, tuple[str, ...]]] = {
     "velocity": {"velocity": ("velocity", "velocities", "speeds?", "vel", "qvel", "dq", "qd", "dtheta", "v")},
     "acceleration": {"acceleration": ("accelerations?", "acc", "qacc", "ddq", "qdd", "a")},
     "effort": {
-        "torque": ("torques?", "moments?", "tau", "trq"),
+        "torque": ("torques?", "moments?", "tau_j", "tau", "trq", "qfrc_actuator"),
         "force": ("forces?",),
         "current": ("currents?", "cur", "i"),
         "voltage": ("voltages?", "u"),
@@ -193,6 +193,8 @@ def find_channels(
         sizes = " and ".join(f"'{next(iter(arrays[role]))}' {len(maps[role])}" for role in REQUIRED)
         raise LogError(f"arrays {sizes} channels wide do not fit; position and effort need the same joints")
     maps = {role: _same_start(role, channels, maps["position"], notes) for role, channels in maps.items()}
+    if wanted is None:
+        maps = {role: _labelled(channels, labels) for role, channels in maps.items()}
     keys = _common_joints(maps, files)
     names, keys = _rename(keys, wanted)
     left = [j for role in REQUIRED for j in maps[role] if j not in keys]
@@ -228,6 +230,14 @@ def _same_start(role: str, channels: Channels, position: Channels, notes: list[s
         return channels
     notes.append(f"{role} is numbered from {bases[1]} and position from {bases[0]}: taken in the same order")
     return {str(int(key) + (1 if bases[0] else -1)): channel for key, channel in channels.items()}
+
+
+def _labelled(channels: Channels, labels: tuple[str, ...]) -> Channels:
+    """Give the names that the file lists to channels that are only numbered, when there are as many."""
+    numbers = sorted(int(key) for key in channels if key.isdigit())
+    if not numbers or len(channels) != len(labels) or numbers not in ([*range(len(labels))], [*range(1, len(labels) + 1)]):
+        return channels
+    return {name: channels[str(number)] for name, number in zip(labels, numbers, strict=True)}
 
 
 def _common_joints(maps: Mapping[str, Channels], files: str) -> list[str]:

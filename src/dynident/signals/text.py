@@ -290,6 +290,11 @@ def _interpret(columns: dict[str, Any], content: Content) -> None:
             k = next(i for i, c in enumerate(cells) if c is not None and not _NUMBER.fullmatch(c.strip()))
             raise LogError(f"data row {k + 1}, column '{name}' is {cells[k][:40]!r}; numbers are needed (empty means missing)")
         texts.append(name)
+    listed = [
+        cells for name in texts if re.search(r"(^|[./_])name[_.]?\[?\d+\]?$", name) and len(set(cells := columns[name])) == 1
+    ]
+    if listed:  # one column of text per joint name, as rostopic echo -p writes them
+        content.labels = tuple(str(cells[0]) for cells in listed)
     if not content.columns:
         cell = next((c for c in columns[texts[0]] if c), "") if texts else ""
         raise LogError(f"there are no numbers in it; data row 1, column '{texts[0] if texts else ''}' is {cell[:40]!r}")
