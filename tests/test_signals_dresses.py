@@ -91,15 +91,15 @@ DRESSES: dict[str, bytes] = {
                                       *(repr(float(x)) for x in (*Q[k], *TAU[k]))]))
     ).encode(),
     "rostopic echo -p with names": (
-        ",".join(["%time", *numbered("field.name{}", 0), *numbered("field.position{}", 0), *numbered("field.effort{}", 0)]) + "\n"
-        + rows_of(lambda k: ",".join([str(STAMP[k]), *NAMES, *(repr(float(x)) for x in (*Q[k], *TAU[k]))]))
+        ",".join(["%time", *numbered("field.name{}", 0), *numbered("field.position{}", 0), *numbered("field.effort{}", 0)])
+        + "\n" + rows_of(lambda k: ",".join([str(STAMP[k]), *NAMES, *(repr(float(x)) for x in (*Q[k], *TAU[k]))]))
     ).encode(),
     "names beside numbers": (
         ",".join(["Time", "name", *numbered("position_{}", 0), *numbered("effort_{}", 0)]) + "\n"
         + rows_of(lambda k: ",".join([repr(float(T[k])), f'"{NAMES}"', *(repr(float(x)) for x in (*Q[k], *TAU[k]))]))
     ).encode(),
-    "Franka": csv(["time", *numbered("q[{}]", 0), *numbered("q_d[{}]", 0), *numbered("tau_J[{}]", 0), *numbered("tau_ext[{}]", 0)],
-                  T, Q, Q * 2, TAU, TAU * 9),
+    "Franka": csv(["time", *numbered("q[{}]", 0), *numbered("q_d[{}]", 0), *numbered("tau_J[{}]", 0),
+                   *numbered("tau_ext[{}]", 0)], T, Q, Q * 2, TAU, TAU * 9),
     "list cells": (
         "timestamp,header.stamp.sec,header.stamp.nanosec,name,position,velocity,effort\n"
         + rows_of(lambda k: f'{STAMP[k] + 5000},{STAMP[k] // 10**9},{STAMP[k] % 10**9},"{NAMES}","{listed(Q[k])}",'

@@ -290,9 +290,8 @@ def _interpret(columns: dict[str, Any], content: Content) -> None:
             k = next(i for i, c in enumerate(cells) if c is not None and not _NUMBER.fullmatch(c.strip()))
             raise LogError(f"data row {k + 1}, column '{name}' is {cells[k][:40]!r}; numbers are needed (empty means missing)")
         texts.append(name)
-    listed = [
-        cells for name in texts if re.search(r"(^|[./_])name[_.]?\[?\d+\]?$", name) and len(set(cells := columns[name])) == 1
-    ]
+    numbered = [columns[name] for name in texts if re.search(r"(^|[./_])name[_.]?\[?\d+\]?$", name)]
+    listed = [cells for cells in numbered if len(set(cells)) == 1]
     if listed:  # one column of text per joint name, as rostopic echo -p writes them
         content.labels = tuple(str(cells[0]) for cells in listed)
     if not content.columns:

@@ -182,8 +182,8 @@ EPOCH = 1e8
 #: A clock since 1970 shows its unit by its size: these times lie between the years 2001 and 2100.
 _SINCE_1970 = {"s": (1e9, 4.1e9), "ms": (1e12, 4.1e12), "us": (1e15, 4.1e15), "ns": (1e18, 4.1e18)}
 _TIME_NAMES = (
-    "t|times?|time_?stamps?|stamps?|seconds|secs?|ts|elapsed|elapsed[_ ]time|time_elapsed|date_?time|epoch|(?:robot|controller|ros)_time"
-    "|header_stamp|rosbag_?timestamp"
+    "t|times?|time_?stamps?|stamps?|seconds|secs?|ts|elapsed|elapsed[_ ]time|time_elapsed|date_?time|epoch"
+    "|(?:robot|controller|ros)_time|header_stamp|rosbag_?timestamp"
 )
 _TIME_NAME = re.compile(rf"(?P<path>.*[./])?(?P<name>{_TIME_NAMES})", re.I)
 
