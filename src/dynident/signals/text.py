@@ -10,8 +10,9 @@ import csv
 import io
 import json
 import re
+from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,9 +106,9 @@ def read_text(data: bytes, room: int) -> Content:
     body, names = _even_ends(body, names, delimiter, whole, content.notes)
     comma = _decimal_comma(body, delimiter)
     try:
-        columns = _parse(body, names, delimiter, comma)
+        columns = _parse(body, names, delimiter, comma, room)
     except ImportError:
-        columns = _parse_plainly(body, names, delimiter, comma)
+        columns = _parse_plainly(body, names, delimiter, comma, room)
     columns.pop("", None)
     _interpret(columns, content)
     if echo:
@@ -201,7 +202,7 @@ def _decimal_comma(body: bytes, delimiter: str) -> bool:
 
 
 # ---------------------------------------------------------------------- numbers
-def _parse(body: bytes, names: list[str], delimiter: str, comma: bool) -> dict[str, Any]:
+def _parse(body: bytes, names: list[str], delimiter: str, comma: bool, room: int) -> dict[str, Any]:
     """Columns by pyarrow: float64, int64, booleans and dates as arrays, everything else as lists of text."""
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import csv as arrow  # noqa: PLC0415
@@ -228,6 +229,7 @@ def _parse(body: bytes, names: list[str], delimiter: str, comma: bool) -> dict[s
     except pa.ArrowInvalid as error:
         raise LogError(wrong[0] if wrong else str(error).splitlines()[0][:200]) from error
     columns: dict[str, Any] = {}
+    _check_texts(sum(pa.types.is_string(kind) for kind in table.schema.types) * table.num_rows, room)
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type
         if pa.types.is_integer(kind) and not column.null_count:
@@ -241,7 +243,14 @@ def _parse(body: bytes, names: list[str], delimiter: str, comma: bool) -> dict[s
     return columns
 
 
-def _parse_plainly(body: bytes, names: list[str], delimiter: str, comma: bool) -> dict[str, Any]:
+def _check_texts(cells: int, room: int) -> None:
+    if cells * 64 > room:
+        raise LogError(
+            f"it has {cells} cells with text, which would take more than the {room >> 20} MB for a file of this size"
+        )
+
+
+def _parse_plainly(body: bytes, names: list[str], delimiter: str, comma: bool, room: int) -> dict[str, Any]:
     """The same without pyarrow: numbers in one sweep if there is nothing else, cell by cell otherwise."""
     if b'"' not in body and b"_" not in body:
         try:
@@ -251,19 +260,25 @@ def _parse_plainly(body: bytes, names: list[str], delimiter: str, comma: bool) -
                 return {name: block[:, k] for k, name in enumerate(names)}
         except ValueError:
             pass  # empty cells, text, rows of unequal length: looked at one by one below
-    lines = csv.reader(io.StringIO(body.decode()), delimiter=delimiter, skipinitialspace=True)
-    rows = [[c.strip() for c in row] for row in lines]
-    for i, row in enumerate(rows):
+
+    def rows() -> Iterator[list[str]]:
+        for row in csv.reader(io.TextIOWrapper(io.BytesIO(body), "utf-8"), delimiter=delimiter, skipinitialspace=True):
+            yield [c.strip().replace(",", ".") if comma else c.strip() for c in row]
+
+    numbers, texts = [array("d") for _ in names], set()
+    known = {**dict.fromkeys(_MISSING, np.nan), **dict.fromkeys(("true", "True", "TRUE"), 1.0)}
+    known |= dict.fromkeys(("false", "False", "FALSE"), 0.0)
+    for i, row in enumerate(rows()):
         if len(row) != len(names):
             raise LogError(f"data row {i + 1} has {len(row)} cells but there are {len(names)} columns; is it cut short?")
-    columns: dict[str, Any] = {}
-    for k, name in enumerate(names):
-        cells = [None if row[k] in _MISSING else row[k].replace(",", ".") if comma else row[k] for row in rows]
-        truth = {"true": 1.0, "false": 0.0}
-        if all(c is None or _NUMBER.fullmatch(c) or c.lower() in truth for c in cells):
-            columns[name] = np.array([np.nan if c is None else truth.get(c.lower(), c) for c in cells], dtype=np.float64)
-        else:
-            columns[name] = _dates(cells)
+        for k, cell in enumerate(row):
+            if cell not in known and not _NUMBER.fullmatch(cell):
+                texts.add(k)
+            numbers[k].append(known[cell] if cell in known else np.nan if k in texts else float(cell))
+    columns: dict[str, Any] = {name: np.frombuffer(values) for name, values in zip(names, numbers, strict=True)}
+    _check_texts(len(texts) * len(numbers[0]), room)
+    for k in texts:
+        columns[names[k]] = _dates([None if row[k] in _MISSING else row[k] for row in rows()])
     return columns
 
 
@@ -313,14 +328,17 @@ def _lists(name: str, cells: list[str | None], content: Content) -> None:
             raise LogError(f"column '{name}' lists other names from row to row; split the file by its kinds of messages")
         content.labels = names
         return
-    plain = [re.sub(r"array\(|'d',|[\[\]()]", " ", str(c)).strip() for c in cells]
-    rows = [p.replace(",", " ").split() for p in plain]
-    width = len(rows[0])
-    for k, row in enumerate(rows):
-        if len(row) != width or not all(_NUMBER.fullmatch(x) for x in row):
-            raise LogError(f"data row {k + 1}, column '{name}' is {str(cells[k])[:40]!r}; a list of {width} numbers is needed")
-    if width:
-        content.columns[name] = np.array(rows, dtype=np.float64).reshape(len(rows), width)
+    values: Any = None
+    for k, cell in enumerate(cells):
+        plain = re.sub(r"array\(|'d',|[\[\](),]", " ", str(cell))
+        row = plain.split()
+        if values is None:
+            values = np.empty((len(cells), len(row)))
+        if len(row) != values.shape[1] or not all(_NUMBER.fullmatch(x) for x in row):
+            raise LogError(f"data row {k + 1}, column '{name}' is {str(cell)[:40]!r}; {values.shape[1]} numbers are needed")
+        values[k] = row
+    if values.size:
+        content.columns[name] = values
 
 
 # ---------------------------------------------------------------------- ros2 topic echo --csv
