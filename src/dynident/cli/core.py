@@ -21,6 +21,7 @@ from dynident.cli.shared import (
     FitFile,
     Gain,
     Joints,
+    LogRate,
     Quiet,
     Robot,
     Schema,
@@ -28,14 +29,16 @@ from dynident.cli.shared import (
     Sidecar,
     Strict,
     Terms,
+    Topic,
     Trust,
+    Unit,
     app,
     check_output,
+    log_reader,
     note,
     out,
     print_json,
     progress,
-    read_log,
     robot_of,
     with_terms,
 )
@@ -120,6 +123,9 @@ def identify(
     schema: Schema = None,
     joints: Joints = None,
     gain: Gain = None,
+    topic: Topic = None,
+    unit: Unit = None,
+    log_rate: LogRate = None,
     terms: Terms = None,
     estimator: Annotated[str, typer.Option(help="wls (every joint has its own noise) or ols.")] = "wls",
     recovery: Annotated[
@@ -147,13 +153,14 @@ def identify(
 
     solver, options = _estimator(estimator, recovery), _options(cutoff, decimation, standstill)
     check_output(output, folder=True)
+    read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
     with progress(2 * len(logs) + len(validate or []) + 3, quiet) as step:
         step("reading the robot")
         mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
         evidence: di.Regression | None = None
         for path in logs:
             step(f"reading and compressing {path.name}")
-            log = read_log(path, effort, schema, joints, gain)
+            log = read(path)
             base = evidence.base if evidence is not None else None
             found = di.Regression.from_log(mechanism, log, base, _projection(projection), **options)
             evidence = found if evidence is None else evidence + found
@@ -163,12 +170,12 @@ def identify(
         scores = []
         for path in validate or []:
             step(f"validating on {path.name}")
-            scores.append(fit.score(read_log(path, effort, schema, joints, gain)))
+            scores.append(fit.score(read(path)))
         verdict = judge(fit, scores)
         shown = list(scores)
         for path in logs:  # read again rather than kept: a fit may have many long logs
             step(f"comparing with {path.name}")
-            shown.append(fit.score(read_log(path, effort, schema, joints, gain), allow_training=True))
+            shown.append(fit.score(read(path), allow_training=True))
         step("writing the results")
         with tempfile.TemporaryDirectory() as folder:  # all results or none: a failure here leaves what was there
             stage = Path(folder)
@@ -222,6 +229,9 @@ def validate(
     schema: Schema = None,
     joints: Joints = None,
     gain: Gain = None,
+    topic: Topic = None,
+    unit: Unit = None,
+    log_rate: LogRate = None,
     allow_training: AllowTraining = False,
     strict: Strict = False,
     as_json: AsJson = False,
@@ -230,13 +240,14 @@ def validate(
     """Compare an identified model with logs it was not fitted to."""
     from dynident.validate import judge  # noqa: PLC0415
 
+    read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
     with progress(len(logs) + 1) as step:
         step("reading the fit")
         model = _load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
         scores = []
         for path in logs:
             step(f"validating on {path.name}")
-            scores.append(model.score(read_log(path, effort, schema, joints, gain), allow_training))
+            scores.append(model.score(read(path), allow_training))
     verdict = judge(model, scores)
     if as_json:
         print_json(verdict.to_json())
@@ -291,6 +302,9 @@ def report(
     schema: Schema = None,
     joints: Joints = None,
     gain: Gain = None,
+    topic: Topic = None,
+    unit: Unit = None,
+    log_rate: LogRate = None,
     allow_training: AllowTraining = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -300,13 +314,14 @@ def report(
     from dynident.validate import judge  # noqa: PLC0415
 
     check_output(output)
+    read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
     with progress(len(logs or []) + 2) as step:
         step("reading the fit")
         model = _load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
         scores = []
         for path in logs or []:
             step(f"comparing with {path.name}")
-            scores.append(model.score(read_log(path, effort, schema, joints, gain), allow_training))
+            scores.append(model.score(read(path), allow_training))
         step("drawing the report")
         verdict = judge(model, scores)
         written = write_report(output, model, scores, verdict)

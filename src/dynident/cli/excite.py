@@ -26,14 +26,16 @@ from dynident.cli.shared import (
     Search,
     Sidecar,
     Terms,
+    Topic,
     Trust,
+    Unit,
     app,
     check_output,
+    log_reader,
     note,
     notes,
     out,
     print_json,
-    read_log,
     robot_of,
     with_terms,
 )
@@ -88,6 +90,8 @@ def excite(
     schema: Schema = None,
     joints: Joints = None,
     gain: Gain = None,
+    topic: Topic = None,
+    unit: Unit = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -105,7 +109,8 @@ def excite(
     if payload is not None:
         options |= {"goal": (PAYLOAD,), "base": di.base_parameters(mechanism, removable=(PAYLOAD,)) if recorded else None}
     if recorded:
-        logs = [read_log(path, effort, schema, joints, gain) for path in recorded]
+        read = log_reader(effort, schema, joints, gain, topic, unit)
+        logs = [read(path) for path in recorded]
         options |= _known(mechanism, logs, options.get("base"), payload is not None)
     options |= {} if starts is None else {"starts": starts}
     with searching(None if iterations else time_budget, quiet or as_json) as tell:

@@ -14,18 +14,21 @@ from dynident.cli.shared import (
     Effort,
     Gain,
     Joints,
+    LogRate,
     Quiet,
     Robot,
     Schema,
     Search,
     Sidecar,
+    Topic,
     Trust,
+    Unit,
     app,
     check_output,
+    log_reader,
     out,
     print_json,
     progress,
-    read_log,
     robot_of,
 )
 from dynident.files import write_atomic
@@ -50,6 +53,9 @@ def friction(
     schema: Schema = None,
     joints: Joints = None,
     gain: Gain = None,
+    topic: Topic = None,
+    unit: Unit = None,
+    log_rate: LogRate = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -59,13 +65,14 @@ def friction(
     from dynident.report.friction import write_friction_report  # noqa: PLC0415 - matplotlib
 
     check_output(output, folder=True)
+    read_log = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
     with progress(len(logs) + 3, quiet) as step:
         step("reading the robot")
         mechanism = robot_of(robot, sidecar, search, arg, trust)
         read = []
         for path in logs:
             step(f"reading {path.name}")
-            read.append(read_log(path, effort, schema, joints, gain))
+            read.append(read_log(path))
         step("finding plateaus and fitting")
         owners = None if robots is None else [name.strip() for name in robots.split(",")]
         study = friction_study(mechanism, read, robots=owners, by=by, level=level, tolerance=tolerance)
