@@ -109,8 +109,8 @@ def energy_regressor(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array
         kinetic, potential = x.energies()
         return {"T": reverse([kinetic], [1.0], x.phi), "U": reverse([potential], [1.0], x.phi)}
 
-    p = len(mechanism.parameters)
-    out = run(function_of(mechanism, "energies", make), entering(mechanism, motion), None, {"T": (p,), "U": (p,)})
+    arrays, p = entering(mechanism, motion), len(mechanism.parameters)
+    out = run(function_of(mechanism, "energies", make), arrays, None, {"T": (p,), "U": (p,)})
     return out["T"], out["U"]
 
 
@@ -134,5 +134,5 @@ def momentum_regressor(mechanism: Mechanism, motion: Motion) -> Array:
         x = Equations(mechanism, links=True)
         return {"Y": [entry for momentum in x.momentum() for entry in reverse([momentum], [1.0], x.phi)]}
 
-    shape = (mechanism.dof, len(mechanism.parameters))
-    return run(function_of(mechanism, "momentum", make), entering(mechanism, motion), None, {"Y": shape})["Y"]
+    arrays, shape = entering(mechanism, motion), (mechanism.dof, len(mechanism.parameters))
+    return run(function_of(mechanism, "momentum", make), arrays, None, {"Y": shape})["Y"]
