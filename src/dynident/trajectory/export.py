@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
-from dynident.mechanics.motion import Motion, numbers
+from dynident.mechanics.motion import Motion
 from dynident.trajectory.bspline import BSpline
 from dynident.trajectory.family import Curve, Family, Trajectory, sample
 from dynident.trajectory.fourier import Fourier
