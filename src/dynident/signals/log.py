@@ -154,7 +154,7 @@ class Log:
         position_side: str | None = None,
         name: str | None = None,
     ) -> Log:
-        """Read a log from CSV (also .gz, .tsv), npz, MATLAB .mat, Parquet or HDF5.
+        """Read a log from CSV (also .gz, .tsv), npz, MATLAB .mat, Parquet or HDF5, or the folder of a recorded campaign.
 
         Parameters
         ----------
@@ -183,7 +183,8 @@ class Log:
         Returns
         -------
         Log
-            In SI units, with the file's sha256 and all conversions in `provenance`.
+            In SI units, with the file's sha256 and all conversions in `provenance`; a `CampaignLog`, whose ``stages()`` and
+            ``cycles()`` are logs too, for the folder of a campaign.
 
         Examples
         --------
@@ -191,7 +192,11 @@ class Log:
         >>> log = Log.read("emps.mat", schema={"time": "t", "position": "qm", "effort": "vir", "joints": ["slide"],
         ...                                    "effort_kind": "voltage", "gain": 35.15})  # doctest: +SKIP
         """
-        from dynident.signals.schema import read_log  # noqa: PLC0415  (readers are only loaded when something is read)
+        from dynident.signals.campaign import is_campaign, read_campaign  # noqa: PLC0415  (only loaded when something is read)
+        from dynident.signals.schema import read_log  # noqa: PLC0415
+
+        if is_campaign(path):
+            return read_campaign(path)  # type: ignore[arg-type]
 
         overrides: dict[str, object] = {
             "effort_kind": effort,

@@ -11,6 +11,7 @@ from dynident.simulate.sensors import Sensors
 from dynident.simulate.sizing import MotorLoad, Sizing, size_motors
 from dynident.simulate.split import TorqueSplit
 from dynident.simulate.standard import actuator_inertia, standard_controller, standard_machine, with_noise
+from dynident.simulate.state import State
 from dynident.simulate.steps import (
     StepMetrics,
     TrackingError,
@@ -32,6 +33,7 @@ __all__ = [
     "Run",
     "Sensors",
     "Sizing",
+    "State",
     "StepMetrics",
     "Sweep",
     "TorqueSplit",

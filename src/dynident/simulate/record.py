@@ -19,6 +19,7 @@ from dynident.mechanics import Motion, forward_kinematics
 from dynident.mechanics.inverse_kinematics_chain import end_frame
 from dynident.mechanism import Mechanism, Parameters
 from dynident.signals import Log
+from dynident.simulate.state import State
 from dynident.simulate.split import TorqueSplit, split_torques
 from dynident.simulate.steps import TrackingError, tracking_error
 
@@ -193,6 +194,8 @@ class Run:
         How the run was made: seed, step, cycle times, method.
     notes : tuple of str
         What needs attention, one sentence each.
+    end : State
+        The machine at the last sample: ``simulate(..., start=run.end)`` goes on from there.
     """
 
     log: Log
@@ -203,6 +206,7 @@ class Run:
     energy: Mapping[str, Array]
     settings: Mapping[str, Any]
     notes: tuple[str, ...] = ()
+    end: State | None = None
 
     def __repr__(self) -> str:
         return f"Run({self.robot!r}, {self.truth.t[-1]:g} s, {self.log!r})"

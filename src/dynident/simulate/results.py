@@ -64,7 +64,7 @@ def finish(robot: VirtualRobot, reference: Reference, raw: Raw, options: Options
     settings = {"seed": seed, **raw.settings, "reference": dict(reference.source)}
     facts = {"saturation": saturation, "notes": [*notes, *robot.model_notes], "ambient": robot.ambient}
     log = record(robot, truth, streams(options.seed), settings, facts, raw.readings)
-    return Run(log, truth, robot, reference.sample(raw.t), saturation, raw.energy, settings, notes)
+    return Run(log, truth, robot, reference.sample(raw.t), saturation, raw.energy, settings, notes, raw.end)
 
 
 def _truth(robot: VirtualRobot, raw: Raw) -> Truth:

@@ -26,6 +26,7 @@ from dynident.simulate.results import finish
 from dynident.simulate.runner import Options, run_plant
 from dynident.simulate.sensors import Sensors
 from dynident.simulate.start import Start
+from dynident.simulate.state import State
 from dynident.simulate.thermal import heating_of
 
 COMPILED = (Cascade, PID, ComputedTorque, OpenLoop)
@@ -188,7 +189,7 @@ class VirtualRobot(_Options):
         self,
         reference: object,
         *,
-        start: Start | None = None,
+        start: Start | State | None = None,
         duration: float | None = None,
         method: str = "coupled",
         loop: str = "exact",
@@ -209,7 +210,8 @@ class VirtualRobot(_Options):
             What is wanted, in the robot's coordinates: a `Motion` (quintics between its samples), a curve of
             `dynident.trajectory`, or a plan of `dynident.excitation` or its file (one cycle; more with a longer duration). At
             rest after its end.
-        start : mapping, optional
+        start : mapping or State, optional
+            ``run.end`` of another run of this machine, from which this one goes on; or
             ``{"q": ...}``, ``{"actuators": ...}`` or ``{"pose": ..., "frame": ...}`` with ``"velocity"``, see
             `dynident.simulate.start.start_state`; on the reference when omitted.
         duration : float, optional

@@ -20,6 +20,7 @@ from dynident.simulate.reference import Reference
 from dynident.simulate.sensors import Readings, streams
 from dynident.simulate.stability import check_step, log_ticks, ticks
 from dynident.simulate.start import Start, start_state
+from dynident.simulate.state import State, put_state, take_state
 from dynident.simulate.stretch import Stretch
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ MOST_WANTED = 250_000_000  # of the reference at every control cycle, 2 GB
 class Options:
     """How to make a run; see `VirtualRobot.simulate`."""
 
-    start: Start | None = None
+    start: Start | State | None = None
     duration: float | None = None
     method: str = "coupled"
     loop: str = "exact"
@@ -91,6 +92,8 @@ class Raw:
         External wrenches at the rows.
     settings : dict
         Step, cycles, method, for the provenance.
+    end : State
+        The machine at the last row.
     """
 
     assembly: Assembly
@@ -105,6 +108,7 @@ class Raw:
     push: Array
     wrenches: dict[str, Array]
     settings: dict[str, Any]
+    end: State
 
 
 def loop_cycles(controller: Any) -> dict[str, float]:
@@ -207,7 +211,9 @@ def run_plant(robot: VirtualRobot, reference: Reference, options: Options) -> Ra
     mechanism, step = robot.mechanism, robot.step
     plan = schedule(robot, reference, options)
     first = reference.sample([0.0])
-    x, v = start_state(mechanism, options.start, (first.q[0], first.v[0]))
+    before = options.start if isinstance(options.start, State) else None
+    place = {"q": before.q, "velocity": before.v} if before else options.start
+    x, v = start_state(mechanism, place, (first.q[0], first.v[0]))  # type: ignore[arg-type]
     law = believed(robot.controller, mechanism)
     how = {"method": options.method, "loop": options.loop, "integrator": options.integrator}
     assembly = build(mechanism, robot.drives, law, step=step, x=x, v=v, friction=robot.friction, **how)
@@ -226,7 +232,15 @@ def run_plant(robot: VirtualRobot, reference: Reference, options: Options) -> Ra
     record = np.zeros(((plan.rows - 1) * thin + 1, assembly.columns.width))
     steps = (plan.rows - 1) * plan.every + 1
     stretch = Stretch(robot, assembly, wanted, inputs, record, plan.every // thin, options.thermal_cycle)
-    temperature = stretch.all(steps)
+    if before:
+        put_state(assembly, before)
+        if stretch.heat is not None:
+            stretch.heat.state = {name: value.copy() for name, value in before.thermal.items()}
+    temperature = stretch.all(steps - 1)
+    thermal = {} if stretch.heat is None else dict(stretch.heat.state)
+    held = take_state(assembly, thermal, record[-1])
+    stretch._some(1)  # the last row is written at the start of its step
+    end = replace(held, q=record[-1, assembly.columns.x].copy(), v=record[-1, assembly.columns.v].copy())
     t = _grid(plan.rows, plan.every * step)
     c = assembly.columns
     settings = {
@@ -256,6 +270,7 @@ def run_plant(robot: VirtualRobot, reference: Reference, options: Options) -> Ra
         np.zeros((plan.rows, count)) if push is None else push.sample(t, count),
         wrench_tables(mechanism, options.wrenches, t),
         settings,
+        end,
     )
 
 
