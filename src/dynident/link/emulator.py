@@ -96,7 +96,7 @@ class Emulator:
         self.chunk = period * max(1, round((0.05 if speed <= 1.0 else 0.2) / period))
         self.lock = threading.RLock()
         self.alarms: deque[Alarm] = deque(maxlen=20)
-        self.powered, self.e_stopped = True, False
+        self.powered, self.e_stopped, self.homed = True, False, False
         self.client = ""  # who has the motion port
         self.pinged = 0.0  # when that client last asked, if it ever pinged [s, host]
         self.watchdog = 0.0  # silence after which the motion stops [s, host]; 0 for none

@@ -93,7 +93,12 @@ class Setpoints:
     @property
     def waiting(self) -> int:
         """Points that are not reached yet."""
-        return sum(p.t > self.now for p in self._points)
+        reached = 0
+        for p in self._points:  # at most two of them are kept
+            if p.t > self.now:
+                break
+            reached += 1
+        return len(self._points) - reached
 
     @property
     def room(self) -> bool:
@@ -210,7 +215,11 @@ class Setpoints:
 
     def _curve(self, t: Array) -> tuple[Array, Array, Array]:
         """Return q, v, a of the points at times that they cover."""
-        points = list(self._points)
+        points = []
+        for p in self._points:
+            points.append(p)
+            if len(points) > 2 and points[-2].t > t[-1]:  # one more than needed, for the velocity of the last
+                break
         if len(points) == 1:
             return (np.tile(points[0].q, (t.size, 1)), np.zeros((t.size, points[0].q.size)), np.zeros((t.size, points[0].q.size)))
         times = np.array([p.t for p in points])

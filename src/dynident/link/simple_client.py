@@ -36,6 +36,10 @@ BACK = 32  # points that a streamer goes back at most
 QUIET = 0.03  # silence after which no answer is on its way [s]
 
 
+class BusyError(LinkError):
+    """Another client has the controller."""
+
+
 class Wire:
     """One port of the controller: frames out, frames in; TCP or UDP."""
 
@@ -167,6 +171,16 @@ class SimpleClient(Controller):
         Identity
             Who it is; without names when it is no controller of ours.
         """
+        for pause in (0.3, 0.7, 0.0) if self.transport == "udp" else (0.0,):
+            try:
+                return self._open()
+            except BusyError:
+                if not pause:
+                    raise
+                time.sleep(pause)  # the goodbye of the last client may be lost: its silence counts
+        raise AssertionError
+
+    def _open(self) -> Identity:
         self._closed.clear()
         self._motion = Wire(self.host, self.port, self.transport, self.order)
         try:
@@ -185,7 +199,7 @@ class SimpleClient(Controller):
                 self.identity, self._here = Identity.of(data), np.array(data["setpoint"])
                 mine = self._motion.sock.getsockname()
                 if data["client"] and int(str(data["client"]).rsplit(":", 1)[-1]) != mine[1]:
-                    raise LinkError(f"another client ({data['client']}) has this controller; close it first")
+                    raise BusyError(f"another client ({data['client']}) has this controller; close it first")
             self._feedback = Wire(self.host, self.state_port, self.transport, self.order)
             if self._ours:
                 self._subscribe()
@@ -218,6 +232,9 @@ class SimpleClient(Controller):
         """Close both ports."""
         self._halt.set()
         self._closed.set()
+        if self.transport == "udp" and self._ours and self._motion is not None:
+            with contextlib.suppress(OSError):
+                self._motion.send(m.encode(Message(m.COMMAND, data=struct.pack(f"{m.ORDERS[self.order]}i", m.GOODBYE)), self.order))
         for wire in (self._motion, self._feedback):
             if wire is not None:
                 wire.close()
@@ -491,7 +508,7 @@ class SimpleClient(Controller):
         """
         out = []
         with contextlib.suppress(queue.Empty):
-            out.append(self._queue.get(timeout=timeout))
+            out.append(self._queue.get(timeout=timeout) if timeout > 0.0 else self._queue.get_nowait())
             while True:
                 out.append(self._queue.get_nowait())
         if None in out:

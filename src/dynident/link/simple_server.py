@@ -242,6 +242,8 @@ class SimpleServer:
                 if m.decode(frame, self.order).type == m.PING:
                     self.emulator.pinged = peer.heard  # who pings is expected to go on
         self._send(peer, answers)
+        if peer.task.gone:
+            self._drop(peer)
 
     # ------------------------------------------------------------------ TCP
     def _accept(self, listener: socket.socket) -> None:
@@ -276,7 +278,8 @@ class SimpleServer:
             return
         try:
             for frame in peer.framer.feed(data):
-                self._handle(peer, frame)
+                if not peer.task.gone:
+                    self._handle(peer, frame)
         except LinkError:  # the stream is lost: nothing after it can be read
             self.dropped += 1
             self._drop(peer)

@@ -37,6 +37,7 @@ class Task:
     def __init__(self, emulator: Emulator, order: str = "little") -> None:
         self.emulator, self.order = emulator, order
         self.malformed = self.refused = self.repeated = 0
+        self.gone = False  # the client has said goodbye
 
     def receive(self, frame: bytes) -> list[bytes]:
         """Return the answers to one frame; what is malformed is counted and dropped."""
@@ -75,9 +76,10 @@ class Task:
                 m.RESET: core.reset,
                 m.EMERGENCY_STOP: core.emergency_stop,
                 m.RELEASE: lambda: core.emergency_stop(False),
+                m.GOODBYE: lambda: setattr(self, "gone", True),
             }
             if code not in actions:
-                raise LinkError(f"COMMAND {code} is unknown; 1 resets alarms, 2 is the emergency stop, 3 releases it")
+                raise LinkError(f"COMMAND {code} is unknown; 1 resets alarms, 2 is the emergency stop, 3 releases it, 4 says goodbye")
             actions[code]()
             return [self.reply(kind, m.SUCCESS)]
         raise LinkError(f"message type {kind} is not served on this port")
