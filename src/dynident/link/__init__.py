@@ -1,6 +1,6 @@
-"""From a plan to a log on a controller: protocols, the virtual robot behind them, campaigns, and a recorder that survives crashes."""
+"""From a plan to a log on a controller: protocols, the virtual robot behind them, campaigns, a crash-safe recorder."""
 
-from dynident.link.campaign import Aborted, Campaign, Listener, Progress
+from dynident.link.campaign import AbortedError, Campaign, Listener, Progress
 from dynident.link.controller import Controller, Identity, Status, open_controller
 from dynident.link.emulator import Emulator
 from dynident.link.live import Callback, RecursiveFit, ThermalObserver, mcap_writer
@@ -16,7 +16,7 @@ from dynident.link.text_file import export_text
 from dynident.link.watch import Watch
 
 __all__ = [
-    "Aborted",
+    "AbortedError",
     "Callback",
     "Campaign",
     "Controller",

@@ -1,6 +1,6 @@
 """Campaigns: a plan is run cycle by cycle on a controller, recorded, and continued after a crash where it was.
 
-The unit is a cycle. One that was interrupted is kept as it is and run again from its start; rests go on by the clock of the host.
+The unit is a cycle. One that was interrupted is kept as it is and run again from its start; rests go on by the host's clock.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Progress:
     text: str = ""
 
 
-class Aborted(LinkError):
+class AbortedError(LinkError):
     """A person has ended the campaign; the robot is at rest and the campaign can go on later."""
 
 
@@ -138,7 +138,9 @@ class Campaign:
         except (OSError, ValueError, KeyError, TypeError) as error:
             if isinstance(error, LinkError):
                 raise
-            raise LinkError(f"'{self.folder}' is no campaign ({error}); start one with dynident record plan/ -o campaign/") from error
+            raise LinkError(
+                f"'{self.folder}' is no campaign ({error}); start one with dynident record plan/ -o campaign/"
+            ) from error
         self.plan = Plan.load(self.folder / "plan.json")
         if self.plan.identity != self.about["plan"]:
             raise LinkError(f"the plan in '{self.folder}' is {self.plan.identity}, the campaign's was {self.about['plan']}")
@@ -153,7 +155,13 @@ class Campaign:
 
     @classmethod
     def create(
-        cls, folder: str | os.PathLike[str], plan: Plan, settings: Settings, controller: Controller, address: str = "", **options: Any
+        cls,
+        folder: str | os.PathLike[str],
+        plan: Plan,
+        settings: Settings,
+        controller: Controller,
+        address: str = "",
+        **options: Any,
     ) -> Campaign:
         """Make the folder of a campaign, after asking the controller who it is.
 
@@ -223,7 +231,7 @@ class Campaign:
     def _asked(self) -> None:
         """Obey the person, here or by a file in the folder."""
         if self._abort or (self.folder / "abort").exists():
-            raise Aborted(f"aborted; the robot is at rest, go on with dynident record --resume {self.folder}")
+            raise AbortedError(f"aborted; the robot is at rest, go on with dynident record --resume {self.folder}")
         if self._paused or (self.folder / "pause").exists():
             raise _Interrupted("paused")
 
@@ -312,9 +320,11 @@ class Campaign:
     def _check(self, identity: Identity) -> None:
         """Refuse another robot, and a real one that nobody has confirmed."""
         known = self.about["controller"]
-        if identity.identity != known["identity"] or (identity.coordinates and list(identity.coordinates) != known["coordinates"]):
+        if identity.identity != known["identity"] or (
+            identity.coordinates and list(identity.coordinates) != known["coordinates"]
+        ):
             raise LinkError(
-                f"the controller drives '{identity.robot}' ({identity.identity}), the campaign was begun with '{known['robot']}' "
+                f"the controller drives '{identity.robot}' ({identity.identity}), the campaign began with '{known['robot']}' "
                 f"({known['identity']}); connect the same one"
             )
         if not identity.virtual and not self.yes:
@@ -458,7 +468,9 @@ class Campaign:
             if status.alarm in LOST:
                 raise ConnectionError(f"the controller has lost this client (alarm {status.alarm})")
             if status.alarm or status.e_stopped:
-                raise LinkError(f"the controller is in alarm {status.alarm} in {kind} {cycle}; look at the robot, reset and resume")
+                raise LinkError(
+                    f"the controller is in alarm {status.alarm} in {kind} {cycle}; look at the robot, reset and resume"
+                )
             if failure:
                 raise (ConnectionError if "answer" in failure or "closed" in failure else LinkError)(failure)
             if reached >= length - 1.5 * (self.identity.period or 0.02) and not status.moving and not self.controller.sending:
@@ -485,7 +497,9 @@ class Campaign:
             return
         self._drain(1.0)
         if not np.isfinite(self._warmest):
-            raise LinkError(f"the start waits for temperatures below {limit:g} degC but the controller reports none; leave it out")
+            raise LinkError(
+                f"the start waits for temperatures below {limit:g} degC but the controller reports none; leave it out"
+            )
         if self._warmest >= limit:
             self._rest(step.number, np.inf, "waiting", limit)
 
@@ -495,7 +509,7 @@ class Campaign:
             return
         self.recorder.open("rest", cycle, 0, f"{self._session}")
         kept = -np.inf
-        while time.time() < until and self._warmest >= below or not np.isfinite(self._warmest) and time.time() < until:
+        while time.time() < until and not self._warmest < below:  # NaN: not known yet
             self._asked()
             for host, rows in self._take(0.1):
                 keep = []

@@ -306,8 +306,8 @@ def open_controller(address: str, **options: Any) -> Controller:
     Parameters
     ----------
     address : str
-        ``simple_message://127.0.0.1:11000`` (options after a question mark: ``state=11002&transport=udp&order=big&mode=download``),
-        or ``lynx://127.0.0.1:12000``.
+        ``simple_message://127.0.0.1:11000`` or ``lynx://127.0.0.1:12000``; options follow a question mark, as in
+        ``?state=11002&transport=udp&order=big&mode=download``.
     **options
         The same options as keywords, and ``key`` (bytes) for lynx.
 
@@ -323,14 +323,18 @@ def open_controller(address: str, **options: Any) -> Controller:
     try:
         parts = urlsplit(address)
         kind, port = kinds.get(parts.scheme), parts.port
-        given: dict[str, Any] = {name: values[-1] for name, values in parse_qs(parts.query, strict_parsing=bool(parts.query)).items()}
+        given: dict[str, Any] = {
+            name: values[-1] for name, values in parse_qs(parts.query, strict_parsing=bool(parts.query)).items()
+        }
     except ValueError as error:
         raise LinkError(f"controller '{address}' is no address ({error}); give simple_message://127.0.0.1:11000") from error
     if kind is None or not parts.hostname or parts.path not in ("", "/"):
-        raise LinkError(f"controller '{address}' is no address; give simple_message://127.0.0.1:11000 or lynx://127.0.0.1:12000")
+        raise LinkError(
+            f"controller '{address}' is no address; give simple_message://127.0.0.1:11000 or lynx://127.0.0.1:12000"
+        )
     cls, default = kind
     try:
-        made: Controller = cls(parts.hostname, default if port is None else port, **{**given, **options})  # type: ignore[arg-type]
+        made: Controller = cls(parts.hostname, default if port is None else port, **{**given, **options})
     except TypeError as error:
         raise LinkError(f"controller '{address}' has an option that its protocol does not know ({error})") from error
     return made

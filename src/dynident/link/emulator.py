@@ -327,9 +327,9 @@ class Emulator:
         return np.column_stack([index.astype(np.float64), clock, when, *signals])
 
     def due(self, most: int = 500) -> Array | None:
-        """Return the samples whose time has come, (N, 3 + 4 k) as `Samples.table`, and forget them; None when there are none."""
+        """Return the samples whose time has come, (N, 3 + 4 k) as `Samples.table`, and forget them; None for none."""
         with self.lock:
-            now, out = time.monotonic(), []
+            now, out = time.monotonic(), list[Array]()
             while self._queue and len(out) < 4:
                 first, spacing, rows = self._queue[0]
                 ripe = len(rows) if spacing == 0.0 else min(len(rows), math.floor((now - first) / spacing) + 1)

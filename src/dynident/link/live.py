@@ -1,6 +1,6 @@
 """The stream of samples as it comes: a recursive fit, the thermal state, and a file for other tools.
 
-    K = P x / (l + x' P x),   b += K (y - x' b),   P = (P - K x' P) / l           recursive least squares with forgetting l
+K = P x / (l + x' P x),   b += K (y - x' b),   P = (P - K x' P) / l           recursive least squares with forgetting l
 """
 
 from __future__ import annotations
@@ -42,7 +42,11 @@ class RecursiveFit:
     """
 
     def __init__(
-        self, channel: int, row: Callable[[Array, Array], ArrayLike] | None = None, forgetting: float = 0.9995, moving: float = 0.02
+        self,
+        channel: int,
+        row: Callable[[Array, Array], ArrayLike] | None = None,
+        forgetting: float = 0.9995,
+        moving: float = 0.02,
     ) -> None:
         if not 0.9 <= forgetting <= 1.0:
             raise LinkError(f"forgetting is {forgetting}; give a number from 0.9 to 1")
@@ -75,7 +79,9 @@ class RecursiveFit:
             self.values = self.values + Px * (error / scale)
             self._P = (self._P - np.outer(Px, Px) / scale) / self.forgetting
             self.count += 1
-            self._noise += (error * error * self.forgetting / scale - self._noise) / min(self.count, 1.0 / (1.0 - self.forgetting + 1e-9))
+            self._noise += (error * error * self.forgetting / scale - self._noise) / min(
+                self.count, 1.0 / (1.0 - self.forgetting + 1e-9)
+            )
 
     @property
     def deviation(self) -> Array:
@@ -168,7 +174,7 @@ def mcap_writer(path: str | os.PathLike[str], channels: Sequence[str], facts: Ma
     try:
         from mcap.writer import Writer  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise missing_extra("mcap", "mcap", "writing MCAP files") from error
+        raise missing_extra("mcap", "ros", "writing MCAP files") from error
     from dynident.link.mcap_file import McapFile  # noqa: PLC0415 - needs the extra
 
     if not str(path).endswith(".mcap"):

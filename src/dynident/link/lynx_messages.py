@@ -35,7 +35,9 @@ INDICATORS = ("loading", "ready", "sending trajectory", "target reading", "recei
 VERSION = 1
 MOST_ROWS = 500  # of a block
 HEAD = struct.Struct("<BBHII")
-STATE = struct.Struct("<7iBBHII")  # status, indicator, homed, open task, lower and upper limit switches (one bit per coordinate)
+STATE = struct.Struct(
+    "<7iBBHII"
+)  # status, indicator, homed, open task, lower and upper limit switches (one bit per coordinate)
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,13 @@ class LynxServer:
             return
         if self._client is not None:
             with contextlib.suppress(OSError):
-                sock.send(x.encode(Frame(x.SESSION, x.REFUSED, data=f"another client ({self.emulator.client}) has this controller".encode())))
+                sock.send(
+                    x.encode(
+                        Frame(
+                            x.SESSION, x.REFUSED, data=f"another client ({self.emulator.client}) has this controller".encode()
+                        )
+                    )
+                )
             sock.close()
             self.dropped += 1
             return

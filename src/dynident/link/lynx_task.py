@@ -71,7 +71,11 @@ class LynxTask:
 
     def _answer(self, frame: Frame) -> list[Frame]:
         if self.state == "initialization":
-            if frame.comm == x.SESSION and frame.kind == x.PROOF and secrets.compare_digest(frame.data, x.proof(self._key, self._nonce)):
+            if (
+                frame.comm == x.SESSION
+                and frame.kind == x.PROOF
+                and secrets.compare_digest(frame.data, x.proof(self._key, self._nonce))
+            ):
                 self.state = "operation"
                 return [self._ok(frame)]
             self.state = "terminate"
@@ -123,7 +127,9 @@ class LynxTask:
             if frame.sequence < len(self._rows):
                 return [Frame(x.DATA, x.TAKEN, frame.task, frame.sequence)]  # it came twice
             if frame.sequence > len(self._rows) or sum(map(len, self._rows)) > MOST_POINTS:
-                raise LinkError(f"block {frame.sequence} came where {len(self._rows)} is expected, or the trajectory is too long")
+                raise LinkError(
+                    f"block {frame.sequence} came where {len(self._rows)} is expected, or the trajectory is too long"
+                )
             self._rows.append(rows)
             self._receiving = True
             return [Frame(x.DATA, x.TAKEN, frame.task, frame.sequence)]

@@ -44,11 +44,18 @@ class McapFile:
                 "name": self._names,
                 "clock": float(samples.clock[i]),
                 "motion": _number(samples.motion[i]),
-                **{key: [_number(x) for x in getattr(samples, key)[i]] for key in ("position", "velocity", "effort", "temperature")},
+                **{
+                    key: [_number(x) for x in getattr(samples, key)[i]]
+                    for key in ("position", "velocity", "effort", "temperature")
+                },
             }
             stamp = round((host - (last - float(samples.clock[i]))) * 1e9)
             self._writer.add_message(
-                self._channel, log_time=stamp, publish_time=stamp, sequence=int(samples.index[i]) % (1 << 32), data=json.dumps(content).encode()
+                self._channel,
+                log_time=stamp,
+                publish_time=stamp,
+                sequence=int(samples.index[i]) % (1 << 32),
+                data=json.dumps(content).encode(),
             )
 
     def close(self) -> None:

@@ -2,8 +2,8 @@
 
     LENGTH | MSG_TYPE COMM_TYPE REPLY_CODE | data          LENGTH = bytes after itself, everything is 4 bytes
 
-Ten joint slots always; unused ones are zero [Pagani2022, Appendix A]. Types from 9000 on are ours (`docs/link.md`): the standard
-has no message for torques, temperatures, names and limits. Their numbers are 8 bytes wide, so that nothing is rounded.
+Ten joint slots always; unused ones are zero [Pagani2022, Appendix A]. Types from 9000 on are ours (`docs/link.md`): the
+standard has no message for torques, temperatures, names and limits. Their numbers are 8 bytes wide: nothing is rounded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -336,7 +336,7 @@ def decode_samples(data: bytes, order: str = "little") -> Samples:
         raise LinkError(f"a SAMPLES message has {len(data)} bytes of data; it needs 8 at least")
     joints, rows = struct.unpack_from(f"{ORDERS[order]}2i", data)
     width = 3 + 4 * joints
-    if not (0 < joints <= 1000 and 0 <= rows) or len(data) != 8 + 8 * rows * width:
+    if not (0 < joints <= 1000 and rows >= 0) or len(data) != 8 + 8 * rows * width:
         raise LinkError(f"a SAMPLES message says {rows} samples of {joints} joints and has {len(data)} bytes of data")
     table = np.frombuffer(data, f"{ORDERS[order]}f8", offset=8).astype(np.float64).reshape(rows, width)
     if not (np.isfinite(table[:, :2]).all() and (np.abs(table[:, 0]) < 2.0**53).all()):
@@ -344,14 +344,14 @@ def decode_samples(data: bytes, order: str = "little") -> Samples:
     return Samples.from_table(table)
 
 
-def critical_velocity(v: Sequence[float], limits: Sequence[float]) -> float:
+def critical_velocity(v: Iterable[float], limits: Iterable[float]) -> float:
     """Return the velocity of a JOINT_TRAJ_PT: max |v_i| / limit_i, at most 1 [Pagani2022, Appendix A].
 
     Parameters
     ----------
-    v : sequence of float
+    v : iterable of float
         Joint velocities [rad/s, m/s].
-    limits : sequence of float
+    limits : iterable of float
         Their limits; infinite where there is none.
 
     Returns

@@ -1,7 +1,7 @@
 """The virtual robot one chunk after the other: each run starts in the state in which the last one ended.
 
-This is the only file of the room that knows the simulation: `advance` for a chunk of setpoints, `rest` for a pause in which nothing
-moves and only temperatures change.
+This is the only file of the room that knows the simulation: `advance` for a chunk of setpoints, `rest` for a pause in which
+nothing moves and only temperatures change.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ class Plant:
         assert self._state is not None
         robot, state = self.robot, self._state
         cooled = {
-            name: robot.thermal[name].model.advance(value, 0.0, duration, robot.ambient) for name, value in state.thermal.items()
+            name: robot.thermal[name].model.advance(value, 0.0, duration, robot.ambient)
+            for name, value in state.thermal.items()
         }
         self._state = replace(state, thermal=cooled)
         position, effort = self._last

@@ -1,7 +1,7 @@
 """The recorder: appends samples to segments, and acknowledges only what is on the disk.
 
-A frame is written with its checksum at once and synced every second; a crash leaves whole frames and at most one torn one, which is
-cut when the campaign goes on. A segment whose cycle is over is sealed to Parquet.
+A frame is written with its checksum at once and synced every second; a crash leaves whole frames and at most one torn one,
+which is cut when the campaign goes on. A segment whose cycle is over is sealed to Parquet.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ from numpy.typing import NDArray
 
 from dynident.errors import LinkError, LogError, MissingExtraError
 from dynident.link.messages import Samples
-from dynident.signals import GAP, REPEATED, campaign_columns, read_journal, read_segment, seal_segment, segment_frame, segment_start
+from dynident.signals import (
+    GAP,
+    REPEATED,
+    campaign_columns,
+    read_journal,
+    read_segment,
+    seal_segment,
+    segment_frame,
+    segment_start,
+)
 
 Array = NDArray[np.float64]
 

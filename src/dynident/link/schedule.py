@@ -1,6 +1,6 @@
 """What a campaign does and when: repetitions of a plan's cycles, pauses, rests and conditions for a start.
 
-    duty D:  a cycle of motion T is followed by a pause of T (1 - D) / D;  the plan's period gives the pause when D is not given
+duty D:  a cycle of motion T is followed by a pause of T (1 - D) / D;  the plan's period gives the pause when D is not given
 """
 
 from __future__ import annotations
@@ -135,10 +135,12 @@ def cycle_motion(plan: Plan, identity: Identity) -> Motion:
     names = identity.coordinates or plan.coordinates
     if set(names) != set(plan.coordinates) or len(names) != len(plan.coordinates):
         raise LinkError(
-            f"the plan moves {', '.join(plan.coordinates)} but the controller has {', '.join(names)}; connect the robot of the plan"
+            f"the plan moves {', '.join(plan.coordinates)} but the controller has {', '.join(names)}; connect the right one"
         )
     if identity.robot and identity.robot != plan.robot:
-        raise LinkError(f"the plan is for robot '{plan.robot}' but the controller drives '{identity.robot}'; connect the right one")
+        raise LinkError(
+            f"the plan is for robot '{plan.robot}' but the controller drives '{identity.robot}'; connect the right one"
+        )
     rate = plan.rate
     if identity.period:
         rate = 1.0 / (identity.period * max(1, round(1.0 / (plan.rate * identity.period))))
@@ -163,7 +165,9 @@ def _within(motion: Motion, names: tuple[str, ...], identity: Identity) -> None:
         bad = sign * (found - limit) > 1e-4 * (1.0 + np.abs(limit))
         if bad.any():
             i = int(np.argmax(bad))
-            raise LinkError(f"the plan {what} {found[i]:.6g} with joint '{names[i]}', beyond the controller's limit {limit[i]:.6g}")
+            raise LinkError(
+                f"the plan {what} {found[i]:.6g} with joint '{names[i]}', beyond the controller's limit {limit[i]:.6g}"
+            )
 
 
 @dataclass(frozen=True)
@@ -251,4 +255,10 @@ def clock_text(duration: float) -> str:
     whole = round(duration)
     hours, rest = divmod(whole, 3600)
     minutes, left = divmod(rest, 60)
-    return f"{hours} h {minutes:02d} min {left:02d} s" if hours else f"{minutes} min {left:02d} s" if minutes else f"{duration:.1f} s"
+    return (
+        f"{hours} h {minutes:02d} min {left:02d} s"
+        if hours
+        else f"{minutes} min {left:02d} s"
+        if minutes
+        else f"{duration:.1f} s"
+    )

@@ -1,6 +1,6 @@
 """Setpoints of a controller: a buffer of trajectory points, quintics between them, and a ramp to rest.
 
-    q(t) between two points: the quintic with their q, v, a; the cubic with their q, v; a Catmull-Rom cubic when they have q alone
+    q(t) between two points: the quintic with their q, v, a; the cubic with their q, v; a Catmull-Rom cubic with q alone
 
 Nothing here knows time or sockets: points are pushed by whoever receives them, chunks are taken by whoever moves the robot.
 """
@@ -221,7 +221,11 @@ class Setpoints:
             if len(points) > 2 and points[-2].t > t[-1]:  # one more than needed, for the velocity of the last
                 break
         if len(points) == 1:
-            return (np.tile(points[0].q, (t.size, 1)), np.zeros((t.size, points[0].q.size)), np.zeros((t.size, points[0].q.size)))
+            return (
+                np.tile(points[0].q, (t.size, 1)),
+                np.zeros((t.size, points[0].q.size)),
+                np.zeros((t.size, points[0].q.size)),
+            )
         times = np.array([p.t for p in points])
         left = np.clip(np.searchsorted(times, t + 1e-12, side="right") - 1, 0, len(points) - 2)
         out = np.empty((3, t.size, self.q.size))

@@ -3,8 +3,8 @@
     streamer     0, 1, 2, ...       the next point only after the reply to the last
     downloader   -1, 1, 2, ..., -3  the robot starts with the end marker
 
-Over UDP a request is repeated until it is answered. Replies carry no number, so one may be the copy of an older one: a point that
-the controller did not expect is refused by it, and the client goes back to the last one that it accepts.
+Over UDP a request is repeated until it is answered. Replies carry no number, so one may be the copy of an older one: a point
+that the controller did not expect is refused by it, and the client goes back to the last one that it accepts.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class SimpleClient(Controller):
                 version = struct.unpack(f"{m.ORDERS[self.order]}3i", reply.data)
                 if version[0] != VERSION[0]:
                     raise LinkError(
-                        f"the controller speaks version {version[0]}.{version[1]} of these messages, this is {VERSION[0]}.{VERSION[1]}; "
+                        f"the controller speaks version {version[0]} of these messages, this client {VERSION[0]}; "
                         "update the older one"
                     )
                 reply = self._ask(Message(m.IDENTITY), TIMEOUT)
@@ -234,7 +234,9 @@ class SimpleClient(Controller):
         self._closed.set()
         if self.transport == "udp" and self._ours and self._motion is not None:
             with contextlib.suppress(OSError):
-                self._motion.send(m.encode(Message(m.COMMAND, data=struct.pack(f"{m.ORDERS[self.order]}i", m.GOODBYE)), self.order))
+                self._motion.send(
+                    m.encode(Message(m.COMMAND, data=struct.pack(f"{m.ORDERS[self.order]}i", m.GOODBYE)), self.order)
+                )
         for wire in (self._motion, self._feedback):
             if wire is not None:
                 wire.close()
@@ -346,7 +348,9 @@ class SimpleClient(Controller):
         if motion.dof > m.SLOTS:
             raise LinkError(f"the motion has {motion.dof} joints; simple_message has {m.SLOTS} slots, use protocol lynx")
         if motion.t[-1] - motion.t[0] > 2048.0:
-            raise LinkError(f"the motion lasts {motion.t[-1] - motion.t[0]:.0f} s; a float32 clock counts to 2048 s, send it in parts")
+            raise LinkError(
+                f"the motion lasts {motion.t[-1] - motion.t[0]:.0f} s; a float32 clock counts to 2048 s, send it in parts"
+            )
         if self.mode == "download" and 0 < self.identity.buffer < len(motion):
             raise LinkError(f"the motion has {len(motion)} points; the buffer holds {self.identity.buffer}, use mode=stream")
         self._loaded = motion
@@ -393,7 +397,13 @@ class SimpleClient(Controller):
                 valid = m.TIME | m.POSITION | m.VELOCITY | m.ACCELERATION
                 out.append(
                     Message(
-                        m.JOINT_TRAJ_PT_FULL, sequence=number, valid=valid, time=at, q=q, v=tuple(motion.v[i]), a=tuple(motion.a[i])
+                        m.JOINT_TRAJ_PT_FULL,
+                        sequence=number,
+                        valid=valid,
+                        time=at,
+                        q=q,
+                        v=tuple(motion.v[i]),
+                        a=tuple(motion.a[i]),
                     )
                 )
             else:

@@ -1,7 +1,8 @@
 """The tasks of a simple_message controller, without sockets: frames in, frames out [Pagani2022, Appendix A].
 
-The motion task stores points in a buffer of 100 and answers each with its header; the answer to a point that does not fit yet waits,
-so the controller sets the rate. A point that comes twice is answered twice and executed once; one that skips another is refused.
+The motion task stores points in a buffer of 100 and answers each with its header; the answer to a point that does not fit yet
+waits, so the controller sets the rate. A point that comes twice is answered twice and executed once; one that skips another is
+refused.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ class Task:
                 m.GOODBYE: lambda: setattr(self, "gone", True),
             }
             if code not in actions:
-                raise LinkError(f"COMMAND {code} is unknown; 1 resets alarms, 2 is the emergency stop, 3 releases it, 4 says goodbye")
+                raise LinkError(
+                    f"COMMAND {code} is unknown; 1 resets alarms, 2 is the emergency stop, 3 releases it, 4 says goodbye"
+                )
             actions[code]()
             return [self.reply(kind, m.SUCCESS)]
         raise LinkError(f"message type {kind} is not served on this port")
@@ -140,7 +143,11 @@ class MotionTask(Task):
 
     def _again(self, message: Message) -> bool:
         """Tell whether a known first point starts the same trajectory once more, instead of being a copy of the packet."""
-        return message.sequence in (0, m.START_DOWNLOAD, m.START_STREAMING) and self._next > 1 and not self.emulator.setpoints.moving
+        return (
+            message.sequence in (0, m.START_DOWNLOAD, m.START_STREAMING)
+            and self._next > 1
+            and not self.emulator.setpoints.moving
+        )
 
     def _forget(self) -> None:
         self._next, self._time, self._known, self._pending = 0, 0.0, set(), None
@@ -174,7 +181,9 @@ class MotionTask(Task):
         q = np.array(message.q[:n])
         if message.type == m.JOINT_TRAJ_PT:
             if message.duration < 0.0 or not 0.0 <= message.velocity <= 1.0:
-                raise LinkError(f"a point has velocity {message.velocity:g} and duration {message.duration:g}; 0 to 1, and no less than 0")
+                raise LinkError(
+                    f"a point has velocity {message.velocity:g} and duration {message.duration:g}; 0 to 1, and no less than 0"
+                )
             at = self._time + message.duration
             return Point(at, q), at
         if not message.valid & m.TIME or not message.valid & m.POSITION:
@@ -186,7 +195,9 @@ class MotionTask(Task):
     def _whole(self, message: Message) -> list[bytes]:
         core = self.emulator
         if len(message.points) > core.setpoints.capacity:
-            raise LinkError(f"a JOINT_TRAJ has {len(message.points)} points; the buffer holds {core.setpoints.capacity}, stream it")
+            raise LinkError(
+                f"a JOINT_TRAJ has {len(message.points)} points; the buffer holds {core.setpoints.capacity}, stream it"
+            )
         core.begin(hold=True)
         self._forget()
         for part in message.points:

@@ -29,7 +29,11 @@ def export_text(log: Log, path: str | os.PathLike[str]) -> Path:
         The file.
     """
     label = {"motor_current": "current", "voltage": "voltage"}.get(log.effort_kind, "torque")
-    blocks = [("position", log.position, "rad or m"), ("velocity", log.velocity, "rad/s or m/s"), (label, log.effort, UNITS[log.effort_kind])]
+    blocks = [
+        ("position", log.position, "rad or m"),
+        ("velocity", log.velocity, "rad/s or m/s"),
+        (label, log.effort, UNITS[log.effort_kind]),
+    ]
     given = [(name, values, unit) for name, values, unit in blocks if values is not None]
     header = ["t [s]", *(f"{name} {joint} [{unit}]" for name, _, unit in given for joint in log.joints)]
     table = np.column_stack([log.t, *(values for _, values, _ in given)])

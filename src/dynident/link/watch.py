@@ -47,7 +47,7 @@ class Watch:
         self._predicted = None if predict is None else np.asarray(predict(motion), dtype=np.float64)
         if self._predicted is not None and self._predicted.shape != (len(motion), len(identity.channels)):
             raise LinkError(
-                f"the model predicts {self._predicted.shape[-1]} efforts but the controller measures {len(identity.channels)} channels; "
+                f"the model predicts {self._predicted.shape[-1]} efforts for {len(identity.channels)} measured channels; "
                 "give the model of this robot"
             )
         self._bound = np.inf if self._predicted is None else tolerance * np.maximum(np.abs(self._predicted).max(axis=0), 1e-9)
@@ -71,7 +71,9 @@ class Watch:
             outside = (low < one.lower - SLACK) | (high > one.upper + SLACK)
             if outside.any():
                 i = int(outside.argmax())
-                raise LinkError(f"joint '{one.channels[i]}' is outside its limits {one.lower[i]:.4g} to {one.upper[i]:.4g}: stopped")
+                raise LinkError(
+                    f"joint '{one.channels[i]}' is outside its limits {one.lower[i]:.4g} to {one.upper[i]:.4g}: stopped"
+                )
             fast = np.nanmax(np.abs(v), axis=0, initial=0.0) > FASTER * one.velocity + SLACK
             if fast.any():
                 i = int(fast.argmax())
@@ -93,7 +95,7 @@ class Watch:
             if (self._row >= IN_A_ROW).any():
                 i = int(self._row.argmax())
                 raise LinkError(
-                    f"collision? effort of '{self.identity.channels[i]}' is {samples.effort[rows[k], i]:.4g} where the model predicts "
+                    f"collision? effort of '{self.identity.channels[i]}' is {samples.effort[rows[k], i]:.4g}, predicted are "
                     f"{wanted[k, i]:.4g} (t = {samples.motion[rows[k]]:.3f} s of the cycle): stopped"
                 )
 
@@ -105,7 +107,7 @@ def _moving(motion: Motion, channels: int) -> NDArray[np.bool_]:
     if channels != motion.dof:  # channels are motors that turn with several coordinates
         slow = np.repeat(slow.all(axis=1)[:, None], channels, axis=1)
     wide = max(1, round(SETTLING / float(np.median(np.diff(motion.t)))))
-    out = ~slow
+    out: NDArray[np.bool_] = ~slow
     for k in range(1, wide + 1):
         out[k:] &= ~slow[:-k]
         out[:-k] &= ~slow[k:]

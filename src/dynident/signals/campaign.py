@@ -1,7 +1,7 @@
 """A recorded campaign: the folder of `dynident record` as one log, and as logs by stage and cycle.
 
-The folder has campaign.json (what was to be done, by whom, with which robot), and one segment per cycle and attempt. Times of the log
-are the controller's; where its clock restarted, the host's clock says how much later that was.
+The folder has campaign.json (what was to be done, by whom, with which robot), and one segment per cycle and attempt. Times of
+the log are the controller's; where its clock restarted, the host's clock says how much later that was.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def read_campaign(path: str | os.PathLike[str]) -> CampaignLog:
         raise LogError(f"campaign '{folder}' has {count} samples yet; wait until the robot has moved")
     whole = np.concatenate(tables)
     signals = {name: whole[:, 6 + k * n : 6 + (k + 1) * n] for k, name in enumerate(SIGNALS)}
-    optional = {name: signals[name] for name in ("velocity", "temperature") if np.isfinite(signals[name]).any()}
+    optional: dict[str, Any] = {name: signals[name] for name in ("velocity", "temperature") if np.isfinite(signals[name]).any()}
     kept = {key: about[key] for key in ("plan", "robot", "software") if key in about}
     digest = hashlib.sha256(whole.tobytes()).hexdigest()
     return CampaignLog(

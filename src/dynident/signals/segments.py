@@ -178,5 +178,9 @@ def _read_sealed(path: Path) -> Segment:
         raise missing_extra("pyarrow", "parquet", "reading a sealed segment") from error
     table = pq.read_table(path)
     header = json.loads((table.schema.metadata or {})[KEY.encode()])
-    block = np.column_stack([table[name].to_numpy() for name in _names(header)]) if table.num_rows else np.empty((0, table.num_columns))
+    block = (
+        np.column_stack([table[name].to_numpy() for name in _names(header)])
+        if table.num_rows
+        else np.empty((0, table.num_columns))
+    )
     return Segment(header, np.asarray(block, dtype=np.float64), path.stat().st_size, 0)

@@ -19,8 +19,8 @@ from dynident.mechanics import Motion, forward_kinematics
 from dynident.mechanics.inverse_kinematics_chain import end_frame
 from dynident.mechanism import Mechanism, Parameters
 from dynident.signals import Log
-from dynident.simulate.state import State
 from dynident.simulate.split import TorqueSplit, split_torques
+from dynident.simulate.state import State
 from dynident.simulate.steps import TrackingError, tracking_error
 
 if TYPE_CHECKING:
