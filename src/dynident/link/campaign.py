@@ -447,7 +447,6 @@ class Campaign:
         """Let the robot do one motion, and record it."""
         length = float(motion.t[-1] - motion.t[0])
         watch = Watch(self.identity, motion, self.predict if kind == "cycle" else None, self.settings.tolerance)
-        self._drain(0.0)
         self.recorder.open(kind, cycle, attempt, f"{self._session}")
         self.controller.send(motion)
         self.controller.run()

@@ -321,8 +321,9 @@ def open_controller(address: str, **options: Any) -> Controller:
 
     kinds = {"simple_message": (SimpleClient, 11000), "lynx": (LynxClient, 12000)}
     try:
-        parts = urlsplit(address)
-        kind, port = kinds.get(parts.scheme), parts.port
+        scheme, _, rest = address.partition("://")
+        parts = urlsplit(f"//{rest}")  # a scheme with an underscore is none for urllib
+        kind, port = kinds.get(scheme), parts.port
         given: dict[str, Any] = {
             name: values[-1] for name, values in parse_qs(parts.query, strict_parsing=bool(parts.query)).items()
         }

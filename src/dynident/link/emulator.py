@@ -28,6 +28,7 @@ Array = NDArray[np.float64]
 
 VERSION = (1, 0, 0)  # of our own messages
 PATIENCE = 0.3  # after which a point that nothing follows is one of rest [s, host]
+STARVED = 1.0  # for which a moving robot waits for its next point [s, host]
 FOLLOWING = 0.1  # largest distance between setpoint and robot [rad, m]
 FULL_RATE = 20.0  # speed up to which a resting robot sends all its samples; beyond, one per chunk
 ALARMS = {
@@ -280,12 +281,10 @@ class Emulator:
             if points.dry:
                 if not points.room:  # more does not fit: run what is there
                     return max(self.period * math.floor(ahead / self.period + 1e-9), 0.0) or self.period
-                if quiet > (PATIENCE if points.now == 0.0 or self.speed > 1.0 else self.chunk):
+                if quiet > STARVED:
                     self.alarm(4014)
                     return self._idle_chunk()
-                if points.now > 0.0 and self.speed <= 1.0:
-                    return max(self.period * math.floor(ahead / self.period + 1e-9), 0.0)
-                return 0.0
+                return 0.0  # the time of a virtual robot can wait
             if points.now == 0.0 and quiet < PATIENCE and ahead > 0.0:
                 return 0.0  # it has just begun: let the buffer fill
             return self.chunk if ahead > 0.0 else self._idle_chunk()

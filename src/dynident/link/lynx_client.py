@@ -100,9 +100,11 @@ class LynxClient(Controller):
                 self._ask(Frame(x.SESSION, x.PROOF, data=x.proof(self._key, hello.data[5:])))
             self.identity = Identity.of(self._facts())
             self._ask(Frame(x.COMMAND, x.ACQUIRE, data=b"\1"))
-        except (LinkError, OSError):
+        except (LinkError, OSError) as error:
             self.close()
-            raise
+            if isinstance(error, LinkError):
+                raise
+            raise LinkError(f"what answers at {where} does not speak lynx ({error}); check the port") from error
         threading.Thread(target=self._beat, args=(self._closed,), name="lynx heartbeat", daemon=True).start()
         return self.identity
 

@@ -112,8 +112,8 @@ class SimpleClient(Controller):
         Its address.
     port : int
         Port of its motion task.
-    state : int or str
-        Port of its feedback task.
+    state : int or str, optional
+        Port of its feedback task; two above that of the motion task when omitted.
     transport : {"tcp", "udp"}
         How.
     order : {"little", "big"}
@@ -128,7 +128,7 @@ class SimpleClient(Controller):
         self,
         host: str = "127.0.0.1",
         port: int = 11000,
-        state: int | str = 11002,
+        state: int | str | None = None,
         transport: str = "tcp",
         order: str = "little",
         mode: str = "stream",
@@ -143,7 +143,7 @@ class SimpleClient(Controller):
             if value not in choices:
                 raise LinkError(f"{label} is '{value}'; it is {' or '.join(choices)}")
         try:
-            self.host, self.port, self.state_port = host, port, int(state)
+            self.host, self.port, self.state_port = host, port, port + 2 if state is None else int(state)
         except ValueError:
             raise LinkError(f"state is '{state}'; give the number of the state port") from None
         self.transport, self.order, self.mode, self.points = transport, order, mode, points
