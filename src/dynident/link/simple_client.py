@@ -197,8 +197,7 @@ class SimpleClient(Controller):
             if self._ours:
                 data = m.decode_json(reply.data)
                 self.identity, self._here = Identity.of(data), np.array(data["setpoint"])
-                mine = self._motion.sock.getsockname()
-                if data["client"] and int(str(data["client"]).rsplit(":", 1)[-1]) != mine[1]:
+                if not data["yours"]:
                     raise BusyError(f"another client ({data['client']}) has this controller; close it first")
             self._feedback = Wire(self.host, self.state_port, self.transport, self.order)
             if self._ours:

@@ -68,7 +68,7 @@ class Task:
         if kind == m.GET_VERSION:
             return [self.reply(kind, m.SUCCESS, struct.pack(f"{m.ORDERS[self.order]}3i", *VERSION))]
         if kind == m.IDENTITY:
-            return [self.reply(kind, m.SUCCESS, m.encode_json(core.identity))]
+            return [self.reply(kind, m.SUCCESS, m.encode_json({**core.identity, "yours": getattr(self, "owner", False)}))]
         if kind == m.COMMAND:
             if len(message.data) != 4:
                 raise LinkError(f"a COMMAND has {len(message.data)} bytes of data; it needs 4")
