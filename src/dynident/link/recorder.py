@@ -231,10 +231,10 @@ class Recorder:
         if not len(samples):
             return
         index = samples.index
-        before = np.concatenate([[index[0] - 1 if self._last is None else self._last], index[:-1]])
-        step = index - before
+        known = index[0] - 1 if self._last is None else self._last
+        step = index - np.maximum.accumulate(np.concatenate([[known], index[:-1]]))
         flag = np.where(step <= 0, REPEATED, np.where(step > 1, GAP, 0)).astype(np.float64)
-        self._last = int(index.max()) if self._last is None else max(self._last, int(index.max()))
+        self._last = max(int(known), int(index.max()))
         self.gaps += int(np.sum(flag == GAP))
         self.repeated += int(np.sum(flag == REPEATED))
         table = samples.table
