@@ -151,7 +151,17 @@ class Emulator:
             return int(self.powered), int(self.e_stopped), code, int(bool(code)), int(moving), 2, int(possible)
 
     def alarm(self, code: int, text: str = "", stop: bool = True) -> None:
-        """Raise an alarm; the robot is brought to rest."""
+        """Raise an alarm; the robot is brought to rest.
+
+        Parameters
+        ----------
+        code : int
+            One of `ALARMS`.
+        text : str
+            Its sentence; that of `ALARMS` when empty.
+        stop : bool
+            False lets the robot go on.
+        """
         with self.lock:
             if not (self.alarms and self.alarms[-1].code == code):
                 self.alarms.append(Alarm(code, text or ALARMS[code]))
@@ -168,7 +178,13 @@ class Emulator:
             self.powered = True
 
     def emergency_stop(self, pressed: bool = True) -> None:
-        """Press or release the emergency stop."""
+        """Press or release the emergency stop.
+
+        Parameters
+        ----------
+        pressed : bool
+            False releases it.
+        """
         with self.lock:
             self.e_stopped = pressed
             if pressed:
@@ -185,14 +201,31 @@ class Emulator:
             raise LinkError("the drives are off; release the emergency stop and reset the controller")
 
     def begin(self, hold: bool = False) -> None:
-        """Open a trajectory, see `Setpoints.begin`."""
+        """Open a trajectory.
+
+        Parameters
+        ----------
+        hold : bool
+            True keeps it from running until `finish`.
+        """
         with self.lock:
             self.ready()
             self.setpoints.begin(hold)
             self.touched = time.monotonic()
 
     def push(self, point: Point) -> bool:
-        """Take over a point; False when the buffer is full and it must be offered again."""
+        """Take over a point.
+
+        Parameters
+        ----------
+        point : Point
+            With its time since the start of the trajectory.
+
+        Returns
+        -------
+        bool
+            False when the buffer is full and the point must be offered again.
+        """
         with self.lock:
             self.ready()
             if not self.setpoints.room:
@@ -214,7 +247,13 @@ class Emulator:
             self._moved.notify_all()
 
     def load(self, motion: Motion) -> None:
-        """Take over a whole trajectory at once; it waits for `finish`."""
+        """Take over a whole trajectory at once; it waits for `finish`.
+
+        Parameters
+        ----------
+        motion : Motion
+            From where the robot is asked to be, to rest.
+        """
         with self.lock:
             self.begin(hold=True)
             capacity, self.setpoints.capacity = self.setpoints.capacity, len(motion)
@@ -326,7 +365,18 @@ class Emulator:
         return np.column_stack([index.astype(np.float64), clock, when, *signals])
 
     def due(self, most: int = 500) -> Array | None:
-        """Return the samples whose time has come, (N, 3 + 4 k) as `Samples.table`, and forget them; None for none."""
+        """Return the samples whose time has come, and forget them.
+
+        Parameters
+        ----------
+        most : int
+            Largest number of a batch.
+
+        Returns
+        -------
+        ndarray, (N, 3 + 4 k) or None
+            Rows as in `Samples.table`; None when there are none.
+        """
         with self.lock:
             now, out = time.monotonic(), list[Array]()
             while self._queue and len(out) < 4:
