@@ -35,7 +35,8 @@ def serve(motion_port: int, state_port: int, speed: float) -> None:
 
     emulator = Emulator(er3a_c60.machine(), speed=speed)
     server = SimpleServer(emulator, motion_port=motion_port, state_port=state_port).start()
-    print(f"{server.motion_port} {server.state_port}", flush=True)
+    sys.stdout.write(f"{server.motion_port} {server.state_port}\n")
+    sys.stdout.flush()
     time.sleep(3600.0)
 
 
@@ -56,12 +57,14 @@ def record(folder: Path, motion_port: int, state_port: int, cycles: int) -> None
             known = getattr(getattr(campaign, "recorder", None), "acknowledged", 0)
             if known > last:
                 last = known
-                print(known, flush=True)
+                sys.stdout.write(f"{known}\n")
+                sys.stdout.flush()
 
     threading.Thread(target=tell, daemon=True).start()
     campaign.run()
     done.set()
-    print("complete", flush=True)
+    sys.stdout.write("complete\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

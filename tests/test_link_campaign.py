@@ -1,4 +1,4 @@
-"""Campaigns: what a plan says is recorded by stage and cycle, and goes on after a crash, a lost wire, a pause or a full disk."""
+"""Campaigns: what a plan says is recorded by stage and cycle, and goes on after a crash, a pause or a full disk."""
 
 from __future__ import annotations
 

@@ -63,7 +63,9 @@ def test_mcap_reads_back(tmp_path) -> None:
     writer.feed(1000.0, rows)
     writer.close()
     with (tmp_path / "x.mcap").open("rb") as file:
-        found = [(m.log_time, json.loads(m.data)) for _, _, m in reader.make_reader(file).iter_messages(topics=["/joint_states"])]
+        found = [
+            (m.log_time, json.loads(m.data)) for _, _, m in reader.make_reader(file).iter_messages(topics=["/joint_states"])
+        ]
     assert len(found) == 20
     assert found[-1][0] == 1000 * 10**9
     assert found[0][1]["name"] == ["a", "b"]

@@ -122,7 +122,7 @@ def test_a_key_is_proved_and_never_sent(serve) -> None:
 
 def test_a_network_address_needs_a_key(machine) -> None:
     with pytest.raises(LinkError, match="needs a shared key"):
-        LynxServer(Emulator(machine), host="0.0.0.0", port=0)  # noqa: S104 - refused
+        LynxServer(Emulator(machine), host="0.0.0.0", port=0)
 
 
 def test_a_campaign_runs_on_lynx_too(serve, tmp_path) -> None:

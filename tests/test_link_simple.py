@@ -304,7 +304,7 @@ def test_wrong_settings_are_one_sentence(machine) -> None:
     with pytest.raises(LinkError, match="alarm 4000"):
         SimpleServer(emulator, host="nowhere", motion_port=0, state_port=0)
     with pytest.raises(LinkError, match="name who may speak"):
-        SimpleServer(emulator, host="0.0.0.0", motion_port=0, state_port=0)  # noqa: S104 - refused
+        SimpleServer(emulator, host="0.0.0.0", motion_port=0, state_port=0)
     with socket.create_server(("127.0.0.1", 0)) as busy, pytest.raises(LinkError, match="alarm 4002"):
         SimpleServer(emulator, motion_port=busy.getsockname()[1], state_port=0)
     with pytest.raises(LinkError, match="no controller answers"):

@@ -1,7 +1,7 @@
 """From a plan to a log on a controller: protocols, the virtual robot behind them, campaigns, a crash-safe recorder."""
 
 from dynident.link.campaign import AbortedError, Campaign, Listener, Progress
-from dynident.link.controller import Controller, Identity, Status, open_controller
+from dynident.link.controller import Controller, Identity, Status, UnreachableError, open_controller
 from dynident.link.emulator import Emulator
 from dynident.link.live import Callback, RecursiveFit, ThermalObserver, mcap_writer
 from dynident.link.lynx_client import LynxClient
@@ -38,6 +38,7 @@ __all__ = [
     "SimpleServer",
     "Status",
     "ThermalObserver",
+    "UnreachableError",
     "Watch",
     "critical_velocity",
     "decode",

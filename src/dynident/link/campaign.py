@@ -22,7 +22,7 @@ from dynident import __version__
 from dynident.errors import LinkError
 from dynident.excitation import Plan
 from dynident.files import to_json, write_atomic
-from dynident.link.controller import Controller, Identity
+from dynident.link.controller import Controller, Identity, UnreachableError
 from dynident.link.messages import Samples
 from dynident.link.recorder import DiskFullError, Recorder
 from dynident.link.schedule import Settings, Step, cycle_motion, steps_of
@@ -298,9 +298,10 @@ class Campaign:
         end, pause = time.monotonic() + PATIENCE, 0.2
         while True:
             try:
-                identity = self.controller.connect()
+                self._check(self.controller.connect())
                 break
-            except LinkError as error:
+            except (UnreachableError, OSError) as error:
+                self.controller.close()
                 if first or time.monotonic() > end:
                     raise
                 self._show_text("no connection", str(error))
@@ -308,7 +309,6 @@ class Campaign:
                 self._asked_while_waiting()
                 time.sleep(0.1 * pause)
             pause = min(2.0 * pause, 5.0)
-        self._check(identity)
         self._session += 1
         self.recorder.new_session()
         self._heard = time.monotonic()

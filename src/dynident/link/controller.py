@@ -21,6 +21,10 @@ Array = NDArray[np.float64]
 APPROACH = 0.2  # share of the top speeds with which a robot moves to a start
 
 
+class UnreachableError(LinkError):
+    """Nobody answers, or another client has the controller: trying again later may help."""
+
+
 @dataclass(frozen=True, eq=False)
 class Identity:
     """Who a controller is.

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import LinkError
 from dynident.link import lynx_messages as x
-from dynident.link.controller import Controller, Identity, Status
+from dynident.link.controller import Controller, Identity, Status, UnreachableError
 from dynident.link.lynx_messages import Frame, State
 from dynident.link.messages import Framer, Samples, decode_json
 from dynident.mechanics import Motion
@@ -79,16 +79,18 @@ class LynxClient(Controller):
         try:
             self._sock = socket.create_connection((self.host, self.port), timeout=TIMEOUT)
         except (OSError, OverflowError) as error:
-            raise LinkError(f"no controller answers at {where} ({error}); check address, port and that it runs") from error
+            raise UnreachableError(
+                f"no controller answers at {where} ({error}); check address, port and that it runs"
+            ) from error
         self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sock.settimeout(0.5)
         self._closed = threading.Event()
-        self._answers, self._task = queue.Queue(), 0
+        self._answers, self._queue, self._task, self._state = queue.Queue(), queue.Queue(), 0, None
         threading.Thread(target=self._listen, args=(self._sock, self._closed), name="lynx client", daemon=True).start()
         try:
             hello = self._answer(where)
             if hello.kind == x.REFUSED:
-                raise LinkError(f"the controller refuses: {hello.data.decode(errors='replace')}")
+                raise UnreachableError(f"the controller refuses: {hello.data.decode(errors='replace')}")
             if hello.kind != x.HELLO or len(hello.data) != 21:
                 raise LinkError(f"what answers at {where} does not speak lynx; check the port")
             version, needs = struct.unpack_from("<IB", hello.data)
@@ -104,7 +106,10 @@ class LynxClient(Controller):
             self.close()
             if isinstance(error, LinkError):
                 raise
-            raise LinkError(f"what answers at {where} does not speak lynx ({error}); check the port") from error
+            raise UnreachableError(f"what answers at {where} does not speak lynx ({error}); check the port") from error
+        end = time.monotonic() + TIMEOUT
+        while self._state is None and time.monotonic() < end:
+            time.sleep(0.005)  # the first measurement tells the state
         threading.Thread(target=self._beat, args=(self._closed,), name="lynx heartbeat", daemon=True).start()
         return self.identity
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import LinkError
 from dynident.link import messages as m
-from dynident.link.controller import Controller, Identity, Status
+from dynident.link.controller import Controller, Identity, Status, UnreachableError
 from dynident.link.emulator import VERSION
 from dynident.link.messages import Framer, Message, Samples
 from dynident.mechanics import Motion
@@ -36,7 +36,7 @@ BACK = 32  # points that a streamer goes back at most
 QUIET = 0.03  # silence after which no answer is on its way [s]
 
 
-class BusyError(LinkError):
+class BusyError(UnreachableError):
     """Another client has the controller."""
 
 
@@ -52,7 +52,9 @@ class Wire:
             self.sock.settimeout(TIMEOUT)
             self.sock.connect(info[4])
         except (OSError, OverflowError) as error:
-            raise LinkError(f"no controller answers at {self.name} ({error}); check address, port and that it runs") from error
+            raise UnreachableError(
+                f"no controller answers at {self.name} ({error}); check address, port and that it runs"
+            ) from error
         self._framer, self._frames = Framer(order), []  # type: ignore[var-annotated]
         if transport == "tcp":
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -70,7 +72,7 @@ class Wire:
             time.sleep(0.005)  # the controller polls every 5 ms
             pause = min(1.0, 2.0 * pause)
         self.sock.close()
-        raise LinkError(f"no controller answers the handshake at {self.name}; check address, port and transport")
+        raise UnreachableError(f"no controller answers the handshake at {self.name}; check address, port and transport")
 
     def send(self, frame: bytes) -> None:
         """Send one frame."""
@@ -159,6 +161,7 @@ class SimpleClient(Controller):
         self._lock = threading.RLock()
         self._halt = threading.Event()
         self._closed = threading.Event()
+        self._told = threading.Event()
         self._loaded: Motion | None = None
         self._counter = 0
 
@@ -181,7 +184,7 @@ class SimpleClient(Controller):
         raise AssertionError
 
     def _open(self) -> Identity:
-        self._closed.clear()
+        self._status = Status()
         self._motion = Wire(self.host, self.port, self.transport, self.order)
         try:
             reply = self._ask(Message(m.GET_VERSION), TIMEOUT)
@@ -206,8 +209,13 @@ class SimpleClient(Controller):
             self.close()
             if isinstance(error, LinkError):
                 raise
-            raise LinkError(f"the controller at {self._motion.name} does not answer as simple_message ({error})") from error
-        threading.Thread(target=self._listen, args=(self._feedback,), name="feedback", daemon=True).start()
+            raise UnreachableError(
+                f"the controller at {self._motion.name} does not answer as simple_message ({error})"
+            ) from error
+        self._queue, self._told, self._closed = queue.Queue(), threading.Event(), threading.Event()
+        listener = (self._feedback, self._queue, self._closed)
+        threading.Thread(target=self._listen, args=listener, name="feedback", daemon=True).start()
+        self._told.wait(TIMEOUT if self._ours else 0.5)  # its first STATUS
         return self.identity
 
     def _subscribe(self) -> None:
@@ -460,11 +468,11 @@ class SimpleClient(Controller):
         self._request(Message(m.JOINT_TRAJ_PT, sequence=m.STOP, q=()), "to stop")
 
     # ------------------------------------------------------------------ feedback
-    def _listen(self, wire: Wire) -> None:
+    def _listen(self, wire: Wire, out: queue.Queue[tuple[float, Samples] | None], closed: threading.Event) -> None:
         """Receive topics until the connection is closed."""
         beat = time.monotonic()
         try:
-            while not self._closed.is_set():
+            while not closed.is_set():
                 frame = wire.receive(0.2)
                 if self.transport == "udp" and time.monotonic() - beat > 1.0:
                     beat = time.monotonic()
@@ -473,8 +481,8 @@ class SimpleClient(Controller):
                     self._topic(frame)
         except (OSError, LinkError):
             pass
-        if not self._closed.is_set():
-            self._queue.put(None)
+        if not closed.is_set():
+            out.put(None)
 
     def _topic(self, frame: bytes) -> None:
         now = time.time()
@@ -485,6 +493,7 @@ class SimpleClient(Controller):
             elif message.type == m.STATUS:
                 powered, stopped, code, error, moving, _, possible = message.status
                 self._status = Status(powered != 0, stopped == 1, moving == 1, possible != 0, code if error == 1 else 0)
+                self._told.set()
             elif message.type in (m.JOINT_POSITION, m.JOINT_FEEDBACK) and not self._ours:
                 self._plain(now, message)
         except LinkError:
