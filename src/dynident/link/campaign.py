@@ -36,7 +36,7 @@ SILENCE = 5.0  # without any sample, after which the connection counts as lost [
 STUCK = 30.0  # without progress of a motion, after which it has failed [s]
 PATIENCE = 600.0  # for a controller that does not come back [s]
 REST_PERIOD = 1.0  # between two samples that are kept of a rest [s, controller]
-LOST = (4003, 4004, 4013)  # alarms that a lost connection leaves
+LOST = (4003, 4004, 4013, 4014)  # alarms that a lost or slow connection leaves
 
 
 class Listener(Protocol):
@@ -463,15 +463,14 @@ class Campaign:
                 self._show(Progress(kind, len(self.done), len(self.steps), reached, length, samples=known))
             self.recorder.sync(force=False)
             status = self.controller.state()
-            failure = getattr(self.controller, "failure", None)
             if status.alarm in LOST:
                 raise ConnectionError(f"the controller has lost this client (alarm {status.alarm})")
             if status.alarm or status.e_stopped:
                 raise LinkError(
                     f"the controller is in alarm {status.alarm} in {kind} {cycle}; look at the robot, reset and resume"
                 )
-            if failure:
-                raise (ConnectionError if "answer" in failure or "closed" in failure else LinkError)(failure)
+            if self.controller.failure:
+                raise (ConnectionError if self.controller.cut else LinkError)(self.controller.failure)
             if reached >= length - 1.5 * (self.identity.period or 0.02) and not status.moving and not self.controller.sending:
                 break
             if time.monotonic() - moved > STUCK:

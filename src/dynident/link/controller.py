@@ -163,7 +163,9 @@ class Controller(ABC):
     """
 
     identity: Identity
-    sending: bool  # True while the last motion is still being sent
+    sending: bool = False  # True while the last motion is still being sent
+    failure: str | None = None  # why the last motion could not be sent
+    cut: bool = False  # True when that was the wire
 
     @abstractmethod
     def connect(self) -> Identity:

@@ -41,7 +41,7 @@ class LynxClient(Controller):
     def __init__(self, host: str = "127.0.0.1", port: int = 12000, key: bytes | str = b"") -> None:
         self.host, self.port = host, port
         self._key = key.encode() if isinstance(key, str) else key
-        self.identity, self.sending, self.failure = Identity(), False, None
+        self.identity = Identity()
         self._sock: socket.socket | None = None
         self._answers: queue.Queue[Frame | None] = queue.Queue()
         self._queue: queue.Queue[tuple[float, Samples] | None] = queue.Queue()

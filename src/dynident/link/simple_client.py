@@ -150,8 +150,6 @@ class SimpleClient(Controller):
             raise LinkError(f"state is '{state}'; give the number of the state port") from None
         self.transport, self.order, self.mode, self.points = transport, order, mode, points
         self.identity = Identity()
-        self.sending = False
-        self.failure: str | None = None  # why the last motion could not be sent
         self._motion: Wire | None = None
         self._feedback: Wire | None = None
         self._ours = False
@@ -174,14 +172,11 @@ class SimpleClient(Controller):
         Identity
             Who it is; without names when it is no controller of ours.
         """
-        for pause in (0.3, 0.7, 0.0) if self.transport == "udp" else (0.0,):
-            try:
-                return self._open()
-            except BusyError:
-                if not pause:
-                    raise
-                time.sleep(pause)  # the goodbye of the last client may be lost: its silence counts
-        raise AssertionError
+        try:
+            return self._open()
+        except BusyError:
+            time.sleep(1.0)  # the last client may be leaving, and over UDP only its silence tells
+            return self._open()
 
     def _open(self) -> Identity:
         self._status = Status()
@@ -369,7 +364,7 @@ class SimpleClient(Controller):
         if self.sending:
             raise LinkError("a motion is still being sent; wait or stop")
         frames = self.messages(self._loaded)
-        self.sending, self.failure = True, None
+        self.sending, self.failure, self.cut = True, None, False
         self._halt.clear()
         threading.Thread(target=self._stream, args=(frames,), name="streamer", daemon=True).start()
 
@@ -444,7 +439,7 @@ class SimpleClient(Controller):
                 self.ping(struct.pack("<d", time.monotonic()))  # the watchdog of the controller watches until the end
         except (LinkError, OSError) as error:
             if not self._halt.is_set():
-                self.failure = str(error)
+                self.cut, self.failure = isinstance(error, OSError), str(error)
         finally:
             self.sending = False
 

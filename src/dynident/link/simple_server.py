@@ -224,14 +224,18 @@ class SimpleServer:
     def _task(self, sock: socket.socket, name: Address) -> Task:
         if sock is self._state:
             return FeedbackTask(self.emulator, self.order, self.full)
-        owner = not self.emulator.client
-        if owner:
-            self.emulator.client = f"{name[0]}:{name[1]}"
-            self.emulator.pinged = 0.0
-        return MotionTask(self.emulator, self.order, owner)
+        task = MotionTask(self.emulator, self.order, owner=False)
+        if not self.emulator.client:
+            self._own(task, name)
+        return task
+
+    def _own(self, task: MotionTask, name: Address) -> None:
+        task.owner, self.emulator.client, self.emulator.pinged = True, f"{name[0]}:{name[1]}", 0.0
 
     def _handle(self, peer: _Peer, frame: bytes) -> None:
         peer.heard = time.monotonic()
+        if isinstance(peer.task, MotionTask) and not peer.task.owner and not self.emulator.client:
+            self._own(peer.task, peer.name)  # who had the robot has left
         before = peer.task.malformed
         answers = peer.task.receive(frame)
         self.dropped += peer.task.malformed - before
