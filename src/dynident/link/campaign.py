@@ -6,24 +6,21 @@ The unit is a cycle. One that was interrupted is kept as it is and run again fro
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident import __version__
 from dynident.errors import LinkError
 from dynident.excitation import Plan
-from dynident.files import to_json, write_atomic
+from dynident.link.campaign_folder import check_new, create_folder, lock_folder, open_folder
 from dynident.link.controller import Controller, Identity, UnreachableError
 from dynident.link.messages import Samples
+from dynident.link.progress import Listener, Progress
 from dynident.link.recorder import DiskFullError, Recorder
 from dynident.link.schedule import Settings, Step, cycle_motion, steps_of
 from dynident.link.watch import Predict, Watch
@@ -31,61 +28,11 @@ from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]
 
-FORMAT = "dynident-campaign-1"
 SILENCE = 5.0  # without any sample, after which the connection counts as lost [s]
 STUCK = 30.0  # without progress of a motion, after which it has failed [s]
 PATIENCE = 600.0  # for a controller that does not come back [s]
 REST_PERIOD = 1.0  # between two samples that are kept of a rest [s, controller]
 LOST = (4003, 4004, 4013, 4014)  # alarms that a lost or slow connection leaves
-
-
-class Listener(Protocol):
-    """Anything that wants the samples as they come: monitor, estimator, MCAP file."""
-
-    def feed(self, host: float, samples: Samples) -> None:
-        """Take samples.
-
-        Parameters
-        ----------
-        host : float
-            Clock of the host at their arrival [s since 1970].
-        samples : Samples
-            What was measured.
-        """
-
-
-@dataclass(frozen=True, eq=False)
-class Progress:
-    """Where a campaign is.
-
-    Parameters
-    ----------
-    what : str
-        "cycle", "approach", "rest", "waiting", "paused", "no connection", "disk full".
-    done, total : int
-        Cycles.
-    motion, duration : float
-        Time in the running motion and its length [s].
-    left : float
-        Estimated rest of the campaign [s, host].
-    samples : Samples or None
-        The newest.
-    acknowledged, gaps : int
-        Samples on the disk, gaps in their counter.
-    text : str
-        One sentence, when there is something to say.
-    """
-
-    what: str
-    done: int
-    total: int
-    motion: float = 0.0
-    duration: float = 0.0
-    left: float = 0.0
-    samples: Samples | None = None
-    acknowledged: int = 0
-    gaps: int = 0
-    text: str = ""
 
 
 class AbortedError(LinkError):
@@ -130,20 +77,7 @@ class Campaign:
     ) -> None:
         self.folder, self.controller = Path(folder), controller
         self.predict, self.listeners, self.observe, self.yes, self.interval = predict, listeners, observe, yes, interval
-        try:
-            self.about = json.loads((self.folder / "campaign.json").read_text(encoding="utf-8"))
-            if self.about["format"] != FORMAT:
-                raise LinkError(f"campaign '{self.folder}' has the format {self.about['format']}; this version knows {FORMAT}")
-            self.settings = Settings(**self.about["settings"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            if isinstance(error, LinkError):
-                raise
-            raise LinkError(
-                f"'{self.folder}' is no campaign ({error}); start one with dynident record plan/ -o campaign/"
-            ) from error
-        self.plan = Plan.load(self.folder / "plan.json")
-        if self.plan.identity != self.about["plan"]:
-            raise LinkError(f"the plan in '{self.folder}' is {self.plan.identity}, the campaign's was {self.about['plan']}")
+        self.about, self.settings, self.plan = open_folder(self.folder)
         self.steps = steps_of(self.plan, self.settings)
         self.recorder: Recorder
         self._lock = -1
@@ -186,31 +120,13 @@ class Campaign:
             Ready to run.
         """
         place = Path(folder)
-        if (place / "campaign.json").exists():
-            raise LinkError(f"'{place}' holds a campaign; go on with dynident record --resume {place}, or give another folder")
-        if place.exists() and (not place.is_dir() or any(place.iterdir())):
-            raise LinkError(f"'{place}' is not empty; give a new folder")
+        check_new(place)
         identity = controller.connect()
         try:
             cycle_motion(plan, identity)
-            known = identity.to_dict()
-            if not identity.coordinates:
-                known["coordinates"] = known["channels"] = list(plan.coordinates)
         finally:
             controller.close()
-        about = {
-            "format": FORMAT,
-            "plan": plan.identity,
-            "robot": plan.robot,
-            "address": address,
-            "settings": settings.to_dict(),
-            "schedule": plan.schedule(),
-            "controller": known,
-            "software": {"dynident": __version__, "python": platform.python_version(), "system": platform.system()},
-            "created": time.time(),
-        }
-        plan.save(place / "plan.json")
-        write_atomic(place / "campaign.json", to_json(about))
+        create_folder(place, plan, settings, identity, address)
         return cls(place, controller, **options)
 
     # ------------------------------------------------------------------ a person
@@ -249,14 +165,16 @@ class Campaign:
         int
             Cycles complete.
         """
-        self._take_lock()
+        self._lock = lock_folder(self.folder)
         try:
             self._make_recorder()
             self._connect(first=True)
             self.recorder.journal.note("started", done=len(self.done), session=self._session)
+            pause = 0.0  # after the cycle before
             for step in self.steps:
                 if step.number not in self.done:
-                    self._cycle(step)
+                    self._cycle(step, pause)
+                pause = step.pause
             self.recorder.journal.note("campaign done")
             return len(self.done)
         finally:
@@ -280,18 +198,6 @@ class Campaign:
                 time.sleep(1.0)
         sessions = [e["session"] for e in self.recorder.journal.events if "session" in e]
         self._session = max(sessions, default=-1)
-
-    def _take_lock(self) -> None:
-        self._lock = os.open(self.folder / "campaign.json", os.O_RDWR)
-        try:
-            import fcntl  # noqa: PLC0415 - not on every system
-
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:
-            pass
-        except OSError:
-            os.close(self._lock)
-            raise LinkError(f"another process records into '{self.folder}'; end it first") from None
 
     def _connect(self, first: bool = False) -> None:
         """Connect, again and again while the controller is away."""
@@ -347,10 +253,10 @@ class Campaign:
         if status.alarm:
             raise LinkError(f"the controller is in alarm {status.alarm}; look at the robot, reset the controller and resume")
 
-    def _cycle(self, step: Step) -> None:
+    def _cycle(self, step: Step, pause: float) -> None:
         """Run one cycle until it is complete: again after a lost connection, a pause or a full disk."""
-        if step.first:
-            self._guard(lambda: self._wait_for_start(step))
+        while not self._guard(lambda: self._wait_for_start(step, pause)):
+            pass
         while True:
             attempt = sum(e["event"] == "cycle begun" and e["cycle"] == step.number for e in self.recorder.journal.events)
 
@@ -364,8 +270,6 @@ class Campaign:
 
             if self._guard(whole):
                 break
-        if step.pause:
-            self._guard(lambda: self._rest(step.number, self._last_motion() + step.pause / self.identity.speed, "rest"))
 
     def _guard(self, action: Callable[[], None]) -> bool:
         """Do something; True when it is done, False when it must be done again."""
@@ -483,8 +387,11 @@ class Campaign:
         times = [e["moved"] for e in self.recorder.journal.events if "moved" in e]
         return max(times, default=0.0)
 
-    def _wait_for_start(self, step: Step) -> None:
-        """Wait until the robot has rested long enough and is cold enough."""
+    def _wait_for_start(self, step: Step, pause: float) -> None:
+        """Rest after the cycle before; a repetition waits until the robot has rested long enough and is cold enough."""
+        self._rest(step.number, self._last_motion() + pause / self.identity.speed, "rest")
+        if not step.first:
+            return
         need, last = self.settings.idle / self.identity.speed, self._last_motion()
         if need:
             if not last:  # nobody knows when it moved before this campaign: count from its beginning

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import queue
-import socket
 import struct
 import threading
 import time
@@ -23,86 +22,17 @@ from dynident.errors import LinkError
 from dynident.link import messages as m
 from dynident.link.controller import Controller, Identity, Status, UnreachableError
 from dynident.link.emulator import VERSION
-from dynident.link.messages import Framer, Message, Samples
+from dynident.link.messages import Message, Samples
+from dynident.link.points import trajectory_messages
+from dynident.link.wire import REPEAT, TIMEOUT, BusyError, Wire
 from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]
 
-REPEAT = 0.04  # of a UDP request without an answer [s], grows to five times that
-TIMEOUT = 3.0  # of an answer [s]
 BUFFER_TIMEOUT = 30.0  # of the answer to a point, which may wait for room [s]
 HEARTBEAT = 0.5  # between pings while a motion runs [s]
 BACK = 32  # points that a streamer goes back at most
 QUIET = 0.03  # silence after which no answer is on its way [s]
-
-
-class BusyError(UnreachableError):
-    """Another client has the controller."""
-
-
-class Wire:
-    """One port of the controller: frames out, frames in; TCP or UDP."""
-
-    def __init__(self, host: str, port: int, transport: str, order: str) -> None:
-        self.transport, self.order, self.name = transport, order, f"{host}:{port}"
-        kind = socket.SOCK_STREAM if transport == "tcp" else socket.SOCK_DGRAM
-        try:
-            info = socket.getaddrinfo(host, port, type=kind)[0]
-            self.sock = socket.socket(info[0], kind)
-            self.sock.settimeout(TIMEOUT)
-            self.sock.connect(info[4])
-        except (OSError, OverflowError) as error:
-            raise UnreachableError(
-                f"no controller answers at {self.name} ({error}); check address, port and that it runs"
-            ) from error
-        self._framer, self._frames = Framer(order), []  # type: ignore[var-annotated]
-        if transport == "tcp":
-            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        else:
-            self._handshake()
-
-    def _handshake(self) -> None:
-        """Send one byte until it comes back."""
-        end, pause = time.monotonic() + TIMEOUT, REPEAT
-        while time.monotonic() < end:
-            with contextlib.suppress(OSError):
-                self.sock.send(bytes([m.HANDSHAKE]))
-                if self.receive(pause) == bytes([m.HANDSHAKE]):
-                    return
-            time.sleep(0.005)  # the controller polls every 5 ms
-            pause = min(1.0, 2.0 * pause)
-        self.sock.close()
-        raise UnreachableError(f"no controller answers the handshake at {self.name}; check address, port and transport")
-
-    def send(self, frame: bytes) -> None:
-        """Send one frame."""
-        self.sock.settimeout(TIMEOUT)
-        self.sock.send(frame) if self.transport == "udp" else self.sock.sendall(frame)
-
-    def receive(self, timeout: float) -> bytes | None:
-        """Return the next frame, None when nothing has come; `ConnectionError` when the wire is cut."""
-        end = time.monotonic() + timeout
-        while not self._frames:
-            left = end - time.monotonic()
-            if left <= 0.0:
-                return None
-            self.sock.settimeout(max(left, 1e-4))
-            try:
-                data = self.sock.recv(1 << 18)
-            except TimeoutError:
-                return None
-            if self.transport == "udp":
-                return data
-            if not data:
-                raise ConnectionError("the controller has closed the connection")
-            self._frames += self._framer.feed(data)
-        return bytes(self._frames.pop(0))
-
-    def close(self) -> None:
-        """Close it."""
-        with contextlib.suppress(OSError):
-            self.sock.shutdown(socket.SHUT_RDWR)
-        self.sock.close()
 
 
 class SimpleClient(Controller):
@@ -368,51 +298,21 @@ class SimpleClient(Controller):
         self._halt.clear()
         threading.Thread(target=self._stream, args=(frames,), name="streamer", daemon=True).start()
 
-    def messages(self, motion: Motion, minimum: int = 3) -> list[Message]:
-        """Return the messages of a motion: select, speed, duration, markers.
+    def messages(self, motion: Motion) -> list[Message]:
+        """Return the messages of a motion, as `run` sends them.
 
         Parameters
         ----------
         motion : Motion
             What to do.
-        minimum : int
-            Points that a download has at least; a shorter one repeats its last.
 
         Returns
         -------
         list of Message
             Points in order.
         """
-        t = motion.t - motion.t[0]
         limits = np.full(motion.dof, np.inf) if self.identity.velocity is None else self.identity.velocity
-        count = max(len(motion), minimum) if self.mode == "download" else len(motion)
-        step = float(t[-1] - t[-2]) if len(motion) > 1 else 0.01
-        out = []
-        for k in range(count):
-            i = min(k, len(motion) - 1)
-            at = float(t[i]) + (k - i) * step
-            number = k
-            if self.mode == "download":
-                number = m.START_DOWNLOAD if k == 0 else m.END if k == count - 1 else k
-            q = tuple(motion.q[i])
-            if self.points == "full":
-                valid = m.TIME | m.POSITION | m.VELOCITY | m.ACCELERATION
-                out.append(
-                    Message(
-                        m.JOINT_TRAJ_PT_FULL,
-                        sequence=number,
-                        valid=valid,
-                        time=at,
-                        q=q,
-                        v=tuple(motion.v[i]),
-                        a=tuple(motion.a[i]),
-                    )
-                )
-            else:
-                speed = m.critical_velocity(motion.v[i], limits)
-                before = 0.0 if k == 0 else float(t[min(k - 1, len(motion) - 1)]) + max(0, k - 1 - len(motion) + 1) * step
-                out.append(Message(m.JOINT_TRAJ_PT, sequence=number, q=q, velocity=speed, duration=at - before))
-        return out
+        return trajectory_messages(motion, limits, download=self.mode == "download", full=self.points == "full")
 
     def _stream(self, points: list[Message]) -> None:
         """Send all points, each after the reply to the last; go back where the controller did not expect one."""
