@@ -113,9 +113,11 @@ def kills(count: int, seed: int = 0) -> dict[str, Any]:
                         server.start()
                         time.sleep(rng.uniform(0.0, 2.0))
                         done += 1
-                    if recorder.pid is not None:
-                        os.kill(recorder.pid, signal.SIGKILL)
-                    done += 1
+                    if recorder.is_alive():
+                        recorder.kill()
+                        done += 1
+                    else:
+                        incomplete += not complete.value  # it ended by itself
                 if recorder.is_alive():
                     recorder.kill()
                 recorder.join()
@@ -134,6 +136,9 @@ def kills(count: int, seed: int = 0) -> dict[str, Any]:
             incomplete += sorted(cycles) != list(range(CYCLES))
         server.kill()
         server.join()
+        print(
+            f"  {done} kills, {campaigns} campaigns, {lost} lost, {unreadable} unreadable, {incomplete} incomplete", flush=True
+        )
     return {"kills": done, "campaigns": campaigns, "lost": lost, "unreadable": unreadable, "incomplete": incomplete}
 
 

@@ -40,8 +40,8 @@ def receive_frame(sock: socket.socket, order: str = "<") -> bytes:
 class StyleServer:
     """A ROS-Industrial style controller: answers every request with its data again, and tells its position."""
 
-    def __init__(self, echo: bool = True, fail_at: int | None = None) -> None:
-        self.echo, self.fail_at, self.points, self.other = echo, fail_at, [], []
+    def __init__(self, echo: bool = True, fail_at: int | None = None, version: bytes = b"") -> None:
+        self.echo, self.fail_at, self.version, self.points, self.other = echo, fail_at, version, [], []
         self.motion, self.state = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
         self.ports = self.motion.getsockname()[1], self.state.getsockname()[1]
         self._done = threading.Event()
@@ -68,7 +68,7 @@ class StyleServer:
                 else:
                     self.other.append(kind)
                     code = 2
-                body = frame[16:] if self.echo and kind in (11, 14) else b""
+                body = frame[16:] if self.echo and kind in (11, 14) else self.version if kind == 2 else b""
                 assert comm == 2
                 sock.sendall(struct.pack("<4i", 12 + len(body), kind, 3, code) + body)
         except OSError:

@@ -185,6 +185,13 @@ def test_a_refused_point_ends_the_motion_with_a_sentence() -> None:
         server.close()
 
 
+def test_another_version_is_one_sentence() -> None:
+    server = StyleServer(version=struct.pack("<3i", 7, 1, 0))
+    with pytest.raises(LinkError, match="speaks version 7"):
+        SimpleClient("127.0.0.1", *server.ports).connect()
+    server.close()
+
+
 def test_download_markers_and_padding() -> None:
     client = SimpleClient(mode="download", points="short")
     two = motion(0.02, step=0.02)

@@ -240,18 +240,17 @@ class Campaign:
         self._settle()
 
     def _settle(self) -> None:
-        """Wait for the first state, and forget alarms that a lost connection has left."""
-        end = time.monotonic() + 2.0
-        while time.monotonic() < end and not self.controller.samples(0.05):
-            pass
-        status = self.controller.state()
-        if status.alarm in LOST:
+        """Bring the robot to rest, and forget alarms that a lost connection has left."""
+        self.controller.stop()
+        begin = time.monotonic()
+        while time.monotonic() - begin < 10.0:
+            self.controller.samples(0.05)
+            if time.monotonic() - begin > 0.3 and not self.controller.state().moving:  # told after the stop
+                break
+        if self.controller.state().alarm in LOST:
             self.controller.reset()
-            end = time.monotonic() + 5.0
-            while (status := self.controller.state()).moving and time.monotonic() < end:
-                self.controller.samples(0.05)
-        if status.alarm:
-            raise LinkError(f"the controller is in alarm {status.alarm}; look at the robot, reset the controller and resume")
+        if (alarm := self.controller.state().alarm) != 0:
+            raise LinkError(f"the controller is in alarm {alarm}; look at the robot, reset the controller and resume")
 
     def _cycle(self, step: Step, pause: float) -> None:
         """Run one cycle until it is complete: again after a lost connection, a pause or a full disk."""

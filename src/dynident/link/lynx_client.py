@@ -295,6 +295,9 @@ class LynxClient(Controller):
     def reset(self) -> None:
         """Forget alarms."""
         self._ask(Frame(x.COMMAND, x.RESET))
+        end = time.monotonic() + TIMEOUT
+        while self.state().alarm and time.monotonic() < end:
+            time.sleep(0.005)  # until a measurement says so
 
     def samples(self, timeout: float) -> list[tuple[float, Samples]]:
         """Return what has come since the last call.
