@@ -153,13 +153,13 @@ def test_a_collision_like_residual_stops_the_robot(server, tmp_path) -> None:
 
 def test_a_full_disk_pauses_and_goes_on(server, tmp_path, monkeypatch) -> None:
     campaign = campaign_of(server, tmp_path / "c", plan(1))
-    write, said = os.pwrite, []
+    write, said = os.write, []
     full = threading.Event()
 
-    def limited(handle: int, data: bytes, place: int) -> int:
+    def limited(handle: int, data: bytes) -> int:
         if full.is_set():
             raise OSError(errno.ENOSPC, "No space left on device")
-        return write(handle, data, place)
+        return write(handle, data)
 
     def observe(progress) -> None:
         if progress.what == "disk full":
@@ -167,7 +167,7 @@ def test_a_full_disk_pauses_and_goes_on(server, tmp_path, monkeypatch) -> None:
         if progress.what == "cycle" and progress.motion > 1.0 and not said:
             full.set()
 
-    monkeypatch.setattr(os, "pwrite", limited)
+    monkeypatch.setattr(os, "write", limited)
     campaign.observe = observe
     thread = threading.Thread(target=campaign.run)
     thread.start()

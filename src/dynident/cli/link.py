@@ -95,7 +95,7 @@ def controller(
     core.watchdog = watchdog
     server: Any
     if protocol == "lynx":
-        server = link.LynxServer(core, host, motion_port if motion_port != 11000 else 12000, key)
+        server = link.LynxServer(core, host, motion_port if motion_port != 11000 else 12000, key)  # its own default port
         ports = {"port": server.port}
         address = f"lynx://{host}:{server.port}"
     else:

@@ -209,7 +209,7 @@ class Campaign:
             except (UnreachableError, OSError) as error:
                 self.controller.close()
                 if first or time.monotonic() > end:
-                    raise
+                    raise UnreachableError(str(error)) from error
                 self._show_text("no connection", str(error))
             for _ in range(10):
                 self._asked_while_waiting()

@@ -126,15 +126,15 @@ class Emulator:
             "position_side": robot.sensors.side,
             "gain": self._gains(),
             "period": self.period,
-            "buffer": self.setpoints.capacity,
-            "home": self.home.tolist(),
+            "home": [round(x, 6) for x in self.home.tolist()],
             "firmware": f"dynident {__version__} virtual",
             "virtual": True,
             "version": list(VERSION),
         }
         facts["identity"] = hashlib.sha256(repr(sorted(facts.items())).encode()).hexdigest()[:16]
         with self.lock:
-            return {**facts, "client": self.client, "speed": self.speed, "setpoint": self.setpoints.q.tolist()}
+            now = {"buffer": self.setpoints.capacity, "client": self.client, "setpoint": self.setpoints.q.tolist()}
+            return {**facts, **now, "speed": self.speed}
 
     def _gains(self) -> list[float] | None:
         if self.robot.sensors.effort != "motor_current":

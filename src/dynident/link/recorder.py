@@ -48,7 +48,7 @@ class AppendFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         new = not path.exists()
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
         self.size = os.lseek(self._handle, 0, os.SEEK_END)
         if new:
             sync_folder(path.parent)
@@ -57,8 +57,9 @@ class AppendFile:
         """Write all of `data` at the end, or nothing."""
         done = 0
         try:
+            os.lseek(self._handle, self.size, os.SEEK_SET)
             while done < len(data):
-                done += os.pwrite(self._handle, data[done:], self.size + done)
+                done += os.write(self._handle, data[done:])
         except OSError as error:
             os.ftruncate(self._handle, self.size)
             if error.errno in FULL:
