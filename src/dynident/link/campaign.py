@@ -242,6 +242,7 @@ class Campaign:
     def _settle(self) -> None:
         """Bring the robot to rest, and forget alarms that a lost connection has left."""
         self.controller.stop()
+        self.controller.rest(False)
         begin = time.monotonic()
         while time.monotonic() - begin < 10.0:
             self.controller.samples(0.05)
@@ -352,6 +353,7 @@ class Campaign:
         watch = Watch(self.identity, motion, self.predict if kind == "cycle" else None, self.settings.tolerance)
         self.recorder.open(kind, cycle, attempt, f"{self._session}")
         self.controller.send(motion)
+        self._before()
         self.controller.run()
         began, reached, moved = time.time(), 0.0, time.monotonic()
         while True:
@@ -379,6 +381,19 @@ class Campaign:
             if time.monotonic() - moved > STUCK:
                 raise ConnectionError(f"the robot has not gone on for {STUCK:g} s")
         self.recorder.close_segment()
+
+    def _before(self) -> None:
+        """Record what is left of the time before a motion, until the robot says that none runs."""
+        end = time.monotonic() + SILENCE
+        while self.identity.period and time.monotonic() < end:
+            idle = False
+            for host, rows in self._take(0.1):
+                table = rows.table.copy()
+                idle = bool(np.isnan(table[-1, 2]))
+                table[:, 2] = np.nan  # of an earlier motion
+                self.recorder.append(host, Samples.from_table(table))
+            if idle:
+                return
 
     # ------------------------------------------------------------------ rests
     def _last_motion(self) -> float:
@@ -412,6 +427,7 @@ class Campaign:
         if time.time() >= until:
             return
         self.recorder.open("rest", cycle, 0, f"{self._session}")
+        self.controller.rest(True)
         kept = -np.inf
         while time.time() < until and not self._warmest < below:  # NaN: not known yet
             self._asked()
@@ -429,6 +445,7 @@ class Campaign:
                 left = max(0.0, until - time.time())
                 self._show(Progress(what, len(self.done), len(self.steps), 0.0, left, samples=rows))
             self.recorder.sync(force=False)
+        self.controller.rest(False)
         self.recorder.close_segment()
 
     # ------------------------------------------------------------------ telling

@@ -238,6 +238,16 @@ class Controller(ABC):
     def close(self) -> None:
         """Close the connection."""
 
+    def rest(self, resting: bool) -> None:
+        """Say that the robot is to stand still for a while: a virtual one lets its time run faster; others need not know.
+
+        Parameters
+        ----------
+        resting : bool
+            True when a rest begins, False when it is over.
+        """
+        del resting
+
     def home(self) -> None:
         """Move slowly to the controller's home and return when there."""
         if self.identity.home is not None:

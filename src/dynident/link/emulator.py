@@ -65,7 +65,9 @@ class Emulator:
     period : float
         Time between two samples [s].
     speed : float
-        Seconds of the robot per second of the host; where the computer is too slow, the robot's clock lags.
+        Seconds of the robot per second of the host, in motion and in rests that the client announces; otherwise a waiting robot
+        lives in the time of the host, so that it does not cool down while a client thinks. Where the computer is too slow, the
+        robot's clock lags.
     seed : int
         Of all noise.
     capacity : int
@@ -98,6 +100,7 @@ class Emulator:
         self.lock = threading.RLock()
         self.alarms: deque[Alarm] = deque(maxlen=20)
         self.powered, self.e_stopped, self.homed = True, False, False
+        self.resting = False  # the client waits for time to pass
         self.client = ""  # who has the motion port
         self.pinged = 0.0  # when that client last asked, if it ever pinged [s, host]
         self.watchdog = 0.0  # silence after which the motion stops [s, host]; 0 for none
@@ -293,13 +296,14 @@ class Emulator:
                     self._moved.wait(0.002)
                 begin = max(begin, time.monotonic())
                 continue
+            length = duration / self._pace()
             table = self._chunk(duration)
             now = time.monotonic()
-            due = max(begin + duration / self.speed, now)
-            spacing = duration / self.speed / len(table)
+            due = max(begin + length, now)
+            spacing = length / len(table)
             with self.lock:
                 self._queue.append((due, spacing, table))
-            begin = max(begin + duration / self.speed, now - 0.05)
+            begin = max(begin + length, now - 0.05)
             wait = begin - time.monotonic()
             if wait > 0.0:
                 self._done.wait(wait)
@@ -328,8 +332,15 @@ class Emulator:
                 return 0.0  # it has just begun: let the buffer fill
             return self.chunk if ahead > 0.0 else self._idle_chunk()
 
+    def _pace(self) -> float:
+        """Return how many seconds of the robot pass per second of the host now."""
+        busy = self.resting or self.setpoints.moving or not self.plant.still
+        return self.speed if busy else min(1.0, self.speed)
+
     def _idle_chunk(self) -> float:
-        return self.chunk if self.setpoints.moving or self.speed <= FULL_RATE else max(self.chunk, 0.02 * self.speed)
+        if self.setpoints.moving or not self.plant.still:
+            return self.chunk
+        return self.period * max(1, round(0.02 * self._pace() / self.period))
 
     def _chunk(self, duration: float) -> Array:
         """Let the robot follow one chunk; return its samples."""

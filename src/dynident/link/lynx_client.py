@@ -284,6 +284,16 @@ class LynxClient(Controller):
         """Bring the robot to rest at once."""
         self._ask(Frame(x.COMMAND, x.STOP))
 
+    def rest(self, resting: bool) -> None:
+        """Say that the robot is to stand still for a while.
+
+        Parameters
+        ----------
+        resting : bool
+            True when a rest begins, False when it is over.
+        """
+        self._ask(Frame(x.COMMAND, x.REST, data=b"\1" if resting else b"\0"))
+
     def quick_stop(self) -> None:
         """Stop and switch the drives off; `release` and `reset` before the next motion."""
         self._ask(Frame(x.COMMAND, x.QUICK_STOP))

@@ -157,6 +157,7 @@ class LynxTask:
             x.STOP: (0, lambda _: core.stop()),
             x.RELEASE: (0, lambda _: core.emergency_stop(False)),
             x.RESET: (0, lambda _: core.reset()),
+            x.REST: (0, lambda f: setattr(core, "resting", f.data != b"\0")),
             x.HOME: (x.HOMING, lambda _: self._home()),
             x.JOG: (x.JOGGING, self._jog),
             x.RUN: (x.CONTROL, lambda _: self._run()),

@@ -228,6 +228,17 @@ class SimpleClient(Controller):
         """
         self._command(m.EMERGENCY_STOP if pressed else m.RELEASE, "the emergency stop")
 
+    def rest(self, resting: bool) -> None:
+        """Say that the robot is to stand still for a while.
+
+        Parameters
+        ----------
+        resting : bool
+            True when a rest begins, False when it is over.
+        """
+        if self._ours:
+            self._command(m.REST if resting else m.REST_OVER, "to rest")
+
     def ping(self, data: bytes = b"") -> bytes:
         """Return what the controller echoes.
 

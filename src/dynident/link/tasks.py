@@ -80,11 +80,11 @@ class Task:
                 m.EMERGENCY_STOP: core.emergency_stop,
                 m.RELEASE: lambda: core.emergency_stop(False),
                 m.GOODBYE: lambda: setattr(self, "gone", True),
+                m.REST: lambda: setattr(core, "resting", True),
+                m.REST_OVER: lambda: setattr(core, "resting", False),
             }
             if code not in actions:
-                raise LinkError(
-                    f"COMMAND {code} is unknown; 1 resets alarms, 2 is the emergency stop, 3 releases it, 4 says goodbye"
-                )
+                raise LinkError(f"COMMAND {code} is unknown; it is 1 to 6")
             actions[code]()
             return [self.reply(kind, m.SUCCESS)]
         raise LinkError(f"message type {kind} is not served on this port")
