@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+import dynident as di
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -37,7 +38,9 @@ from dynident.files import write_atomic
 @app.command(epilog="Example: dynident friction robot.urdf cold.csv warm.csv --effort joint_torque -o friction/")
 def friction(
     robot: Robot,
-    logs: Annotated[list[Path], typer.Argument(help="Logs with constant-speed plateaus, in time order.", show_default=False)],
+    logs: Annotated[
+        list[Path], typer.Argument(help="Logs with constant-speed plateaus in time order, or a campaign.", show_default=False)
+    ],
     effort: Effort = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for friction.html and friction.json.")] = Path(
         "friction"
@@ -63,16 +66,18 @@ def friction(
     """Study friction: against speed per temperature, over time with warm-up models, time constants, robots compared."""
     from dynident.identify.experiments import friction_study  # noqa: PLC0415 - only this command needs it
     from dynident.report.friction import write_friction_report  # noqa: PLC0415 - matplotlib
+    from dynident.signals import CampaignLog  # noqa: PLC0415
 
     check_output(output, folder=True)
     read_log = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
     with progress(len(logs) + 3, quiet) as step:
         step("reading the robot")
         mechanism = robot_of(robot, sidecar, search, arg, trust)
-        read = []
+        read: list[di.Log] = []
         for path in logs:
             step(f"reading {path.name}")
-            read.append(read_log(path))
+            found = read_log(path)
+            read += list(found.cycles().values()) if isinstance(found, CampaignLog) else [found]
         step("finding plateaus and fitting")
         owners = None if robots is None else [name.strip() for name in robots.split(",")]
         study = friction_study(mechanism, read, robots=owners, by=by, level=level, tolerance=tolerance)

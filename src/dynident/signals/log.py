@@ -168,7 +168,9 @@ class Log:
         position_side: str | None = None,
         name: str | None = None,
     ) -> Log:
-        """Read a log from CSV (also .gz, .tsv), npz, MATLAB, Parquet, HDF5, a ROS bag or MCAP, or from a table in memory.
+        """Read a log from a file, a ROS bag or MCAP, a table in memory, or the folder of a recorded campaign.
+
+        Files are CSV (also .gz, .tsv), npz, MATLAB, Parquet and HDF5.
 
         Parameters
         ----------
@@ -201,7 +203,8 @@ class Log:
         Returns
         -------
         Log
-            In SI units. ``provenance`` has the sha256 of the file and, as "conversions", what was understood and converted.
+            In SI units. ``provenance`` has the sha256 of the file and, as "conversions", what was understood and converted. A
+            `CampaignLog`, whose ``stages()`` and ``cycles()`` are logs too, for the folder of a campaign.
 
         Examples
         --------
@@ -210,7 +213,11 @@ class Log:
         >>> log = Log.read("emps.mat", schema={"time": "t", "position": "qm", "effort": "vir", "joints": ["slide"],
         ...                                    "effort_kind": "voltage", "gain": 35.15})  # doctest: +SKIP
         """
-        from dynident.signals.schema import read_log  # noqa: PLC0415  (readers are only loaded when something is read)
+        from dynident.signals.campaign import is_campaign, read_campaign  # noqa: PLC0415  (only loaded when something is read)
+        from dynident.signals.schema import read_log  # noqa: PLC0415
+
+        if is_campaign(path):
+            return read_campaign(path)  # type: ignore[arg-type]
 
         overrides: dict[str, object] = {
             "effort_kind": effort,

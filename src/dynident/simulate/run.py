@@ -74,6 +74,22 @@ class End:
     def __repr__(self) -> str:
         return f"End(t = {self.time:g} s, {', '.join(self.state)})"
 
+    def rested(self, duration: float) -> End:
+        """Return the same after standing still for some time: only temperatures have changed.
+
+        Parameters
+        ----------
+        duration : float
+            How long [s].
+
+        Returns
+        -------
+        End
+            State to go on from.
+        """
+        heat = None if self.heat is None else self.heat.rested(duration)
+        return replace(self, heat=heat)
+
 
 @dataclass(frozen=True, eq=False)
 class Options:
