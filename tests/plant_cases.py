@@ -35,7 +35,7 @@ def machine(
 def go(
     robot: VirtualRobot, rows: int, x: object = None, v: object = None, motion: object = None, every: int = 1, **options: object
 ) -> Run:
-    """Run from (x, v) and return the run, one sample every so many steps; without a motion everything wanted is to rest at x."""
+    """Run from (x, v) and return the run, one sample every so many steps; without a motion it is asked to rest at x."""
     n = robot.mechanism.dof
     place = np.zeros(n) if x is None else np.asarray(x, dtype=float)
     start = {"q": place} if v is None else {"q": place, "velocity": np.asarray(v, dtype=float)}

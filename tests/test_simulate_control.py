@@ -188,7 +188,9 @@ def test_loops_and_current_loops_go_on_from_an_end() -> None:
     current = CurrentLoop(2.0, 400.0, 1.25e-4)
     law = Cascade(30.0, 0.05, 1.5, position_cycle=2e-3, velocity_cycle=5e-4, current=current)
     meter = CurrentSensor(noise=0.02)
-    drives = [Drive(a.name, Motor(0.1, 0.6, 1e-3, inertia=1e-4), Transmission(80.0), current_sensor=meter) for a in robot.actuators]
+    drives = [
+        Drive(a.name, Motor(0.1, 0.6, 1e-3, inertia=1e-4), Transmission(80.0), current_sensor=meter) for a in robot.actuators
+    ]
     virtual = machine(robot, drives, law, 1.25e-4)
     same(*in_pieces(virtual, sine(robot, x, 1e-3, 301, 0.02), 0.3, 0.11, 0.19))
     computed = machine(robot, plain(robot), ComputedTorque(robot, 2500.0, 70.0, 100.0, cycle=1e-3), 2.5e-4)

@@ -47,26 +47,7 @@ def per_actuator(values: ArrayLike, count: int, what: str) -> Array:
 def gain(
     owner: str, field: str, value: ArrayLike, *, above: bool = False, infinite: bool = False, signed: bool = False
 ) -> Numbers:
-    """Return a scalar as float and a sequence as tuple, after checking finiteness and sign.
-
-    Parameters
-    ----------
-    owner, field : str
-        Who has it and how it is called, for the message.
-    value : array_like, () or (k,)
-        What was given.
-    above : bool
-        True when zero is refused.
-    infinite : bool
-        True when infinity is allowed (limits).
-    signed : bool
-        True when it may be negative (preloads).
-
-    Returns
-    -------
-    float or tuple of float
-        The number, or one per actuator.
-    """
+    """Return a scalar as float and a sequence as tuple, after checking finiteness and sign."""
     array = numbers(value, f"{owner}: {field}")
     if np.asarray(value).dtype == np.bool_:
         raise DynidentError(f"{owner}: {field} is {value!r}; give a number, or one per actuator")
@@ -83,20 +64,7 @@ def gain(
 
 
 def cycle_time(owner: str, field: str, value: float) -> float:
-    """Return a cycle time after checking that it is one number above zero.
-
-    Parameters
-    ----------
-    owner, field : str
-        Who has it and how it is called, for the message.
-    value : float
-        Cycle time [s].
-
-    Returns
-    -------
-    float
-        The same time.
-    """
+    """Return a cycle time after checking that it is one number above zero."""
     checked = gain(owner, field, value, above=True)
     if not isinstance(checked, float):
         raise DynidentError(f"{owner}: {field} has {len(checked)} numbers; give one cycle time in seconds for all actuators")
@@ -104,20 +72,7 @@ def cycle_time(owner: str, field: str, value: float) -> float:
 
 
 def dead_time(owner: str, field: str, value: float) -> float:
-    """Return a delay after checking that it is one number, zero or above it.
-
-    Parameters
-    ----------
-    owner, field : str
-        Who has it and how it is called, for the message.
-    value : float
-        Delay [s].
-
-    Returns
-    -------
-    float
-        The same time.
-    """
+    """Return a delay after checking that it is one number, zero or above it."""
     checked = gain(owner, field, value)
     if not isinstance(checked, float):
         raise DynidentError(f"{owner}: {field} has {len(checked)} numbers; give one delay in seconds for all actuators")
@@ -125,17 +80,7 @@ def dead_time(owner: str, field: str, value: float) -> float:
 
 
 def no_room(owner: str, preload: ArrayLike, mechanism: Mechanism) -> None:
-    """Refuse a preload on a robot that has no more motors than freedoms: no torques press it against itself.
-
-    Parameters
-    ----------
-    owner : str
-        Whose preload it is, for the message.
-    preload : array_like, () or (k,)
-        Torques whose internal part is asked for.
-    mechanism : Mechanism
-        Robot with k actuators.
-    """
+    """Refuse a preload on a robot that has no more motors than freedoms: no torques press it against itself."""
     k, n = len(mechanism.actuators), mechanism.dof
     if np.any(np.asarray(preload, dtype=np.float64)) and k <= n:
         raise DynidentError(
@@ -144,20 +89,7 @@ def no_room(owner: str, preload: ArrayLike, mechanism: Mechanism) -> None:
 
 
 def whole_ratio(owner: str, slow: tuple[str, float], fast: tuple[str, float]) -> int:
-    """Return how many cycles of the inner loop fit into one of the outer loop, a whole number of at least one.
-
-    Parameters
-    ----------
-    owner : str
-        Whose loops they are.
-    slow, fast : tuple of str and float
-        Name and cycle time [s] of the outer and the inner loop.
-
-    Returns
-    -------
-    int
-        slow / fast.
-    """
+    """Return how many cycles of the inner loop fit into one of the outer loop, a whole number of at least one."""
     ratio = slow[1] / fast[1]
     if ratio < 1.0 - WHOLE:
         raise DynidentError(
@@ -171,48 +103,19 @@ def whole_ratio(owner: str, slow: tuple[str, float], fast: tuple[str, float]) ->
 
 
 def optional_model(owner: str, field: str, value: object) -> None:
-    """Refuse a model that is neither None nor a Mechanism.
-
-    Parameters
-    ----------
-    owner, field : str
-        Who has it and how it is called, for the message.
-    value : object
-        What was given.
-    """
+    """Refuse a model that is neither None nor a Mechanism."""
     if value is not None:
         require(value, Mechanism, f"{owner}: {field}")
 
 
 def flag(owner: str, field: str, value: object) -> None:
-    """Refuse what is not True or False.
-
-    Parameters
-    ----------
-    owner, field : str
-        Who has it and how it is called, for the message.
-    value : object
-        What was given.
-    """
+    """Refuse what is not True or False."""
     if not isinstance(value, bool | np.bool_):
         raise DynidentError(f"{owner}: {field} = {value!r} must be True or False; give one of them")
 
 
 def finite_scalar(owner: str, field: str, value: float) -> float:
-    """Return one finite number.
-
-    Parameters
-    ----------
-    owner, field : str
-        Who has it and how it is called, for the message.
-    value : float
-        What was given.
-
-    Returns
-    -------
-    float
-        The same number.
-    """
+    """Return one finite number."""
     array = numbers(value, f"{owner}: {field}")
     if array.ndim != 0 or not math.isfinite(float(array)):
         raise DynidentError(f"{owner}: {field} = {value} must be one finite number; give one")

@@ -18,75 +18,23 @@ Wire = Mapping[str, float]
 
 
 def first_order(a: float, b: float, c: float, d: float, name: str) -> StateSpace:
-    """Return x' = a x + b u, y = c x + d u.
-
-    Parameters
-    ----------
-    a, b, c, d : float
-        Coefficients.
-    name : str
-        Name of the block: its input is ``name.in``, its output ``name``.
-
-    Returns
-    -------
-    StateSpace
-        One state.
-    """
+    """Return x' = a x + b u, y = c x + d u."""
     A, B, C, D = (np.array([[x]]) for x in (a, b, c, d))
     return StateSpace(A, B, C, D, (f"{name}.in",), (name,))
 
 
 def gain_block(value: float, name: str) -> StateSpace:
-    """Return y = value u.
-
-    Parameters
-    ----------
-    value : float
-        Gain.
-    name : str
-        Name of the block: its input is ``name.in``, its output ``name``.
-
-    Returns
-    -------
-    StateSpace
-        No states.
-    """
+    """Return y = value u."""
     return StateSpace(np.zeros((0, 0)), np.zeros((0, 1)), np.zeros((1, 0)), np.array([[value]]), (f"{name}.in",), (name,))
 
 
 def pi_block(proportional: float, integral: float, name: str) -> StateSpace:
-    """Return y = kp u + ki int u dt.
-
-    Parameters
-    ----------
-    proportional, integral : float
-        Gains.
-    name : str
-        Name of the block.
-
-    Returns
-    -------
-    StateSpace
-        One state.
-    """
+    """Return y = kp u + ki int u dt."""
     return first_order(0.0, 1.0, integral, proportional, name)
 
 
 def low_pass_block(frequency: float, name: str) -> StateSpace:
-    """Return a first-order low-pass.
-
-    Parameters
-    ----------
-    frequency : float
-        Corner [Hz]; 0 is none.
-    name : str
-        Name of the block.
-
-    Returns
-    -------
-    StateSpace
-        One state, or none.
-    """
+    """Return a first-order low-pass."""
     corner = 2.0 * np.pi * frequency
     return first_order(-corner, corner, 1.0, 0.0, name) if frequency else gain_block(1.0, name)
 
@@ -95,20 +43,6 @@ def delay_block(delay: float, name: str, order: int = 5) -> StateSpace:
     """Return the Pade approximation of a dead time, exp(-s delay).
 
     Its amplitude is one at all frequencies; of order 5 its phase is right to 1e-4 degrees up to the frequency 0.5 / delay.
-
-    Parameters
-    ----------
-    delay : float
-        Dead time [s]; 0 is none.
-    name : str
-        Name of the block.
-    order : int
-        Order of numerator and denominator.
-
-    Returns
-    -------
-    StateSpace
-        `order` states, or none.
     """
     if delay == 0.0:
         return gain_block(1.0, name)
@@ -129,24 +63,7 @@ def delay_block(delay: float, name: str, order: int = 5) -> StateSpace:
 def connect(
     blocks: Sequence[StateSpace], wires: Mapping[str, Wire], inputs: Sequence[str], outputs: Mapping[str, Wire]
 ) -> StateSpace:
-    """Return the system of blocks joined by wires.
-
-    Parameters
-    ----------
-    blocks : sequence of StateSpace
-        Continuous systems whose input and output names are unique.
-    wires : mapping of str to mapping of str to float
-        For every driven block input: gain by source, which is a block output or an outside input.
-    inputs : sequence of str
-        Outside inputs.
-    outputs : mapping of str to mapping of str to float
-        For every outside output: gain by block output.
-
-    Returns
-    -------
-    StateSpace
-        Continuous system from outside inputs to outside outputs.
-    """
+    """Return the system of blocks joined by wires."""
     sizes = np.cumsum([0] + [len(block.A) for block in blocks])
     ins = [name for block in blocks for name in block.inputs]
     outs = [name for block in blocks for name in block.outputs]

@@ -40,18 +40,7 @@ def actuator_rows(mechanism: Mechanism, q: ArrayLike) -> Array:
 
 
 def coupling_rows(mechanism: Mechanism) -> Array:
-    """Return c with rho = c q_tree, the actuator coordinates behind the gears.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with k actuators and n_tree tree coordinates.
-
-    Returns
-    -------
-    ndarray, (k, n_tree)
-        Joint-side rows.
-    """
+    """Return c with rho = c q_tree, the actuator coordinates behind the gears."""
     index = {name: i for i, name in enumerate(mechanism.tree.coordinates)}
     rows = np.zeros((len(mechanism.actuators), len(index)))
     for row, actuator in zip(rows, mechanism.actuators, strict=True):

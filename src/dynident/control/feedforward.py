@@ -90,20 +90,7 @@ def feedforward_torques(
 
 
 def friction_laws(friction: Laws | None, names: Sequence[str]) -> dict[str, Friction]:
-    """Return static laws by name after checking the names; dynamic laws become their steady part.
-
-    Parameters
-    ----------
-    friction : mapping of str to Friction or DynamicLaw, or None
-        Laws with numbers.
-    names : sequence of str
-        Names that exist.
-
-    Returns
-    -------
-    dict of str to Friction
-        The same names.
-    """
+    """Return static laws by name after checking the names; dynamic laws become their steady part."""
     if friction is None:
         return {}
     if not isinstance(friction, Mapping):

@@ -46,24 +46,7 @@ class Placed(NamedTuple):
 
 
 def place_rigid(bandwidth: float, damping: float, natural: float, decay: float = 0.0) -> Placed:
-    """Return the gains of a rigid axis without cycles for a -3 dB bandwidth and the damping of its pole pair.
-
-    Parameters
-    ----------
-    bandwidth : float
-        Of the closed position loop, at -3 dB [Hz].
-    damping : float
-        zeta of the pole pair, up to 1.
-    natural : float
-        Natural frequency of the velocity loop, sqrt(Kt kI / J) [rad/s].
-    decay : float
-        Friction over inertia, c / J [1/s].
-
-    Returns
-    -------
-    Placed
-        kv, a and w.
-    """
+    """Return the gains of a rigid axis without cycles for a -3 dB bandwidth and the damping of its pole pair."""
     from scipy.optimize import brentq  # noqa: PLC0415 - scipy is imported on first use
 
     wanted = 2.0 * np.pi * bandwidth
@@ -97,22 +80,7 @@ def _gains(kv: float, zeta: float, natural: float, decay: float) -> Placed:
 
 
 def rigid_bandwidth(gains: Placed, natural: float, decay: float) -> float:
-    """Return where the closed position loop of a rigid axis first falls to -3 dB.
-
-    Parameters
-    ----------
-    gains : Placed
-        kv and a.
-    natural : float
-        sqrt(b) [rad/s].
-    decay : float
-        d [1/s].
-
-    Returns
-    -------
-    float
-        [rad/s], the least root of |G|^2 = 1/2, a cubic in the square of the frequency.
-    """
+    """Return where the closed position loop of a rigid axis first falls to -3 dB."""
     kv, a, b = gains.position, gains.velocity, natural**2
     A, S, P = a + decay, b + a * kv, b * kv
     roots = np.roots([1.0, A**2 - 2.0 * S, S**2 - 2.0 * P * A - 2.0 * (kv * a) ** 2, P**2 - 2.0 * P**2])
@@ -121,26 +89,7 @@ def rigid_bandwidth(gains: Placed, natural: float, decay: float) -> float:
 
 
 def place(axis_of: Callable[[float, float], Axis], start: Placed, scale: float, bandwidth: float, damping: float) -> Array:
-    """Return the position and velocity gain with which the sampled loops have the wanted bandwidth and damping.
-
-    Parameters
-    ----------
-    axis_of : callable
-        ``axis_of(kv, kP)`` returns the axis with these gains.
-    start : Placed
-        Gains of the rigid axis without cycles.
-    scale : float
-        J / Kt: kP = a J / Kt.
-    bandwidth : float
-        Of the closed position loop, at -3 dB [Hz].
-    damping : float
-        Of the pole pair next to that of the rigid axis.
-
-    Returns
-    -------
-    ndarray, (2,)
-        kv [1/s] and kP [A s/rad].
-    """
+    """Return the position and velocity gain with which the sampled loops have the wanted bandwidth and damping."""
     from scipy.optimize import root  # noqa: PLC0415 - scipy is imported on first use
 
     first = np.log([start.position, start.velocity * scale])
@@ -163,24 +112,7 @@ def place(axis_of: Callable[[float, float], Axis], start: Placed, scale: float, 
 
 
 def pair(axis: Axis, frequency: float, damping: float, *, sampled: bool = True) -> tuple[float, float]:
-    """Return natural frequency and damping of the pole pair of a closed position loop that is nearest to an expected one.
-
-    Parameters
-    ----------
-    axis : Axis
-        Drive with its loops.
-    frequency : float
-        Expected natural frequency [rad/s].
-    damping : float
-        Expected damping.
-    sampled : bool
-        True for exactly sampled loops, whose poles z are taken as s = log(z) / cycle.
-
-    Returns
-    -------
-    frequency, damping : float
-        |s| [rad/s] and -Re(s) / |s|.
-    """
+    """Return natural frequency and damping of the pole pair of a closed position loop that is nearest to an expected one."""
     poles = np.asarray(axis.loop("position", sampled=sampled).poles, dtype=np.complex128)
     if sampled:
         poles = np.asarray(np.log(poles[np.abs(poles) > 1e-9]) / axis.loops.position_cycle, dtype=np.complex128)

@@ -23,24 +23,7 @@ Array = NDArray[np.float64]
 
 
 def weighted_inverse(J: Array, M: Array, robot: Evaluator) -> tuple[Array, Array]:
-    """Return the inertia-weighted inverse of a Jacobian and what it leaves free.
-
-    Parameters
-    ----------
-    J : ndarray, (m, n)
-        Jacobian, m <= n.
-    M : ndarray, (n, n)
-        Mass matrix.
-    robot : Evaluator
-        Robot, for the message.
-
-    Returns
-    -------
-    inverse : ndarray, (n, m)
-        J+ with J J+ = 1.
-    free : ndarray, (n, n)
-        N = 1 - J+ J.
-    """
+    """Return the inertia-weighted inverse of a Jacobian and what it leaves free."""
     if np.linalg.eigvalsh(M)[0] <= 0.0:
         raise DynidentError(
             f"robot '{robot.mechanism.name}': the mass matrix that the controller knows is not positive definite, so the "
@@ -58,20 +41,7 @@ def weighted_inverse(J: Array, M: Array, robot: Evaluator) -> tuple[Array, Array
 
 
 def loaded(robot: Evaluator, rotors: Array) -> Array:
-    """Return the mass matrix of a robot with its drives.
-
-    Parameters
-    ----------
-    robot : Evaluator
-        Robot at its place.
-    rotors : ndarray, (k,)
-        Inertias of the drives behind their gears [kg m^2, kg].
-
-    Returns
-    -------
-    ndarray, (n, n)
-        M + A^T rotors A.
-    """
+    """Return the mass matrix of a robot with its drives."""
     A = robot.actuator_rows()
     return np.asarray(robot.inertia() + A.T @ (rotors[:, None] * A))
 
@@ -92,22 +62,7 @@ class Posture:
 
     @classmethod
     def of(cls, owner: str, given: ArrayLike | None, kp: ArrayLike, kd: ArrayLike) -> Posture:
-        """Return the posture's gains: those given, or the smallest of the task.
-
-        Parameters
-        ----------
-        owner : str
-            Which controller asks, for the message.
-        given : array_like (2,) or None
-            kp and kd.
-        kp, kd : array_like, (m,)
-            Gains of the task, as accelerations [1/s^2, 1/s].
-
-        Returns
-        -------
-        Posture
-            Its gains.
-        """
+        """Return the posture's gains: those given, or the smallest of the task."""
         if given is None:
             return cls(float(np.min(kp)), float(np.min(kd)))
         values = np.asarray(gain(owner, "posture", given))
@@ -116,18 +71,5 @@ class Posture:
         return cls(*values.tolist())
 
     def pull(self, reference: Reference, measurement: Measurement) -> Array:
-        """Return the acceleration back to the reference.
-
-        Parameters
-        ----------
-        reference : Reference
-            What is wanted.
-        measurement : Measurement
-            What is sensed.
-
-        Returns
-        -------
-        ndarray, (n,)
-            kd (v_ref - v) + kp (q_ref - q).
-        """
+        """Return the acceleration back to the reference."""
         return np.asarray(self.kd * (reference.v - measurement.v) + self.kp * (reference.q - measurement.x))

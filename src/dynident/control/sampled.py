@@ -69,24 +69,7 @@ class Settings:
 
     @classmethod
     def of(cls, loops: Cascade, drive: Drive, actuator: int, delay: float) -> Settings:
-        """Return the settings of one actuator.
-
-        Parameters
-        ----------
-        loops : Cascade
-            Loops of all actuators.
-        drive : Drive
-            Drive of this one.
-        actuator : int
-            Its place.
-        delay : float
-            Dead time of the innermost loop [s].
-
-        Returns
-        -------
-        Settings
-            Numbers.
-        """
+        """Return the settings of one actuator."""
 
         def pick(value: ArrayLike, what: str) -> float:
             values = np.asarray(value, dtype=np.float64)
@@ -120,18 +103,7 @@ class Settings:
         )
 
     def cycle(self, loop: str) -> float:
-        """Return the cycle time of a loop.
-
-        Parameters
-        ----------
-        loop : {"position", "velocity", "current"}
-            The loop.
-
-        Returns
-        -------
-        float
-            [s].
-        """
+        """Return the cycle time of a loop."""
         return {"position": self.position_cycle, "velocity": self.velocity_cycle, "current": self.current_cycle}[loop]
 
 
@@ -234,24 +206,7 @@ class _Period:
 
 
 def lift(plant: StateSpace, settings: Settings, loop: str, open: bool) -> StateSpace:
-    """Return a loop with all loops inside it, sampled at its own cycle.
-
-    Parameters
-    ----------
-    plant : StateSpace
-        Continuous plant, as `Axis.plant` returns it.
-    settings : Settings
-        Gains and cycles.
-    loop : {"position", "velocity", "current"}
-        The outermost loop.
-    open : bool
-        True cuts its feedback.
-
-    Returns
-    -------
-    StateSpace
-        Sampled system; inputs are held over a period, outputs are those at its start.
-    """
+    """Return a loop with all loops inside it, sampled at its own cycle."""
     period = _Period(plant, settings, loop, open)
     outer = {"position": 2, "velocity": 1, "current": 0}[loop]
     inner = round(settings.velocity_cycle / settings.current_cycle)

@@ -18,18 +18,7 @@ Array = NDArray[np.float64]
 
 
 def drives_of(robot: Machine) -> list[Drive]:
-    """Return the drives of a robot in the order of its actuators.
-
-    Parameters
-    ----------
-    robot : Machine
-        Robot with k actuators; its drives may come in any order, or as a mapping.
-
-    Returns
-    -------
-    list of Drive
-        k drives.
-    """
+    """Return the drives of a robot in the order of its actuators."""
     given = robot.drives.values() if isinstance(robot.drives, Mapping) else robot.drives
     found = {drive.actuator: drive for drive in given}
     names = [actuator.name for actuator in robot.mechanism.actuators]
@@ -40,31 +29,12 @@ def drives_of(robot: Machine) -> list[Drive]:
 
 
 def torque_limits(drives: list[Drive]) -> Array:
-    """Return the largest torque of every drive behind its gear.
-
-    Parameters
-    ----------
-    drives : list of Drive
-        k drives.
-
-    Returns
-    -------
-    ndarray, (k,)
-        |ratio| K_t i_max [N m, N], infinite without a current limit.
-    """
+    """Return the largest torque of every drive behind its gear."""
     return np.array([abs(d.transmission.ratio) * d.motor.torque_constant * d.motor.current_limit for d in drives])
 
 
 def check_coordinates(owner: str, model: Mechanism, robot: Mechanism) -> None:
-    """Refuse a model whose coordinates or actuators are not those of the robot.
-
-    Parameters
-    ----------
-    owner : str
-        Whose model it is, for the message.
-    model, robot : Mechanism
-        What the controller believes, and what it drives.
-    """
+    """Refuse a model whose coordinates or actuators are not those of the robot."""
     if model.coordinate_names != robot.coordinate_names or len(model.actuators) != len(robot.actuators):
         raise DynidentError(
             f"{owner}: the model has coordinates {', '.join(model.coordinate_names)} and {len(model.actuators)} actuators, but "
@@ -88,22 +58,7 @@ class Eyes:
         self.here, self.there = Evaluator(mechanism), Evaluator(mechanism)
 
     def look(self, reference: Reference, measurement: Measurement) -> tuple[Spot, Spot, Array]:
-        """Return the wanted spot, the actual spot and the error between them.
-
-        Parameters
-        ----------
-        reference : Reference
-            What is wanted.
-        measurement : Measurement
-            What is sensed.
-
-        Returns
-        -------
-        wanted, actual : Spot
-            Spots in the work space.
-        error : ndarray, (m,)
-            Wanted less actual.
-        """
+        """Return the wanted spot, the actual spot and the error between them."""
         if self.space.placed:
             self.there.place(reference.q, reference.v)
         self.here.place(measurement.x, measurement.v)
@@ -113,22 +68,7 @@ class Eyes:
 
 
 def enough(owner: str, space: Bound, mechanism: Mechanism) -> bool:
-    """Refuse a work space of more rows than coordinates, and tell whether it leaves freedoms to the posture.
-
-    Parameters
-    ----------
-    owner : str
-        Which controller asks, for the message.
-    space : Bound
-        Work space of m rows.
-    mechanism : Mechanism
-        Robot of n coordinates.
-
-    Returns
-    -------
-    bool
-        True when m < n.
-    """
+    """Refuse a work space of more rows than coordinates, and tell whether it leaves freedoms to the posture."""
     if space.rows > mechanism.dof:
         raise DynidentError(
             f"{owner}: the work space has {space.rows} rows but robot '{mechanism.name}' has {mechanism.dof} coordinates; "

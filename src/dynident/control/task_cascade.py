@@ -23,6 +23,7 @@ from dynident.control.filters import low_pass_share
 from dynident.control.posture import loaded, weighted_inverse
 from dynident.control.task import Eyes, check_coordinates, drives_of, enough
 from dynident.control.task_law import TaskLaw
+from dynident.control.tick import clip, current_loop, low_pass, velocity_loop
 from dynident.control.workspace import Workspace
 from dynident.errors import DynidentError, require
 
@@ -99,7 +100,7 @@ class TaskCascade(TaskLaw):
         wanted, actual, e = self._eyes.look(reference, measurement)
         here = self._eyes.here
         speed = self._kv * e + self._share * wanted.velocity
-        self._speed = speed if self._tick == 0 else self._speed + self._slow * (speed - self._speed)
+        self._speed = low_pass(self._speed, speed, self._slow if self._tick else 1.0)
         if self._left:
             inverse, free = weighted_inverse(actual.jacobian, loaded(here, self._rotors), here)
             drift = self.posture * (reference.q - measurement.x) + float(np.min(self._share)) * reference.v
@@ -114,23 +115,20 @@ class TaskCascade(TaskLaw):
 
     def _velocity_loop(self, measurement: Measurement) -> None:
         self._way.append(self._wanted)
-        e = self._way.pop(0) - self._ratio * measurement.rho_v
-        total = self._sum + self.loops.velocity_cycle * e
-        asked = self._kp * e + self._ki * total + self._feed
-        if self.loops.anti_windup:  # a drive at its limit keeps its integral unless the error leads back
-            total = np.where((np.abs(asked) > self._amperes) & (asked * e > 0.0), self._sum, total)
-            asked = self._kp * e + self._ki * total + self._feed
-        self._sum = total
-        smooth = asked if self._tick == 0 else self._amps + self._fast * (asked - self._amps)
-        self._amps = np.clip(smooth, -self._amperes, self._amperes)
+        moved = velocity_loop(
+            self._way.pop(0) - self._ratio * measurement.rho_v,
+            self._feed,
+            self._sum,
+            self._amps,
+            (self._kp, self._ki, self._fast if self._tick else 1.0),
+            self.loops.velocity_cycle,
+            lambda current: clip(current, self._amperes),
+            float(self.loops.anti_windup),
+        )
+        self._amps, self._sum = moved.output, moved.integral
 
     def _current_loop(self, measurement: Measurement) -> Array:
-        kp, ki = self._current
-        e = self._amps - measurement.current
-        total = self._charge + self.cycle * e
-        asked = kp * e + ki * total
-        if self.loops.anti_windup:
-            total = np.where((np.abs(asked) > self._volts) & (asked * e > 0.0), self._charge, total)
-            asked = kp * e + ki * total
-        self._charge = total
-        return np.clip(asked, -self._volts, self._volts)
+        error, windup = self._amps - measurement.current, float(self.loops.anti_windup)
+        moved = current_loop(error, self._charge, self._current, self.cycle, self._volts, windup)
+        self._charge = moved.integral
+        return np.asarray(moved.output)

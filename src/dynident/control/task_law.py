@@ -13,6 +13,7 @@ from dynident.control.checks import cycle_time, dead_time, gain, no_room, per_ac
 from dynident.control.controller import Machine, Measurement, Reference
 from dynident.control.filters import low_pass_share
 from dynident.control.task import Eyes, drives_of, torque_limits
+from dynident.control.tick import low_pass, pid
 from dynident.control.workspace import Spot, Workspace
 from dynident.errors import DynidentError
 from dynident.mechanism import Mechanism
@@ -37,34 +38,11 @@ class TaskLaw(ABC):
         self.space = space
 
     def reset(self, robot: Machine, start: Measurement) -> None:
-        """Prepare for a run.
-
-        Parameters
-        ----------
-        robot : Machine
-            Robot with k actuators and their drives.
-        start : Measurement
-            What the sensors say at the start.
-        """
+        """Prepare for a run."""
         self._prepare(robot)
 
     def update(self, t: float, reference: Reference, measurement: Measurement) -> Array:
-        """Return what is held until the next update: torques, currents or voltages, as `command` says.
-
-        Parameters
-        ----------
-        t : float
-            Time [s].
-        reference : Reference
-            What is wanted now.
-        measurement : Measurement
-            What the sensors say now.
-
-        Returns
-        -------
-        ndarray, (k,)
-            Torques behind the gears [N m, N], motor currents [A] or motor voltages [V].
-        """
+        """Return what is held until the next update: torques, currents or voltages, as `command` says."""
         return self._output(reference, measurement)
 
     @abstractmethod
@@ -135,11 +113,11 @@ class TaskErrorPID(TaskLaw):
         kp, kd, ki = self._gains
         wanted, actual, e = self._eyes.look(reference, measurement)
         rate = wanted.velocity - actual.velocity
-        self._rate = rate if self._first else self._rate + self._share * (rate - self._rate)
+        self._rate = low_pass(self._rate, rate, 1.0 if self._first else self._share)
         if not self._full:
             self._sum = self._sum + self.cycle * e
         self._first = False
-        f = self._forces(reference, measurement, wanted, actual, kp * e + kd * self._rate + ki * self._sum)
+        f = self._forces(reference, measurement, wanted, actual, pid(e, self._rate, self._sum, (kp, kd, ki)))
         tau = self._eyes.here.actuator_torques(f, self._preload)
         self._full = bool(np.any(np.abs(tau) > self._limits))
         return np.clip(tau, -self._limits, self._limits)
@@ -148,20 +126,6 @@ class TaskErrorPID(TaskLaw):
         """Return what the law does about rest at a pose of the robot of its last run.
 
         Forces are S (kp e + kd e' + ki int e dt) + P dx + D dv with e = J dx, dx the reference less the measurement.
-
-        Parameters
-        ----------
-        x : ndarray, (n,)
-            Pose.
-
-        Returns
-        -------
-        J : ndarray, (m, n)
-            Jacobian of the work space.
-        S : ndarray, (n, m)
-            Generalised forces per output of the PID.
-        P, D : ndarray, (n, n)
-            Generalised forces per error of posture and of its velocity.
         """
         zero = np.zeros(x.size)
         rest: Any = SimpleNamespace(q=x, v=zero, a=zero)

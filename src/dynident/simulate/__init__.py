@@ -3,6 +3,7 @@
 from dynident.simulate.bandwidth import Bode, actuators_alone, bandwidth
 from dynident.simulate.batch import monte_carlo, simulate
 from dynident.simulate.inputs import Disturbance
+from dynident.simulate.options import End
 from dynident.simulate.plots import plot_bode, plot_step, plot_torque_split, plot_tracking
 from dynident.simulate.record import Run, Truth
 from dynident.simulate.reference import Reference
@@ -21,6 +22,7 @@ from dynident.simulate.steps import (
     time_lag,
     tracking_error,
 )
+from dynident.simulate.stream import StreamedRun
 from dynident.simulate.sweep import Sweep, sweep
 from dynident.simulate.thermal import Heating
 
@@ -35,6 +37,7 @@ __all__ = [
     "Sensors",
     "Sizing",
     "StepMetrics",
+    "StreamedRun",
     "Sweep",
     "TorqueSplit",
     "TrackingError",

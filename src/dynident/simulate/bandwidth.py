@@ -23,7 +23,7 @@ from dynident.mechanics import Motion, actuator_jacobian, forward_kinematics, ja
 from dynident.mechanics.inverse_kinematics_chain import end_frame
 from dynident.mechanism import Actuator, Body, Joint, Mechanism
 from dynident.parallel import cores
-from dynident.simulate.notices import notify
+from dynident.simulate.results import notify
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.schedule import loop_cycles
 from dynident.simulate.swing import Swing

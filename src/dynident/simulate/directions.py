@@ -31,22 +31,7 @@ SLOWEST = 1e-3  # share of a wanted bandwidth below which no loop is looked for
 
 
 def spread(mechanism: Mechanism, q: ArrayLike, inertias: ArrayLike) -> tuple[float, float]:
-    """Return how much slower and faster than meant loops on coupled joints are, over all directions and poses.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates and k actuators, inertia of the drives included.
-    q : array_like, (n,) or (N, n)
-        Poses.
-    inertias : array_like, (k,)
-        D, inertias behind the gears that the gains are in proportion to.
-
-    Returns
-    -------
-    least, most : float
-        Smallest and largest lambda; both are 1 for one joint.
-    """
+    """Return how much slower and faster than meant loops on coupled joints are, over all directions and poses."""
     x = np.atleast_2d(np.asarray(q, dtype=np.float64))
     M, A = mass_matrix(mechanism, x), actuator_jacobian(mechanism, x)
     try:
@@ -64,28 +49,7 @@ def spread(mechanism: Mechanism, q: ArrayLike, inertias: ArrayLike) -> tuple[flo
 def cascade_for(
     rates: tuple[float, float], bandwidth: float, damping: float, cycle: float, *, exact: bool = True
 ) -> tuple[Cascade, float]:
-    """Return a cascade for unit inertia whose loops keep their margins in the slowest and in the fastest direction.
-
-    Parameters
-    ----------
-    rates : tuple of float
-        Least and largest lambda, of `spread`.
-    bandwidth : float
-        Wanted position gain over 2 pi [Hz]; the velocity loop is placed five times as fast.
-    damping : float
-        Of the velocity loop.
-    cycle : float
-        Cycle of the position loop [s]; the velocity loop's is a quarter of it.
-    exact : bool
-        True when velocities are measured, False when they are differences of positions.
-
-    Returns
-    -------
-    loops : Cascade
-        Gains for an inertia of 1 and a torque constant of 1, with the velocity feed-forward.
-    reached : float
-        Its bandwidth [Hz], at most the wanted one.
-    """
+    """Return a cascade for unit inertia whose loops keep their margins in the slowest and in the fastest direction."""
     slow, fast = rates
     loops = partial(_loops, damping=damping, cycle=cycle)
     still, level = loops(SLOWEST * bandwidth, 1.0), 1.0
@@ -115,24 +79,7 @@ def _loops(bandwidth: float, level: float, *, damping: float, cycle: float) -> C
 
 
 def kept(loops: Cascade, rate: float, exact: bool = True, room: float = 1.0) -> bool:
-    """Tell whether the sampled loops of one direction keep the margins of this module.
-
-    Parameters
-    ----------
-    loops : Cascade
-        Loops for an inertia of 1.
-    rate : float
-        lambda of the direction.
-    exact : bool
-        True when velocities are measured.
-    room : float
-        Factor on both margins.
-
-    Returns
-    -------
-    bool
-        True when both loops are stable with both margins.
-    """
+    """Tell whether the sampled loops of one direction keep the margins of this module."""
     encoder = Encoder(velocity="exact" if exact else "difference")
     axis = Axis(Drive("direction", Motor(1.0, inertia=1.0 / rate), encoder=encoder), loops)
     for loop in (axis.margins("velocity"), axis.margins("position")):

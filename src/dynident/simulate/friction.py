@@ -1,8 +1,8 @@
 """Who rubs: the friction of joints, rotors and lossy gears of a machine as expressions of their speeds.
 
 An owner of friction is a row c of the tree's coordinates (a joint, or motors that turn with several), a rotor, or a gear. Its
-force is a sum of joint terms, static laws and laws with memory. Where that jumps with the sign of the speed, the owner slides to
-one side for a whole step, F(+1) or F(-1), or sticks with any force in between (`sticking`).
+force is a sum of joint terms, static laws and laws with memory. Where that jumps with the sign of the speed, the owner slides
+to one side for a whole step, F(+1) or F(-1), or sticks with any force in between (`sticking`).
 """
 
 from __future__ import annotations
@@ -131,14 +131,14 @@ def owners_of(
             )
         joints.setdefault(tuple(np.eye(len(names))[j].tolist()), []).extend(more)
     owners = []
-    for form, parts in joints.items():
-        used = [names[i] for i in np.flatnonzero(form)]
+    for shape, parts in joints.items():
+        used = [names[i] for i in np.flatnonzero(shape)]
         title = f"joint {used[0]}" if len(used) == 1 else "motor of " + " and ".join(used)
-        owners.append(Owner(title, form, parts=tuple(parts)))
-    for a, (row, name, law, lossy, rigid) in enumerate(motors):
-        if law is not None or (lossy and rigid):
-            parts = tuple(parts_of(law, name)) if law is not None else ()
-            owners.append(Owner(f"motor {name}", tuple(row.tolist()), a, parts=parts))
+        owners.append(Owner(title, shape, parts=tuple(parts)))
+    for a, (row, name, rub, lossy, rigid) in enumerate(motors):
+        if rub is not None or (lossy and rigid):
+            own = tuple(parts_of(rub, name)) if rub is not None else ()
+            owners.append(Owner(f"motor {name}", tuple(row.tolist()), a, parts=own))
     for a, (row, name, _, lossy, rigid) in enumerate(motors):
         if lossy and not rigid:
             owners.append(Owner(f"gear {name}", tuple(row.tolist()), a, True))
@@ -203,7 +203,8 @@ def _part_force(part: Part, given: Given, numbers: Sequence[Node], states: Seque
     # Smooth friction that is steeper than a step can follow is a straight line up to the speed `ramp`.
     edge = substitute([value], {own: given.ramp * sign(v)})[0]
     line = rest + (edge - rest) * (absolute(v) / maximum(given.ramp, 1e-300))
-    return where(absolute(v) < given.ramp, line, here)
+    result: Node = where(absolute(v) < given.ramp, line, here)
+    return result
 
 
 def _steep(nodes: Sequence[Node]) -> bool:
@@ -217,7 +218,8 @@ def softened(owner: Owner, given: Given, numbers: Sequence[Node], slope: Node) -
     if up is -down:
         return up
     middle, level = 0.5 * (up - down), 0.5 * (up + down)
-    return middle + where(slope * absolute(given.v) < level, slope * given.v, level * sign(given.v))
+    result: Node = middle + where(slope * absolute(given.v) < level, slope * given.v, level * sign(given.v))
+    return result
 
 
 def ramp_of(owner: Owner, stick: float) -> float:

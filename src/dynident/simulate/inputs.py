@@ -58,26 +58,7 @@ class Disturbance:
 
 
 def sampled(signal: Signal, t: ArrayLike | None, when: Array, width: int, what: str) -> Array:
-    """Return a constant, table or function of time at given times.
-
-    Parameters
-    ----------
-    signal : array_like (width,), array_like (N, width), or callable
-        What acts.
-    t : array_like (N,) or None
-        Times of a table [s].
-    when : ndarray, (M,)
-        Times wanted [s].
-    width : int
-        Number of columns.
-    what : str
-        How to name it in an error.
-
-    Returns
-    -------
-    ndarray, (M, width)
-        Finite numbers.
-    """
+    """Return a constant, table or function of time at given times."""
     if callable(signal):
         rows = [np.atleast_1d(numbers(signal(float(time)), what)) for time in when]
         wrong = next((row for row in rows if row.shape != (width,)), None)
@@ -109,40 +90,14 @@ def sampled(signal: Signal, t: ArrayLike | None, when: Array, width: int, what: 
 
 
 def disturbance_of(value: object) -> Disturbance | None:
-    """Return what a user gave as a disturbance.
-
-    Parameters
-    ----------
-    value : Disturbance, array_like (k,), callable or None
-        The torques.
-
-    Returns
-    -------
-    Disturbance or None
-        The same.
-    """
+    """Return what a user gave as a disturbance."""
     if value is None or isinstance(value, Disturbance):
         return value
     return Disturbance(value)  # type: ignore[arg-type]
 
 
 def wrench_tables(mechanism: Mechanism, wrenches: Mapping[str, Any] | None, when: Array) -> dict[str, Array]:
-    """Return the external wrenches on links at given times.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    wrenches : mapping of str to array_like (6,), callable, or (times, table), optional
-        Force and moment on each named link, at its origin and in its axes [N, N m].
-    when : ndarray, (M,)
-        Times [s].
-
-    Returns
-    -------
-    dict of str to ndarray, (M, 6)
-        By link.
-    """
+    """Return the external wrenches on links at given times."""
     if wrenches is None:
         return {}
     if not isinstance(wrenches, Mapping):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import gcd
 from typing import Any
 
@@ -16,6 +17,7 @@ from dynident.errors import SimulationError
 from dynident.mechanics import Motion, at_rest, mass_matrix, node_values, tree_motion
 from dynident.mechanism import Mechanism
 from dynident.simulate.friction import Owner, owners_of
+from dynident.simulate.model import joint_side
 from dynident.simulate.shape import GAINS, LawShape
 
 Array = NDArray[np.float64]
@@ -45,6 +47,28 @@ def fed_with_voltage(controller: object) -> bool:
     if isinstance(controller, Cascade):
         return controller.current is not None
     return getattr(controller, "command", "torque") == "voltage"
+
+
+def believed(controller: Any, mechanism: Mechanism) -> Any:
+    """Return a controller whose models have the robot's actuator coordinates, after checking that they fit."""
+    fields = {Cascade: "torque_feedforward", PID: "feedforward", ComputedTorque: "model"}
+    label = fields.get(type(controller))
+    model = None if label is None else getattr(controller, label)
+    if model is None or label is None:
+        return controller
+    motors = [actuator.name for actuator in mechanism.actuators]
+    theirs = [actuator.name for actuator in model.actuators]
+    if model.coordinate_names != mechanism.coordinate_names or theirs != motors:
+        raise SimulationError(
+            f"controller: its model '{model.name}' has the coordinates {', '.join(model.coordinate_names)} and motors "
+            f"{', '.join(theirs)}, the robot {', '.join(mechanism.coordinate_names)} and {', '.join(motors)}; they must agree"
+        )
+    if len(motors) < mechanism.dof:
+        raise SimulationError(
+            f"controller: a model needs a motor for every freedom, but robot '{mechanism.name}' has {len(motors)} "
+            f"({', '.join(motors)}) for {mechanism.dof}; leave the model out (PID, Cascade) or add actuators"
+        )
+    return replace(controller, **{label: joint_side(model)})
 
 
 def joint_terms(mechanism: Mechanism) -> list[tuple[Array, str, float]]:

@@ -243,7 +243,7 @@ class Machine:
 
     def _rotors(self) -> Array:
         """Return rotor inertias of driven joints at their actuators: in the decoupled form they turn with these."""
-        found, left = np.zeros(len(self.drives)), {}
+        found, left = np.zeros(len(self.drives)), dict[int, float]()
         for form, symbol, value in self.terms:
             used = np.flatnonzero(form)
             if symbol == "ia" and used.size == 1:
@@ -284,7 +284,7 @@ class Machine:
         else:
             pose[:] = tree_motion(model, at_rest(model, x)).q[0] if model.loops else x
 
-    # ---- moving -----------------------------------------------------------------------------------------------------------
+    # ---- moving
 
     def _arguments(self, tables: Tables) -> None:
         if tables is self._given:
@@ -298,26 +298,7 @@ class Machine:
         a.view(self._call, "push_every")[0] = tables.push_every
 
     def run(self, steps: int, tables: Tables, record: Array, first: int = 0, every: int = 1) -> tuple[int, int]:
-        """Advance by a number of steps; can be called again to go on.
-
-        Parameters
-        ----------
-        steps : int
-            How many.
-        tables : Tables
-            What the machine reads on the way.
-        record : ndarray, (rows, width)
-            Row s / every - first receives the truth at the start of step s.
-        first, every : int
-            Number of its first row, and steps between two rows.
-
-        Returns
-        -------
-        status : int
-            FINE, SINGULAR_MASS, LOST_CLOSURE or UNSTABLE.
-        index : int
-            UNSTABLE: which velocity, 0..n-1 the coordinate, then rotors and windings; -1 otherwise.
-        """
+        """Advance by a number of steps; can be called again to go on."""
         self._arguments(tables)
         a = self.memory.call
         for name, value in (("steps", steps), ("record", first), ("record_rows", record.shape[0]), ("record_every", every)):

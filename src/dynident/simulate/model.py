@@ -36,18 +36,7 @@ Law = Friction | DynamicLaw
 
 
 def joint_side(mechanism: Mechanism) -> Mechanism:
-    """Return the robot with its actuator coordinates behind the gears, rho = c q: the gears are the drives' own.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-
-    Returns
-    -------
-    Mechanism
-        The same when no actuator has a gear; else a copy with ratios 1 and offsets 0.
-    """
+    """Return the robot with its actuator coordinates behind the gears, rho = c q: the gears are the drives' own."""
     if all(actuator.ratio == 1.0 and actuator.offset == 0.0 for actuator in mechanism.actuators):
         return mechanism
     bare = tuple(replace(actuator, ratio=1.0, offset=0.0) for actuator in mechanism.actuators)
@@ -55,15 +44,7 @@ def joint_side(mechanism: Mechanism) -> Mechanism:
 
 
 def check_gears(mechanism: Mechanism, drives: Sequence[Drive]) -> None:
-    """Refuse a drive whose ratio contradicts the gear that the mechanism states for its actuator.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot as described.
-    drives : sequence of Drive
-        One per actuator, in their order.
-    """
+    """Refuse a drive whose ratio contradicts the gear that the mechanism states for its actuator."""
     for actuator, drive in zip(mechanism.actuators, drives, strict=True):
         ratio = drive.transmission.ratio
         if 1.0 not in (ratio, actuator.ratio) and abs(ratio - actuator.ratio) > 1e-6 * abs(actuator.ratio):
@@ -74,21 +55,7 @@ def check_gears(mechanism: Mechanism, drives: Sequence[Drive]) -> None:
 
 
 def terms_of(law: Law | None) -> tuple[dict[str, float], bool]:
-    """Return a friction law as joint terms, and whether that is all of it.
-
-    Parameters
-    ----------
-    law : Friction, DynamicLaw or None
-        Law with numbers.
-
-    Returns
-    -------
-    terms : dict of str to float
-        Terms of `dynident.friction.TERMS`; of a smooth or Stribeck curve what is left at high speed, of a law that looks at
-        the temperature those at its reference.
-    exact : bool
-        False when the law has more than that.
-    """
+    """Return a friction law as joint terms, and whether that is all of it."""
     if law is None:
         return {}, True
     if isinstance(law, DynamicLaw):
@@ -122,20 +89,7 @@ def _member_terms(law: FrictionLaw, own: Mapping[str, float]) -> tuple[dict[str,
 
 
 def seen_from(terms: Mapping[str, float], turns: float) -> dict[str, float]:
-    """Return terms at the other side of a gear.
-
-    Parameters
-    ----------
-    terms : mapping of str to float
-        Terms of a shaft with the angle theta.
-    turns : float
-        theta per unit of the coordinate that carries the terms afterwards; negative when it reverses.
-
-    Returns
-    -------
-    dict of str to float
-        The same losses and inertia, in that coordinate.
-    """
+    """Return terms at the other side of a gear."""
     out: dict[str, float] = {}
     for symbol, value in terms.items():
         name, factor = TERMS[symbol].reflected(turns)
@@ -146,26 +100,7 @@ def seen_from(terms: Mapping[str, float], turns: float) -> dict[str, float]:
 def identified_model(
     mechanism: Mechanism, drives: Sequence[Drive], friction: Mapping[str, Law], effort: str
 ) -> tuple[Mechanism, tuple[str, ...]]:
-    """Return the mechanism that a log of the robot should be fitted with, and what it leaves out.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot without gears, as `joint_side` gives it.
-    drives : sequence of Drive
-        One per actuator, in their order.
-    friction : mapping of str to Friction or DynamicLaw
-        Laws on tree coordinates.
-    effort : str
-        What is logged, as in `Sensors.effort`: behind a voltage, the back electromotive force is viscous friction.
-
-    Returns
-    -------
-    model : Mechanism
-        Same coordinates; actuators with gear ratio and drive gain; true values as parameters.
-    notes : tuple of str
-        One sentence for everything that joint terms cannot say.
-    """
+    """Return the mechanism that a log of the robot should be fitted with, and what it leaves out."""
     added: dict[str, dict[str, float]] = {}
     notes: list[str] = []
     actuators, coupled = [], False

@@ -25,8 +25,8 @@ from dynident.simulate.steps import TrackingError, tracking_error
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from dynident.simulate.options import End
     from dynident.simulate.robot import VirtualRobot
-    from dynident.simulate.run import End
 
 Array = NDArray[np.float64]
 
@@ -154,20 +154,7 @@ class Truth:
 
 
 def tool_of(mechanism: Mechanism, frame: str | None = None) -> str | None:
-    """Return the link that is a robot's tool.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    frame : str, optional
-        Link to take; checked.
-
-    Returns
-    -------
-    str or None
-        That link, or the last one of an arm; None where no link is meant: a robot with loops, or with several ends.
-    """
+    """Return the link that is a robot's tool."""
     carriers = {joint.parent for joint in mechanism.joints}
     ends = [body for body in mechanism.bodies if body.name not in carriers]
     if frame is None and (mechanism.loops or len(ends) != 1):

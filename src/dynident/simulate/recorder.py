@@ -22,13 +22,7 @@ Streams = Mapping[str, Stream]
 
 
 def check_channels(robot: VirtualRobot) -> None:
-    """Refuse sensors whose channels no log of this robot can have.
-
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The machine.
-    """
+    """Refuse sensors whose channels no log of this robot can have."""
     mechanism, sensors = robot.mechanism, robot.sensors
     count = len(channel_names(mechanism, sensors.side))
     if sensors.effort == "voltage" and any(drive.motor.resistance == 0.0 for drive in robot.drives):
@@ -64,20 +58,7 @@ def _one_to_one(mechanism: Mechanism) -> bool:
 
 
 def channel_names(mechanism: Mechanism, side: str) -> tuple[str, ...]:
-    """Return the channels of a log.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    side : {"motor", "joint"}
-        Where positions are logged.
-
-    Returns
-    -------
-    tuple of str
-        Actuators; or coordinates, on the joint side of a robot without loops.
-    """
+    """Return the channels of a log."""
     if side == "joint" and not mechanism.loops:
         return mechanism.coordinate_names
     return tuple(actuator.name for actuator in mechanism.actuators)
@@ -91,28 +72,7 @@ def record(
     facts: Mapping[str, Any],
     readings: Readings | None = None,
 ) -> Log:
-    """Return the log that the robot's sensors would have written.
-
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The machine.
-    truth : Truth
-        True signals at the nominal times.
-    streams : mapping of str to numpy.random.Generator
-        Random streams of the run.
-    provenance : mapping
-        Where the log comes from: robot, seed, settings.
-    facts : mapping
-        What is known about the truth, beside the parameters.
-    readings : Readings, optional
-        Noise of the current sensors where the controller has read them.
-
-    Returns
-    -------
-    Log
-        With noise, counts, delays, jitter and losses.
-    """
+    """Return the log that the robot's sensors would have written."""
     check_channels(robot)
     sensors, mechanism, t = robot.sensors, robot.mechanism, truth.t
     names = channel_names(mechanism, sensors.side)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +49,7 @@ class Reference:
     dof: int
     source: Mapping[str, Any] = field(default_factory=dict)
     knots: Array | None = None
+    _sampled: deque[tuple[Array, Motion]] = field(default_factory=lambda: deque(maxlen=3), repr=False)
 
     def sample(self, t: ArrayLike) -> Motion:
         """Return the wanted motion at given times.
@@ -63,25 +65,16 @@ class Reference:
             Positions, velocities and accelerations.
         """
         at = times(t)
-        return Motion(at, *self.curve(at))
+        for before, motion in list(self._sampled):  # many runs ask for the same times
+            if np.array_equal(before, at):
+                return motion
+        motion = Motion(at, *self.curve(at))
+        self._sampled.append((at, motion))
+        return motion
 
 
 def reference_of(source: object, mechanism: Mechanism) -> Reference:
-    """Return a motion, trajectory, plan or plan file as a reference for a robot.
-
-    Parameters
-    ----------
-    source : Motion, trajectory, Plan or path-like
-        A `Motion` of the robot's coordinates; any curve of `dynident.trajectory`; a plan of `dynident.excitation`, or its
-        file. A plan stands for one cycle; a longer duration runs more of them.
-    mechanism : Mechanism
-        Robot with n coordinates.
-
-    Returns
-    -------
-    Reference
-        The wanted motion.
-    """
+    """Return a motion, trajectory, plan or plan file as a reference for a robot."""
     require(mechanism, Mechanism, "mechanism")
     if isinstance(source, Reference):
         reference = source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,13 +20,15 @@ from dynident.friction import DynamicLaw, Friction, Thermal
 from dynident.mechanism import Mechanism
 from dynident.simulate.inputs import Disturbance
 from dynident.simulate.model import Law, check_gears, identified_model, joint_side
+from dynident.simulate.options import End, Options
 from dynident.simulate.record import Run
 from dynident.simulate.recorder import check_channels
 from dynident.simulate.reference import Reference, reference_of
 from dynident.simulate.results import finish
-from dynident.simulate.run import End, Options, run_machine
+from dynident.simulate.run import run_machine
 from dynident.simulate.sensors import Sensors
 from dynident.simulate.start import Start
+from dynident.simulate.stream import StreamedRun, stream
 from dynident.simulate.thermal import heating_of
 
 COMPILED = (Cascade, PID, ComputedTorque, OpenLoop)
@@ -202,7 +205,7 @@ class VirtualRobot(_Options):
     ) -> Run:
         """Run the robot along a reference and record what a real one would have recorded.
 
-        The same seed gives the same numbers to the last bit. Joints that dry friction can hold stand still (`dynident.simulate.sticking`).
+        The same seed gives the same numbers to the last bit. Joints that dry friction can hold stand still.
 
         Parameters
         ----------
@@ -212,8 +215,8 @@ class VirtualRobot(_Options):
             rest after its end.
         start : mapping or End, optional
             ``{"q": ...}``, ``{"actuators": ...}`` or ``{"pose": ..., "frame": ...}`` with ``"velocity"``, see
-            `dynident.simulate.start.start_state`; on the reference when omitted. The ``end`` of another run of this machine goes
-            on from there: time, reference, control and noise too.
+            `dynident.simulate.start.start_state`; on the reference when omitted. The ``end`` of another run of this machine
+            goes on from there: time, reference, control and noise too.
         duration : float, optional
             How long to run [s]; that of the reference when omitted.
         method : {"coupled", "decoupled"}
@@ -249,6 +252,28 @@ class VirtualRobot(_Options):
         check_channels(self)
         wanted = self.reference(reference)
         return finish(self, wanted, run_machine(self, wanted, options), options)
+
+    def stream(self, reference: object, folder: str | os.PathLike[str], **options: Any) -> StreamedRun:
+        """Run the robot for as long as wanted, at constant memory: pieces of log and truth are written to a folder on the way.
+
+        The pieces together are the run that `simulate` would have made.
+
+        Parameters
+        ----------
+        reference : Motion, trajectory, Plan or path-like
+            What is wanted, as for `simulate`.
+        folder : path-like
+            Where to; an empty one.
+        **options
+            As of `simulate`.
+
+        Returns
+        -------
+        StreamedRun
+            Where the pieces are, limits hit, energies.
+        """
+        check_channels(self)
+        return stream(self, self.reference(reference), Options(**options), folder)
 
 
 def _ordered(mechanism: Mechanism, drives: object) -> tuple[Drive, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,182 +15,27 @@ from numpy.typing import NDArray
 from dynident.checks import numbers
 from dynident.control import PID, Cascade, ComputedTorque, OpenLoop
 from dynident.errors import SimulationError, SimulationWarning
-from dynident.mechanism import Mechanism
-from dynident.simulate.energy import energies, means
 from dynident.simulate.failure import loop_gain, reason
 from dynident.simulate.inputs import disturbance_of, push_table, wrench_tables
-from dynident.simulate.laws import table_of
+from dynident.simulate.laws import believed, table_of
 from dynident.simulate.machine import Machine, Tables
-from dynident.simulate.model import joint_side
+from dynident.simulate.options import End, Options, Raw
 from dynident.simulate.reference import Reference
+from dynident.simulate.results import energies, means
 from dynident.simulate.schedule import Schedule, schedule
-from dynident.simulate.sensors import Readings, Stream, streams
+from dynident.simulate.sensors import Readings, streams
 from dynident.simulate.shape import FINE
-from dynident.simulate.start import Start, start_state
+from dynident.simulate.start import start_state
 from dynident.simulate.thermal import Heat
 
 if TYPE_CHECKING:
     from dynident.simulate.robot import VirtualRobot
 
 Array = NDArray[np.float64]
-Progress = Callable[[float, float], object]
-
-METHODS = ("coupled", "decoupled")
-LOOPS = ("exact", "iterated", "delayed")
 COMMANDS = ("torque", "current", "voltage")
 REPORTS = 20  # of the progress of a run, about
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class End:
-    """Everything at the end of a run; ``simulate(..., start=run.end)`` goes on as if it had not ended.
-
-    Parameters
-    ----------
-    time : float
-        When it ended, counted from the start of the first run [s].
-    state : mapping of str to ndarray
-        Everything that the compiled machine carries from step to step, by name: ``q``, ``v``, ``theta``, ``omega``, ``integral``, ....
-    origin : ndarray, (n,)
-        Where the first run started.
-    noise : mapping of str to dict
-        States of the random generators.
-    heat : Heat, optional
-        Temperatures of all thermal zones.
-    tail : ndarray
-        Currents and voltages of the last half cycle of the log, for its mean values.
-    """
-
-    time: float
-    state: Mapping[str, Array]
-    origin: Array
-    noise: Mapping[str, dict[str, Any]]
-    heat: Heat | None = None
-    tail: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    last_noise: Array | None = None
-
-    def __repr__(self) -> str:
-        return f"End(t = {self.time:g} s, {', '.join(self.state)})"
-
-    def rested(self, duration: float) -> End:
-        """Return the same after standing still for some time: only temperatures have changed.
-
-        Parameters
-        ----------
-        duration : float
-            How long [s].
-
-        Returns
-        -------
-        End
-            State to go on from.
-        """
-        heat = None if self.heat is None else self.heat.rested(duration)
-        return replace(self, heat=heat)
-
-
-@dataclass(frozen=True, eq=False)
-class Options:
-    """How to make a run; see `VirtualRobot.simulate`."""
-
-    start: Start | End | None = None
-    duration: float | None = None
-    method: str = "coupled"
-    loop: str = "exact"
-    integrator: str = "rk4"
-    seed: int | np.random.SeedSequence = 0
-    log_cycle: float | None = None
-    disturbance: Any = None
-    wrenches: Any = None
-    thermal_cycle: float = 1.0
-    progress: Progress | None = None
-
-    def __post_init__(self) -> None:
-        for label, choices in (("method", METHODS), ("loop", LOOPS)):
-            if getattr(self, label) not in choices:
-                raise SimulationError(f"{label} is {getattr(self, label)!r}; it is one of {', '.join(choices)}")
-        for label in ("duration", "log_cycle", "thermal_cycle"):
-            value = getattr(self, label)
-            if value is None:
-                continue
-            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            if not number or not np.isfinite(value) or value <= 0.0:
-                raise SimulationError(f"{label} is {value!r}; give a time in seconds, above zero")
-        if self.progress is not None and not callable(self.progress):
-            raise SimulationError(f"progress is a {type(self.progress).__name__}; give a function of (seconds done, seconds)")
-
-
-@dataclass(frozen=True, eq=False)
-class Raw:
-    """What the compiled machine gave.
-
-    Parameters
-    ----------
-    machine : Machine
-        At the end of the run.
-    signals : mapping of str to ndarray (N, ...)
-        True signals by name, see `shape.Memory.record`.
-    t : ndarray, (N,)
-        Times [s].
-    zones : mapping of str to ndarray (N, m)
-        Temperatures of all thermal zones by joint or actuator [degree Celsius].
-    temperature : ndarray (N, k) or None
-        Behind every actuator [degree Celsius].
-    at_limit : ndarray, (k,)
-        Share of time at a limit.
-    energy : dict of str to ndarray, (k,)
-        Energies of the run by kind [J].
-    readings : Readings or None
-        Noise of the current sensors that the control loops have seen.
-    push : ndarray, (N, k)
-        Disturbance torques [N m, N].
-    wrenches : dict of str to ndarray, (N, 6)
-        External wrenches.
-    settings : dict
-        Step, cycles, method, for the provenance.
-    streams : dict of str to Stream
-        Random streams of the recorder.
-    end : callable
-        From where to go on, once the recorder has drawn its noise.
-    """
-
-    machine: Machine
-    signals: Mapping[str, Array]
-    t: Array
-    zones: Mapping[str, Array]
-    temperature: Array | None
-    at_limit: Array
-    energy: dict[str, Array]
-    readings: Readings | None
-    push: Array
-    wrenches: dict[str, Array]
-    settings: dict[str, Any]
-    streams: dict[str, Stream]
-    end: Callable[[], End]
-
-
-def believed(controller: Any, mechanism: Mechanism) -> Any:
-    """Return a controller whose models have the robot's actuator coordinates, after checking that they fit."""
-    fields = {Cascade: "torque_feedforward", PID: "feedforward", ComputedTorque: "model"}
-    label = fields.get(type(controller))
-    model = None if label is None else getattr(controller, label)
-    if model is None or label is None:
-        return controller
-    motors = [actuator.name for actuator in mechanism.actuators]
-    theirs = [actuator.name for actuator in model.actuators]
-    if model.coordinate_names != mechanism.coordinate_names or theirs != motors:
-        raise SimulationError(
-            f"controller: its model '{model.name}' has the coordinates {', '.join(model.coordinate_names)} and motors "
-            f"{', '.join(theirs)}, the robot {', '.join(mechanism.coordinate_names)} and {', '.join(motors)}; they must agree"
-        )
-    if len(motors) < mechanism.dof:
-        raise SimulationError(
-            f"controller: a model needs a motor for every freedom, but robot '{mechanism.name}' has {len(motors)} "
-            f"({', '.join(motors)}) for {mechanism.dof}; leave the model out (PID, Cascade) or add actuators"
-        )
-    return replace(controller, **{label: joint_side(model)})
 
 
 def run_machine(robot: VirtualRobot, reference: Reference, options: Options) -> Raw:
@@ -239,8 +84,8 @@ class _Run:
         links = tuple(options.wrenches) if isinstance(options.wrenches, Mapping) else ()
         wrench_tables(mechanism, options.wrenches, np.zeros(1))  # checks them
         moving = tuple(link for link in links if mechanism.frame(link)[0] >= 0)
-        more = {"friction": robot.friction, "pushed": push is not None, "links": moving}
-        self.machine = Machine(mechanism, robot.drives, self.law, step=step, x=x, v=v, **more, **how)
+        more: dict[str, Any] = {"friction": robot.friction, "pushed": push is not None, "links": moving, **how}
+        self.machine = Machine(mechanism, robot.drives, self.law, step=step, x=x, v=v, **more)
         if self.before is not None:
             self._restore(self.before)
         if options.method == "decoupled" and options.loop != "exact":
@@ -277,21 +122,18 @@ class _Run:
         state, fields = self.machine.state, self.machine.memory.state
         return {name: fields.view(state, name).copy() for name in fields} | {"queue": state[fields.size :].copy()}
 
-    # ---- tables -------------------------------------------------------------------------------------------------------------
+    # ---- tables
 
     def _tables(self) -> tuple[Tables, Readings | None]:
         """Return everything that is read on the way."""
         robot, step, tick = self.robot, self.robot.step, self.machine.tick
         last = self.first + self.plan.steps
         row = self.first // tick
-        at = np.arange(row, last // tick + 2) * (tick * step)
+        at = _grid(row, last // tick + 2, tick * step)
         command = self._command(at)
-        if command is None:
-            table = table_of(robot.mechanism, self.law, self.reference.sample(at))
-        else:
-            table = command
+        table = table_of(robot.mechanism, self.law, self.reference.sample(at)) if command is None else command
         pace = tick if self.plan.cycles else self.plan.every
-        when = np.arange(self.first // pace, last // pace + 3) * (pace * step)
+        when = _grid(self.first // pace, last // pace + 3, pace * step)
         torque = None if self.push is None else self.push.sample(when, len(robot.drives))
         wrenches = wrench_tables(robot.mechanism, self.options.wrenches, when)
         push = push_table(len(robot.drives), when.size, torque, [wrenches[link] for link in self.links])
@@ -360,7 +202,7 @@ class _Run:
                 stacklevel=5,
             )
 
-    # ---- moving -------------------------------------------------------------------------------------------------------------
+    # ---- moving
 
     def all(self) -> Raw:
         """Advance to the end."""
@@ -428,7 +270,7 @@ class _Run:
             rows = self.record[: (self.machine.done - self.first) // self.fine + 1]
             raise SimulationError(reason(self.robot, self.machine, status, index, rows, self.fine))
 
-    # ---- controllers in Python ------------------------------------------------------------------------------------------------
+    # ---- controllers in Python ----
 
     def _reset(self) -> None:
         law: Any = self.robot.controller
@@ -463,13 +305,13 @@ class _Run:
             )
         machine.hold(law.command, command)
 
-    # ---- what it leaves -------------------------------------------------------------------------------------------------------
+    # ---- what it leaves
 
     def _raw(self, end_state: dict[str, Array], cut: Array, thin: int, shown: list[Any]) -> Raw:
         robot, plan, machine, step = self.robot, self.plan, self.machine, self.robot.step
         fields = machine.memory.record
         signals = {name: fields.view(self.record.T, name).T for name in fields}
-        t = np.arange(self.first // plan.every, self.first // plan.every + plan.rows) * (plan.every * step)
+        t = _grid(self.first // plan.every, self.first // plan.every + plan.rows, plan.every * step)
         electric = np.concatenate([signals["current"], signals["voltage"]], axis=1)
         tail = np.zeros((0, electric.shape[1])) if self.before is None else self.before.tail
         mean = means(electric, thin, tail)
@@ -478,10 +320,9 @@ class _Run:
         energy = energies(robot.drives, cycle, *(signals[name] for name in names))
         energy["gear"] = np.asarray(np.trapezoid(signals["loss"] * signals["rho_v"], dx=cycle, axis=0))
         logged = {name: values[::thin].copy() for name, values in signals.items()}
-        k = len(robot.drives)
-        logged["mean_current"], logged["mean_voltage"] = mean[:, :k], mean[:, k:]
-        zones, temperature = self._temperatures(t, shown)
         count = len(robot.drives)
+        logged["mean_current"], logged["mean_voltage"] = mean[:, :count], mean[:, count:]
+        zones, temperature = self._temperatures(t, shown)
         settings = {
             "step": step,
             "duration": float(t[-1] - t[0]),
@@ -492,15 +333,12 @@ class _Run:
             "start": {"q": self.x.tolist(), "v": self.v.tolist()} if self.before is None else {"t": self.before.time},
         }
         half = -(-thin // 2)
-        end = lambda: End(
-            (self.first + plan.steps) * step,
-            end_state,
-            self.x,
-            {name: stream.state for name, stream in self.streams.items()},
-            self.heat,
-            electric[len(electric) - 1 - half : -1].copy(),
-            self.last_noise,
-        )
+        kept = electric[len(electric) - 1 - half : -1].copy()
+
+        def end() -> End:
+            noise = {name: stream.state for name, stream in self.streams.items()}
+            return End((self.first + plan.steps) * step, end_state, self.x, noise, self.heat, kept, self.last_noise)
+
         return Raw(
             machine,
             logged,
@@ -533,3 +371,8 @@ class _Run:
 
         zones = {name: column(np.array([zone[name] for _, zone, _ in shown])) for name in shown[0][1]}
         return zones, column(np.array([temperature for _, _, temperature in shown]))
+
+
+def _grid(first: int, last: int, cycle: float) -> Array:
+    """Return the times first cycle, (first + 1) cycle, ... before last cycle."""
+    return np.asarray(np.arange(first, last) * cycle, dtype=np.float64)

@@ -14,9 +14,9 @@ from dynident.simulate.laws import fed_with_voltage
 from dynident.simulate.stability import check_step, log_ticks, ticks
 
 if TYPE_CHECKING:
+    from dynident.simulate.options import Options
     from dynident.simulate.reference import Reference
     from dynident.simulate.robot import VirtualRobot
-    from dynident.simulate.run import Options
 
 LOG_CYCLE = 1e-3  # recorders are rarely faster [s]
 MOST_NUMBERS = 50_000_000  # of a record, 400 MB
@@ -69,7 +69,7 @@ class Schedule:
         """
         if self.rows * width > MOST_NUMBERS:
             raise SimulationError(
-                f"{self.rows} samples of {width} signals are too many for memory; give stream= a folder, or a longer log_cycle="
+                f"{self.rows} samples of {width} signals are too many for memory; use robot.stream(...), or a longer log_cycle="
             )
         parts = [k for k in range(1, self.every + 1) if self.every % k == 0 and self.every // k >= self.finest]
         return max((k for k in parts if k * self.rows * width <= MOST_NUMBERS // 5), default=1)
@@ -101,7 +101,7 @@ def schedule(robot: VirtualRobot, reference: Reference, options: Options, first:
     most = MOST_WANTED // width * min(counts.values(), default=every)
     if total > most:
         raise SimulationError(
-            f"duration = {duration:g} s is more than memory holds at this cycle; give stream= a folder, or simulate up to "
+            f"duration = {duration:g} s is more than memory holds at this cycle; use robot.stream(...), or simulate up to "
             f"{most * step:.3g} s at a time"
         )
     rows = total // every + 1

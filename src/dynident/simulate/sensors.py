@@ -128,20 +128,7 @@ class Readings(NamedTuple):
     first: int = 0
 
     def into(self, fresh: Array, when: Array) -> Array:
-        """Return noise in which readings at a tick have that of the controller's reading: one instant has one reading.
-
-        Parameters
-        ----------
-        fresh : ndarray, (N, k)
-            Noise at all times.
-        when : ndarray, (N, k)
-            Times [s].
-
-        Returns
-        -------
-        ndarray, (N, k)
-            Noise.
-        """
+        """Return noise in which readings at a tick have that of the controller's reading: one instant has one reading."""
         tick = np.round(when / self.cycle) - self.first
         same = (np.abs(when / self.cycle - tick - self.first) < WHOLE) & (tick >= 0) & (tick < self.noise.shape[0])
         rows = np.where(same, tick, 0).astype(np.int64)
@@ -186,61 +173,18 @@ def streams(seed: int | np.random.SeedSequence) -> dict[str, Stream]:
 
 
 def noisy(rng: Stream, values: Array, deviation: Array) -> Array:
-    """Return values with white noise; nothing is drawn where there is none.
-
-    Parameters
-    ----------
-    rng : Stream
-        Stream of this noise.
-    values : ndarray, (N, k)
-        Signals.
-    deviation : ndarray, (k,)
-        Standard deviations.
-
-    Returns
-    -------
-    ndarray, (N, k)
-        Noisy signals.
-    """
+    """Return values with white noise; nothing is drawn where there is none."""
     return values + rng.standard_normal(values.shape) * deviation if np.any(deviation) else values
 
 
 def quantised(values: Array, resolution: Array) -> Array:
-    """Return values rounded to whole counts.
-
-    Parameters
-    ----------
-    values : ndarray, (N, k)
-        Signals.
-    resolution : ndarray, (k,)
-        Size of one count; 0 leaves a channel as it is.
-
-    Returns
-    -------
-    ndarray, (N, k)
-        ``round(x / r) r``.
-    """
+    """Return values rounded to whole counts."""
     size = np.where(resolution > 0.0, resolution, 1.0)
     return np.where(resolution > 0.0, np.round(values / size) * size, values)
 
 
 def sample_times(sensors: Sensors, t: Array, rng: Stream) -> tuple[Array, Array]:
-    """Return when samples are taken, and what the recorder writes as their time.
-
-    Parameters
-    ----------
-    sensors : Sensors
-        The recorder.
-    t : ndarray, (N,)
-        Nominal times [s].
-    rng : Stream
-        Stream of the clock.
-
-    Returns
-    -------
-    taken, stamped : ndarray, (N,)
-        Times [s]; both increase.
-    """
+    """Return when samples are taken, and what the recorder writes as their time."""
     if not sensors.jitter or t.size < 2:
         return t, t
     cycle = t[1] - t[0]
@@ -253,24 +197,7 @@ def sample_times(sensors: Sensors, t: Array, rng: Stream) -> tuple[Array, Array]
 
 
 def at_times(t: Array, values: Array, rates: Array | None, when: Array) -> Array:
-    """Return signals at other times: cubic where their rates are known, linear otherwise; the ends are held.
-
-    Parameters
-    ----------
-    t : ndarray, (N,)
-        Times of the signals [s], increasing.
-    values : ndarray, (N, k)
-        Signals.
-    rates : ndarray (N, k) or None
-        Their derivatives.
-    when : ndarray (M,) or (M, k)
-        Times wanted, for all channels or for each.
-
-    Returns
-    -------
-    ndarray, (M, k)
-        Signals there.
-    """
+    """Return signals at other times: cubic where their rates are known, linear otherwise; the ends are held."""
     out = np.empty((when.shape[0], values.shape[1]))
     for j in range(values.shape[1]):
         at = np.clip(when if when.ndim == 1 else when[:, j], t[0], t[-1])
@@ -286,22 +213,7 @@ def at_times(t: Array, values: Array, rates: Array | None, when: Array) -> Array
 
 
 def kept_rows(sensors: Sensors, samples: int, rng: Stream) -> NDArray[np.bool_]:
-    """Return which samples survive.
-
-    Parameters
-    ----------
-    sensors : Sensors
-        The recorder.
-    samples : int
-        Number of samples N.
-    rng : Stream
-        Stream of the losses.
-
-    Returns
-    -------
-    ndarray of bool, (N,)
-        True where a sample is kept; the first and the last always are.
-    """
+    """Return which samples survive."""
     if not sensors.dropped:
         return np.ones(samples, dtype=bool)
     kept = rng.random(samples) >= sensors.dropped
@@ -314,20 +226,5 @@ def kept_rows(sensors: Sensors, samples: int, rng: Stream) -> NDArray[np.bool_]:
 
 
 def channel_numbers(sensors: Sensors, field: str, count: int) -> Array:
-    """Return a setting as one number per channel.
-
-    Parameters
-    ----------
-    sensors : Sensors
-        The recorder.
-    field : str
-        Name of the setting.
-    count : int
-        Number of channels.
-
-    Returns
-    -------
-    ndarray, (count,)
-        Numbers.
-    """
+    """Return a setting as one number per channel."""
     return per_actuator(getattr(sensors, field), count, f"sensors: {field}")

@@ -5,7 +5,7 @@ Numbers of masses, gains, friction and motors are no part of a shape: machines t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from dynident.control.distribution import coupling_rows
 from dynident.drive import Drive
 from dynident.errors import SimulationError
-from dynident.graph import Graph
-from dynident.mechanics.equations import has_opaque_couplings, positions_of
+from dynident.graph import Graph, Node
+from dynident.graph.routine import Place
 from dynident.mechanics import geometry_key
-from dynident.mechanism import FREE, SPHERICAL, Mechanism
-from dynident.simulate.fields import Fields
+from dynident.mechanics.equations import has_opaque_couplings, positions_of
+from dynident.mechanism import Mechanism
+from dynident.mechanism.tree import FREE, SPHERICAL
 from dynident.simulate.friction import Given, Owner, asks_load, force_of
 
 Array = NDArray[np.float64]
@@ -205,23 +206,76 @@ def starts(owners: Sequence[Owner], what: str) -> list[int]:
     return [int(x) for x in np.cumsum([0, *sizes])]
 
 
+class Fields:
+    """The fields of one array, one after the other.
+
+    Parameters
+    ----------
+    array : str
+        Name of the array in compiled code.
+    **counts : int
+        Numbers in every field.
+    """
+
+    def __init__(self, array: str, **counts: int) -> None:
+        self.array, self.size = array, 0
+        self._places: dict[str, tuple[int, int]] = {}
+        for name, count in counts.items():
+            self.add(name, count)
+
+    def add(self, name: str, count: int = 1) -> None:
+        """Append a field."""
+        if name in self._places:
+            raise ValueError(f"field '{name}' is there already")
+        self._places[name] = (self.size, count)
+        self.size += count
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def count(self, name: str) -> int:
+        """Return how many numbers a field has."""
+        return self._places[name][1]
+
+    def at(self, name: str, index: int = 0) -> int:
+        """Return where a number of a field is."""
+        return self._places[name][0] + index
+
+    def place(self, name: str, index: int = 0) -> Place:
+        """Return array and index, as `Routine.call` takes them."""
+        return self.array, self.at(name, index)
+
+    def symbol(self, graph: Graph, name: str, index: int = 0) -> Node:
+        """Return a number as the input of a `Function`."""
+        return graph.symbol(f"{self.array}[{self._places[name][0] + index}]")
+
+    def symbols(self, graph: Graph, name: str) -> list[Node]:
+        """Return a whole field as inputs of a `Function`."""
+        return [self.symbol(graph, name, i) for i in range(self.count(name))]
+
+    def view(self, values: Array, name: str) -> Array:
+        """Return the part of an array of numbers that is a field."""
+        first, count = self._places[name]
+        return values[first : first + count]
+
+
 class Memory:
     """The names of everything that compiled code reads and writes.
 
     ``state`` (array s) is all that is carried from step to step: who has it can go on. ``numbers`` (p) are constants of a run,
-    ``work`` (w) and ``motion`` (m, results of one evaluation) are scratch, ``record`` is one row of signals, ``call`` (a) are the
-    arguments of one stretch of steps and what came of it.
+    ``work`` (w) and ``motion`` (m, results of one evaluation) are scratch, ``record`` is one row of signals, ``call`` (a) are
+    the arguments of one stretch of steps and what came of it.
     """
 
     def __init__(self, shape: Shape) -> None:
         n, k, nq = shape.mechanism.dof, len(shape.drives), positions_of(shape.mechanism)
         c, e = shape.shafts[-1], shape.windings[-1]
-        O, J, B = len(shape.owners), len(shape.jumping), shape.bound
+        owners, J, B = len(shape.owners), len(shape.jumping), shape.bound
         model, wide = shape.law.model, max(n, k)
         nt = len(shape.mechanism.tree.coordinates)
         self.moving = nq + n + 2 * c + e  # numbers that are integrated; they stand first
         self.state = Fields("s", q=nq, v=n, theta=c, omega=c, coil=e, acceleration=n, branch=1, side=J, held=J, begin=J)
-        for name, count in {"through": k, "load": O, "memory": starts(shape.owners, "states")[-1]}.items():
+        for name, count in {"through": k, "load": owners, "memory": starts(shape.owners, "states")[-1]}.items():
             self.state.add(name, count)
         for name in ("command", "beyond", "cut", "sensed", "sensed_v", "sensed_current", "sent"):
             self.state.add(name, k)
@@ -239,7 +293,7 @@ class Memory:
             self.numbers.add(name, c)
         self.numbers.add("law", starts(shape.owners, "numbers")[-1])
         for name in ("warm", "temperature", "ramp"):
-            self.numbers.add(name, O)
+            self.numbers.add(name, owners)
         for name in CONTROL_NUMBERS:
             self.numbers.add(name, 1)
         for name in GAINS:
@@ -266,7 +320,16 @@ class Memory:
             self.work.add(name, count)
         for name, count in {"W": B * B, "tail": J, "impulse": J, "trial": n, "through": k, "agree": 1}.items():
             self.work.add(name, count)
-        for name, count in {"load": O, "status": 1, "index": 1, "torque": k, "error": wide, "x": n, "v": n, "a": n}.items():
+        for name, count in {
+            "load": owners,
+            "status": 1,
+            "index": 1,
+            "torque": k,
+            "error": wide,
+            "x": n,
+            "v": n,
+            "a": n,
+        }.items():
             self.work.add(name, count)
         for name, count in {"rho": k, "rho_v": k, "current": k, "theta": k, "omega": k, "drift": nq}.items():
             self.work.add(name, count)

@@ -3,7 +3,7 @@
 Motors that swing between their limits stop an unstable loop from growing, so that a run ends although its loops cannot work.
 Where motors were at their limits the loops are looked at without limits:
 
-    z' = P z,    z = (positions, velocities, shafts, windings, memory of the controller),    unstable where |eigenvalue of P| > 1
+    z' = P z,    z = (positions, velocities, shafts, windings, memory of the controller),    unstable where |eig P| > 1
 
 P is the derivative of the compiled machine itself over a period, without friction, limits, counts and losses of gears. A law in
 Python has no such map; that of a work space is moved by hand, on linear rows and with rigid drives.
@@ -22,9 +22,8 @@ from dynident.control.distribution import coupling_rows
 from dynident.control.task_law import TaskErrorPID
 from dynident.mechanics import Motion, actuator_jacobian, at_rest, tree_motion
 from dynident.simulate.failure import inertia_of
-from dynident.simulate.laws import table_of
+from dynident.simulate.laws import believed, table_of
 from dynident.simulate.machine import Machine, Tables
-from dynident.simulate.run import believed
 
 if TYPE_CHECKING:
     from dynident.simulate.record import Truth

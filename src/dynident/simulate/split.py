@@ -98,20 +98,7 @@ class TorqueSplit:
 
 
 def split_torques(robot: VirtualRobot, truth: Truth) -> TorqueSplit:
-    """Return where the torques of a run went.
-
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The machine.
-    truth : Truth
-        True signals of the run.
-
-    Returns
-    -------
-    TorqueSplit
-        Parts at the actuator coordinates; of a redundant robot those of minimum norm.
-    """
+    """Return where the torques of a run went."""
     mechanism, motion = robot.mechanism, truth.motion
     bodies, values = mechanism.tree.inertias.size, mechanism.parameters.values
     rigid, rotors = values.copy(), values.copy()

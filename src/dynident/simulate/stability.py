@@ -20,20 +20,7 @@ MARGIN = 0.8  # of the largest stable step, in the step that is proposed
 
 
 def ticks(cycles: Mapping[str, float], step: float) -> dict[str, int]:
-    """Return how many steps each cycle takes, all of them whole numbers.
-
-    Parameters
-    ----------
-    cycles : mapping of str to float
-        Cycle times [s] by name.
-    step : float
-        Step of the plant [s].
-
-    Returns
-    -------
-    dict of str to int
-        Steps per cycle.
-    """
+    """Return how many steps each cycle takes, all of them whole numbers."""
     for name, cycle in cycles.items():
         ratio = cycle / step
         if ratio < 1.0 - WHOLE or abs(ratio - round(ratio)) > WHOLE * ratio:
@@ -46,20 +33,7 @@ def ticks(cycles: Mapping[str, float], step: float) -> dict[str, int]:
 
 
 def log_ticks(cycle: float, step: float) -> int:
-    """Return the whole number of steps between two samples of a log.
-
-    Parameters
-    ----------
-    cycle : float
-        Time between two samples [s].
-    step : float
-        Step of the plant [s].
-
-    Returns
-    -------
-    int
-        Steps per sample.
-    """
+    """Return the whole number of steps between two samples of a log."""
     ratio = cycle / step
     if ratio < 1.0 - WHOLE or abs(ratio - round(ratio)) > WHOLE * ratio:
         near = max(1, round(ratio)) * step
@@ -87,18 +61,6 @@ def drive_matrix(drive: Drive, voltage: bool) -> Array:
     """Return the state matrix of a drive that moves nothing but itself: y = (theta, omega of its masses, current).
 
     A load on the last mass only slows it down, so its fastest eigenvalue bounds that of the robot.
-
-    Parameters
-    ----------
-    drive : Drive
-        The drive.
-    voltage : bool
-        True when it is fed with a voltage, so that the winding takes part.
-
-    Returns
-    -------
-    ndarray, (m, m)
-        dy/dt = A y.
     """
     motor, shafts = drive.motor, drive.transmission
     masses = np.array([motor.inertia, *shafts.inertias]) if shafts.stiffness else np.array([drive.inertia])
@@ -122,22 +84,7 @@ def drive_matrix(drive: Drive, voltage: bool) -> Array:
 
 
 def growth(A: Array, step: float, integrator: str) -> float:
-    """Return by which factor one step of the integrator multiplies the fastest growing motion of dy/dt = A y.
-
-    Parameters
-    ----------
-    A : ndarray, (m, m)
-        As from `drive_matrix`.
-    step : float
-        Step [s].
-    integrator : {"rk4", "midpoint", "euler"}
-        The method; "euler" moves velocities first and positions with the new velocities.
-
-    Returns
-    -------
-    float
-        Spectral radius; above one it is unstable.
-    """
+    """Return by which factor one step of the integrator multiplies the fastest growing motion of dy/dt = A y."""
     if A.size == 0:
         return 0.0
     one, z = np.eye(A.shape[0]), step * A
@@ -154,21 +101,7 @@ def growth(A: Array, step: float, integrator: str) -> float:
 
 
 def check_step(drives: Sequence[Drive], step: float, integrator: str, voltage: bool, fastest: float) -> None:
-    """Refuse a step that is too long for the shafts or windings of a drive, and say which one works.
-
-    Parameters
-    ----------
-    drives : sequence of Drive
-        The drives.
-    step : float
-        Step of the plant [s].
-    integrator : {"rk4", "midpoint", "euler"}
-        The method.
-    voltage : bool
-        True when the drives are fed with voltages.
-    fastest : float
-        Shortest cycle time [s], of which the proposed step is a whole part.
-    """
+    """Refuse a step that is too long for the shafts or windings of a drive, and say which one works."""
     if integrator not in INTEGRATORS:
         raise SimulationError(f"integrator is {integrator!r}; it is one of {', '.join(INTEGRATORS)}")
     for drive in drives:

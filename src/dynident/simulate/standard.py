@@ -21,8 +21,8 @@ from dynident.mechanics import actuator_jacobian, mass_matrix
 from dynident.mechanism import Mechanism
 from dynident.simulate.directions import cascade_for, spread
 from dynident.simulate.model import joint_side
-from dynident.simulate.notices import notify
 from dynident.simulate.reference import Reference
+from dynident.simulate.results import notify
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.sensors import Sensors
 
@@ -168,34 +168,12 @@ def standard_machine(
 
 
 def poses_of(reference: Reference) -> Array:
-    """Return poses along a reference, at which gains are set.
-
-    Parameters
-    ----------
-    reference : Reference
-        What the robot is asked to do.
-
-    Returns
-    -------
-    ndarray, (N, n)
-        Poses at equal times, the first and the last among them.
-    """
+    """Return poses along a reference, at which gains are set."""
     return reference.sample(np.linspace(0.0, reference.duration, POSES)).q
 
 
 def home_of(mechanism: Mechanism) -> Array:
-    """Return the pose that a robot is described in: home of a robot with loops, zero of any other.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates.
-
-    Returns
-    -------
-    ndarray, (n,)
-        Its coordinates.
-    """
+    """Return the pose that a robot is described in: home of a robot with loops, zero of any other."""
     if not mechanism.loops:
         return np.zeros(mechanism.dof)
     return np.asarray(mechanism.closure.home[mechanism.closure.independent], dtype=np.float64)

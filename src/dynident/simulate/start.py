@@ -33,26 +33,7 @@ KINDS = ("q", "actuators", "pose")
 
 
 def start_state(mechanism: Mechanism, start: Start | None, first: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Return positions and velocities at the start, after checking that the robot can be there.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates, n_tree tree coordinates and k actuators.
-    start : mapping or None
-        ``{"q": ...}``: the coordinates (n,), all tree coordinates (n_tree,), or a mapping of names (others are on the
-        reference). ``{"actuators": ...}``: actuator coordinates rho (k,), as `Mechanism.actuator_matrix` counts them.
-        ``{"pose": ...}``: a position (3,), (rotation, position) or (4, 4) of the link ``frame`` (the only end when omitted).
-        ``"velocity"`` beside any of them is the velocity in the same coordinates, (6,) or (3,) in base axes for a pose; at
-        rest when omitted. None starts on the reference.
-    first : tuple of ndarray (n,)
-        Position and velocity of the reference at its start.
-
-    Returns
-    -------
-    x, nu : ndarray, (n,)
-        Positions and velocities of the robot's coordinates.
-    """
+    """Return positions and velocities at the start, after checking that the robot can be there."""
     require(mechanism, Mechanism, "mechanism")
     if start is None:
         x, nu = np.array(first[0]), np.array(first[1])

@@ -25,6 +25,7 @@ from dynident.graph import (
     sqrt,
     where,
 )
+from dynident.graph.routine import Place
 from dynident.mechanics.solving import solve_factored
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.shape import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE, starts
@@ -137,7 +138,7 @@ class Step:
                 change, size = maximum(change, absolute(x - old)), maximum(size, absolute(x))
             r.leave(opposite(change > EVEN * size))
 
-    # ---- the loop -----------------------------------------------------------------------------------------------------------
+    # ---- the loop
 
     def run(self) -> Routine:
         """Return the time loop: ``a`` says how many steps, and receives why it stopped."""
@@ -198,12 +199,12 @@ class Step:
 
     def _first(self, r: Routine, step: Node) -> None:
         """Do what belongs to the start of the step: count limits, pull the loops together, note loads, write the record."""
-        s, w, m, a, p = self.memory.state, self.memory.work, self.memory.motion, self.memory.call, self.memory.numbers
+        s, w, m, a = self.memory.state, self.memory.work, self.memory.motion, self.memory.call
         k, n = self.d.k, self.d.n
         cut, now = r.load_all("s", s.at("cut"), k), r.load_all("m", m.at("at_limit"), k)
         r.store_all("s", s.at("cut"), [x + y for x, y in zip(cut, now, strict=True)])
         r.store_all("s", s.at("acceleration"), r.load_all("w", w.at("rates", s.at("v")), n))
-        inputs = {"y": "s", "s": "s", "p": "p", "z": w.place("z"), "k": w.place("rates")}
+        inputs: dict[str, str | Place] = {"y": "s", "s": "s", "p": "p", "z": w.place("z"), "k": w.place("rates")}
         if self.shape.loading:
             r.call(self.d.loads(), **inputs, load=w.place("load"))
         if self.shape.mechanism.loops:

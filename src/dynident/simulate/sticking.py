@@ -7,8 +7,8 @@ An owner of friction with speed c nu sticks while the force that keeps it at res
 which is solved with the accelerations of every stage (projected Gauss-Seidel on W = C M^-1 C^T, from the forces of the stage
 before): nothing creeps, no elastic displacement, no matter what the inertias are. One that slides keeps its side for a whole
 step, so the integrator sees a smooth force. If its speed has changed sign at the end, what friction did after the stop is made
-good: by an impulse that stops it, if friction can, or else turns the friction round, and by the displacement that belongs to it.
-Stops and reversals are then as accurate as a speed that is linear within the step.
+good: by an impulse that stops it, if friction can, or else turns the friction round, and by the displacement of that. Stops
+and reversals are then as accurate as a speed that is linear within the step.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 from dynident.errors import DynidentError, SimulationError, require
 from dynident.files import to_json
 from dynident.parallel import cores
-from dynident.simulate.notices import COLLECTED
+from dynident.simulate.results import COLLECTED
 from dynident.simulate.robot import VirtualRobot
 
 Measure = Callable[[VirtualRobot], float | Mapping[str, float]]

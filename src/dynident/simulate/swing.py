@@ -48,26 +48,7 @@ class Swing:
 
     @classmethod
     def along(cls, mechanism: Mechanism, frame: str, axis: int, amplitude: float, centre: Array) -> Swing:
-        """Return the swing of a link along x, y or z.
-
-        Parameters
-        ----------
-        mechanism : Mechanism
-            Arm without loops.
-        frame : str
-            Link.
-        axis : int
-            0, 1, 2 for x, y, z of the base.
-        amplitude : float
-            Largest distance from the centre [m].
-        centre : ndarray, (n,)
-            Pose about which to swing.
-
-        Returns
-        -------
-        Swing
-            Joint positions, by Newton's method.
-        """
+        """Return the swing of a link along x, y or z."""
         held = _rows(mechanism, frame, axis, centre)
         pick = list(held)
         inertia = mass_matrix(mechanism, centre[None])[0]
@@ -99,20 +80,7 @@ class Swing:
         )
 
     def motion(self, t: Array, wave: Array) -> Motion:
-        """Return the wanted motion.
-
-        Parameters
-        ----------
-        t : ndarray, (N,)
-            Times [s].
-        wave : ndarray, (3, N)
-            s, s' and s'' of the tool.
-
-        Returns
-        -------
-        Motion
-            q(s), and its derivatives by the chain rule.
-        """
+        """Return the wanted motion."""
         cheb = np.polynomial.chebyshev
         s, rate, turn = wave / self.amplitude
         first, second = cheb.chebder(self.coefficients), cheb.chebder(self.coefficients, 2)

@@ -55,20 +55,7 @@ class Heating:
 
 
 def heating_of(value: object, name: str) -> Heating:
-    """Return what a user gave as the thermal model of a joint or drive.
-
-    Parameters
-    ----------
-    value : Heating, Thermal or ThermalModel
-        The model.
-    name : str
-        Joint or actuator, for messages.
-
-    Returns
-    -------
-    Heating
-        The same.
-    """
+    """Return what a user gave as the thermal model of a joint or drive."""
     if isinstance(value, Heating):
         return value
     if isinstance(value, Thermal) and isinstance(value.model, ThermalModel):
@@ -151,8 +138,8 @@ class Heat:
 
     def add(self, joint_power: Array, drive_power: Array, current: Array) -> None:
         """Note friction powers (N, n_tree), (N, k) [W] and currents (N, k) [A] of some more samples of this stretch."""
-        for total, rows in zip(self._sums, (joint_power, drive_power, current**2), strict=True):
-            total += rows.sum(axis=0)
+        rows = (joint_power, drive_power, current**2)
+        self._sums = [total + part.sum(axis=0) for total, part in zip(self._sums, rows, strict=True)]
         self._rows += joint_power.shape[0]
 
     def advance(self, dt: float) -> None:

@@ -1,7 +1,7 @@
 """The control tick of a machine: what the drives are told at every tick of their cycles, from what the sensors say.
 
-Between two ticks everything is held. The reference is a table with one row every `every` steps: rho, rho_v and feed-forward of the
-actuators for loops on those, q, v, a for computed torque, the command itself for an open loop.
+Between two ticks everything is held. The reference is a table with one row every `every` steps: rho, rho_v and feed-forward
+of the actuators for loops on those, q, v, a for computed torque, the command itself for an open loop.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Tick:
         row = minimum(floor(self._s(r, "step") / self._p(r, "every")) - first, rows - 1.0)
         return lambda column: r.load("table", row * float(width) + float(column))
 
-    # ---- sensors --------------------------------------------------------------------------------------------------------------
+    # ---- sensors
 
     def _noise(self, r: Routine, column: Node | int) -> Node:
         """Return a number of the noise of this tick: encoders first, then the current sensors at every tick of their loop."""
@@ -107,7 +107,7 @@ class Tick:
         r.store("a", self.memory.call.at("status"), r.load("w", self.memory.work.at("status")))
         return r
 
-    # ---- commands -------------------------------------------------------------------------------------------------------------
+    # ---- commands
 
     def _limited(self, r: Routine, a: int, current: Node, omega: Node) -> Node:
         """Return a current within the limits of motor and amplifier."""
@@ -133,7 +133,7 @@ class Tick:
         self._send(r, a, current, cut)
         return cut
 
-    # ---- laws -----------------------------------------------------------------------------------------------------------------
+    # ---- laws
 
     def control(self) -> Routine:
         """Return what is due at the start of a step."""
@@ -292,8 +292,8 @@ class Tick:
             r.store_all("w", w.at("error"), errors)
             r.store_all("w", w.at("v"), [row(n + c) for c in range(n)])
             r.call(model.moved(), s="s", p="p", w="w")
-        places = {"q": self.memory.state.place("pose"), "v": w.place("v"), "a": w.place("a"), "p": "p"}
-        r.call(model.torques(), **places, t=w.place("torque"), ok=w.place("ok"))
+        places = {"q": self.memory.state.place("pose"), "v": w.place("v"), "a": w.place("a")}
+        r.call(model.torques(), **places, p="p", t=w.place("torque"), ok=w.place("ok"))
         with r.when(opposite(self._w(r, "ok") > 0.0)):
             r.store("w", w.at("status"), LOST_CLOSURE)
         cut = self.graph.zero

@@ -1,6 +1,7 @@
 """What a control law believes: the pose that belongs to the sensed motors, and the torques that a model needs there.
 
-A = N G,    x += (A^T A)^-1 A^T (rho - N q_t)  until it fits,    A^T tau = ID_model(x, v, a),    tau = A (A^T A)^-1 f + internal part
+A = N G,    x += (A^T A)^-1 A^T (rho - N q_t)  until it fits
+A^T tau = f = ID_model(x, v, a),    tau = A (A^T A)^-1 f + internal part of the preload
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from functools import cached_property
 
 from dynident.control.distribution import coupling_rows
 from dynident.graph import Function, Node, Routine, absolute, maximum, minimum, opposite, total, where
-from dynident.mechanics.equations import Equations, positions_of
+from dynident.mechanics import Equations, positions_of
 from dynident.mechanics.solving import Rows, solve_symmetric
 from dynident.mechanics.vectors import dot
 from dynident.simulate.dynamics import Dynamics
@@ -74,7 +75,7 @@ class Model:
     def _inputs(self, **more: int) -> dict[str, int]:
         return {"q": self.nq, "p": self.memory.numbers.size, **more}
 
-    # ---- pose -----------------------------------------------------------------------------------------------------------------
+    # ---- pose
 
     @cached_property
     def _closing(self) -> Function:
@@ -166,7 +167,7 @@ class Model:
         self._close(r)
         return r
 
-    # ---- torques --------------------------------------------------------------------------------------------------------------
+    # ---- torques
 
     def _internal(self, load: Sequence[Node]) -> list[Node]:
         """Return the part of motor torques that presses the robot against itself."""
