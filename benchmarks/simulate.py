@@ -10,6 +10,8 @@ from collections.abc import Callable
 from time import perf_counter
 
 import numpy as np
+from dynident.simulate.controllers import tables
+from dynident.simulate.plant import FINE, build, no_inputs
 from numpy.typing import NDArray
 
 import dynident as di
@@ -22,8 +24,6 @@ from dynident.friction import Coulomb, Viscous
 from dynident.mechanics.batch import at_rest, cores
 from dynident.robots import dualv
 from dynident.simulate import VirtualRobot, monte_carlo
-from dynident.simulate.controllers import tables
-from dynident.simulate.plant import FINE, build, no_inputs
 
 Array = NDArray[np.float64]
 

@@ -26,19 +26,13 @@ def part(whole: di.Motion, first: int, last: int) -> di.Motion:
     return di.Motion(whole.t[rows] - whole.t[first], whole.q[rows], whole.v[rows], whole.a[rows])
 
 
-def test_a_run_goes_on_where_another_ended() -> None:
-    """State, loops and friction are carried over: the pieces follow the whole within a few counts of the encoders."""
+def test_chunk_after_chunk_is_one_run() -> None:
+    """State, loops and friction are carried over: the pieces are the whole, to a count of the encoders."""
     machine, wanted = er3a_c60.machine(noise=False, warm=False), motion(400)
-    whole = machine.simulate(wanted, log_cycle=PERIOD, start={"q": wanted.q[0]})
-    end, pieces = {"q": wanted.q[0]}, []
-    for first in range(0, 400, 50):
-        run = machine.simulate(part(wanted, first, first + 50), log_cycle=PERIOD, start=end)
-        pieces.append(run.log.position[1:])
-        end = run.end
-    off = np.abs(np.concatenate(pieces) - whole.log.position[1:]) / COUNT
-    assert off.max() < 8.0
-    np.testing.assert_allclose(run.end.q, whole.end.q, atol=4e-6)
-    np.testing.assert_allclose(run.end.v, whole.end.v, atol=2e-3)
+    whole = Plant(machine, q=wanted.q[0], period=PERIOD).advance(wanted)[0]
+    plant = Plant(machine, q=wanted.q[0], period=PERIOD)
+    pieces = [plant.advance(part(wanted, first, first + 50))[0] for first in range(0, 400, 50)]
+    assert np.max(np.abs(np.concatenate(pieces) - whole) / COUNT) < 1.5
 
 
 def test_temperatures_go_on_between_chunks_and_cool_at_rest() -> None:

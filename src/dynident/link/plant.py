@@ -15,8 +15,21 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import LinkError, SimulationWarning
 from dynident.mechanics import Motion
 from dynident.simulate import End, VirtualRobot
+from dynident.trajectory import Interpolated
 
 Array = NDArray[np.float64]
+
+
+class _Later:
+    """Setpoints that begin at a given time of the machine's clock, as a trajectory."""
+
+    def __init__(self, setpoints: Motion, begin: float) -> None:
+        self._curve, self._begin = Interpolated(setpoints), begin
+        self.length = float(setpoints.t[-1] - setpoints.t[0])
+        self.duration, self.dof = begin + self.length, setpoints.dof
+
+    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        return self._curve(np.asarray(t, dtype=np.float64) - self._begin)
 
 
 class Plant:
@@ -57,9 +70,10 @@ class Plant:
             Samples at period, 2 period, ..., the end; channels as in the robot's log.
         """
         start: Any = {"q": self.q} if self._end is None else self._end
+        wanted = _Later(setpoints, 0.0 if self._end is None else self._end.time)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SimulationWarning)  # limits are watched by the controller itself
-            run = self.robot.simulate(setpoints, start=start, log_cycle=self.period, seed=self.seed)
+            run = self.robot.simulate(wanted, start=start, duration=wanted.length, log_cycle=self.period, seed=self.seed)
         self._end = run.end
         log = run.log
         velocity = np.gradient(log.position, self.period, axis=0) if log.velocity is None else log.velocity

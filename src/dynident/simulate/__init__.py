@@ -8,7 +8,6 @@ from dynident.simulate.plots import plot_bode, plot_step, plot_torque_split, plo
 from dynident.simulate.record import Run, Truth
 from dynident.simulate.reference import Reference
 from dynident.simulate.robot import VirtualRobot
-from dynident.simulate.run import End
 from dynident.simulate.sensors import Sensors
 from dynident.simulate.sizing import MotorLoad, Sizing, size_motors
 from dynident.simulate.split import TorqueSplit
