@@ -1,6 +1,7 @@
 # Needs Python 3.11 or newer, git, make and a package index; everything else goes into $(VENV).
 #   make demo     install what a user needs and run the example
 #   make test     install the development tools and run every check
+#   make test-matrix   the tests on other processors' kernels, one thread and a busy machine (long)
 #   make bench    measure against the alternatives       make docs    build the documentation
 #   make venv     the development environment only       make clean   remove everything that was made here
 
@@ -15,10 +16,10 @@ INPUTS := pyproject.toml constraints.txt
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test bench docs clean
+.PHONY: help venv demo test test-matrix bench docs clean
 
 help:
-	@sed -n '2,5s/^# *//p' Makefile
+	@sed -n '2,6s/^# *//p' Makefile
 
 # One environment that grows: each stamp says which extras are in it, and is renewed when the requirements change.
 $(BIN)/python:
@@ -51,6 +52,9 @@ test: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n auto -q
+
+test-matrix: $(VENV)/.dev
+	$(BIN)/python tests/matrix.py
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks

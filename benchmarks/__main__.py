@@ -18,9 +18,9 @@ from benchmarks.cases import Result
 from benchmarks.excitation import excitation
 from benchmarks.friction import friction
 from dynident.files import write_atomic
-from dynident.mechanics.batch import cores
+from dynident.parallel import cores
 
-PACKAGES = ("numpy", "scipy", "numba", "pin", "mujoco", "figaroh")
+PACKAGES = ("numpy", "scipy", "llvmlite", "pin", "mujoco", "figaroh")
 
 
 def environment() -> dict[str, Any]:

@@ -222,14 +222,14 @@ def startup(repeats: int) -> list[Result]:
     """Import, first use with compilation, and later uses, each in a fresh process."""
     imports = [_worker("import") for _ in range(repeats)]
     with tempfile.TemporaryDirectory() as cache:
-        first = _worker("first", "1000", NUMBA_CACHE_DIR=cache)
-        later = [_worker("first", "1000", NUMBA_CACHE_DIR=cache) for _ in range(repeats)]
+        first = _worker("first", "1000", DYNIDENT_CACHE=cache)
+        later = [_worker("first", "1000", DYNIDENT_CACHE=cache) for _ in range(repeats)]
     with tempfile.TemporaryDirectory() as cache:  # a long log also compiles the streaming QR
-        long = _worker("first", "20000", NUMBA_CACHE_DIR=cache)
+        long = _worker("first", "20000", DYNIDENT_CACHE=cache)
     small = "import to WLS fit and prediction, 1000 samples"
     return [
         Result("import dynident", min(r["package"] for r in imports), "s", 1.0, "names load on first use"),
-        Result("import of every public name", min(r["names"] for r in imports), "s", None, "without numba"),
+        Result("import of every public name", min(r["names"] for r in imports), "s", None, "without scipy"),
         Result("first use after install", first["seconds"], "s", 15.0, small + ", kernels compiled"),
         Result("first use after install, long log", long["seconds"], "s", 15.0, "the same with 20 000 samples"),
         Result("a later process", min(r["seconds"] for r in later), "s", 2.0, small + ", kernels from disk"),

@@ -12,7 +12,7 @@ import dynident as di
 from dynident.errors import DynidentError
 from dynident.excitation import Limit, MotionLimits, Problem, check_motion
 from dynident.excitation.limits import State, all_excess
-from dynident.excitation.starts import posture, typical
+from dynident.excitation.problem import posture, typical
 from dynident.identify.factor import one_blas_thread
 from dynident.trajectory import Curve, Multisine, Trajectory, through
 

@@ -1,4 +1,4 @@
-"""Closed forms: time to derive, generated C against Pinocchio's loop, generated numba kernels against the generic ones."""
+"""Closed forms: time to derive, generated C against Pinocchio's loop."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ import dynident as di
 from benchmarks.arms import URDF, arm, record
 from benchmarks.cases import Result, agree, compare
 from benchmarks.peers import OUR_ORDER, Pinocchio
-from benchmarks.timing import one_core
-from dynident.mechanics.batch import sealed
-from dynident.mechanics.generated import kernel_of
-from dynident.symbolic import CSources, compile_kernel, derive, to_c
+from dynident.symbolic import CSources, derive, to_c
 
 Array = NDArray[np.float64]
 
@@ -30,12 +27,11 @@ DATA = Path(os.environ.get("DYNIDENT_DATA", Path(__file__).resolve().parents[2] 
 SEVEN = [
     (0.0, s * np.pi / 2, d, 0.0) for s, d in zip((0, 1, -1, -1, 1, 1, -1), (0.31, 0.0, 0.4, 0.0, 0.39, 0.0, 0.08), strict=True)
 ]
-TILE = 512  # samples of regressor_rows at a time, as the regression takes them
 
 
 def cases(samples: int, repeats: int) -> list[Result]:
     """Return everything that is measured about closed forms."""
-    return [*derivation(repeats), *generated_c(samples, repeats), *generated_numba(samples, repeats)]
+    return [*derivation(repeats), *generated_c(samples, repeats)]
 
 
 def derivation(repeats: int) -> list[Result]:
@@ -116,54 +112,6 @@ def generated_c(samples: int, repeats: int) -> list[Result]:
         results.append(
             compare(
                 "generated C: inverse dynamics", lambda: peer.inverse_dynamics(q, v, a), torques, repeats, 10.0, "rnea loop"
-            )
-        )
-    return results
-
-
-def generated_numba(samples: int, repeats: int) -> list[Result]:
-    """Generated kernels against the generic ones, both compiled by numba and on one core."""
-    robot, motion = arm().with_terms(()), record(arm(), samples).motion
-    columns = di.base_parameters(robot).columns
-    q, v, a, phi = (sealed(np.ascontiguousarray(x)) for x in (motion.q, motion.v, motion.a, robot.parameters.values))
-    generic = kernel_of(robot)
-    start = perf_counter()
-    own = compile_kernel(robot, columns.tolist())
-    slot = np.full(len(robot.parameters), -1)
-    slot[columns] = np.arange(columns.size)
-    tau, W = np.empty((2, *q.shape)), np.zeros((2, robot.dof, columns.size, TILE))
-    own.inverse_dynamics(phi, q, v, a, tau[0])
-    own.regressor_rows(q[:TILE], v[:TILE], a[:TILE], slot, W[0])
-    compiled = perf_counter() - start
-    generic.inverse_dynamics(phi, q, v, a, tau[1])
-    generic.regressor_rows(q[:TILE], v[:TILE], a[:TILE], slot, W[1])
-    agree(tau[0], tau[1], 1e-12, "generated inverse dynamics")
-    agree(W[0], W[1], 1e-12, "generated regressor rows")
-
-    def rows(kernel: di.mechanics.Kernel, out: Array) -> None:
-        for i in range(0, samples - TILE + 1, TILE):
-            kernel.regressor_rows(q[i : i + TILE], v[i : i + TILE], a[i : i + TILE], slot, out)
-
-    results = [Result("generated numba kernels: generate and compile", compiled, "s", 20.0, "6 axes, base columns")]
-    with one_core():
-        results.append(
-            compare(
-                "generated numba kernel: inverse dynamics",
-                lambda: generic.inverse_dynamics(phi, q, v, a, tau[1]),
-                lambda: own.inverse_dynamics(phi, q, v, a, tau[0]),
-                repeats,
-                2.0,
-                "generic kernel",
-            )
-        )
-        results.append(
-            compare(
-                "generated numba kernel: base regressor, rows",
-                lambda: rows(generic, W[1]),
-                lambda: rows(own, W[0]),
-                repeats,
-                2.0,
-                "generic kernel",
             )
         )
     return results

@@ -20,6 +20,7 @@ ROOMS = {
     "Control": "dynident.control",
     "Virtual robot": "dynident.simulate",
     "Excitation": "dynident.excitation",
+    "Controllers and campaigns": "dynident.link",
     "Validation": "dynident.validate",
     "Report": "dynident.report",
 }

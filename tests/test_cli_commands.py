@@ -41,7 +41,7 @@ def process(*args: str, cwd: Path, **environment: str) -> subprocess.CompletedPr
     """Run ``python -m dynident`` in another folder, with this very package."""
     variables = {**os.environ, "PYTHONPATH": str(Path(di.__file__).parents[1]), **environment}
     command = [sys.executable, "-m", "dynident", *args]
-    return subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, timeout=600, check=False)
 
 
 class Runner:
@@ -252,10 +252,10 @@ def test_options_of_identify(options: list[str], check: Any, quick: Runner) -> N
 
 def test_parameters_that_a_urdf_cannot_hold_are_told(quick: Runner) -> None:
     quick("identify", ROBOT, TRAIN, "-o", "out", "--recovery", "minimum_norm")
-    masses = [v for name, v in strict_json(Path("out/fit.json").read_text())["standard_parameters"].items() if name[:2] == "m_"]
-    written = Path("out/identified.urdf").exists()
-    assert written == (min(masses) > 0.0)
-    assert written or "identified.urdf is not written" in quick.errors
+    standard = strict_json(Path("out/fit.json").read_text())["standard_parameters"]
+    assert standard["m_link1"] == 0.0  # it turns about a vertical axis: no torque shows its mass, on any processor
+    assert not Path("out/identified.urdf").exists()
+    assert "identified.urdf is not written" in quick.errors
 
 
 def test_currents_and_gains(quick: Runner) -> None:

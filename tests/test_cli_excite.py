@@ -32,7 +32,7 @@ URDF = f"""<robot name="two"><link name="base"/><link name="upper">{INERTIA}</li
 <axis xyz="0 1 0"/>{LIMIT}</joint></robot>"""
 FILES = {"plan.json", "design.json", "motion.csv", "motion_ros.json"}
 FILES |= {f"{name}.png" for name in ("motions", "tool_path", "singular_values", "deviations")}
-QUICK = ("--time-budget", "0.6", "--starts", "1", "--frequency", "0.25", "--harmonics", "4")
+QUICK = ("--iterations", "20", "--starts", "1", "--frequency", "0.25", "--harmonics", "4")
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
@@ -57,7 +57,7 @@ def test_json_files_and_plan(folder, monkeypatch, capsys):
     assert not printed.err
     assert data["after"]["d"] > data["before"]["d"] and data["after"]["cond"] >= 1.0
     assert data["worst_margin"] == min(data["margins"].values()) >= 0.02 - 1e-6
-    assert data["seconds"] < 4.0 and data["worst_limit"] in data["margins"] and "torque of shoulder" in data["margins"]
+    assert data["seconds"] > 0.0 and data["worst_limit"] in data["margins"] and "torque of shoulder" in data["margins"]
     assert {p.name for p in Path("plan").iterdir()} == FILES == {Path(f).name for f in data["files"]}
     plan = Plan.load("plan/plan.json")
     assert plan.identity == data["plans"]["plan"]["identity"] and plan.coordinates == ("shoulder", "elbow")
@@ -113,7 +113,7 @@ def test_sequential_design_and_payload(folder, monkeypatch, capsys):
 
 def test_a_plan_is_a_start(folder, monkeypatch, capsys):
     monkeypatch.setattr("dynident.excitation.figures.all_figures", lambda design: {})
-    args = ("robot.urdf", "--limits", "limits.toml", "--time-budget", "0.6", "--starts", "1")
+    args = ("robot.urdf", "--limits", "limits.toml", *QUICK[:4])
     assert run(monkeypatch, *args, "--frequency", "0.25", "--harmonics", "4", "-o", "one", "-q") == 0
     assert run(monkeypatch, *args, "--start", "one/plan.json", "--json") == 0
     first, second = json.loads(Path("one/design.json").read_text()), json.loads(capsys.readouterr().out)
@@ -129,7 +129,7 @@ def test_a_plan_is_a_start(folder, monkeypatch, capsys):
 
 def test_robots_of_the_literature_by_name(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
-    args = ("prr2", "--criterion", "cond", "--time-budget", "6", "--starts", "1", "--json")
+    args = ("prr2", "--criterion", "cond", "--iterations", "40", "--starts", "1", "--json")
     assert run(monkeypatch, *args) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["after"]["cond"] < data["before"]["cond"] and data["worst_margin"] >= 0.0
@@ -193,6 +193,7 @@ OPEN = URDF.replace("revolute", "continuous").replace(LIMIT, "")
         ("[joints.knee]\nlower = 1\n", (), "unknown joint 'knee'"),
         ("margin = 0.01\n", ("--time-budget", "-3"), "--time-budget is -3"),
         ("margin = 0.01\n", ("--time-budget", "nan"), "--time-budget is nan"),
+        ("margin = 0.01\n", ("--iterations", "0"), "--iterations is 0"),
         ("margin = 0.01\n", ("--starts", "0"), "--starts is 0"),
         ("margin = 0.01\n", ("--repetitions", "0"), "--repetitions is 0"),
         ("margin = 0.01\n", ("--criterion", "nice"), "criterion is 'nice'"),

@@ -84,7 +84,7 @@ def test_bad_calls_are_one_sentence(call, args, word):
 
 
 def test_excite_designs_a_motion_and_writes_its_plan(call):
-    code, text, _ = call("excite", "prr2", "--criterion", "cond", "--time-budget", "3", "-o", "plan", "--json")
+    code, text, _ = call("excite", "prr2", "--criterion", "cond", "--iterations", "40", "--starts", "2", "-o", "plan", "--json")
     data = json.loads(text)
     assert code == 0
     assert data["after"]["cond"] < data["before"]["cond"]
@@ -97,3 +97,47 @@ def test_excite_names_an_unknown_criterion(call):
     assert code == 1
     assert "beauty" in error
     assert "Traceback" not in error
+
+
+XACRO = """<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:arg name="joint" default="j"/><link name="a"/>
+<xacro:include filename="{}"/><joint name="$(arg joint)" type="revolute"><parent link="a"/><child link="b"/></joint></robot>"""
+PART = """<robot xmlns:xacro="http://www.ros.org/wiki/xacro"><link name="b"><inertial><mass value="${1 + 1}"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
+
+
+def test_a_xacro_takes_arguments_and_search_paths(call, tmp_path):
+    for folder in ("robot", "parts"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "parts" / "part.xacro").write_text(PART)
+    (tmp_path / "robot" / "r.XACRO").write_text(XACRO.format("../parts/part.xacro"))
+    code, _, said = call("describe", "robot/r.XACRO")
+    assert code == 1
+    assert "outside the robot's folder" in said
+    assert "--search" in said
+    code, shown, _ = call("describe", "robot/r.XACRO", "--search", "parts", "--arg", "joint:=elbow", "--json")
+    assert code == 0
+    assert "elbow" in shown
+    code, _, said = call("describe", "robot/r.XACRO", "--search", "parts", "--arg", "joint")
+    assert code == 1
+    assert "--arg is 'joint'; give name:=value" in said
+
+
+def test_every_command_that_reads_a_robot_can_trust_it(call):
+    for command in ("describe", "identify", "validate", "export", "report", "derive", "ik", "excite", "friction", "simulate"):
+        code, shown, _ = call(command, "--help")
+        assert code == 0
+        assert all(option in shown for option in ("--trust", "--search", "--arg")), command
+
+
+def test_only_a_trusted_xacro_asks_the_computer(call, tmp_path, monkeypatch):
+    pytest.importorskip("xacro")
+    monkeypatch.setenv("DYNIDENT_TEST_JOINT", "shoulder")
+    text = XACRO.replace("$(arg joint)", "$(env DYNIDENT_TEST_JOINT)")
+    (tmp_path / "part.xacro").write_text(PART)
+    (tmp_path / "r.xacro").write_text(text.format("part.xacro"))
+    code, _, said = call("describe", "r.xacro")
+    assert code == 1
+    assert "--trust" in said
+    code, shown, _ = call("describe", "r.xacro", "--trust", "--json")
+    assert code == 0
+    assert "shoulder" in shown

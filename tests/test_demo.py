@@ -23,7 +23,7 @@ for package, extra in (("rich", "cli"), ("matplotlib", "report"), ("cvxpy", "phy
 def run(script: Path, *args: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(Path(di.__file__).parents[1]), "MPLBACKEND": "Agg", "COLUMNS": "120"}
     command = [sys.executable, str(script), *args]
-    done = subprocess.run(command, env=environment, cwd=script.parent, capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(command, env=environment, cwd=script.parent, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

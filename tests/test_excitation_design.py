@@ -29,9 +29,10 @@ from dynident.excitation import (
     read_limits,
 )
 from dynident.excitation.limits import State
-from dynident.excitation.obstacles import segment_distance
 from dynident.excitation.optimise import Optimum
+from dynident.excitation.peaks import at, peaks, slopes
 from dynident.identify import Regression, base_parameters
+from dynident.mechanics import forward_kinematics
 from dynident.robots import prr2
 from dynident.trajectory import BSpline, Fourier, Trajectory, sample
 from identify_cases import RRR, arm
@@ -66,7 +67,7 @@ def test_design_improves_and_keeps_every_limit(robot, tmp_path):
         ],
     }
     seen = []
-    found = design(robot, settings, "d", 8.0, FAMILY, starts=2, workers=1, progress=seen.append)
+    found = design(robot, settings, "d", family=FAMILY, starts=2, workers=1, progress=seen.append, iterations=100)
     before, after = found.values(found.start), found.values()
     assert after["d"] > before["d"] + 5.0 and seen and seen[-1]["margin"] >= 0.019
     margins = found.margins()
@@ -84,20 +85,38 @@ def test_design_improves_and_keeps_every_limit(robot, tmp_path):
 
 
 def test_the_same_seed_gives_the_same_motion(robot):
-    runs = [optimise(problem(robot, {"default": BOX}), starts=1, time_budget=60.0, seed=3, workers=1) for _ in range(2)]
-    assert np.array_equal(runs[0].x, runs[1].x)
+    """However many processes share the work."""
+    p = problem(robot, {"default": BOX})
+    runs = [optimise(p, starts=3, seed=3, workers=workers, iterations=20) for workers in (1, 1, 3)]
+    assert np.array_equal(runs[0].x, runs[1].x) and np.array_equal(runs[0].x, runs[2].x)
+
+
+def test_a_search_that_is_cut_short_is_inside_the_limits(robot):
+    """Whatever the machine manages in so short a time."""
+    p = problem(robot, {"default": BOX})
+    found = optimise(p, starts=2, time_budget=0.05, workers=1)
+    assert p.feasible(found.x, True) and found.cost <= p.objective.cost(found.start)
+
+
+def test_more_steps_are_never_worse(robot):
+    p = problem(robot, {"default": BOX})
+    x = feasible_start(p, np.random.default_rng(2))
+    costs = [optimise(p, starts=1, workers=1, start=x, iterations=n).cost for n in (1, 10, 60)]
+    assert p.objective.cost(x) >= costs[0] >= costs[1] >= costs[2] and p.objective.cost(x) > costs[2]
+    with pytest.raises(DynidentError, match="iterations is 0; give at least one step"):
+        optimise(p, iterations=0)
 
 
 @pytest.mark.parametrize("method", ["pattern", "cma", "evolution"])
 def test_searches_without_gradient(robot, method):
     p = problem(robot, {"default": BOX}, family=BSpline(4.0, 6))
-    found = optimise(p, method, starts=1, time_budget=1.5, workers=1)
+    found = optimise(p, method, starts=1, workers=1, iterations=300)
     assert found.cost < p.objective.cost(found.start) and p.feasible(found.x, True)
 
 
 def test_a_design_is_never_worse_than_its_start(robot, monkeypatch):
     limits = limits_of(robot, {"default": BOX})
-    good = design(robot, limits, family=FAMILY, criterion="d", starts=1, time_budget=1.0, workers=1)
+    good = design(robot, limits, family=FAMILY, criterion="d", starts=1, workers=1, iterations=20)
     poor = good.optimum.start
     module = sys.modules["dynident.excitation.design"]
     monkeypatch.setattr(module, "optimise", lambda *given: Optimum(poor, -1e9, good.optimum.x, 1, 0.0))
@@ -108,15 +127,16 @@ def test_a_design_is_never_worse_than_its_start(robot, monkeypatch):
 def test_gradient_beats_search_from_the_same_start(robot):
     p = problem(robot, {"default": BOX})
     x = feasible_start(p, np.random.default_rng(1))
-    by_gradient = optimise(p, "sqp", 1, 6.0, workers=1, start=x)
-    by_search = optimise(p, "pattern", 1, 6.0, workers=1, start=x)
+    # A thirtieth of the steps is enough for the gradient.
+    by_gradient = optimise(p, "sqp", 1, workers=1, start=x, iterations=100)
+    by_search = optimise(p, "pattern", 1, workers=1, start=x, iterations=3000)
     assert by_gradient.cost < by_search.cost + 0.05
 
 
 def test_parallel_robot_within_its_limits():
     robot = prr2.mechanism()
     settings = {"default": {"acceleration": 5.0}, "singularity": 0.02, "passive": {"alpha3": {"lower": 0.2, "upper": 1.5}}}
-    found = design(robot, settings, "cond", 6.0, Fourier(0.4, 4), starts=1, workers=1, samples=40)
+    found = design(robot, settings, "cond", family=Fourier(0.4, 4), starts=1, workers=1, samples=40, iterations=12)
     assert found.values()["cond"] < 0.9 * found.values(found.start)["cond"]
     names = {"closure singularity", "actuation singularity", "position of alpha3"}
     assert min(found.margins().values()) >= 0.01 - 1e-6 and names <= set(found.margins())
@@ -127,10 +147,10 @@ def test_slopes_of_limits(robot):
     settings = {"default": {**BOX, "torque": 60.0, "power": 90.0, "jerk": 90.0}, "tool": {"frame": tip, "x": [-0.5, 0.5]}}
     p = problem(robot, settings)
     x = feasible_start(p, np.random.default_rng(0))
-    picks = sorted(p.peaks(x))
-    J = p.slopes(x, picks)
+    picks = sorted(peaks(p, x))
+    J = slopes(p, x, picks)
     d = np.random.default_rng(1).normal(size=x.size)
-    change = (p.at(x + 1e-6 * d, picks) - p.at(x - 1e-6 * d, picks)) / 2e-6
+    change = (at(p, x + 1e-6 * d, picks) - at(p, x - 1e-6 * d, picks)) / 2e-6
     assert len(picks) > 20 and np.abs(J @ d - change).max() < 1e-5 * np.abs(change).max()
 
 
@@ -145,14 +165,17 @@ def test_polygon():
 
 def test_capsules(robot):
     rng = np.random.default_rng(0)
-    a0, a1, b0, b1 = rng.normal(size=(4, 30, 3))
-    a1[:3], b1[3:6] = a0[:3], b0[3:6]
-    s = np.linspace(0, 1, 201)
-    for k in range(30):
-        p, q = a0[k] + np.outer(s, a1[k] - a0[k]), b0[k] + np.outer(s, b1[k] - b0[k])
-        brute = np.linalg.norm(p[:, None] - q[None], axis=2).min()
-        assert segment_distance(a0[k : k + 1], a1[k : k + 1], b0[k : k + 1], b1[k : k + 1])[0] == pytest.approx(brute, abs=2e-2)
-    tip = robot.bodies[-1].name
+    tip, grid = robot.bodies[-1].name, np.linspace(0, 1, 201)
+    q = rng.uniform(-1.5, 1.5, (30, 3))
+    R, p = forward_kinematics(robot, q, tip)
+    for ends in (rng.normal(size=(4, 3)), np.array([[0.3, 0, 0], [0.3, 0, 0], [0, 1, 1], [0, 2, 2]]), np.ones((4, 3))):
+        carried, fixed = Capsule(tip, *ends[:2], 0.05), Capsule(robot.root, *ends[2:], 0.1)
+        gap = 0.15 * (1.0 - Collision(robot, [carried, fixed], 0.0).excess(State(q, q, q, q))[:, 0])
+        on_fixed = fixed.start + np.outer(grid, fixed.end - fixed.start)
+        for k in range(30):
+            on_tip = (carried.start + np.outer(grid, carried.end - carried.start)) @ R[k].T + p[k]
+            brute = np.linalg.norm(on_tip[:, None] - on_fixed[None], axis=2).min()
+            assert brute - 1e-2 < gap[k] <= brute + 1e-9
     wall = Capsule(robot.root, [0.3, -1, 0.9], [0.3, 1, 0.9], 0.1)
     limit = Collision(robot, [wall, Capsule(tip, [0, 0, 0], [-0.3, 0, 0], 0.05)], 0.02)
     assert limit.names == (f"clearance of {robot.root} and {tip}",)

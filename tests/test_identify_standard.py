@@ -139,3 +139,21 @@ def test_physical_recovery_without_its_extra_says_so(monkeypatch):
     regression, _ = evidence(arm(PLANAR, gravity=DOWN_Y), noise=0.1)
     with pytest.raises(MissingExtraError, match=r"dynident\[physical\]"):
         OLS(recovery="physical").fit(regression)
+
+
+@pytest.mark.parametrize("recovery", ["prior", "minimum_norm"])
+def test_what_rounding_leaves_is_zero(recovery):
+    """Parameters that no torque shows are exactly zero when shortest, whatever the last bits of the estimate are."""
+    robot = arm(UR10)
+    base, rng = base_parameters(robot), np.random.default_rng(0)
+    beta = base.values(truth(robot, 3))
+    unseen = ~np.any(base.regrouping, axis=0)
+    found = []
+    for _ in range(20):
+        noisy = beta * (1.0 + np.finfo(float).eps * rng.integers(-4, 5, beta.size))
+        found.append(recover_standard(base, noisy, np.eye(base.rank), recovery).values)
+        np.testing.assert_allclose(base.values(found[-1]), beta, rtol=1e-11, atol=1e-11)
+    signs = np.sign(found)
+    assert np.array_equal(signs, np.broadcast_to(signs[0], signs.shape))
+    if recovery == "minimum_norm":
+        assert unseen.any() and not np.any(np.array(found)[:, unseen])

@@ -42,14 +42,13 @@ def test_every_room_has_a_place_in_the_layers(contract: dict[str, Any]) -> None:
 
 def test_the_order_is_the_one_of_the_house_plan(contract: dict[str, Any]) -> None:
     height = _layer_of(contract)
-    upward = ["errors", "files", "friction", "mechanism", "mechanics", "signals", "identify", "validate", "report", "cli"]
+    upward = ["errors", "files", "graph", "friction", "mechanism", "mechanics", "signals", "identify", "validate", "report"]
+    upward.append("cli")
     heights = [height[f"dynident.{room}"] for room in upward]
     assert heights == sorted(set(heights))
 
 
-def test_compiled_code_lives_in_kernels_files() -> None:
-    """Numba decorators only in files that end in kernels.py, so that everything else stays plain NumPy."""
-    users = re.compile(r"^\s*(from|import) numba\b", re.M)
-    imports = [file for file in SOURCE.rglob("*.py") if users.search(file.read_text(encoding="utf-8"))]
-    assert imports, "no kernel found: the test looks in the wrong place"
-    assert all(file.name.endswith("kernels.py") for file in imports), [str(f.relative_to(SOURCE)) for f in imports]
+def test_only_the_graph_talks_to_the_compiler() -> None:
+    users = re.compile(r"^\s*(from|import) (llvmlite|numba)\b", re.M)
+    imports = [file.relative_to(SOURCE) for file in SOURCE.rglob("*.py") if users.search(file.read_text(encoding="utf-8"))]
+    assert imports == [Path("graph/machine.py")]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from dynident import parallel
 from dynident.mechanics import (
     Motion,
-    batch,
     coriolis_matrix,
     energy_regressor,
     forward_dynamics,
@@ -70,16 +70,16 @@ def test_one_sample_equals_its_place_in_a_batch(function: str, name: str) -> Non
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_results_do_not_depend_on_the_number_of_cores(function: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     robot, f = ROBOTS[name], FUNCTIONS[function]
-    monkeypatch.setattr(batch, "SMALL", 64)  # so that a small batch is spread too; the real limit is tested below
+    monkeypatch.setattr(parallel, "SMALL", 64)  # so that a small batch is spread too; the real limit is tested below
     motion = random_motion(robot, 203)
-    monkeypatch.setattr(batch, "cores", lambda: 1)
+    monkeypatch.setattr(parallel, "cores", lambda: 1)
     whole = f(robot, motion)
     for workers in (2, 3, 7):
-        monkeypatch.setattr(batch, "cores", lambda workers=workers: workers)
+        monkeypatch.setattr(parallel, "cores", lambda workers=workers: workers)
         np.testing.assert_array_equal(f(robot, motion), whole)
 
 
-@pytest.mark.parametrize("samples", [batch.SMALL - 1, batch.SMALL, batch.SMALL + 37])
+@pytest.mark.parametrize("samples", [parallel.SMALL - 1, parallel.SMALL, parallel.SMALL + 37])
 def test_around_the_size_where_threads_start(samples: int) -> None:
     robot = ROBOTS["plain"]
     motion = random_motion(robot, samples)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from dynident.friction import TERMS
 from dynident.mechanics import (
     Motion,
     coriolis_matrix,
@@ -32,7 +33,7 @@ from random_mechanisms import (
 )
 
 SAMPLES = 6
-FRICTION = ("fv", "fc", "fvp", "fvn", "fcp", "fcn")
+FRICTION = tuple(symbol for symbol, term in TERMS.items() if term.friction)
 SPECIAL = [pytest.param(every_kind(), id="every kind"), pytest.param(coupled(), id="coupled")]
 
 

@@ -345,7 +345,7 @@ BAD = {
     "negative mass": (body("<joint/><inertial pos='0 0 0' mass='-1' diaginertia='1 1 1'/>"), "mass is -1"),
     "no mass": (body("<joint/><inertial pos='0 0 0' diaginertia='1 1 1'/>"), "no attribute 'mass'"),
     "no inertia": (body("<joint/><inertial pos='0 0 0' mass='1'/>"), "no attribute 'diaginertia'"),
-    "absolute include": (body("<include file='/etc/x.xml'/>"), "relative"),
+    "absolute include": (body("<include file='/etc/x.xml'/>"), "outside the robot's folder"),
     "include of nobody": (body("<include file='nobody.xml'/>"), "nobody.xml"),
     "include of itself": (body("<include file='robot.xml'/>"), "includes itself"),
     "unknown motor": (body(GOOD).replace("</mujoco>", "<actuator><engine/></actuator></mujoco>"), "<engine> is unknown"),

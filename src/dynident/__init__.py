@@ -1,6 +1,6 @@
 """dynident: from a robot's description and its logs to a validated dynamic model.
 
-Names are loaded on first use, so that ``import dynident`` stays fast (numba and scipy come with the first computation).
+Names are loaded on first use, so that ``import dynident`` stays fast (scipy and the compiler come with the first computation).
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def numbers(values: ArrayLike, what: str) -> Array:
         if array.dtype.kind not in "biufO":  # strings and complex numbers would be converted silently
             raise TypeError(f"it holds {array.dtype}")
         return np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DynidentError(f"{what} is not an array of real numbers ({error}); give floating-point numbers") from error
 
 

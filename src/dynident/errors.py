@@ -23,6 +23,10 @@ class SimulationError(DynidentError):
     """A virtual robot cannot be run as asked, or the run became unstable."""
 
 
+class LinkError(DynidentError):
+    """A controller cannot be reached or refuses, a packet is malformed, or a campaign cannot go on."""
+
+
 class MissingExtraError(DynidentError, ImportError):
     """An optional dependency is needed; the message names the extra to install."""
 

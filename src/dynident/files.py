@@ -1,16 +1,49 @@
-"""Writing results: valid JSON, and a temporary file then a rename, so that nothing is ever half-written."""
+"""Files: reading regular ones only, and writing by a temporary file then a rename, so that nothing is half-written."""
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dynident.errors import DynidentError
+
+
+def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes:
+    """Return the content of a regular file; a pipe, socket or device, on which reading may wait for ever, is refused.
+
+    Parameters
+    ----------
+    path : path-like
+        File.
+    most : int, optional
+        Largest size accepted [bytes].
+
+    Returns
+    -------
+    bytes
+        Content.
+
+    Raises
+    ------
+    OSError
+        When there is no such file or it is refused; `strerror` says why.
+    """
+    # A pipe is opened without waiting for its other end, so that it can be refused.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as stream:
+        state = os.fstat(stream.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        if most is not None and state.st_size > most:
+            raise OSError(errno.EFBIG, f"it has {state.st_size} bytes, more than the {most} that are read")
+        return stream.read()
 
 
 def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:

@@ -14,25 +14,31 @@ import dynident as di
 from dynident.cli.shared import (
     NOT_OK,
     AllowTraining,
+    Arg,
     AsJson,
     Debug,
     Effort,
     FitFile,
     Gain,
     Joints,
+    LogRate,
     Quiet,
     Robot,
     Schema,
+    Search,
     Sidecar,
     Strict,
     Terms,
+    Topic,
+    Trust,
+    Unit,
     app,
     check_output,
+    log_reader,
     note,
     out,
     print_json,
     progress,
-    read_log,
     robot_of,
     with_terms,
 )
@@ -47,6 +53,9 @@ from dynident.mechanism.graph import write_svg
 def describe(
     robot: Robot,
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     terms: Terms = None,
     svg: Annotated[
         Path | None, typer.Option(help="Draw the graph of bodies, joints, loops and actuators to this file.")
@@ -55,7 +64,7 @@ def describe(
     debug: Debug = False,
 ) -> int:
     """Show what a robot is made of, whether its inertias are possible, and what torques can identify."""
-    mechanism = with_terms(robot_of(robot, sidecar), terms)
+    mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
     data = description(mechanism)
     if svg is not None:
         check_output(svg)
@@ -108,9 +117,15 @@ def identify(
     validate: Annotated[list[Path] | None, typer.Option(help="Held-out log; may be given several times.")] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the results.")] = Path("dynident_out"),
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     schema: Schema = None,
     joints: Joints = None,
     gain: Gain = None,
+    topic: Topic = None,
+    unit: Unit = None,
+    log_rate: LogRate = None,
     terms: Terms = None,
     estimator: Annotated[str, typer.Option(help="wls (every joint has its own noise) or ols.")] = "wls",
     recovery: Annotated[
@@ -138,13 +153,14 @@ def identify(
 
     solver, options = _estimator(estimator, recovery), _options(cutoff, decimation, standstill)
     check_output(output, folder=True)
+    read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
     with progress(2 * len(logs) + len(validate or []) + 3, quiet) as step:
         step("reading the robot")
-        mechanism = with_terms(robot_of(robot, sidecar), terms)
+        mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
         evidence: di.Regression | None = None
         for path in logs:
             step(f"reading and compressing {path.name}")
-            log = read_log(path, effort, schema, joints, gain)
+            log = read(path)
             base = evidence.base if evidence is not None else None
             found = di.Regression.from_log(mechanism, log, base, _projection(projection), **options)
             evidence = found if evidence is None else evidence + found
@@ -154,17 +170,17 @@ def identify(
         scores = []
         for path in validate or []:
             step(f"validating on {path.name}")
-            scores.append(fit.score(read_log(path, effort, schema, joints, gain)))
+            scores.append(fit.score(read(path)))
         verdict = judge(fit, scores)
         shown = list(scores)
         for path in logs:  # read again rather than kept: a fit may have many long logs
             step(f"comparing with {path.name}")
-            shown.append(fit.score(read_log(path, effort, schema, joints, gain), allow_training=True))
+            shown.append(fit.score(read(path), allow_training=True))
         step("writing the results")
         with tempfile.TemporaryDirectory() as folder:  # all results or none: a failure here leaves what was there
             stage = Path(folder)
             write_atomic(stage / "fit.json", fit.to_json())
-            _write_model(robot, fit, stage, output)
+            _write_model(robot, fit, stage, output, search, trust)
             write_report(stage / "report.html", fit, shown, verdict)
             write_atomic(stage / "verdict.json", verdict.to_json())
             written = [write_atomic(output / file.name, file.read_bytes()) for file in sorted(stage.iterdir())]
@@ -176,14 +192,14 @@ def identify(
     return NOT_OK if strict and not verdict.ok else 0
 
 
-def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path) -> None:
+def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path, search: list[Path] | None, trust: bool) -> None:
     """Write the identified description; where the file's format cannot hold the parameters, say so and keep the fit."""
     if not robot.is_file():  # a robot of the library has no description to copy
         note(f"no description is written: '{robot}' is not a file; fit.json has the identified parameters")
         return
     name = f"identified{robot.suffix if is_mjcf(robot) else '.urdf'}"
     try:
-        write_robot(robot, fit.mechanism, fit.standard, stage / name)
+        write_robot(robot, fit.mechanism, fit.standard, stage / name, search or (), trust)
     except DescriptionError as error:
         stale = "; the one in the folder is of an earlier fit" if (output / name).exists() else ""
         note(f"{name} is not written: {error}{stale}")
@@ -207,9 +223,15 @@ def validate(
     logs: Annotated[list[Path], typer.Argument(help="Held-out logs.", show_default=False)],
     effort: Effort = None,
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     schema: Schema = None,
     joints: Joints = None,
     gain: Gain = None,
+    topic: Topic = None,
+    unit: Unit = None,
+    log_rate: LogRate = None,
     allow_training: AllowTraining = False,
     strict: Strict = False,
     as_json: AsJson = False,
@@ -218,13 +240,14 @@ def validate(
     """Compare an identified model with logs it was not fitted to."""
     from dynident.validate import judge  # noqa: PLC0415
 
+    read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
     with progress(len(logs) + 1) as step:
         step("reading the fit")
-        model = _load_fit(fit, robot_of(robot, sidecar))
+        model = _load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
         scores = []
         for path in logs:
             step(f"validating on {path.name}")
-            scores.append(model.score(read_log(path, effort, schema, joints, gain), allow_training))
+            scores.append(model.score(read(path), allow_training))
     verdict = judge(model, scores)
     if as_json:
         print_json(verdict.to_json())
@@ -239,6 +262,9 @@ def export(
     fit: FitFile,
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write: like the robot's, or .json.")],
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
@@ -247,11 +273,11 @@ def export(
     if output.suffix.lower() not in endings:
         raise DynidentError(f"output '{output}' has the ending '{output.suffix}'; for this robot it is {', '.join(endings)}")
     check_output(output)
-    model = _load_fit(fit, robot_of(robot, sidecar))
+    model = _load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
     if output.suffix.lower() == ".json":
         path = write_atomic(output, model.standard.to_json())
     else:
-        path = write_robot(robot, model.mechanism, model.standard, output)
+        path = write_robot(robot, model.mechanism, model.standard, output, search or (), trust)
     impossible = [c.sentence for c in model.consistency() if not c.ok]
     for sentence in impossible:
         note(sentence)
@@ -270,9 +296,15 @@ def report(
     output: Annotated[Path, typer.Option("-o", "--output", help="HTML file to write.")] = Path("report.html"),
     effort: Effort = None,
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     schema: Schema = None,
     joints: Joints = None,
     gain: Gain = None,
+    topic: Topic = None,
+    unit: Unit = None,
+    log_rate: LogRate = None,
     allow_training: AllowTraining = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -282,13 +314,14 @@ def report(
     from dynident.validate import judge  # noqa: PLC0415
 
     check_output(output)
+    read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
     with progress(len(logs or []) + 2) as step:
         step("reading the fit")
-        model = _load_fit(fit, robot_of(robot, sidecar))
+        model = _load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
         scores = []
         for path in logs or []:
             step(f"comparing with {path.name}")
-            scores.append(model.score(read_log(path, effort, schema, joints, gain), allow_training))
+            scores.append(model.score(read(path), allow_training))
         step("drawing the report")
         verdict = judge(model, scores)
         written = write_report(output, model, scores, verdict)

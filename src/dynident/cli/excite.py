@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from rich.progress_bar import ProgressBar
 
 import dynident as di
 from dynident.cli.shared import (
+    Arg,
     AsJson,
     Debug,
     Effort,
@@ -23,15 +23,19 @@ from dynident.cli.shared import (
     Quiet,
     Robot,
     Schema,
+    Search,
     Sidecar,
     Terms,
+    Topic,
+    Trust,
+    Unit,
     app,
     check_output,
+    log_reader,
     note,
     notes,
     out,
     print_json,
-    read_log,
     robot_of,
     with_terms,
 )
@@ -52,6 +56,9 @@ def excite(
     limits: Annotated[Path | None, typer.Option(help="TOML file with limits; it completes those of the description.")] = None,
     criterion: Annotated[str, typer.Option(help="d, cond, a, e, sigma_min, inverse_det, correlation, or a:1,d:2.")] = "d",
     time_budget: Annotated[float, typer.Option(help="Time for the search [s].")] = 30.0,
+    iterations: Annotated[
+        int | None, typer.Option(help="Steps of every start, instead of a time: the same motion on a busy machine.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for the plan, the motion and figures.")] = None,
     method: Annotated[str, typer.Option(help="sqp, pattern, cma or evolution.")] = "sqp",
     starts: Annotated[int | None, typer.Option(help="Random feasible motions to start from; 12 when absent.")] = None,
@@ -75,11 +82,16 @@ def excite(
     ] = False,
     repetitions: Annotated[int, typer.Option(help="Periods of the motion in a row, to average over.")] = 1,
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     terms: Terms = None,
     effort: Effort = None,
     schema: Schema = None,
     joints: Joints = None,
     gain: Gain = None,
+    topic: Topic = None,
+    unit: Unit = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -87,20 +99,21 @@ def excite(
     """Design an exciting motion within limits; prints criterion values, margins and expected standard deviations."""
     from dynident.excitation import design  # noqa: PLC0415 - only this command needs it
 
-    _sensible(time_budget, starts, repetitions, complete, payload)
+    _sensible(time_budget, iterations, starts, repetitions, complete, payload)
     if output is not None:
         check_output(output, folder=True)
-    mechanism = with_terms(robot_of(robot, sidecar), terms)
+    mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
     if payload is not None:
         mechanism = mechanism.with_payload(payload, body=payload_link, name=PAYLOAD, separate=True)
     options, source = _setting(str(robot), mechanism, limits, frequency, harmonics, start)
     if payload is not None:
         options |= {"goal": (PAYLOAD,), "base": di.base_parameters(mechanism, removable=(PAYLOAD,)) if recorded else None}
     if recorded:
-        logs = [read_log(path, effort, schema, joints, gain) for path in recorded]
+        read = log_reader(effort, schema, joints, gain, topic, unit)
+        logs = [read(path) for path in recorded]
         options |= _known(mechanism, logs, options.get("base"), payload is not None)
     options |= {} if starts is None else {"starts": starts}
-    with searching(time_budget, quiet or as_json) as tell:
+    with searching(None if iterations else time_budget, quiet or as_json) as tell:
         result = design(
             mechanism,
             criterion=criterion,
@@ -110,6 +123,7 @@ def excite(
             rate=rate,
             scale=scale,
             progress=tell,
+            iterations=iterations,
             **options,
         )
     plans = _plans(result, complete, repetitions, payload is not None)
@@ -119,24 +133,33 @@ def excite(
         for name, plan in plans.items()
     }
     files = [] if output is None else _write(result, plans, data, output)
+    seconds = result.optimum.seconds
     if as_json:
-        print_json({**data, "files": [str(path) for path in files]})
+        print_json({**data, "seconds": seconds, "files": [str(path) for path in files]})
     elif not quiet:
         note(f"limits: {source}")
-        out.print(_text(data))
+        if result.optimum.cut:
+            note("the time budget ended the search; --iterations gives the same motion whenever it is run")
+        out.print(f"{_text(data)}\nsearch: {seconds:.1f} s, {result.optimum.starts} starts")
         if files:
             out.print("written: " + ", ".join(str(path) for path in files))
     return 0
 
 
-def _sensible(time_budget: float, starts: int | None, repetitions: int, complete: bool, payload: float | None) -> None:
+def _sensible(
+    time_budget: float, iterations: int | None, starts: int | None, repetitions: int, complete: bool, payload: float | None
+) -> None:
     """Refuse numbers that cannot be meant, before any work."""
+    from dynident.trajectory.export import REPETITIONS  # noqa: PLC0415 - only this command needs it
+
     if not 0.0 < time_budget < 1e6:
         raise DynidentError(f"--time-budget is {time_budget:g}; give the seconds that the search may take, above zero")
+    if iterations is not None and iterations < 1:
+        raise DynidentError(f"--iterations is {iterations}; give at least one step")
     if starts is not None and starts < 1:
         raise DynidentError(f"--starts is {starts}; give at least one")
-    if repetitions < 1:
-        raise DynidentError(f"--repetitions is {repetitions}; give at least one")
+    if not 1 <= repetitions <= REPETITIONS:
+        raise DynidentError(f"--repetitions is {repetitions}; give at least one and at most {REPETITIONS}")
     if complete and payload is not None:
         raise DynidentError("--complete and --payload are two different experiments; ask for one of them")
 
@@ -187,19 +210,16 @@ def _known(mechanism: di.Mechanism, logs: list[di.Log], base: di.BaseParameters 
 
 def _first(path: Path) -> Any:
     """Return the trajectory of a plan.json or design.json."""
-    from dynident.trajectory import Trajectory, from_spec  # noqa: PLC0415 - only this command needs it
+    from dynident.excitation.checks import read_json  # noqa: PLC0415 - only this command needs it
+    from dynident.trajectory import Trajectory, from_spec  # noqa: PLC0415
 
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path, "a motion")
         curve = from_spec(data["stages"][0]["motion"] if "stages" in data else data["trajectory"])
-    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
-        if isinstance(error, DynidentError):
-            raise
+    except (ValueError, KeyError, IndexError, TypeError) as error:
         raise DynidentError(f"--start '{path}' holds no motion ({error}); give a plan.json or design.json") from error
     if not isinstance(curve, Trajectory):
-        raise DynidentError(
-            f"--start '{path}' starts with a {data['stages'][0]['name']} motion; give one of the excite command"
-        )
+        raise DynidentError(f"--start '{path}' does not start with an exciting motion; give one of the excite command")
     return curve
 
 
@@ -223,13 +243,13 @@ class _Clock(ProgressColumn):
 
 
 @contextmanager
-def searching(budget: float, quiet: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
+def searching(budget: float | None, quiet: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Yield a function that shows the best value and the tightest limit so far; a bar on a terminal, nothing elsewhere.
 
     Parameters
     ----------
-    budget : float
-        Time for the search [s].
+    budget : float or None
+        Time for the search [s]; None when it is not limited.
     quiet : bool
         True for no bar.
     """
@@ -260,7 +280,7 @@ def _plans(found: Design, complete: bool, repetitions: int, payload: bool) -> di
 
 
 def _text(data: dict[str, Any]) -> str:
-    """Return criterion values before and after, the tightest limits, deviations, plans and the time as lines."""
+    """Return criterion values before and after, the tightest limits and the plans as lines."""
     lines = [f"{'criterion':<14} {'before':>12} {'after':>12}"]
     lines += [f"{name:<14} {data['before'][name]:>12.5g} {value:>12.5g}" for name, value in data["after"].items()]
     tight = sorted(data["margins"].items(), key=lambda item: item[1])[:TIGHTEST]
@@ -268,7 +288,7 @@ def _text(data: dict[str, Any]) -> str:
     for name, plan in data["plans"].items():
         cycles = f"{plan['cycles']} cycles, {plan['duration'] / 60.0:.0f} min" if plan["cycles"] > 1 else "one cycle"
         lines.append(f"{name} {plan['identity']}: {cycles}, {plan['cycle']:.1f} s of motion in each")
-    return "\n".join([*lines, f"search: {data['seconds']:.1f} s"])
+    return "\n".join(lines)
 
 
 def _write(found: Design, plans: dict[str, Plan], data: dict[str, Any], folder: Path) -> list[Path]:

@@ -159,7 +159,14 @@ def write_figures(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
 
 
 def machine_of(
-    robot: Path, sidecar: Path | None, plan: Path, controller: str | None, bandwidth: float
+    robot: Path,
+    sidecar: Path | None,
+    plan: Path,
+    controller: str | None,
+    bandwidth: float,
+    search: list[Path] | None = None,
+    arg: list[str] | None = None,
+    trust: bool = False,
 ) -> tuple[VirtualRobot, Any]:
     """Return a ready machine by name, or the standard machine of a description, and what it shall do.
 
@@ -175,6 +182,8 @@ def machine_of(
         One of `dynident.simulate.standard.CONTROLLERS`; the machine's own when None.
     bandwidth : float
         Of such a controller [Hz].
+    search, arg, trust
+        What the robot's file may reach, see `robot_of`.
 
     Returns
     -------
@@ -191,7 +200,7 @@ def machine_of(
         raise DynidentError(f"there is no machine '{robot}'; give a file, or one of {', '.join(robots.__all__)}")
     ready = str(robot) in ready_machines() and not robot.is_file()
     machine = ready_machine(str(robot)) if ready and sidecar is None else None
-    mechanism = robot_of(robot, sidecar) if machine is None else machine.mechanism
+    mechanism = robot_of(robot, sidecar, search, arg, trust) if machine is None else machine.mechanism
     wanted = read_plan(plan, mechanism)
     if machine is None:
         kind = controller or "computed_torque"

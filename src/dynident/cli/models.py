@@ -10,7 +10,22 @@ import typer
 from numpy.typing import NDArray
 
 import dynident as di
-from dynident.cli.shared import AsJson, Debug, Robot, Sidecar, Terms, app, check_output, out, print_json, robot_of, with_terms
+from dynident.cli.shared import (
+    Arg,
+    AsJson,
+    Debug,
+    Robot,
+    Search,
+    Sidecar,
+    Terms,
+    Trust,
+    app,
+    check_output,
+    out,
+    print_json,
+    robot_of,
+    with_terms,
+)
 from dynident.errors import DynidentError
 
 
@@ -22,6 +37,9 @@ def derive(
     c: Annotated[bool, typer.Option("--c", help="Write standalone C99 with a test harness.")] = False,
     numpy: Annotated[bool, typer.Option("--numpy", help="Write a readable NumPy module.")] = False,
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     terms: Terms = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -30,7 +48,7 @@ def derive(
     from dynident import symbolic  # noqa: PLC0415 - only this command needs it
 
     check_output(output, folder=True)
-    mechanism = with_terms(robot_of(robot, sidecar), terms)
+    mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
     every = not (latex or c or numpy)
     base = di.base_parameters(mechanism)
     files = symbolic.write(mechanism, output, latex or every, c or every, numpy or every, columns=base.columns.tolist())
@@ -64,11 +82,14 @@ def ik(
     numeric: Annotated[bool, typer.Option("--numeric", help="Use the numeric solver (damped least squares).")] = False,
     start: Annotated[str | None, typer.Option(help="Start of the numeric solver, joint positions by commas.")] = None,
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
     """Solve inverse kinematics: all branches in closed form, or one solution numerically."""
-    mechanism = robot_of(robot, sidecar)
+    mechanism = robot_of(robot, sidecar, search, arg, trust)
     target = _numbers(position, 3, "--position")
     rotation = None if rpy is None else di.Placement.from_rpy((0.0, 0.0, 0.0), _numbers(rpy, 3, "--rpy")).rotation
     if numeric:

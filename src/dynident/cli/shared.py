@@ -38,6 +38,13 @@ Robot = Annotated[
     Path, typer.Argument(help="URDF, xacro or MJCF file, or a robot of dynident.robots such as dualv.", show_default=False)
 ]
 Sidecar = Annotated[Path | None, typer.Option(help="TOML file with actuators, couplings, loops and joint terms.")]
+Search = Annotated[
+    list[Path] | None, typer.Option(help="Folder outside the robot's own that it may read from; may be given several times.")
+]
+Arg = Annotated[list[str] | None, typer.Option(help="Value of an argument of a .xacro, as name:=value; several times.")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Let the robot's file read any file and, if it is a .xacro, run the code it holds.")
+]
 Effort = Annotated[
     str | None,
     typer.Option(help="What the effort channels are: joint_torque, joint_force, motor_torque, motor_current, voltage."),
@@ -45,6 +52,15 @@ Effort = Annotated[
 Schema = Annotated[Path | None, typer.Option(help="TOML file that maps columns, units and drive gains of the logs.")]
 Joints = Annotated[str | None, typer.Option(help="Joint names of the log's channels, separated by commas.")]
 Gain = Annotated[str | None, typer.Option(help="Drive gains (Nm/A, N/V ...), one number or one per channel, by commas.")]
+Topic = Annotated[
+    list[str] | None,
+    typer.Option(help="Topic of a ROS bag or MCAP file; several may be given, the first gives the clock."),
+]
+Unit = Annotated[
+    list[str] | None,
+    typer.Option(help="Unit of a quantity in the logs, e.g. position=deg or time=ms; several may be given."),
+]
+LogRate = Annotated[float | None, typer.Option("--rate", help="Sampling rate [Hz] of logs without a time column.")]
 FitFile = Annotated[Path, typer.Argument(help="fit.json written by identify.", show_default=False)]
 Terms = Annotated[str | None, typer.Option(help="Joint terms by commas, e.g. ia,fv,fc,off or ia,fvp,fvn,fcp,fcn; '' for none.")]
 AllowTraining = Annotated[bool, typer.Option("--allow-training", help="Accept logs that were used for the fit.")]
@@ -98,31 +114,48 @@ def _start(
         raise typer.Exit(USAGE)
 
 
-def read_log(path: Path, effort: str | None, schema: Path | None, joints: str | None, gain: str | None) -> di.Log:
-    """Read a log with the options of the command line.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        File.
-    effort : str, optional
-        Effort kind.
-    schema : pathlib.Path, optional
-        TOML file that maps columns.
-    joints, gain : str, optional
-        Names and drive gains, separated by commas.
-
-    Returns
-    -------
-    Log
-        The log.
-    """
+def log_reader(
+    effort: str | None,
+    schema: Path | None,
+    joints: str | None,
+    gain: str | None,
+    topic: list[str] | None = None,
+    unit: list[str] | None = None,
+    rate: float | None = None,
+) -> Callable[[Path], di.Log]:
+    """Return a function that reads logs with the options of the command line and says once what it understood."""
     try:
         gains = None if gain is None else [float(g) for g in gain.split(",")]
     except ValueError:
         raise DynidentError(f"--gain is '{gain}'; give numbers separated by commas") from None
     names = None if joints is None else [name.strip() for name in joints.split(",")]
-    return di.Log.read(path, effort=effort, schema=schema, joints=names, gain=gains[0] if gains and len(gains) == 1 else gains)
+    units: dict[str, object] = {}
+    for entry in unit or []:
+        quantity, equals, name = entry.partition("=")
+        if not equals or not name.strip():
+            raise DynidentError(f"--unit is '{entry}'; give a quantity and its unit, such as position=deg")
+        units[quantity.strip()] = name.strip()
+    said: set[Path] = set()
+
+    def read(path: Path) -> di.Log:
+        log = di.Log.read(
+            path,
+            effort=effort,
+            schema=schema,
+            joints=names,
+            gain=gains[0] if gains and len(gains) == 1 else gains,
+            topic=topic or None,
+            units=units or None,
+            rate=rate,
+        )
+        understood = log.provenance.get("conversions")
+        # A file that dynident wrote carries the notes of the file it came from; those were told then.
+        if path not in said and isinstance(understood, list) and understood and path.name in str(log.provenance.get("files")):
+            note(f"{path.name}: {'; '.join(map(str, understood))}")
+        said.add(path)
+        return log
+
+    return read
 
 
 def with_terms(mechanism: di.Mechanism, terms: str | None) -> di.Mechanism:
@@ -152,7 +185,22 @@ def check_output(path: Path, folder: bool = False) -> None:
         raise DynidentError(f"output '{path}' cannot be written: folder '{above}' is read-only; give another place")
 
 
-def robot_of(robot: Path, sidecar: Path | None = None) -> di.Mechanism:
+def xacro_arguments(texts: list[str] | None) -> dict[str, str]:
+    """Return the arguments given as name:=value."""
+    pairs = [text.partition(":=") for text in texts or []]
+    for text, (name, sign, _) in zip(texts or [], pairs, strict=True):
+        if not (name and sign):
+            raise DynidentError(f"--arg is '{text}'; give name:=value")
+    return {name: value for name, _, value in pairs}
+
+
+def robot_of(
+    robot: Path,
+    sidecar: Path | None = None,
+    search: list[Path] | None = None,
+    arg: list[str] | None = None,
+    trust: bool = False,
+) -> di.Mechanism:
     """Return the robot of a file, or the one of the literature with that name.
 
     Parameters
@@ -161,6 +209,12 @@ def robot_of(robot: Path, sidecar: Path | None = None) -> di.Mechanism:
         File, or a name of `dynident.robots`.
     sidecar : pathlib.Path, optional
         TOML file with what the description cannot say.
+    search : list of pathlib.Path, optional
+        Folders outside the robot's own that it may read from.
+    arg : list of str, optional
+        Arguments of a .xacro, as name:=value.
+    trust : bool
+        Let the file read any file and run its code.
 
     Returns
     -------
@@ -174,4 +228,4 @@ def robot_of(robot: Path, sidecar: Path | None = None) -> di.Mechanism:
         return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar)
     if not robot.suffix and not robot.exists():  # meant as a name
         raise DynidentError(f"there is no robot '{robot}'; give a file with its ending, or a name: {', '.join(robots.__all__)}")
-    return read_robot(robot, sidecar)
+    return read_robot(robot, sidecar, search or (), xacro_arguments(arg), trust)

@@ -13,7 +13,21 @@ import numpy as np
 import typer
 
 from dynident.cli.machines import check_machine, machine_of, ready_machine, write_figures, write_log
-from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, check_output, note, out, print_json, progress
+from dynident.cli.shared import (
+    Arg,
+    AsJson,
+    Debug,
+    Quiet,
+    Search,
+    Sidecar,
+    Trust,
+    app,
+    check_output,
+    note,
+    out,
+    print_json,
+    progress,
+)
 from dynident.errors import DynidentError, SimulationError
 from dynident.files import to_json, write_atomic
 
@@ -65,6 +79,9 @@ def simulate(
     truth: Annotated[Path | None, typer.Option(help="Write the true signals to this .npz file.")] = None,
     figures: Figures = None,
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -75,7 +92,7 @@ def simulate(
     _check_files(output, truth, figures)
     with progress(4, quiet) as announce:
         announce("reading the robot and the plan")
-        machine, wanted = machine_of(robot, sidecar, plan, controller, bandwidth)
+        machine, wanted = machine_of(robot, sidecar, plan, controller, bandwidth, search, arg, trust)
         machine = machine if step is None else replace(machine, step=step)
         announce("measuring efforts for the noise" if noise else "preparing")
         machine = machine if noise is None else with_noise(machine, wanted, noise, 1e-5 if noise > 0.0 else 0.0)

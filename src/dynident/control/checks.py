@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError, DynidentWarning, require
-from dynident.mechanics.motion import numbers
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]

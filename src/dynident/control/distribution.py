@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.mechanics.actuation import actuator_jacobian, least_torques
-from dynident.mechanics.motion import numbers
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]

@@ -6,8 +6,7 @@ from the last place, so a controller keeps one `Evaluator` for the measurement a
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from math import atan2, pi, sqrt
 from typing import NamedTuple
 
@@ -17,22 +16,23 @@ from numpy.typing import NDArray
 from dynident.control.distribution import SINGULAR, coupling_rows
 from dynident.errors import DynidentError
 from dynident.graph import Compiled, Function, Node, absolute, maximum, total
-from dynident.mechanics import close_positions, close_rates
-from dynident.mechanics.batch import inertial_values
-from dynident.mechanics.closure import REACH
-from dynident.mechanics.closure import SINGULAR as SINGULAR_CLOSURE
-from dynident.mechanics.equations import Equations, positions_of
-from dynident.mechanics.functions import geometry_key
-from dynident.mechanics.vectors import times
+from dynident.mechanics import (
+    CLOSURE_SINGULAR,
+    REACH,
+    Equations,
+    cached,
+    close_positions,
+    close_rates,
+    node_values,
+    positions_of,
+    times,
+)
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 Maker = Callable[[Equations], dict[str, list[Node]]]
 
 CLOSED = 1e-9  # correction [rad or m] after which the next one would be of the order of rounding errors
-
-_functions: dict[Hashable, Compiled] = {}
-_lock = threading.RLock()
 
 
 class Pose(NamedTuple):
@@ -110,8 +110,7 @@ class Evaluator:
     def __init__(self, mechanism: Mechanism) -> None:
         self.mechanism = mechanism
         n = mechanism.dof
-        phi = np.array(mechanism.parameters.values)
-        phi[: mechanism.tree.inertias.size] = inertial_values(mechanism, phi)
+        phi = node_values(mechanism, mechanism.parameters.values)
         self._arrays = {"q": np.zeros((1, positions_of(mechanism))), "v": np.zeros((1, n)), "a": np.zeros((1, n)), "phi": phi}
         self._rows = coupling_rows(mechanism)
         self._direct = (
@@ -123,13 +122,13 @@ class Evaluator:
     def _ask(self, name: str, make: Maker) -> Array:
         """Return a quantity of the place by its compiled function."""
         if name not in self._known:
-            key = (name, geometry_key(self.mechanism))
-            with _lock:
-                if key not in _functions:
-                    inputs = {label: self._arrays[label].shape[1] for label in ("q", "v", "a")}
-                    outputs = make(Equations(self.mechanism))
-                    _functions[key] = Compiled(Function("at_place", inputs, outputs, {"phi": self._arrays["phi"].size}), 1)
-            code = _functions[key]
+            inputs = {label: self._arrays[label].shape[1] for label in ("q", "v", "a")}
+            shared = {"phi": self._arrays["phi"].size}
+
+            def build() -> Compiled:
+                return Compiled(Function("at_place", inputs, make(Equations(self.mechanism)), shared), 1)
+
+            code = cached(self.mechanism, ("at_place", name), build)
             out = np.zeros((1, len(code.function.outputs["out"])))
             self._known[name] = code.fixed({**self._arrays, "out": out}), out
         compute, out = self._known[name]
@@ -157,7 +156,7 @@ class Evaluator:
         if not self._closed:
             q[:] = close_positions(self.mechanism, x[None], before)[0]
             self._closed = True
-        if not self._ask("closing", _closing)[-1] >= SINGULAR_CLOSURE:
+        if not self._ask("closing", _closing)[-1] >= CLOSURE_SINGULAR:
             close_rates(self.mechanism, q[None].copy(), v[None], np.zeros((1, x.size)))  # raises the sentence
 
     def torques(self, a: Array) -> Array:

@@ -16,8 +16,7 @@ from dynident.control.distribution import actuator_rows, coupling_rows, minimum_
 from dynident.drive import Drive
 from dynident.errors import DynidentError, require
 from dynident.friction import DynamicLaw, Friction, State
-from dynident.mechanics import Motion, inverse_dynamics
-from dynident.mechanics.batch import tree_motion
+from dynident.mechanics import Motion, inverse_dynamics, tree_motion
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import numbers
 
 Array = NDArray[np.float64]
 

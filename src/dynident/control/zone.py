@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.control.checks import finite_scalar
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import numbers
 
 Array = NDArray[np.float64]
 

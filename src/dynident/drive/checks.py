@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DescriptionError, DynidentError
-from dynident.mechanics.motion import numbers
 
 Array = NDArray[np.float64]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.drive.checks import number
 from dynident.drive.velocity import difference, low_pass
 from dynident.errors import DescriptionError
-from dynident.mechanics.motion import numbers
 
 Array = NDArray[np.float64]
 

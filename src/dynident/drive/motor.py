@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.drive.checks import number
 from dynident.drive.transfer import TransferFunction
 from dynident.errors import DescriptionError
-from dynident.mechanics.motion import numbers
 
 Array = NDArray[np.float64]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.drive.checks import number
 from dynident.drive.transfer import import_control
 from dynident.errors import DescriptionError, DynidentError
-from dynident.mechanics.motion import numbers
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.drive.checks import row
 from dynident.errors import DescriptionError, DynidentError, missing_extra
-from dynident.mechanics.motion import numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

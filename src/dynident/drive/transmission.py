@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.drive.checks import number, row
 from dynident.errors import DescriptionError
-from dynident.mechanics.motion import numbers
 
 Array = NDArray[np.float64]
 

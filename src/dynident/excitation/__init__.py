@@ -4,16 +4,14 @@ from dynident.excitation.campaigns import check_plan, complete_test, payload_pla
 from dynident.excitation.criteria import Criterion
 from dynident.excitation.design import Design, check_motion, design, relative_sizes
 from dynident.excitation.equations import Equations, FunctionEquations, RobotEquations
-from dynident.excitation.limits import Box, Limit, Polygon, TaskBox
+from dynident.excitation.limits import Box, Effort, Limit, Loops, Polygon, TaskBox, ToolBox
 from dynident.excitation.limits_file import MotionLimits, limits_of, read_limits
 from dynident.excitation.objective import Objective, expected_deviations, prior_factor
 from dynident.excitation.obstacles import Capsule, Collision
 from dynident.excitation.optimise import Optimum, optimise
 from dynident.excitation.plan import Piece, Plan, Stage
-from dynident.excitation.problem import Problem
+from dynident.excitation.problem import Problem, feasible_start
 from dynident.excitation.records import average_log, average_periods, refer, stage_logs
-from dynident.excitation.robot_limits import Effort, Loops, ToolBox
-from dynident.excitation.starts import feasible_start
 
 __all__ = [
     "Box",

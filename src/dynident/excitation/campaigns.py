@@ -1,4 +1,4 @@
-"""Ready-made plans: the complete test of document 3, runs without and with a payload, a motion for validation."""
+"""Ready-made plans: the complete test, runs without and with a payload, a motion for validation."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import DynidentError
+from dynident.errors import DynidentError, require
+from dynident.excitation.checks import fits, motion_curve, real, shown, text, vector, whole
 from dynident.excitation.limits import State, all_excess, all_names
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.plan import Plan, Stage
-from dynident.excitation.problem import Problem
-from dynident.excitation.starts import feasible_start
+from dynident.excitation.problem import Problem, feasible_start
 from dynident.trajectory import Curve, Multisine, Strokes, Trajectory, friction_plateaus, sample, warming
+from dynident.trajectory.family import positive
 from dynident.trajectory.lead import resting_place
 
 Array = NDArray[np.float64]
@@ -32,18 +33,7 @@ TONES = 8  # sines of a validation motion
 
 
 def rates_of(limits: MotionLimits) -> tuple[Array, Array]:
-    """Return speeds and accelerations for joins; where none is known, what crosses the range in a few seconds.
-
-    Parameters
-    ----------
-    limits : MotionLimits
-        Limits.
-
-    Returns
-    -------
-    speed, acceleration : ndarray, (n,)
-        Finite rates.
-    """
+    """Return speeds and accelerations for joins; where none is known, what crosses the range in a few seconds."""
     span = limits.upper - limits.lower
     return np.minimum(limits.velocity, span), np.where(np.isfinite(limits.acceleration), limits.acceleration, 4.0 * span)
 
@@ -100,8 +90,11 @@ def _joined(
     notes: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Return the plan of `plan_within` before it is checked."""
+    require(limits, MotionLimits, "limits")
+    if not isinstance(stages, list | tuple) or not stages or not all(isinstance(stage, Stage) for stage in stages):
+        raise DynidentError(f"stages are {shown(stages)}; give a list of Stage")
     speed, push = rates_of(limits)
-    rest = resting_place(stages[0].curve) if home is None else np.asarray(home, dtype=np.float64)
+    rest = resting_place(stages[0].curve) if home is None else vector(home, len(limits.coordinates), "home")
     jerk = limits.jerk if np.isfinite(limits.jerk).any() else None
     bounds = {"lower": limits.lower, "upper": limits.upper, "jerk": jerk}
     known = {} if notes is None else notes
@@ -123,6 +116,8 @@ def check_plan(plan: Plan, limits: MotionLimits) -> dict[str, float]:
     dict of str to float
         Share of each limit that is left.
     """
+    require(plan, Plan, "plan")
+    require(limits, MotionLimits, "limits")
     t, excess = _excess(plan.curve, limits)
     names = all_names(limits.all)
     worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
@@ -141,6 +136,7 @@ def check_plan(plan: Plan, limits: MotionLimits) -> dict[str, float]:
 
 def _excess(curve: Curve, limits: MotionLimits) -> tuple[Array, Array]:
     """Return times and the excess of all limits along a curve; the jerk is by differences."""
+    fits(curve.duration, CHECK_RATE, curve.dof, "a cycle of the plan")
     motion = sample(curve, CHECK_RATE)
     jerk = np.gradient(motion.a, motion.t, axis=0)
     return motion.t, all_excess(limits.all, State(motion.q, motion.v, motion.a, jerk))
@@ -182,7 +178,7 @@ def complete_test(
     repetitions: int = 1,
     notes: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """Return the complete test of document 3: excitation, friction plateaus, warming; 24 cycles of 5 min.
+    """Return the complete test: excitation, friction plateaus, warming; 24 cycles of 5 min.
 
     Plateaus get shorter, then the warming, when they leave less time in the cycle. Where other limits than those of the
     joints are in the way, plateaus and warming use a smaller share of the ranges. The whole cycle is checked.
@@ -217,10 +213,12 @@ def complete_test(
     Plan
         The plan.
     """
-    speed, push = rates_of(limits)
+    require(limits, MotionLimits, "limits")
+    motion_curve(excitation, "excitation")
+    period, warming_time = real(period, "period"), real(warming_time, "warming_time")
     keep = 1.0 - max(limits.margin, 0.01)
-    rest = _posture(limits, excitation) if posture is None else np.asarray(posture, dtype=np.float64)
-    bounds = reach(limits, rest)
+    rest = _posture(limits, excitation) if posture is None else vector(posture, len(limits.coordinates), "posture")
+    bounds, (speed, push) = reach(limits, rest), rates_of(limits)
 
     def box(share: float) -> tuple[Array, Array, Array, Array]:
         low, high = (rest + share * keep * (x - rest) for x in bounds)
@@ -249,20 +247,7 @@ def complete_test(
 
 
 def reach(limits: MotionLimits, posture: ArrayLike) -> tuple[Array, Array]:
-    """Return how far each joint can go from a posture, alone and slowly, before any limit is broken.
-
-    Parameters
-    ----------
-    limits : MotionLimits
-        All limits.
-    posture : array_like, (n,)
-        Where the other joints stand.
-
-    Returns
-    -------
-    lower, upper : ndarray, (n,)
-        Ends of the way, to a share of 1/20 of the range.
-    """
+    """Return how far each joint can go from a posture, alone and slowly, before any limit is broken."""
     rest = np.asarray(posture, dtype=np.float64)
     ends = np.array([limits.lower, limits.upper])
     found = np.tile(rest, (2, 1))
@@ -334,7 +319,7 @@ def payload_plan(
     without, with_payload : Plan
         The two runs.
     """
-    if not payload:
+    if not text(payload, "payload"):
         raise DynidentError("payload has no name; name what is mounted")
     bare = [Stage("without", "payload", excitation, repetitions)]
     loaded = [Stage("with", "payload", excitation, repetitions, payload)]
@@ -361,8 +346,11 @@ def validation_motion(problem: Problem, seed: int = 1, duration: float | None = 
     Trajectory
         From rest to rest, inside all limits on a dense grid.
     """
+    require(problem, Problem, "problem")
+    if whole(seed, "seed") < 0:
+        raise DynidentError(f"seed is {seed}; give a whole number from 0 on")
     generator = np.random.default_rng([seed, 20])
-    T = problem.family.duration if duration is None else duration
+    T = problem.family.duration if duration is None else positive("duration", duration)
     lowest, highest = min(1.0 / T, 0.5 * problem.family.highest), problem.family.highest
     tones = np.sort(generator.uniform(lowest, highest, TONES))
     family = Multisine(tuple(tones.tolist()), tuple(generator.uniform(0.0, 2.0 * np.pi, TONES).tolist()), T, 0.2 * T)

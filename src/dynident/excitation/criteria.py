@@ -23,7 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
+from dynident.excitation.checks import real, shown, whole
 
 Array = NDArray[np.float64]
 
@@ -74,10 +76,12 @@ class Criterion:
     power: float = np.inf
 
     def __post_init__(self) -> None:
+        if not isinstance(self.weights, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in self.weights):
+            raise DynidentError(f"weights are {shown(self.weights)}; give pairs of a criterion and its weight")
         for name, weight in self.weights:
-            if name not in NAMES:
-                raise DynidentError(f"criterion is '{name}'; it must be one of {', '.join(NAMES)}")
-            if not (np.isfinite(weight) and weight > 0.0):
+            if not isinstance(name, str) or name not in NAMES:
+                raise DynidentError(f"criterion is {shown(name)}; it must be one of {', '.join(NAMES)}")
+            if not real(weight, f"weight of criterion '{name}'") > 0.0:
                 raise DynidentError(f"weight of criterion '{name}' is {weight}; give a finite number above zero")
         if not self.weights:
             raise DynidentError(f"no criterion is given; name at least one of {', '.join(NAMES)}")
@@ -109,9 +113,16 @@ class Criterion:
         """
         if isinstance(text, Criterion):
             return text
-        sizes = scale if scale is None or isinstance(scale, str) else tuple(float(s) for s in scale)
+        if not isinstance(text, str | Mapping):
+            raise DynidentError(
+                f"criterion is {shown(text)}; give a name, weights such as 'cond:1,d:0.5', or a mapping of weights"
+            )
+        if not isinstance(goal, Sequence) or isinstance(goal, str):
+            raise DynidentError(f"goal is {shown(goal)}; give the numbers of parameters")
+        sizes = scale if scale is None or isinstance(scale, str) else tuple(np.atleast_1d(numbers(scale, "scale")).tolist())
+        which = tuple(whole(i, "goal") for i in goal)
         if isinstance(text, Mapping):
-            return cls(tuple((name, float(weight)) for name, weight in text.items()), sizes, tuple(goal))
+            return cls(tuple(text.items()), sizes, which)
         pairs = []
         for part in text.split(","):
             name, _, weight = part.strip().partition(":")
@@ -119,7 +130,7 @@ class Criterion:
                 pairs.append((name, float(weight) if weight else 1.0))
             except ValueError:
                 raise DynidentError(f"weight of criterion '{name}' is '{weight}'; give a number") from None
-        return cls(tuple(pairs), sizes, tuple(goal))
+        return cls(tuple(pairs), sizes, which)
 
     @property
     def label(self) -> str:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import DynidentError
+from dynident.errors import DynidentError, require
 from dynident.excitation.campaigns import complete_test, plan_within, validation_motion
+from dynident.excitation.checks import fits, motion_curve, motion_family, real, shown, vector, whole
 from dynident.excitation.criteria import NAMES, Criterion
 from dynident.excitation.equations import Equations, RobotEquations
 from dynident.excitation.limits import State, all_excess, all_names
 from dynident.excitation.limits_file import MotionLimits, limits_of
-from dynident.excitation.objective import Objective, expected_deviations, factor, prior_factor
+from dynident.excitation.objective import Objective, expected_deviations, information, prior_factor
 from dynident.excitation.optimise import Optimum, Progress, optimise
 from dynident.excitation.plan import Plan, Stage
 from dynident.excitation.problem import Problem, check_frequencies
@@ -26,6 +27,7 @@ from dynident.identify.rows import Projection
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 from dynident.trajectory import Curve, Family, Fourier, Trajectory, sample
+from dynident.trajectory.family import positive
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,9 +96,7 @@ class Design:
         dict of str to float
             Values by name.
         """
-        objective = self.problem.objective
-        q, v, a = (self.trajectory if curve is None else curve)(objective.t)
-        R = factor(self.exact.rows(q, v, a), self.exact.seen, np.asarray(objective.noise), objective.prior)
+        objective, R = self.problem.objective, self._factor(curve)
         found: dict[str, float] = {}
         for name in NAMES:
             found |= Criterion(((name, 1.0),), objective.criterion.scale, objective.criterion.goal).evaluate(R)[0]
@@ -115,16 +115,19 @@ class Design:
         ndarray, (b,)
             Descending.
         """
-        objective = self.problem.objective
-        q, v, a = (self.trajectory if curve is None else curve)(objective.t)
-        R = factor(self.exact.rows(q, v, a), self.exact.seen, np.asarray(objective.noise), objective.prior)
-        scale = objective.criterion.scale
+        scale, R = self.problem.objective.criterion.scale, self._factor(curve)
         if isinstance(scale, str):
             length = np.linalg.norm(R, axis=0)
             R = R / np.where(length > 0.0, length, 1.0)
         elif scale is not None:
             R = R * np.asarray(scale)
         return np.asarray(np.linalg.svd(R, compute_uv=False))
+
+    def _factor(self, curve: Curve | None) -> Array:
+        """Return the factor of the information of a motion, with true signs of friction."""
+        objective = self.problem.objective
+        states = (self.trajectory if curve is None else curve)(objective.t)
+        return information(self.exact, Motion(objective.t, *states), objective.noise, objective.prior)
 
     def deviations(self, curve: Curve | None = None) -> Array:
         """Return the expected standard deviation of every base parameter after one run.
@@ -196,7 +199,7 @@ class Design:
         return plan_within(robot, limits, stages, self.rate, **notes)
 
     def to_dict(self, short: bool = False) -> dict[str, Any]:
-        """Return plain data: criterion values before and after, margins, time, expected deviations.
+        """Return plain data: criterion values before and after, margins, expected deviations; no time, so that it can repeat.
 
         Parameters
         ----------
@@ -219,7 +222,7 @@ class Design:
             "worst_margin": margins[worst],
             "stated_margin": self.problem.limits.margin,
             "starts": self.optimum.starts,
-            "seconds": self.optimum.seconds,
+            "cut_by_time": self.optimum.cut,
         }
         if not short:
             before, after = self.deviations(self.start), self.deviations()
@@ -273,6 +276,7 @@ def design(
     workers: int | None = None,
     start: ArrayLike | None = None,
     progress: Progress | None = None,
+    iterations: int | None = None,
 ) -> Design:
     """Design the motion that makes a robot's base parameters visible.
 
@@ -318,15 +322,30 @@ def design(
         A start of the user's.
     progress : callable, optional
         Told the best cost and the worst margin after every run.
+    iterations : int, optional
+        Most steps of every start, instead of the time budget: the same motion on a busy machine, see `optimise`.
 
     Returns
     -------
     Design
         The motion and what it will show.
     """
-    whole = limits if isinstance(limits, MotionLimits) else limits_of(mechanism, limits)
+    require(mechanism, Mechanism, "mechanism")
+    whole_limits = limits if isinstance(limits, MotionLimits) else limits_of(mechanism, limits)
     chosen = Fourier(0.1, 5) if family is None else family
-    check_frequencies(chosen, whole.bandwidth, rate)
+    motion_family(chosen, "family")
+    if base is not None:
+        require(base, BaseParameters, "base")
+    if evidence is not None:
+        require(evidence, Regression, "evidence")
+    if isinstance(goal, str) or not isinstance(goal, Sequence) or not all(isinstance(name, str) for name in goal):
+        raise DynidentError(f"goal is {shown(goal)}; give the names of bodies")
+    fits(chosen.duration, positive("rate", rate), mechanism.dof, "a motion")
+    if samples is not None:
+        if whole(samples, "samples") < 1:
+            raise DynidentError(f"samples is {samples}; give at least one, or nothing")
+        fits(samples, 1.0, mechanism.dof, "a motion")
+    check_frequencies(chosen, whole_limits.bandwidth, rate)
     if base is None:
         base = evidence.base if evidence is not None else base_parameters(mechanism, removable=tuple(goal))
     wanted = set(columns_of(mechanism, goal)) if goal else set()
@@ -336,10 +355,10 @@ def design(
     if goal and evidence is None:  # one run cannot tell a payload from its link: the rest of the robot counts as known
         base = replace(base, columns=base.columns[use], regrouping=base.regrouping[use], seen=base.seen[:, use])
         use = []
-    finite = whole.velocity[np.isfinite(whole.velocity)]
+    finite = whole_limits.velocity[np.isfinite(whole_limits.velocity)]
     eps = SMOOTH * float(np.min(finite)) if finite.size else SMOOTH
     exact = RobotEquations(base, 0.0, projection)
-    sizes = np.ones(exact.seen.shape[0]) if noise is None else np.broadcast_to(np.asarray(noise, float), exact.seen.shape[:1])
+    sizes = np.ones(exact.seen.shape[0]) if noise is None else vector(noise, exact.seen.shape[0], "noise")
     prior = None if evidence is None else prior_factor(evidence, sizes)
     count = samples or max(64, int(np.ceil(LEAST * chosen.highest * chosen.duration)))
     t = np.arange(count) / count * chosen.duration
@@ -349,8 +368,8 @@ def design(
         RobotEquations(base, eps, projection), chosen, Criterion.parse(criterion, scale, use), t, np.array(sizes), prior
     )
     home = mechanism.closure.home[mechanism.closure.independent] if mechanism.loops else None
-    problem = Problem(objective, whole, home)
-    found = optimise(problem, method, starts, time_budget, seed, workers, start, progress)
+    problem = Problem(objective, whole_limits, home)
+    found = optimise(problem, method, starts, time_budget, seed, workers, start, progress, iterations)
     if start is not None:  # the search smooths the signs of friction; with true signs, too, it may not end worse than it began
         given, true = np.array(start, dtype=np.float64), replace(objective, equations=exact)
         if true.cost(given) < true.cost(found.x):
@@ -376,6 +395,7 @@ def relative_sizes(base: BaseParameters, floor: float = 1e-3) -> Array:
     ndarray, (b,)
         Sizes above zero, in the units of the base parameters.
     """
+    require(base, BaseParameters, "base")
     prior = base.mechanism.parameters
     values = np.abs(base.values(prior.values))
     units = np.array([prior.units[int(c)] for c in base.columns])
@@ -386,7 +406,7 @@ def relative_sizes(base: BaseParameters, floor: float = 1e-3) -> Array:
             f"robot '{base.mechanism.name}' has no prior values of parameters in {empty}; give them, or another scale than "
             "'relative'"
         )
-    return np.asarray(np.maximum(values, floor * largest))
+    return np.asarray(np.maximum(values, real(floor, "floor") * largest))
 
 
 def check_motion(limits: MotionLimits, curve: Curve, rate: float = 200.0) -> dict[str, float]:
@@ -406,6 +426,9 @@ def check_motion(limits: MotionLimits, curve: Curve, rate: float = 200.0) -> dic
     dict of str to float
         Margins by name.
     """
+    require(limits, MotionLimits, "limits")
+    motion_curve(curve, "curve")
+    fits(curve.duration, positive("rate", rate), curve.dof, "a motion")
     motion = sample(curve, rate)
     state = State(motion.q, motion.v, motion.a, np.gradient(motion.a, motion.t, axis=0))
     worst: dict[str, float] = {}

@@ -1,83 +1,119 @@
-"""The rows of the regression along a motion, and their pullback: derivatives of sum B W by q, v and a.
+"""The rows W of the regression along a motion, and the derivatives of any weighted sum of them.
 
-A robot without loops is differentiated exactly by one adjoint sweep (`kernels.regressor_pullback`). With loops, or through any
-function, every sample's rows depend on that sample's q, v, a only, so 6 n evaluations of the whole batch by central differences
-give all derivatives at once, whatever the number of trajectory parameters. Signs of friction are smoothed to tanh(v / eps).
+    s = sum B W(q, v, a)        ds/dq, ds/dv, ds/da at every sample, whatever the number of trajectory parameters
+
+For a robot both are machine code of one set of expressions (`mechanics.equations`): the entries of W, and their reverse sweep,
+which takes the weights B as inputs. With loops the sweep gives the derivative by all tree positions x; since dx/dq = G, that by
+the independent ones is G^T of it. Signs of friction are smoothed to tanh(v / eps).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.excitation.terms import smooth_term
-from dynident.identify.base import BaseParameters
-from dynident.identify.rows import Projection, Rows
-from dynident.mechanics import Motion, regressor_rows
-from dynident.mechanics.batch import TreeMotion, sealed
-from dynident.mechanics.closure import close_motion, close_positions, close_rates
-from dynident.mechanics.joint_terms import joint_groups, motor_columns
+from dynident.errors import DynidentError, require
+from dynident.excitation.checks import real
+from dynident.graph import Compiled, absolute, reverse
+from dynident.identify import BaseParameters, Projection, Rows, projected
+from dynident.identify.rows import check_projection
+from dynident.mechanics import Equations as Expressions
+from dynident.mechanics import Motion, cached, close_positions, compiled, entering, has_opaque_couplings
 from dynident.mechanism import Mechanism
-from dynident.mechanism.tree import FREE, SPHERICAL
 
 Array = NDArray[np.float64]
+Slopes = tuple[Array, Array, Array]
 
 STEP = 1e-5  # of central differences; rows are of order one and smooth over angles of order one
+SINGULAR = 1e-7  # pivot ratio of the closure below which the independent coordinates no longer determine the others
 
 
-class Equations(Protocol):
-    """Rows W beta = y of any robot as functions of the motion."""
+class Equations(ABC):
+    """Rows W beta = y of any robot as functions of the motion; `dof`, `names` and `seen` (rows, b) say what they are of."""
 
-    @property
-    def dof(self) -> int:
-        """Number of coordinates of the motion."""
+    dof: int
+    names: tuple[str, ...]
+    seen: NDArray[np.bool_]
+    threads: ClassVar[bool] = False  # whether rows of several stretches of a motion may be computed at once
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the parameters, one per column."""
-
-    @property
-    def seen(self) -> NDArray[np.bool_]:
-        """Which columns each equation sees at all, (rows, b)."""
-
-    def rows(self, q: Array, v: Array, a: Array) -> Array:
-        """Return W (rows, b, N).
+    def positions(self, q: Array) -> Array:
+        """Return the positions x that `rows` and `pullback` take: q itself, or with loops those of all tree coordinates.
 
         Parameters
         ----------
-        q, v, a : ndarray, (N, n)
-            Motion.
+        q : ndarray, (N, n)
+            The whole motion, in the order of time.
 
         Returns
         -------
-        ndarray
-            Rows of the base regressor.
+        ndarray, (N, m)
+            Positions.
         """
+        return np.ascontiguousarray(self._positions(q))
 
-    def pullback(self, q: Array, v: Array, a: Array, B: Array) -> tuple[Array, Array, Array]:
-        """Return the derivatives of sum B W by q, v, a, (N, n) each.
+    def rows(self, x: Array, v: Array, a: Array, out: Array | None = None) -> Array:
+        """Return the entries of W that are not zero by structure.
 
         Parameters
         ----------
-        q, v, a : ndarray, (N, n)
-            Motion.
-        B : ndarray
-            Weights of the rows, as many as `rows` returns.
+        x, v, a : ndarray, (N, m), (N, n), (N, n)
+            Positions, see `positions`, and rates of some samples.
+        out : ndarray (k, N), optional
+            Memory that may be used for the result.
 
         Returns
         -------
-        tuple of ndarray
-            Derivatives of the weighted sum of all rows with respect to q, v and a, (N, n) each.
+        ndarray, (k, N)
+            One row per entry that is True in `seen`, in that order: ``W[seen] = rows``.
         """
+        return self._rows(x, v, a, out)
+
+    def pullback(self, x: Array, v: Array, a: Array, B: Array) -> Slopes:
+        """Return the derivatives of sum B W by q, v and a: exact for robots, by central differences otherwise.
+
+        Parameters
+        ----------
+        x, v, a : ndarray, (N, m), (N, n), (N, n)
+            Positions, see `positions`, and rates of some samples.
+        B : ndarray, (k, N)
+            Weights of the entries that `rows` returns.
+
+        Returns
+        -------
+        dq, dv, da : ndarray, (N, n)
+            Derivatives.
+        """
+        return self._pullback(x, v, a, B)
+
+    def _positions(self, q: Array) -> Array:
+        return q
+
+    @abstractmethod
+    def _rows(self, x: Array, v: Array, a: Array, out: Array | None) -> Array:
+        """Return `rows`."""
+
+    def _pullback(self, x: Array, v: Array, a: Array, B: Array) -> Slopes:
+        """Return the derivatives sample by sample, by central differences of all samples at once."""
+        state = (x, v, a)
+        found = [np.zeros_like(x) for _ in range(3)]
+        for i, j in np.ndindex(3, x.shape[1]):
+            sides = []
+            for h in (STEP, -STEP):
+                moved = [y.copy() if k == i else y for k, y in enumerate(state)]
+                moved[i][:, j] += h
+                sides.append(np.sum(B * self._rows(moved[0], moved[1], moved[2], None), axis=0))
+            found[i][:, j] = (sides[0] - sides[1]) / (2.0 * STEP)
+        return found[0], found[1], found[2]
 
 
 @dataclass(frozen=True, eq=False)
-class RobotEquations:
+class RobotEquations(Equations):
     """The base regressor of a robot, projected when it has loops.
 
     Parameters
@@ -93,174 +129,97 @@ class RobotEquations:
     base: BaseParameters
     eps: float = 0.0
     projection: Projection = "gls"
+    threads = True
+
+    def __post_init__(self) -> None:
+        require(self.base, BaseParameters, "base")
+        if not real(self.eps, "eps") >= 0.0:
+            raise DynidentError(f"eps is {self.eps}; give a speed from 0 on")
+        check_projection(self.projection)
+        seen = np.asarray(Rows(self.mechanism, self.projection).seen(self.base.seen))
+        for name, value in (("dof", self.mechanism.dof), ("names", self.base.names), ("seen", seen)):
+            object.__setattr__(self, name, value)
 
     @property
     def mechanism(self) -> Mechanism:
         """The robot."""
         return self.base.mechanism
 
-    @property
-    def dof(self) -> int:
-        """Number of coordinates."""
-        return self.mechanism.dof
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the base parameters."""
-        return self.base.names
-
-    @cached_property
-    def seen(self) -> NDArray[np.bool_]:
-        """Which base columns each equation sees."""
-        return np.asarray(Rows(self.mechanism, self.projection).seen(self.base.seen))
-
     @cached_property
     def exact(self) -> bool:
-        """True when derivatives are exact: a tree of turning, sliding and fixed joints with linear couplings."""
-        kinds = self.mechanism.tree.arrays.kind
-        curved = any(coupling.function is not None for coupling in self.mechanism.couplings)
-        return not (self.mechanism.loops or curved or np.any((kinds == SPHERICAL) | (kinds == FREE)))
+        """True when derivatives are exact: always, except with couplings of which only numbers are known."""
+        return not has_opaque_couplings(self.mechanism)
 
-    @cached_property
-    def _terms(self) -> list[tuple[int, str, Array]]:
-        """Slot, symbol and tree row c of every joint and motor term among the base columns."""
-        slot = {int(c): i for i, c in enumerate(self.base.columns)}
-        n = len(self.mechanism.tree.coordinates)
-        found = []
-        for group in joint_groups(self.mechanism):
-            for c, column in zip(group.coordinates, group.columns, strict=True):
-                if int(column) in slot:
-                    found.append((slot[int(column)], group.term.symbol, np.eye(n)[c]))
-        for column, term, row in motor_columns(self.mechanism):
-            if column in slot:
-                found.append((slot[column], term.symbol, row))
-        return found
+    def _positions(self, q: Array) -> Array:
+        return close_positions(self.mechanism, q) if self.mechanism.loops else q
 
-    def _tree(self, q: Array, v: Array, a: Array) -> TreeMotion:
-        robot = self.mechanism
-        if robot.loops:
-            closed = close_motion(robot, Motion(np.arange(float(len(q))), q, v, a))
-            return TreeMotion(sealed(closed.q), sealed(closed.v), sealed(closed.a), closed.G)
-        if any(coupling.function is not None for coupling in robot.couplings):
-            from dynident.mechanics.batch import tree_motion  # noqa: PLC0415 - only for these robots
-
-            return tree_motion(robot, Motion(np.arange(float(len(q))), q, v, a))
-        if robot.couplings:
-            G, g0 = robot.coupling_map
-            x, dx, ddx = (sealed(np.ascontiguousarray(y)) for y in (q @ G.T + g0, v @ G.T, a @ G.T))
-            return TreeMotion(x, dx, ddx, G)
-        x, dx, ddx = (sealed(np.ascontiguousarray(y)) for y in (q, v, a))
-        return TreeMotion(x, dx, ddx, None)
-
-    def rows(self, q: Array, v: Array, a: Array) -> Array:
-        """Return W.
-
-        Parameters
-        ----------
-        q, v, a : ndarray, (N, n)
-            Motion of the robot's coordinates.
-
-        Returns
-        -------
-        ndarray, (n, b, N)
-            Rows of the base regressor, signs smoothed.
-        """
-        return self._rows(self._tree(q, v, a), Motion(np.arange(float(len(q))), q, v, a))
-
-    def _rows(self, tree: TreeMotion, motion: Motion) -> Array:
-        robot = self.mechanism
-        W = regressor_rows(robot, motion, self.base.columns, tree)
-        if self.eps > 0.0:
-            for slot, symbol, row in self._terms:
-                if symbol in ("fc", "fcp", "fcn"):
-                    speed = tree.v @ row
-                    smooth, sharp = (smooth_term(symbol, speed, speed, speed, eps)[0] for eps in (self.eps, 0.0))
-                    along = row if tree.G is None else row @ tree.G  # (n,) or (N, n)
-                    W[:, slot] += along.T * (smooth - sharp) if along.ndim == 2 else along[:, None] * (smooth - sharp)
-        if not robot.loops or self.projection == "independent":
-            return W
-        A = robot.actuator_matrix[0] @ np.asarray(tree.G)
-        if self.projection == "gls":
-            block = np.asarray(np.linalg.qr(A, mode="r"))
-        else:
-            motors = Rows(robot, self.projection).efforts
-            block = A[:, [motors.index(name) for name in self.projection]]
-        return np.asarray(np.einsum("tji,jbt->ibt", np.linalg.inv(block), W, optimize=True))
-
-    def _closed_differences(self, q: Array, v: Array, a: Array, B: Array) -> tuple[Array, Array, Array]:
-        """Return `differences` of a robot with loops in one batch, loops closed once per position."""
-        robot, (N, n) = self.mechanism, q.shape
-        blocks = []
-        for k in range(2 * n):  # every second motion backward, so that neighbours stay close and the branch is kept
-            moved = q.copy()
-            moved[:, k // 2] += STEP if k % 2 == 0 else -STEP
-            blocks.append(moved if k % 2 == 0 else moved[::-1])
-        closed = close_positions(robot, np.concatenate(blocks)).reshape(2 * n, N, -1)
-        closed[1::2] = closed[1::2, ::-1]
-        here = close_positions(robot, q)
-        speeds, rates = (np.tile(x, (6 * n, 1, 1)) for x in (v, a))
-        for j in range(n):
-            for side, h in ((0, STEP), (1, -STEP)):
-                speeds[2 * n + 2 * j + side, :, j] += h
-                rates[4 * n + 2 * j + side, :, j] += h
-        positions = np.concatenate([closed, np.tile(here, (4 * n, 1, 1))]).reshape(6 * n * N, -1)
-        flat_v, flat_a = speeds.reshape(-1, n), rates.reshape(-1, n)
-        whole = close_rates(robot, positions, flat_v, flat_a)
-        tree = TreeMotion(sealed(whole.q), sealed(whole.v), sealed(whole.a), whole.G)
-        W = self._rows(tree, Motion(np.arange(6.0 * n * N), positions[:, robot.closure.independent], flat_v, flat_a))
-        sums = np.einsum("ibt,ibkt->kt", B, W.reshape(*W.shape[:2], 6 * n, N)).reshape(3, n, 2, N)
-        slope = (sums[:, :, 0] - sums[:, :, 1]) / (2.0 * STEP)
-        return slope[0].T, slope[1].T, slope[2].T
-
-    def pullback(self, q: Array, v: Array, a: Array, B: Array) -> tuple[Array, Array, Array]:
-        """Return the derivatives of sum B W by q, v, a.
-
-        Parameters
-        ----------
-        q, v, a : ndarray, (N, n)
-            Motion.
-        B : ndarray, (n, b, N)
-            Weights.
-
-        Returns
-        -------
-        dq, dv, da : ndarray, (N, n)
-            Derivatives; exact for trees, by central differences otherwise.
-        """
+    def _rows(self, x: Array, v: Array, a: Array, out: Array | None) -> Array:
+        arrays = self._arrays(x, v, a)
+        W = np.empty((int(self.seen.sum()), len(x))) if out is None else out
+        pivot = np.empty((len(x), 1))
+        self._function("excitation_rows")(len(x), {**arrays, "W": W, "pivot": pivot}, threads=False)
         if self.mechanism.loops:
-            return self._closed_differences(q, v, a, B)
-        if not self.exact:
-            return differences(self.rows, q, v, a, B)
-        from dynident.excitation import kernels  # noqa: PLC0415 - numba is imported on first use
+            self._check(W, pivot[:, 0])
+        return W
 
-        robot = self.mechanism
-        tree = self._tree(q, v, a)
-        G = tree.G
-        if G is not None:
-            B = np.einsum("ij,jbt->ibt", G, B)
-        inertial = robot.tree.inertias.size
-        columns = self.base.columns
-        slot = np.full(max(inertial, 1), -1)
-        bodies = columns < inertial
-        if robot.tree.to_node is None:
-            slot[columns[bodies]] = np.flatnonzero(bodies)
-            weights = np.ascontiguousarray(B)
-        else:  # parameters of node frames mix those of link frames
-            weights = np.ascontiguousarray(robot.tree.to_node[:, columns[bodies]] @ B[:, bodies])
-            slot[:] = np.arange(slot.size)
-        out = [np.zeros_like(tree.q) for _ in range(3)]
-        kernels.regressor_pullback(robot.tree.arrays, tree.q, tree.v, tree.a, slot, weights, *out)
-        for index, symbol, row in self._terms:
-            use = np.flatnonzero(row)
-            x, dx, ddx = (y[:, use] @ row[use] for y in (tree.q, tree.v, tree.a))
-            weight = row[use] @ B[use, index]
-            for bar, slope in zip(out, smooth_term(symbol, x, dx, ddx, self.eps)[1:], strict=True):
-                bar[:, use] += (slope * weight)[:, None] * row[use]
-        return (out[0], out[1], out[2]) if G is None else (out[0] @ G, out[1] @ G, out[2] @ G)
+    def _pullback(self, x: Array, v: Array, a: Array, B: Array) -> Slopes:
+        if not self.exact:
+            return super()._pullback(x, v, a, B)
+        slopes = {name: np.empty((len(x), self.dof)) for name in ("dq", "dv", "da")}
+        arrays = {**self._arrays(x, v, a), "B": np.ascontiguousarray(B), **slopes}
+        self._function("excitation_slopes")(len(x), arrays, threads=False)
+        return slopes["dq"], slopes["dv"], slopes["da"]
+
+    def _arrays(self, x: Array, v: Array, a: Array) -> dict[str, Array]:
+        """Return the inputs of the compiled functions."""
+        return inputs_of(self.mechanism, x, v, a) | ({"width": np.array([self.eps])} if self.eps > 0.0 else {})
+
+    def _check(self, W: Array, pivot: Array) -> None:
+        """Refuse samples at which the closure or the projection is singular."""
+        if np.min(pivot, initial=1.0) >= SINGULAR and np.isfinite(W).all():
+            return
+        raise DynidentError(
+            f"robot '{self.mechanism.name}' passes a singularity, where its coordinates do not determine its other joints or "
+            "its motors do not hold it; keep the motion away from it"
+        )
+
+    def _function(self, name: str) -> Compiled:
+        """Return the machine code of the entries, or of their reverse sweep."""
+        columns, entries = self.base.columns, np.argwhere(self.seen)
+        smooth, sweep = self.eps > 0.0, name == "excitation_slopes"
+
+        def build() -> Compiled:
+            robot = Expressions(self.mechanism)
+            if smooth:
+                robot.width = robot.graph.symbols("width", 1)[0]
+            Y = robot.regressor(columns.tolist())
+            if self.mechanism.loops:
+                Y = projected(robot, Rows(self.mechanism, self.projection), Y)[0]
+            W = [Y[i][j] for i, j in entries]
+            shared = {"width": 1} if smooth else {}
+            if not sweep:
+                outputs = {"W": W, "pivot": [absolute(robot.pivot) if self.mechanism.loops else robot.graph.one]}
+                return compiled(self.mechanism, name, outputs, frozenset({"W"}), shared=shared)
+            n = self.dof
+            slopes = reverse(W, robot.graph.symbols("B", len(W)), [*robot.x, *robot.v, *robot.a])
+            by_x = slopes[: len(robot.x)]
+            dq = robot.project(by_x) if self.mechanism.loops else by_x
+            outputs = {"dq": dq, "dv": slopes[-2 * n : -n], "da": slopes[-n:]}
+            return compiled(self.mechanism, name, outputs, frozenset({"B"}), {"B": len(W)}, shared=shared)
+
+        projection = self.projection if self.mechanism.loops else ""
+        return cached(self.mechanism, (name, tuple(columns.tolist()), self.seen.tobytes(), projection, smooth), build)
+
+
+def inputs_of(mechanism: Mechanism, x: Array, v: Array, a: Array) -> dict[str, Array]:
+    """Return what the compiled functions of a robot take for positions (closed, with loops) and rates."""
+    if has_opaque_couplings(mechanism):
+        return entering(mechanism, Motion(np.arange(float(len(x))), x, v, a))
+    return {name: np.ascontiguousarray(y) for name, y in (("q", x), ("v", v), ("a", a))}
 
 
 @dataclass(frozen=True, eq=False)
-class FunctionEquations:
+class FunctionEquations(Equations):
     """Rows from any function of the motion, such as a closed-form regressor in task coordinates.
 
     Parameters
@@ -280,73 +239,8 @@ class FunctionEquations:
     names: tuple[str, ...]
     equations: int
 
-    @property
-    def seen(self) -> NDArray[np.bool_]:
-        """Every equation may see every column."""
-        return np.ones((self.equations, len(self.names)), dtype=np.bool_)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seen", np.ones((self.equations, len(self.names)), dtype=np.bool_))
 
-    def rows(self, q: Array, v: Array, a: Array) -> Array:
-        """Return W.
-
-        Parameters
-        ----------
-        q, v, a : ndarray, (N, dof)
-            Motion.
-
-        Returns
-        -------
-        ndarray, (rows, b, N)
-            Rows.
-        """
-        return self.function(q, v, a)
-
-    def pullback(self, q: Array, v: Array, a: Array, B: Array) -> tuple[Array, Array, Array]:
-        """Return the derivatives of sum B W by q, v, a, by central differences.
-
-        Parameters
-        ----------
-        q, v, a : ndarray, (N, dof)
-            Motion.
-        B : ndarray, (rows, b, N)
-            Weights.
-
-        Returns
-        -------
-        dq, dv, da : ndarray, (N, dof)
-            Derivatives.
-        """
-        return differences(self.function, q, v, a, B)
-
-
-def differences(
-    rows: Callable[[Array, Array, Array], Array], q: Array, v: Array, a: Array, B: Array, step: float = STEP
-) -> tuple[Array, Array, Array]:
-    """Return the derivatives of sum B W(q, v, a) sample by sample, by central differences of the whole batch.
-
-    Parameters
-    ----------
-    rows : callable
-        W (rows, b, N) of a motion.
-    q, v, a : ndarray, (N, n)
-        Motion.
-    B : ndarray, (rows, b, N)
-        Weights.
-    step : float
-        Step.
-
-    Returns
-    -------
-    dq, dv, da : ndarray, (N, n)
-        Derivatives.
-    """
-    state = [q, v, a]
-    out = [np.zeros_like(q) for _ in range(3)]
-    for i, x in enumerate(state):
-        for j in range(q.shape[1]):
-            sides = []
-            for h in (step, -step):
-                moved = x.copy()
-                moved[:, j] += h
-                sides.append(np.einsum("ibt,ibt->t", B, rows(*[moved if k == i else y for k, y in enumerate(state)])))
-            out[i][:, j] = (sides[0] - sides[1]) / (2.0 * step)
-    return out[0], out[1], out[2]
+    def _rows(self, x: Array, v: Array, a: Array, out: Array | None) -> Array:
+        return np.reshape(self.function(x, v, a), (self.seen.size, len(x)))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.excitation.equations import RobotEquations
-from dynident.excitation.robot_limits import ToolBox
+from dynident.excitation.limits import ToolBox
 from dynident.identify.plots import BLUE, GRID, INK, MUTED, ORANGE, effort_units, label, new_figure, pretty_unit
 from dynident.mechanics import forward_kinematics
 
@@ -48,18 +48,7 @@ def _decades(axis: Any, values: Array) -> None:
 
 
 def motions(design: Design) -> Figure:
-    """Return positions, velocities and accelerations of every coordinate against their limits.
-
-    Parameters
-    ----------
-    design : Design
-        The design.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One row per coordinate.
-    """
+    """Return positions, velocities and accelerations of every coordinate against their limits."""
     limits, motion = design.problem.limits, design.motion()
     n = motion.dof
     sliding = {} if design.mechanism is None else effort_units(design.mechanism)
@@ -89,18 +78,7 @@ def motions(design: Design) -> Figure:
 
 
 def drawn_link(design: Design) -> str | None:
-    """Return the link whose path is drawn: the one that limits name, an end called tool or platform, or the last end.
-
-    Parameters
-    ----------
-    design : Design
-        The design.
-
-    Returns
-    -------
-    str or None
-        Link name; None without a robot.
-    """
+    """Return the link whose path is drawn: the one that limits name, an end called tool or platform, or the last end."""
     robot = design.mechanism
     if robot is None:
         return None
@@ -113,18 +91,7 @@ def drawn_link(design: Design) -> str | None:
 
 
 def tool_path(design: Design) -> Figure | None:
-    """Return the way of the tool through space; None without a robot.
-
-    Parameters
-    ----------
-    design : Design
-        The design.
-
-    Returns
-    -------
-    matplotlib.figure.Figure or None
-        Three-dimensional path, with equal scales.
-    """
+    """Return the way of the tool through space; None without a robot."""
     robot, tip = design.mechanism, drawn_link(design)
     if robot is None or tip is None:
         return None
@@ -151,18 +118,7 @@ def tool_path(design: Design) -> Figure | None:
 
 
 def singular_values(design: Design) -> Figure:
-    """Return the singular values of the base regressor before and after, columns scaled as the criterion sees them.
-
-    Parameters
-    ----------
-    design : Design
-        The design.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Two curves, logarithmic.
-    """
+    """Return the singular values of the base regressor before and after, columns scaled as the criterion sees them."""
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - matplotlib is an extra
 
     figure = new_figure(7.5, 4.2)
@@ -188,18 +144,7 @@ def singular_values(design: Design) -> Figure:
 
 
 def deviations(design: Design) -> Figure:
-    """Return the expected standard deviation of every base parameter before and after.
-
-    Parameters
-    ----------
-    design : Design
-        The design.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Two points per parameter, logarithmic.
-    """
+    """Return the expected standard deviation of every base parameter before and after."""
     before, after = design.deviations(design.start), design.deviations()
     names = design.exact.names
     units = design.exact.base.units if isinstance(design.exact, RobotEquations) else ("SI",) * len(names)
@@ -228,18 +173,7 @@ def deviations(design: Design) -> Figure:
 
 
 def all_figures(design: Design) -> dict[str, Figure]:
-    """Return all figures of a design by name.
-
-    Parameters
-    ----------
-    design : Design
-        The design.
-
-    Returns
-    -------
-    dict of str to matplotlib.figure.Figure
-        Figures.
-    """
+    """Return all figures of a design by name."""
     made = {"motions": motions(design), "singular_values": singular_values(design), "deviations": deviations(design)}
     path = tool_path(design)
     return made if path is None else {**made, "tool_path": path}

@@ -1,4 +1,4 @@
-"""Limits of a motion: each is a number per sample that must not exceed zero, relative to the limit's own size.
+"""Limits of a motion, of places and rates and of the robot itself: numbers per sample that must not exceed zero.
 
 excess = (|x| - limit) / limit for rates and efforts, (x - upper) / half range for positions; -excess is the margin. A limit
 sees one sample at a time, q, v, a and jerk, so derivatives by the trajectory's parameters follow from derivatives by the state.
@@ -6,15 +6,28 @@ sees one sample at a time, q, v, a and jerk, so derivatives by the trajectory's 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
+from dynident.excitation.checks import shown, vector
+from dynident.mechanics import (
+    Motion,
+    actuator_jacobian,
+    actuator_torques,
+    close_positions,
+    close_rates,
+    forward_kinematics,
+    inverse_dynamics,
+)
+from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 
@@ -28,38 +41,44 @@ class State(NamedTuple):
     j: Array
 
 
-class Limit(Protocol):
-    """What a limit can do."""
+class Limit(ABC):
+    """A limit of the motion; one of your own gives `names` and `_excess`, and says on which of q, v, a, jerk it depends."""
+
+    orders: ClassVar[tuple[int, ...]] = (0,)
 
     @property
+    @abstractmethod
     def names(self) -> tuple[str, ...]:
         """Name of each column, as in "velocity of joint1"."""
 
     @property
-    def orders(self) -> tuple[int, ...]:
-        """Which of q, v, a, jerk (0 to 3) it depends on."""
-
-    @property
     def follows(self) -> bool:
-        """True when samples must be given as a motion (loops are closed by continuity)."""
+        """True when samples must be given as a motion: loops are closed by continuity."""
+        robot: Mechanism | None = getattr(self, "mechanism", None)
+        return robot is not None and bool(robot.loops)
 
     def excess(self, state: State) -> Array:
-        """Return (N, k), not above zero where the limit is kept.
+        """Return how far every sample is beyond the limit, relative to its size.
 
         Parameters
         ----------
-        state : object
-            Motion on the grid, with what the limits need of it.
+        state : State
+            Motion.
 
         Returns
         -------
-        ndarray
-            How far each sample is beyond the limit; negative inside.
+        ndarray, (N, k)
+            Not above zero inside.
         """
+        return self._excess(state)
+
+    @abstractmethod
+    def _excess(self, state: State) -> Array:
+        """Return `excess`."""
 
 
 @dataclass(frozen=True, eq=False)
-class Box:
+class Box(Limit):
     """Lower and upper limits of q, v, a or jerk of each coordinate.
 
     Parameters
@@ -76,9 +95,14 @@ class Box:
     lower: Array
     upper: Array
     coordinates: tuple[str, ...]
-    follows = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.order, int) or self.order not in range(len(KINDS)) or not isinstance(self.coordinates, tuple):
+            raise DynidentError(
+                f"order is {shown(self.order)} and coordinates {shown(self.coordinates)}; give 0 to 3 and a tuple"
+            )
+        for label in ("lower", "upper"):
+            object.__setattr__(self, label, vector(getattr(self, label), len(self.coordinates), f"{label} limits"))
         for name, low, high in zip(self.coordinates, self.lower, self.upper, strict=True):
             if not low < high:
                 raise DynidentError(
@@ -86,7 +110,7 @@ class Box:
                 )
 
     @property
-    def orders(self) -> tuple[int, ...]:
+    def orders(self) -> tuple[int, ...]:  # type: ignore[override]
         """Its own order."""
         return (self.order,)
 
@@ -101,37 +125,14 @@ class Box:
         """Names of the columns."""
         return tuple(f"{KINDS[self.order]} of {self.coordinates[i]}" for i, _, _ in self.sides)
 
-    def size(self, i: int) -> float:
-        """Return what margins of a coordinate are relative to.
-
-        Parameters
-        ----------
-        i : int
-            Coordinate.
-
-        Returns
-        -------
-        float
-            Half the range of positions; the larger limit of rates.
-        """
+    def _size(self, i: int) -> float:
+        """Return what margins of a coordinate are relative to: half the range of positions, the larger limit of rates."""
         low, high = self.lower[i], self.upper[i]
         if self.order == 0:
             return float(0.5 * (high - low)) if np.isfinite(low) and np.isfinite(high) else 1.0
         return float(max((abs(x) for x in (low, high) if np.isfinite(x)), default=1.0)) or 1.0
 
-    def excess(self, state: State) -> Array:
-        """Return (N, k).
-
-        Parameters
-        ----------
-        state : State
-            Motion.
-
-        Returns
-        -------
-        ndarray, (N, k)
-            Not above zero inside.
-        """
+    def _excess(self, state: State) -> Array:
         chosen, gain, limit = self._columns
         return np.asarray((state[self.order][:, chosen] - limit) * gain)
 
@@ -144,7 +145,7 @@ class Box:
     def _columns(self) -> tuple[NDArray[np.int64], Array, Array]:
         """Coordinate, sign over size, and limit of every column."""
         sides = self.sides
-        gains = [sign / self.size(i) for i, sign, _ in sides]
+        gains = [sign / self._size(i) for i, sign, _ in sides]
         return np.array([i for i, _, _ in sides], dtype=np.int64), np.array(gains), np.array([x for _, _, x in sides])
 
 
@@ -152,8 +153,8 @@ KINDS = ("position", "velocity", "acceleration", "jerk")
 
 
 @dataclass(frozen=True, eq=False)
-class TaskBox:
-    """Limits of any function of the position, such as the Cartesian coordinates of document 0.
+class TaskBox(Limit):
+    """Limits of any function of the position, such as Cartesian coordinates.
 
     Parameters
     ----------
@@ -169,7 +170,6 @@ class TaskBox:
     lower: Array
     upper: Array
     coordinates: tuple[str, ...]
-    orders = (0,)
     follows = True
 
     @property
@@ -177,25 +177,13 @@ class TaskBox:
         """Names of the columns."""
         return Box(0, self.lower, self.upper, self.coordinates).names
 
-    def excess(self, state: State) -> Array:
-        """Return (N, k).
-
-        Parameters
-        ----------
-        state : State
-            Motion.
-
-        Returns
-        -------
-        ndarray, (N, k)
-            Not above zero inside.
-        """
+    def _excess(self, state: State) -> Array:
         x = self.function(state.q)
-        return Box(0, self.lower, self.upper, self.coordinates).excess(State(x, x, x, x))
+        return Box(0, self.lower, self.upper, self.coordinates)._excess(State(x, x, x, x))
 
 
 @dataclass(frozen=True, eq=False)
-class Polygon:
+class Polygon(Limit):
     """Two coordinates stay inside a polygon, convex or not.
 
     Parameters
@@ -211,11 +199,9 @@ class Polygon:
     pair: tuple[int, int]
     vertices: Array
     label: str = "polygon"
-    orders = (0,)
-    follows = False
 
     def __post_init__(self) -> None:
-        v = np.asarray(self.vertices, dtype=np.float64)
+        v = numbers(self.vertices, f"vertices of polygon '{self.label}'")
         if v.ndim != 2 or v.shape[1] != 2 or len(v) < 3 or not np.all(np.isfinite(v)):
             raise DynidentError(f"polygon '{self.label}' has vertices of shape {v.shape}; give at least three pairs of numbers")
         object.__setattr__(self, "vertices", v)
@@ -225,19 +211,8 @@ class Polygon:
         """One column."""
         return (self.label,)
 
-    def excess(self, state: State) -> Array:
-        """Return minus the distance to the border inside, plus it outside, over half the polygon's size.
-
-        Parameters
-        ----------
-        state : State
-            Motion.
-
-        Returns
-        -------
-        ndarray, (N, 1)
-            Not above zero inside.
-        """
+    def _excess(self, state: State) -> Array:
+        """Return minus the distance to the border inside, plus it outside, over half the polygon's size."""
         x = state.q[:, list(self.pair)]
         a = self.vertices
         b = np.roll(a, -1, axis=0)
@@ -251,35 +226,133 @@ class Polygon:
         return np.asarray(np.where(winding != 0, -distance, distance) / half)[:, None]
 
 
-def all_names(limits: Sequence[Limit]) -> tuple[str, ...]:
-    """Return the names of all columns.
+@dataclass(frozen=True, eq=False)
+class Effort(Limit):
+    """Torque (or force) and power of the joints, or of the motors of a robot with loops, from the robot's prior parameters.
 
     Parameters
     ----------
-    limits : sequence of Limit
-        Limits.
-
-    Returns
-    -------
-    tuple of str
-        Names.
+    mechanism : Mechanism
+        Robot with prior parameters.
+    torque : ndarray, (k,)
+        Largest torques, infinite where there is none.
+    power : ndarray, (k,)
+        Largest mechanical power [W].
     """
+
+    mechanism: Mechanism
+    torque: Array
+    power: Array
+    orders = (0, 1, 2)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the joints or motors."""
+        robot = self.mechanism
+        return tuple(a.name for a in robot.actuators) if robot.loops else robot.coordinate_names
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(
+            f"{what} of {label}"
+            for what, limit in (("torque", self.torque), ("power", self.power))
+            for label, x in zip(self.labels, limit, strict=True)
+            if np.isfinite(x)
+        )
+
+    def _excess(self, state: State) -> Array:
+        robot = self.mechanism
+        motion = Motion(np.arange(float(len(state.q))), state.q, state.v, state.a)
+        tau, speed = inverse_dynamics(robot, motion), state.v
+        if robot.loops:
+            tau = actuator_torques(robot, state.q, tau)
+            speed = np.einsum("tkn,tn->tk", actuator_jacobian(robot, state.q), state.v)
+        out = [np.abs(x) / limit - 1.0 for x, limit in ((tau, self.torque), (tau * speed, self.power))]
+        keep = np.concatenate([np.isfinite(self.torque), np.isfinite(self.power)])
+        return np.concatenate(out, axis=1)[:, keep]
+
+
+@dataclass(frozen=True, eq=False)
+class ToolBox(Limit):
+    """A box in space for the origin of a link; a tool height is a box with a lower z only.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    frame : str
+        Link.
+    lower, upper : ndarray, (3,)
+        Corners in the base frame [m], infinite where there is none.
+    """
+
+    mechanism: Mechanism
+    frame: str
+    lower: Array
+    upper: Array
+
+    @property
+    def _box(self) -> Box:
+        return Box(0, self.lower, self.upper, tuple(f"{self.frame}.{axis}" for axis in "xyz"))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self._box.names
+
+    def _excess(self, state: State) -> Array:
+        place = forward_kinematics(self.mechanism, state.q, self.frame)[1]
+        return self._box._excess(State(place, place, place, place))
+
+
+@dataclass(frozen=True, eq=False)
+class Loops(Limit):
+    """Passive joints stay inside their limits and the robot away from singularities.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops.
+    lower, upper : ndarray, (n_tree,)
+        Limits of all tree coordinates, infinite where there is none.
+    least : float
+        Smallest ratio of pivots of the closure, and of singular values of the actuator Jacobian; 0 for no margin.
+    """
+
+    mechanism: Mechanism
+    lower: Array
+    upper: Array
+    least: float = 0.0
+    follows = True
+
+    @property
+    def _box(self) -> Box:
+        return Box(0, self.lower, self.upper, self.mechanism.tree.coordinates)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        extra = ("closure singularity", "actuation singularity") if self.least > 0.0 else ()
+        return (*self._box.names, *extra)
+
+    def _excess(self, state: State) -> Array:
+        tree = close_positions(self.mechanism, state.q)
+        out = self._box._excess(State(tree, tree, tree, tree))
+        if self.least <= 0.0:
+            return out
+        zero = np.zeros_like(state.q)
+        rates = close_rates(self.mechanism, tree, zero, zero)
+        sizes = np.linalg.svd(self.mechanism.actuator_matrix[0] @ rates.G, compute_uv=False)
+        near = np.stack([rates.pivot, sizes[:, -1] / sizes[:, 0]], axis=1)
+        return np.concatenate([out, 1.0 - near / self.least], axis=1)
+
+
+def all_names(limits: Sequence[Limit]) -> tuple[str, ...]:
+    """Return the names of all columns."""
     return tuple(name for limit in limits for name in limit.names)
 
 
 def all_excess(limits: Sequence[Limit], state: State) -> Array:
-    """Return the excess of all limits.
-
-    Parameters
-    ----------
-    limits : sequence of Limit
-        Limits.
-    state : State
-        Motion.
-
-    Returns
-    -------
-    ndarray, (N, k)
-        Columns of all limits side by side.
-    """
+    """Return the excess of all limits side by side, (N, k)."""
     return np.concatenate([limit.excess(state) for limit in limits], axis=1) if limits else np.zeros((len(state.q), 0))

@@ -20,16 +20,16 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import DynidentError
-from dynident.excitation.limits import Box, Limit, Polygon
+from dynident.checks import numbers
+from dynident.errors import DynidentError, require
+from dynident.excitation.checks import LARGEST, read_text, real, shown, text, vector
+from dynident.excitation.limits import Box, Effort, Limit, Loops, Polygon, ToolBox
 from dynident.excitation.obstacles import Capsule, Collision
-from dynident.excitation.robot_limits import Effort, Loops, ToolBox
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -70,18 +70,24 @@ class MotionLimits:
     bandwidth: float = np.inf
 
     def __post_init__(self) -> None:
-        n = len(self.coordinates)
+        names = self.coordinates
+        if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+            raise DynidentError(f"coordinates are {shown(names)}; give the names of the robot's coordinates")
+        object.__setattr__(self, "coordinates", tuple(names))
         for label in ("lower", "upper", "velocity", "acceleration", "jerk"):
-            array = np.array(np.broadcast_to(np.asarray(getattr(self, label), dtype=np.float64), (n,)))
-            if np.isnan(array).any():
-                raise DynidentError(f"{label} limits hold NaN; give numbers, or leave them out")
+            array = vector(getattr(self, label), len(names), f"{label} limits")
             if label in ("velocity", "acceleration", "jerk") and not np.all(array > 0.0):
-                raise DynidentError(
-                    f"{label} limit of '{self.coordinates[int(np.argmin(array))]}' is {array.min()}; it must be above zero"
-                )
+                name = names[int(np.argmin(array))]
+                raise DynidentError(f"{label} limit of '{name}' is {array.min()}; it must be above zero")
+            if label in ("lower", "upper") and np.any(np.isfinite(array) & (np.abs(array) > LARGEST)):
+                raise DynidentError(f"{label} limits are beyond {LARGEST:g}; give positions in radians or metres")
             object.__setattr__(self, label, array)
-        if not 0.0 <= self.margin < 1.0:
-            raise DynidentError(f"margin is {self.margin}; give a share of the limits from 0 to below 1")
+        if not isinstance(self.others, Sequence) or not all(isinstance(limit, Limit) for limit in self.others):
+            raise DynidentError(f"others are {shown(self.others)}; give limits of dynident.excitation")
+        object.__setattr__(self, "others", tuple(self.others))
+        if not 0.0 <= real(self.margin, "margin") < 1.0:
+            raise DynidentError(f"margin is {self.margin}; give a share from 0 to below 1")
+        real(self.bandwidth, "bandwidth", infinite=True)
         if not self.bandwidth > 0.0:
             raise DynidentError(f"bandwidth is {self.bandwidth}; give a frequency above zero in Hz")
         for name, low, high, speed in zip(self.coordinates, self.lower, self.upper, self.velocity, strict=True):
@@ -111,14 +117,12 @@ class MotionLimits:
 
 def _numbers(table: Mapping[str, Any], where: str, known: Sequence[str]) -> dict[str, float]:
     if not isinstance(table, Mapping):
-        raise DynidentError(f"limits: {where} is {table!r}; it must be a table")
+        raise DynidentError(f"limits: {where} is {shown(table)}; it must be a table")
     out = {}
     for key, value in table.items():
         if key not in known:
             raise DynidentError(f"limits: unknown field '{key}' in {where}; known ones are {', '.join(known)}")
-        if isinstance(value, bool) or not isinstance(value, int | float) or np.isnan(value):
-            raise DynidentError(f"limits: {where}.{key} is {value!r}; give a number")
-        out[key] = float(value)
+        out[key] = real(value, f"limits: {where}.{key}", infinite=True)
     return out
 
 
@@ -137,6 +141,9 @@ def limits_of(mechanism: Mechanism, settings: Mapping[str, Any] | None = None) -
     MotionLimits
         All limits.
     """
+    require(mechanism, Mechanism, "mechanism")
+    if settings is not None and not isinstance(settings, Mapping):
+        raise DynidentError(f"limits are {shown(settings)}; give a table, MotionLimits, or nothing")
     given = dict(settings or {})
     unknown = [key for key in given if key not in TOP]
     if unknown:
@@ -146,7 +153,7 @@ def limits_of(mechanism: Mechanism, settings: Mapping[str, Any] | None = None) -
     common = _numbers(given.get("default", {}), "default", JOINT_FIELDS)
     own = given.get("joints", {})
     if not isinstance(own, Mapping):
-        raise DynidentError(f"limits: joints is {own!r}; it must be a table of tables")
+        raise DynidentError(f"limits: joints is {shown(own)}; it must be a table of tables")
     for joint in own:
         if joint not in (*names, *motors):
             raise DynidentError(f"limits: unknown joint '{joint}'; coordinates are {', '.join(names)}")
@@ -177,48 +184,67 @@ def _shapes(mechanism: Mechanism, given: Mapping[str, Any]) -> list[Limit]:
     names = mechanism.coordinate_names
     try:
         if "tool" in given:
-            tool = dict(given["tool"])
-            low, high = np.full(3, -np.inf), np.full(3, np.inf)
-            for i, axis in enumerate("xyz"):
-                if axis in tool:
-                    low[i], high[i] = tool[axis]
-            low[2] = max(low[2], float(tool.get("height", -np.inf)))
-            found.append(ToolBox(mechanism, str(tool["frame"]), low, high))
-            mechanism.frame(str(tool["frame"]))
-        for entry in given.get("polygon", []):
-            first, second = (names.index(str(joint)) for joint in entry["joints"])
-            label = f"polygon of {entry['joints'][0]} and {entry['joints'][1]}"
-            found.append(Polygon((first, second), np.array(entry["vertices"], dtype=np.float64), label))
-        least = float(given.get("singularity", 0.0))
+            found.append(_tool(mechanism, given["tool"]))
+        for entry in _tables(given, "polygon"):
+            first, second = (names.index(text(joint, "limits: joint of a polygon")) for joint in entry["joints"])
+            label = f"polygon of {names[first]} and {names[second]}"
+            found.append(Polygon((first, second), numbers(entry["vertices"], f"limits: vertices of {label}"), label))
         if mechanism.loops:
-            passive = given.get("passive", {})
-            tree = mechanism.tree.coordinates
-            low, high = np.full(len(tree), -np.inf), np.full(len(tree), np.inf)
-            for joint in mechanism.joints:
-                for c in joint.coordinates:
-                    if c in tree and c not in names:
-                        low[tree.index(c)], high[tree.index(c)] = joint.limits.lower, joint.limits.upper
-            for name, table in passive.items():
-                numbers = _numbers(table, f"passive.{name}", ("lower", "upper"))
-                low[tree.index(name)], high[tree.index(name)] = numbers.get("lower", -np.inf), numbers.get("upper", np.inf)
-            if least > 0.0 or np.isfinite(low).any() or np.isfinite(high).any():
-                found.append(Loops(mechanism, low, high, least))
+            found += _loops(mechanism, given)
         elif "passive" in given or "singularity" in given:
             raise DynidentError(
                 f"limits: passive joints and singularity are for robots with loops; '{mechanism.name}' has none"
             )
         if "capsule" in given:
             capsules = [
-                Capsule(str(c["link"]), np.array(c["from"]), np.array(c["to"]), float(c["radius"])) for c in given["capsule"]
+                Capsule(text(c["link"], "limits: link of a capsule"), c["from"], c["to"], real(c["radius"], "limits: radius"))
+                for c in _tables(given, "capsule")
             ]
             settings = dict(given.get("collision", {}))
             pairs = [(str(a), str(b)) for a, b in settings.get("ignore", [])]
-            found.append(Collision(mechanism, capsules, float(settings.get("clearance", 0.0)), pairs))
-    except (KeyError, TypeError, ValueError) as error:
+            clearance = real(settings.get("clearance", 0.0), "limits: collision.clearance")
+            found.append(Collision(mechanism, capsules, clearance, pairs))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, DynidentError):
             raise
         raise DynidentError(f"limits: tool, polygon, passive, capsule or collision is incomplete or wrong ({error})") from error
     return found
+
+
+def _tables(given: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """Return the tables of an entry that may be given several times."""
+    tables = given.get(key, [])
+    if not isinstance(tables, list | tuple) or not all(isinstance(table, Mapping) for table in tables):
+        raise DynidentError(f"limits: {key} is {shown(tables)}; it must be a list of tables, [[{key}]]")
+    return list(tables)
+
+
+def _tool(mechanism: Mechanism, given: Any) -> Limit:
+    """Return the box of a link."""
+    tool = dict(given)
+    low, high = np.full(3, -np.inf), np.full(3, np.inf)
+    for i, axis in enumerate("xyz"):
+        if axis in tool:
+            low[i], high[i] = (real(x, f"limits: tool.{axis}", infinite=True) for x in tool[axis])
+    low[2] = max(low[2], real(tool.get("height", -np.inf), "limits: tool.height", infinite=True))
+    frame = text(tool["frame"], "limits: tool.frame")
+    mechanism.frame(frame)
+    return ToolBox(mechanism, frame, low, high)
+
+
+def _loops(mechanism: Mechanism, given: Mapping[str, Any]) -> list[Limit]:
+    """Return the limits of passive joints, and how near a singularity may be."""
+    names, tree = mechanism.coordinate_names, mechanism.tree.coordinates
+    low, high = np.full(len(tree), -np.inf), np.full(len(tree), np.inf)
+    for joint in mechanism.joints:
+        for c in joint.coordinates:
+            if c in tree and c not in names:
+                low[tree.index(c)], high[tree.index(c)] = joint.limits.lower, joint.limits.upper
+    for name, table in dict(given.get("passive", {})).items():
+        bounds = _numbers(table, f"passive.{name}", ("lower", "upper"))
+        low[tree.index(name)], high[tree.index(name)] = bounds.get("lower", -np.inf), bounds.get("upper", np.inf)
+    least = real(given.get("singularity", 0.0), "limits: singularity")
+    return [Loops(mechanism, low, high, least)] if least > 0.0 or np.isfinite([*low, *high]).any() else []
 
 
 def read_limits(path: str | os.PathLike[str], mechanism: Mechanism) -> MotionLimits:
@@ -237,7 +263,11 @@ def read_limits(path: str | os.PathLike[str], mechanism: Mechanism) -> MotionLim
         Limits of the description, overruled and completed by the file.
     """
     try:
-        settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        settings = tomllib.loads(read_text(path, "limits"))
+    except RecursionError:
+        raise DynidentError(f"cannot read limits from '{path}': its lists are nested too deeply") from None
+    except ValueError as error:  # of TOML, or of integers with thousands of digits
+        if isinstance(error, DynidentError):
+            raise
         raise DynidentError(f"cannot read limits from '{path}': {error}") from error
     return limits_of(mechanism, settings)

@@ -1,56 +1,145 @@
-"""From trajectory parameters to the criterion and its gradient, and the expected accuracy of every base parameter."""
+"""From trajectory parameters to the criterion and its gradient, and the expected accuracy of every base parameter.
+
+    R^T R = sum_i W_i^T W_i / noise_i^2 + prior,      cost(R),      d cost = sum_i <B_i, dW_i>,   B_i = W_i Gamma / noise_i^2
+
+Samples pass in tiles, once for R and once for B, so that memory does not grow with the motion. R is the Cholesky factor of the
+sum where the columns of W are far from dependent, which is three times as fast; otherwise Householder triangles are stacked,
+whose error grows with the condition number and not with its square.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import DynidentError
+from dynident.checks import numbers
+from dynident.errors import DynidentError, require
+from dynident.excitation.checks import motion_family, vector
 from dynident.excitation.criteria import Criterion
 from dynident.excitation.equations import Equations
 from dynident.identify.factor import one_blas_thread, triangle
 from dynident.identify.regression import Regression
 from dynident.mechanics import Motion
-from dynident.mechanics.motion import numbers
-from dynident.trajectory.family import Family
+from dynident.parallel import SMALL, cores
+from dynident.trajectory import Family
 
 Array = NDArray[np.float64]
+Result = TypeVar("Result")
+
+TILE = 1024  # samples
+SAFE = 1e5  # condition of W^T W, columns of unit length, up to which its Cholesky factor is good to about 1e-11
 
 
-def factor(W: Array, seen: NDArray[np.bool_], noise: Array, prior: Array | None = None) -> Array:
-    """Return R with R^T R = sum_i W_i^T W_i / noise_i^2 + prior^T prior.
+def _over_tiles(equations: Equations, samples: int, work: Callable[[int, int], Result]) -> list[Result]:
+    """Return ``work(first, last)`` of all tiles of a motion in order, threads sharing those of a long one."""
+    tiles = [(i, min(i + TILE, samples)) for i in range(0, samples, TILE)]
+    if not equations.threads or samples < SMALL or cores() == 1:
+        return [work(*tile) for tile in tiles]
+    with ThreadPoolExecutor(cores()) as pool:
+        return list(pool.map(lambda tile: work(*tile), tiles))
 
-    Parameters
-    ----------
-    W : ndarray, (rows, b, N)
-        Rows of the regression.
-    seen : ndarray of bool, (rows, b)
-        Columns that an equation sees at all; the others are zero.
-    noise : ndarray, (rows,)
-        Standard deviation of each equation.
-    prior : ndarray (k, b), optional
-        Factor of what is known already.
 
-    Returns
-    -------
-    ndarray, (b, b) or fewer rows
-        Upper triangle.
+class _Group(NamedTuple):
+    """Where the entries of one equation are among the rows, and its columns."""
+
+    own: slice
+    columns: NDArray[np.intp]
+
+    def block(self, b: int) -> NDArray[np.intp]:
+        """Return the places of its columns' Gram matrix in a flat b x b matrix."""
+        return (self.columns[:, None] * b + self.columns).ravel()
+
+
+class _Rows:
+    """The rows of every tile of a motion, and which of them and which columns belong to each equation.
+
+    Those of a motion of one tile are computed once.
     """
-    from dynident.identify.kernels import fold  # noqa: PLC0415 - numba is imported on first use
 
-    b, none = W.shape[1], np.zeros(W.shape[2])
-    parts = [] if prior is None else [prior]
-    for i in range(W.shape[0]):
-        columns = np.flatnonzero(seen[i])
-        R = np.zeros((columns.size + 1, columns.size + 4))
-        fold(R, W[i], columns, none)
-        full = np.zeros((columns.size, b))
-        full[:, columns] = R[:-1, : columns.size] / noise[i]
-        parts.append(full)
-    return triangle(np.vstack(parts))
+    def __init__(self, equations: Equations, x: Array, v: Array, a: Array) -> None:
+        self.equations, self.state = equations, (x, v, a)
+        self.only: Array | None = None
+        columns = [np.flatnonzero(own) for own in equations.seen]
+        ends = np.cumsum([0, *(c.size for c in columns)])
+        self.groups = [_Group(slice(i, j), c) for (i, j), c in zip(pairwise(ends.tolist()), columns, strict=True)]
+
+    def __call__(self, i: int, j: int) -> Array:
+        if self.only is not None:
+            return self.only
+        x, v, a = self.state
+        W = self.equations.rows(x[i:j], v[i:j], a[i:j], _memory("W", int(self.equations.seen.sum()), j - i))
+        if j - i == len(x):
+            self.only = W
+        return W
+
+
+_arrays = threading.local()
+
+
+def _memory(name: str, rows: int, samples: int) -> Array:
+    """Return an array that this thread uses again and again: fresh memory costs more time than what is computed in it."""
+    array: Array | None = getattr(_arrays, name, None)
+    if array is None or array.size < rows * samples:
+        array = np.empty(rows * samples)
+        setattr(_arrays, name, array)
+    return array[: rows * samples].reshape(rows, samples)
+
+
+def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
+    """Return R (b, b) with R^T R = sum_i W_i^T W_i / noise_i^2 + prior^T prior; fewer rows when there are fewer samples."""
+    from scipy.linalg.lapack import dpocon, dpotrf  # noqa: PLC0415 - scipy is heavy
+
+    equations, samples = rows.equations, len(rows.state[0])
+    b = len(equations.names)
+
+    def gram(i: int, j: int) -> Array:
+        W, M = rows(i, j), np.zeros(b * b)
+        for group, size in zip(rows.groups, noise, strict=True):
+            M[group.block(b)] += (W[group.own] @ W[group.own].T / size**2).ravel()
+        return M.reshape(b, b)
+
+    M = sum(_over_tiles(equations, samples, gram), np.zeros((b, b)) if prior is None else prior.T @ prior)
+    if not np.all(np.isfinite(M)):
+        raise DynidentError("the regression holds numbers that are not finite; keep the motion away from singularities")
+    length = np.sqrt(np.diag(M))
+    if np.all(length > 0.0):
+        unit = M / length / length[:, None]
+        R, fault = dpotrf(unit)
+        if not fault and dpocon(R, np.abs(unit).sum(axis=0).max())[0] > 1.0 / SAFE:
+            return np.asarray(R * length)
+
+    def triangles(i: int, j: int) -> Array:
+        W, parts = rows(i, j), []
+        for group, size in zip(rows.groups, noise, strict=True):
+            part = triangle(W[group.own].T)
+            parts.append(np.zeros((len(part), b)))
+            parts[-1][:, group.columns] = part / size
+        return np.vstack(parts)
+
+    return triangle(np.vstack([*([] if prior is None else [prior]), *_over_tiles(equations, samples, triangles)]))
+
+
+def _check_prior(prior: Any, equations: Equations) -> None:
+    """Refuse recorded data of another robot."""
+    if prior is not None and numbers(prior, "prior").shape[1:] != (len(equations.names),):
+        raise DynidentError(
+            f"the recorded data has shape {np.shape(prior)} but the design has {len(equations.names)} base parameters; use the "
+            "same robot and base="
+        )
+
+
+def information(equations: Equations, motion: Motion, noise: Array, prior: Array | None = None) -> Array:
+    """Return the factor R of the information of a motion."""
+    with one_blas_thread():
+        return factor(_Rows(equations, equations.positions(motion.q), motion.v, motion.a), noise, prior)
 
 
 def prior_factor(evidence: Regression, noise: ArrayLike) -> Array:
@@ -68,7 +157,8 @@ def prior_factor(evidence: Regression, noise: ArrayLike) -> Array:
     ndarray, (k, b)
         Factor in units of the noise; rows that were low-passed together count as fewer.
     """
-    sizes = np.broadcast_to(np.asarray(noise, dtype=np.float64), (len(evidence.groups),))
+    require(evidence, Regression, "evidence")
+    sizes = vector(noise, len(evidence.groups), "noise")
     parts = []
     for group, size in zip(evidence.groups, sizes, strict=True):
         part = np.zeros((group.R.shape[0], evidence.base.rank))
@@ -101,21 +191,22 @@ class Objective:
     family: Family
     criterion: Criterion
     t: Array
-    noise: Array | None = None
+    noise: Any = None
     prior: Array | None = None
 
     def __post_init__(self) -> None:
+        require(self.equations, Equations, "equations")
+        motion_family(self.family, "family")
+        require(self.criterion, Criterion, "criterion")
         object.__setattr__(self, "t", np.array(numbers(self.t, "t")))
+        if self.t.ndim != 1 or self.t.size < 2 or not np.all(np.diff(self.t) > 0.0):
+            raise DynidentError(f"t has shape {self.t.shape}; give at least two times that rise")
         rows = self.equations.seen.shape[0]
         noise = np.ones(rows) if self.noise is None else np.atleast_1d(numbers(self.noise, "noise"))
         if noise.shape != (rows,) or not np.all(np.isfinite(noise) & (noise > 0.0)):
             raise DynidentError(f"noise is {np.asarray(self.noise).tolist()}; give {rows} standard deviations above zero")
         object.__setattr__(self, "noise", noise)
-        if self.prior is not None and self.prior.shape[1] != len(self.equations.names):
-            raise DynidentError(
-                f"the recorded data has {self.prior.shape[1]} base parameters but the design has {len(self.equations.names)}; "
-                "use the same robot and base="
-            )
+        _check_prior(self.prior, self.equations)
 
     @cached_property
     def basis(self) -> tuple[Array, Array, Array]:
@@ -152,9 +243,7 @@ class Objective:
         ndarray, (b, b)
             Upper triangle.
         """
-        assert self.noise is not None
-        with one_blas_thread():
-            return factor(self.equations.rows(*self.states(x)), self.equations.seen, self.noise, self.prior)
+        return information(self.equations, Motion(self.t, *self.states(x)), self.noise, self.prior)
 
     def value(self, x: Array) -> dict[str, float]:
         """Return the values of the criterion.
@@ -187,34 +276,27 @@ class Objective:
         return self.criterion.evaluate(self.factor(x))[1]
 
     def __call__(self, x: Array) -> tuple[float, Array]:
-        """Return cost and gradient.
-
-        Parameters
-        ----------
-        x : ndarray, (n * size,)
-            Parameters.
-
-        Returns
-        -------
-        cost : float
-            What is minimised.
-        gradient : ndarray, (n * size,)
-            Its derivative, exact for robots without loops.
-        """
-        with one_blas_thread():
-            return self._differentiate(x)
-
-    def _differentiate(self, x: Array) -> tuple[float, Array]:
-        assert self.noise is not None
+        """Return cost and gradient (n * size,); the gradient is zero where the cost is infinite."""
         q, v, a = self.states(x)
-        W = self.equations.rows(q, v, a)
-        _, cost, gamma = self.criterion.evaluate(factor(W, self.equations.seen, self.noise, self.prior))
-        if not np.isfinite(cost):
-            return cost, np.zeros_like(x)
-        B = np.matmul(gamma / self.noise[:, None, None] ** 2, W)
-        bars = self.equations.pullback(q, v, a, B)
-        gradient = sum(phi.T @ bar for phi, bar in zip(self.basis, bars, strict=True))
-        return cost, np.ascontiguousarray(np.asarray(gradient).T).ravel()
+        equations = self.equations
+        with one_blas_thread():
+            p = equations.positions(q)
+            rows = _Rows(equations, p, v, a)
+            _, cost, gamma = self.criterion.evaluate(factor(rows, self.noise, self.prior))
+            if not np.isfinite(cost):
+                return cost, np.zeros_like(x)
+            weights = [gamma[g.columns[:, None], g.columns] / s**2 for g, s in zip(rows.groups, self.noise, strict=True)]
+
+            def slopes(i: int, j: int) -> Array:
+                W = rows(i, j)
+                B = _memory("B", *W.shape)
+                for group, weight in zip(rows.groups, weights, strict=True):
+                    np.matmul(weight, W[group.own], out=B[group.own])
+                bars = equations.pullback(p[i:j], v[i:j], a[i:j], B)
+                return np.asarray(sum(phi[i:j].T @ bar for phi, bar in zip(self.basis, bars, strict=True)))
+
+            gradient = sum(_over_tiles(equations, len(q), slopes), np.zeros((self.family.size, equations.dof)))
+        return cost, np.ascontiguousarray(gradient.T).ravel()
 
 
 def expected_deviations(equations: Equations, motion: Motion, noise: ArrayLike, prior: Array | None = None) -> Array:
@@ -236,8 +318,11 @@ def expected_deviations(equations: Equations, motion: Motion, noise: ArrayLike, 
     ndarray, (b,)
         Standard deviations; infinite where the motion does not show a parameter.
     """
-    sizes = np.broadcast_to(np.asarray(noise, dtype=np.float64), (equations.seen.shape[0],))
-    R = factor(equations.rows(motion.q, motion.v, motion.a), equations.seen, sizes, prior)
+    require(equations, Equations, "equations")
+    require(motion, Motion, "motion")
+    _check_prior(prior, equations)
+    sizes = vector(noise, equations.seen.shape[0], "noise")
+    R = information(equations, motion, sizes, prior)
     if R.shape[0] < R.shape[1]:
         return np.full(R.shape[1], np.inf)
     length = np.linalg.norm(R, axis=0)

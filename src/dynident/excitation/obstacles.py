@@ -1,4 +1,7 @@
-"""Collision by capsules: links are covered by segments with a radius, and pairs of them keep a clearance."""
+"""Collision by capsules: links are covered by segments with a radius, and pairs of them keep a clearance.
+
+excess = (clearance + r_i + r_j - distance of the axes) / (r_i + r_j)
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,20 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.excitation.limits import State
-from dynident.mechanics.batch import at_rest
-from dynident.mechanics.kinematics import body_motions
+from dynident.excitation.checks import real, text
+from dynident.excitation.equations import inputs_of
+from dynident.excitation.limits import Limit, State
+from dynident.graph import Compiled, Node, either, maximum, minimum, sqrt, where
+from dynident.mechanics import Outputs, close_positions, function_of
+from dynident.mechanics.equations import Equations
+from dynident.mechanics.vectors import Vector, dot, plus, scale, times, vector
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
+
+POINT = 1e-14  # squared length below which a segment is a point, or two segments are parallel [m^2, m^4]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,37 +50,46 @@ class Capsule:
 
     def __post_init__(self) -> None:
         for label in ("start", "end"):
-            point = np.asarray(getattr(self, label), dtype=np.float64)
+            point = numbers(getattr(self, label), f"capsule of '{self.link}': {label}")
             if point.shape != (3,) or not np.all(np.isfinite(point)):
                 raise DynidentError(
                     f"capsule of '{self.link}': {label} has shape {point.shape}; give three finite numbers in metres"
                 )
             object.__setattr__(self, label, point)
-        if not (np.isfinite(self.radius) and self.radius > 0.0):
+        text(self.link, "link of a capsule")
+        if not real(self.radius, f"capsule of '{self.link}': radius") > 0.0:
             raise DynidentError(f"capsule of '{self.link}': radius is {self.radius}; give a radius above zero in metres")
 
 
-def segment_distance(a0: Array, a1: Array, b0: Array, b1: Array) -> Array:
-    """Return the distance of segments, sample by sample.
+def segment_distance(a: tuple[Vector, Vector], b: tuple[Vector, Vector]) -> Node:
+    """Return the distance of two segments, each given by its ends [Ericson2005, section 5.1.9]."""
+    u, w = plus(a[1], scale(a[0], -1.0)), plus(b[1], scale(b[0], -1.0))
+    r = plus(a[0], scale(b[0], -1.0))
+    uu, uw, ur, ww, wr = dot(u, u), dot(u, w), dot(u, r), dot(w, w), dot(w, r)
+    det = uu * ww - uw * uw
+    graph = det.graph
 
-    Parameters
-    ----------
-    a0, a1, b0, b1 : ndarray, (N, 3)
-        Ends of the two segments.
+    def within(x: Node) -> Node:
+        result: Node = minimum(maximum(x, 0.0), 1.0)
+        return result
 
-    Returns
-    -------
-    ndarray, (N,)
-        Distances.
-    """
-    from dynident.excitation.kernels import segment_gap  # noqa: PLC0415 - numba is imported on first use
+    def over(x: Node, y: Node) -> Node:
+        """Return x / y, and 0 where y vanishes."""
+        result: Node = where(y > POINT, x / maximum(y, POINT), graph.zero)
+        return result
 
-    T = np.stack([np.stack([a0, a1], axis=1), np.stack([b0, b1], axis=1)], axis=1)  # (N, 2, 2, 3)
-    return np.array([segment_gap(x, 0, 1) for x in T])
+    s = within(over(uw * wr - ur * ww, det))
+    t = over(uw * s + wr, ww)
+    held = within(t)
+    moved = either(t < 0.0, either(t > 1.0, ww <= POINT))  # the foot on the second segment had to go to one of its ends
+    s = where(moved, within(over(uw * held - ur, uu)), s)
+    gap = plus(r, plus(scale(u, s), scale(w, -held)))
+    distance: Node = sqrt(dot(gap, gap))
+    return distance
 
 
 @dataclass(frozen=True, eq=False)
-class Collision:
+class Collision(Limit):
     """Capsules keep a clearance from each other.
 
     Parameters
@@ -89,7 +108,6 @@ class Collision:
     capsules: Sequence[Capsule]
     clearance: float = 0.0
     ignore: Sequence[tuple[str, str]] = ()
-    orders = (0,)
 
     def __post_init__(self) -> None:
         known = {body.name for body in self.mechanism.bodies}
@@ -98,11 +116,6 @@ class Collision:
                 raise DynidentError(f"capsule of unknown link '{capsule.link}'; links are {', '.join(sorted(known))}")
         if not self.pairs:
             raise DynidentError("no two capsules can collide; give capsules of links that do not share a joint, or obstacles")
-
-    @property
-    def follows(self) -> bool:
-        """True with loops."""
-        return bool(self.mechanism.loops)
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
@@ -121,35 +134,25 @@ class Collision:
         return tuple(f"clearance of {self.capsules[i].link} and {self.capsules[j].link}" for i, j in self.pairs)
 
     @cached_property
-    def _arrays(self) -> tuple[NDArray[np.int64], Array, NDArray[np.int64], Array]:
-        """Nodes that carry the capsules, ends in those nodes' frames, pairs, and the sums of their radii."""
-        places = [self.mechanism.frame(capsule.link) for capsule in self.capsules]
-        ends = np.array(
-            [
-                [place.rotation @ x + place.translation for x in (capsule.start, capsule.end)]
-                for capsule, (_, place) in zip(self.capsules, places, strict=True)
-            ]
-        )
+    def _function(self) -> Compiled:
+        """Distances of the axes of all pairs."""
+
+        def make(robot: Equations) -> Outputs:
+            ends = []
+            for capsule in self.capsules:
+                R, p = robot.pose(capsule.link)
+                first, last = (plus(p, times(R, vector(robot.graph, point))) for point in (capsule.start, capsule.end))
+                ends.append((first, last))
+            return {"gaps": [segment_distance(ends[i], ends[j]) for i, j in self.pairs]}
+
+        shape = tuple((c.link, *c.start.tolist(), *c.end.tolist()) for c in self.capsules)
+        return function_of(self.mechanism, "capsule_gaps", make, (shape, tuple(self.pairs)))
+
+    def _excess(self, state: State) -> Array:
+        robot = self.mechanism
+        x = close_positions(robot, state.q) if robot.loops else state.q
+        gaps = np.empty((len(x), len(self.pairs)))
+        still = np.zeros_like(state.q)
+        self._function(len(x), {**inputs_of(robot, x, still, still), "gaps": gaps})
         reach = np.array([self.capsules[i].radius + self.capsules[j].radius for i, j in self.pairs])
-        return np.array([node for node, _ in places]), ends, np.array(self.pairs), reach
-
-    def excess(self, state: State) -> Array:
-        """Return (clearance - distance) over the sum of the radii of each pair.
-
-        Parameters
-        ----------
-        state : State
-            Motion.
-
-        Returns
-        -------
-        ndarray, (N, k)
-            Not above zero without collision.
-        """
-        from dynident.excitation.kernels import capsule_gaps  # noqa: PLC0415 - numba is imported on first use
-
-        node, ends, pairs, reach = self._arrays
-        R, p, _, _ = body_motions(self.mechanism, at_rest(self.mechanism, state.q))
-        gaps = np.empty((len(state.q), len(pairs)))
-        capsule_gaps(R, p, node, ends, pairs, gaps)
         return np.asarray((self.clearance + reach - gaps) / reach)

@@ -6,54 +6,47 @@ a dense grid and scaled down if need be.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
+from itertools import chain
 from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import DynidentError
+from dynident.checks import numbers
+from dynident.errors import DynidentError, require
+from dynident.excitation.checks import real, shown, whole
 from dynident.excitation.equations import RobotEquations
 from dynident.excitation.objective import Objective
-from dynident.excitation.problem import Problem
+from dynident.excitation.peaks import peaks, slopes
+from dynident.excitation.problem import Problem, check_start, feasible_start, typical
 from dynident.excitation.search import cma_es, evolution, pattern_search
-from dynident.excitation.sqp import SLACK, Descent
-from dynident.excitation.starts import check_start, feasible_start, typical
+from dynident.excitation.sqp import SLACK, Budget, Descent
 from dynident.identify.factor import one_blas_thread
-from dynident.mechanics.batch import cores
+from dynident.parallel import cores
 
 Array = NDArray[np.float64]
 Progress = Callable[[dict[str, Any]], None]
 METHODS = ("sqp", "pattern", "cma", "evolution")
 SEARCHES: dict[str, Callable[..., Array]] = {"pattern": pattern_search, "cma": cma_es, "evolution": evolution}
+STARTS = 1_000_000  # most that can be asked for
 SCREENED = 10  # random motions from which a start is chosen
 Stage = tuple[float, float, int]
 """Smoothing power of the condition number, width of signs of friction, most steps."""
 
 
 class Rung(NamedTuple):
-    """What runs do until a share of the time is over.
+    """What runs do until a share of the time, or of the steps, is over."""
 
-    Parameters
-    ----------
-    end : float
-        Share of the time at which it ends.
-    share : float
-        Share of the runs that climb it, the better ones; at least as many as can run at once.
-    stages : tuple of Stage
-        Descents one after the other.
-    kicks : int
-        How often the motion is disturbed and descends again by `AGAIN`; what is better is kept.
-    """
-
-    end: float
-    share: float
-    stages: tuple[Stage, ...]
-    kicks: int = 0
+    end: float  # share of the time, or of the steps, at which it ends
+    share: float  # of the runs that climb it, the better ones; when the time is limited, at least as many as can run at once
+    stages: tuple[Stage, ...]  # descents one after the other
+    kicks: int = 0  # how often the motion is disturbed and descends again by `AGAIN`; what is better is kept
 
 
 AGAIN: tuple[Stage, ...] = ((4.0, 40.0, 15), (8.0, 10.0, 20), (16.0, 3.0, 30))
@@ -71,30 +64,16 @@ LEAST_TRUST = 0.1  # with which a stage begins, likewise
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One descent or search, as far as it has come.
+    """One descent or search, as far as it has come."""
 
-    Parameters
-    ----------
-    start : ndarray (n * size,) or None
-        Feasible start; drawn at random when None.
-    seed : int
-        Seed.
-    x : ndarray, (n * size,)
-        Best feasible motion.
-    cost : float
-        Its cost.
-    rank : float
-        Smoothed cost where the descent stands, by which runs are chosen to go on.
-    descent : Descent, optional
-        Where the descent stands.
-    """
-
-    start: Array | None
+    start: Array | None  # feasible; drawn at random when None
     seed: int
-    x: Array
+    x: Array  # best feasible motion
     cost: float = np.inf
-    rank: float = np.inf
+    rank: float = np.inf  # smoothed cost where the descent stands, by which runs are chosen to go on
     descent: Descent | None = None
+    spent: int = 0  # steps
+    cut: bool = False  # whether time ended it
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +89,11 @@ class Optimum:
     start : ndarray, (n * size,)
         Feasible start from which it was found.
     starts : int
-        Starts that were tried to an end.
+        Starts that were tried.
     seconds : float
         Time taken.
+    cut : bool
+        True when the time budget ended the search: another machine, or the same one when it is busy, finds another motion.
     """
 
     x: Array
@@ -120,28 +101,14 @@ class Optimum:
     start: Array
     starts: int
     seconds: float
+    cut: bool = False
 
 
 Report = Callable[[Run], None]
 
 
 def smoothed(objective: Objective, power: float, width: float) -> Objective:
-    """Return the objective with fewer edges: a smooth bound of the condition number, wider signs of friction.
-
-    Parameters
-    ----------
-    objective : Objective
-        The true one.
-    power : float
-        Smoothing of "cond", see `Criterion`; others stay as they are.
-    width : float
-        How many times wider signs of friction are.
-
-    Returns
-    -------
-    Objective
-        The same with smoothed edges.
-    """
+    """Return the objective with fewer edges: a smooth bound of the condition number, signs of friction so many times wider."""
     equations = objective.equations
     if isinstance(equations, RobotEquations) and equations.eps > 0.0:
         equations = replace(equations, eps=width * equations.eps)
@@ -149,7 +116,7 @@ def smoothed(objective: Objective, power: float, width: float) -> Objective:
     return replace(objective, equations=equations, criterion=replace(objective.criterion, power=sharp))
 
 
-def _descend(problem: Problem, run: Run, stages: tuple[Stage, ...], deadline: float) -> Run:
+def _descend(problem: Problem, run: Run, stages: tuple[Stage, ...], budget: Budget) -> Run:
     """Return a run after some descents."""
     objective = problem.objective
     edged = any(name == "cond" for name, _ in objective.criterion.weights)
@@ -158,7 +125,7 @@ def _descend(problem: Problem, run: Run, stages: tuple[Stage, ...], deadline: fl
     for power, width, steps in stages:
         current = smoothed(objective, power if edged else np.inf, width)
         descent.trust = max(descent.trust, LEAST_TRUST)
-        descent.run(problem, current, steps, deadline)
+        descent.run(problem, current, steps, budget)
         for towards in (None, best):  # rest, or the best so far: whichever leaves more of the motion
             x = problem.shrink(descent.x, towards=towards)
             if x is None:
@@ -167,42 +134,31 @@ def _descend(problem: Problem, run: Run, stages: tuple[Stage, ...], deadline: fl
             if value < cost:
                 best, cost = x, value
             break
-        if monotonic() > deadline:
+        if budget.over:
             break
     return replace(run, x=best, cost=cost, rank=rank, descent=descent)
 
 
-def _climb(problem: Problem, run: Run, rung: Rung, deadline: float) -> Run:
+def _climb(problem: Problem, run: Run, rung: Rung, budget: Budget) -> Run:
     """Return a run after one rung."""
     size = typical(problem)
     if run.descent is None:
         run = replace(run, descent=Descent(problem.limits, size, run.x))
-    run = _descend(problem, run, rung.stages, deadline)
+    run = _descend(problem, run, rung.stages, budget)
     generator = np.random.default_rng(run.seed)
     for _ in range(rung.kicks):
-        if monotonic() > deadline:
+        if budget.over:
             break
         assert run.descent is not None
         x = run.descent.x + KICK * size * generator.normal(size=size.size)
-        other = _descend(problem, replace(run, descent=Descent(problem.limits, size, x, KICK)), AGAIN, deadline)
+        other = _descend(problem, replace(run, descent=Descent(problem.limits, size, x, KICK)), AGAIN, budget)
         kept = other if other.rank < run.rank else run
         run = replace(kept, x=other.x, cost=other.cost)  # the best motion in any case
     return run
 
 
 def penalised(problem: Problem) -> Callable[[Array], float]:
-    """Return the cost for searches without gradient: feasible motions by cost, others by how far they are outside.
-
-    Parameters
-    ----------
-    problem : Problem
-        Cost and limits.
-
-    Returns
-    -------
-    callable
-        Parameters to a number.
-    """
+    """Return the cost for searches without gradient: feasible motions by cost, others by how far they are outside."""
 
     def value(x: Array) -> float:
         excess = problem.excess(x) + problem.limits.margin + SLACK
@@ -218,56 +174,74 @@ def penalised(problem: Problem) -> Callable[[Array], float]:
     return value
 
 
-def _promising(problem: Problem, generator: np.random.Generator, deadline: float) -> Array:
+def _promising(problem: Problem, generator: np.random.Generator, budget: Budget) -> Array:
     """Return the best of a few random feasible motions."""
     tried = [feasible_start(problem, generator)]
-    while len(tried) < SCREENED and monotonic() < deadline:
+    while len(tried) < SCREENED and not budget.over:
         tried.append(feasible_start(problem, generator))
     return min(tried, key=problem.objective.cost)
 
 
-def _go_on(problem: Problem, method: str, run: Run, rung: int, deadline: float) -> Run:
+def _go_on(problem: Problem, method: str, run: Run, rung: int, limit: Budget) -> Run:
     """Return a run after one rung, or after the whole search of a method without gradients."""
     generator = np.random.default_rng(run.seed)
+    budget = replace(limit, steps=limit.steps - run.spent)
     with one_blas_thread():
         if run.start is None:
-            first = _promising(problem, generator, deadline)
+            first = _promising(problem, generator, budget)
             run = replace(run, start=first, x=first, cost=problem.objective.cost(first))
         if method == "sqp":
-            return _climb(problem, run, RUNGS[rung], deadline)
-        x = SEARCHES[method](penalised(problem), run.x, 0.3 * typical(problem), generator, lambda: monotonic() > deadline)
-        repaired = problem.shrink(x)
-        x = run.x if repaired is None else repaired
-        return replace(run, x=x, cost=problem.objective.cost(x))
+            run = _climb(problem, run, RUNGS[rung], budget)
+        else:
+            x = SEARCHES[method](penalised(problem), run.x, 0.3 * typical(problem), generator, lambda: not budget.spend())
+            repaired = problem.shrink(x)
+            x = run.x if repaired is None else repaired
+            run = replace(run, x=x, cost=problem.objective.cost(x))
+    return replace(run, spent=run.spent + budget.spent, cut=run.cut or monotonic() > budget.deadline)
 
 
-def _all(problem: Problem, method: str, runs: list[Run], rung: int, deadline: float, many: int, report: Report) -> list[Run]:
-    """Let runs go on in up to `many` processes, or one after the other; report each, and return them in the same order."""
-    count, found = min(many, len(runs)), list(runs)
-    if count > 1 and "fork" in multiprocessing.get_all_start_methods():
+def _all(problem: Problem, method: str, runs: Iterable[Run], rung: int, limit: Budget, many: int, report: Report) -> list[Run]:
+    """Let runs go on in up to `many` processes, or one after the other, and report each; none begins when the time is over.
+
+    Returns the runs in the same order; in the first rung without those that did not begin.
+    """
+    found: dict[int, Run] = {}
+    waiting = enumerate(runs)
+
+    def following() -> tuple[int, Run] | None:
+        return None if found and limit.over else next(waiting, None)
+
+    if many > 1 and "fork" in multiprocessing.get_all_start_methods():
         _SHARED[:] = [problem]
         try:
-            with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("fork")) as pool:
-                waiting = {pool.submit(_worker, method, run, rung, deadline): i for i, run in enumerate(runs)}
-                for future in as_completed(waiting):
-                    found[waiting[future]] = future.result()
-                    report(future.result())
+            with ProcessPoolExecutor(many, mp_context=multiprocessing.get_context("fork")) as pool:
+                working: dict[Future[Run], int] = {}
+                while True:
+                    while len(working) < many and (entry := following()) is not None:
+                        working[pool.submit(_worker, method, entry[1], rung, limit)] = entry[0]
+                    if not working:
+                        break
+                    for future in wait(working, return_when=FIRST_COMPLETED).done:
+                        found[working.pop(future)] = future.result()
+                        report(future.result())
         finally:
             _SHARED.clear()
-        return found
-    for i, run in enumerate(runs):
-        if i and monotonic() > deadline:
-            return found[:i] if rung == 0 else found
-        found[i] = _go_on(problem, method, run, rung, deadline)
-        report(found[i])
-    return found
+    else:
+        while (entry := following()) is not None:
+            found[entry[0]] = _go_on(problem, method, entry[1], rung, limit)
+            report(found[entry[0]])
+    if rung:
+        found |= {i: replace(run, cut=True) for i, run in waiting}
+    elif next(waiting, None) is not None:
+        found = {i: replace(run, cut=True) for i, run in found.items()}
+    return [found[i] for i in sorted(found)]
 
 
 _SHARED: list[Problem] = []  # handed to forked workers, which inherit it: a problem may hold functions that cannot be sent
 
 
-def _worker(method: str, run: Run, rung: int, deadline: float) -> Run:
-    return _go_on(_SHARED[0], method, run, rung, deadline)
+def _worker(method: str, run: Run, rung: int, limit: Budget) -> Run:
+    return _go_on(_SHARED[0], method, run, rung, limit)
 
 
 def optimise(
@@ -279,10 +253,12 @@ def optimise(
     workers: int | None = None,
     start: ArrayLike | None = None,
     progress: Progress | None = None,
+    iterations: int | None = None,
 ) -> Optimum:
     """Find a motion with little cost inside all limits.
 
-    Results are reproducible by seed as long as the time budget is not what ends the search.
+    Results are reproducible by seed when `iterations` limits the search, and otherwise as long as the time budget is not what
+    ends it.
 
     Parameters
     ----------
@@ -293,7 +269,7 @@ def optimise(
     starts : int
         Number of random feasible starts.
     time_budget : float
-        When to stop [s], counted from the first feasible motion; compilation after installation comes before.
+        When to stop [s], counted from the first feasible motion; compilation comes before.
     seed : int
         Seed of starts and searches.
     workers : int, optional
@@ -303,23 +279,35 @@ def optimise(
     progress : callable, optional
         Called after every run with ``done``, ``seconds``, and of the best motion so far ``cost``, ``values`` of its criteria,
         ``limit`` that is tightest and its ``margin``.
+    iterations : int, optional
+        Most steps of every start, instead of the time budget: steps of the descent with "sqp", polls or generations of the
+        other methods.
 
     Returns
     -------
     Optimum
         The best motion.
     """
-    if method not in METHODS:
-        raise DynidentError(f"method is '{method}'; use one of {', '.join(METHODS)}")
-    if starts < 1 or not time_budget > 0.0:
-        raise DynidentError(f"starts is {starts} and time_budget {time_budget}; give at least one start and some seconds")
-    given = None if start is None else np.array(start, dtype=np.float64)
+    require(problem, Problem, "problem")
+    if not isinstance(method, str) or method not in METHODS:
+        raise DynidentError(f"method is {shown(method)}; use one of {', '.join(METHODS)}")
+    if progress is not None and not callable(progress):
+        raise DynidentError(f"progress is {shown(progress)}; give a function, or nothing")
+    if not 1 <= whole(starts, "starts") <= STARTS or not real(time_budget, "time_budget") > 0.0:
+        raise DynidentError(
+            f"starts is {starts} and time_budget {time_budget}; give at least one start (at most {STARTS}) and some seconds"
+        )
+    if iterations is not None and whole(iterations, "iterations") < 1:
+        raise DynidentError(f"iterations is {iterations}; give at least one step, or leave it out to search for time_budget")
+    given = None if start is None else np.array(numbers(start, "start"))
     if given is not None:
         check_start(problem, given)
+    if whole(seed, "seed") < 0:
+        raise DynidentError(f"seed is {seed}; give a whole number from 0 on")
     first = feasible_start(problem, np.random.default_rng(seed))  # fails here, with a sentence, when there is none
-    if method == "sqp":  # compiles, after installation, what workers then inherit: that is not the search's time
+    if method == "sqp":  # compiles what workers then inherit: that is not the search's time
         problem.objective(first)
-        problem.slopes(first, list(problem.peaks(first)))
+        slopes(problem, first, list(peaks(problem, first)))
     began = monotonic()
     best: list[Run] = []
     done = 0
@@ -335,14 +323,18 @@ def optimise(
             progress({"done": done, **told, "limit": problem.names[worst], "seconds": monotonic() - began})
 
     none = np.zeros(0)
-    runs = [] if given is None else [Run(given, seed, given, problem.objective.cost(given))]
-    best += runs  # a search may not end worse than the user's start
-    runs += [Run(None, seed + 1000 * k, none) for k in range(starts - len(runs))]
-    many = max(1, cores() if workers is None else workers)
+    best += [] if given is None else [Run(given, seed, given, problem.objective.cost(given))]  # never worse than this
+    runs: Iterable[Run] = chain(best[:], (Run(None, seed + 1000 * k, none) for k in range(starts - len(best))))
+    many = max(1, min(starts, cores() if workers is None else whole(workers, "workers")))
+    least = many if iterations is None else 1  # how many go on must not depend on the machine when steps are counted
+    tried, cut = 0, False
     for k, rung in enumerate(RUNGS if method == "sqp" else RUNGS[-1:]):
         if k:  # the better ones, best first
-            runs = sorted(runs, key=lambda r: r.rank)[: max(many, int(np.ceil(rung.share * len(runs))))]
-        runs = _all(problem, method, runs, k, began + rung.end * time_budget, many, report)
+            ranked = sorted(runs, key=lambda r: r.rank)
+            runs = ranked[: max(least, math.ceil(rung.share * len(ranked)))]
+        limit = Budget(began + rung.end * time_budget) if iterations is None else Budget(steps=math.ceil(rung.end * iterations))
+        climbed = _all(problem, method, runs, k, limit, many, report)
+        runs, tried, cut = climbed, tried or len(climbed), cut or any(run.cut for run in climbed)
     top = best[0]
     assert top.start is not None
-    return Optimum(top.x, top.cost, top.start, starts, monotonic() - began)
+    return Optimum(top.x, top.cost, top.start, tried, monotonic() - began, cut)

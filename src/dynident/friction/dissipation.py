@@ -6,12 +6,10 @@ a simulated robot then never comes to rest. Detect it before using a law.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DescriptionError
 from dynident.friction.law import Friction
@@ -72,7 +70,7 @@ def dissipation(
 ) -> Dissipation:
     """Check ``f(v) v >= 0`` for all velocities up to `speed` in both directions.
 
-    Speeds are looked at on a grid that is fine near zero; the ends of every active interval are then found by bisection.
+    Speeds are looked at on a grid that is fine near zero; the ends of every active interval are then found by a root search.
 
     Parameters
     ----------
@@ -91,22 +89,24 @@ def dissipation(
     if not (np.isfinite(speed) and speed > 0.0):
         raise DescriptionError(f"speed = {speed} must be above zero; give the largest absolute speed of interest")
 
-    def channel(value: float | None) -> Array | None:
-        return None if value is None else np.asarray(value, dtype=np.float64)
+    from scipy.optimize import brentq  # noqa: PLC0415 - costs import time
 
-    def against(speeds: Array, sign: float) -> Array:
-        v = sign * speeds
-        return np.asarray(friction(State(v, channel(q), channel(tau), channel(T))) * np.sign(v))
+    held = [None if value is None else np.asarray(value, dtype=np.float64) for value in (q, tau, T)]
+
+    def against(speeds: ArrayLike, sign: float, more: float = 0.0) -> Array:
+        v = sign * np.asarray(speeds)
+        return np.asarray(friction(State(v, *held)) * np.sign(v) + more)
 
     grid = np.union1d(np.geomspace(LOWEST * speed, speed, POINTS), np.linspace(0.0, speed, POINTS + 1)[1:])
     active: list[tuple[float, float]] = []
     lowest, at = np.inf, 0.0
     for sign in (1.0, -1.0):
         force = against(grid, sign)
-        negative = force < -ROUNDOFF * np.abs(force).max()
+        roundoff = ROUNDOFF * float(np.abs(force).max())
+        negative = force + roundoff < 0.0
         edges = np.flatnonzero(negative[1:] != negative[:-1])
-        roots = _bisect(partial(against, sign=sign), grid[edges], grid[edges + 1])
-        bounds = [0.0] * bool(negative[0]) + roots.tolist() + [speed] * bool(negative[-1])
+        roots = [brentq(against, grid[i], grid[i + 1], (sign, roundoff), xtol=1e-300, rtol=1e-15) for i in edges]
+        bounds = [0.0] * bool(negative[0]) + roots + [speed] * bool(negative[-1])
         spans = [(sign * low + 0.0, sign * high + 0.0) for low, high in zip(bounds[0::2], bounds[1::2], strict=True)]
         active += [(min(span), max(span)) for span in spans]
         k = int(np.argmin(force))
@@ -119,16 +119,3 @@ def dissipation(
         if force[k] < lowest:
             lowest, at = float(force[k]), float(sign * near[k])
     return Dissipation(tuple(sorted(active)), lowest, at, speed)
-
-
-def _bisect(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """Zeros of a function between brackets, all at once."""
-    low, high = low.copy(), high.copy()
-    if low.size == 0:
-        return low
-    negative = function(low) < 0.0
-    for _ in range(80):
-        middle = 0.5 * (low + high)
-        left = (function(middle) < 0.0) == negative
-        low, high = np.where(left, middle, low), np.where(left, high, middle)
-    return 0.5 * (low + high)

@@ -114,7 +114,7 @@ class DynamicLaw(ABC):
         -------
         Routine
             Takes the arrays ``state`` (m, advanced in place), ``motion`` (velocities at the start and the end of the step, its
-            length [s]) and ``numbers`` (the values of `parameters`).
+            length [s]) and ``numbers`` (the values of `parameters`). Make it once per graph and `structure`.
         """
         name, arrays = f"{type(self).__name__.lower()}{self.states}", ("state", "motion", "numbers")
         piece, step = Routine(graph, f"{name}_piece", arrays), Routine(graph, f"{name}_step", arrays)
@@ -143,8 +143,9 @@ class DynamicLaw(ABC):
     def _loaded(self, routine: Routine) -> dict[str, Node]:
         return {name: routine.load("numbers", i) for i, name in enumerate(self.parameters)}
 
-    def _key(self) -> tuple[Any, ...]:
-        """What the compiled step depends on beside the numbers."""
+    @property
+    def structure(self) -> tuple[Any, ...]:
+        """What the compiled step depends on beside the numbers; laws that agree in it share one step."""
         return type(self), self.states
 
     def _swept(self, t: Array, v: Array, start: Array) -> Array:
@@ -210,7 +211,7 @@ class _Structure:
     """A law without its numbers, as a key of the compiled sweeps."""
 
     def __init__(self, law: DynamicLaw) -> None:
-        self.law, self.key = law, law._key()
+        self.law, self.key = law, law.structure
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Structure) and self.key == other.key

@@ -13,43 +13,28 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partialmethod
-from typing import Any, NamedTuple
+from functools import partialmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DescriptionError
+from dynident.friction.forms import CHANNELS, Point, forms_of
 from dynident.friction.sides import directed, smooth
 from dynident.friction.state import State
-from dynident.graph import Graph, Node, derivative, evaluate, reachable, substitute
+from dynident.graph import Graph, Node, substitute
 
 Array = NDArray[np.float64]
 Values = Mapping[str, float] | ArrayLike
-
-CHANNELS = ("v", "q", "tau", "T")
-
-
-class Point(NamedTuple):
-    """What the torque of a law depends on: expressions, numbers or arrays.
-
-    Parameters
-    ----------
-    v, q, tau, T : Node, float or ndarray
-        Velocity, position, load and temperature, as in `State`.
-    """
-
-    v: Any
-    q: Any
-    tau: Any
-    T: Any
 
 
 class FrictionLaw(ABC):
     """Base of all static laws; a law is a structure without numbers, parameters are given at every call.
 
     A law states `name`, `linear`, `shape` and `torque`; where it has shape parameters also `ranges`, and in `positive` those
-    that must be above zero. The derivative of a jump (the sign of v at v = 0) is taken as zero.
+    that must be above zero. A law does not change after it was made: make it a frozen dataclass. The derivative of a jump (the
+    sign of v at v = 0) is taken as zero.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -160,7 +145,7 @@ class FrictionLaw(ABC):
         ndarray, shape (..., k), or (..., k, s) by the shape parameters
             One column per linear parameter.
         """
-        return _forms(self).numbers(f"columns {by}", State.of(state), self._eta(shape))
+        return forms_of(self).numbers(f"columns {by}", State.of(state), self._eta(shape))
 
     columns_dv = partialmethod(columns, by="v")
     columns_dq = partialmethod(columns, by="q")
@@ -187,7 +172,7 @@ class FrictionLaw(ABC):
         ndarray, shape (...), or (..., k + s) by the parameters
             f [N m or N].
         """
-        return _forms(self).numbers(f"value {by}", State.of(state), np.concatenate(self.split(parameters)))
+        return forms_of(self).numbers(f"value {by}", State.of(state), np.concatenate(self.split(parameters)))
 
     value_dv = partialmethod(value, by="v")
     value_dparameters = partialmethod(value, by="parameters")
@@ -207,7 +192,7 @@ class FrictionLaw(ABC):
         ndarray, shape (..., 2)
             Backward and forward level [N m or N]; they are equal where the law has no jump.
         """
-        return _forms(self).numbers("breakaway ", State.of(state), np.concatenate(self.split(parameters)))
+        return forms_of(self).numbers("breakaway ", State.of(state), np.concatenate(self.split(parameters)))
 
     def expression(
         self,
@@ -335,65 +320,6 @@ class FrictionLaw(ABC):
         return Sum((*self._members(), *other._members()))
 
 
-class _Forms:
-    """The expression of a law and what follows from it, made when it is first asked for."""
-
-    def __init__(self, law: FrictionLaw) -> None:
-        self.law, self.graph = law, Graph()
-        names = (*CHANNELS, *law.parameters)
-        if len(set(names)) < len(names):
-            raise DescriptionError(
-                f"the law '{law.name}' names {law.parameters}; name each once, and none {', '.join(CHANNELS)}"
-            )
-        self.symbols = {name: self.graph.symbol(name) for name in names}
-        self.torque = law.expression(self.graph)
-        self.columns = [derivative(self.torque, self.symbols[name]) for name in law.linear]
-        bent = {node.name for node in reachable(self.columns)} & set(law.linear)
-        if bent:
-            raise DescriptionError(f"the law '{law.name}' is not linear in {', '.join(sorted(bent))}; name them in `shape`")
-        rest = substitute([self.torque], {self.symbols[name]: self.graph.zero for name in law.linear})[0]
-        if not rest.is_const(0.0):
-            raise DescriptionError(f"the law '{law.name}' has a part that no linear parameter multiplies; multiply it by one")
-        self._known: dict[str, list[Node]] = {}
-
-    def _made(self, form: str) -> list[Node]:
-        what, _, by = form.partition(" ")
-        law = self.law
-        if what == "breakaway":
-            v, zero = self.symbols["v"], self.graph.zero
-            return substitute([directed(self.torque, v, -1.0), directed(self.torque, v, 1.0)], {v: zero})
-        nodes = self.columns if what == "columns" else [self.torque]
-        if not by:
-            return nodes
-        many = {"shape": law.shape} if what == "columns" else {"parameters": law.parameters}
-        if by not in (*CHANNELS, *many):
-            raise DescriptionError(f"by is '{by}'; it is one of {', '.join((*CHANNELS, *many))}")
-        return [derivative(node, self.symbols[name]) for node in nodes for name in many.get(by, (by,))]
-
-    def numbers(self, form: str, state: State, values: Array) -> Array:
-        """Return the numbers of a form; values are those of all parameters, or for columns those of the shape."""
-        nodes = self._known.get(form)
-        if nodes is None:
-            nodes = self._known[form] = self._made(form)
-        law, (what, _, by) = self.law, form.partition(" ")
-        names = law.shape if what == "columns" else law.parameters
-        known: dict[str, Any] = {"v": state.v, **dict(zip(names, values.tolist(), strict=True))}
-        for node in reachable(nodes):
-            if node.op == "symbol" and node.name not in known:
-                known[node.name] = state.channel(node.name, law.name)
-        result = np.empty((*state.v.shape, len(nodes)))
-        for i, column in enumerate(evaluate(nodes, known)):
-            result[..., i] = column
-        if form == "columns shape":
-            return result.reshape(*state.v.shape, len(law.linear), len(law.shape))
-        return np.asarray(result[..., 0]) if what == "value" and by != "parameters" else result
-
-
-@lru_cache(maxsize=512)
-def _forms(law: FrictionLaw) -> _Forms:
-    return _Forms(law)
-
-
 @dataclass(frozen=True)
 class Sum(FrictionLaw):
     """Sum of laws; its parameters carry the name of their law: ``coulomb.fc``, ``tanh.beta``, ``tanh2.beta``.
@@ -407,6 +333,7 @@ class Sum(FrictionLaw):
     members: tuple[FrictionLaw, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "members", tuple(self.members))
         if not self.members:
             raise DescriptionError("a sum of friction laws needs at least one law")
 
@@ -472,24 +399,11 @@ class Friction:
         """Values by name."""
         return dict(zip(self.law.parameters, self.values.tolist(), strict=True))
 
-    def __call__(self, state: State | ArrayLike) -> Array:
-        """Return the friction [N m or N] at a state, or at velocities alone."""
-        return self.law.value(state, self.values)
+    def __call__(self, state: State | ArrayLike, by: str = "") -> Array:
+        """Return the friction [N m or N] at a state or at velocities alone, or its derivative as in `FrictionLaw.value`."""
+        return self.law.value(state, self.values, by)
 
-    def dv(self, state: State | ArrayLike) -> Array:
-        """Exact derivative with respect to the velocity.
-
-        Parameters
-        ----------
-        state : State or array_like, shape (...)
-            State, or the velocities alone.
-
-        Returns
-        -------
-        ndarray, shape (...)
-            ``d f / d v``.
-        """
-        return self.law.value(state, self.values, "v")
+    dv = partialmethod(__call__, by="v")
 
     def power(self, state: State | ArrayLike) -> Array:
         """Power turned into heat; negative where the friction feeds energy into the motion.

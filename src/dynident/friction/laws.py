@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DescriptionError
-from dynident.friction.law import FrictionLaw, Point
+from dynident.friction.forms import Point
+from dynident.friction.law import FrictionLaw
 from dynident.graph import absolute, exp, maximum, power, sign, tanh
 
 Array = NDArray[np.float64]

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import DescriptionError
-from dynident.friction.law import FrictionLaw, Point
+from dynident.friction.forms import Point
+from dynident.friction.law import FrictionLaw
 from dynident.friction.laws import Coulomb, Viscous
 from dynident.graph import absolute, cos, power, sin, where
 
@@ -120,6 +121,7 @@ class LoadDependent(_Modulated):
     name = "load"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "powers", tuple(self.powers))
         if not self.powers or len(set(self.powers)) < len(self.powers) or min(self.powers) < 1.0:
             raise DescriptionError(f"powers = {self.powers} of the load must be distinct and 1 or more; use (1, 2)")
 
@@ -162,6 +164,7 @@ class Ripple(_Modulated):
     name = "ripple"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "harmonics", tuple(self.harmonics))
         if not self.harmonics or len(set(self.harmonics)) < len(self.harmonics) or min(self.harmonics) <= 0.0:
             raise DescriptionError(f"harmonics = {self.harmonics} of the ripple must be distinct and above zero; use (1, 2)")
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
-from dynident.friction.sides import jumps, smooth
+from dynident.friction.sides import directed, jumps, smooth
 from dynident.graph import Graph, Node, absolute, evaluate, maximum, minimum, sign, substitute, where
 
 Array = NDArray[np.float64]
@@ -97,10 +97,30 @@ class JointTerm:
         Node or ndarray, shape (...)
             ``sign(v)`` is ``tanh(v / width)``, ``[v > 0]`` is ``(1 + tanh(v / width)) / 2``.
         """
+        return self._changed(smooth, q, v, a, width)
+
+    def directed(self, q: Any, v: Any, a: Any, way: Any) -> Any:
+        """Branch of the term that holds for one direction, smooth through v = 0; there it is the level of break-away.
+
+        Parameters
+        ----------
+        q, v, a : Node or ndarray, shape (...)
+            Motion of the joint: expressions of one graph, or numbers.
+        way : Node or float
+            Direction, +1 or -1.
+
+        Returns
+        -------
+        Node or ndarray, shape (...)
+            ``sign(v)`` is ``way``.
+        """
+        return self._changed(directed, q, v, a, way)
+
+    def _changed(self, change: Callable[[Node, Node, Node], Node], q: Any, v: Any, a: Any, by: Any) -> Any:
         graph = v.graph if isinstance(v, Node) else Graph()
-        given = dict(zip(("own q", "own v", "own a", "own width"), (q, v, a, width), strict=True))
+        given = dict(zip(("own q", "own v", "own a", "own change"), (q, v, a, by), strict=True))
         own = [graph.symbol(name) for name in given]
-        node = smooth(graph.node(self.expression(*own[:3])), own[1], own[3])
+        node = change(graph.node(self.expression(*own[:3])), own[1], own[3])
         if isinstance(v, Node):
             return substitute([node], {symbol: graph.node(x) for symbol, x in zip(own, given.values(), strict=True)})[0]
         return np.broadcast_to(evaluate([node], given)[0], np.shape(v))
@@ -148,12 +168,8 @@ TERMS: dict[str, JointTerm] = {
         JointTerm("k", "spring stiffness about q = 0", "N m/rad", "N/m", lambda q, v, a: q, passive=True),
         _friction("fvp", "viscous friction, forward", *_VISCOUS, lambda q, v, a: maximum(v, 0.0), mirrored="fvn"),
         _friction("fvn", "viscous friction, backward", *_VISCOUS, lambda q, v, a: minimum(v, 0.0), mirrored="fvp"),
-        JointTerm(
-            "fcp", "Coulomb friction, forward", *_DRY, lambda q, v, a: where(v > 0.0, 1.0, 0.0), True, True, mirrored="fcn"
-        ),
-        JointTerm(
-            "fcn", "Coulomb friction, backward", *_DRY, lambda q, v, a: where(v < 0.0, -1.0, 0.0), True, True, mirrored="fcp"
-        ),
+        _friction("fcp", "Coulomb friction, forward", *_DRY, lambda q, v, a: where(v > 0.0, 1.0, 0.0), mirrored="fcn"),
+        _friction("fcn", "Coulomb friction, backward", *_DRY, lambda q, v, a: where(v < 0.0, -1.0, 0.0), mirrored="fcp"),
         # A polynomial may take energy at every speed although one of its coefficients is negative: these are not passive alone.
         JointTerm("f2", "quadratic friction", "N m s^2/rad^2", "N s^2/m^2", lambda q, v, a: v * absolute(v), friction=True),
         JointTerm("f3", "cubic friction", "N m s^3/rad^3", "N s^3/m^3", lambda q, v, a: v * v * v, friction=True),
@@ -188,6 +204,22 @@ def register(*terms: JointTerm) -> None:
                 f"joint term '{term.symbol}' is mirrored by '{term.mirrored}', which is unknown; register both together"
             )
     TERMS.update(added)
+
+
+def term_of(parameter: str) -> JointTerm | None:
+    """Joint term of a parameter.
+
+    Parameters
+    ----------
+    parameter : str
+        Name such as ``fv_joint1``.
+
+    Returns
+    -------
+    JointTerm or None
+        Its term; None for parameters of bodies.
+    """
+    return TERMS.get(parameter.split("_", maxsplit=1)[0])
 
 
 def check_terms(symbols: Iterable[str]) -> tuple[str, ...]:

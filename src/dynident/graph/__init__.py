@@ -1,5 +1,7 @@
-"""Expressions, their derivatives, and one compiler: what must be fast is written once as an expression and printed as machine code."""
+"""Expressions, their derivatives, printers for people, and one compiler: what must be fast is written once and printed."""
 
+from dynident.graph.cache import clear as clear_cache
+from dynident.graph.cache import usage as cache_usage
 from dynident.graph.calculus import derivative, forward, jacobian, reverse
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import (
@@ -29,11 +31,17 @@ from dynident.graph.expression import (
 )
 from dynident.graph.function import Function
 from dynident.graph.machine import Machine, vector_width
+from dynident.graph.names import comment, identifier, identifiers
+from dynident.graph.operations import OPERATIONS, sympy_functions
+from dynident.graph.print_c import c_files, c_function, c_helpers, c_number, c_prototype
+from dynident.graph.print_latex import latex_align, latex_equations, latex_number, latex_text
+from dynident.graph.print_numpy import numpy_function, numpy_helpers
 from dynident.graph.print_routine import compile_routines
 from dynident.graph.routine import Routine
 from dynident.graph.substitute import rebuilt, substitute
 
 __all__ = [
+    "OPERATIONS",
     "Compiled",
     "Function",
     "Graph",
@@ -43,6 +51,14 @@ __all__ = [
     "absolute",
     "arctan2",
     "both",
+    "c_files",
+    "c_function",
+    "c_helpers",
+    "c_number",
+    "c_prototype",
+    "cache_usage",
+    "clear_cache",
+    "comment",
     "compile_routines",
     "cos",
     "derivative",
@@ -52,10 +68,18 @@ __all__ = [
     "exp",
     "floor",
     "forward",
+    "identifier",
+    "identifiers",
     "jacobian",
+    "latex_align",
+    "latex_equations",
+    "latex_number",
+    "latex_text",
     "log",
     "maximum",
     "minimum",
+    "numpy_function",
+    "numpy_helpers",
     "opposite",
     "power",
     "reachable",
@@ -65,6 +89,7 @@ __all__ = [
     "sin",
     "sqrt",
     "substitute",
+    "sympy_functions",
     "tanh",
     "total",
     "vector_width",

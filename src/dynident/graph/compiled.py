@@ -31,8 +31,8 @@ class Compiled:
     def __init__(self, function: Function, width: int | None = None) -> None:
         self.function = function
         self.width = vector_width() if width is None else width
-        text = "\n".join([library([self.width]), function_text(function, self.width)])
-        self._machine = Machine(text, function.name)
+        body = function_text(function, self.width)
+        self._machine = Machine("\n".join([library(body), body]), function.name)
         kinds = [ctypes.c_int64] + [ctypes.c_void_p, ctypes.c_int64] * len(function.arrays)
         self._call = self._machine.function(f"{function.name}_{self.width}", kinds)
 
@@ -44,8 +44,8 @@ class Compiled:
         samples : int
             N.
         arrays : mapping of str to ndarray
-            Inputs (N, k), shared arrays (k,) and outputs, (N, ...) or, for rows, (k, at least N): float64, each sample's
-            numbers next to each other (rows: each entry's samples next to each other).
+            Inputs and outputs (N, ...) or, for rows, (k, at least N), and shared arrays (k,): float64, each sample's numbers
+            next to each other (rows: each entry's samples next to each other).
         threads : bool
             Whether long batches may use all cores; results do not depend on it.
         """
@@ -84,6 +84,8 @@ class Compiled:
         for name in self.function.arrays:
             array = arrays[name]
             stride = array.strides[0] // 8 if array.ndim > 1 else 1
+            if array.dtype != np.float64 or (array.shape[-1] > 1 and array.strides[-1] != 8):
+                raise ValueError(f"array '{name}' of '{self.function.name}' must be float64, its last axis contiguous")
             if name in self.function.shared:
                 at = array.ctypes.data
             elif name in self.function.rows:
@@ -103,8 +105,9 @@ class Compiled:
                 padded[name] = array
             elif name in self.function.rows:
                 padded[name] = np.empty((array.shape[0], self.width))
-                if None in self.function.outputs[name]:
+                if name in self.function.inputs or None in self.function.outputs[name]:
                     padded[name][:, :count] = array[:, first:last]
+                    padded[name][:, count:] = array[:, last - 1 : last]
             else:
                 padded[name] = np.empty((self.width, *array.shape[1:]))
                 if name in self.function.inputs or None in self.function.outputs[name]:

@@ -48,6 +48,15 @@ class Node:
     """
 
     __slots__ = ("args", "graph", "index", "name", "op", "value")
+    args: tuple[Node, ...]
+    graph: Graph
+
+    graph: Graph
+    index: int
+    op: str
+    args: tuple[Node, ...]
+    value: float
+    name: str
 
     def __init__(self, graph: Graph, index: int, op: str, args: tuple[Node, ...], value: float = 0.0, name: str = "") -> None:
         self.graph = graph
@@ -165,13 +174,16 @@ class Graph:
         Time after which it gives up.
     """
 
+    zero: Node
+    one: Node
+
     def __init__(self, max_nodes: int = MAX_NODES, max_seconds: float = MAX_SECONDS) -> None:
         self.max_nodes = max_nodes
         self.max_seconds = max_seconds
         self._start = monotonic()
         self._known: dict[object, Node] = {}
-        self.zero = self.const(0.0)
-        self.one = self.const(1.0)
+        self.zero: Node = self.const(0.0)
+        self.one: Node = self.const(1.0)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -381,15 +393,18 @@ def total(terms: Iterable[Node]) -> Node:
     return result
 
 
-def reachable(outputs: Iterable[Node]) -> list[Node]:
-    """Return every node that the outputs need, arguments before their users, each shortly before it is used."""
-    seen: set[int] = set()
+def reachable(outputs: Iterable[Node], done: set[int] | None = None) -> list[Node]:
+    """Return every node that the outputs need, arguments before their users, each shortly before it is used.
+
+    What is in `done` is left out, and all that is returned counts as done afterwards.
+    """
+    seen: set[int] = set() if done is None else done
     order: list[Node] = []
     for output in outputs:
         stack: list[tuple[Node, bool]] = [(output, False)]
         while stack:
-            node, done = stack.pop()
-            if done:
+            node, ready = stack.pop()
+            if ready:
                 order.append(node)
             elif node.index not in seen:
                 seen.add(node.index)

@@ -28,7 +28,7 @@ class Function:
     shared : mapping of str to int
         Arrays that are the same for all samples, such as parameters.
     rows : frozenset of str
-        Outputs stored with samples last: entry k is a row over time. The others have one row per sample.
+        Inputs and outputs stored with samples last: entry k is a row over time. The others have one row per sample.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Functions that LLVM's language lacks, printed for vectors of any width: sine and cosine, sinc, and the C library's by lanes."""
+"""Functions that LLVM's language lacks, for vectors of any width: sine and cosine, sinc, and the C library's lane by lane."""
 
 from __future__ import annotations
 
@@ -143,25 +143,38 @@ def _by_lanes(name: str, count: int, width: int) -> str:
     return "\n".join([*lines, f"  ret {T} {last}", "}"])
 
 
-def library(widths: Sequence[int]) -> str:
-    """Return declarations and definitions that printed functions of these widths may call."""
-    wanted = sorted({*widths, *((4,) if 1 in widths else ())})  # plain numbers turn four angles at a time
-    parts = [f"declare double @{name}({', '.join(['double'] * count)})" for name, count in _LIBRARY.items()]
-    for width in wanted:
+_NEEDS = {"sine_cosine": ("sin", "cos"), "sinc": ("sqrt", "sin", "cos"), "dsinc": ("sqrt", "sin", "cos")}
+
+
+def library(text: str) -> str:
+    """Return declarations and definitions of the functions that a printed text calls, and of no others."""
+    wanted = {(name, int(width)) for name, width in re.findall(r"call [^@]*@([a-z0-9_]+)_(\d+)\(", text)}
+    wanted &= {(name, width) for name in (*_LIBRARY, *_INTRINSIC, *_NEEDS) for _, width in wanted}
+    for name, width in list(wanted):
+        wanted |= {(other, width) for other in _NEEDS.get(name, ())}
+    parts = [
+        f"declare double @{name}({', '.join(['double'] * _LIBRARY[name])})"
+        for name in _LIBRARY
+        if name in {n for n, _ in wanted}
+    ]
+    for name, width in sorted(wanted):
         vector = "double" if width == 1 else f"<{width} x double>"
         suffix = "f64" if width == 1 else f"v{width}f64"
-        for name, intrinsic in _INTRINSIC.items():
-            parts.append(f"declare {vector} @llvm.{intrinsic}.{suffix}({vector})")
-            call = f"  %y = call {vector} @llvm.{intrinsic}.{suffix}({vector} %x)"
-            parts.append(
-                f"define internal {vector} @{name}_{width}({vector} %x) alwaysinline {{\n{call}\n  ret {vector} %y\n}}"
-            )
-        if width > 1:
-            parts.append(f"declare i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1>)")
-            text = _SINE_COSINE.replace("COSINE", _polynomial("c", _COSINE)).replace("SINE", _polynomial("s", _SINE))
-            parts.append(_filled(text, width))
-        parts += [_by_lanes(name, count, width) for name, count in _LIBRARY.items()]
-        parts.append(_filled(_sinc("sinc", SINC_SERIES, "%far = fdiv V %sin, %x"), width))
-        away = "%ratio = fdiv V %sin, %x\n  %gap = fsub V %cos, %ratio\n  %two = fadd V %s, %s\n  %far = fdiv V %gap, %two"
-        parts.append(_filled(_sinc("dsinc", DSINC_SERIES, away), width))
+        if name in _LIBRARY:
+            parts.append(_by_lanes(name, _LIBRARY[name], width))
+        elif name in _INTRINSIC:
+            intrinsic = f"{vector} @llvm.{_INTRINSIC[name]}.{suffix}({vector}"
+            call = f"  %y = call {intrinsic} %x)"
+            head = f"define internal {vector} @{name}_{width}({vector} %x) alwaysinline {{"
+            parts += [f"declare {intrinsic})", head, call, f"  ret {vector} %y", "}"]
+        elif name == "sine_cosine":
+            body = _SINE_COSINE.replace("COSINE", _polynomial("c", _COSINE)).replace("SINE", _polynomial("s", _SINE))
+            parts += [f"declare i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1>)", _filled(body, width)]
+            if ("abs", width) not in wanted:
+                parts.append(f"declare {vector} @llvm.fabs.{suffix}({vector})")
+        elif name == "sinc":
+            parts.append(_filled(_sinc("sinc", SINC_SERIES, "%far = fdiv V %sin, %x"), width))
+        else:
+            away = "%ratio = fdiv V %sin, %x\n  %gap = fsub V %cos, %ratio\n  %two = fadd V %s, %s\n  %far = fdiv V %gap, %two"
+            parts.append(_filled(_sinc("dsinc", DSINC_SERIES, away), width))
     return "\n".join(parts)

@@ -1,4 +1,4 @@
-"""From LLVM's language to code that runs: the processor, the width of its vectors, the level of optimisation, the object cache."""
+"""From LLVM's language to code that runs: the processor, the width of its vectors, the level of optimisation."""
 
 from __future__ import annotations
 
@@ -53,22 +53,26 @@ class Machine:
         Module in LLVM's language.
     what : str
         What it is, for messages.
+    loops : bool
+        Whether it has loops and memory of its own: those gain from LLVM's passes, straight lines do not.
     """
 
-    def __init__(self, text: str, what: str = "functions") -> None:
+    def __init__(self, text: str, what: str = "functions", loops: bool = False) -> None:
         from llvmlite import __version__, binding  # noqa: PLC0415 - costs import time
 
         with _lock:
             triple, processor, features = target()
             lines = text.count("\n")
-            level = 2 if lines <= LARGE else 1 if lines <= HUGE else 0
+            level = 0 if lines > HUGE else 2 if loops and lines <= LARGE else 1
             machine = binding.Target.from_triple(triple).create_target_machine(
                 cpu=processor, features=features, opt=level, jit=True
             )
-            key = cache.key_of(text, triple, processor, features, str(level), __version__, str(binding.llvm_version_info))
+            key = cache.key_of(
+                text, triple, processor, features, str((level, loops)), __version__, str(binding.llvm_version_info)
+            )
             body = cache.read(key)
             if body is None:
-                body = self._compiled(binding, machine, text, level, what)
+                body = self._compiled(binding, machine, text, loops and level > 0, what)
                 cache.write(key, body)
             empty = binding.parse_assembly("")
             empty.triple = triple
@@ -77,11 +81,11 @@ class Machine:
             self._engine.finalize_object()
 
     @staticmethod
-    def _compiled(binding: Any, machine: Any, text: str, level: int, what: str) -> bytes:
+    def _compiled(binding: Any, machine: Any, text: str, passes: bool, what: str) -> bytes:
         start = perf_counter()
         module = binding.parse_assembly(text)
         module.triple, module.data_layout = target()[0], str(machine.target_data)
-        if level:
+        if passes:
             options = binding.create_pipeline_tuning_options(speed_level=1)  # more costs twice the time and gains nothing
             options.loop_vectorization = options.slp_vectorization = False  # the printer has done that
             builder = binding.create_pass_builder(machine, options)

@@ -1,6 +1,7 @@
 """What every operation of the graph means: on numbers, on NumPy arrays, in sympy, and its partial derivatives.
 
-A new operation is one entry of `OPERATIONS` and one line in each printer. Truth values are the numbers 1 and 0. Beside the usual ones:
+A new operation is one entry of `OPERATIONS` and one line in each printer. Truth values are the numbers 1 and 0. Beside the
+usual ones:
 
     sinc(s)  = sin(x)/x  with s = x^2, as rotation vectors need it;   dsinc its derivative by s
     select(c, a, b) = a where c is not zero, else b
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 SMALL = 1e-2  # x^2 below which sinc and its derivative are taken from their series: the closed form of dsinc cancels there
 SINC_SERIES = (1.0, -1.0 / 6.0, 1.0 / 120.0, -1.0 / 5040.0, 1.0 / 362880.0, -1.0 / 39916800.0)
-DSINC_SERIES = tuple(k * c for k, c in enumerate(SINC_SERIES))[1:] + (9.635426302092969e-10,)
+DSINC_SERIES = (*(k * c for k, c in enumerate(SINC_SERIES) if k), 9.635426302092969e-10)
 
 
 def horner(factors: tuple[float, ...], x: Any) -> Any:

@@ -1,8 +1,8 @@
 """`Function` in LLVM's language: W samples at a time, or one.
 
-A function is a straight line of operations on ``<W x double>``. Rows of samples are gathered into vectors when they are read and
-turned back (a W x W transposition by shuffles) when they are written. A long line is cut into pieces that hand over what they
-share through memory, because the time of LLVM's register allocator grows faster than the length of a function.
+A function is a straight line of operations on ``<W x double>``. Rows of samples are gathered into vectors when they are read
+and turned back (a W x W transposition by shuffles) when they are written. A long line is cut into pieces that hand over what
+they share through memory, because the time of LLVM's register allocator grows faster than the length of a function.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Emitter:
     def fresh(self) -> str:
         """Return a name that is not used yet."""
         self._count += 1
-        return f"%n{self._count}"
+        return f"%.{self._count}"
 
     def line(self, text: str) -> str:
         """Append an instruction that has a result, and return the result's name."""
@@ -157,7 +157,7 @@ def instructions(function: Function, width: int) -> list[Instruction]:
     turned: set[int] = set()
     result: list[Instruction] = []
     for store in groups:
-        for node in reachable_again(store.values, done):
+        for node in reachable(store.values, done):
             turn = turns.get(node.index)
             if turn is None and node.op != "const":
                 result.append(node)
@@ -166,22 +166,6 @@ def instructions(function: Function, width: int) -> list[Instruction]:
                 result.append(turn)
         result.append(store)
     return result
-
-
-def reachable_again(outputs: Iterable[Node], done: set[int]) -> list[Node]:
-    """Return the nodes that outputs need and that are not done yet, in order; they count as done afterwards."""
-    order: list[Node] = []
-    for output in outputs:
-        stack: list[tuple[Node, bool]] = [(output, False)]
-        while stack:
-            node, ready = stack.pop()
-            if ready:
-                order.append(node)
-            elif node.index not in done:
-                done.add(node.index)
-                stack.append((node, True))
-                stack.extend((arg, False) for arg in reversed(node.args) if arg.index not in done)
-    return order
 
 
 def _runs(entries: Sequence[Node | None], width: int) -> Iterable[tuple[int, tuple[Node, ...]]]:
@@ -244,29 +228,31 @@ class _Printer:
         parts = [self._piece(number, piece) for number, piece in enumerate(self.pieces)] if many else []
         arrays = self.function.arrays
         takes = ", ".join(f"ptr %{a}, i64 %{a}.stride" for a in arrays)
-        lines = [f"define void @{self.name}(i64 %blocks, {takes}) alignstack({max(16, 8 * self.width)}) {{", "entry:"]
+        lines = [f"define void @{self.name}(i64 %.blocks, {takes}) alignstack({max(16, 8 * self.width)}) {{", ".entry:"]
         if many:
-            lines.append(f"  %scratch = alloca [{max(len(self.slots), 1)} x {self.type}], align {8 * self.width}")
-        lines += ["  %none = icmp eq i64 %blocks, 0", "  br i1 %none, label %end, label %loop", "loop:"]
-        lines += ["  %b = phi i64 [0, %entry], [%next, %loop]", f"  %first = mul i64 %b, {self.width}"]
+            lines.append(f"  %.scratch = alloca [{max(len(self.slots), 1)} x {self.type}], align {8 * self.width}")
+        lines += ["  %.none = icmp eq i64 %.blocks, 0", "  br i1 %.none, label %.end, label %.loop", ".loop:"]
+        lines += ["  %.b = phi i64 [0, %.entry], [%.next, %.loop]", f"  %.first = mul i64 %.b, {self.width}"]
         for a in arrays:
-            step = "%first" if a in self.function.rows else f"%{a}.offset"
+            step = "%.first" if a in self.function.rows else f"%{a}.offset"
             if a in self.function.shared:
                 step = "0"
             elif a not in self.function.rows:
-                lines.append(f"  {step} = mul i64 %first, %{a}.stride")
+                lines.append(f"  {step} = mul i64 %.first, %{a}.stride")
             lines.append(f"  %{a}.at = getelementptr double, ptr %{a}, i64 {step}")
         if many:
             gives = ", ".join(f"ptr %{a}.at, i64 %{a}.stride" for a in arrays)
-            lines += [f"  call void @{self.name}.{k}(ptr %scratch, {gives})" for k in range(len(self.pieces))]
+            lines += [f"  call void @{self.name}.{k}(ptr %.scratch, {gives})" for k in range(len(self.pieces))]
         else:
             lines += self._body(0, self.pieces[0])
-        lines += ["  %next = add i64 %b, 1", "  %done = icmp eq i64 %next, %blocks", "  br i1 %done, label %end, label %loop"]
-        return "\n".join([*parts, *lines, "end:", "  ret void", "}"])
+        lines += ["  %.next = add i64 %.b, 1", "  %.done = icmp eq i64 %.next, %.blocks"]
+        lines += ["  br i1 %.done, label %.end, label %.loop"]
+        return "\n".join([*parts, *lines, ".end:", "  ret void", "}"])
 
     def _piece(self, number: int, piece: list[Instruction]) -> str:
         takes = ", ".join(f"ptr noalias %{a}.at, i64 %{a}.stride" for a in self.function.arrays)
-        head = f"define internal void @{self.name}.{number}(ptr noalias %scratch, {takes}) noinline alignstack({max(16, 8 * self.width)}) {{"
+        align = f"noinline alignstack({max(16, 8 * self.width)})"
+        head = f"define internal void @{self.name}.{number}(ptr noalias %.scratch, {takes}) {align} {{"
         return "\n".join([head, *self._body(number, piece), "  ret void", "}"])
 
     def _body(self, number: int, piece: list[Instruction]) -> list[str]:
@@ -290,7 +276,7 @@ class _Printer:
         return out.lines
 
     def _slot(self, out: Emitter, node: Node) -> str:
-        return out.line(f"getelementptr {self.type}, ptr %scratch, i64 {self.slots[node.index]}")
+        return out.line(f"getelementptr {self.type}, ptr %.scratch, i64 {self.slots[node.index]}")
 
     def _bring(self, out: Emitter, node: Node, rows: dict[tuple[str, int], str]) -> None:
         """Print the reading of an input, or of a value of an earlier piece."""
@@ -305,6 +291,10 @@ class _Printer:
                 value = out.line(f"insertelement {self.type} poison, double {value}, i32 0")
                 zeros = f"<{self.width} x i32> zeroinitializer"
                 value = out.line(f"shufflevector {self.type} {value}, {self.type} poison, {zeros}")
+        elif array in self.function.rows:
+            offset = out.line(f"mul i64 %{array}.stride, {place}")
+            at = out.line(f"getelementptr double, ptr %{array}.at, i64 {offset}")
+            value = out.line(f"load {self.type}, ptr {at}, align 8")
         else:
             value = "poison"
             for lane in range(self.width):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dynident.graph.expression import Node
+from dynident.graph.expression import Node, reachable
 from dynident.graph.function import Function
 from dynident.graph.llvm_library import library
 from dynident.graph.machine import Machine
-from dynident.graph.print_llvm import Emitter, Turn, function_text, reachable_again
+from dynident.graph.print_llvm import Emitter, Turn, function_text
 from dynident.graph.routine import Call, Index, Leave, Load, Repeat, Routine, Save, Statement, When, called
 
 
@@ -36,7 +36,7 @@ class _Printer:
 
     def _compute(self, nodes: Iterable[Node]) -> None:
         """Print what some values need and is not known here yet."""
-        for node in reachable_again(nodes, set(self.out.known)):
+        for node in reachable(nodes, set(self.out.known)):
             if node.op == "symbol":
                 raise ValueError(f"'{node.name}' is used outside the block in which it was loaded")
             if node.op in ("sin", "cos"):
@@ -140,12 +140,12 @@ class _Printer:
 
 def module_text(routines: Sequence[Routine]) -> str:
     """Return the module with some routines and all that they call."""
-    parts = [library([1])]
-    for what in called(routines):
-        parts.append(function_text(what, 1) if isinstance(what, Function) else _Printer(what).text())
-    return "\n".join(parts)
+    whole = called(routines)
+    parts = [function_text(what, 1) if isinstance(what, Function) else _Printer(what).text() for what in whole]
+    body = "\n".join(parts)
+    return "\n".join([library(body), body])
 
 
 def compile_routines(routines: Sequence[Routine], what: str = "routines") -> Machine:
     """Return the machine code of some routines; `Machine.function` gives each, taking the addresses of its arrays."""
-    return Machine(module_text(routines), what)
+    return Machine(module_text(routines), what, loops=True)

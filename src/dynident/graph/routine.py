@@ -4,8 +4,9 @@
     with routine.until(most): ...; routine.leave(c)  at most `most` times, left when c holds
     with routine.when(c): ...                        and routine.otherwise()
 
-Memory is named arrays of doubles. A value that is loaded is a symbol of the graph from then on, so that everything between loads and
-stores is a pure expression; what was stored later does not change it. A value belongs to the block in which it was loaded.
+Memory is named arrays of doubles. A value that is loaded is a symbol of the graph from then on, so that everything between
+loads and stores is a pure expression; what was stored later does not change it. A value belongs to the block in which it was
+loaded.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from dynident.identify.matching import Matched, match
 from dynident.identify.metrics import Metrics, evaluate
 from dynident.identify.payload import Payload, payload_of, payload_regression
 from dynident.identify.regression import Regression
+from dynident.identify.rows import Projection, Rows, projected
 from dynident.identify.score import Score
 from dynident.identify.standard import recover_standard
 from dynident.identify.subsets import Individual, Statistics, enumerate_subsets, individual_parameters
@@ -23,7 +24,9 @@ __all__ = [
     "Observability",
     "Payload",
     "Prediction",
+    "Projection",
     "Regression",
+    "Rows",
     "Score",
     "Statistics",
     "base_parameters",
@@ -34,5 +37,6 @@ __all__ = [
     "match",
     "payload_of",
     "payload_regression",
+    "projected",
     "recover_standard",
 ]

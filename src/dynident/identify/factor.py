@@ -5,7 +5,8 @@ For the rows [W, tau] of a joint (or of a projected equation) the factor is the 
     [W, tau]^T [W, tau] = R^T R,
 
 so ||W beta - tau|| = ||R[:, :k] beta - R[:, k]|| for every beta, and two logs are merged by one QR of their stacked factors.
-Samples pass in tiles and are never stored; the Gram matrix, which would square the condition number, is never formed.
+Samples pass in tiles and are never stored. Cross products square the condition number, so they are used only where the summed
+matrix shows that this does no harm; else Householder reflections fold the rows.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.mechanics.batch import cores
+from dynident.parallel import cores
 
 Array = NDArray[np.float64]
-FEW = 16  # tiles that are folded by LAPACK, so that a short log does not wait for a compilation
-Tile = tuple[Array, Array]
-"""Rows of one tile: base regressor (n, b, T) and effort (n, T)."""
+SAFE = 1e-7  # smallest over largest eigenvalue of scaled cross products: estimates then agree with reflections to about 1e-9
+Tile = Callable[["Workspace"], list[Array]]
+"""Rows [W, y] of one tile, one array (k + 1, T) per row group."""
 
 
 @lru_cache(maxsize=1)
@@ -131,39 +132,37 @@ class RowGroup:
         return RowGroup(self.name, self.columns, R, count, independence)
 
 
-def _fold(tiles: int) -> Callable[[Array, Array, NDArray[np.int64], Array], None]:
-    """Return the function that folds rows into a triangle: compiled for long logs, LAPACK for short ones.
+class Workspace:
+    """Memory of one thread that is used again for every tile: fresh pages cost more than what is computed in them."""
 
-    The compiled one is twice as fast, but compiling it takes seconds when it is used for the first time.
-    """
-    if tiles > FEW:
-        from dynident.identify.kernels import fold  # noqa: PLC0415 - numba is imported on first use
+    def __init__(self) -> None:
+        self._memory: dict[str, Array] = {}
 
-        compiled: Callable[[Array, Array, NDArray[np.int64], Array], None] = fold
-        return compiled
-
-    def plain(R: Array, W: Array, columns: NDArray[np.int64], y: Array) -> None:
-        width = columns.size + 1
-        rows = np.empty((width + y.size, width))
-        rows[:width], rows[width:, :-1], rows[width:, -1] = R[:, :width], W[columns].T, y
-        R[:, :width] = triangle(rows)
-
-    return plain
+    def rows(self, name: str, height: int, width: int) -> Array:
+        """Return an array (height, width) whose rows do not fall into the same lines of the cache."""
+        stride = width + 8 + (-width) % 8
+        size = height * stride
+        if name not in self._memory or self._memory[name].size < size:
+            self._memory[name] = np.empty(size)
+        return self._memory[name][:size].reshape(height, stride)[:, :width]
 
 
 def accumulate(
-    names: Iterable[str], columns: list[NDArray[np.int64]], tiles: list[Callable[[], Tile]], independence: float = 1.0
+    names: Iterable[str], columns: list[NDArray[np.int64]], tiles: list[Tile], independence: float = 1.0
 ) -> tuple[RowGroup, ...]:
     """Reduce tiles of rows to one factor per group, all cores at work.
+
+    Cross products are summed first, which is twice as fast as reflections; a group whose matrix of them is too badly
+    conditioned to be trusted is folded again by Householder reflections.
 
     Parameters
     ----------
     names : iterable of str
         Row groups.
     columns : list of ndarray of int
-        Base columns each group sees; others are zero in its rows.
+        Base columns each group sees.
     tiles : list of callable
-        Each returns base regressor (n, b, T) and effort (n, T) of some samples. They are called once each, in parallel.
+        Each returns, group by group, the rows [W, y] of some samples, samples last (k + 1, T). They are called in parallel.
     independence : float
         Effective number of independent rows per row.
 
@@ -172,27 +171,56 @@ def accumulate(
     tuple of RowGroup
         One per name.
     """
-    fold = _fold(len(tiles))
     labels = tuple(names)
-    workers = max(1, min(cores(), len(tiles)))
+    sizes = [c.size + 1 for c in columns]
 
-    def reduce(share: list[Callable[[], Tile]]) -> tuple[list[Array], int]:
-        factors = [np.zeros((c.size + 1, c.size + 4)) for c in columns]  # as `fold` wants them
-        count = 0
+    def products(share: list[Tile]) -> tuple[list[Array], int]:
+        sums, count, work = [np.zeros((k, k)) for k in sizes], 0, Workspace()
         for tile in share:
-            W, tau = tile()
-            count += tau.shape[1]
-            for i, c in enumerate(columns):
-                fold(factors[i], W[i], c, tau[i])
-        return factors, count
+            blocks = tile(work)
+            count += blocks[0].shape[1] if blocks else 0
+            for i, block in enumerate(blocks):
+                sums[i] += block @ block.T
+        return sums, count
 
+    def reflections(share: list[Tile], which: list[int]) -> list[Array]:
+        factors, work = [np.zeros((0, sizes[i])) for i in which], Workspace()
+        for tile in share:
+            blocks = tile(work)
+            factors = [triangle(np.vstack([R, blocks[i].T])) for R, i in zip(factors, which, strict=True)]
+        return factors
+
+    workers = max(1, min(cores(), len(tiles)))
+    shares = [tiles[i::workers] for i in range(workers)]
     # Several BLAS threads on matrices this small get in each other's way; the tiles are what is parallel.
-    with one_blas_thread():
-        if workers == 1:
-            parts = [reduce(tiles)]
-        else:
-            with ThreadPoolExecutor(workers) as pool:
-                parts = list(pool.map(reduce, [tiles[i::workers] for i in range(workers)]))
-        merged = [triangle(np.vstack([part[0][i][:, : c.size + 1] for part in parts])) for i, c in enumerate(columns)]
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+        parts = list(pool.map(products, shares))
+        found = [_triangle_of(np.sum([part[0][i] for part in parts], axis=0)) for i in range(len(sizes))]
+        unsafe = [i for i, R in enumerate(found) if R is None]
+        if unsafe:
+            folded = list(pool.map(lambda share: reflections(share, unsafe), shares))
+            for k, i in enumerate(unsafe):
+                found[i] = triangle(np.vstack([part[k] for part in folded]))
     total = sum(part[1] for part in parts)
-    return tuple(RowGroup(label, c, R, total, independence) for label, c, R in zip(labels, columns, merged, strict=True))
+    groups = zip(labels, columns, found, strict=True)
+    return tuple(RowGroup(label, c, R, total, independence) for label, c, R in groups if R is not None)
+
+
+def _triangle_of(products: Array) -> Array | None:
+    """Return R with R^T R = products, or None where rounding of the products could be seen in it.
+
+    Columns are scaled to length 1 first. Noise-free efforts lie in the span of the columns, so that they are refused as well:
+    their tiny residual would drown.
+    """
+    size = np.sqrt(np.diagonal(products))
+    seen = size > 0.0
+    scaled = products[np.ix_(seen, seen)] / np.outer(size[seen], size[seen])
+    if scaled.size == 0 or not np.isfinite(scaled).all():
+        return None
+    spectrum = np.linalg.eigvalsh(scaled)
+    if spectrum[0] < SAFE * spectrum[-1]:
+        return None
+    R = np.zeros_like(products)
+    kept = np.flatnonzero(seen)
+    R[np.ix_(kept, kept)] = np.linalg.cholesky(scaled).T * size[seen]
+    return R

@@ -15,8 +15,7 @@ from dynident.files import to_json
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.rows import Projection, Rows, check_projection
 from dynident.identify.stored import stored_numbers, stored_options, stored_source
-from dynident.mechanics import Motion
-from dynident.mechanics.closure import closure_starts
+from dynident.mechanics import Motion, closure_starts
 from dynident.mechanism import Consistency, Mechanism, Parameters
 
 if TYPE_CHECKING:

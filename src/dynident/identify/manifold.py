@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynident.errors import DynidentError, IdentificationError
-from dynident.mechanics import Motion
-from dynident.mechanics.closure import close_positions, close_rates
+from dynident.mechanics import Motion, close_positions, close_rates
 from dynident.mechanism import Mechanism
 
 ANGLE, SHARE = 0.6, 0.4  # how far from home to look: angles [rad], and lengths as a share of the robot's size

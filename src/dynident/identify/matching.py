@@ -54,17 +54,20 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
     """
     require(mechanism, Mechanism, "mechanism")
     require(log, Log, "log")
-    if mechanism.loops:
-        return _match_motors(mechanism, log)
-    notes: list[str] = []
     motor_effort = log.effort_kind in MOTOR_EFFORTS
-    motor_side = motor_effort or log.position_side == "motor"
+    motor_side = bool(mechanism.loops) or motor_effort or log.position_side == "motor"
+    motors = tuple(actuator.name for actuator in mechanism.actuators)
+    named = log.named_like(*((motors, mechanism.coordinate_names) if motor_side else (mechanism.coordinate_names,)))
+    notes = [] if named is log else [str(named.provenance["conversions"][-1])]  # type: ignore[index]
+    log = named
+    if mechanism.loops:
+        return _match_motors(mechanism, log, notes)
     joints = _driven(mechanism, log) if motor_side else log.joints
     unknown = [name for name in joints if name not in mechanism.coordinate_names]
     if unknown:
         raise LogError(
             f"log '{log.name}' has channels {', '.join(unknown)} that robot '{mechanism.name}' does not have; its joints are "
-            f"{', '.join(mechanism.coordinate_names)} (rename the columns or give joints=)"
+            f"{', '.join(mechanism.coordinate_names)} (rename the columns, or give the channels' names: joints=, --joints)"
         )
     missing = [name for name in mechanism.coordinate_names if name not in joints]
     if missing:
@@ -118,11 +121,12 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
         effort_kind="joint_torque",
         gain=None,
         position_side="joint",
+        reference=None,
     )
     return Matched(mechanism, converted, tuple(notes))
 
 
-def _match_motors(mechanism: Mechanism, log: Log) -> Matched:
+def _match_motors(mechanism: Mechanism, log: Log, notes: list[str]) -> Matched:
     """Return the log of a robot with loops on the motor side, one channel per actuator: rho and motor torques."""
     order = [_channel(mechanism, log, actuator.name) for actuator in mechanism.actuators]
     if len(order) < mechanism.dof:
@@ -152,8 +156,10 @@ def _match_motors(mechanism: Mechanism, log: Log) -> Matched:
         effort_kind="motor_torque",
         gain=None,
         position_side="motor",
+        reference=None,
     )
-    return Matched(mechanism, converted, ("robot with loops: motor positions and torques are used, the loops give the rest",))
+    notes = [*notes, "robot with loops: motor positions and torques are used, the loops give the rest"]
+    return Matched(mechanism, converted, tuple(notes))
 
 
 def _driven(mechanism: Mechanism, log: Log) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError, missing_extra
+from dynident.friction import term_of
 from dynident.identify.fit import Fit
 from dynident.identify.standard import natural_spread
 from dynident.mechanism import Parameters
@@ -26,7 +27,6 @@ from dynident.mechanism.inertia import pseudo_inertia
 Array = NDArray[np.float64]
 
 MARGIN = 1e-5  # smallest eigenvalue of the pseudo-inertia, in units of the body's own mass and radius of gyration
-PASSIVE = ("ia", "fv", "fc", "fvp", "fvn", "fcp", "fcn", "k")
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ def _constraints(cp: Any, fit: Fit, x: Any, spread: Array) -> list[Any]:
         constraints.append(P >> MARGIN * np.eye(4))
     names = fit.mechanism.parameters.names[10 * len(fit.mechanism.tree.bodies) :]
     first = 10 * len(fit.mechanism.tree.bodies)
-    signed = [first + j for j, name in enumerate(names) if name.split("_")[0] in PASSIVE]
+    signed = [first + j for j, name in enumerate(names) if (term := term_of(name)) is not None and term.passive]
     if signed:
         constraints.append(x[signed] >= 0.0)
     return constraints

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,21 +14,21 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import write_atomic
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
-from dynident.identify.factor import RowGroup, Tile, accumulate
+from dynident.identify.factor import RowGroup, Tile, Workspace, accumulate
 from dynident.identify.matching import match
 from dynident.identify.rows import Projection, Rows, check_projection, moving_rows
-from dynident.mechanics import Motion
-from dynident.mechanics.closure import closure_starts, motion_from_actuators
-from dynident.mechanics.motion import numbers
+from dynident.mechanics import Motion, closure_starts, motion_from_actuators
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log, Prepared, prepare
 
 Array = NDArray[np.float64]
 
-ROWS = 1024  # samples per tile: large enough for LAPACK, small enough for the cache
+ROWS = 1024  # samples per tile: large enough for BLAS, small enough for the cache
+FEWEST = 96  # rows per tile after decimation: the filter's ends are computed for every tile
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ class Regression:
         filter_ = decimator or Decimator(1, 1.0)
         if filter_.length(len(motion)) < 1:
             raise IdentificationError(f"{len(motion)} samples are too few for a decimation by {filter_.factor}")
-        spans = list(filter_.tiles(len(motion), ROWS))
+        spans = list(filter_.tiles(len(motion), max(ROWS // filter_.factor, FEWEST)))
         starts: Sequence[Array | None] = [None] * len(spans)
         if mechanism.loops:  # the branch is followed once through all samples; then every tile stands alone
             starts = closure_starts(mechanism, motion.q, [piece.start for piece, _ in spans])
@@ -153,12 +153,33 @@ class Regression:
             if moving.shape != tau.shape:
                 raise IdentificationError(f"moving has shape {moving.shape} but effort has {tau.shape}; they must agree")
             fit_for_use = moving_rows(rows.usable(moving)[:, used], filter_, [rows.names[i] for i in used])
-        tiles = [
-            _tile(base, rows, motion, tau, filter_, piece, start, used, None if fit_for_use is None else fit_for_use[outputs])
-            for (piece, outputs), start in zip(spans, starts, strict=True)
-        ]
+        compiled = rows.compiled(base.columns)
+        seen = rows.seen(base.seen)
+        columns = [np.intersect1d(compiled.seen[i], np.flatnonzero(seen[i])) for i in used]
+        gone = np.flatnonzero(np.isin(base.columns, rows.absent))
+
+        def tile(piece: slice, outputs: slice, start: Array | None) -> Tile:
+            def compute(work: Workspace) -> list[Array]:
+                stretch = motion[piece]
+                flat = work.rows("rows", compiled.height, len(stretch))
+                compiled(stretch, tau[piece], flat, start, piece.start)
+                if filter_.factor > 1:
+                    flat = filter_.apply_rows(flat, work.rows("filtered", compiled.height, outputs.stop - outputs.start))
+                blocks = []
+                for k, i in enumerate(used):
+                    own, first = compiled.seen[i], compiled.first[i]
+                    block = flat[first : first + own.size + 1]
+                    if gone.size:
+                        block[:-1][np.isin(own, gone)] = 0.0
+                    if columns[k].size < own.size:
+                        block = block[np.append(np.isin(own, columns[k]), True)]
+                    blocks.append(block if fit_for_use is None else block * fit_for_use[outputs, k])
+                return blocks
+
+            return compute
+
+        tiles = [tile(piece, outputs, start) for (piece, outputs), start in zip(spans, starts, strict=True)]
         names = [rows.names[i] for i in used]
-        columns = [np.flatnonzero(rows.seen(base.seen)[i]) for i in used]
         groups = accumulate(names, columns, tiles, filter_.independence)
         if fit_for_use is not None:
             counts = fit_for_use.sum(axis=0).tolist()
@@ -205,6 +226,11 @@ class Regression:
             notes.append(f"efforts of {', '.join(skip)} are dead and their rows are not used")
         if len(skip) == len(prepared.joints):
             raise IdentificationError(f"log '{log.name}': all effort channels are dead; nothing can be identified")
+        if not (np.any(prepared.motion.v) or np.any(prepared.motion.a)):
+            raise IdentificationError(
+                f"log '{log.name}': no joint moves, all positions are constant but for rounding; nothing can be identified, "
+                "record a log in which the joints move"
+            )
         motion = robot_motion(matched.mechanism, prepared.motion)
         evidence = cls.from_motion(
             matched.mechanism, motion, prepared.effort, base, prepared.decimator, skip, projection, absent, prepared.moving
@@ -320,31 +346,6 @@ def _same(base: BaseParameters, mechanism: Mechanism) -> bool:
     if base.mechanism.parameters.names != mechanism.parameters.names or base.mechanism.dof != mechanism.dof:
         return False
     return base.fits(replace(base, mechanism=mechanism).fingerprint())
-
-
-def _tile(
-    base: BaseParameters,
-    rows: Rows,
-    motion: Motion,
-    tau: Array,
-    decimator: Decimator,
-    piece: slice,
-    start: Array | None,
-    used: list[int],
-    usable: NDArray[np.bool_] | None,
-) -> Callable[[], Tile]:
-    """Return a function that computes the equations of one tile; those that are not usable become zero."""
-
-    def compute() -> Tile:
-        W, y = rows.equations(motion[piece], tau[piece], base.columns, start, piece.start)
-        assert y is not None
-        if len(used) < W.shape[0]:
-            W, y = W[used], y[used]
-        if decimator.factor > 1:
-            W, y = np.moveaxis(decimator.apply(np.moveaxis(W, 2, 0)), 0, 2), decimator.apply(y.T).T
-        return (W, y) if usable is None else (W * usable.T[:, None, :], y * usable.T)
-
-    return compute
 
 
 def robot_motion(mechanism: Mechanism, measured: Motion) -> Motion:

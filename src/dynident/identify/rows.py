@@ -15,19 +15,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError, SignalWarning
-from dynident.mechanics import Motion, regressor_rows
-from dynident.mechanics.batch import TreeMotion
-from dynident.mechanics.closure import close_motion
+from dynident.graph import Node, absolute, maximum, minimum, sqrt, total
+from dynident.mechanics import Equations, Motion, cached, close_positions, compiled, entering, solve_general
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator
 
 Array = NDArray[np.float64]
 Projection = str | tuple[str, ...]
+
+SINGULAR = 1e-7  # pivot ratio of the closure or of a projection below which its equations mean nothing
 
 #: Share of its rows below which a joint that was left out near standstill is warned about.
 FEW = 1.0 / 3.0
@@ -152,20 +154,23 @@ class Rows:
         y : ndarray (n, N) or None
             What they should give.
         """
-        gone = np.isin(columns, self.absent)
-        if not self.mechanism.loops:
-            W = regressor_rows(self.mechanism, motion, columns)
-            W[:, gone] = 0.0
-            return W, None if effort is None else effort.T
-        closed = close_motion(self.mechanism, motion, start, first)
-        G = closed.G
-        A = self.mechanism.actuator_matrix[0] @ G
-        if self.projection != "independent":  # S G^T Y is (G S^T)^T Y: the weights go into the small factor
-            weights = np.swapaxes(self._weights(A, motion), 1, 2)
-            G, A = G @ weights, A @ weights
-        W = regressor_rows(self.mechanism, motion, columns, TreeMotion(closed.q, closed.v, closed.a, G))
-        W[:, gone] = 0.0
-        return W, None if effort is None else np.einsum("tkn,tk->nt", A, effort)
+        compiled = self.compiled(columns)
+        flat = np.empty((compiled.height, len(motion)))
+        compiled(motion, effort, flat, start, first)
+        W = np.zeros((len(compiled.seen), len(columns), len(motion)))
+        y = None if effort is None else np.empty((len(compiled.seen), len(motion)))
+        for i, (own, at) in enumerate(zip(compiled.seen, compiled.first, strict=True)):
+            W[i, own] = flat[at : at + own.size]
+            if y is not None:
+                y[i] = flat[at + own.size]
+        W[:, np.isin(columns, self.absent)] = 0.0
+        return W, y
+
+    def compiled(self, columns: NDArray[np.int64]) -> CompiledRows:
+        """Return the machine code of these equations, made once per geometry, columns and projection."""
+        wanted = tuple(int(c) for c in columns)
+        projection = self.projection if self.mechanism.loops else "independent"
+        return cached(self.mechanism, ("rows", wanted, projection), lambda: CompiledRows(self, wanted))
 
     def targets(self, motion: Motion, effort: Array) -> Array:
         """Return what the equations should give, without the regressor.
@@ -184,29 +189,104 @@ class Rows:
         """
         if not self.mechanism.loops:
             return effort
-        A = self.mechanism.actuator_matrix[0] @ close_motion(self.mechanism, motion).G
-        y = np.einsum("tkn,tk->tn", A, effort)
-        return np.asarray(y if self.projection == "independent" else np.einsum("tij,tj->ti", self._weights(A, motion), y))
+        compiled = self.compiled(np.zeros(0, dtype=np.int64))
+        flat = np.empty((compiled.height, len(motion)))
+        compiled(motion, effort, flat)
+        return flat.T
 
-    def _weights(self, A: Array, motion: Motion) -> Array:
-        """Return J_r^-T or R^-T of every sample."""
-        if self.projection == "gls":
-            block = np.asarray(np.linalg.qr(A, mode="r"))
-        else:
-            block = A[:, [self.efforts.index(name) for name in self.projection]]
-        with np.errstate(all="ignore"):
-            inverse = _inverse(block)
-            size = np.sum(block**2, axis=(1, 2)) * np.sum(
-                inverse**2, axis=(1, 2)
-            )  # squared condition number, at most n^2 too large
-        singular = ~(size < 1e16)
-        if singular.any():
-            sample = int(np.argmax(singular))
+
+class CompiledRows:
+    """Machine code of some equations: W and y of every sample, samples last, columns that are identically zero left out.
+
+    Equation i holds column ``seen[i][k]`` at row ``first[i] + k`` and what it should give in the row after its last column.
+
+    Parameters
+    ----------
+    rows : Rows
+        The equations.
+    columns : sequence of int
+        Standard parameters whose columns are wanted.
+    """
+
+    def __init__(self, rows: Rows, columns: Sequence[int]) -> None:
+        self.rows = rows
+        x = Equations(rows.mechanism)
+        tau = x.graph.symbols("tau", len(rows.efforts))
+        y, size = list(tau), x.graph.one
+        Y = x.regressor(columns)
+        if rows.mechanism.loops:
+            A = actuation(x)
+            y = [total([row[j] * t for row, t in zip(A, tau, strict=True)]) for j in range(rows.mechanism.dof)]
+            solved, ratio = projected(x, rows, [[*line, t] for line, t in zip(Y, y, strict=True)])
+            Y, y, size = [line[:-1] for line in solved], [line[-1] for line in solved], minimum(absolute(x.pivot), ratio)
+        self.seen = [np.array([c for c, entry in enumerate(row) if not entry.is_const(0.0)], dtype=np.int64) for row in Y]
+        entries = [entry for row, own, t in zip(Y, self.seen, y, strict=True) for entry in (*(row[c] for c in own), t)]
+        self.first = np.cumsum([0, *(own.size + 1 for own in self.seen)])[:-1]
+        self.height = len(entries)
+        outputs = {"W": entries, "size": [size]}
+        self._function = compiled(rows.mechanism, "rows", outputs, frozenset({"W"}), {"tau": len(tau)})
+
+    def __call__(self, motion: Motion, effort: Array | None, out: Array, start: Array | None = None, first: int = 0) -> None:
+        """Write all rows of a stretch of motion into out (height, at least N)."""
+        robot = self.rows.mechanism
+        positions = close_positions(robot, motion.q, start, first=first) if robot.loops else None
+        arrays = entering(robot, motion, positions)
+        tau = np.zeros((len(motion), len(self.rows.efforts))) if effort is None else np.ascontiguousarray(effort)
+        size = np.empty((len(motion), 1))
+        self._function(len(motion), {**arrays, "tau": tau, "W": out, "size": size}, threads=False)
+        if robot.loops and len(motion) and not np.min(size) > SINGULAR:
+            sample = int(np.argmin(size))
             raise IdentificationError(
-                f"robot '{self.mechanism.name}': the motors of the projection do not hold it at t = {motion.t[sample]:.6g} s "
-                "(a parallel singularity); choose other motors or another motion"
+                f"robot '{robot.name}' is singular at t = {motion.t[sample]:.6g} s (sample {first + sample}): its coordinates, "
+                "or the motors of the projection, do not determine it; choose other motors, coordinates or another motion"
             )
-        return np.swapaxes(inverse, 1, 2)
+
+
+def actuation(x: Equations) -> list[list[Node]]:
+    """Return A = N G of a robot with loops, one row per motor."""
+    N, G = x.mechanism.actuator_matrix[0], x.G or []
+    turning = [[(int(i), float(line[i])) for i in np.flatnonzero(line)] for line in N]
+    return [[total([x.graph.zero, *(G[i][j] * c for i, c in line)]) for j in range(x.mechanism.dof)] for line in turning]
+
+
+def projected(x: Equations, rows: Rows, right: list[list[Node]]) -> tuple[list[list[Node]], Node]:
+    """Return S B for the weights S of a robot's projection, and how far it is from singular.
+
+    Parameters
+    ----------
+    x : Equations
+        Robot with loops.
+    rows : Rows
+        Its equations: J_r^-T of the named motors, or R^-T with A = Q R, which makes alike, independent motor noise white.
+    right : list of list of Node, (n, m)
+        B, on the robot's coordinates.
+
+    Returns
+    -------
+    product : list of list of Node, (n, m)
+        S B.
+    ratio : Node
+        Smallest over largest pivot of the projection, 1 without one.
+    """
+    if rows.projection == "independent":
+        return right, x.graph.one
+    A = actuation(x)
+    if rows.projection != "gls":
+        block = [A[rows.efforts.index(name)] for name in rows.projection]
+        solved, ratio = solve_general([list(column) for column in zip(*block, strict=True)], right)
+        return solved, absolute(ratio)
+    vectors, out = [list(column) for column in zip(*A, strict=True)], [list(row) for row in right]
+    lengths: list[Node] = []
+    for j, vector in enumerate(vectors):  # Gram and Schmidt, modified; the rows of B follow by forward substitution
+        length = sqrt(total([a * a for a in vector]))
+        lengths.append(length)
+        unit = [a / length for a in vector]
+        out[j] = [b / length for b in out[j]]
+        for k in range(j + 1, len(vectors)):
+            share = total([a * u for a, u in zip(vectors[k], unit, strict=True)])
+            vectors[k] = [a - share * u for a, u in zip(vectors[k], unit, strict=True)]
+            out[k] = [b - share * c for b, c in zip(out[k], out[j], strict=True)]
+    return out, reduce(minimum, lengths) / reduce(maximum, lengths)
 
 
 def moving_rows(moving: NDArray[np.bool_], decimator: Decimator, names: Sequence[str]) -> NDArray[np.bool_]:
@@ -239,18 +319,6 @@ def moving_rows(moving: NDArray[np.bool_], decimator: Decimator, names: Sequence
             raise IdentificationError(text)
         warnings.warn(text, SignalWarning, stacklevel=3)
     return usable
-
-
-def _inverse(blocks: Array) -> Array:
-    """Return the inverse of every block (N, n, n), not finite where it has none."""
-    try:
-        return np.asarray(np.linalg.inv(blocks))
-    except np.linalg.LinAlgError:  # one exactly singular block stops all of them: go through them one by one
-        inverse = np.full_like(blocks, np.nan)
-        for i, block in enumerate(blocks):
-            if np.linalg.matrix_rank(block) == block.shape[0]:
-                inverse[i] = np.linalg.inv(block)
-        return inverse
 
 
 def check_projection(projection: Projection | Sequence[str]) -> Projection:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import IdentificationError
+from dynident.friction import term_of
 from dynident.identify.base import BaseParameters
 
 Array = NDArray[np.float64]
@@ -33,20 +34,7 @@ Array = NDArray[np.float64]
 REGULAR = 1e-8  # smallest singular value, columns of unit length, below which a square system counts as singular
 LIMIT = 2_000_000  # subsets that are still enumerated
 BATCH = 4096
-POSITIVE = (
-    "m",
-    "Ixx",
-    "Iyy",
-    "Izz",
-    "ia",
-    "fv",
-    "fc",
-    "fvp",
-    "fvn",
-    "fcp",
-    "fcn",
-    "k",
-)  # symbols that physics keeps above zero
+POSITIVE = ("m", "Ixx", "Iyy", "Izz")  # parameters of bodies that physics keeps above zero
 KEEP = ("all", "values", "solutions")
 
 
@@ -340,7 +328,8 @@ def individual_parameters(
         Solutions, weights and statistics.
     """
     names = base.mechanism.parameters.names
-    positive = [name for name in names if name.split("_")[0] in POSITIVE]
+    terms = {name: term_of(name) for name in names}
+    positive = [n for n, term in terms.items() if (term.passive if term else n.split("_")[0] in POSITIVE)]
     return enumerate_subsets(base.regrouping, beta, names, trusted, deviations, covariance, known, positive)
 
 

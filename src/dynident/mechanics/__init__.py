@@ -1,43 +1,66 @@
 """How a robot moves: kinematics, dynamics and regressors, batched over samples, for trees and robots with loops."""
 
 from dynident.mechanics.actuation import actuator_jacobian, actuator_torques, generalised_efforts, preload
+from dynident.mechanics.batch import TreeMotion, at_rest, coordinates, entering, node_values, project, tree_motion, values_of
+from dynident.mechanics.branch import REACH
+from dynident.mechanics.closure import (
+    SINGULAR as CLOSURE_SINGULAR,
+)
 from dynident.mechanics.closure import (
     close_motion,
     close_positions,
     close_rates,
+    closure_starts,
     coordinates_from_actuators,
     motion_from_actuators,
 )
 from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
-from dynident.mechanics.generated import Kernel, use_kernel
+from dynident.mechanics.equations import Equations, has_opaque_couplings, positions_of
+from dynident.mechanics.functions import Outputs, cached, compiled, function_of, geometry_key
 from dynident.mechanics.inverse_kinematics import arm_structure, choose_posture, inverse_kinematics, reach, singularities
 from dynident.mechanics.inverse_kinematics_numeric import inverse_kinematics_numeric
 from dynident.mechanics.joint_reactions import joint_reactions
-from dynident.mechanics.kinematics import forward_kinematics, frame_motion, jacobian
+from dynident.mechanics.kinematics import body_motions, forward_kinematics, frame_motion, jacobian
 from dynident.mechanics.motion import Motion
 from dynident.mechanics.reactions import Conditioning, closure_conditioning, reactions
 from dynident.mechanics.regressor import energy_regressor, momentum_regressor, regressor, regressor_rows
+from dynident.mechanics.solving import solve_general, solve_symmetric
+from dynident.mechanics.vectors import times
 
 __all__ = [
+    "CLOSURE_SINGULAR",
+    "REACH",
     "Conditioning",
-    "Kernel",
+    "Equations",
     "Motion",
+    "Outputs",
+    "TreeMotion",
     "actuator_jacobian",
     "actuator_torques",
     "arm_structure",
+    "at_rest",
+    "body_motions",
+    "cached",
     "choose_posture",
     "close_motion",
     "close_positions",
     "close_rates",
     "closure_conditioning",
+    "closure_starts",
+    "compiled",
+    "coordinates",
     "coordinates_from_actuators",
     "coriolis_matrix",
     "energy_regressor",
+    "entering",
     "forward_dynamics",
     "forward_kinematics",
     "frame_motion",
+    "function_of",
     "generalised_efforts",
+    "geometry_key",
     "gravity",
+    "has_opaque_couplings",
     "inverse_dynamics",
     "inverse_kinematics",
     "inverse_kinematics_numeric",
@@ -46,11 +69,18 @@ __all__ = [
     "mass_matrix",
     "momentum_regressor",
     "motion_from_actuators",
+    "node_values",
+    "positions_of",
     "preload",
+    "project",
     "reach",
     "reactions",
     "regressor",
     "regressor_rows",
     "singularities",
-    "use_kernel",
+    "solve_general",
+    "solve_symmetric",
+    "times",
+    "tree_motion",
+    "values_of",
 ]

@@ -12,14 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
+from dynident.graph import absolute
+from dynident.mechanics.branch import Branch, stations
+from dynident.mechanics.equations import Equations
+from dynident.mechanics.functions import Outputs, cached, function_of
 from dynident.mechanics.motion import Motion
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 
-STRETCH = 4096  # samples closed at a time when only a few of them are kept
 OPEN = 1e-8  # largest residual of a closed loop
-REACH = 0.5  # largest change of a dependent coordinate [rad or m] that one Newton solve may bridge
 SINGULAR = 1e-7  # pivot ratio of the closure below which the independent coordinates no longer determine the others
 
 
@@ -67,40 +69,33 @@ def close_positions(
     ndarray, (N, n_tree)
         Closed configurations.
     """
-    from dynident.mechanics import loop_kernels  # noqa: PLC0415 - numba is imported on first use
-
     closure = mechanism.closure
-    independent, dependent = closure.independent, closure.dependent
-    names = mechanism.coordinate_names
-    if given is not None:
-        names = tuple(given)
-        independent = np.array([mechanism.tree.coordinates.index(name) for name in names], dtype=np.int64)
-        dependent = np.setdiff1d(np.arange(closure.home.size), independent)
-    x = _sealed(q)
+    names = mechanism.coordinate_names if given is None else tuple(given)
+    x = np.ascontiguousarray(q, dtype=np.float64)
     if x.ndim != 2 or x.shape[1] != closure.dof:
         raise DynidentError(f"positions have shape {x.shape}; give one column for each of {', '.join(names)}")
+    branch = cached(mechanism, ("branch", names), lambda: Branch(mechanism, names))
     origin = closure.home if start is None else start
-    out = np.empty((x.shape[0], origin.size))
-    tree = mechanism.tree.arrays
-    bad = loop_kernels.close_positions(tree, closure.selected, independent, dependent, x, _sealed(origin), REACH, out)
+    out, bad = branch.close(x, origin)
     if bad >= 0:
         where = ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, x[bad], strict=True))
         raise DynidentError(
             f"robot '{mechanism.name}' cannot follow the motion at sample {first + bad} ({where}): out of reach, or "
             "through a singularity where the branch is lost; shrink the motion or move it away from there"
         )
-    for row in {0, x.shape[0] // 2, x.shape[0] - 1} if x.shape[0] else set():
-        gap = loop_kernels.gap(tree, closure.arrays, out[row])
-        if gap > OPEN:
-            raise DynidentError(
-                f"robot '{mechanism.name}': the loops stay open by {gap:.3g} at sample {first + row}; they contradict "
-                "each other"
-            )
+    rows = sorted({0, x.shape[0] // 2, x.shape[0] - 1}) if x.shape[0] else []
+    gaps = branch.gaps(out[rows])
+    if rows and np.max(gaps) > OPEN:
+        worst = int(np.argmax(gaps))
+        raise DynidentError(
+            f"robot '{mechanism.name}': the loops stay open by {gaps[worst]:.3g} at sample {first + rows[worst]}; they "
+            "contradict each other"
+        )
     return out
 
 
 def closure_starts(mechanism: Mechanism, q: ArrayLike, samples: Sequence[int]) -> list[Array]:
-    """Return the closed configuration at some samples of a motion, with memory for one stretch at a time.
+    """Return the closed configuration at some samples of a motion, without closing it at all others.
 
     Parameters
     ----------
@@ -120,10 +115,13 @@ def closure_starts(mechanism: Mechanism, q: ArrayLike, samples: Sequence[int]) -
     found: list[Array] = []
     here, at = mechanism.closure.home, 0
     for sample in samples:
-        while at <= sample:
-            stop = min(at + STRETCH, sample + 1)
-            here = close_positions(mechanism, x[at:stop], here, first=at)[-1]
-            at = stop
+        way = np.arange(at, sample + 1)
+        way = way[stations(x[way])] if way.size else way
+        try:
+            here = close_positions(mechanism, x[way], here)[-1] if way.size else here
+        except DynidentError:  # go again sample by sample, for the message that names the one that fails
+            here = close_positions(mechanism, x[at : sample + 1], here, first=at)[-1]
+        at = sample + 1
         found.append(here)
     return found
 
@@ -170,32 +168,24 @@ def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLi
     ClosedMotion
         Tree motion and projector.
     """
-    from dynident.mechanics import loop_kernels  # noqa: PLC0415 - numba is imported on first use
-    from dynident.mechanics.batch import over_samples  # noqa: PLC0415 - batch imports this module
+    nu, nu_dot = (np.ascontiguousarray(y, dtype=np.float64) for y in (v, a))
+    samples, width, n = positions.shape[0], positions.shape[1], mechanism.closure.dof
 
-    closure = mechanism.closure
-    samples, width, n = positions.shape[0], positions.shape[1], closure.dof
-    x, nu, nu_dot = _sealed(positions), _sealed(v), _sealed(a)
-    G, vt, at, pivot = np.empty((samples, width, n)), np.empty((samples, width)), np.empty((samples, width)), np.empty(samples)
-    tree, rows = mechanism.tree.arrays, (closure.selected, closure.independent, closure.dependent)
-    over_samples(
-        samples,
-        lambda i, j: loop_kernels.close_rates(tree, *rows, x[i:j], nu[i:j], nu_dot[i:j], G[i:j], vt[i:j], at[i:j], pivot[i:j]),
-    )
-    if samples and np.min(pivot) < SINGULAR:
+    def make(x: Equations) -> Outputs:
+        entries = [entry for row in x.G or [] for entry in row]
+        return {"G": entries, "vt": x.tree_v, "at": x.tree_a, "pivot": [absolute(x.pivot)]}
+
+    function = function_of(mechanism, "close_rates", make)
+    out = {"G": np.empty((samples, width, n)), "vt": np.empty((samples, width)), "at": np.empty((samples, width))}
+    pivot = np.empty((samples, 1))
+    function(samples, {"q": np.ascontiguousarray(positions), "v": nu, "a": nu_dot, **out, "pivot": pivot})
+    if samples and not np.min(pivot) >= SINGULAR:
         bad = int(np.argmin(pivot))
         raise DynidentError(
             f"robot '{mechanism.name}' is singular at sample {first + bad}: {', '.join(mechanism.coordinate_names)} do not "
             "determine the other joints there; keep away from it or choose other independent coordinates"
         )
-    return ClosedMotion(positions, vt, at, G, pivot)
-
-
-def _sealed(values: ArrayLike) -> Array:
-    """Return a read-only contiguous view: kernels are compiled once per kind of array, so all inputs are of one kind."""
-    view = np.ascontiguousarray(values, dtype=np.float64).view()
-    view.flags.writeable = False
-    return view
+    return ClosedMotion(positions, out["vt"], out["at"], out["G"], pivot[:, 0])
 
 
 def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:

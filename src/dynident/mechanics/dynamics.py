@@ -7,22 +7,16 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.batch import (
-    TreeMotion,
-    at_rest,
-    coordinates,
-    inertial_values,
-    over_samples,
-    project,
-    sealed,
-    tree_motion,
-    values_of,
-)
-from dynident.mechanics.generated import kernel_of
-from dynident.mechanics.joint_terms import joint_groups, joint_torques, motor_columns, motor_torques
+from dynident.friction import TERMS
+from dynident.graph import Compiled, minimum
+from dynident.mechanics.batch import at_rest, coordinates, entering, node_values, run, values_of
+from dynident.mechanics.equations import Equations, has_opaque_couplings
+from dynident.mechanics.functions import cached, compiled, function_of
 from dynident.mechanics.kinematics import jacobian
-from dynident.mechanics.motion import Motion, numbers
+from dynident.mechanics.motion import Motion
+from dynident.mechanics.solving import reciprocal, solve_symmetric
 from dynident.mechanism import Mechanism, Parameters
 
 Array = NDArray[np.float64]
@@ -62,21 +56,15 @@ def inverse_dynamics(
     >>> di.inverse_dynamics(arm, di.Motion([0.0], [0.0], [0.0], [0.0])).round(4)
     array([[5.886]])
     """
-    tau = _torques(mechanism, tree_motion(mechanism, motion), values_of(mechanism, parameters))
+    values = node_values(mechanism, values_of(mechanism, parameters))
+    tau = _torques(mechanism, entering(mechanism, motion), values)
     return tau - _wrench_torques(mechanism, motion, wrenches) if wrenches else tau
 
 
-def _torques(mechanism: Mechanism, tree: TreeMotion, values: Array) -> Array:
-    """Return the torques of a motion of all tree coordinates, projected on the robot's own."""
-    q, v, a, G = tree
-    kernel, phi = kernel_of(mechanism), inertial_values(mechanism, values)
-    tau = np.empty_like(q)
-    over_samples(q.shape[0], lambda i, j: kernel.inverse_dynamics(phi, q[i:j], v[i:j], a[i:j], tau[i:j]))
-    if mechanism.joint_columns and np.any(values[phi.size :]):
-        tau += joint_torques(mechanism, values, q, v, a)
-    if mechanism.actuator_columns:
-        tau += motor_torques(mechanism, values, q, v, a)
-    return project(G, tau)
+def _torques(mechanism: Mechanism, arrays: Mapping[str, Array], values: Array) -> Array:
+    """Return the torques of a motion; `values` are parameters in node frames."""
+    function = function_of(mechanism, "inverse_dynamics", lambda x: {"tau": x.torques()}, parameters=True)
+    return run(function, arrays, values, {"tau": (mechanism.dof,)})["tau"]
 
 
 def _wrench_torques(mechanism: Mechanism, motion: Motion, wrenches: Wrenches) -> Array:
@@ -112,23 +100,15 @@ def mass_matrix(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | Arr
     ndarray, (N, n, n)
         Mass matrix [kg m^2, kg m, kg].
     """
-    values = values_of(mechanism, parameters)
-    return _mass_matrix(mechanism, tree_motion(mechanism, at_rest(mechanism, q)), values)
+    values = node_values(mechanism, values_of(mechanism, parameters))
+    return _mass_matrix(mechanism, entering(mechanism, at_rest(mechanism, q)), values)
 
 
-def _mass_matrix(mechanism: Mechanism, tree: TreeMotion, values: Array) -> Array:
-    """Return M at the positions of all tree coordinates, projected on the robot's own: G^T (tree and motors) G."""
-    from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
-
-    x, arrays, phi = tree.q, mechanism.tree.arrays, inertial_values(mechanism, values)
-    M = np.empty((x.shape[0], x.shape[1], x.shape[1]))
-    over_samples(x.shape[0], lambda i, j: matrix_kernels.mass_matrix(arrays, phi, x[i:j], M[i:j]))
-    rotor = _rotor(mechanism, values)
-    M[:, np.arange(rotor.size), np.arange(rotor.size)] += rotor
-    for column, term, row in motor_columns(mechanism):
-        if term.symbol == "ia":
-            M = M + values[column] * np.outer(row, row)
-    return _sandwich(M, tree.G)
+def _mass_matrix(mechanism: Mechanism, arrays: Mapping[str, Array], values: Array) -> Array:
+    """Return M at some positions; `values` are parameters in node frames."""
+    n = mechanism.dof
+    make = lambda x: {"M": [entry for row in x.mass_matrix() for entry in row]}  # noqa: E731 - read with the line below
+    return run(function_of(mechanism, "mass_matrix", make, parameters=True), arrays, values, {"M": (n, n)})["M"]
 
 
 def coriolis_matrix(
@@ -150,21 +130,17 @@ def coriolis_matrix(
     ndarray, (N, n, n)
         Coriolis matrix.
     """
-    from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
-
     values = values_of(mechanism, parameters).copy()
     # Only inertias: rotors behind a coupling function or a loop turn at a ratio that depends on q, so they count as well.
     columns = (*mechanism.joint_columns, *mechanism.actuator_columns)
-    values[mechanism.tree.inertias.size :] *= [symbol == "ia" for _, symbol in columns]
-    nu = coordinates(mechanism, v, "v")
-    motion = at_rest(mechanism, q, nu)
-    if mechanism.loops or any(coupling.function is not None for coupling in mechanism.couplings):
+    values[mechanism.tree.inertias.size :] *= [TERMS[symbol].rotor for _, symbol in columns]
+    motion = at_rest(mechanism, q, coordinates(mechanism, v, "v"))
+    if mechanism.loops or has_opaque_couplings(mechanism):
         return _polarised(mechanism, motion, values)
-    x, rates, _, G = tree_motion(mechanism, motion)
-    tree, phi = mechanism.tree.arrays, inertial_values(mechanism, values)
-    C = np.empty((x.shape[0], x.shape[1], x.shape[1]))
-    over_samples(x.shape[0], lambda i, j: matrix_kernels.coriolis_matrix(tree, phi, x[i:j], rates[i:j], C[i:j]))
-    return _sandwich(C, G)
+    n = mechanism.dof
+    make = lambda x: {"C": [entry for row in x.coriolis_matrix() for entry in row]}  # noqa: E731 - read with the lines below
+    function = function_of(mechanism, "coriolis_matrix", make, parameters=True)
+    return run(function, entering(mechanism, motion), node_values(mechanism, values), {"C": (n, n)})["C"]
 
 
 def _polarised(mechanism: Mechanism, motion: Motion, values: Array) -> Array:
@@ -235,24 +211,39 @@ def forward_dynamics(
     ndarray, (N, n)
         Accelerations [rad/s^2, m/s^2].
     """
-    from dynident.mechanics import solve_kernels  # noqa: PLC0415 - numba is imported on first use
-
-    values = values_of(mechanism, parameters)
+    values = node_values(mechanism, values_of(mechanism, parameters))
     x, rates, torques = (coordinates(mechanism, y, label) for label, y in (("q", q), ("v", v), ("tau", tau)))
     if not x.shape == rates.shape == torques.shape:
         raise DynidentError(f"q, v and tau have {x.shape[0]}, {rates.shape[0]} and {torques.shape[0]} samples; they must agree")
     motion = at_rest(mechanism, x, rates)
     if wrenches:
         torques = torques + _wrench_torques(mechanism, motion, wrenches)
-    tree = tree_motion(mechanism, motion)
-    M, force = _mass_matrix(mechanism, tree, values), sealed(torques - _torques(mechanism, tree, values))
-    a, definite = np.empty_like(force), np.empty(force.shape[0], dtype=np.bool_)
-    over_samples(force.shape[0], lambda i, j: solve_kernels.solve_definite(M[i:j], force[i:j], SINGULAR, a[i:j], definite[i:j]))
-    odd = np.flatnonzero(~definite)
+    if mechanism.dof == 0:
+        return np.zeros(x.shape)
+    arrays = entering(mechanism, motion)
+    function = cached(mechanism, "forward_dynamics", lambda: _forward_dynamics(mechanism))
+    a, ratio = np.empty(x.shape), np.empty((x.shape[0], 1))
+    function(x.shape[0], {**arrays, "tau": torques, "phi": values, "acceleration": a, "ratio": ratio})
+    odd = np.flatnonzero(~(ratio[:, 0] > SINGULAR))
     if odd.size:  # without row exchanges only definite matrices are safe
-        _check_regular(mechanism, M[odd], odd)
-        a[odd] = np.linalg.solve(M[odd], force[odd, :, None])[:, :, 0]
+        some = {name: array[odd] for name, array in arrays.items()}
+        M, force = _mass_matrix(mechanism, some, values), torques[odd] - _torques(mechanism, some, values)
+        _check_regular(mechanism, M, odd)
+        a[odd] = np.linalg.solve(M, force[:, :, None])[:, :, 0]
     return a
+
+
+def _forward_dynamics(mechanism: Mechanism) -> Compiled:
+    """Return M^-1 (tau - bias) and the smallest pivot of M relative to its diagonal as a compiled function."""
+    x = Equations(mechanism)
+    x.a = [x.graph.zero] * mechanism.dof
+    M, bias, tau = x.mass_matrix(), x.torques(), x.graph.symbols("tau", mechanism.dof)
+    solved, pivots = solve_symmetric(M, [[t - b] for t, b in zip(tau, bias, strict=True)])
+    ratio = pivots[0] * reciprocal(M[0][0])
+    for i, pivot in enumerate(pivots[1:], 1):
+        ratio = minimum(ratio, pivot * reciprocal(M[i][i]))
+    outputs = {"acceleration": [row[0] for row in solved], "ratio": [ratio]}
+    return compiled(mechanism, "forward_dynamics", outputs, more={"tau": mechanism.dof}, parameters=True)
 
 
 def _check_regular(mechanism: Mechanism, M: Array, samples: NDArray[np.int64]) -> None:
@@ -268,17 +259,3 @@ def _check_regular(mechanism: Mechanism, M: Array, samples: NDArray[np.int64]) -
             f"forward dynamics: the mass matrix of robot '{mechanism.name}' is singular at sample {sample}; "
             "give every moving link a positive inertia"
         )
-
-
-def _rotor(mechanism: Mechanism, values: Array) -> Array:
-    """Return the rotor inertia of every tree coordinate."""
-    rotor = np.zeros(len(mechanism.tree.coordinates))
-    for group in joint_groups(mechanism):
-        if group.term.symbol == "ia":
-            rotor[group.coordinates] = values[group.columns]
-    return rotor
-
-
-def _sandwich(M: Array, G: Array | None) -> Array:
-    """Return G^T M G."""
-    return M if G is None else np.asarray(np.swapaxes(G, -1, -2) @ M @ G)

@@ -8,7 +8,7 @@ beforehand (`closure`), and G and b follow from the closure equations here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -23,7 +23,7 @@ from dynident.mechanics.matrices import coriolis_matrix, energies, mass_matrix
 from dynident.mechanics.recursion import Recursion
 from dynident.mechanics.solving import Rows, eliminate
 from dynident.mechanics.vectors import Inertia, Vector, back, cross, dot, moved, plus, vector
-from dynident.mechanism import FREE, NODE_DOF, SPHERICAL, Coupling, Mechanism
+from dynident.mechanism import FREE, NODE_DOF, SPHERICAL, Coupling, LoopArrays, Mechanism
 
 Array = NDArray[np.float64]
 
@@ -40,7 +40,10 @@ class Equations:
     geometry : Geometry, optional
         Its placements; its own numbers when omitted.
     phi : sequence of Node, optional
-        Standard parameters, inertial ones in link frames; symbols ``phi[i]``, inertial ones in node frames, when omitted.
+        Standard parameters in link frames; symbols ``phi[i]`` when omitted.
+    links : bool
+        Whether symbols of inertial parameters are those in link frames; else in node frames (`batch.node_values`), which
+        saves the change of frame at every sample.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class Equations:
         graph: Graph | None = None,
         geometry: Geometry | None = None,
         phi: Sequence[Node] | None = None,
+        links: bool = False,
     ) -> None:
         self.mechanism = mechanism
         self.graph = Graph() if graph is None else graph
@@ -56,7 +60,8 @@ class Equations:
         n = mechanism.dof
         self.x = self.graph.symbols("q", positions_of(mechanism))
         self.v, self.a = self.graph.symbols("v", n), self.graph.symbols("a", n)
-        self._in_links = phi is not None
+        self._in_links = links or phi is not None
+        self.width: Node | None = None  # speed over which jumps of friction are spread, for optimisers; None for true ones
         self.phi = self.graph.symbols("phi", len(mechanism.parameters)) if phi is None else list(phi)
 
     # ---- the tree's motion ------------------------------------------------------------------------------------------
@@ -116,8 +121,7 @@ class Equations:
         """G, b, pivot ratio, branch and correction of a robot with loops."""
         graph, closure = self.graph, self.mechanism.closure
         free, bound = [int(i) for i in closure.independent], [int(i) for i in closure.dependent]
-        still = self._recursion(self.x, [graph.zero] * len(self.x), [graph.zero] * len(self.x), False)
-        loops = Loops(still, closure.selected)
+        loops = self.loops(closure.selected)
         J = loops.jacobian
         right = [[*(-row[i] for i in free), -phi] for row, phi in zip(J, loops.residuals, strict=True)]
         projector, pivot, branch = eliminate([[row[i] for i in bound] for row in J], right)
@@ -136,6 +140,11 @@ class Equations:
         for i, row in zip(bound, both, strict=True):
             b[i] = row[-1]
         return G, b, pivot, branch, gap
+
+    def loops(self, equations: LoopArrays) -> Loops:
+        """Return closure equations at the positions alone, velocities zero."""
+        still = [self.graph.zero] * len(self.x)
+        return Loops(self._recursion(self.x, still, still, False), equations)
 
     @cached_property
     def tree_v(self) -> list[Node]:
@@ -189,6 +198,12 @@ class Equations:
             found[node] = moved(own, *pose) if self._in_links else own
         return found
 
+    def _term(self, symbol: str, q: Node, v: Node, a: Node) -> Node:
+        """Return the regressor entry of a joint term."""
+        if self.width is not None:
+            return self.graph.node(TERMS[symbol].smooth(q, v, a, self.width))
+        return self.graph.node(TERMS[symbol].expression(q, v, a))
+
     @cached_property
     def joint_columns(self) -> list[tuple[int, str, int, Node]]:
         """Column, term, tree coordinate and regressor entry of every joint term."""
@@ -196,7 +211,7 @@ class Equations:
         index = {name: i for i, name in enumerate(self.mechanism.tree.coordinates)}
         for j, (coordinate, symbol) in enumerate(self.mechanism.joint_columns):
             d = index[coordinate]
-            found.append((first + j, symbol, d, term(self.graph, symbol, self.tree_q[d], self.tree_v[d], self.tree_a[d])))
+            found.append((first + j, symbol, d, self._term(symbol, self.tree_q[d], self.tree_v[d], self.tree_a[d])))
         return found
 
     @cached_property
@@ -211,20 +226,24 @@ class Equations:
             for coordinate, coefficient in coupling[name].items():
                 row[index[coordinate]] = self.graph.const(coefficient)
             q, v, a = (dot(x, row) for x in (self.tree_q, self.tree_v, self.tree_a))
-            found.append((first + j, symbol, row, term(self.graph, symbol, q, v, a)))
+            found.append((first + j, symbol, row, self._term(symbol, q, v, a)))
         return found
 
     # ---- quantities -------------------------------------------------------------------------------------------------
 
     def torques(self, phi: Sequence[Node] | None = None) -> list[Node]:
         """Return tau (n,) of the motion."""
+        return self.project(self.tree_torques(phi))
+
+    def tree_torques(self, phi: Sequence[Node] | None = None) -> list[Node]:
+        """Return the torques of all tree coordinates."""
         values = self.phi if phi is None else phi
         tau = self.recursion.inverse_dynamics(self.bodies(values))
         for column, _, d, entry in self.joint_columns:
             tau[d] = tau[d] + entry * values[column]
         for column, _, row, entry in self.motor_columns:
             tau = [x + entry * values[column] * c for x, c in zip(tau, row, strict=True)]
-        return self.project(tau)
+        return tau
 
     def regressor(self, columns: Sequence[int] | None = None) -> Rows:
         """Return Y (n, m) of tau = Y phi for standard parameters in link frames, all of them or some columns."""
@@ -261,10 +280,10 @@ class Equations:
         """Return the mass matrix of the tree with rotors and motors."""
         M = mass_matrix(self.recursion, self.bodies(self.phi))
         for column, symbol, d, _ in self.joint_columns:
-            if symbol == "ia":
+            if TERMS[symbol].rotor:
                 M[d][d] = M[d][d] + self.phi[column]
         for column, symbol, row, _ in self.motor_columns:
-            if symbol == "ia":
+            if TERMS[symbol].rotor:
                 ia = self.phi[column]
                 M = [[x + ia * (row[i] * row[j]) for j, x in enumerate(line)] for i, line in enumerate(M)]
         return M
@@ -296,14 +315,14 @@ class Equations:
         kind = {int(f) + k: int(c) for c, f in zip(arrays.kind, arrays.dof, strict=True) for k in range(NODE_DOF[int(c)])}
         for column, symbol, d, _ in self.joint_columns:
             value, q, v = self.phi[column], self.tree_q[d], self.tree_v[d]
-            if symbol == "ia":
+            if TERMS[symbol].rotor:
                 kinetic = kinetic + 0.5 * (v * v) * value
             elif symbol == "k" and kind[d] != FREE:  # the quasi-velocities of a free joint have no such potential
                 potential = potential + 0.5 * (q * q) * value
             elif symbol == "off" and kind[d] < SPHERICAL:  # nor has a torque fixed in the child of a spherical one
                 potential = potential + q * value
         for column, symbol, row, _ in self.motor_columns:
-            if symbol == "ia":
+            if TERMS[symbol].rotor:
                 v = dot(self.tree_v, row)
                 kinetic = kinetic + 0.5 * (v * v) * self.phi[column]
         return kinetic, potential
@@ -317,25 +336,32 @@ class Equations:
         node, own = self.geometry.frames[link]
         return compose(self.recursion.world(node), own)
 
+    def node_jacobian(self, node: int) -> Rows:
+        """Return J (6, n) of a node's origin in its own axes, linear rows first."""
+        return self._jacobian(node, lambda w, u: (*u, *w))
+
     def jacobian(self, link: str) -> Rows:
         """Return J (6, n) of a link's origin in its own axes, linear rows first."""
         node, (P, lever) = self.geometry.frames[link]
-        n = len(self.tree_q)
-        columns: list[list[Node]] = [[self.graph.zero] * 6 for _ in range(n)]
-        for d, (w, u) in (self.recursion.columns[node] if node >= 0 else {}).items():
-            columns[d] = [*back(P, plus(u, cross(w, lever))), *back(P, w)]
-        return [self.project([columns[d][i] for d in range(n)]) for i in range(6)]
+        return self._jacobian(node, lambda w, u: (*back(P, plus(u, cross(w, lever))), *back(P, w)))
 
     def link_motion(self, link: str) -> tuple[Vector, Vector, Vector, Vector]:
         """Return linear and angular velocity, linear and angular acceleration (without gravity) of a link, in its axes."""
         node, (P, lever) = self.geometry.frames[link]
-        zero = vector(self.graph, (0.0, 0.0, 0.0))
         if node < 0:
+            zero = vector(self.graph, (0.0, 0.0, 0.0))
             return zero, zero, zero, zero
         w, u = self.free_motion.velocities[node]
         _, al, ac = self.free_motion.motions[node]
         shift = plus(cross(al, lever), cross(w, cross(w, lever)))
         return back(P, plus(u, cross(w, lever))), back(P, w), back(P, plus(ac, shift)), back(P, al)
+
+    def _jacobian(self, node: int, column: Callable[[Vector, Vector], tuple[Node, ...]]) -> Rows:
+        n = len(self.tree_q)
+        columns: list[tuple[Node, ...]] = [(self.graph.zero,) * 6] * n
+        for d, (w, u) in (self.recursion.columns[node] if node >= 0 else {}).items():
+            columns[d] = column(w, u)
+        return [self.project([columns[d][i] for d in range(n)]) for i in range(6)]
 
 
 def positions_of(mechanism: Mechanism) -> int:
@@ -366,18 +392,11 @@ def _followed(graph: Graph, coupling: Coupling, x: Sequence[Node]) -> Node:
     except (TypeError, AttributeError, ValueError, IndexError) as error:
         raise DescriptionError(
             f"coupling of joint '{coupling.joint}' has no closed form that can be differentiated ({error}); write its function "
-            "with sums, products, quotients, powers, sin, cos, tan, sqrt, exp, tanh and arctan2 of NumPy, or give gradient= and "
-            "hessian="
+            "with sums, products, quotients, powers, sin, cos, tan, sqrt, exp, tanh and arctan2 of NumPy, or give gradient= "
+            "and hessian="
         ) from error
 
 
 def has_opaque_couplings(mechanism: Mechanism) -> bool:
     """Return whether a coupling's function comes with numeric derivatives, so that only its numbers are known."""
     return any(coupling.gradient is not None and coupling.hessian is not None for coupling in mechanism.couplings)
-
-
-def term(graph: Graph, symbol: str, q: Node, v: Node, a: Node) -> Node:
-    """Return the regressor entry of a joint term."""
-    if symbol not in TERMS:
-        raise DescriptionError(f"joint term '{symbol}' is not known; use one of {', '.join(TERMS)}")
-    return graph.node(TERMS[symbol].expression(q, v, a))

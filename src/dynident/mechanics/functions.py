@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from dynident.graph import Compiled, Function, Node
@@ -16,41 +17,55 @@ from dynident.mechanism import Mechanism
 
 KEPT = 512  # functions kept in memory
 
-Outputs = dict[str, Sequence[Node | None]]
-Maker = Callable[[Equations], Outputs]
+Outputs = Mapping[str, Sequence[Node | None]]
+T = TypeVar("T")
 
-_functions: OrderedDict[Hashable, Compiled] = OrderedDict()
+_made: OrderedDict[Hashable, Any] = OrderedDict()
 _keys: WeakKeyDictionary[Mechanism, Hashable] = WeakKeyDictionary()
 _lock = threading.RLock()
 
 
-def geometry_key(mechanism: Mechanism) -> Hashable:
-    """Return what the code of a robot depends on: its tree, couplings, loops, joint and motor terms, but not its numbers."""
+def cached(mechanism: Mechanism, key: Hashable, build: Callable[[], T]) -> T:
+    """Return what was built before for a robot of this geometry, or build it now; other threads wait."""
     with _lock:
-        found = _keys.get(mechanism)
-        if found is None:
-            found = _keys[mechanism] = _key(mechanism)
+        whole = (key, geometry_key(mechanism))
+        if whole not in _made:
+            _made[whole] = build()
+            while len(_made) > KEPT:
+                _made.popitem(last=False)
+        _made.move_to_end(whole)
+        found: T = _made[whole]
         return found
 
 
-def _key(mechanism: Mechanism) -> Hashable:
-    parts = [*mechanism.tree.arrays, *(mechanism.closure.selected if mechanism.loops else ())]
-    arrays = tuple((part.shape, part.tobytes()) for part in parts)
-    free = tuple(mechanism.closure.independent.tolist()) if mechanism.loops else ()
-    frames = tuple(
-        (name, node, pose.rotation.tobytes(), pose.translation.tobytes())
-        for name, (node, pose) in mechanism.tree.frames.items()
-    )
-    couplings = tuple((c.joint, tuple(c.of.items()), c.offset, c.function, c.gradient) for c in mechanism.couplings)
-    motors = tuple((a.name, tuple(a.coupling.items())) for a in mechanism.actuators)
-    terms = (mechanism.joint_columns, mechanism.actuator_columns, mechanism.tree.bodies)
-    return arrays, free, frames, couplings, motors, terms, mechanism.coordinate_names
+def geometry_key(mechanism: Mechanism) -> Hashable:
+    """Return what the code of a robot depends on: its tree, couplings, loops, joint and motor terms, but not its numbers."""
+    found = _keys.get(mechanism)
+    if found is None:
+        loops = (*mechanism.closure.selected, *mechanism.closure.arrays) if mechanism.loops else ()
+        parts = [*mechanism.tree.arrays, *loops]
+        placed = mechanism.tree.frames.items()
+        found = _keys[mechanism] = (
+            tuple((part.shape, part.tobytes()) for part in parts),
+            tuple(mechanism.closure.independent.tolist()) if mechanism.loops else (),
+            tuple((name, node, pose.rotation.tobytes(), pose.translation.tobytes()) for name, (node, pose) in placed),
+            tuple((c.joint, tuple(c.of.items()), c.offset, c.function, c.gradient) for c in mechanism.couplings),
+            tuple((a.name, tuple(a.coupling.items())) for a in mechanism.actuators),
+            (mechanism.joint_columns, mechanism.actuator_columns, mechanism.tree.bodies, mechanism.coordinate_names),
+        )
+    return found
 
 
-def function_of(
-    mechanism: Mechanism, name: str, make: Maker, key: Hashable = (), rows: frozenset[str] = frozenset()
+def compiled(
+    mechanism: Mechanism,
+    name: str,
+    outputs: Outputs,
+    rows: frozenset[str] = frozenset(),
+    more: Mapping[str, int] | None = None,
+    parameters: bool = False,
+    shared: Mapping[str, int] | None = None,
 ) -> Compiled:
-    """Return a compiled function of a robot.
+    """Compile outputs that were made from a robot's `Equations`.
 
     Parameters
     ----------
@@ -58,31 +73,32 @@ def function_of(
         Robot.
     name : str
         Name of the function.
-    make : callable
-        Its outputs, from the robot's equations; called when there is no such function yet.
-    key : hashable
-        What else it depends on, such as a frame.
+    outputs : mapping of str to sequence of Node
+        What it writes.
     rows : frozenset of str
-        Outputs with samples last.
+        Arrays with samples last.
+    more : mapping of str to int, optional
+        Further inputs beside q, v, a (and G, b of couplings known by numbers only).
+    parameters : bool
+        Whether it takes the standard parameters phi.
+    shared : mapping of str to int, optional
+        What else is the same for all samples.
 
     Returns
     -------
     Compiled
-        Function of the arrays ``q``, ``v``, ``a`` (and ``G``, ``b`` of couplings known by numbers only) and the shared ``phi``.
+        Machine code.
     """
-    whole = (name, key, rows, geometry_key(mechanism))
-    with _lock:
-        found = _functions.get(whole)
-        if found is None:
-            outputs = make(Equations(mechanism))
-            n = mechanism.dof
-            inputs = {"q": positions_of(mechanism), "v": n, "a": n}
-            if has_opaque_couplings(mechanism):
-                inputs |= {"G": len(mechanism.tree.coordinates) * n, "b": len(mechanism.tree.coordinates)}
-            found = Compiled(Function(name, inputs, outputs, {"phi": len(mechanism.parameters)}, rows))
-            _functions[whole] = found
-            while len(_functions) > KEPT:
-                _functions.popitem(last=False)
-        else:
-            _functions.move_to_end(whole)
-        return found
+    n, wide = mechanism.dof, len(mechanism.tree.coordinates)
+    inputs = {"q": positions_of(mechanism), "v": n, "a": n, **(more or {})}
+    if has_opaque_couplings(mechanism):
+        inputs |= {"G": wide * n, "b": wide}
+    same = {**({"phi": len(mechanism.parameters)} if parameters else {}), **(shared or {})}
+    return Compiled(Function(name, inputs, outputs, same, rows))
+
+
+def function_of(
+    mechanism: Mechanism, name: str, make: Callable[[Equations], Outputs], key: Hashable = (), parameters: bool = False
+) -> Compiled:
+    """Return a compiled function of a robot; `make` gives its outputs and is called when there is no such function yet."""
+    return cached(mechanism, (name, key), lambda: compiled(mechanism, name, make(Equations(mechanism)), parameters=parameters))

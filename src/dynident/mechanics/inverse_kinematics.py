@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.mechanics.inverse_kinematics_arms import Arm, ElbowArm, PlanarArm, WristArm
 from dynident.mechanics.inverse_kinematics_chain import EXACT, PARALLEL, Array, Chain, chain_of, end_frame
 from dynident.mechanics.inverse_kinematics_numeric import PoseTask, damped_least_squares, limits_of, middle_of, size_of, targets
-from dynident.mechanics.motion import numbers
 from dynident.mechanism import Mechanism
 
 

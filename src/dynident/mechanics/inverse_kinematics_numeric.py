@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.mechanics.batch import coordinates
 from dynident.mechanics.inverse_kinematics_chain import Array, end_frame
 from dynident.mechanics.kinematics import forward_kinematics, jacobian
-from dynident.mechanics.motion import numbers
 from dynident.mechanism import Mechanism
 
 TOGETHER = 64  # random starts tried at once: a step of many samples costs little more than that of one

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.mechanics.batch import inertial_values, values_of
+from dynident.mechanics.batch import node_values, values_of
 from dynident.mechanics.kinematics import body_motions
 from dynident.mechanics.motion import Motion
 from dynident.mechanics.reactions import reactions
@@ -45,7 +45,7 @@ def joint_reactions(
         (force, moment) on the child at the origin of its frame, base axes [N, N m]; one entry per moving joint. `reactions`
         has those of the cut joints.
     """
-    phi = inertial_values(mechanism, values_of(mechanism, parameters))
+    phi = node_values(mechanism, values_of(mechanism, parameters))
     R, p, velocity, acceleration = body_motions(mechanism, motion)
     tree = mechanism.tree.arrays
     wrench = np.zeros((len(motion), tree.parent.size, 6))  # (force, moment) at the node's origin, base axes

@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics.batch import at_rest, coordinates, over_samples, times, tree_motion
+from dynident.mechanics.batch import at_rest, entering, run, times
+from dynident.mechanics.equations import Equations
+from dynident.mechanics.functions import Outputs, function_of
 from dynident.mechanics.motion import Motion
 from dynident.mechanism import Mechanism
 
@@ -34,17 +36,24 @@ def body_motions(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array, Ar
     acceleration : ndarray, (N, k, 6)
         (a, alpha), classical acceleration of the node's origin without gravity, in the node frame.
     """
-    from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
 
-    q, v, a, _ = tree_motion(mechanism, motion)
-    tree = mechanism.tree.arrays._replace(gravity=np.zeros(3))
-    nodes = tree.parent.size
-    out = [np.empty((len(motion), nodes, *shape)) for shape in ((3, 3), (3,), (6,), (6,))]
-    over_samples(
-        len(motion),
-        lambda i, j: matrix_kernels.body_motions(tree, q[i:j], v[i:j], a[i:j], *(array[i:j] for array in out)),
-    )
-    return out[0], out[1], out[2], out[3]
+    def make(x: Equations) -> Outputs:
+        tree = x.free_motion
+        poses = [tree.world(i) for i in range(tree.nodes)]
+        rates = [(*tree.velocities[i][1], *tree.velocities[i][0]) for i in range(tree.nodes)]
+        accelerations = [(*tree.motions[i][2], *tree.motions[i][1]) for i in range(tree.nodes)]
+        return {
+            "R": [entry for R, _ in poses for row in R for entry in row],
+            "p": [entry for _, p in poses for entry in p],
+            "velocity": [entry for twist in rates for entry in twist],
+            "acceleration": [entry for twist in accelerations for entry in twist],
+        }
+
+    k = int(mechanism.tree.arrays.parent.size)
+    arrays = entering(mechanism, motion)
+    shapes = {"R": (k, 3, 3), "p": (k, 3), "velocity": (k, 6), "acceleration": (k, 6)}
+    out = run(function_of(mechanism, "body_motions", make), arrays, None, shapes)
+    return out["R"], out["p"], out["velocity"], out["acceleration"]
 
 
 def forward_kinematics(mechanism: Mechanism, q: ArrayLike, frame: str) -> tuple[Array, Array]:
@@ -71,8 +80,16 @@ def forward_kinematics(mechanism: Mechanism, q: ArrayLike, frame: str) -> tuple[
     if node < 0:
         count = len(motion)
         return np.tile(placement.rotation, (count, 1, 1)), np.tile(placement.translation, (count, 1))
-    R, p, _, _ = body_motions(mechanism, motion)
-    return R[:, node] @ placement.rotation, p[:, node] + R[:, node] @ placement.translation
+    k = int(mechanism.tree.arrays.parent.size)
+
+    def make(x: Equations) -> Outputs:
+        poses = [x.recursion.world(i) for i in range(k)]
+        return {"R": [entry for R, _ in poses for row in R for entry in row], "p": [entry for _, p in poses for entry in p]}
+
+    arrays = entering(mechanism, motion)
+    out = run(function_of(mechanism, "poses", make), arrays, None, {"R": (k, 3, 3), "p": (k, 3)})
+    R, p = out["R"][:, node], out["p"][:, node]
+    return R @ placement.rotation, p + R @ placement.translation
 
 
 def frame_motion(mechanism: Mechanism, motion: Motion, frame: str) -> tuple[Array, Array]:
@@ -96,7 +113,7 @@ def frame_motion(mechanism: Mechanism, motion: Motion, frame: str) -> tuple[Arra
     """
     node, placement = mechanism.frame(frame)
     if node < 0:
-        tree_motion(mechanism, motion)
+        entering(mechanism, motion)
         return np.zeros((len(motion), 6)), np.zeros((len(motion), 6))
     _, _, velocity, acceleration = body_motions(mechanism, motion)
     v, om = velocity[:, node, :3], velocity[:, node, 3:]
@@ -105,34 +122,6 @@ def frame_motion(mechanism: Mechanism, motion: Motion, frame: str) -> tuple[Arra
     v = v + np.cross(om, lever)
     a = a + np.cross(al, lever) + np.cross(om, np.cross(om, lever))
     return np.hstack([times(v, R), times(om, R)]), np.hstack([times(a, R), times(al, R)])
-
-
-def node_jacobians(mechanism: Mechanism, q: ArrayLike) -> Array:
-    """Return the Jacobian of every tree node in its own frame.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n_tree tree coordinates and k nodes.
-    q : array_like, (N, n)
-        Positions of the independent coordinates.
-
-    Returns
-    -------
-    ndarray, (N, k, 6, n_tree)
-        (v, omega) = J v_tree.
-    """
-    return _jacobians(mechanism, tree_motion(mechanism, at_rest(mechanism, q)).q)
-
-
-def _jacobians(mechanism: Mechanism, positions: Array) -> Array:
-    """Return the Jacobian (N, k, 6, n_tree) of every node at tree positions."""
-    from dynident.mechanics import matrix_kernels  # noqa: PLC0415 - numba is imported on first use
-
-    tree = mechanism.tree.arrays
-    J = np.zeros((positions.shape[0], tree.parent.size, 6, positions.shape[1]))
-    over_samples(positions.shape[0], lambda i, j: matrix_kernels.jacobians(tree, positions[i:j], J[i:j]))
-    return J
 
 
 def jacobian(mechanism: Mechanism, q: ArrayLike, frame: str, reference: str = "local") -> Array:
@@ -156,15 +145,15 @@ def jacobian(mechanism: Mechanism, q: ArrayLike, frame: str, reference: str = "l
     """
     if reference not in ("local", "world"):
         raise DynidentError(f"reference is '{reference}'; use 'local' (axes of the link) or 'world' (axes of the base)")
+    motion = at_rest(mechanism, q)
     node, placement = mechanism.frame(frame)
-    positions = coordinates(mechanism, q, "q")
     if node < 0:
-        return np.zeros((positions.shape[0], 6, mechanism.dof))
-    still = tree_motion(mechanism, at_rest(mechanism, positions))
-    J = _jacobians(mechanism, still.q)[:, node]
+        return np.zeros((len(motion), 6, mechanism.dof))
+    make = lambda x: {"J": [entry for row in x.node_jacobian(node) for entry in row]}  # noqa: E731
+    function = function_of(mechanism, "jacobian", make, node)
+    J = run(function, entering(mechanism, motion), None, {"J": (6, mechanism.dof)})["J"]
     linear = J[:, :3] + np.cross(J[:, 3:], placement.translation, axisa=1, axisc=1)
     R = placement.rotation.T
     if reference == "world":
-        R = forward_kinematics(mechanism, positions, frame)[0] @ R
-    result = np.concatenate([R @ linear, R @ J[:, 3:]], axis=1)
-    return result if still.G is None else np.asarray(result @ still.G)
+        R = forward_kinematics(mechanism, motion.q, frame)[0] @ R
+    return np.concatenate([R @ linear, R @ J[:, 3:]], axis=1)

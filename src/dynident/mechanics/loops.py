@@ -143,3 +143,22 @@ class Loops:
     def biases(self) -> list[Node]:
         """-Phi_dot_dot at joint accelerations zero."""
         return [bias for _, _, bias in self._rows]
+
+    @property
+    def wrenches(self) -> list[tuple[Vector, Vector]]:
+        """(force, moment) on body a at its point, base axes, of a unit multiplier of every equation."""
+        cuts, zero = self.cuts, self.state.zero
+        found: list[tuple[Vector, Vector]] = []
+        for i in range(int(cuts.kind.size)):
+            kind, a, b = int(cuts.kind[i]), int(cuts.node_a[i]), int(cuts.node_b[i])
+            if kind == POINT:
+                found.append((self._constant(cuts.vector_b[i], True), zero))
+            elif kind == LINEAR:
+                found.append((zero, zero))
+            elif kind == DOT:
+                found.append((zero, cross(self._turned(a, cuts.vector_a[i]), self._turned(b, cuts.vector_b[i]))))
+            else:
+                u = self._turned(a, cuts.vector_a[i])
+                gap = plus(self._point(b, cuts.point_b[i]), scale(self._point(a, cuts.point_a[i]), -1.0))
+                found.append((scale(u, -1.0), cross(u, gap)))
+        return found

@@ -7,33 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
 
 Array = NDArray[np.float64]
-
-
-def numbers(values: ArrayLike, what: str) -> Array:
-    """Return `values` as float64 after checking that they are real numbers.
-
-    Parameters
-    ----------
-    values : array_like
-        Numbers; not copied when they are a float64 array already.
-    what : str
-        How to name them in an error.
-
-    Returns
-    -------
-    ndarray
-        Same shape, not necessarily finite.
-    """
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "biufO":  # strings and complex numbers would be converted silently
-            raise TypeError(f"it holds {array.dtype}")
-        return np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DynidentError(f"{what} is not an array of real numbers ({error}); give floating-point numbers") from error
 
 
 @dataclass(frozen=True, eq=False)

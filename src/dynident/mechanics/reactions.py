@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics.batch import inertial_values, over_samples, sealed, tree_motion, values_of
-from dynident.mechanics.joint_terms import joint_torques, motor_torques
+from dynident.mechanics.batch import entering, node_values, run, values_of
+from dynident.mechanics.closure import close_positions
+from dynident.mechanics.equations import Equations
+from dynident.mechanics.functions import Outputs, function_of
 from dynident.mechanics.motion import Motion
 from dynident.mechanism import Mechanism, Parameters
 
@@ -72,13 +74,15 @@ def constraint_jacobians(mechanism: Mechanism, positions: Array) -> Array:
     ndarray, (N, m, n_tree)
         Constraint Jacobian.
     """
-    from dynident.mechanics import loop_kernels  # noqa: PLC0415 - numba is imported on first use
+    loops = mechanism.closure.arrays
+    make = lambda x: {"J": [entry for row in x.loops(loops).jacobian for entry in row]}  # noqa: E731
+    arrays = {"q": positions, "v": _zero(mechanism, positions), "a": _zero(mechanism, positions)}
+    shape = (loops.kind.size, positions.shape[1])
+    return run(function_of(mechanism, "constraint_jacobians", make), arrays, None, {"J": shape})["J"]
 
-    tree, loops = mechanism.tree.arrays, mechanism.closure.arrays
-    out = np.empty((positions.shape[0], loops.kind.size, positions.shape[1]))
-    x = sealed(np.ascontiguousarray(positions))
-    over_samples(x.shape[0], lambda i, j: loop_kernels.constraint_jacobians(tree, loops, x[i:j], out[i:j]))
-    return out
+
+def _zero(mechanism: Mechanism, positions: Array) -> Array:
+    return np.zeros((positions.shape[0], mechanism.dof))
 
 
 def closure_conditioning(mechanism: Mechanism, q: ArrayLike) -> Conditioning:
@@ -97,8 +101,6 @@ def closure_conditioning(mechanism: Mechanism, q: ArrayLike) -> Conditioning:
         Ratios per sample.
     """
     _with_loops(mechanism)
-    from dynident.mechanics.closure import close_positions  # noqa: PLC0415 - keeps the import graph flat
-
     closure = mechanism.closure
     positions = close_positions(mechanism, np.atleast_2d(np.asarray(q, dtype=np.float64)))
     J = constraint_jacobians(mechanism, positions)
@@ -135,20 +137,22 @@ def reactions(
     mapping of str to ndarray, (N, 6)
         (force, moment) on body a at the cut's point of body a, base axes [N, N m]; one entry per loop.
     """
-    from dynident.mechanics import kernels, loop_kernels  # noqa: PLC0415 - numba is imported on first use
-
     _with_loops(mechanism)
-    values = values_of(mechanism, parameters)
-    q, v, a, _ = tree_motion(mechanism, motion)
+    values = node_values(mechanism, values_of(mechanism, parameters))
+    arrays = entering(mechanism, motion)
     tau = np.asarray(torques, dtype=np.float64)
     if tau.shape != (len(motion), len(mechanism.actuators)):
         raise DynidentError(f"torques have shape {tau.shape}; give ({len(motion)}, {len(mechanism.actuators)})")
-    tree, phi = mechanism.tree.arrays, inertial_values(mechanism, values)
-    load = np.empty_like(q)
-    over_samples(len(motion), lambda i, j: kernels.inverse_dynamics(tree, phi, q[i:j], v[i:j], a[i:j], load[i:j]))
-    load += joint_torques(mechanism, values, q, v, a) + motor_torques(mechanism, values, q, v, a)
-    load -= tau @ mechanism.actuator_matrix[0]
-    J = constraint_jacobians(mechanism, q)
+    rows, width = mechanism.closure.arrays.kind.size, arrays["q"].shape[1]
+
+    def make(x: Equations) -> Outputs:
+        units = x.loops(mechanism.closure.arrays).wrenches
+        return {"load": x.tree_torques(), "unit": [entry for force, moment in units for entry in (*force, *moment)]}
+
+    function = function_of(mechanism, "reactions", make, parameters=True)
+    out = run(function, arrays, values, {"load": (width,), "unit": (rows, 6)})
+    load = out["load"] - tau @ mechanism.actuator_matrix[0]
+    J = constraint_jacobians(mechanism, arrays["q"])
     multipliers = np.einsum("stm,st->sm", np.linalg.pinv(J), load)
     gap = np.max(np.abs(np.einsum("smt,sm->st", J, multipliers) - load), initial=0.0)
     if gap > 1e-6 * max(1.0, float(np.max(np.abs(load), initial=0.0))):
@@ -156,9 +160,7 @@ def reactions(
             f"these motor torques do not move robot '{mechanism.name}' like this: {gap:.3g} N m are left over; "
             "take them from actuator_torques with the same parameters"
         )
-    wrenches = np.empty((len(motion), multipliers.shape[1], 6))
-    loop_kernels.row_wrenches(tree, mechanism.closure.arrays, q, wrenches)
-    wrenches *= multipliers[:, :, None]
+    wrenches = out["unit"] * multipliers[:, :, None]
     names = np.array(mechanism.closure.names)
     return {loop.name: wrenches[:, names == loop.name].sum(axis=1) for loop in mechanism.loops}
 

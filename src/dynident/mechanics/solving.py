@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from dynident.graph import Node, absolute, maximum, minimum, total, where
 
 Rows = list[list[Node]]
+
+
+def reciprocal(x: Node) -> Node:
+    """Return 1 / x; infinity where the robot's structure makes x zero, so that the caller's check of pivots sees it."""
+    return x.graph.const(math.inf) if x.is_const(0.0) else 1.0 / x
 
 
 def factor_symmetric(M: Sequence[Sequence[Node]]) -> tuple[Rows, list[Node], list[Node]]:
@@ -17,7 +23,7 @@ def factor_symmetric(M: Sequence[Sequence[Node]]) -> tuple[Rows, list[Node], lis
     inverses: list[Node] = []
     for j in range(n):
         pivots.append(M[j][j] - total([zero, *(L[j][k] * LD[j][k] for k in range(j))]))
-        inverses.append(1.0 / pivots[j])
+        inverses.append(reciprocal(pivots[j]))
         for i in range(j + 1, n):
             LD[i][j] = M[i][j] - total([zero, *(LD[i][k] * L[j][k] for k in range(j))])
             L[i][j] = LD[i][j] * inverses[j]
@@ -38,7 +44,7 @@ def solve_factored(L: Rows, inverses: Sequence[Node], right: Sequence[Sequence[N
 
 
 def solve_symmetric(M: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> tuple[Rows, list[Node]]:
-    """Return M^-1 B and the pivots by M = L D L^T without square roots or row exchanges; only the lower triangle of M is read."""
+    """Return M^-1 B and the pivots by M = L D L^T without square roots or row exchanges; reads the lower triangle of M."""
     L, pivots, inverses = factor_symmetric(M)
     return solve_factored(L, inverses, right), pivots
 
@@ -55,11 +61,10 @@ def eliminate(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> t
     The largest entry of a column is brought up by comparing and exchanging rows one after the other, which suits code without
     branches. Rows whose entry is zero by the robot's structure are not compared.
     """
-    n = len(A)
-    width = len(right[0])
+    n, width = len(A), len(right[0])
     rows = [[*a, *b] for a, b in zip(A, right, strict=True)]
-    pivots: list[Node] = []
     side = A[0][0].graph.one
+    pivots: list[Node] = []
     for k in range(n):
         first = next((i for i in range(k, n) if not rows[i][k].is_const(0.0)), k)
         if first != k:
@@ -74,7 +79,7 @@ def eliminate(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> t
                 rows[k][c], rows[i][c] = where(larger, down, up), where(larger, up, down)
         pivots.append(absolute(rows[k][k]))
         side = where(rows[k][k] < 0.0, -side, side)
-        inverse = 1.0 / rows[k][k]
+        inverse = reciprocal(rows[k][k])
         for i in range(k + 1, n):
             if rows[i][k].is_const(0.0):
                 continue
@@ -83,7 +88,7 @@ def eliminate(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> t
                 rows[i][c] = rows[i][c] - factor * rows[k][c]
     x: Rows = [[] for _ in range(n)]
     for i in range(n - 1, -1, -1):
-        inverse = 1.0 / rows[i][i]
+        inverse = reciprocal(rows[i][i])
         for c in range(width):
             known = total([rows[i][n + c], *(-(rows[i][k] * x[k][c]) for k in range(i + 1, n))])
             x[i].append(known * inverse)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dynident.errors import DescriptionError
@@ -34,13 +35,29 @@ def is_mjcf(path: str | os.PathLike[str]) -> bool:
     if file.suffix.lower() not in MJCF_SUFFIXES:
         known = ", ".join((*URDF_SUFFIXES, *MJCF_SUFFIXES))
         raise DescriptionError(f"robot file '{file}' has the ending '{file.suffix}'; known endings are {known}")
-    text = read_bytes(file, "robot").decode("utf-8", errors="replace")
-    # The first element is the root; a URDF may have a <mujoco> element inside.
-    root = re.search(r"<\s*([A-Za-z_][\w.:-]*)", re.sub(r"<!--.*?-->", "", text, flags=re.S))
-    return root is not None and root.group(1) == "mujoco"
+    return _root_tag(read_bytes(file, "robot").decode("utf-8", errors="replace")) == "mujoco"
 
 
-def read_robot(path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | None = None) -> Mechanism:
+def _root_tag(text: str) -> str:
+    """Return the tag of the first element, which is the root; a URDF may have a <mujoco> element inside."""
+    at = text.find("<")
+    while text.startswith(("<!", "<?"), at):
+        if text.startswith("<!--", at):
+            at = text.find("-->", at + 4)
+            if at < 0:  # an open comment hides the rest
+                return ""
+        at = text.find("<", at + 1)
+    found = re.compile(r"<\s*([A-Za-z_][\w.:-]*)").match(text, at) if at >= 0 else None
+    return found[1] if found else ""
+
+
+def read_robot(
+    path: str | os.PathLike[str],
+    sidecar: str | os.PathLike[str] | None = None,
+    search: Sequence[str | os.PathLike[str]] = (),
+    arguments: Mapping[str, object] | None = None,
+    trust: bool = False,
+) -> Mechanism:
     """Read a URDF, xacro or MJCF file.
 
     Parameters
@@ -49,6 +66,12 @@ def read_robot(path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | N
         Description file.
     sidecar : path-like, optional
         TOML file with what the description cannot say.
+    search : sequence of path-like
+        Folders outside the robot's own that it may read from.
+    arguments : mapping of str to object, optional
+        Values of ``<xacro:arg>``.
+    trust : bool
+        Accept files that read anything and, in a .xacro, run code.
 
     Returns
     -------
@@ -58,13 +81,18 @@ def read_robot(path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | N
     if is_mjcf(path):
         from dynident.mechanism.sidecar import apply_sidecar  # noqa: PLC0415 - readers import Mechanism
 
-        mechanism = Mechanism.from_mjcf(path)
+        mechanism = Mechanism.from_mjcf(path, search=search, trust=trust)
         return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar)
-    return Mechanism.from_urdf(path, sidecar=sidecar)
+    return Mechanism.from_urdf(path, sidecar=sidecar, search=search, arguments=arguments, trust=trust)
 
 
 def write_robot(
-    source: str | os.PathLike[str], mechanism: Mechanism, parameters: Parameters, path: str | os.PathLike[str]
+    source: str | os.PathLike[str],
+    mechanism: Mechanism,
+    parameters: Parameters,
+    path: str | os.PathLike[str],
+    search: Sequence[str | os.PathLike[str]] = (),
+    trust: bool = False,
 ) -> Path:
     """Write a copy of a description with identified parameters.
 
@@ -78,6 +106,10 @@ def write_robot(
         Its identified standard parameters.
     path : path-like
         File to write.
+    search : sequence of path-like
+        Folders outside the robot's own that its includes may be in.
+    trust : bool
+        Accept includes from anywhere.
 
     Returns
     -------
@@ -87,5 +119,6 @@ def write_robot(
     from dynident.mechanism.mjcf_writer import write_mjcf  # noqa: PLC0415 - writers import readers
     from dynident.mechanism.urdf_writer import write_urdf  # noqa: PLC0415 - writers import readers
 
-    write = write_mjcf if is_mjcf(source) else write_urdf
-    return write(source, mechanism, parameters, path)
+    if is_mjcf(source):
+        return write_mjcf(source, mechanism, parameters, path, search=search, trust=trust)
+    return write_urdf(source, mechanism, parameters, path)

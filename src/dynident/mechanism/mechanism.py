@@ -297,9 +297,15 @@ class Mechanism:
 
     @classmethod
     def from_urdf(
-        cls, path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | None = None, floating: bool = False
+        cls,
+        path: str | os.PathLike[str],
+        sidecar: str | os.PathLike[str] | None = None,
+        floating: bool = False,
+        search: Sequence[str | os.PathLike[str]] = (),
+        arguments: Mapping[str, object] | None = None,
+        trust: bool = False,
     ) -> Mechanism:
-        """Read a URDF file (or xacro, with the extra `xacro`).
+        """Read a URDF or xacro file; no code in it is run unless it is trusted.
 
         Parameters
         ----------
@@ -309,6 +315,12 @@ class Mechanism:
             TOML file with what URDF cannot say: loops, couplings, actuators, joint terms.
         floating : bool
             True when the base moves freely (a `free` joint from the world to the root link).
+        search : sequence of path-like
+            For xacro: folders outside the robot's own to include from and to look for packages in.
+        arguments : mapping of str to object, optional
+            For xacro: values of ``<xacro:arg>`` in place of their defaults.
+        trust : bool
+            For xacro: expand the file with the package `xacro` (an extra), which runs whatever Python it holds.
 
         Returns
         -------
@@ -317,16 +329,22 @@ class Mechanism:
         """
         from dynident.mechanism.urdf import read_urdf  # noqa: PLC0415 - readers import Mechanism
 
-        return read_urdf(path, sidecar=sidecar, floating=floating)
+        return read_urdf(path, sidecar, floating, search, arguments, trust)
 
     @classmethod
-    def from_mjcf(cls, path: str | os.PathLike[str]) -> Mechanism:
+    def from_mjcf(
+        cls, path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] = (), trust: bool = False
+    ) -> Mechanism:
         """Read a MuJoCo XML file: bodies, joints, defaults, inertias, actuators and equality constraints.
 
         Parameters
         ----------
         path : path-like
-            MJCF file.
+            MJCF file; it may include files below its own folder.
+        search : sequence of path-like
+            Further folders it may include from.
+        trust : bool
+            Let it include from anywhere.
 
         Returns
         -------
@@ -335,7 +353,7 @@ class Mechanism:
         """
         from dynident.mechanism.mjcf import read_mjcf  # noqa: PLC0415 - readers import Mechanism
 
-        return read_mjcf(path)
+        return read_mjcf(path, search, trust)
 
     @classmethod
     def from_dh(

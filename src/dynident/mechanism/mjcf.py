@@ -7,7 +7,7 @@ not at its body's origin, or one of several on a body, moves a massless frame; t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
+from dynident.friction import TERMS
 from dynident.mechanism.elements import COORDINATES, Body, Joint, Limits, Placement
+from dynident.mechanism.folders import Folders
 from dynident.mechanism.inertia import check_consistency, from_com, transform
 from dynident.mechanism.mechanism import STANDARD_GRAVITY, Mechanism
 from dynident.mechanism.mjcf_file import UNSUPPORTED, MjcfFile, load_mjcf, polynomial_head
@@ -45,8 +47,13 @@ CUSTOM = {
 }
 """Joint terms that <custom><numeric name="dynident_KEY_JOINT"> may hold: one number, or one per coordinate.
 
-They win over the joint's attributes; MuJoCo itself ignores them.
+Other terms have their symbol as key. They win over the joint's attributes; MuJoCo itself ignores them.
 """
+
+
+def custom_keys() -> dict[str, str]:
+    """Return the joint term of every key of a <numeric>."""
+    return CUSTOM | {symbol: symbol for symbol in TERMS if symbol not in CUSTOM.values()}
 
 
 @dataclass
@@ -87,7 +94,7 @@ class MjcfTree:
     unread: list[str] = field(default_factory=list)
 
 
-def read_mjcf(path: str | os.PathLike[str]) -> Mechanism:
+def read_mjcf(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] = (), trust: bool = False) -> Mechanism:
     """Read a MuJoCo XML file; link frames, and so the frames of all parameters, are MuJoCo's body frames.
 
     Joint attributes become terms, tau = armature a + damping v + frictionloss sign(v) + stiffness (q - springref):
@@ -96,7 +103,11 @@ def read_mjcf(path: str | os.PathLike[str]) -> Mechanism:
     Parameters
     ----------
     path : path-like
-        MJCF file; files it includes are read too.
+        MJCF file; files it includes, from below its folder, are read too.
+    search : sequence of path-like
+        Further folders it may include from.
+    trust : bool
+        Let it include from anywhere.
 
     Returns
     -------
@@ -109,7 +120,7 @@ def read_mjcf(path: str | os.PathLike[str]) -> Mechanism:
         For inertias that come from meshes (their prior is zero), impossible inertias and what is ignored.
     """
     with naming_file(path):
-        tree = read_tree(path)
+        tree = read_tree(path, folders=Folders(path, search, trust=trust))
         file, source = tree.file, Path(path).name
         for key in ("balanceinertia", "boundmass", "boundinertia"):
             if file.compiler.get(key, "0") not in ("0", "false"):
@@ -133,7 +144,7 @@ def read_mjcf(path: str | os.PathLike[str]) -> Mechanism:
         return replace(mechanism, loops=tuple(loops), actuators=tuple(actuators), home=home if loops else {})
 
 
-def read_tree(path: str | os.PathLike[str], root: Element | None = None) -> MjcfTree:
+def read_tree(path: str | os.PathLike[str], root: Element | None = None, folders: Folders | None = None) -> MjcfTree:
     """Read bodies and joints of an MJCF file.
 
     Parameters
@@ -142,13 +153,15 @@ def read_tree(path: str | os.PathLike[str], root: Element | None = None) -> Mjcf
         MJCF file.
     root : Element, optional
         Its root element, when already parsed.
+    folders : Folders, optional
+        Where included files may be; below the file's folder by default.
 
     Returns
     -------
     MjcfTree
         Bodies, joints and the elements they come from.
     """
-    tree = MjcfTree(load_mjcf(path, root))
+    tree = MjcfTree(load_mjcf(path, root, folders))
     for world in tree.file.root.findall("worldbody"):
         _read_children(tree, world, WORLD, world.get("childclass", ""), False)
     if len(tree.bodies) == 1:
@@ -284,7 +297,7 @@ def _read_custom(tree: MjcfTree) -> None:
     for i, joint in enumerate(tree.joints):
         terms = dict(joint.terms)
         suffixes = COORDINATES[joint.kind]
-        for key, symbol in CUSTOM.items():
+        for key, symbol in custom_keys().items():
             element = data.get(f"dynident_{key}_{joint.name}")
             if element is None:
                 continue

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
 from dynident.mechanism.elements import Placement, rotation_exp
+from dynident.mechanism.folders import Folders
 from dynident.mechanism.xml import MAX_DEPTH, numbers, parse_numbers, parse_xml, read_bytes, text_attribute
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def _unit(x: Array, what: str) -> Array:
 # ---- loading --------------------------------------------------------------------------------------------------------
 
 
-def load_mjcf(path: str | os.PathLike[str], root: Element | None = None) -> MjcfFile:
+def load_mjcf(path: str | os.PathLike[str], root: Element | None = None, folders: Folders | None = None) -> MjcfFile:
     """Read an MJCF file with its includes, compiler settings and default classes.
 
     Parameters
@@ -256,6 +257,8 @@ def load_mjcf(path: str | os.PathLike[str], root: Element | None = None) -> Mjcf
         MJCF file.
     root : Element, optional
         Its root element, when already parsed; included files are put into it.
+    folders : Folders, optional
+        Where included files may be; below the file's folder by default.
 
     Returns
     -------
@@ -264,7 +267,7 @@ def load_mjcf(path: str | os.PathLike[str], root: Element | None = None) -> Mjcf
     """
     if root is None:
         root = parse_xml(read_bytes(path, "MJCF"), "mujoco")
-    _include(root, Path(path).parent, {Path(path).resolve()}, 0)
+    _include(root, Path(path).parent, folders or Folders(path), {Path(path).resolve()}, 0)
     file = MjcfFile(root)
     for compiler in root.findall("compiler"):
         file.compiler.update(compiler.attrib)
@@ -275,20 +278,18 @@ def load_mjcf(path: str | os.PathLike[str], root: Element | None = None) -> Mjcf
     return file
 
 
-def _include(element: Element, folder: Path, seen: set[Path], depth: int) -> None:
+def _include(element: Element, folder: Path, folders: Folders, seen: set[Path], depth: int) -> None:
     """Put the children of included files in the place of <include>, as MuJoCo does; each file may come once."""
     if depth > MAX_DEPTH:
         raise DescriptionError(f"included elements are nested more than {MAX_DEPTH} deep; flatten the description")
     children: list[Element] = []
     for child in element:
         if child.tag != "include":
-            _include(child, folder, seen, depth + 1)
+            _include(child, folder, folders, seen, depth + 1)
             children.append(child)
             continue
         name = text_attribute(child, "file", "<include>")
-        if "\0" in name or Path(name).is_absolute():
-            raise DescriptionError(f"<include>: file is {name!r}; give a path relative to the main file")
-        target = (folder / name).resolve()
+        target = folders.allowed(folder / name, f"<include>: file {name!r}")
         if target in seen:
             raise DescriptionError(f"<include>: file '{name}' is included twice or includes itself; include it once")
         seen.add(target)
@@ -297,7 +298,7 @@ def _include(element: Element, folder: Path, seen: set[Path], depth: int) -> Non
             root = parse_xml(data, "mujocoinclude" if b"<mujocoinclude" in data else "mujoco")
         except DescriptionError as error:
             raise DescriptionError(f"<include>: file '{name}': {error}") from error
-        _include(root, folder, seen, depth + 1)
+        _include(root, folder, folders, seen, depth + 1)
         children.extend(root)
     element[:] = children
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 from dynident.errors import DescriptionError, DescriptionWarning
 from dynident.files import write_atomic
 from dynident.mechanism.elements import Joint
+from dynident.mechanism.folders import Folders
 from dynident.mechanism.inertia import to_com
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.mjcf import CUSTOM, read_mjcf, read_tree
+from dynident.mechanism.mjcf import custom_keys, read_mjcf, read_tree
 from dynident.mechanism.mjcf_file import ORIENTATIONS
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.urdf_writer import bodies_to_write
@@ -37,6 +39,8 @@ def write_mjcf(
     mechanism: Mechanism,
     parameters: Parameters,
     path: str | os.PathLike[str],
+    search: Sequence[str | os.PathLike[str]] = (),
+    trust: bool = False,
 ) -> Path:
     """Write a copy of an MJCF file with identified parameters; reading it back gives the same inverse dynamics.
 
@@ -54,6 +58,10 @@ def write_mjcf(
         Standard parameters with the names of ``mechanism.parameters``; every body needs a positive mass.
     path : path-like
         File to write, which may be `source` itself.
+    search : sequence of path-like
+        Folders outside the robot's own that its includes may be in.
+    trust : bool
+        Accept includes from anywhere.
 
     Returns
     -------
@@ -63,9 +71,9 @@ def write_mjcf(
     with naming_file(source):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DescriptionWarning)  # already given when the mechanism was read
-            old = read_mjcf(source)
+            old = read_mjcf(source, search, trust)
         patch = XmlPatch(read_bytes(source, "MJCF"), "mujoco")
-        tree = read_tree(source, patch.root)
+        tree = read_tree(source, patch.root, Folders(source, search, trust=trust))
         # These two would undo the numbers written, so they go and every body is written.
         undone = {"inertiafromgeom": "auto", "settotalmass": "-1"}
         undone = {k: v for k, v in undone.items() if _undoes(k, tree.file.compiler.get(k))}
@@ -118,7 +126,7 @@ def _patch_joint(patch: XmlPatch, element: Element, attributes: dict[str, str], 
     numerics: dict[str, str] = {}
     spring = float(attributes.get("springref", "0")) != 0.0 and bool(old.terms.get("k"))
     changed = {}
-    for key, symbol in CUSTOM.items():
+    for key, symbol in custom_keys().items():
         values = [joint.term(coordinate, symbol) for coordinate in joint.coordinates]
         if values != [old.term(coordinate, symbol) for coordinate in old.coordinates]:
             changed[key] = values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError, missing_extra
+from dynident.friction import TERMS
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import COORDINATES, Actuator, Body, Joint, Limits, Placement
 from dynident.mechanism.inertia import check_consistency, from_com, transform
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.sidecar import apply_sidecar
+from dynident.mechanism.xacro import expand
 from dynident.mechanism.xml import (
     naming_file,
     number,
@@ -58,11 +60,24 @@ DYNAMICS = {
 }
 """Attributes of <dynamics> and joint terms; only the first two are URDF's, other programs ignore the rest.
 
-A `planar` joint may have one value per coordinate: ``damping_x``, ``friction_rz`` and so on.
+Other terms are attributes of their own name. A `planar` joint may have one value per coordinate: ``damping_x``, ``friction_rz``
+and so on.
 """
 
 
-def read_urdf(path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | None = None, floating: bool = False) -> Mechanism:
+def dynamics_attributes() -> dict[str, str]:
+    """Return the joint term of every attribute of <dynamics>."""
+    return DYNAMICS | {symbol: symbol for symbol in TERMS if symbol not in DYNAMICS.values()}
+
+
+def read_urdf(
+    path: str | os.PathLike[str],
+    sidecar: str | os.PathLike[str] | None = None,
+    floating: bool = False,
+    search: Sequence[str | os.PathLike[str]] = (),
+    arguments: Mapping[str, object] | None = None,
+    trust: bool = False,
+) -> Mechanism:
     """Read a URDF file; link frames, and so the frames of all parameters, are the file's.
 
     A link's prior is its <inertial> expressed in the link frame: with pose (R, c) of the inertial frame,
@@ -71,11 +86,17 @@ def read_urdf(path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | No
     Parameters
     ----------
     path : path-like
-        URDF file, or ``.xacro`` (needs the extra `xacro`).
+        URDF file, or ``.xacro``, which is evaluated without running code from it.
     sidecar : path-like, optional
         TOML file with what URDF cannot say, see `dynident.mechanism.sidecar`.
     floating : bool
         Add a world body and a `free` joint to the root link.
+    search : sequence of path-like
+        For ``.xacro``: folders outside the robot's own to include from and to look for packages in.
+    arguments : mapping of str to object, optional
+        For ``.xacro``: values of ``<xacro:arg>`` in place of their defaults.
+    trust : bool
+        For ``.xacro``: expand it with the package `xacro` (an extra), which runs whatever Python the file holds.
 
     Returns
     -------
@@ -88,7 +109,7 @@ def read_urdf(path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | No
         For moving links without inertia, impossible inertias and transmissions of several joints.
     """
     with naming_file(path):
-        robot = load_urdf(path)
+        robot = load_urdf(path, search, arguments, trust)
         bodies = _read_links(robot)
         joints, couplings = _read_joints(robot, {body.name for body in bodies})
         if floating:
@@ -105,29 +126,27 @@ def read_urdf(path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | No
     return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar, tuple(drives.values()))
 
 
-def load_urdf(path: str | os.PathLike[str]) -> Element:
-    """Return the root element of a URDF or xacro file.
-
-    Parameters
-    ----------
-    path : path-like
-        File.
-
-    Returns
-    -------
-    Element
-        The <robot> element.
-    """
-    data: bytes | str = read_bytes(path, "URDF")
-    root = parse_xml(data, "robot")
-    if Path(path).suffix != ".xacro":
-        return root
+def load_urdf(
+    path: str | os.PathLike[str],
+    search: Sequence[str | os.PathLike[str]] = (),
+    arguments: Mapping[str, object] | None = None,
+    trust: bool = False,
+) -> Element:
+    """Return the root element of a URDF or xacro file; arguments as in `read_urdf`."""
+    if Path(path).suffix.lower() != ".xacro":
+        return parse_xml(read_bytes(path, "URDF"), "robot")
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise DescriptionError(f"arguments is {arguments!r}; give a mapping of names to values")
+    if not trust:
+        return expand(path, search, arguments)
+    read_bytes(path, "xacro")  # refuses what is no file
     try:
         import xacro  # noqa: PLC0415 - optional
     except ImportError as error:
-        raise missing_extra("xacro", "xacro", "reading .xacro files") from error
+        raise missing_extra("xacro", "xacro", "trusting a .xacro file") from error
     try:
-        text: str = xacro.process_file(os.fspath(path)).toxml()
+        values = {name: str(value) for name, value in (arguments or {}).items()}
+        text: str = xacro.process_file(os.fspath(path), mappings=values).toxml()
     except (Exception, SystemExit) as error:  # xacro raises many kinds, also of its own
         raise DescriptionError(f"xacro could not expand the file ({error}); expand it by hand to a .urdf") from error
     return parse_xml(text, "robot")
@@ -269,7 +288,7 @@ def _read_terms(dynamics: Element | None, kind: str, where: str) -> Mapping[str,
     terms: dict[str, float] = {}
     if dynamics is None or kind == "fixed":
         return terms
-    for attribute, symbol in DYNAMICS.items():
+    for attribute, symbol in dynamics_attributes().items():
         for suffix in ("", *COORDINATES[kind]):
             key = f"{attribute}_{suffix}" if suffix else attribute
             if key in dynamics.attrib:

@@ -16,7 +16,7 @@ from dynident.mechanism.elements import COORDINATES, Joint
 from dynident.mechanism.inertia import to_com, transform
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
-from dynident.mechanism.urdf import DYNAMICS, KINDS, read_urdf
+from dynident.mechanism.urdf import KINDS, dynamics_attributes, read_urdf
 from dynident.mechanism.xml import naming_file, read_bytes
 from dynident.mechanism.xml_patch import XmlPatch, exact
 
@@ -55,7 +55,7 @@ def write_urdf(
         The path written.
     """
     with naming_file(source):
-        if Path(source).suffix == ".xacro":
+        if Path(source).suffix.lower() == ".xacro":
             raise DescriptionError("a .xacro file cannot be patched; expand it to a .urdf and use that as the source")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DescriptionWarning)  # already given when the mechanism was read
@@ -110,14 +110,17 @@ def bodies_to_write(mechanism: Mechanism, parameters: Parameters, old: Mechanism
             raise DescriptionError(f"body '{body.name}' is not in the file and no link of the file carries it; add it")
         seen = new.frame(owner)[1].inverse() @ pose
         lost[owner] = lost.get(owner, np.zeros(10)) + transform(body.inertia, seen.rotation, seen.translation)
+    # A mass is what is left of sums of masses: below their rounding it is zero, whatever its sign.
+    heaviest = max((abs(float(phi[0])) for phi in values.values()), default=0.0)
+    least = len(values) * np.finfo(float).eps * heaviest
     changed = {}
     for name, phi in values.items():
         before = known[name]
         total = phi + lost.get(name, 0.0)
         same = np.array_equal(total, np.zeros(10) if before is None else before)
-        if same and not (every and total[0] > 0.0 and new.frame(name)[0] >= 0):
+        if same and not (every and total[0] > least and new.frame(name)[0] >= 0):
             continue
-        if not total[0] > 0.0:
+        if not total[0] > least:
             raise DescriptionError(
                 f"body '{name}' has mass {total[0]:.6g} kg without the links fixed to it, so it has no centre of mass to "
                 "write; use physically consistent parameters"
@@ -159,7 +162,7 @@ def _patch_dynamics(patch: XmlPatch, element: Element, joint: Joint) -> None:
     dynamics = element.find("dynamics")
     given: dict[str, str] = {} if dynamics is None else dict(dynamics.attrib)
     changed: dict[str, float] = {}
-    for attribute, symbol in DYNAMICS.items():
+    for attribute, symbol in dynamics_attributes().items():
         for suffix in ("", *filter(None, COORDINATES[joint.kind])):
             key, term = (f"{attribute}_{suffix}", f"{symbol}.{suffix}") if suffix else (attribute, symbol)
             # What the file leaves out is zero, or the joint's common value; what it has stays when it is the same number.

@@ -17,6 +17,7 @@ from defusedxml.common import DefusedXmlException
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError, DescriptionWarning
+from dynident.files import read_regular
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -27,6 +28,9 @@ Attributes: TypeAlias = "Element | Mapping[str, str]"
 
 MAX_DEPTH = 400
 """Deepest nesting accepted: far beyond any robot, and below what recursion over elements can bear."""
+
+MAX_BYTES = 20_000_000
+"""Largest file accepted; the largest robot descriptions have about a hundredth."""
 
 LARGEST = 1e30
 """Largest number accepted: no robot has one, and products of a few stay within floating point."""
@@ -51,7 +55,7 @@ def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def read_bytes(path: str | os.PathLike[str], what: str) -> bytes:
-    """Return the content of a file that must exist and not be empty.
+    """Return the content of a regular file that must exist and not be empty.
 
     Parameters
     ----------
@@ -67,7 +71,7 @@ def read_bytes(path: str | os.PathLike[str], what: str) -> bytes:
     """
     file = Path(path)
     try:
-        data = file.read_bytes()
+        data = read_regular(file, MAX_BYTES)
     except (OSError, ValueError) as error:
         reason = "it is a folder" if file.name and _is_dir(file) else getattr(error, "strerror", None) or str(error)
         raise DescriptionError(f"cannot read {what} file '{file}': {reason}; give the path of a {what} file") from error

@@ -196,9 +196,12 @@ def weak_directions(fit: Fit) -> tuple[Array, Array, NDArray[np.int64]] | None:
     Returns
     -------
     tuple or None
-        None when the covariance does not reproduce `fit.condition`, so that nothing untrue is shown.
+        None when no parameter was solved by itself, or the covariance does not reproduce `fit.condition`, so that nothing
+        untrue is shown.
     """
     solved = np.flatnonzero(fit.solved)
+    if not solved.size:
+        return None
     try:
         information = np.linalg.inv(fit.covariance[np.ix_(solved, solved)])
     except np.linalg.LinAlgError:

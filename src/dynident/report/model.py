@@ -243,7 +243,12 @@ def conditioning(fit: Fit) -> Html:
     ]
     decomposition = weak_directions(fit)
     if decomposition is None:
-        parts.append(tag("p", "Singular values cannot be rebuilt from the covariance of this estimator.", class_="note"))
+        why = (
+            "Singular values cannot be rebuilt from the covariance of this estimator."
+            if np.any(fit.solved)
+            else "There are no singular values to show: these data determine no parameter by itself."
+        )
+        parts.append(tag("p", why, class_="note"))
     else:
         values, vectors, solved = decomposition
         weakest = vectors[:, -1]

@@ -15,7 +15,7 @@ from dynident.identify import Fit, Score
 from dynident.report.html import Html, badge, bullets, number, section, table, tag
 
 SEVERITY_KIND = {"info": "", "warning": "mid", "error": "bad"}
-PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
+PACKAGES = ("numpy", "scipy", "llvmlite", "matplotlib")
 
 
 def quality(scores: Sequence[Score]) -> Html:

@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.control import gains_for
+from dynident.friction import TERMS
 from dynident.mechanism import Mechanism
 from dynident.simulate.standard import actuator_inertia
 
 Array = NDArray[np.float64]
 
-DRIVE_TERMS = ("ia", "fv", "fc", "off")
 
-
-def without_terms(mechanism: Mechanism, joints: Sequence[str], terms: Sequence[str] = DRIVE_TERMS) -> Mechanism:
+def without_terms(mechanism: Mechanism, joints: Sequence[str], terms: Sequence[str] | None = None) -> Mechanism:
     """Return a robot whose driven joints have no rotor inertia and friction: its drives carry them, and only once.
 
     Parameters
@@ -26,21 +25,22 @@ def without_terms(mechanism: Mechanism, joints: Sequence[str], terms: Sequence[s
         Robot.
     joints : sequence of str
         Joints that drives turn.
-    terms : sequence of str
-        Terms to take away.
+    terms : sequence of str, optional
+        Terms to take away; all but springs when omitted.
 
     Returns
     -------
     Mechanism
         The copy.
     """
+    gone = [s for s, term in TERMS.items() if term.rotor or term.friction or not term.passive] if terms is None else terms
     bare = [
-        replace(joint, terms={k: v for k, v in joint.terms.items() if k.split(".")[0] not in terms})
+        replace(joint, terms={k: v for k, v in joint.terms.items() if k.split(".")[0] not in gone})
         if joint.name in joints
         else joint
         for joint in mechanism.joints
     ]
-    return replace(mechanism, joints=tuple(bare), terms=tuple(t for t in mechanism.terms if t not in terms))
+    return replace(mechanism, joints=tuple(bare), terms=tuple(t for t in mechanism.terms if t not in gone))
 
 
 def servo_gains(model: Mechanism, q: ArrayLike, bandwidth: float, damping: float) -> tuple[Array, Array]:

@@ -1,19 +1,158 @@
-"""Which column is which channel: by the schema, by the file it was assigned to, or by its conventional name."""
+"""What a column means: role (position, effort, ...), joint and unit, read from its name or said by the schema.
+
+    q_elbow, Position3, /joint_states/elbow/position, actual_q_0, observation.state, tau1 [mNm]  ->  role, joint, unit
+
+A name is a role's word with the joint before or after it; words such as "target" make it a reference or a commanded
+effort, words such as "actual" say nothing.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError
-from dynident.signals.naming import FAMILIES_OF_KIND, ROLES, discover
 from dynident.signals.readers import Table
+from dynident.signals.units import is_time, is_unit, split_unit
 
 Array = NDArray[np.float64]
+
+ROLES = ("position", "velocity", "acceleration", "effort", "temperature", "reference")
+REQUIRED = ("position", "effort")
+
+#: role -> family -> words. A family is one way to measure the role: two families of effort are not interchangeable.
+WORDS: dict[str, dict[str, tuple[str, ...]]] = {
+    "position": {"position": ("positions?", "pos", "angles?", "qpos", "qm", "q", "theta")},
+    "velocity": {"velocity": ("velocity", "velocities", "speeds?", "vel", "qvel", "dq", "qd", "dtheta", "v")},
+    "acceleration": {"acceleration": ("accelerations?", "acc", "qacc", "ddq", "qdd", "a")},
+    "effort": {
+        "torque": ("torques?", "moments?", "tau_j", "tau", "trq", "qfrc_actuator"),
+        "force": ("forces?",),
+        "current": ("currents?", "cur", "i"),
+        "voltage": ("voltages?", "u"),
+        "effort": ("efforts?", "eff"),
+    },
+    "temperature": {"temperature": ("temperatures?", "temps?")},
+}
+#: effort kind -> families of columns that can hold it.
+FAMILIES_OF_KIND: dict[str, tuple[str, ...]] = {
+    "joint_torque": ("torque", "effort"),
+    "joint_force": ("force", "effort"),
+    "motor_torque": ("torque", "effort"),
+    "motor_current": ("current", "effort"),
+    "voltage": ("voltage", "effort"),
+}
+_AS_COMMANDED = " (commanded)"
+_MEASURED = ("actual", "act", "measured", "meas", "msr", "feedback", "fb", "present", "observation", "observed")
+_COMMANDED = ("target", "desired", "des", "reference", "ref", "commanded", "command", "cmd", "setpoint", "goal")
+_SEP = r"[_.\s/]"
+_BEFORE = rf"(?:(?:(?P<commanded>{'|'.join(_COMMANDED)})|{'|'.join((*_MEASURED, 'joint', 'joints', 'motor', 'axis'))}){_SEP}*)*"
+_NUMBER = rf"(?:{_SEP}*[\[({{]?(?P<number>\d+)[\])}}]?)"
+#: Cartesian quantities have the same words and are no joints.
+_CARTESIAN = re.compile(rf"(^|{_SEP})(tcp|tool|ee|cartesian|pose|wrench|imu|gps)({_SEP}|$)|tcp", re.I)
+#: Columns of LeRobot datasets: what was measured, and what was asked for.
+_LEROBOT = {"observation.state": ("position", "position"), "action": ("reference", "position")}
+
+
+def _patterns() -> list[tuple[str, str, re.Pattern[str]]]:
+    """Role, family and expression; the joint is what remains before or after the word."""
+    result = []
+    for role, families in WORDS.items():
+        for family, words in families.items():
+            for word in words:
+                # A bare letter says too little (i is often a counter): it needs a joint; q alone is the array of all.
+                bare = "?" if len(word) > 1 or word == "q" else ""
+                after = rf"(?:{_NUMBER}(?:[_.\s]+(?P<mark>[a-z]+))?|[_.\s/]+(?P<joint>\S.*)){bare}"
+                result.append((role, family, re.compile(rf"{_BEFORE}{word}{after}", re.I)))
+                if not bare:
+                    continue
+                result.append((role, family, re.compile(rf"(?P<joint>.*[^_.\s/])[_.\s/]+{word}{_NUMBER}?", re.I)))
+    return result
+
+
+_PATTERNS = _patterns()
+
+
+@dataclass(frozen=True)
+class Name:
+    """What the name of a column says; the joint is "" for an array of all joints, "1", "2", ... for a numbered one."""
+
+    role: str
+    family: str
+    joint: str
+    unit: str | None
+
+
+def recognise(column: str) -> Name | None:
+    """Return what a conventional column name says, None if it says nothing."""
+    text = re.sub(r"^[^A-Za-z]+", "", column.strip())
+    text, unit = split_unit(text)
+    text = re.sub(r"[/.](data|values?)(?=[\[({]|$)", "", text)  # the only field of a message
+    if text.lower() in _LEROBOT:
+        return Name(*_LEROBOT[text.lower()], "", unit)
+    if _CARTESIAN.search(text):
+        return None
+    for role, family, pattern in _PATTERNS:
+        match = pattern.fullmatch(text)
+        if not match:
+            continue
+        groups = match.groupdict()
+        mark, commanded = (groups.get("mark") or "").lower(), groups.get("commanded") is not None
+        if mark and mark not in (*_COMMANDED, *_MEASURED):
+            continue
+        joint, marked, inner = _without_marks(groups.get("joint") or "")
+        number = groups.get("number")
+        if number is not None:  # what stands before a numbered word is a path, not a joint
+            joint = f"{joint}/{number}" if joint else number
+        commanded = commanded or marked or mark in _COMMANDED
+        if commanded and role in ("velocity", "acceleration", "temperature"):
+            return None
+        if commanded and role == "position":
+            return Name("reference", family, joint, unit or inner)
+        return Name(role, family + _AS_COMMANDED if commanded else family, joint, unit or inner)
+    return None
+
+
+def _without_marks(joint: str) -> tuple[str, bool, str | None]:
+    """Take "target", "actual", "deg", ... off both ends of a joint's name; say whether it was a command, and the unit."""
+    commanded, unit = False, None
+    for end, cut in ((r"^(?P<mark>[A-Za-z]+)(?:[_.\s/]+|$)", 0), (r"(?:^|[_.\s/]+)(?P<mark>[A-Za-z]+)$", -1)):
+        match = re.search(end, joint)
+        word = match["mark"].lower() if match else ""
+        if match and word in (*_COMMANDED, *_MEASURED):
+            commanded = commanded or word in _COMMANDED
+            joint = joint[match.end() :] if cut == 0 else joint[: match.start()]
+        elif match and cut == 0 and len(word) > 1 and is_unit(word) and match.end() < len(joint):
+            unit, joint = match["mark"], joint[match.end() :]
+    return joint.strip(), commanded, unit
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One measured signal, the unit its column names, and the column."""
+
+    values: Array
+    unit: str | None
+    column: str
+
+
+Channels = dict[str, Channel]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Joint names; per role the (N, n) samples, the units their columns name and the columns; what was left out."""
+
+    joints: list[str]
+    arrays: dict[str, Array]
+    units: dict[str, list[str | None]]
+    columns: dict[str, list[str]]
+    notes: list[str]
 
 
 def find_channels(
@@ -22,60 +161,93 @@ def find_channels(
     rules: Mapping[str, Any],
     kind: str,
     tables: list[Table],
-) -> tuple[list[str], dict[str, Array], list[str]]:
-    """Joint names, one (N, n) array per role, and notes about what was left out."""
+) -> Found:
+    """Find the channels of every role in the columns, or in the file the role was assigned to (`source`)."""
     wanted = rules.get("joints")
     listed = isinstance(wanted, list | tuple | np.ndarray)
     if wanted is not None and (not listed or not all(isinstance(j, str) for j in wanted)):
         raise LogError(f"joints is {wanted!r}; give a list of names")
     wanted = None if wanted is None else list(wanted)
-    maps: dict[str, dict[str, Array]] = {}
+    labels = next((t.labels for t in tables if t.labels), ())
+    row_units = {name: unit for table in tables for name, unit in table.units.items()}
+    notes: list[str] = []
+    maps: dict[str, Channels] = {}
     for role in ROLES:
         pool = source.get(role, columns)
         if rules.get(role) is not None:
             maps[role] = _explicit(role, rules[role], pool, wanted)
         elif role in source:
-            maps[role] = _automatic(role, pool, kind) or dict(_split(pool))
+            maps[role] = _automatic(role, pool, kind, labels, notes) or _split(dict(pool), labels)
         elif not source:
-            maps[role] = _automatic(role, pool, kind)
-    for role in ("position", "effort"):
+            maps[role] = _automatic(role, pool, kind, labels, notes)
+    files = ", ".join(t.label for t in tables)
+    for role in REQUIRED:
         if not maps.get(role):
             raise LogError(
-                f"no {role} columns recognised in {', '.join(t.path.name for t in tables)}; the columns are "
-                f"{_listed(columns)}; name them with schema={{'{role}': [...], 'joints': [...]}} or a TOML file"
+                f"no {role} columns recognised in {files}; the columns are {_listed(columns)}; "
+                f"name them with schema={{'{role}': [...], 'joints': [...]}} or a TOML file"
             )
     maps = {role: _numbered_to_named(channels, wanted) for role, channels in maps.items()}
-    found = _common_joints(maps, tables)
-    names, keys = _rename(found, wanted)
-    notes = []
-    left = [j for role in ("position", "effort") for j in maps[role] if j not in found]
-    if left:
+    arrays = {role: {c.column for c in maps[role].values()} for role in REQUIRED}
+    if all(len(columns_) == 1 for columns_ in arrays.values()) and len(maps["position"]) != len(maps["effort"]):
+        sizes = " and ".join(f"'{next(iter(arrays[role]))}' {len(maps[role])}" for role in REQUIRED)
+        raise LogError(f"arrays {sizes} channels wide do not fit; position and effort need the same joints")
+    maps = {role: _same_start(role, channels, maps["position"], notes) for role, channels in maps.items()}
+    if wanted is None:
+        maps = {role: _labelled(channels, labels) for role, channels in maps.items()}
+    keys = _common_joints(maps, files)
+    names, keys = _rename(keys, wanted)
+    left = [j for role in REQUIRED for j in maps[role] if j not in keys]
+    if left and wanted is None:
         notes.append(f"left out because position or effort is missing: {', '.join(dict.fromkeys(left))}")
-    arrays = {}
+    found = Found(names, {}, {}, {}, notes)
     for role, channels in maps.items():
-        if all(k in channels for k in keys):
-            arrays[role] = np.column_stack([channels[k] for k in keys])
+        if channels and all(k in channels for k in keys):
+            chosen = [channels[k] for k in keys]
+            found.arrays[role] = np.column_stack([c.values for c in chosen])
+            found.units[role] = [row_units.get(c.column) or c.unit for c in chosen]
+            found.columns[role] = [c.column for c in chosen]
         elif rules.get(role) is not None or role in source:
             missing = [k for k in keys if k not in channels]
             raise LogError(f"{role} has no channel for {missing}; it has {list(channels)}")
-    return names, arrays, notes
+    return found
 
 
-def _numbered_to_named(channels: dict[str, Array], wanted: list[str] | None) -> dict[str, Array]:
+def _numbered_to_named(channels: Channels, wanted: list[str] | None) -> Channels:
     """Give the wanted names to channels 1, 2, ..., n; leave channels that have names of their own."""
     if wanted is None or len(wanted) != len(channels) or not all(key.isdigit() for key in channels):
         return channels
     return {name: channels[key] for name, key in zip(wanted, sorted(channels, key=int), strict=True)}
 
 
-def _common_joints(maps: Mapping[str, Mapping[str, Array]], tables: list[Table]) -> list[str]:
+def _same_start(role: str, channels: Channels, position: Channels, notes: list[str]) -> Channels:
+    """Number channels as the positions are: one quantity may count from 0 and another from 1, which would pair wrong joints."""
+    bases = []
+    for some in (position, channels):
+        numbers = sorted(int(key) for key in some if key.isdigit())
+        bases.append(numbers[0] if numbers and numbers == list(range(numbers[0], numbers[0] + len(some))) else None)
+    if None in bases or bases[0] == bases[1] or len(position) != len(channels) or not {*bases} <= {0, 1}:
+        return channels
+    notes.append(f"{role} is numbered from {bases[1]} and position from {bases[0]}: taken in the same order")
+    return {str(int(key) + (1 if bases[0] else -1)): channel for key, channel in channels.items()}
+
+
+def _labelled(channels: Channels, labels: tuple[str, ...]) -> Channels:
+    """Give the names that the file lists to channels that are only numbered, when there are as many."""
+    numbers = sorted(int(key) for key in channels if key.isdigit())
+    if not numbers or len(channels) != len(labels) or numbers not in ([*range(len(labels))], [*range(1, len(labels) + 1)]):
+        return channels
+    return {name: channels[str(number)] for name, number in zip(labels, numbers, strict=True)}
+
+
+def _common_joints(maps: Mapping[str, Channels], files: str) -> list[str]:
     """Joints with both a position and an effort; channels given as plain lists are matched by place."""
-    position, effort = list(maps["position"]), list(maps["effort"])
+    position, effort = maps["position"], maps["effort"]
     common = [j for j in position if j in effort]
     if not common:
         raise LogError(
-            f"position channels are named {position} and effort channels {effort} in "
-            f"{', '.join(t.path.name for t in tables)}; no name is in both, give schema= with lists in the same order"
+            f"position channels are named {_listed(position)} and effort channels {_listed(effort)} in "
+            f"{files}; no name is in both, give schema= with lists in the same order"
         )
     if all(j.isdigit() for j in common):
         common.sort(key=int)
@@ -93,62 +265,107 @@ def _rename(found: list[str], wanted: list[str] | None) -> tuple[list[str], list
     raise LogError(f"joints {wanted} are not the {len(found)} channels of the file, {found}; name them, or give as many names")
 
 
-def _automatic(role: str, pool: Mapping[str, Array], kind: str) -> dict[str, Array]:
-    families = discover(pool).get(role, {})
-    if role == "effort":
-        families = {f: v for f, v in families.items() if f in FAMILIES_OF_KIND[kind]} or families
-    if len(families) > 1:
-        listed = "; ".join(f"{f}: {', '.join(c.values())}" for f, c in families.items())
-        raise LogError(f"several kinds of {role} columns found ({listed}); say which in schema={{'{role}': ...}}")
-    for channels in families.values():
-        if "" in channels:
-            return dict(_split({"": pool[channels[""]]}))
-        return {joint: pool[column] for joint, column in channels.items() if pool[column].ndim == 1}
-    return {}
+def _automatic(role: str, pool: Mapping[str, Array], kind: str, labels: tuple[str, ...], notes: list[str]) -> Channels:
+    """Channels of a role by the names of the columns; two columns for one channel are refused."""
+    families: dict[str, Channels] = {}
+    for column, values in pool.items():
+        known = None if is_time(column) or ":" in column else recognise(column)
+        if known is None or known.role != role:
+            continue
+        channels = families.setdefault(known.family, {})
+        for joint, part in _parts(known.joint, values, labels):
+            if joint in channels:
+                raise LogError(
+                    f"columns '{channels[joint].column}' and '{column}' both look like the {role} of '{joint}'; "
+                    f"say which in schema={{'{role}': ...}}"
+                )
+            channels[joint] = Channel(part, known.unit, column)
+    families = {f: _without_common_path(c) for f, c in families.items() if c}
+    if role == "effort" and families:
+        # Commanded efforts are taken where nothing else was logged.
+        for mark in ("", _AS_COMMANDED):
+            fitting = [f + mark for f in FAMILIES_OF_KIND[kind] if f + mark in families]
+            if fitting:
+                break
+        chosen = fitting or list(families)
+        if len(chosen) > 1:
+            listed = "; ".join(f"{f}: {_listed({x.column: 0 for x in families[f].values()})}" for f in chosen)
+            raise LogError(f"several kinds of {role} columns found ({listed}); say which in schema={{'{role}': ...}}")
+        if chosen[0].endswith(_AS_COMMANDED):
+            first = next(iter(families[chosen[0]].values())).column
+            notes.append(f"effort: '{first}', ... is what was commanded; the file has no measured effort of this kind")
+        return families[chosen[0]]
+    return next(iter(families.values()), {})
 
 
-def _split(pool: Mapping[str, Array]) -> list[tuple[str, Array]]:
-    """One entry per channel; the columns of an array are numbered from 1."""
-    result: list[tuple[str, Array]] = []
+def _parts(joint: str, values: Array, labels: tuple[str, ...]) -> Iterable[tuple[str, Array]]:
+    """Channels of one column: itself, or those of an array, named by the labels of the file or numbered from 1."""
+    if values.ndim == 1:
+        return [(joint or "1", values)]
+    width = values.shape[1]
+    names = labels if len(labels) == width else [str(k + 1) for k in range(width)]
+    return [(f"{joint}/{name}" if joint else name, values[:, k]) for k, name in enumerate(names)]
+
+
+def _without_common_path(channels: Channels) -> Channels:
+    """Take off the path that all channels share: 'joint_states/elbow' -> 'elbow', 'log/3' -> '3'."""
+    while True:
+        heads = {key.partition("/")[0] if "/" in key else None for key in channels}
+        if len(heads) != 1 or None in heads:
+            break
+        channels = {key.partition("/")[2]: channel for key, channel in channels.items()}
+    # A dot may belong to the joint (ball.x, ball.y, ball.z are the coordinates of one): only longer names are freed of it.
+    tails = [key.rpartition(".") for key in channels]
+    if len(tails) > 1 and len({head for head, _, _ in tails}) == 1 and all(dot and len(tail) > 2 for _, dot, tail in tails):
+        channels = {tail: channel for (_, _, tail), channel in zip(tails, channels.values(), strict=True)}
+    return channels
+
+
+def _split(pool: Mapping[str, Array], labels: tuple[str, ...]) -> Channels:
+    """One channel per column of a file that holds one role only; the columns of an array are numbered from 1."""
+    result: Channels = {}
     for name, values in pool.items():
         if values.ndim == 1:
-            result.append((name or str(len(result) + 1), values))
+            result[name] = Channel(values, split_unit(name)[1], name)
         else:
-            result += [(str(len(result) + 1 + k), values[:, k]) for k in range(values.shape[1])]
+            parts = _parts("", values, labels)
+            result |= {str(len(result) + 1) if j.isdigit() else j: Channel(x, None, name) for j, x in parts}
     return result
 
 
-def _explicit(role: str, entry: object, pool: Mapping[str, Array], joints: list[str] | None) -> dict[str, Array]:
+def _explicit(role: str, entry: object, pool: Mapping[str, Array], joints: list[str] | None) -> Channels:
     """Channels named by the schema: pattern, column, array, array[k], or a list of those."""
     entries = [entry] if isinstance(entry, str | int) else entry
     if not isinstance(entries, list | tuple) or not entries:
         raise LogError(f"schema key '{role}' is {entry!r}; give a column name, a pattern such as 'q_{{joint}}', or a list")
     if len(entries) == 1 and isinstance(entries[0], str) and re.search(r"\{(joint|index)\}", entries[0]):
         return _pattern(role, entries[0], pool, joints)
-    parts: list[Array] = []
-    for name in entries:
-        values = _lookup(role, str(name), pool)
-        parts += [values] if values.ndim == 1 else [values[:, k] for k in range(values.shape[1])]
+    parts: list[Channel] = []
+    for name in map(str, entries):
+        values = _lookup(role, name, pool)
+        columns = [values] if values.ndim == 1 else [values[:, k] for k in range(values.shape[1])]
+        parts += [Channel(x, split_unit(name)[1], name) for x in columns]
     if joints is not None and len(joints) != len(parts):
         raise LogError(f"schema gives {len(parts)} {role} channels for {len(joints)} joints {joints}; give as many")
-    return {str(k + 1) if joints is None else joints[k]: values for k, values in enumerate(parts)}
+    return {str(k + 1) if joints is None else joints[k]: channel for k, channel in enumerate(parts)}
 
 
-def _pattern(role: str, pattern: str, pool: Mapping[str, Array], joints: list[str] | None) -> dict[str, Array]:
+def _pattern(role: str, pattern: str, pool: Mapping[str, Array], joints: list[str] | None) -> Channels:
     if joints is not None:
         names = [pattern.replace("{joint}", j).replace("{index}", str(k + 1)) for k, j in enumerate(joints)]
-        return {j: _lookup(role, name, pool) for j, name in zip(joints, names, strict=True)}
-    expression = re.escape(pattern).replace(r"\{joint\}", "(.+)").replace(r"\{index\}", r"(\d+)")
-    found = {m.group(1): v for name, v in pool.items() if v.ndim == 1 and (m := re.fullmatch(expression, name))}
+        found = {j: (_lookup(role, name, pool), name) for j, name in zip(joints, names, strict=True)}
+    else:
+        expression = re.escape(pattern).replace(r"\{joint\}", "(.+)").replace(r"\{index\}", r"(\d+)")
+        found = {m.group(1): (v, name) for name, v in pool.items() if v.ndim == 1 and (m := re.fullmatch(expression, name))}
     if not found:
         raise LogError(f"schema pattern '{pattern}' for {role} fits no column; the columns are {_listed(pool)}")
-    return found
+    return {joint: Channel(values, split_unit(name)[1], name) for joint, (values, name) in found.items()}
 
 
 def _lookup(role: str, name: str, pool: Mapping[str, Array]) -> Array:
     if name in pool:
         return pool[name]
-    match = re.fullmatch(r"(.+)\[(\d+)\]", name)
+    match = re.fullmatch(r"(.+)\[(\d{1,9})\]", name)
     if match and match.group(1) in pool:
         values, k = pool[match.group(1)], int(match.group(2))
         if values.ndim == 2 and k < values.shape[1]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
 
 from dynident.signals import resample as rs
 from dynident.signals.cutoff import automatic_cutoff, stands_still
-from dynident.signals.delay import delay_between
 from dynident.signals.differentiate import butterworth
-from dynident.signals.log import Log
+from dynident.signals.log import FIELDS, Log
 from dynident.signals.quality import Finding
 
 Array = NDArray[np.float64]
@@ -36,24 +39,21 @@ RATIOS = {
 
 
 class View:
-    """The longest piece of a log without gaps, holes filled, uniform, with velocities by differentiation."""
+    """The longest piece of a log without gaps, holes filled, with its cut-off and derivatives; `prepare` uses them too."""
 
-    def __init__(self, log: Log) -> None:
-        ranges = rs.pieces_without_gaps(log)
-        start, stop = max(ranges, key=lambda r: r[1] - r[0]) if ranges else (0, 0)
-        self.usable = stop - start >= FEWEST
+    def __init__(self, log: Log, piece: rs.Piece) -> None:
+        self.usable = len(piece) >= FEWEST
         self.log = log
         if not self.usable:
             return
-        piece = log if (start, stop) == (0, len(log)) else log.rows(start, stop)
-        self.raw, _ = rs.fill_holes(piece)
+        self.raw, _ = piece.filled
         self.rate = (len(self.raw) - 1) / self.raw.duration
-        self.position = self.raw.position
-        self.cutoff = automatic_cutoff(self.rate, self.position)
-        self.velocity = butterworth(self.rate, self.position, self.cutoff.frequency)[1]
+        self.cutoff = automatic_cutoff(self.rate, self.raw.position)
+        self.derivatives = butterworth(self.rate, self.raw.position, self.cutoff.frequency)
+        self.velocity = self.derivatives[1]
         # A joint moves where it is faster than 5 % of its top speed; only there can an effort or velocity be judged.
         speed = np.abs(self.velocity)
-        self.still: Mask = stands_still(self.position)
+        self.still: Mask = stands_still(self.raw.position)
         self.moves: Mask = (speed > 0.05 * np.percentile(speed, 99, axis=0)) & ~self.still
 
 
@@ -82,7 +82,7 @@ def clock(log: Log) -> list[Finding]:
 def missing(log: Log) -> list[Finding]:
     """NaN and infinity."""
     findings = []
-    for name in ("position", "effort", "velocity", "acceleration", "temperature"):
+    for name in FIELDS:
         values = getattr(log, name)
         if values is None:
             continue
@@ -289,3 +289,85 @@ def rate(view: View) -> list[Finding]:
         return []
     text = f"the motion has accelerations up to {band:.3g} Hz, under 5 samples per period at {view.rate:.4g} Hz"
     return [Finding("too_slow_rate", "time", "warning", text, view.rate)]
+
+
+# ---------------------------------------------------------------------- the delay between two records of one signal
+#: Largest delay looked for, s.
+LONGEST = 0.5
+#: Smallest delay worth reporting, samples: a backward difference has half a sample of its own.
+SMALLEST = 0.75
+#: Smallest delay worth reporting, as a velocity error: omega times delay.
+PHASE = 0.02
+#: Part of the difference in power between the two signals that the shift must take away.
+EXPLAINED = 0.1
+
+
+@dataclass(frozen=True)
+class Delay:
+    """Delay of the second signal behind the first.
+
+    Parameters
+    ----------
+    delay : float
+        s, positive if the second signal comes later.
+    deviation : float
+        Standard deviation of the delay, s.
+    correlation, at_zero : float
+        Correlation with and without the shift.
+    significant : bool
+        More than 3 deviations, more than 0.75 samples, a phase error of more than 2 % at the signal's mean frequency, and at
+        least a tenth of the difference between the signals.
+    """
+
+    delay: float
+    deviation: float
+    correlation: float
+    at_zero: float
+    significant: bool
+
+
+def delay_between(first: Array, second: Array, rate: float) -> Delay | None:
+    """Find the shift that aligns `second` with `first`.
+
+    The peak of the cross-correlation is refined by the parabola through its three highest points. For correlation r at
+    the peak, root mean square frequency omega and 2 B T independent samples, the deviation of the delay is
+    ``sqrt((1 - r^2) / (2 B T)) / (r omega)``.
+
+    Parameters
+    ----------
+    first, second : ndarray, shape (N,)
+        Two records of the same signal.
+    rate : float
+        Sampling rate in Hz.
+
+    Returns
+    -------
+    Delay or None
+        None if the two are not the same signal at all (correlation below 0.5), or one is constant.
+    """
+    x, y = first - first.mean(), second - second.mean()
+    if not (np.any(x) and np.any(y)):
+        return None
+    reach = min(int(LONGEST * rate), x.size // 4)
+    lags = np.arange(-reach, reach + 1)
+    # Each shift is normalised by what overlaps: in a short record the samples shifted out would hide the peak.
+    begin, end = np.maximum(-lags, 0), x.size - np.maximum(lags, 0)
+    power = [np.concatenate([[0.0], np.cumsum(z * z)]) for z in (x, y)]
+    norm = np.sqrt((power[0][end] - power[0][begin]) * (power[1][end + lags] - power[1][begin + lags]))
+    full = scipy.signal.correlate(y, x, mode="full", method="fft")
+    window = full[x.size - 1 + lags] / np.maximum(norm, np.finfo(float).tiny)
+    k = int(np.argmax(window))
+    best = float(window[k])
+    if best < 0.5 or k in (0, window.size - 1):
+        return None
+    left, right = float(window[k - 1]), float(window[k + 1])
+    shift = float(lags[k] + 0.5 * (left - right) / (left - 2.0 * best + right))
+    derivative = np.diff(x)
+    omega = math.sqrt(float(derivative @ derivative) / float(x @ x)) * rate
+    independent = max(omega * x.size / rate / math.pi, 1.0)  # 2 B T with B taken as the mean frequency
+    deviation = math.sqrt(max(1.0 - best**2, 1e-12) / independent) / (best * omega)
+    delay = shift / rate
+    at_zero = float(window[reach])
+    explains = 1.0 - best**2 < (1.0 - EXPLAINED) * (1.0 - max(at_zero, 0.0) ** 2)
+    significant = abs(delay) > 3.0 * deviation and abs(shift) > SMALLEST and omega * abs(delay) > PHASE and explains
+    return Delay(delay, deviation, best, at_zero, bool(significant))

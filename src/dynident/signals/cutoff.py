@@ -22,6 +22,7 @@ import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import LogError
+from dynident.signals.differentiate import SECOND
 
 Array = NDArray[np.float64]
 
@@ -48,6 +49,8 @@ PER_OCTAVE = 3
 LINES = 4
 #: A channel that moves less than this (rad or m) and less than this part of the widest motion stands still.
 STILL = 1e-3
+#: Spacings of float64 by which rounding may move a position on its way here (units, gears, resampling).
+ROUNDINGS = 16.0
 #: Fewer samples show no spectrum.
 SHORTEST = 64
 
@@ -176,9 +179,21 @@ def automatic_cutoff(t: ArrayLike, q: ArrayLike) -> Cutoff:
 
 
 def stands_still(q: Array) -> NDArray[np.bool_]:
-    """Channels that move less than 1 mrad or 1 mm and less than a thousandth of the widest motion."""
+    """Channels that move by no more than rounding, or less than 1 mrad or 1 mm and a thousandth of the widest motion."""
     span = np.ptp(q, axis=0)
-    return np.asarray((span == 0.0) | ((span < STILL) & (span < STILL * span.max())))
+    return np.asarray((span <= rounding_span(q, HIGHEST)) | ((span < STILL) & (span < STILL * span.max())))
+
+
+def rounding_span(q: Array, cutoff: float) -> Array:
+    """Widest motion (n,) whose accelerations rounding could have made; `cutoff` is in cycles per sample, `q` (N, n).
+
+    Rounding of u in a position becomes up to ``u sum|c_k| / h^2`` in the acceleration, c_k the central differences; a motion
+    of the span s that passes the filter has accelerations up to ``(2 pi fc)^2 s / 2``. They are equal at
+    ``s = 2 u sum|c_k| / (2 pi fc h)^2``. Sine and cosine of an angle resolve eps of 1 rad however small the angle is, hence u
+    is the spacing of float64 at 1 or at the largest position, whichever is larger.
+    """
+    u = ROUNDINGS * np.spacing(np.maximum(1.0, np.max(np.abs(q), axis=0)))
+    return np.asarray(2.0 * u * np.sum(np.abs(SECOND)) / (2.0 * np.pi * cutoff) ** 2)
 
 
 def _from_positions(rate: float, values: Array) -> Cutoff:

@@ -26,15 +26,20 @@ import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import LogError
+from dynident.signals.kernels import rts_sweeps
 
 Array = NDArray[np.float64]
 Triple = tuple[Array, Array, Array]
 
 #: Central differences of order 8: exact to 0.1 % up to 0.2 of the sampling rate, where the 3-point one loses 25 %.
 _FIRST = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0.0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
-_SECOND = np.array([-1 / 560, 8 / 315, -1 / 5, 8 / 5, -205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560])
+SECOND = np.array([-1 / 560, 8 / 315, -1 / 5, 8 / 5, -205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560])
 #: A clock that strays from uniform by more than this part of a step is not uniform.
 UNIFORM = 0.02
+#: A record must hold at least this part of a period of the cut-off.
+SHORTEST = 0.1
+#: Largest Fourier basis, in numbers.
+LARGEST_BASIS = 10**8
 
 
 def _inputs(t: ArrayLike, q: ArrayLike, uniform: bool = True) -> tuple[Array, Array, float]:
@@ -62,12 +67,17 @@ def _inputs(t: ArrayLike, q: ArrayLike, uniform: bool = True) -> tuple[Array, Ar
     return clock, values, step
 
 
-def check_cutoff(cutoff: float, rate: float) -> float:
-    """Return `cutoff` if it lies between zero and the Nyquist frequency (trap 4)."""
+def check_cutoff(cutoff: float, rate: float, samples: int) -> float:
+    """Return `cutoff` if it lies below the Nyquist frequency and not far below one period in the record."""
     if not (isinstance(cutoff, int | float | np.number) and math.isfinite(cutoff) and cutoff > 0.0):
         raise LogError(f"cut-off frequency is {cutoff!r}; give a positive number of Hz")
     if cutoff >= 0.5 * rate:
         raise LogError(f"cut-off frequency {cutoff:g} Hz is not below the Nyquist frequency {rate / 2:g} Hz; lower it")
+    if cutoff * samples < SHORTEST * rate:  # filters reach over some periods of the cut-off: this bounds their memory
+        raise LogError(
+            f"a period of the cut-off frequency {cutoff:g} Hz is {rate / (cutoff * samples):.3g} times as long as the record "
+            f"({samples} samples at {rate:g} Hz); check the unit of the clock, or raise the cut-off"
+        )
     return float(cutoff)
 
 
@@ -85,7 +95,7 @@ def central_differences(q: ArrayLike, step: float) -> tuple[Array, Array]:
     v, a = np.zeros((n, *values.shape[1:])), np.zeros((n, *values.shape[1:]))
     for k in range(_FIRST.size):
         v += _FIRST[k] * values[k : k + n]
-        a += _SECOND[k] * values[k : k + n]
+        a += SECOND[k] * values[k : k + n]
     return v / step, a / step**2
 
 
@@ -122,7 +132,7 @@ def butterworth(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 4) ->
         Filtered positions, velocities and accelerations, shaped like `q`.
     """
     _, values, step = _inputs(t, q)
-    check_cutoff(cutoff, 1.0 / step)
+    check_cutoff(cutoff, 1.0 / step, values.shape[0])
     # Forward and backward the amplitude is 1/2 at the cut-off because each pass has 1/sqrt(2) there.
     sections = scipy.signal.butter(order, cutoff, fs=1.0 / step, output="sos")
     margin = _FIRST.size // 2
@@ -156,7 +166,7 @@ def savitzky_golay(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 5)
         Smoothed positions, velocities and accelerations at the same times.
     """
     _, values, step = _inputs(t, q)
-    check_cutoff(cutoff, 1.0 / step)
+    check_cutoff(cutoff, 1.0 / step, values.shape[0])
     window = _window(cutoff * step, order)
     if window > values.shape[0]:
         raise LogError(
@@ -208,7 +218,7 @@ def smoothing_spline(t: ArrayLike, q: ArrayLike, cutoff: float) -> Triple:
         Smoothed positions, velocities and accelerations at the same times.
     """
     clock, values, step = _inputs(t, q, uniform=False)
-    check_cutoff(cutoff, 1.0 / step)
+    check_cutoff(cutoff, 1.0 / step, values.shape[0])
     x = (clock - clock[0]) * cutoff  # in periods of the cut-off, which keeps the equations well scaled
     pieces = max(1, math.ceil(16.0 * float(x[-1])))
     spacing = float(x[-1]) / pieces
@@ -245,10 +255,8 @@ def kalman_smoother(t: ArrayLike, q: ArrayLike, cutoff: float) -> Triple:
     q, v, a : ndarray, shape of q
         Smoothed positions, velocities and accelerations at the same times.
     """
-    from dynident.signals.kernels import rts_sweeps  # noqa: PLC0415  (numba is slow to import)
-
     _, values, step = _inputs(t, q)
-    check_cutoff(cutoff, 1.0 / step)
+    check_cutoff(cutoff, 1.0 / step, values.shape[0])
     w = 2.0 * np.pi * cutoff * step  # natural unit of time: the state is (q, v / omega_c, a / omega_c^2)
     window = min(values.shape[0], max(8, math.ceil(1.0 / (cutoff * step))))
     powers = (w * np.arange(window))[:, None] ** np.arange(3)
@@ -297,7 +305,7 @@ def fourier(t: ArrayLike, q: ArrayLike, cutoff: float, *, period: float) -> Trip
         The series and its derivatives at the times given, shaped like `q`.
     """
     clock, values, step = _inputs(t, q, uniform=False)
-    check_cutoff(cutoff, 1.0 / step)
+    check_cutoff(cutoff, 1.0 / step, values.shape[0])
     span = step * clock.size
     if not (isinstance(period, int | float | np.number) and math.isfinite(period) and period > 0.0):
         raise LogError(f"period is {period!r}; give the period of the motion in s")
@@ -306,6 +314,10 @@ def fourier(t: ArrayLike, q: ArrayLike, cutoff: float, *, period: float) -> Trip
     harmonics = math.floor(cutoff * period * (1.0 + 1e-9))
     if harmonics < 1:
         raise LogError(f"cut-off frequency {cutoff:g} Hz is below the first harmonic {1 / period:g} Hz; raise it")
+    if 2 * harmonics * clock.size > LARGEST_BASIS:
+        raise LogError(
+            f"{harmonics} harmonics at {clock.size} samples are too many; lower the cut-off, {cutoff:g} Hz, or cut the log"
+        )
     omega = 2.0 * np.pi / period
     order = np.arange(1, harmonics + 1)
     phase = np.outer((clock - clock[0]) * omega, order)

@@ -1,62 +1,68 @@
-"""Compiled loops of the signals room."""
+"""The two sweeps of a Rauch-Tung-Striebel smoother whose gains are given, as machine code.
+
+    forward    x := F x, then x := x + K (q - x_0)                F = [[1, w, w^2/2], [0, 1, w], [0, 0, 1]]
+    backward   x_k := x_k + G (x_{k+1} - F x_k)
+
+The state is ``(q, q', q'')`` in natural time, one step is w.
+"""
 
 from __future__ import annotations
 
+import ctypes
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from dynident.graph import Graph, Node, Routine, compile_routines, minimum, total
 
 Array = NDArray[np.float64]
 
 
-@njit(cache=True)
 def rts_sweeps(values: Array, w: float, start: Array, forward: Array, backward: Array) -> Array:
-    """Run the two sweeps of a Rauch-Tung-Striebel smoother with given gains.
+    """Return smoothed states (3, N, n) of measured positions (N, n) from a state (3, n) before the first.
 
-    The state is ``(q, q', q'')`` in natural time, one step is w: ``q+ = q + w q' + w^2/2 q''``, ``q'+ = q' + w q''``.
-
-    Parameters
-    ----------
-    values : ndarray, shape (N, n)
-        Measured positions.
-    w : float
-        Step in natural time.
-    start : ndarray, shape (3, n)
-        State before the first measurement.
-    forward : ndarray, shape (m, 3)
-        Kalman gains of the first m samples; the last one holds for the rest.
-    backward : ndarray, shape (m, 3, 3)
-        Smoother gains of the first m samples; the last one holds for the rest.
-
-    Returns
-    -------
-    ndarray, shape (3, N, n)
-        Smoothed states.
+    Kalman gains (m, 3) and smoother gains (m, 3, 3) are those of the first m samples; the last ones hold for the rest.
     """
     count, channels = values.shape
-    last = forward.shape[0] - 1
-    states = np.empty((3, count, channels))
-    for c in range(channels):
-        x0, x1, x2 = start[0, c], start[1, c], start[2, c]
-        for k in range(count):
-            if k > 0:
-                x0 += w * x1 + 0.5 * w * w * x2
-                x1 += w * x2
-            m = min(k, last)
-            innovation = values[k, c] - x0
-            x0 += forward[m, 0] * innovation
-            x1 += forward[m, 1] * innovation
-            x2 += forward[m, 2] * innovation
-            states[0, k, c], states[1, k, c], states[2, k, c] = x0, x1, x2
-        for k in range(count - 2, -1, -1):
-            m = min(k, last)
-            p0, p1, p2 = states[0, k, c], states[1, k, c], states[2, k, c]
-            x0 -= p0 + w * p1 + 0.5 * w * w * p2
-            x1 -= p1 + w * p2
-            x2 -= p2
-            p0 += backward[m, 0, 0] * x0 + backward[m, 0, 1] * x1 + backward[m, 0, 2] * x2
-            p1 += backward[m, 1, 0] * x0 + backward[m, 1, 1] * x1 + backward[m, 1, 2] * x2
-            p2 += backward[m, 2, 0] * x0 + backward[m, 2, 1] * x1 + backward[m, 2, 2] * x2
-            x0, x1, x2 = p0, p1, p2
-            states[0, k, c], states[1, k, c], states[2, k, c] = x0, x1, x2
-    return states
+    states = np.empty((channels, count, 3))
+    head = np.array([float(channels), float(count), float(len(forward) - 1), w])
+    given = [np.ascontiguousarray(array) for array in (values.T, start.T, forward, backward)]
+    _sweeps()(*(array.ctypes.data for array in (head, *given, states)))
+    return states.transpose(2, 1, 0)
+
+
+@lru_cache(maxsize=1)
+def _sweeps() -> Any:
+    graph = Graph()
+    sweeps = Routine(graph, "sweeps", ("head", "values", "start", "forward", "backward", "states"))
+    channels, count, last, w = sweeps.load_all("head", 0, 4)
+
+    def ahead(x: list[Node]) -> list[Node]:
+        return [x[0] + w * x[1] + 0.5 * w * w * x[2], x[1] + w * x[2], x[2]]
+
+    with sweeps.repeat(channels) as c:
+        x = sweeps.local("x", 3)
+        sweeps.store_all(x, 0, sweeps.load_all("start", 3.0 * c, 3))
+        with sweeps.repeat(count) as k:
+            here, m = c * count + k, minimum(k, last)
+            with sweeps.when(k > 0.0):
+                sweeps.store_all(x, 0, ahead(sweeps.load_all(x, 0, 3)))
+            known, gain = sweeps.load_all(x, 0, 3), sweeps.load_all("forward", 3.0 * m, 3)
+            innovation = sweeps.load("values", here) - known[0]
+            filtered = [known[i] + gain[i] * innovation for i in range(3)]
+            sweeps.store_all(x, 0, filtered)
+            sweeps.store_all("states", 3.0 * here, filtered)
+        with sweeps.repeat(count - 1.0) as back:
+            k = count - 2.0 - back
+            here, m = c * count + k, minimum(k, last)
+            filtered, G = sweeps.load_all("states", 3.0 * here, 3), sweeps.load_all("backward", 9.0 * m, 9)
+            later = zip(sweeps.load_all("states", 3.0 * here + 3.0, 3), ahead(filtered), strict=True)
+            change = [smoothed - predicted for smoothed, predicted in later]
+            smoothed = [total([filtered[i], *(G[3 * i + j] * change[j] for j in range(3))]) for i in range(3)]
+            sweeps.store_all("states", 3.0 * here, smoothed)
+    machine = compile_routines([sweeps], "smoother")
+    call = machine.function("sweeps", [ctypes.c_void_p] * 6)
+    call.machine = machine  # the code lives as long as its machine
+    return call

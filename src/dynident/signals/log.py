@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +24,15 @@ EFFORT_KINDS = ("joint_torque", "joint_force", "motor_torque", "motor_current", 
 POSITION_SIDES = ("joint", "motor")
 MINIMUM_SAMPLES = 4
 LARGEST = 1e30  # products of a few such numbers stay within floating point
+#: Fields with one value per sample and channel, and the prefix of their columns in our own files.
+FIELDS = {
+    "position": "q",
+    "velocity": "dq",
+    "acceleration": "ddq",
+    "effort": "effort",
+    "temperature": "temperature",
+    "reference": "q_ref",
+}
 
 
 def check_effort_kind(kind: object) -> str:
@@ -79,6 +89,8 @@ class Log:
         File, sha256, rows, columns, conversions done.
     truth : mapping, optional
         Only for simulated logs: what generated the data.
+    reference : array, shape (N, n), optional
+        Positions that were asked for, in the unit of `position`.
 
     Examples
     --------
@@ -102,6 +114,7 @@ class Log:
     name: str = "log"
     provenance: Mapping[str, object] = field(default_factory=dict)
     truth: Mapping[str, object] | None = None
+    reference: Array | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.joints, str) or not isinstance(self.joints, Iterable):
@@ -124,7 +137,7 @@ class Log:
         set_(self, "t", _array("t", t, t.shape))
         _check_clock(self.t)
         shape = (t.size, len(joints))
-        for name in ("position", "effort", "velocity", "acceleration", "temperature"):
+        for name in FIELDS:
             values = getattr(self, name)
             if values is not None or name in ("position", "effort"):
                 set_(self, name, _array(name, values, shape))
@@ -142,9 +155,10 @@ class Log:
     @classmethod
     def read(
         cls,
-        path: PathLike | Sequence[PathLike] | Mapping[str, PathLike],
+        path: PathLike | Sequence[PathLike] | Mapping[str, Any] | object,
         effort: str | None = None,
         *,
+        topic: str | Sequence[str] | None = None,
         schema: PathLike | Mapping[str, object] | None = None,
         joints: Sequence[str] | None = None,
         units: Mapping[str, object] | None = None,
@@ -154,15 +168,21 @@ class Log:
         position_side: str | None = None,
         name: str | None = None,
     ) -> Log:
-        """Read a log from CSV (also .gz, .tsv), npz, MATLAB .mat, Parquet or HDF5.
+        """Read a log from a file, a ROS bag or MCAP, a table in memory, or the folder of a recorded campaign.
+
+        Files are CSV (also .gz, .tsv), npz, MATLAB, Parquet and HDF5.
 
         Parameters
         ----------
-        path : path, list of paths, or mapping quantity -> path
-            One file; several files with one common clock; or one file per quantity, as
-            ``{"position": "pos.csv", "effort": "cur.csv"}``.
+        path : path, list of paths, mapping, or table
+            One file or the folder of a bag; several files with one common clock; one file per quantity, as
+            ``{"position": "pos.csv", "effort": "cur.csv"}``; a DataFrame (pandas, polars, Arrow); or arrays by name, as
+            ``{"t": t, "q": q, "tau": tau}``.
         effort : str
             Effort kind, one of `EFFORT_KINDS`. Required unless the file (one of ours) or the schema says it.
+        topic : str or list of str, optional
+            Of a bag: topics to take; the first gives the clock and the others are interpolated to it. The only JointState
+            topic when not given. Of a CSV with columns named by topic: take those columns only.
         schema : path of a TOML file, or mapping, optional
             Where the channels are, when their names are not the conventional ones (see `dynident.signals.schema`).
         joints : list of str, optional
@@ -183,18 +203,25 @@ class Log:
         Returns
         -------
         Log
-            In SI units, with the file's sha256 and all conversions in `provenance`.
+            In SI units. ``provenance`` has the sha256 of the file and, as "conversions", what was understood and converted. A
+            `CampaignLog`, whose ``stages()`` and ``cycles()`` are logs too, for the folder of a campaign.
 
         Examples
         --------
         >>> log = Log.read("run.csv", effort="joint_torque")                   # doctest: +SKIP
+        >>> log = Log.read("bag/", "joint_torque", topic="/joint_states")      # doctest: +SKIP
         >>> log = Log.read("emps.mat", schema={"time": "t", "position": "qm", "effort": "vir", "joints": ["slide"],
         ...                                    "effort_kind": "voltage", "gain": 35.15})  # doctest: +SKIP
         """
-        from dynident.signals.schema import read_log  # noqa: PLC0415  (readers are only loaded when something is read)
+        from dynident.signals.campaign import is_campaign, read_campaign  # noqa: PLC0415  (only loaded when something is read)
+        from dynident.signals.schema import read_log  # noqa: PLC0415
+
+        if is_campaign(path):
+            return read_campaign(path)  # type: ignore[arg-type]
 
         overrides: dict[str, object] = {
             "effort_kind": effort,
+            "topic": topic,
             "joints": joints,
             "unit": units,
             "counts_per_unit": counts_per_unit,
@@ -255,6 +282,40 @@ class Log:
         from dynident.signals.writers import write_parquet  # noqa: PLC0415
 
         return write_parquet(self, path)
+
+    def to_mat(self, path: PathLike) -> Path:
+        """Write a MATLAB file that `Log.read` takes back exactly, with no options.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        from dynident.signals.writers import write_mat  # noqa: PLC0415
+
+        return write_mat(self, path)
+
+    def to_mcap(self, path: PathLike) -> Path:
+        """Write an MCAP file for Foxglove and PlotJuggler, which `Log.read` takes back with times rounded to ns.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        from dynident.signals.writers import write_mcap  # noqa: PLC0415
+
+        return write_mcap(self, path)
 
     # ------------------------------------------------------------------ views
     @property
@@ -332,12 +393,47 @@ class Log:
         if unknown:
             raise LogError(f"log '{self.name}' has no channel {unknown}; it has {list(self.joints)}")
         index = [self.joints.index(j) for j in names]
-        parts: dict[str, Any] = {
-            key: None if (values := getattr(self, key)) is None else values[:, index]
-            for key in ("position", "effort", "velocity", "acceleration", "temperature")
-        }
+        parts: dict[str, Any] = {key: None if (values := getattr(self, key)) is None else values[:, index] for key in FIELDS}
         gain = None if self.gain is None else self.gain[index]
         return replace(self, joints=tuple(names), gain=gain, provenance=self._origin(), **parts)
+
+    def named_like(self, *names: Sequence[str]) -> Log:
+        """Return the log with its channels named as a robot names its joints or motors.
+
+        Spelling is forgiven where it leaves no doubt (joint_1, Joint1 and joint1 are one name). Channels that are only
+        numbered (joint_1, joint_2, ..., or from 0) are taken in the order of the robot when there are as many.
+
+        Parameters
+        ----------
+        *names : sequence of str
+            Names to use, the likeliest list first: joints, motors.
+
+        Returns
+        -------
+        Log
+            With new names, said in ``provenance["conversions"]``; the log itself where the names fit or cannot be told.
+        """
+        if any(set(self.joints) <= set(known) for known in names):
+            return self
+        plain = [re.sub(r"[^a-z0-9]", "", joint.lower()) for joint in self.joints]
+        for known in names:
+            spelt: dict[str, list[str]] = {}
+            for name in known:
+                spelt.setdefault(re.sub(r"[^a-z0-9]", "", name.lower()), []).append(name)
+            if len(set(plain)) == len(plain) and all(len(spelt.get(p, ())) == 1 for p in plain):
+                return self._renamed([spelt[p][0] for p in plain], "by their spelling")
+        numbers = [int(m[1]) if (m := re.fullmatch(r"joint_(\d{1,6})", joint)) else -1 for joint in self.joints]
+        if numbers[0] in (0, 1) and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+            fitting = next((known for known in names if len(known) == len(self.joints)), None)
+            if fitting is not None:
+                return self._renamed(list(fitting), "in this order, because they are only numbered")
+        return self
+
+    def _renamed(self, names: list[str], why: str) -> Log:
+        note = f"channels {self.joints[0]} ... {self.joints[-1]} are taken for {', '.join(names)}, {why}"
+        before = self.provenance.get("conversions")
+        notes = [*before, note] if isinstance(before, list) else [note]
+        return replace(self, joints=tuple(names), provenance={**self._origin(), "conversions": notes})
 
     def rows(self, start: int, stop: int) -> Log:
         """Return a stretch of samples (no negative indices, no silent clipping).
@@ -355,8 +451,7 @@ class Log:
         if not 0 <= start < stop <= len(self):
             raise LogError(f"rows {start}:{stop} are not inside the log '{self.name}', which has {len(self)} samples")
         parts: dict[str, Any] = {
-            key: None if (values := getattr(self, key)) is None else values[start:stop]
-            for key in ("t", "position", "effort", "velocity", "acceleration", "temperature")
+            key: None if (values := getattr(self, key)) is None else values[start:stop] for key in ("t", *FIELDS)
         }
         return replace(self, provenance={**self._origin(), "rows_taken": [start, stop]}, **parts)
 

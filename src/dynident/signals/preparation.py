@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from dynident.errors import LogError, SignalWarning, require
 from dynident.mechanics.motion import Motion
 from dynident.signals import resample as rs
-from dynident.signals.cutoff import RATIO, Cutoff, automatic_cutoff
+from dynident.signals.cutoff import RATIO, Cutoff, automatic_cutoff, rounding_span
 from dynident.signals.decimate import HALF, Decimator
 from dynident.signals.differentiate import METHODS, check_cutoff
 from dynident.signals.log import Log
-from dynident.signals.quality import Quality, diagnose
+from dynident.signals.quality import Quality, examine
 
 Array = NDArray[np.float64]
 
@@ -130,23 +130,29 @@ def prepare(
         cutoff = like.cutoff.frequency if cutoff == "auto" else cutoff
     require(log, Log, "log")
     log.torque()  # refuse a current without a gain before anything else
-    quality = diagnose(log)
+    piece = rs.Piece(log)
+    quality, view = examine(log, piece)
     _warn(quality)
     notes = [f"log '{log.name}': {len(log)} samples, {log.duration:.4g} s, {len(log.joints)} channels, {log.effort_kind}"]
     notes += [f"{f.severity}: {f.channel} {f.sentence}" for f in quality.findings if f.severity != "info"]
-    log = _one_clock(log, resample, notes)
+    log, resampled = _one_clock(piece, resample, notes)
     rate = (len(log) - 1) / log.duration
-    chosen = _cutoff(log, rate, cutoff, notes)
-    options = {"period": period} if method == "fourier" else {}
-    q, v, a = METHODS[method](rate, log.position, chosen.frequency, **options)
-    if log.velocity is not None or log.acceleration is not None:
-        notes.append("logged velocities and accelerations are not used: they may be delayed or filtered, positions are not")
+    seen = None if resampled else view  # what the examination computed holds for the same samples
+    chosen = _cutoff(log, rate, cutoff, None if seen is None else seen.cutoff, notes)
     spoiled = 0 if method == "fourier" else math.ceil(SPOILED * rate / chosen.frequency)
     if len(log) - 2 * spoiled < 4 * HALF:
         raise LogError(
             f"log '{log.name}' has {len(log)} samples and the filter at {chosen.frequency:.4g} Hz spoils {spoiled} at each "
-            "end; record longer or give a higher cutoff="
+            f"end; record longer or give a higher cutoff= (it lasts {log.duration:.3g} s: is that right?)"
         )
+    if seen is not None and method == "butterworth" and chosen is seen.cutoff:
+        q, v, a = seen.derivatives
+    else:
+        options = {"period": period} if method == "fourier" else {}
+        q, v, a = METHODS[method](rate, log.position, chosen.frequency, **options)
+    q, v, a = _held(log, chosen.frequency / rate, (q, v, a), notes)
+    if log.velocity is not None or log.acceleration is not None:
+        notes.append("logged velocities and accelerations are not used: they may be delayed or filtered, positions are not")
     keep = slice(spoiled, len(log) - spoiled)
     notes.append(f"{method}: positions low-passed at {chosen.frequency:.4g} Hz, {spoiled} samples dropped at each end")
     noise = velocity_noise(rate, log.position, q, chosen.frequency)
@@ -170,6 +176,19 @@ def prepare(
         temperature=None if log.temperature is None else log.temperature[keep],
         moving=moving,
     )
+
+
+def _held(log: Log, cutoff: float, motion: tuple[Array, Array, Array], notes: list[str]) -> tuple[Array, Array, Array]:
+    """Return q, v, a with joints that move by no more than rounding held exactly still; `cutoff` in cycles per sample."""
+    low, high = np.min(log.position, axis=0), np.max(log.position, axis=0)
+    still = high - low <= rounding_span(log.position, cutoff)
+    if not np.any(still):
+        return motion
+    q, v, a = (x.copy() for x in motion)
+    q[:, still], v[:, still], a[:, still] = 0.5 * (low + high)[still], 0.0, 0.0
+    names = ", ".join(joint for joint, held in zip(log.joints, still, strict=True) if held)
+    notes.append(f"stands still, its position changes by no more than rounding: {names}")
+    return q, v, a
 
 
 def _moving(v: Array, standstill: float, joints: tuple[str, ...], notes: list[str]) -> NDArray[np.bool_] | None:
@@ -216,21 +235,19 @@ def _warn(quality: Quality) -> None:
         warnings.warn(f"log '{quality.name}': {text}{more}", SignalWarning, stacklevel=3)
 
 
-def _one_clock(log: Log, resample: float | str, notes: list[str]) -> Log:
-    """Return the longest piece without gaps or long holes, filled and on a uniform clock."""
-    ranges = rs.pieces_without_gaps(log)
-    if not ranges:
-        raise LogError(f"log '{log.name}' has no stretch where all positions and efforts are finite; check the channels")
-    start, stop = max(ranges, key=lambda r: r[1] - r[0])
-    if len(ranges) > 1 or (start, stop) != (0, len(log)):
+def _one_clock(piece: rs.Piece, resample: float | str, notes: list[str]) -> tuple[Log, bool]:
+    """Return the longest piece without gaps or long holes on a uniform clock, and whether its samples are new ones."""
+    name = piece.whole.name
+    if not piece.ranges:
+        raise LogError(f"log '{name}' has no stretch where all positions and efforts are finite; check the channels")
+    if len(piece.ranges) > 1 or len(piece) < len(piece.whole):
         notes.append(
-            f"gaps or long missing stretches cut the log into {len(ranges)} pieces; the longest, samples {start}:{stop}, is "
-            "used (split_at_gaps gives the others)"
+            f"gaps or long missing stretches cut the log into {len(piece.ranges)} pieces; the longest, samples "
+            f"{piece.start}:{piece.stop}, is used (split_at_gaps gives the others)"
         )
-        if stop - start < 4 * HALF:
-            raise LogError(f"log '{log.name}': the longest stretch without gaps has {stop - start} samples, too few")
-        log = log.rows(start, stop)
-    log, filled = rs.fill_holes(log)
+        if len(piece) < 4 * HALF:
+            raise LogError(f"log '{name}': the longest stretch without gaps has {len(piece)} samples, too few")
+    log, filled = piece.filled
     if filled:
         notes.append(f"{filled} missing values interpolated (runs up to {rs.LONGEST_HOLE:g} s)")
     stray = rs.stray(log.t)
@@ -238,30 +255,30 @@ def _one_clock(log: Log, resample: float | str, notes: list[str]) -> Log:
         if isinstance(resample, str | bool) or not 0 < resample < math.inf:
             raise LogError(f"resample is {resample!r}; give 'auto' or a rate in Hz")
         notes.append(f"resampled from {log.rate:.6g} Hz to {resample:.6g} Hz as asked")
-        return rs.to_uniform(log, float(resample))
+        return rs.to_uniform(log, float(resample)), True
     if stray <= rs.JITTER:
-        return log
+        return log, False
     noise, ratio = rs.stamps_are_noise(log)
     if noise:
         notes.append(
             f"the stamps stray by up to {stray:.3g} steps, but the positions are {ratio:.3g} times smoother taken as uniform "
             f"samples: the sampling is uniform, the stamps are noise and are replaced by {log.rate:.6g} Hz"
         )
-        return replace(log, t=np.linspace(log.t[0], log.t[-1], len(log)))
+        return replace(log, t=np.linspace(log.t[0], log.t[-1], len(log))), False
     notes.append(
         f"irregular clock (up to {stray:.3g} steps off): resampled to {log.rate:.6g} Hz by its stamps, which make the "
         f"positions {1 / ratio:.3g} times smoother"
     )
-    return rs.to_uniform(log, log.rate)
+    return rs.to_uniform(log, log.rate), True
 
 
-def _cutoff(log: Log, rate: float, cutoff: float | str, notes: list[str]) -> Cutoff:
+def _cutoff(log: Log, rate: float, cutoff: float | str, known: Cutoff | None, notes: list[str]) -> Cutoff:
     if cutoff == "auto":
-        chosen = automatic_cutoff(rate, log.position)
+        chosen = known or automatic_cutoff(rate, log.position)
     elif isinstance(cutoff, str):
         raise LogError(f"cutoff is {cutoff!r}; give 'auto' or a frequency in Hz")
     else:
-        frequency = check_cutoff(cutoff, rate)
+        frequency = check_cutoff(cutoff, rate, len(log))
         moving = np.ptp(log.position, axis=0) > 0.0
         band = frequency / RATIO
         chosen = Cutoff(frequency, band, band, frequency, moving, f"cut-off {frequency:.4g} Hz as asked")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynident.errors import require
 from dynident.signals.log import Log
+
+if TYPE_CHECKING:
+    from dynident.signals.checks import View
+    from dynident.signals.resample import Piece
 
 KINDS = (
     "irregular_clock",
@@ -129,12 +134,20 @@ def diagnose(log: Log) -> Quality:
     Quality
         Findings; an empty one says that nothing looked suspicious, not that the log is right.
     """
-    from dynident.signals import checks  # noqa: PLC0415  (scipy)
+    from dynident.signals.resample import Piece  # noqa: PLC0415  (scipy)
 
     require(log, Log, "log")
+    return examine(log, Piece(log))[0]
+
+
+def examine(log: Log, piece: Piece) -> tuple[Quality, View | None]:
+    """Return the findings of a log and the view they rest on, for those who differentiate it next."""
+    from dynident.signals import checks  # noqa: PLC0415  (scipy)
+
     findings = checks.clock(log) + checks.missing(log)
-    if log.position.shape[0] >= checks.FEWEST and np.isfinite(log.position).mean() > 0.5:
-        view = checks.View(log)
-        findings += checks.constant(view) + checks.saturated(view) + checks.quantised(view)
-        findings += checks.units(view) + checks.delayed(view) + checks.rate(view)
-    return Quality(log.name, tuple(findings))
+    if len(log) < checks.FEWEST or np.isfinite(log.position).mean() <= 0.5:
+        return Quality(log.name, tuple(findings)), None
+    view = checks.View(log, piece)
+    findings += checks.constant(view) + checks.saturated(view) + checks.quantised(view)
+    findings += checks.units(view) + checks.delayed(view) + checks.rate(view)
+    return Quality(log.name, tuple(findings)), view if view.usable else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -43,6 +44,24 @@ def pieces_without_gaps(log: Log) -> list[tuple[int, int]]:
         good = np.concatenate([[0], (~cut[a:b]).astype(np.int8), [0]])
         ranges += [(int(a + i), int(a + j)) for i, j in np.flatnonzero(np.diff(good)).reshape(-1, 2)]
     return ranges
+
+
+class Piece:
+    """The longest piece of a log without gaps and long holes; its short holes are filled when it is first used."""
+
+    def __init__(self, log: Log) -> None:
+        self.whole = log
+        self.ranges = pieces_without_gaps(log)
+        self.start, self.stop = max(self.ranges, key=lambda r: r[1] - r[0]) if self.ranges else (0, 0)
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    @cached_property
+    def filled(self) -> tuple[Log, int]:
+        """The piece with its holes filled, and how many values that were."""
+        everything = (self.start, self.stop) == (0, len(self.whole))
+        return fill_holes(self.whole if everything else self.whole.rows(self.start, self.stop))
 
 
 def split_at_gaps(log: Log, shortest: int = 64) -> tuple[Log, ...]:
@@ -119,6 +138,8 @@ def stamps_are_noise(log: Log) -> tuple[bool, float]:
 
 def to_uniform(log: Log, rate: float) -> Log:
     """Interpolate to a uniform clock: positions by a cubic spline, the other channels linearly."""
+    if log.duration * rate > max(100 * len(log), 10**6):
+        raise LogError(f"{rate:g} Hz would make {log.duration * rate:.3g} samples of {len(log)}; give a lower rate")
     count = int(np.floor(log.duration * rate * (1.0 + 1e-12))) + 1
     t = log.t[0] + np.arange(count) / rate
     t[-1] = min(t[-1], log.t[-1])
@@ -134,4 +155,5 @@ def to_uniform(log: Log, rate: float) -> Log:
         velocity=None if log.velocity is None else linear(log.velocity),
         acceleration=None if log.acceleration is None else linear(log.acceleration),
         temperature=None if log.temperature is None else linear(log.temperature),
+        reference=None if log.reference is None else linear(log.reference),
     )

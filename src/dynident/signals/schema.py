@@ -1,4 +1,4 @@
-"""Columns to a Log: where the channels are, which units they have, and what the clock is.
+"""Tables to a Log: where the channels are, which units they have, and what the clock is.
 
 A schema is a mapping (or a TOML file) with these keys, all optional where the names are conventional::
 
@@ -6,12 +6,14 @@ A schema is a mapping (or a TOML file) with these keys, all optional where the n
     rate = 1000                     # Hz, for files without a clock or with a sample counter
     joints = ["slide"]              # channel names, in the order wanted
     position = ["qm"]               # a column, a list, an array's name, "array[0]", or a pattern "q_{joint}", "q{index}"
-    effort = ["vir"]                # likewise velocity, acceleration, temperature
+    effort = ["vir"]                # likewise velocity, acceleration, temperature, reference
     effort_kind = "voltage"         # required: joint_torque, joint_force, motor_torque, motor_current, voltage
     gain = [35.15]                  # drive gain per channel, or the name of a single number in the file
     position_side = "motor"         # "joint" unless said otherwise
     counts_per_unit = 8192          # encoder counts per rad or m, for unit "counts"
     name = "EMPS"
+    topic = ["/joint_states"]       # of a bag: the first one gives the clock, the others are interpolated to it
+    episode = 3                     # of a data set with a column episode_index
     files = ["a.csv", "b.csv"]      # or {position = "a.csv", effort = "b.csv"}, beside the schema file
     [unit]
     position = "deg"                # name, factor to SI, or a list per channel
@@ -20,8 +22,9 @@ A schema is a mapping (or a TOML file) with these keys, all optional where the n
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,43 +32,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError
-from dynident.signals.channels import find_channels
-from dynident.signals.clock import clock_from_file
-from dynident.signals.log import Log, check_effort_kind
-from dynident.signals.naming import ROLES, is_time
-from dynident.signals.readers import Table, read_table
-from dynident.signals.units import to_si
-from dynident.signals.writers import FIELDS
+from dynident.signals.channels import REQUIRED, ROLES, Found, find_channels
+from dynident.signals.log import FIELDS, Log, check_effort_kind
+from dynident.signals.readers import Table, read_frame, read_table
+from dynident.signals.units import find_clock, is_time, to_si
 
 Array = NDArray[np.float64]
 PathLike = str | os.PathLike[str]
 
-REQUIRED = ("position", "effort")
 KEYS = (
-    *ROLES,
-    "time",
-    "rate",
-    "joints",
-    "effort_kind",
-    "gain",
-    "position_side",
-    "counts_per_unit",
-    "name",
-    "files",
-    "unit",
+    *(*ROLES, "time", "rate", "joints", "effort_kind", "gain", "position_side", "counts_per_unit"),
+    *("name", "topic", "episode", "files", "unit"),
 )
+#: LeRobot data sets hold degrees or parts of the range; an angle beyond this (rad) shows which.
+LARGEST_ANGLE = 4.0 * np.pi
 
 
-def read_log(
-    path: PathLike | Sequence[PathLike] | Mapping[str, PathLike],
-    schema: PathLike | Mapping[str, object] | None,
-    overrides: Mapping[str, object],
-) -> Log:
-    """Read files and apply a schema; see `dynident.signals.Log.read` for the arguments.
-
-    `overrides` holds the keyword arguments of `Log.read` under their schema names; they win over the schema, except
-    that two different effort kinds are an error.
-    """
+def read_log(path: object, schema: PathLike | Mapping[str, object] | None, overrides: Mapping[str, object]) -> Log:
+    """Read files and apply a schema; `overrides`, the arguments of `Log.read` under their schema names, win over it."""
     rules, folder = _load_schema(schema)
     kinds = {str(k) for k in (rules.get("effort_kind"), overrides.get("effort_kind")) if k is not None}
     if len(kinds) > 1:
@@ -76,45 +60,132 @@ def read_log(
     files: object = path
     if rules.get("files") is not None:
         files = _beside(rules["files"], Path(os.fspath(path)) if isinstance(path, str | os.PathLike) else folder)
-    tables, by_role = _tables(files)
+    tables, by_role = _tables(files, _topics(rules.get("topic")))
     own = [t for t in tables if t.metadata is not None]
     if own and len(tables) == 1 and schema is None:
         return _own_log(own[0], rules)
     kind = check_effort_kind(rules.get("effort_kind"))
-    columns = _merge(tables)
+    notes = [note for t in tables for note in t.notes]
+    row_units = {name: unit for t in tables for name, unit in t.units.items()}
+    columns = _stamps(_one_episode(_merge(tables), rules, notes), row_units)
     source = {role: _role_columns(table) for role, table in by_role.items()}
-    clock, clock_notes, clock_column = clock_from_file(
-        {k: v for k, v in columns.items() if v.ndim == 1}, rules, _rows(columns, tables)
-    )
+    flat = {k: v for k, v in columns.items() if v.ndim == 1}
+    clock, said, clock_column = find_clock(flat, rules, _rows(columns, tables), row_units)
     columns = _orient(columns, clock.size)
     source = {role: _orient(part, clock.size) for role, part in source.items()}
-    names, channels, notes = find_channels(columns, source, rules, kind, tables)
-    notes = clock_notes + notes
-    units = rules.get("unit") or {}
-    arrays: dict[str, Any] = {}
-    for role, values in channels.items():
-        arrays[role], said = to_si(
-            role, values, units.get(role), effort_kind=kind, counts_per_unit=rules.get("counts_per_unit")
-        )
-        notes += said
-    provenance = {
-        "files": [t.path.name for t in tables],
-        "sha256": [t.sha256 for t in tables],
-        "rows": int(clock.size),
-        "time_column": clock_column,
-        "conversions": notes,
-    }
-    first = tables[0].path.name
+    found = find_channels(columns, source, rules, kind, tables)
+    notes += said + found.notes + _understood(found, columns)
+    arrays = _in_si(found, kind, rules, notes)
+    first = tables[0].label
     return Log(
         t=clock,
-        joints=tuple(names),
+        joints=tuple(found.joints),
         effort_kind=kind,
         gain=_gain(rules.get("gain"), tables),
         position_side=rules.get("position_side") or "joint",
         name=str(rules.get("name") or first.split(".")[0]),
-        provenance=provenance,
+        provenance={
+            "files": [t.label for t in tables],
+            **({"sha256": [t.sha256 for t in tables]} if all(t.sha256 for t in tables) else {}),
+            "rows": int(clock.size),
+            "time_column": clock_column,
+            "conversions": notes,
+        },
         **arrays,
     )
+
+
+def _understood(found: Found, columns: Mapping[str, Array]) -> list[str]:
+    """Say how numbered channels were named, and which columns with numbers were not used."""
+    notes = []
+    if all(re.fullmatch(r"joint_\d+", name) for name in found.joints):
+        first, last = found.columns["position"][0], found.columns["position"][-1]
+        what = f"array '{first}'" if first == last else f"numbered columns '{first}' to '{last}'"
+        notes.append(f"{what}: channels {found.joints[0]} to {found.joints[-1]}, in this order")
+    if "reference" in found.arrays:
+        notes.append(f"reference: '{found.columns['reference'][0]}', ...")
+    used = {c for names in found.columns.values() for c in names}
+    left = [c for c in columns if c not in used and ":" not in c and not is_time(c)]
+    if left:
+        notes.append(f"not used: {', '.join(left[:6])}{f', ... ({len(left)} in all)' if len(left) > 6 else ''}")
+    return notes
+
+
+def _in_si(found: Found, kind: str, rules: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
+    """All channels in SI: by the units given, else by those the columns name, else as they are."""
+    given = rules.get("unit") or {}
+    lerobot = found.columns["position"][0].lower() == "observation.state"
+    arrays: dict[str, Any] = {}
+    for role, values in found.arrays.items():
+        unit = given.get(role)
+        written = found.units[role]
+        if unit is None and any(written):
+            unit = [u or 1.0 for u in written]
+        beyond = lerobot and np.nanmax(np.abs(found.arrays["position"]), initial=0.0) > LARGEST_ANGLE
+        if unit is None and beyond and role in ("position", "reference"):
+            unit = "deg"
+            notes.append(f"{role}: a LeRobot data set with values beyond {LARGEST_ANGLE:.4g} is taken to be in degrees")
+        try:
+            arrays[role], said = to_si(role, values, unit, effort_kind=kind, counts_per_unit=rules.get("counts_per_unit"))
+        except LogError as error:
+            if role in REQUIRED or given.get(role) is not None:
+                raise
+            notes.append(f"{role} left out: {error}")
+            continue
+        notes += said
+    return arrays
+
+
+# ---------------------------------------------------------------------- columns of all files
+def _topics(topic: object) -> list[str] | None:
+    if topic is None:
+        return None
+    topics = [topic] if isinstance(topic, str) else topic
+    if not isinstance(topics, list | tuple) or not topics or not all(isinstance(t, str) and t for t in topics):
+        raise LogError(f"topic is {topic!r}; give a name such as '/joint_states', or a list of names")
+    return list(topics)
+
+
+def _stamps(columns: Mapping[str, Any], units: dict[str, str]) -> dict[str, Any]:
+    """Join seconds and nanoseconds of a stamp, exactly, into one column of nanoseconds."""
+    result = dict(columns)
+    for name in columns:
+        match = re.fullmatch(r"(?P<path>.*?)[./_]?(nanosecs?|nsecs?|nanoseconds)", name)
+        if not match:
+            continue
+        for seconds in ("sec", "secs", "seconds"):
+            other = re.sub(r"(nanosecs?|nsecs?|nanoseconds)$", seconds, name)
+            if other in columns and columns[other].ndim == 1 and columns[name].ndim == 1:
+                parts = [result.pop(n) for n in (other, name)]
+                if all(np.all(np.isfinite(p)) and np.all(np.abs(p) < 2e9) and np.all(p == np.floor(p)) for p in parts):
+                    label = match["path"] or "stamp"
+                    result[label] = parts[0].astype(np.int64) * 10**9 + parts[1].astype(np.int64)
+                    units[label] = "ns"
+                else:
+                    raise LogError(f"columns '{other}' and '{name}' are not whole seconds and nanoseconds; check them")
+                break
+    return result
+
+
+def _one_episode(columns: Mapping[str, Any], rules: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Rows of one episode of a data set that holds several in a file."""
+    wanted, index = rules.get("episode"), columns.get("episode_index")
+    if index is None:
+        if wanted is not None:
+            raise LogError(f"episode {wanted!r} is asked for, but there is no column 'episode_index'")
+        return dict(columns)
+    known = np.unique(index)
+    if wanted is None and known.size > 1:
+        raise LogError(
+            f"it holds {known.size} episodes ({known[0]:.0f} to {known[-1]:.0f}); say which with schema={{'episode': ...}}"
+        )
+    if wanted is None:
+        return dict(columns)
+    rows = index == wanted if isinstance(wanted, int | float) else np.zeros(index.shape, dtype=bool)
+    if not rows.any():
+        raise LogError(f"episode is {wanted!r}; the file has {known[0]:.0f} to {known[-1]:.0f}")
+    notes.append(f"episode {wanted}: {int(rows.sum())} rows")
+    return {name: values[rows] if values.shape[0] == rows.size else values for name, values in columns.items()}
 
 
 # ---------------------------------------------------------------------- schema and files
@@ -156,27 +227,31 @@ def _beside(files: object, folder: Path) -> object:
     return [base / str(name) for name in names] if isinstance(names, list | tuple) else names
 
 
-def _tables(path: object) -> tuple[list[Table], dict[str, Table]]:
+def _tables(path: object, topics: list[str] | None) -> tuple[list[Table], dict[str, Table]]:
     """Read every file once; the second value says which file a role was assigned to."""
+    if isinstance(path, Mapping) and path and not any(isinstance(p, str | os.PathLike) for p in path.values()):
+        return [read_frame(path)], {}
     if isinstance(path, Mapping):
-        unknown = sorted(set(path) - {*ROLES, "time"})
+        unknown = sorted(set(map(str, path)) - {*ROLES, "time"})
         if unknown or not path:
             raise LogError(f"files are given for {unknown}; the known quantities are time, {', '.join(ROLES)}")
-        unique = {str(p): read_table(p) for p in path.values()}
+        if not all(isinstance(p, str | os.PathLike) for p in path.values()):
+            raise LogError("the mapping mixes files and arrays; give one or the other")
+        unique = {str(p): read_table(p, topics) for p in path.values()}
         return list(unique.values()), {role: unique[str(p)] for role, p in path.items() if role != "time"}
     if isinstance(path, str | os.PathLike):
-        return [read_table(path)], {}
-    if not isinstance(path, Sequence) or not path:
-        raise LogError(f"path is {path!r}; give a file, a list of files, or a mapping from quantity to file")
-    return [read_table(p) for p in path], {}
+        return [read_table(path, topics)], {}
+    if isinstance(path, list | tuple):
+        if not path or not all(isinstance(p, str | os.PathLike) for p in path):
+            raise LogError(f"path is a list of {len(path)} things that are not all files; give names of files")
+        return [read_table(p, topics) for p in path], {}
+    if path is None or isinstance(path, int | float | bytes):
+        raise LogError(f"path is {path!r}; give a file, a list of files, a mapping from quantity to file, or a table")
+    return [read_frame(path)], {}
 
 
 def _role_columns(table: Table) -> dict[str, Array]:
     return {name: values for name, values in table.columns.items() if not is_time(name)}
-
-
-def _stem(table: Table) -> str:
-    return table.path.name.split(".")[0]
 
 
 def _merge(tables: list[Table]) -> dict[str, Array]:
@@ -195,7 +270,7 @@ def _merge(tables: list[Table]) -> dict[str, Array]:
                             "rows or other values); bring them to one clock first"
                         )
             merged.setdefault(name, values)
-            merged[f"{_stem(table)}:{name}"] = values
+            merged[f"{table.label.split('.')[0]}:{name}"] = values
     return merged
 
 
@@ -206,7 +281,7 @@ def _clock_slack(t: Array) -> float:
 def _rows(columns: Mapping[str, Array], tables: list[Table]) -> int:
     """Number of samples: the longest axis of the numeric content."""
     if not columns:
-        raise LogError(f"no numeric columns in {', '.join(str(t.path) for t in tables)}; a log needs position and effort")
+        raise LogError(f"no numeric columns in {', '.join(t.label for t in tables)}; a log needs position and effort")
     return int(max(max(v.shape) for v in columns.values()))
 
 
@@ -246,26 +321,24 @@ def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
     try:
         kind, joints, fields = check_effort_kind(meta["effort_kind"]), list(meta["joints"]), list(meta["fields"])
     except (KeyError, TypeError) as error:
-        raise LogError(f"cannot read '{table.path}': its dynident metadata is incomplete ({error})") from error
+        raise LogError(f"cannot read '{table.label}': its dynident metadata is incomplete ({error})") from error
     if not set(REQUIRED) <= set(map(str, fields)) <= set(FIELDS):
         raise LogError(
-            f"cannot read '{table.path}': its metadata names the fields {fields}; {' and '.join(REQUIRED)} are needed, "
+            f"cannot read '{table.label}': its metadata names the fields {fields}; {' and '.join(REQUIRED)} are needed, "
             f"and of {', '.join(FIELDS)} each may be there"
         )
     asked = rules.get("effort_kind")
     if asked is not None and check_effort_kind(asked) != kind:
-        raise LogError(f"effort kind '{asked}' was asked, but '{table.path.name}' says its effort is '{kind}'; leave it out")
+        raise LogError(f"effort kind '{asked}' was asked, but '{table.label}' says its effort is '{kind}'; leave it out")
     other = sorted(set(rules) & {"unit", "counts_per_unit", "rate"})
     if other:
-        raise LogError(
-            f"{other} were given, but '{table.path.name}' was written by dynident in SI with its clock; leave them out"
-        )
+        raise LogError(f"{other} were given, but '{table.label}' was written by dynident in SI with its clock; leave them out")
     arrays = {}
     for name in fields:
         keys = [name] if name in table.columns else [f"{FIELDS.get(name, name)}_{j}" for j in joints]
         missing = [k for k in keys if k not in table.columns]
         if missing or "t" not in table.columns:
-            raise LogError(f"cannot read '{table.path}': columns {missing or ['t']} named in its metadata are missing")
+            raise LogError(f"cannot read '{table.label}': columns {missing or ['t']} named in its metadata are missing")
         arrays[name] = table.columns[name] if keys == [name] else np.column_stack([table.columns[k] for k in keys])
     log = Log(
         t=table.columns["t"],

@@ -1,4 +1,7 @@
-"""Writing logs: CSV for people, npz for speed, Parquet for tables; all carry the metadata and come back exactly."""
+"""Writing logs: CSV for people, npz for speed, Parquet for tables, MATLAB, and MCAP for Foxglove and PlotJuggler.
+
+All carry the metadata and come back exactly; in MCAP, whose stamps count ns, times come back to half a nanosecond.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,23 @@ import gzip
 import io
 import json
 import os
+import struct
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError, missing_extra
 from dynident.files import write_atomic
-from dynident.signals.log import Log
+from dynident.signals.log import FIELDS, Log
 
 Array = NDArray[np.float64]
 
 MARK = "dynident-log"
 VERSION = 1
-KEY = "dynident_log"  # of the metadata in npz and Parquet files
-#: Column prefix in CSV and array name in npz, per field of Log.
-FIELDS = {"position": "q", "velocity": "dq", "acceleration": "ddq", "effort": "effort", "temperature": "temperature"}
+KEY = "dynident_log"  # of the metadata in npz, Parquet, MATLAB and MCAP files
 
 
 def _plain(value: object) -> object:
@@ -36,7 +39,7 @@ def _plain(value: object) -> object:
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
-def metadata(log: Log) -> str:
+def metadata(log: Log, **more: object) -> str:
     """Everything of the log except the samples, as one line of JSON (floats by repr, hence exact)."""
     content = {
         "format": MARK,
@@ -50,15 +53,26 @@ def metadata(log: Log) -> str:
         "units": "SI: s, rad or m, rad/s or m/s, rad/s2 or m/s2, degC; effort Nm, N, A or V after its kind",
         "provenance": _plain(log.provenance),
         "truth": _plain(log.truth),
+        **more,
     }
     return json.dumps(content, ensure_ascii=True)
 
 
+def _check_ending(path: str | os.PathLike[str], ending: str, what: str) -> None:
+    if not str(path).endswith(ending):
+        raise LogError(f"cannot write '{path}' as {what}; the name must end in {ending}")
+
+
+def _arrays(log: Log) -> dict[str, Array]:
+    """The samples by field."""
+    return {name: values for name in FIELDS if (values := getattr(log, name)) is not None}
+
+
 def _table(log: Log) -> tuple[list[str], Array]:
     """Return the columns' names and the samples, one column per field and joint."""
-    fields = [name for name in FIELDS if getattr(log, name) is not None]
+    fields = _arrays(log)
     header = ["t"] + [f"{FIELDS[name]}_{joint}" for name in fields for joint in log.joints]
-    return header, np.column_stack([log.t, *(getattr(log, name) for name in fields)])
+    return header, np.column_stack([log.t, *fields.values()])
 
 
 def write_csv(log: Log, path: str | os.PathLike[str]) -> Path:
@@ -76,12 +90,23 @@ def write_csv(log: Log, path: str | os.PathLike[str]) -> Path:
 
 def write_npz(log: Log, path: str | os.PathLike[str]) -> Path:
     """Write `log` as compressed npz: one array per field, metadata as a text array (no pickle)."""
-    if not str(path).endswith(".npz"):
-        raise LogError(f"cannot write '{path}' as npz; the name must end in .npz")
-    arrays = {name: values for name in FIELDS if (values := getattr(log, name)) is not None}
+    _check_ending(path, ".npz", "npz")
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, t=log.t, **arrays, **{KEY: np.array(metadata(log))})
+    np.savez_compressed(buffer, allow_pickle=False, t=log.t, **_arrays(log), **{KEY: np.array(metadata(log))})
     return write_atomic(path, buffer.getvalue())
+
+
+def write_mat(log: Log, path: str | os.PathLike[str]) -> Path:
+    """Write `log` as a MATLAB file (version 5): t, one array per field, the joint names and the metadata as text."""
+    from scipy.io import savemat  # noqa: PLC0415
+
+    _check_ending(path, ".mat", "a MATLAB file")
+    buffer = io.BytesIO()
+    names = np.array(log.joints, dtype=object)
+    savemat(buffer, {"t": log.t[:, None], **_arrays(log), "joint_names": names, KEY: metadata(log)}, do_compression=True)
+    data = bytearray(buffer.getvalue())
+    data[:116] = b"MATLAB 5.0 MAT-file, written by dynident".ljust(116)  # without the date: the same log gives the same bytes
+    return write_atomic(path, bytes(data))
 
 
 def write_parquet(log: Log, path: str | os.PathLike[str]) -> Path:
@@ -91,10 +116,115 @@ def write_parquet(log: Log, path: str | os.PathLike[str]) -> Path:
         import pyarrow.parquet as pq  # noqa: PLC0415
     except ImportError as error:
         raise missing_extra("pyarrow", "parquet", "writing Parquet files") from error
-    if not str(path).endswith(".parquet"):
-        raise LogError(f"cannot write '{path}' as Parquet; the name must end in .parquet")
+    _check_ending(path, ".parquet", "Parquet")
     header, block = _table(log)
     table = pa.table(dict(zip(header, block.T, strict=True))).replace_schema_metadata({KEY: metadata(log)})
     buffer = io.BytesIO()
     pq.write_table(table, buffer)
+    return write_atomic(path, buffer.getvalue())
+
+
+# ---------------------------------------------------------------------- MCAP
+_STAMP = "builtin_interfaces/Time stamp\nstring frame_id\n"
+_TIME = "MSG: builtin_interfaces/Time\nint32 sec\nuint32 nanosec\n"
+_BAR = "=" * 80 + "\n"
+_HEADER = f"{_BAR}MSG: std_msgs/Header\n{_STAMP}{_BAR}{_TIME}"
+#: Message definitions of ROS 2.
+_DEFINITIONS = {
+    "sensor_msgs/msg/JointState": "std_msgs/Header header\nstring[] name\nfloat64[] position\nfloat64[] velocity\n"
+    f"float64[] effort\n{_HEADER}",
+    "control_msgs/msg/DynamicJointState": "std_msgs/Header header\nstring[] joint_names\n"
+    f"control_msgs/InterfaceValue[] interface_values\n{_BAR}MSG: control_msgs/InterfaceValue\nstring[] interface_names\n"
+    f"float64[] values\n{_HEADER}",
+    "trajectory_msgs/msg/JointTrajectory": "std_msgs/Header header\nstring[] joint_names\n"
+    f"trajectory_msgs/JointTrajectoryPoint[] points\n{_BAR}MSG: trajectory_msgs/JointTrajectoryPoint\nfloat64[] positions\n"
+    "float64[] velocities\nfloat64[] accelerations\nfloat64[] effort\nbuiltin_interfaces/Duration time_from_start\n"
+    f"{_BAR}MSG: builtin_interfaces/Duration\nint32 sec\nuint32 nanosec\n{_HEADER}",
+}
+
+
+class _Cdr:
+    """Plain CDR, little-endian: numbers at multiples of their size, texts and arrays behind their length."""
+
+    def __init__(self) -> None:
+        self.data = bytearray(b"\0\1\0\0")
+
+    def put(self, form: str, size: int, *values: float) -> None:
+        """Add numbers of one type."""
+        self.data += bytes((4 - len(self.data)) % size)
+        self.data += struct.pack(f"<{len(values)}{form}", *values)
+
+    def texts(self, texts: tuple[str, ...]) -> None:
+        """Add an array of texts."""
+        self.put("I", 4, len(texts))
+        for text in texts:
+            self.text(text)
+
+    def text(self, text: str) -> None:
+        """Add a text, which ends with a zero."""
+        raw = text.encode() + b"\0"
+        self.put("I", 4, len(raw))
+        self.data += raw
+
+    def array(self, values: Any) -> None:
+        """Add an array of float64."""
+        self.put("I", 4, len(values))
+        if len(values):
+            self.put("d", 8, *values)
+
+    def header(self, stamp: int) -> None:
+        """Add a std_msgs/Header without a frame."""
+        self.put("i", 4, stamp // 10**9)
+        self.put("I", 4, stamp % 10**9)
+        self.text("")
+
+
+def write_mcap(log: Log, path: str | os.PathLike[str]) -> Path:
+    """Write `log` as MCAP: JointState messages, the reference as a JointTrajectory, the rest as DynamicJointState."""
+    try:
+        from mcap.writer import Writer  # noqa: PLC0415
+    except ImportError as error:
+        raise missing_extra("mcap", "ros", "writing MCAP files") from error
+    _check_ending(path, ".mcap", "MCAP")
+    # Stamps cannot be negative: such a clock is moved by whole seconds.
+    start = max(0, -int(np.floor(log.t[0]))) * 10**9
+    stamps = [start + round(t * 1e9) for t in log.t.tolist()]
+    buffer = io.BytesIO()
+    writer = Writer(buffer)
+    writer.start(profile="ros2", library="dynident")
+    writer.add_metadata(KEY, {"json": metadata(log, start_ns=start)})
+    channels = {}
+    for topic, type_ in zip(("/joint_states", "/dynamic_joint_states", "/joint_trajectory"), _DEFINITIONS, strict=True):
+        schema = writer.register_schema(type_, "ros2msg", _DEFINITIONS[type_].encode())
+        channels[topic] = writer.register_channel(topic, "cdr", schema)
+    if log.reference is not None:
+        message = _Cdr()
+        message.header(stamps[0])
+        message.texts(log.joints)
+        message.put("I", 4, len(stamps))
+        for stamp, row in zip(stamps, log.reference.tolist(), strict=True):
+            for values in (row, (), (), ()):
+                message.array(values)
+            message.put("i", 4, (stamp - stamps[0]) // 10**9)
+            message.put("I", 4, (stamp - stamps[0]) % 10**9)
+        writer.add_message(channels["/joint_trajectory"], stamps[0], bytes(message.data), stamps[0])
+    others = {name: values.tolist() for name in ("acceleration", "temperature") if (values := getattr(log, name)) is not None}
+    state = [None if values is None else values.tolist() for values in (log.position, log.velocity, log.effort)]
+    for k, stamp in enumerate(stamps):
+        message = _Cdr()
+        message.header(stamp)
+        message.texts(log.joints)
+        for rows in state:
+            message.array(() if rows is None else rows[k])
+        writer.add_message(channels["/joint_states"], stamp, bytes(message.data), stamp, k)
+        if others:
+            message = _Cdr()
+            message.header(stamp)
+            message.texts(log.joints)
+            message.put("I", 4, len(log.joints))
+            for j in range(len(log.joints)):
+                message.texts(tuple(others))
+                message.array([rows[k][j] for rows in others.values()])
+            writer.add_message(channels["/dynamic_joint_states"], stamp, bytes(message.data), stamp, k)
+    writer.finish()  # type: ignore[no-untyped-call]
     return write_atomic(path, buffer.getvalue())

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.control import PID, Cascade, actuator_motion
 from dynident.errors import SimulationError, SimulationWarning, require
 from dynident.files import to_json
 from dynident.mechanics import Motion, actuator_jacobian, forward_kinematics, jacobian
-from dynident.mechanics.batch import cores
 from dynident.mechanics.inverse_kinematics_chain import end_frame
-from dynident.mechanics.motion import numbers
 from dynident.mechanism import Actuator, Body, Joint, Mechanism
+from dynident.parallel import cores
 from dynident.simulate.results import notify
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.schedule import loop_cycles

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import DynidentError, SimulationError, require
-from dynident.mechanics.batch import cores
+from dynident.parallel import cores
 from dynident.simulate.record import Run
 from dynident.simulate.robot import VirtualRobot
 

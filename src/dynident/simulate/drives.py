@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dynident.graph import Graph, Node, both, equal, maximum, minimum, total, where
-from dynident.mechanics.equations import Equations
+from dynident.mechanics import Equations
 from dynident.mechanics.solving import Rows
 from dynident.mechanics.vectors import cross, dot, plus, scale
 from dynident.simulate.friction import Given, Owner, Side, force_of

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from dynident.graph import Function, Node, absolute, both, equal, maximum, minimum, opposite, total, where
-from dynident.mechanics.equations import Equations
+from dynident.mechanics import Equations
 from dynident.mechanics.matrices import energies
 from dynident.mechanics.solving import Rows, factor_symmetric, solve_factored
 from dynident.mechanics.vectors import dot

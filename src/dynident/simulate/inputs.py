@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import SimulationError
-from dynident.mechanics.motion import numbers
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]

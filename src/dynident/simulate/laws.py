@@ -14,8 +14,7 @@ from dynident.control import PID, Cascade, ComputedTorque, OpenLoop, feedforward
 from dynident.control.distribution import coupling_rows
 from dynident.drive import Drive
 from dynident.errors import SimulationError
-from dynident.mechanics import Motion, mass_matrix
-from dynident.mechanics.batch import at_rest, inertial_values, tree_motion
+from dynident.mechanics import Motion, at_rest, mass_matrix, node_values, tree_motion
 from dynident.mechanism import Mechanism
 from dynident.simulate.friction import Owner, owners_of
 from dynident.simulate.model import joint_side
@@ -139,7 +138,7 @@ def fill(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], step: flo
         put(label, per_actuator(values, k, f"gain of the {type(law).__name__}") if isinstance(law, Cascade) else values)
     _fill_sensors(put, drives, plan["sense"] * step)
     phi = np.array(model.parameters.values)
-    phi[: model.tree.inertias.size] = inertial_values(model, phi)
+    phi = node_values(model, phi)
     put("model_phi", phi)
     N = coupling_rows(model)
     if not model.loops and all(c.function is None for c in model.couplings):

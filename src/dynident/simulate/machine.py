@@ -18,7 +18,7 @@ from dynident.drive import Drive
 from dynident.errors import SimulationError
 from dynident.graph import Graph, compile_routines
 from dynident.graph.machine import SLOW
-from dynident.mechanics.batch import at_rest, inertial_values, tree_motion
+from dynident.mechanics import at_rest, node_values, tree_motion
 from dynident.mechanism import Mechanism
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Law, owners_of, ramp_of
@@ -196,7 +196,7 @@ class Machine:
     def _fill(self, x: Array) -> None:
         """Write the numbers."""
         put, drives, phi = self._put, self.drives, np.array(self.mechanism.parameters.values)
-        phi[: self.mechanism.tree.inertias.size] = inertial_values(self.mechanism, phi)
+        phi = node_values(self.mechanism, phi)
         put("step", self.step)
         put("limit", FASTEST)
         put("phi", phi)

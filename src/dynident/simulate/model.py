@@ -15,6 +15,7 @@ import numpy as np
 from dynident.drive import Drive
 from dynident.errors import SimulationError
 from dynident.friction import (
+    TERMS,
     Asymmetric,
     Coulomb,
     DynamicLaw,
@@ -32,8 +33,6 @@ from dynident.friction import (
 from dynident.mechanism import Mechanism
 
 Law = Friction | DynamicLaw
-
-SWAPPED = {"fvp": "fvn", "fvn": "fvp", "fcp": "fcn", "fcn": "fcp"}
 
 
 def joint_side(mechanism: Mechanism) -> Mechanism:
@@ -93,9 +92,8 @@ def seen_from(terms: Mapping[str, float], turns: float) -> dict[str, float]:
     """Return terms at the other side of a gear."""
     out: dict[str, float] = {}
     for symbol, value in terms.items():
-        name = SWAPPED.get(symbol, symbol) if turns < 0.0 else symbol
-        power = {"off": turns, "fc": abs(turns), "fcp": abs(turns), "fcn": abs(turns)}.get(symbol, turns**2)
-        out[name] = out.get(name, 0.0) + power * value
+        name, factor = TERMS[symbol].reflected(turns)
+        out[name] = out.get(name, 0.0) + factor * value
     return out
 
 

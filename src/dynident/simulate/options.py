@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,21 @@ class End:
 
     def __repr__(self) -> str:
         return f"End(t = {self.time:g} s, {', '.join(self.state)})"
+
+    def rested(self, duration: float) -> End:
+        """Return the same after standing still for some time: only temperatures have changed.
+
+        Parameters
+        ----------
+        duration : float
+            How long [s].
+
+        Returns
+        -------
+        End
+            State to go on from.
+        """
+        return replace(self, heat=None if self.heat is None else self.heat.rested(duration))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import numbers
 from dynident.control import PID, Cascade, ComputedTorque, OpenLoop
 from dynident.errors import SimulationError, SimulationWarning
-from dynident.mechanics.motion import numbers
 from dynident.simulate.failure import loop_gain, reason
 from dynident.simulate.inputs import disturbance_of, push_table, wrench_tables
 from dynident.simulate.laws import believed, table_of

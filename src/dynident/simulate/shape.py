@@ -17,8 +17,8 @@ from dynident.drive import Drive
 from dynident.errors import SimulationError
 from dynident.graph import Graph, Node
 from dynident.graph.routine import Place
+from dynident.mechanics import geometry_key
 from dynident.mechanics.equations import has_opaque_couplings, positions_of
-from dynident.mechanics.functions import geometry_key
 from dynident.mechanism import Mechanism
 from dynident.mechanism.tree import FREE, SPHERICAL
 from dynident.simulate.friction import Owner, asks_load, jumps

@@ -19,8 +19,7 @@ from dynident.drive import Drive
 from dynident.errors import SimulationError, require
 from dynident.files import to_json
 from dynident.friction import DynamicLaw
-from dynident.mechanics import Motion, actuator_jacobian, actuator_torques, inverse_dynamics, mass_matrix
-from dynident.mechanics.batch import project, tree_motion
+from dynident.mechanics import Motion, actuator_jacobian, actuator_torques, inverse_dynamics, mass_matrix, project, tree_motion
 from dynident.simulate.record import Run
 from dynident.simulate.robot import VirtualRobot
 

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from dynident.control import PID, Cascade, ComputedTorque, low_pass_share
 from dynident.control.distribution import coupling_rows
 from dynident.control.task_law import TaskErrorPID
-from dynident.mechanics import Motion, actuator_jacobian
-from dynident.mechanics.batch import at_rest, tree_motion
+from dynident.mechanics import Motion, actuator_jacobian, at_rest, tree_motion
 from dynident.simulate.failure import inertia_of
 from dynident.simulate.laws import believed, table_of
 from dynident.simulate.machine import Machine, Tables

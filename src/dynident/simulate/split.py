@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.files import to_json
-from dynident.mechanics import Motion, actuator_torques, inverse_dynamics, jacobian, preload
-from dynident.mechanics.batch import at_rest, project, tree_motion
-from dynident.mechanics.joint_terms import joint_torques, motor_torques
+from dynident.mechanics import Motion, actuator_torques, at_rest, inverse_dynamics, jacobian, preload, project, tree_motion
 
 if TYPE_CHECKING:
     from dynident.simulate.record import Truth
@@ -112,7 +110,6 @@ def split_torques(robot: VirtualRobot, truth: Truth) -> TorqueSplit:
     pushed = inverse_dynamics(mechanism, Motion(motion.t, motion.q, zero, motion.a), rigid)
     moving = inverse_dynamics(mechanism, Motion(motion.t, motion.q, motion.v, zero), rigid)
     tree = tree_motion(mechanism, motion)
-    own = joint_torques(mechanism, rotors, tree.q, tree.v, tree.a) + motor_torques(mechanism, rotors, tree.q, tree.v, tree.a)
     outside = np.zeros_like(motion.q)
     for link, wrench in truth.wrenches.items():
         outside = outside + np.einsum("sij,si->sj", jacobian(mechanism, motion.q, link), wrench)
@@ -122,7 +119,7 @@ def split_torques(robot: VirtualRobot, truth: Truth) -> TorqueSplit:
         "gravity": held,
         "external": -outside,
         "friction": project(tree.G, truth.joint_friction),
-        "drive_inertia": project(tree.G, own),
+        "drive_inertia": inverse_dynamics(mechanism, motion, rotors),
     }
     parts = {name: actuator_torques(mechanism, motion.q, force) for name, force in generalised.items()}
     ratio = np.array([drive.transmission.ratio for drive in robot.drives])

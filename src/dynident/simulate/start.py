@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError, SimulationError, require
 from dynident.mechanics import (
     actuator_jacobian,
+    at_rest,
     close_positions,
     close_rates,
     coordinates_from_actuators,
     inverse_kinematics,
     inverse_kinematics_numeric,
     jacobian,
+    tree_motion,
 )
-from dynident.mechanics.batch import at_rest, tree_motion
 from dynident.mechanics.inverse_kinematics_chain import end_frame
 from dynident.mechanics.inverse_kinematics_numeric import limits_of
-from dynident.mechanics.motion import numbers
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]

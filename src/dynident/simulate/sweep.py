@@ -10,7 +10,7 @@ from typing import Any
 
 from dynident.errors import DynidentError, SimulationError, require
 from dynident.files import to_json
-from dynident.mechanics.batch import cores
+from dynident.parallel import cores
 from dynident.simulate.results import COLLECTED
 from dynident.simulate.robot import VirtualRobot
 

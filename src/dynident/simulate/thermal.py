@@ -9,6 +9,7 @@ change within minutes, so stretches of a second are as good as steps of a millis
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,6 +110,15 @@ class Heat:
     def zones(self) -> dict[str, Array]:
         """Return the temperatures of all zones of all thermal models [degree Celsius], by joint or actuator."""
         return {name: state.copy() for name, state in self.state.items()}
+
+    def rested(self, duration: float) -> Heat:
+        """Return a copy after some time [s] without losses."""
+        cooled = copy(self)
+        cooled.state = {
+            name: np.asarray(self.heating[name].model.advance(state, 0.0, duration, self.ambient))
+            for name, state in self.state.items()
+        }
+        return cooled
 
     def _temperature(self, name: str) -> float:
         return float(self.heating[name].model._temperature(self.state[name], np.array(self.ambient)))

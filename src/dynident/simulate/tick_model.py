@@ -11,7 +11,7 @@ from functools import cached_property
 
 from dynident.control.distribution import coupling_rows
 from dynident.graph import Function, Node, Routine, absolute, maximum, minimum, opposite, total, where
-from dynident.mechanics.equations import Equations, positions_of
+from dynident.mechanics import Equations, positions_of
 from dynident.mechanics.solving import Rows, solve_symmetric
 from dynident.mechanics.vectors import dot
 from dynident.simulate.dynamics import Dynamics

@@ -1,11 +1,9 @@
-"""Closed forms: derivation on shared expressions, base parameters, printers for C, NumPy, numba and LaTeX."""
+"""Closed forms: derivation on shared expressions, base parameters, programs in C, NumPy and LaTeX."""
 
 from dynident.symbolic.contributions import Contributions, contributions
 from dynident.symbolic.derive import DEFAULT, QUANTITIES, derive
-from dynident.symbolic.lagrange import Lagrange, lagrange
 from dynident.symbolic.print_c import CSources, to_c
 from dynident.symbolic.print_latex import to_latex
-from dynident.symbolic.print_numba import compile_kernel, kernel_program, to_numba
 from dynident.symbolic.print_numpy import to_numpy
 from dynident.symbolic.program import Operations, Program, Quantity
 from dynident.symbolic.recognise import recognise
@@ -18,22 +16,17 @@ __all__ = [
     "CSources",
     "Coefficient",
     "Contributions",
-    "Lagrange",
     "Operations",
     "Program",
     "Quantity",
     "Regrouping",
-    "compile_kernel",
     "contributions",
     "derive",
-    "kernel_program",
-    "lagrange",
     "numeric_operations",
     "operation_table",
     "recognise",
     "to_c",
     "to_latex",
-    "to_numba",
     "to_numpy",
     "write",
 ]

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import missing_extra
-from dynident.mechanics import Motion, inverse_dynamics
-from dynident.mechanics.batch import values_of
+from dynident.friction import term_of
+from dynident.mechanics import Motion, inverse_dynamics, values_of
 from dynident.mechanism import Mechanism, Parameters
 
 Array = NDArray[np.float64]
 
-FRICTION = ("fv", "fc", "fvp", "fvn", "fcp", "fcn")
 TERMS = ("inertial", "centrifugal", "coriolis", "gravity", "friction", "spring_and_offset")
 
 
@@ -102,10 +101,9 @@ def contributions(mechanism: Mechanism, motion: Motion, parameters: Parameters |
         The parts.
     """
     values = values_of(mechanism, parameters)
-    symbols = [name.split("_")[0] for name in mechanism.parameters.names]
-    bodies = mechanism.tree.inertias.size
-    friction = np.array([i >= bodies and s in FRICTION for i, s in enumerate(symbols)], dtype=bool)
-    inertial = np.array([i < bodies or s == "ia" for i, s in enumerate(symbols)], dtype=bool)
+    terms = [term_of(name) for name in mechanism.parameters.names]
+    friction = np.array([term is not None and term.friction for term in terms], dtype=bool)
+    inertial = np.array([term is None or term.rotor for term in terms], dtype=bool)
     zero = np.zeros_like(motion.q)
 
     def torques(v: Array, a: Array, chosen: NDArray[np.bool_]) -> Array:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
 
 from dynident.errors import DescriptionError, DynidentError
+from dynident.graph import Graph
+from dynident.mechanics.equations import Equations
 from dynident.mechanism import Mechanism
-from dynident.symbolic.expression import MAX_NODES, MAX_SECONDS, Graph
-from dynident.symbolic.maker import Maker
-from dynident.symbolic.program import Program
-from dynident.symbolic.regroup import regroup
+from dynident.symbolic.geometry import read_geometry
+from dynident.symbolic.program import Program, Quantity
+from dynident.symbolic.quantities import base_quantity, quantity
+from dynident.symbolic.regroup import Regrouping, regroup
+
+MAX_NODES = 500_000
+MAX_SECONDS = 60.0
 
 QUANTITIES: tuple[str, ...] = (
     "inverse_dynamics",
@@ -85,20 +93,43 @@ def derive(
     True
     """
     _check(mechanism, quantities, geometry, parameters)
-    maker = Maker(mechanism, geometry == "symbolic", parameters == "symbolic", snap, Graph(max_nodes, max_seconds))
+    graph = Graph(max_nodes, max_seconds)
+    values = mechanism.parameters.values
+    phi = graph.symbols("phi", values.size) if parameters == "symbolic" else [graph.const(float(x)) for x in values]
+    places = read_geometry(graph, mechanism, geometry == "symbolic", snap)
+    equations = Equations(_closed(mechanism), graph, places, phi)
     link = frame if frame is not None else list(mechanism.tree.frames)[-1]
     mechanism.frame(link)
     wanted = tuple(dict.fromkeys(quantities))
-    forms = {name: maker.make(name, link) for name in wanted if not name.startswith("base_")}
+    forms = {name: quantity(equations, name, link) for name in wanted if not name.startswith("base_")}
     regrouping = None
     if any(name.startswith("base_") for name in wanted):
-        regressor = forms.get("regressor") or maker.make("regressor", link)
-        regrouping = regroup(maker.program({"regressor": regressor}), mechanism, columns)
-        maker.inputs["beta"] = regrouping.names
+        regressor = forms.get("regressor") or quantity(equations, "regressor", link)
+        regrouping = regroup(_program(equations, {"regressor": regressor}), mechanism, columns)
         for name in wanted:
             if name.startswith("base_"):
-                forms[name] = maker.make_base(name, regressor, regrouping.columns, regrouping.nodes)
-    return replace(maker.program({name: forms[name] for name in wanted}), regrouping=regrouping)
+                forms[name] = base_quantity(equations, name, regressor, regrouping.columns, regrouping.nodes)
+    return _program(equations, {name: forms[name] for name in wanted}, regrouping)
+
+
+def _closed(mechanism: Mechanism) -> Mechanism:
+    """Return the robot without its couplings' numeric derivatives, so that their functions are run on expressions."""
+    if all(coupling.gradient is None for coupling in mechanism.couplings):
+        return mechanism
+    return replace(mechanism, couplings=tuple(replace(c, gradient=None, hessian=None) for c in mechanism.couplings))
+
+
+def _program(equations: Equations, forms: Mapping[str, Quantity], regrouping: Regrouping | None = None) -> Program:
+    """Return quantities with the inputs and numbers of the robot."""
+    mechanism, lengths = equations.mechanism, equations.geometry.symbols
+    inputs: dict[str, tuple[str, ...]] = dict.fromkeys(("q", "v", "a"), mechanism.coordinate_names)
+    inputs["phi"] = mechanism.parameters.names
+    if lengths:
+        inputs["geometry"] = tuple(lengths)
+    if regrouping is not None:
+        inputs["beta"] = regrouping.names
+    values = {"phi": mechanism.parameters.values, "geometry": np.array(list(lengths.values()))}
+    return Program(mechanism.name, equations.graph, MappingProxyType(inputs), values, MappingProxyType(dict(forms)), regrouping)
 
 
 def _check(mechanism: Mechanism, quantities: Sequence[str], geometry: str, parameters: str) -> None:

@@ -6,71 +6,40 @@ after the Denavit-Hartenberg table that the robot came from, `d2` and `a3`; grav
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.graph import Graph, identifiers
+from dynident.mechanics.geometry import Geometry, Pose, compose
+from dynident.mechanics.vectors import matrix, plus, scale, snapped, vector
 from dynident.mechanism import Joint, Mechanism
 from dynident.mechanism.tree import FIXED
-from dynident.symbolic.expression import Graph, Node
-from dynident.symbolic.names import identifiers
-from dynident.symbolic.vectors import Matrix, Vector, matrix, plus, product, scale, snapped, times, vector
 
 Array = NDArray[np.float64]
-Pose = tuple[Matrix, Vector]
 
 NEGLIGIBLE = 1e-12  # [m]
 
 
-@dataclass
-class Geometry:
-    """Placement of every tree node and of every body with parameters, as expressions.
-
-    Parameters
-    ----------
-    placements : list of Pose
-        Per tree node: orientation and origin of its joint frame in the parent node's frame.
-    axes : list of Vector
-        Per tree node: axis in the joint frame.
-    frames : dict of str to (int, Pose)
-        Per link: the node that carries it and its pose there.
-    gravity : Vector
-        Gravity in the base frame.
-    symbols : dict of str to float
-        Symbols of the lengths (and of gravity) with the robot's own numbers, in order.
-    """
-
-    placements: list[Pose]
-    axes: list[Vector]
-    frames: dict[str, tuple[int, Pose]]
-    gravity: Vector
-    symbols: dict[str, float] = field(default_factory=dict)
-
-
 def read_geometry(graph: Graph, mechanism: Mechanism, symbolic: bool, snap: float) -> Geometry:
-    """Return the geometry of a robot as expressions.
+    """Return the geometry of a robot as expressions, direction cosines closer than `snap` to 0, 1, 1/2, ... taken as exact.
 
-    Parameters
-    ----------
-    graph : Graph
-        Where the expressions live.
-    mechanism : Mechanism
-        Robot.
-    symbolic : bool
-        Symbols instead of numbers for the lengths.
-    snap : float
-        Direction cosines closer than this to 0, 1, 1/2, ... are taken as exact.
-
-    Returns
-    -------
-    Geometry
-        Placements, axes, frames, gravity and symbols.
+    Lengths are numbers or symbols ``geometry[i]``, whose names and numbers are then in `Geometry.symbols`.
     """
     arrays, tree = mechanism.tree.arrays, mechanism.tree
     node_of = {tree.coordinates[int(first)]: i for i, first in enumerate(arrays.dof) if arrays.kind[i] != FIXED}
     apart = {body.name for body in mechanism.bodies if body.separate}
-    symbols: dict[str, float] = {}
+    names = [joint.name for joint in mechanism.joints]
+    labels = dict(zip(names, identifiers(names), strict=True))
+    lengths = {joint.name: _lengths(mechanism, joint, labels[joint.name]) for joint in mechanism.joints} if symbolic else {}
+    order = _natural({name: size for own in lengths.values() for _, name, size in own})
+    gravity, along = mechanism.gravity, np.flatnonzero(mechanism.gravity)
+    one_axis = symbolic and along.size == 1  # gravity along an axis is one symbol
+    if one_axis:
+        order["g" if "g" not in order else "g0"] = float(np.abs(gravity[along[0]]))
+    symbol = dict(zip(order, graph.symbols("geometry", len(order)), strict=True))
+    down = vector(graph, gravity)
+    if one_axis:
+        down = scale(vector(graph, np.sign(gravity)), list(symbol.values())[-1])
     identity = matrix(graph, np.eye(3))
     still: Pose = (identity, vector(graph, np.zeros(3)))
     frames: dict[str, tuple[int, Pose]] = {mechanism.root: (-1, still)}
@@ -78,17 +47,16 @@ def read_geometry(graph: Graph, mechanism: Mechanism, symbolic: bool, snap: floa
     children: dict[str, list[Joint]] = {}
     for joint in mechanism.joints:
         children.setdefault(joint.parent, []).append(joint)
-    names = [joint.name for joint in mechanism.joints]
-    labels, owners = dict(zip(names, identifiers(names), strict=True)), _owners(mechanism)
+    owners = _owners(mechanism)
     waiting = [mechanism.root]
     while waiting:
         body = waiting.pop()
         node, pose = frames[body]
         for joint in children.get(body, []):
             R = matrix(graph, snapped(joint.placement.rotation, snap))
-            t = vector(graph, joint.placement.translation)
-            if symbolic:
-                t = _translation(graph, mechanism, joint, labels[joint.name], symbols)
+            t = vector(graph, np.zeros(3) if symbolic else joint.placement.translation)
+            for direction, name, _ in lengths.get(joint.name, ()):
+                t = plus(t, scale(vector(graph, snapped(direction, 1e-9)), symbol[name]))
             whole = compose(pose, (R, t))
             if joint.kind == "fixed" and joint.child not in apart:
                 frames[joint.child] = (node, whole)
@@ -102,25 +70,7 @@ def read_geometry(graph: Graph, mechanism: Mechanism, symbolic: bool, snap: floa
                 frames[joint.child] = (last, still)
             waiting.append(joint.child)
     axes = [vector(graph, axis) for axis in snapped(arrays.axis, snap)]
-    order = _natural(symbols)
-    gravity = _gravity(graph, mechanism.gravity, order, symbolic)
-    return Geometry(placements, axes, frames, gravity, order)
-
-
-def compose(a: Pose, b: Pose) -> Pose:
-    """Return the pose of C in A from B in A and C in B.
-
-    Parameters
-    ----------
-    a, b : Pose
-        Orientation and origin.
-
-    Returns
-    -------
-    Pose
-        Their composition.
-    """
-    return product(a[0], b[0]), plus(times(a[0], b[1]), a[1])
+    return Geometry(placements, axes, frames, down, order)
 
 
 def _owners(mechanism: Mechanism) -> list[str]:
@@ -133,17 +83,12 @@ def _owners(mechanism: Mechanism) -> list[str]:
     ]
 
 
-def _translation(graph: Graph, mechanism: Mechanism, joint: Joint, label: str, symbols: dict[str, float]) -> Vector:
-    """Return the translation of a joint with a symbol for every length in it, numbers entered into `symbols`."""
+def _lengths(mechanism: Mechanism, joint: Joint, label: str) -> list[tuple[Array, str, float]]:
+    """Return direction, name and size of every length in the translation of a joint."""
     t = joint.placement.translation
     named = _dh_names(mechanism, joint) or [(row, f"r_{label}_{axis}") for row, axis in zip(np.eye(3), "xyz", strict=True)]
-    result = vector(graph, np.zeros(3))
-    for direction, name in named:
-        length = float(t @ direction)
-        if abs(length) > NEGLIGIBLE:
-            symbols[name] = length
-            result = plus(result, scale(vector(graph, snapped(direction, 1e-9)), graph.symbol(name)))
-    return result
+    sizes = [(direction, name, float(t @ direction)) for direction, name in named]
+    return [found for found in sizes if abs(found[2]) > NEGLIGIBLE]
 
 
 def _dh_names(mechanism: Mechanism, joint: Joint) -> list[tuple[Array, str]] | None:
@@ -161,19 +106,6 @@ def _dh_names(mechanism: Mechanism, joint: Joint) -> list[tuple[Array, str]] | N
     if np.max(np.abs(t - (t @ along_a) * along_a - (t @ along_d) * along_d)) > NEGLIGIBLE:
         return None
     return [(along_a, f"a{number}"), (along_d, f"d{number}")]
-
-
-def _gravity(graph: Graph, gravity: Array, symbols: dict[str, float], symbolic: bool) -> Vector:
-    """Return gravity, one symbol when it points along an axis."""
-    moving = np.flatnonzero(gravity)
-    if not symbolic or moving.size != 1:
-        return vector(graph, gravity)
-    size = float(np.abs(gravity[moving[0]]))
-    label = "g" if "g" not in symbols else "g0"
-    symbols[label] = size
-    entries: list[Node | float] = [0.0, 0.0, 0.0]
-    entries[int(moving[0])] = graph.symbol(label) * float(np.sign(gravity[moving[0]]))
-    return vector(graph, entries)
 
 
 def _natural(symbols: dict[str, float]) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
@@ -12,15 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError, missing_extra
-from dynident.symbolic.expression import Graph, Node
-from dynident.symbolic.functions import NUMPY, sympy_functions
-from dynident.symbolic.order import reachable
+from dynident.graph import Compiled, Function, Graph, Node, evaluate, reachable, sympy_functions
 
 if TYPE_CHECKING:
     from dynident.symbolic.regroup import Regrouping
 
 Array = NDArray[np.float64]
 
+SHARED = ("phi", "beta", "geometry")  # arrays that are the same for all samples
 COUNTED = ("+", "*", "/", "sin", "cos", "other")
 _CLASS = {"add": "+", "sub": "+", "neg": "+", "mul": "*", "div": "/", "sin": "sin", "cos": "cos"}
 
@@ -80,12 +79,10 @@ class Program:
     name : str
         Name of the robot.
     graph : Graph
-        Where the expressions live.
+        Where the expressions live; symbol ``q[3]`` is element 3 of array ``q``.
     inputs : mapping of str to tuple of str
         Arrays that enter: ``q``, ``v``, ``a`` (independent coordinates), ``phi`` (standard parameters), ``beta`` (base
         parameters), ``geometry`` (lengths), each with the name of every element.
-    symbols : mapping of str to (str, int)
-        For every symbol of the graph: the array it is in, and where.
     values : mapping of str to ndarray
         The robot's own numbers for ``phi`` and ``geometry``, and points ``x`` that the tip can reach.
     quantities : mapping of str to Quantity
@@ -97,7 +94,6 @@ class Program:
     name: str
     graph: Graph = field(repr=False)
     inputs: Mapping[str, tuple[str, ...]] = field(repr=False)
-    symbols: Mapping[str, tuple[str, int]] = field(repr=False)
     values: Mapping[str, Array] = field(repr=False)
     quantities: Mapping[str, Quantity] = field(repr=False)
     regrouping: Regrouping | None = field(default=None, repr=False)
@@ -123,7 +119,7 @@ class Program:
         tuple of str
             Names of arrays, in the order of `inputs`.
         """
-        used = {self.symbols[node.name][0] for node in reachable(self[quantity].entries) if node.op == "symbol"}
+        used = {place(node.name)[0] for node in reachable(self[quantity].entries) if node.op == "symbol"}
         return tuple(name for name in self.inputs if name in used)
 
     # ---- counting ---------------------------------------------------------------------------------------------------
@@ -197,7 +193,47 @@ class Program:
         ndarray, (N, ...)
             Values.
         """
-        form = self[quantity]
+        form, given = self[quantity], self._given(quantity, inputs)
+        samples = max((array.shape[0] for array in given.values()), default=1)
+        result = np.empty((samples, len(form.entries)))
+        columns = {f"{name}[{i}]": array[:, i] for name, array in given.items() for i in range(array.shape[1])}
+        for j, column in enumerate(evaluate(form.entries, columns)):
+            result[:, j] = column
+        return result.reshape(samples, *form.shape)
+
+    def compiled(self, quantity: str) -> Callable[..., Array]:
+        """Return a closed form as machine code, many times faster than `evaluate`.
+
+        Parameters
+        ----------
+        quantity : str
+            Name of the closed form.
+
+        Returns
+        -------
+        callable
+            Takes the arrays of `evaluate` by keyword, parameters and lengths once for all samples, and returns the values.
+        """
+        form, function = self[quantity], self.function(quantity)
+        code = Compiled(function)
+
+        def run(**inputs: ArrayLike) -> Array:
+            given = self._given(quantity, inputs)
+            counts = {name: array.shape[0] for name, array in given.items()}
+            samples = max((counts[name] for name in function.inputs), default=1)
+            for name, count in counts.items():
+                if count != (samples if name in function.inputs else 1):
+                    raise DynidentError(
+                        f"'{name}' has {count} rows; compiled {quantity} of {samples} samples needs as many, shared arrays one"
+                    )
+            result = np.empty((samples, *form.shape))
+            code(samples, {name: np.ascontiguousarray(array) for name, array in given.items()} | {form.result: result})
+            return result
+
+        return run
+
+    def _given(self, quantity: str, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
+        """Return the arrays that a quantity needs, (N, k) each, the robot's own where none is given."""
         given: dict[str, Array] = {}
         for name in self.needed(quantity):
             value = inputs.get(name, self.values.get(name))
@@ -209,23 +245,7 @@ class Program:
                     f"'{name}' has shape {np.shape(value)}; {quantity} of '{self.name}' needs {len(self.inputs[name])} columns"
                 )
             given[name] = array
-        samples = max((array.shape[0] for array in given.values()), default=1)
-        result = np.empty((samples, len(form.entries)))
-        for j, column in enumerate(self._values(form.entries, given)):
-            result[:, j] = column
-        return result.reshape(samples, *form.shape)
-
-    def _values(self, entries: tuple[Node, ...], given: Mapping[str, Array]) -> list[Any]:
-        value: dict[int, Any] = {}
-        for node in reachable(entries):
-            if node.op == "const":
-                value[node.index] = node.value
-            elif node.op == "symbol":
-                array, place = self.symbols[node.name]
-                value[node.index] = given[array][:, place]
-            else:
-                value[node.index] = NUMPY[node.op](*(value[arg.index] for arg in node.args))
-        return [value[entry.index] for entry in entries]
+        return given
 
     # ---- conversions ------------------------------------------------------------------------------------------------
 
@@ -245,50 +265,66 @@ class Program:
         sympy = load_sympy("converting closed forms to sympy")
         form = self[quantity]
         value: dict[int, Any] = {}
+        functions = sympy_functions(sympy)
         for node in reachable(form.entries):
             args = [value[arg.index] for arg in node.args]
             if node.op == "const":
                 value[node.index] = sympy.Integer(int(node.value)) if node.value == int(node.value) else sympy.Float(node.value)
             elif node.op == "symbol":
-                array, place = self.symbols[node.name]
-                value[node.index] = sympy.Symbol(self.label(array, place), real=True)
+                value[node.index] = sympy.Symbol(self.label(*place(node.name)), real=True)
             else:
-                value[node.index] = sympy_functions(sympy)[node.op](*args)
+                value[node.index] = functions[node.op](*args)
         rows = form.shape[0] if form.shape else 1
         return sympy.Matrix(rows, len(form.entries) // rows, [value[entry.index] for entry in form.entries])
 
-    def label(self, array: str, place: int) -> str:
+    def function(self, quantity: str, prefix: str = "") -> Function:
+        """Return a closed form as a function of arrays, as printers and the compiler take it.
+
+        Parameters
+        ----------
+        quantity : str
+            Name of the closed form.
+        prefix : str
+            Text in front of that name.
+
+        Returns
+        -------
+        Function
+            Of the arrays it needs: coordinates per sample; parameters and lengths shared by all samples.
+        """
+        form = self[quantity]
+        sizes = {name: len(self.inputs[name]) for name in self.needed(quantity)}
+        inputs = {name: size for name, size in sizes.items() if name not in SHARED}
+        shared = {name: size for name, size in sizes.items() if name in SHARED}
+        return Function(f"{prefix}{quantity}", inputs, {form.result: form.entries}, shared)
+
+    def label(self, array: str, element: int) -> str:
         """Return the readable name of one input, as in ``q_elbow``.
 
         Parameters
         ----------
         array : str
             Input array.
-        place : int
-            Element.
+        element : int
+            Which of its elements.
 
         Returns
         -------
         str
             ``array_element`` for coordinates, the element's own name otherwise.
         """
-        own = self.inputs[array][place]
+        own = self.inputs[array][element]
         return f"{array}_{own}" if array in ("q", "v", "a") else own
 
 
+def place(symbol: str) -> tuple[str, int]:
+    """Return array and element of a symbol such as ``q[3]``."""
+    array, number = symbol[:-1].split("[")
+    return array, int(number)
+
+
 def load_sympy(purpose: str) -> Any:
-    """Return the module sympy, an optional extra.
-
-    Parameters
-    ----------
-    purpose : str
-        What it is needed for.
-
-    Returns
-    -------
-    module
-        sympy.
-    """
+    """Return the module sympy, an optional extra that is needed for a purpose."""
     try:
         return import_module("sympy")
     except ImportError:

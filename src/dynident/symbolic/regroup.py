@@ -20,11 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
+from dynident.graph import Graph, Node, reachable, total
 from dynident.mechanism import Mechanism
-from dynident.symbolic.expression import Graph, Node
-from dynident.symbolic.order import reachable
 from dynident.symbolic.program import Program
-from dynident.symbolic.vectors import total
 
 Array = NDArray[np.float64]
 Monomial = tuple[int, ...]
@@ -71,9 +69,9 @@ class Coefficient:
         parts = []
         for factor, powers in self.terms:
             above, below = graph.const(factor), graph.one
-            for name, power in zip(self.symbols, powers, strict=True):
+            for length, power in zip(graph.symbols("geometry", len(powers)), powers, strict=True):
                 for _ in range(abs(power)):
-                    above, below = (above * graph.symbol(name), below) if power > 0 else (above, below * graph.symbol(name))
+                    above, below = (above * length, below) if power > 0 else (above, below * length)
             parts.append(above / below)
         return total(parts) if parts else graph.zero
 
@@ -171,7 +169,8 @@ def _regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | No
     names = mechanism.parameters.names
     table = [{int(j): _constant(K[0, i, j], symbols) for j in np.flatnonzero(row)} for i, row in enumerate(K[0])]
     if symbols:
-        used = {node.name for node in reachable(program["regressor"].entries) if node.op == "symbol"}
+        seen = {node.name for node in reachable(program["regressor"].entries) if node.op == "symbol"}
+        used = {name for i, name in enumerate(symbols) if f"geometry[{i}]" in seen}
         families = list(_families(symbols, used))
         sets = max(len(family) for family in families) + UNSEEN + 4
         lengths = rng.uniform(0.4, 1.2, (sets, len(symbols))) * rng.choice([-1.0, 1.0], (sets, len(symbols)))

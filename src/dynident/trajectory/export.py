@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
 from dynident.mechanics.motion import Motion
@@ -123,6 +124,7 @@ def to_ros_json(path: str | os.PathLike[str], curve: Curve | Motion, names: Sequ
     return write_atomic(path, to_json(to_ros(curve, names, rate)))
 
 
+REPETITIONS = 10_000  # most of a motion in a row
 FAMILIES: dict[str, Callable[..., Family]] = {
     "fourier": Fourier,
     "multisine": Multisine,
@@ -191,7 +193,9 @@ def from_spec(data: Mapping[str, Any]) -> Curve:
         if kind == "bridge":
             (q0, v0, a0), (q1, v1, a1) = (tuple(np.array(x, dtype=np.float64) for x in data[end]) for end in ("start", "end"))
             return Bridge((q0, v0, a0), (q1, v1, a1), float(data["duration"]))
-    except (KeyError, TypeError, ValueError) as error:
+    except RecursionError:
+        raise DynidentError("motions are nested too deeply; give one of a plan") from None
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
         if isinstance(error, DynidentError):
             raise
         raise DynidentError(f"motion of kind '{kind}' cannot be read: {error}") from error
@@ -214,7 +218,9 @@ def bound_from_spec(data: Mapping[str, Any], key: str) -> Array:
         The numbers.
     """
     none = -np.inf if key == "lower" else np.inf
-    return np.array([none if x is None else x for x in data[key]], dtype=np.float64)
+    if not isinstance(data[key], list | tuple):
+        raise DynidentError(f"{key} of the plan is {data[key]!r:.60}; give a list of numbers")
+    return numbers([none if x is None else x for x in data[key]], f"{key} of the plan")
 
 
 def cycle_from_spec(data: Mapping[str, Any]) -> Joined:
@@ -231,11 +237,18 @@ def cycle_from_spec(data: Mapping[str, Any]) -> Joined:
         All stages from home to home.
     """
     try:
-        curves = [(from_spec(stage["motion"]), int(stage["repetitions"])) for stage in data["stages"]]
+        curves = [(from_spec(stage["motion"]), _repetitions(stage["repetitions"])) for stage in data["stages"]]
         speed, acceleration, home = (bound_from_spec(data, key) for key in ("speed", "acceleration", "home"))
         bounds = {key: bound_from_spec(data, key) for key in ("lower", "upper", "jerk") if data.get(key) is not None}
         return cycle(curves, speed, acceleration, home, **bounds)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
         if isinstance(error, DynidentError):
             raise
         raise DynidentError(f"the plan's stages cannot be read: {error}") from error
+
+
+def _repetitions(value: Any) -> int:
+    """Return how often a motion of a plan is run in a row."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= REPETITIONS:
+        raise DynidentError(f"repetitions of a stage is {value!r:.60}; give a whole number from 1 to {REPETITIONS}")
+    return value

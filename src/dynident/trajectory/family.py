@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import Motion, numbers
+from dynident.mechanics.motion import Motion
 
 Array = NDArray[np.float64]
 State = tuple[Array, Array, Array]  # q, v, a
@@ -128,8 +129,8 @@ def positive(what: str, value: float) -> float:
     float
         The same.
     """
-    if not (isinstance(value, int | float | np.floating | np.integer) and np.isfinite(value) and value > 0.0):
-        raise DynidentError(f"{what} is {value!r}; give a finite number above zero")
+    if not (isinstance(value, int | float | np.floating | np.integer) and 0.0 < value < 1e300):
+        raise DynidentError(f"{what} is {value!r:.40}; give a finite number above zero")
     return float(value)
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import numbers
 from dynident.trajectory.family import Curve, CurveBase, State
 from dynident.trajectory.polynomial import HERMITE, hermite
 from dynident.trajectory.profiles import Quintic

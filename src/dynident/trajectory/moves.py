@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import numbers
 from dynident.trajectory.family import CurveBase, State
 from dynident.trajectory.plateaus import Plateau
 from dynident.trajectory.profiles import Cycloid, Profile, Quintic

@@ -12,8 +12,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import numbers
 
 Array = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import numbers
 from dynident.trajectory.family import grid
 from dynident.trajectory.multisine import Multisine
 from dynident.trajectory.task import TipMotion

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.control import PID, Cascade, ComputedTorque, actuator_motion, feedforward_torques
 from dynident.errors import DynidentError, require
-from dynident.friction import Friction, FrictionLaw
+from dynident.friction import Friction, FrictionLaw, term_of
 from dynident.identify import OLS, WLS, Fit, Regression, base_parameters, recover_standard
 from dynident.identify.rows import Projection
 from dynident.mechanics import forward_kinematics
@@ -33,7 +33,6 @@ Array = NDArray[np.float64]
 Law = PID | ComputedTorque | Cascade
 
 SLIDING = (".x", ".y", ".z")  # coordinates of planar and free joints
-FRICTION = ("fv", "fc", "off", "fvp", "fvn", "fcp", "fcn")
 EFFORT_UNITS = {"motor_current": "A", "voltage": "V", "motor_torque": "N m", "joint_torque": "N m, N", "joint_force": "N"}
 
 
@@ -77,7 +76,7 @@ def catalogue_model(model: Mechanism, error: float = 0.1, seed: int = 0) -> Mech
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], len(owners))
     off = dict(zip(owners, 1.0 + error * signs, strict=True))
     values = [
-        0.0 if name.split("_")[0] in FRICTION else off[owner] * value
+        0.0 if (term := term_of(name)) and (term.friction or not term.passive) else off[owner] * value  # masses and springs
         for name, owner, value in zip(known.names, known.owners, known.values, strict=True)
     ]
     return model.with_parameters(known.replace(np.array(values), provenance=f"catalogue, {100 * error:g} % off, no friction"))

@@ -8,6 +8,7 @@ from typing import Any
 
 from dynident.errors import require
 from dynident.files import to_json
+from dynident.friction import term_of
 from dynident.identify import Fit, Score
 
 # Limits that a usable rigid-body model meets; they are stated in every verdict.
@@ -162,7 +163,8 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
             f"(at least {100 * SHARE_GOOD_LIMIT:.0f} % wanted)",
         )
     )
-    friction = [row.name for row in table if row.name.startswith(("fv", "fc")) and row.verdict == "good" and row.value < 0.0]
+    negative = [row.name for row in table if row.verdict == "good" and row.value < 0.0]
+    friction = [name for name in negative if (term := term_of(name)) and term.friction and term.passive]
     checks.append(
         Check(
             "passivity",

@@ -57,6 +57,7 @@ class ThermalModel(ABC):
     """Base of the thermal models of finite order."""
 
     names: ClassVar[tuple[str, ...]]
+    order: ClassVar[int] = 2
     alpha: float
     beta: float
     reference: float
@@ -69,13 +70,13 @@ class ThermalModel(ABC):
     def _drive(self, p: Any, power: Array, ambient: Array, zone: Array, losses: Array) -> Any:
         """b(W), shape (..., n)."""
 
-    @abstractmethod
     def _temperature(self, state: Any, ambient: Array) -> Any:
-        """Temperature of the rubbing parts, shape (...)."""
+        """Temperature of the rubbing parts, shape (...): that of the first zone."""
+        return state[..., 0]
 
-    @abstractmethod
     def _rest(self, ambient: float) -> Array:
-        """State of a joint that has rested for long, shape (n,)."""
+        """State of a joint that has rested for long, shape (n,): all zones as warm as the air."""
+        return np.full(self.order, ambient)
 
     @property
     def values(self) -> Array:
@@ -131,7 +132,7 @@ class ThermalModel(ABC):
                 f"friction that grows with temperature (alpha = {self.alpha} 1/K) runs away at this power: there is no steady "
                 "state; lower the power or check the sign of alpha"
             )
-        return np.asarray(-1.0 / (np.stack([slow, fast], axis=-1) if self.matrix().shape[-1] == 2 else slow[..., None]))
+        return np.asarray(-1.0 / (np.stack([slow, fast], axis=-1) if self.order == 2 else slow[..., None]))
 
     def steady_state(
         self, power: ArrayLike, ambient: float | None = None, zone: float | None = None, losses: float = 0.0
@@ -233,14 +234,8 @@ class ThermalModel(ABC):
             Times [s], increasing.
         power : array_like, shape (N,) or scalar
             Cold friction power from each time on [W].
-        start : array_like, shape (n,), optional
-            State at the first time, as in `simulate`.
-        ambient : array_like, shape (N,) or scalar, optional
-            Temperature of the surroundings, as in `simulate`.
-        zone : array_like, shape (N,) or scalar, optional
-            Measured temperature, as in `simulate`.
-        losses : array_like, shape (N,) or scalar
-            Electric losses, as in `simulate`.
+        start, ambient, zone, losses : array_like, optional
+            As in `simulate`.
 
         Returns
         -------
@@ -280,12 +275,8 @@ class ThermalModel(ABC):
             Cold friction power during the step [W].
         dt : float
             Step [s], above zero.
-        ambient : float, optional
-            Temperature of the surroundings, as in `simulate`.
-        zone : float, optional
-            Measured temperature, as in `simulate`.
-        losses : float
-            Electric losses, as in `simulate`.
+        ambient, zone, losses : float, optional
+            As in `simulate`.
 
         Returns
         -------

@@ -47,6 +47,7 @@ class FirstOrder(ThermalModel):
     reference: float = 20.0
 
     names: ClassVar[tuple[str, ...]] = ("alpha", "beta", "K", "C")
+    order: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         finite("FirstOrder", alpha=self.alpha, beta=self.beta, reference=self.reference)
@@ -59,12 +60,6 @@ class FirstOrder(ThermalModel):
     def _drive(self, p: Any, power: Array, ambient: Array, zone: Array, losses: Array) -> Any:
         alpha, beta, K, C = p
         return ((power * (beta - alpha * self.reference) + losses + K * ambient) / C)[..., None]
-
-    def _temperature(self, state: Any, ambient: Array) -> Any:
-        return state[..., 0]
-
-    def _rest(self, ambient: float) -> Array:
-        return np.array([ambient])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,12 +114,6 @@ class SecondOrder(ThermalModel):
         alpha, beta, _, K2, C1, C2 = p
         first = (power * (beta - alpha * self.reference) + losses) / C1
         return np.stack(np.broadcast_arrays(first, K2 * ambient / C2), axis=-1)
-
-    def _temperature(self, state: Any, ambient: Array) -> Any:
-        return state[..., 0]
-
-    def _rest(self, ambient: float) -> Array:
-        return np.array([ambient, ambient])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,9 +173,3 @@ class AdvancedSecondOrder(ThermalModel):
         alpha, beta, _, K13, K23, K2e, C1, C2, We = p
         first = (power * (beta - alpha * self.reference) + We + losses + K13 * zone) / C1
         return np.stack(np.broadcast_arrays(first, (K23 * zone + K2e * ambient) / C2), axis=-1)
-
-    def _temperature(self, state: Any, ambient: Array) -> Any:
-        return state[..., 0]
-
-    def _rest(self, ambient: float) -> Array:
-        return np.array([ambient, ambient])

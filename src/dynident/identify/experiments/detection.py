@@ -105,9 +105,7 @@ def _search(
     v: Array, kept: NDArray[np.bool_], tolerance: float, admitted: float, rest: float, shortest: float, window: float
 ) -> tuple[list[tuple[int, int]], int]:
     """Return flat stretches outside those that are kept already, longest first, and the number of round ones."""
-    from dynident.identify.experiments.kernels import longest_windows  # noqa: PLC0415 - numba is loaded with the first use
-
-    left = longest_windows(v, tolerance, admitted, rest)
+    left = _longest_windows(v, tolerance, admitted, rest)
     length = np.arange(v.size) - left + 1
     ends = np.flatnonzero(np.append(np.diff(left) > 0, True) & (length >= shortest))
     taken = kept.copy()
@@ -128,11 +126,36 @@ def _search(
     return flat, rounded
 
 
-def _is_round(v: Array, a: int, b: int, tolerance: float, admitted: float, slack: float) -> bool:
-    from dynident.identify.experiments.kernels import extent  # noqa: PLC0415 - numba is loaded with the first use
+def _longest_windows(v: Array, tolerance: float, admitted: float, rest: float) -> NDArray[np.int64]:
+    """Return, for every sample i, the start of the longest window that ends there and stays in its band; i + 1 if none.
 
+    Every part of such a window is one too, so that its length is found bit by bit: try 2^k samples more, k falling.
+    """
+    tops, bottoms = [v], [v]  # extrema of 2^k samples from each one on
+    while 2 ** len(tops) <= v.size:
+        half = 2 ** (len(tops) - 1)
+        tops.append(np.maximum(tops[-1][:-half], tops[-1][half:]))
+        bottoms.append(np.minimum(bottoms[-1][:-half], bottoms[-1][half:]))
+    left = np.arange(1, v.size + 1)
+    top, bottom = np.full(v.size, -np.inf), np.full(v.size, np.inf)
+    for k in reversed(range(len(tops))):
+        longer = np.flatnonzero(left >= 2**k)
+        start = left[longer] - 2**k
+        high, low = np.maximum(top[longer], tops[k][start]), np.minimum(bottom[longer], bottoms[k][start])
+        band = 2.0 * np.maximum(tolerance * np.minimum(np.abs(high), np.abs(low)), admitted)
+        good = (high - low <= band) & ((low > rest) | (high < -rest))
+        kept = longer[good]
+        left[kept], top[kept], bottom[kept] = start[good], high[good], low[good]
+    return left
+
+
+def _is_round(v: Array, a: int, b: int, tolerance: float, admitted: float, slack: float) -> bool:
+    """Return whether [a, b) grows much longer in a wider band."""
     middle = 0.5 * (v[a:b].max() + v[a:b].min())
-    first, last = extent(v, a, b, middle, 3.0 * max(tolerance * abs(middle), admitted))
+    outside = np.abs(v - middle) > 3.0 * max(tolerance * abs(middle), admitted)
+    before, after = np.flatnonzero(outside[:a]), np.flatnonzero(outside[b:])
+    first = before[-1] + 1 if before.size else 0
+    last = b + after[0] if after.size else v.size
     return bool((last - first) - (b - a) > ROUND * (b - a) + slack)
 
 

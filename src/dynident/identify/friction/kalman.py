@@ -1,10 +1,10 @@
-"""Extended Kalman filter with friction parameters as states, off line and on line (documents 0 and 2).
+"""Extended Kalman filter with friction parameters as states, off line and on line [Rodriguez2002] [Kostic2002].
 
     m a + Qa cos q - Qb sin q + off + Bv v + sum_i Bf_i tanh(w_i v) = tau,     parameters constant,     q measured
 
-Continuous between samples, discrete at them (document 0 eqs. 30-38, Joseph form). The filter gives CURVES: single values
+Continuous between samples, discrete at them ([Rodriguez2002, eqs. 30-38], Joseph form). The filter gives CURVES: single values
 of Bf and w are not identifiable, since (Bf, w) and (-Bf, -w) are the same law and terms of opposite sign trade against
-each other (digest A7: a curve within 0.1 % from coefficients that are wrong by half). Here w > 0 by construction: its
+each other: a curve within 0.1 % can come from coefficients that are wrong by half. Here w > 0 by construction: its
 logarithm is the state.
 """
 
@@ -20,6 +20,7 @@ from dynident.checks import signal, step_length, time_axis
 from dynident.errors import IdentificationError
 from dynident.friction import Friction, Offset, Sigmoid
 from dynident.identify.friction.checks import direction_note
+from dynident.identify.friction.kalman_steps import Steps, steps_of
 from dynident.identify.friction.result import SIGMOID_NOTE
 
 Array = NDArray[np.float64]
@@ -93,7 +94,7 @@ class FrictionFilter:
     inertia : float
         Inertia m [kg m^2 or kg], known or, with ``estimate_inertia``, a first guess.
     terms : int
-        Number of sigmoids: 2 in document 0, 3 in document 2.
+        Number of sigmoids: 2 in [Rodriguez2002], 3 in [Kostic2002].
     position_noise : float
         Standard deviation of the measured position [rad or m].
     velocity_noise : float
@@ -167,7 +168,15 @@ class FrictionFilter:
         self.x = np.concatenate([[0.0, 0.0], self.p[self.free]])
         self.P = np.diag(spread**2)
         self._last: tuple[float, float] | None = None
-        self._work = np.zeros(7 + 2 * self.terms), np.zeros(self.x.size)
+
+    @property
+    def _steps(self) -> Steps:
+        """The compiled steps of these free parameters, made once."""
+        return steps_of(self.terms, tuple(self.free.tolist()))
+
+    def _filter(self, speeds: bool) -> tuple[Array, ...]:
+        """State, covariance, parameters and noises; the velocity counts only where it is measured."""
+        return self.x, self.P, self.p, self._Q, self._limit, np.array([self._noise[0], self._noise[1] if speeds else 0.0])
 
     @property
     def friction(self) -> Friction:
@@ -197,8 +206,6 @@ class FrictionFilter:
         float
             Innovation over its predicted standard deviation: a value far beyond 3 says that something else acts.
         """
-        from dynident.identify.friction.kernels import sample  # noqa: PLC0415 - numba is loaded with the first use
-
         if not np.isfinite([t, tau, q, 0.0 if v is None else v]).all():
             raise IdentificationError(f"sample at t = {t} s is not finite; leave it out, the filter bridges gaps")
         if self._last is None:
@@ -206,9 +213,8 @@ class FrictionFilter:
         else:
             dt, held = step_length(t - self._last[0]), 0.5 * (tau + self._last[1])
         self._last = (t, tau)
-        Rq, Rv = self._noise
-        inputs = (held, dt, q, 0.0 if v is None else v, Rq, 0.0 if v is None else Rv, self._limit)
-        return float(sample(self.x, self.P, self.p, self.free, self.terms, self._Q, *inputs, *self._work))
+        now = np.array([held, dt, q, 0.0 if v is None else v])
+        return self._steps.sample(self._filter(v is not None), now)
 
     def run(
         self, t: ArrayLike, tau: ArrayLike, q: ArrayLike, v: ArrayLike | None = None, passes: int = 3, every: int = 100
@@ -235,12 +241,10 @@ class FrictionFilter:
         KalmanResult
             Friction curve, parameters and their history.
         """
-        from dynident.identify.friction.kernels import run  # noqa: PLC0415 - numba is loaded with the first use
-
-        times = time_axis(t)
+        times = np.ascontiguousarray(time_axis(t))
         N = times.size
         effort, position = (np.ascontiguousarray(signal(n, s, N)) for n, s in (("tau", tau), ("q", q)))
-        velocity = np.zeros(N) if v is None else np.ascontiguousarray(signal("v", v, N))
+        signals = times, effort, position, np.zeros(N) if v is None else np.ascontiguousarray(signal("v", v, N))
         if 10 * self.free.size > N or passes < 1 or every < 1:
             raise IdentificationError(
                 f"{N} samples, passes = {passes}, every = {every}: give at least {10 * self.free.size} samples and positive "
@@ -248,15 +252,13 @@ class FrictionFilter:
             )
         rows = -(-N // every)
         history, spread, scores = np.zeros((rows, self.x.size)), np.zeros((rows, self.x.size)), np.zeros(N)
-        Rq, Rv = self._noise
 
         def go(faster: float) -> float:
             """Make all passes from one guess; return the mean square innovation of the last, infinite if it diverged."""
             for i in range(passes):
                 self.reset(keep=i > 0, faster=faster)
                 self.x[0] = position[0]
-                model = (self.x, self.P, self.p, self.free, self.terms, self._Q, Rq, 0.0 if v is None else Rv, self._limit)
-                if run(times, effort, position, velocity, *model, every, history, spread, scores) >= 0:
+                if not self._steps.run(signals, self._filter(v is not None), every, history, spread, scores):
                     return float("inf")
             size = float(np.mean(scores[N // 5 :] ** 2))
             return size if np.isfinite(size) else float("inf")

@@ -4,14 +4,13 @@
 
 x holds the base parameters of the bodies and the linear friction parameters of all joints, eta_g the shape parameters of
 joint g. One pass over the samples reduces ``[W_g, Phi_g, dPhi_g/deta_g, tau_g]`` to one triangle per joint; residual,
-Jacobian (Golub and Pereyra 1973, document 4 eqs. 2.35-2.36) and covariance then come from a few hundred rows, whatever
-the weights. Orthogonal reduction keeps all inner products, so nothing is approximated.
+Jacobian ([Golub1973]; [Roldan2017, eqs. 2.35-2.36]) and covariance then come from a few hundred rows, whatever
+the weights. The triangle keeps all inner products, so nothing is approximated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -21,8 +20,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.friction import FrictionLaw, State
-from dynident.identify.factor import RowGroup, one_blas_thread, triangle
-from dynident.mechanics.batch import cores
+from dynident.identify.factor import RowGroup, Tile, Workspace, accumulate
 
 Array = NDArray[np.float64]
 Piece = Callable[[], tuple[Array, Array]]
@@ -153,39 +151,19 @@ class Problem:
         tuple of RowGroup
             Triangle of [W seen, Phi, dPhi, tau] of each joint.
         """
-        from dynident.identify.kernels import fold  # noqa: PLC0415 - numba is imported on first use
-
-        where = self.shapes
         sizes = [c.size + k + len(p) for c, k, p in zip(self.seen, self.widths, pairs, strict=True)]
-        every = [np.arange(size) for size in sizes]
 
-        def share(tiles: range) -> list[Array]:
-            factors = [np.zeros((size + 1, size + 4)) for size in sizes]  # as `fold` wants them
-            for i in tiles:
-                W, y = self.pieces[i]()
-                for g, law in enumerate(self.laws):
-                    own, seen = eta[where[g]], self.seen[g]
-                    rows = np.empty((sizes[g], y.shape[1]))
-                    rows[: seen.size] = W[g, seen]
-                    rows[seen.size :] = self._bend(i, g, law, own, pairs[g]).T
-                    target = y[g]
-                    if self.masks is not None:
-                        rows, target = rows * self.masks[i][g], target * self.masks[i][g]
-                    fold(factors[g], rows, every[g], np.ascontiguousarray(target))
-            return factors
+        def tile(i: int, _: Workspace) -> list[Array]:
+            W, y = self.pieces[i]()
+            blocks = []
+            for g, (law, where) in enumerate(zip(self.laws, self.shapes, strict=True)):
+                block = np.vstack([W[g, self.seen[g]], self._bend(i, g, law, eta[where], pairs[g]).T, y[g]])
+                blocks.append(block if self.masks is None else block * self.masks[i][g])
+            return blocks
 
-        workers = max(1, min(cores(), len(self.pieces)))
-        if workers == 1:
-            parts = [share(range(len(self.pieces)))]
-        else:
-            with ThreadPoolExecutor(workers) as pool:
-                parts = list(pool.map(share, [range(i, len(self.pieces), workers) for i in range(workers)]))
-        with one_blas_thread():
-            merged = [triangle(np.vstack([part[g][:, : size + 1] for part in parts])) for g, size in enumerate(sizes)]
-        return tuple(
-            RowGroup(name, columns, R, count, self.independence)
-            for name, columns, R, count in zip(self.names, every, merged, self.counts, strict=True)
-        )
+        tiles: list[Tile] = [partial(tile, i) for i in range(len(self.pieces))]
+        groups = accumulate(self.names, [np.arange(size) for size in sizes], tiles, self.independence)
+        return tuple(replace(group, count=count) for group, count in zip(groups, self.counts, strict=True))
 
     def _bend(self, i: int, g: int, law: FrictionLaw, own: Array, pairs: list[tuple[int, int]]) -> Array:
         """Friction columns of one tile and joint and the wanted derivatives, filtered, (T', k + pairs)."""

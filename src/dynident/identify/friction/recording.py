@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import IdentificationError, SignalWarning
-from dynident.friction import FrictionLaw, State
+from dynident.friction import TERMS, FrictionLaw, State
 from dynident.identify.base import BaseParameters
 from dynident.identify.friction.checks import direction_note, limit_note, limited
 from dynident.identify.friction.problem import Filter, Piece, Problem
 from dynident.identify.rows import Rows, moving_rows
-from dynident.mechanics import Motion
-from dynident.mechanics.closure import close_motion, closure_starts
+from dynident.mechanics import Motion, close_motion, closure_starts
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator
 
@@ -30,7 +29,6 @@ Array = NDArray[np.float64]
 ROWS = 1024
 #: Fixed columns below this size [bytes] are kept between passes instead of being computed again.
 CACHE = 64e6
-FRICTION_TERMS = ("fv", "fc", "fvp", "fvn", "fcp", "fcn")
 
 
 def without_friction(mechanism: Mechanism) -> Mechanism:
@@ -47,15 +45,16 @@ def without_friction(mechanism: Mechanism) -> Mechanism:
         Copy; rotor inertia, offset, spring, and the friction of passive joints stay.
     """
     rows_of(mechanism)
-    shared = tuple(term for term in mechanism.terms if term in FRICTION_TERMS)
+    rubbing = [symbol for symbol, term in TERMS.items() if term.friction]
+    shared = tuple(symbol for symbol in mechanism.terms if symbol in rubbing)
     driven = {name for actuator in mechanism.actuators for name in actuator.coupling}
     joints = []
     for joint in mechanism.joints:
-        terms = {key: value for key, value in joint.terms.items() if key.split(".")[0] not in FRICTION_TERMS}
+        terms = {key: value for key, value in joint.terms.items() if key.split(".")[0] not in rubbing}
         if mechanism.loops:
             for coordinate in (name for name in joint.coordinates if name not in driven):
                 suffix = coordinate.removeprefix(joint.name)
-                for symbol in FRICTION_TERMS:
+                for symbol in rubbing:
                     if symbol in shared or symbol in joint.terms or symbol + suffix in joint.terms:
                         terms[symbol + suffix] = joint.term(coordinate, symbol)
         joints.append(replace(joint, terms=terms))

@@ -18,8 +18,7 @@ from dynident.identify.friction.search import Found
 from dynident.identify.matching import match
 from dynident.identify.metrics import Metrics, evaluate
 from dynident.identify.regression import robot_motion, same_band
-from dynident.mechanics import Motion
-from dynident.mechanics.closure import closure_starts
+from dynident.mechanics import Motion, closure_starts
 from dynident.signals import Log, prepare
 
 Array = NDArray[np.float64]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import numbers
 from dynident.robots.cft.data import D6, D20, GRAVITY, JOINTS, L4, L5, L6, THETA, Array, columns, same_samples
 
 Columns = Array | list[Array]  # of samples (q, v) or of parameters (theta), broadcast against each other

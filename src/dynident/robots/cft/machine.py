@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.control import PID, OpenLoop
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError
 from dynident.friction import Friction, Tanh, Viscous
 from dynident.mechanics import Motion
-from dynident.mechanics.motion import numbers
 from dynident.mechanism import Actuator, Body, Joint, Loop, Mechanism, Placement
 from dynident.robots.assumptions import Assumption
 from dynident.robots.cft.chain import mechanism, modified_dh

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import numbers
 from dynident.robots.mast.hamel import rate_matrix
 
 Array = NDArray[np.float64]

@@ -7,12 +7,11 @@ from types import MappingProxyType
 
 import numpy as np
 
+from dynident.graph import Graph, Node
 from dynident.robots.rrr.drive import FLOPS
 from dynident.robots.rrr.dynamics import mechanism
 from dynident.robots.rrr.kinematics import EXAMPLE, JOINTS, Geometry, forward_kinematics, postures
-from dynident.symbolic import Program, Quantity, derive
-from dynident.symbolic.expression import Graph, Node
-from dynident.symbolic.write import numeric_operations
+from dynident.symbolic import Program, Quantity, derive, numeric_operations
 
 NUMERIC_STEPS = 12
 """Steps that `mechanics.inverse_kinematics_numeric` takes for a point that this robot reaches, on average."""
@@ -62,7 +61,6 @@ def inverse_kinematics_program(geometry: Geometry = EXAMPLE, branches: tuple[int
         "RRR robot",
         graph,
         MappingProxyType({"q": JOINTS, "x": ("x", "y", "z")}),
-        MappingProxyType({f"x[{i}]": ("x", i) for i in range(3)}),
         MappingProxyType({"x": forward_kinematics(q, geometry)}),
         MappingProxyType({form.name: form}),
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import numbers
 from dynident.robots.rrr.kinematics import Array, states
 
 FLOPS = {"inverse kinematics": (102, 2783), "inverse dynamics": (393, 1050)}

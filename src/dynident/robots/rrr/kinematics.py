@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import numbers
 
 Array = NDArray[np.float64]
 
@@ -120,7 +120,7 @@ def postures(x: Any, y: Any, z: Any, geometry: Any, root: Callable[..., Any]) ->
 
     Parameters
     ----------
-    x, y, z : ndarray or symbolic.expression.Node
+    x, y, z : ndarray or graph.Node
         Position of the tip.
     geometry : Geometry or any object with its lengths
         Lengths.

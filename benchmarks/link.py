@@ -1,0 +1,308 @@
+"""The link under stress: ``python -m benchmarks.link [--kills N] [--packets N] [--seconds S]``; one line per figure, then JSON.
+
+Kills: a campaign and its controller are processes that get SIGKILL at random moments. Network: 5 % of all datagrams are lost,
+5 % doubled, 5 % delayed behind the next. Streaming: 1 kHz to 20 clients. Packets: random and mutated ones at every task.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing as mp
+import os
+import random
+import resource
+import selectors
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dynident as di
+from dynident.link import Campaign, Emulator, Message, Settings, SimpleClient, SimpleServer, UnreachableError, encode
+from dynident.link import lynx_messages as lynx
+from dynident.link.lynx_task import LynxTask
+from dynident.link.tasks import FeedbackTask, MotionTask
+from dynident.robots import er3a_c60
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from link_peers import LossyRelay, full_point, point
+from link_process import plan
+
+FORK = mp.get_context("fork")  # children start within milliseconds; nothing runs in the parent when they do
+CYCLES = 2
+
+
+def _controller(ports: Any, speed: float) -> None:
+    server = None
+    while server is None:  # the port of a killed controller may be busy for a moment
+        try:
+            server = SimpleServer(Emulator(er3a_c60.machine(), speed=speed), motion_port=ports[0], state_port=ports[1]).start()
+        except di.DynidentError:
+            time.sleep(0.05)
+    ports[0], ports[1] = server.motion_port, server.state_port
+    ports[2] = 1
+    time.sleep(3600.0)
+
+
+def _campaign(folder: str, ports: Any, acknowledged: Any, complete: Any) -> None:
+    client = SimpleClient("127.0.0.1", ports[0], ports[1])
+    place = Path(folder)
+    while True:
+        try:
+            if (place / "campaign.json").exists():
+                campaign = Campaign(place, client, interval=0.05)
+            else:
+                campaign = Campaign.create(place, plan(CYCLES), Settings(), client, interval=0.05)
+            break
+        except di.DynidentError:
+            time.sleep(0.2)  # the controller was killed just now
+
+    def watch() -> None:
+        while True:
+            acknowledged.value = getattr(getattr(campaign, "recorder", None), "acknowledged", 0)
+            time.sleep(0.002)
+
+    threading.Thread(target=watch, daemon=True).start()
+    while True:
+        try:
+            campaign.run()
+            break
+        except di.DynidentError as error:
+            if not isinstance(error, UnreachableError):
+                raise
+            time.sleep(0.2)
+    complete.value = 1
+
+
+def kills(count: int, seed: int = 0) -> dict[str, Any]:
+    """Kill recorder or controller `count` times, five times per campaign; every campaign must end complete."""
+    rng = random.Random(seed)
+    lost = unreadable = incomplete = done = campaigns = 0
+    while done < count:
+        campaigns += 1
+        ports = FORK.Array("i", [0, 0, 0])
+        server = FORK.Process(target=_controller, args=(ports, 20.0))
+        server.start()
+        while not ports[2]:
+            time.sleep(0.01)
+        with tempfile.TemporaryDirectory() as folder:
+            place, before = f"{folder}/c", 0
+            for round_ in range(6):
+                acknowledged, complete = FORK.Value("q", 0), FORK.Value("i", 0)
+                recorder = FORK.Process(target=_campaign, args=(place, ports, acknowledged, complete))
+                recorder.start()
+                last = round_ == 5 or done >= count
+                if last:
+                    recorder.join(timeout=180.0)
+                    incomplete += not complete.value
+                else:
+                    time.sleep(rng.uniform(0.0, 2.5))
+                    if rng.random() < 0.3 and server.pid is not None:
+                        os.kill(server.pid, signal.SIGKILL)
+                        server.join()
+                        ports[2] = 0
+                        server = FORK.Process(target=_controller, args=(ports, 20.0))
+                        server.start()
+                        time.sleep(rng.uniform(0.0, 2.0))
+                        done += 1
+                    if recorder.is_alive():
+                        recorder.kill()
+                        done += 1
+                    else:
+                        incomplete += not complete.value  # it ended by itself
+                if recorder.is_alive():
+                    recorder.kill()
+                recorder.join()
+                known = acknowledged.value
+                try:
+                    found = sum(len(part.motion) for part in di.Log.read(place).recordings)
+                except di.DynidentError as error:
+                    empty = "samples yet" in str(error) or not Path(place, "campaign.json").exists()
+                    unreadable += not empty
+                    found = 0
+                lost += max(0, before + known - found)
+                before = found
+                if last:
+                    break
+            cycles = di.Log.read(place).cycles()
+            incomplete += sorted(cycles) != list(range(CYCLES))
+        server.kill()
+        server.join()
+        print(
+            f"  {done} kills, {campaigns} campaigns, {lost} lost, {unreadable} unreadable, {incomplete} incomplete", flush=True
+        )
+    return {"kills": done, "campaigns": campaigns, "lost": lost, "unreadable": unreadable, "incomplete": incomplete}
+
+
+def network(share: float = 0.05, seconds: float = 6.0) -> dict[str, Any]:
+    """Stream over a network that loses, doubles and swaps packets; compare the setpoints with what was asked."""
+    server = SimpleServer(
+        Emulator(er3a_c60.machine(noise=False, warm=False), speed=5.0), "udp", motion_port=0, state_port=0
+    ).start()
+    relay = LossyRelay(server.motion_port, random.Random(1), share)
+    client = SimpleClient("127.0.0.1", relay.port, server.state_port, "udp")
+    client.connect()
+    t = np.arange(round(seconds / 0.004) + 1) * 0.004
+    u, T = (t / t[-1])[:, None], t[-1]
+    way = np.array([0.5, 0.4, -0.3, 0.6, 0.4, 1.0])
+    shape = (10 * u**3 - 15 * u**4 + 6 * u**5, 30 * u**2 * (1 - u) ** 2 / T, 60 * u * (1 - u) * (1 - 2 * u) / T**2)
+    motion = di.Motion(t, *(way * part for part in shape))
+    client.send(motion)
+    client.run()
+    begin = time.monotonic()
+    while (client.sending or server.emulator.setpoints.moving) and time.monotonic() - begin < 300.0:
+        client.samples(0.05)
+    out = {
+        "points": len(motion),
+        "executed": server.emulator.setpoints.count,
+        "lost": relay.lost,
+        "doubled": relay.doubled,
+        "swapped": relay.swapped,
+        "end_error": float(np.abs(server.emulator.setpoints.q - way).max()),
+        "alarms": len(server.emulator.alarms),
+        "failure": client.failure,
+        "seconds": time.monotonic() - begin,
+    }
+    client.close()
+    relay.close()
+    server.close()
+    return out
+
+
+def _listeners(port: int, clients: int, seconds: float, result: Any) -> None:
+    selector, arrivals = selectors.DefaultSelector(), [[] for _ in range(clients)]  # type: ignore[var-annotated]
+    buffers = [bytearray() for _ in range(clients)]
+    for k in range(clients):
+        sock = socket.create_connection(("127.0.0.1", port))
+        sock.sendall(encode(Message(9002)))
+        sock.setblocking(False)
+        selector.register(sock, selectors.EVENT_READ, k)
+    end = time.monotonic() + seconds
+    while (now := time.monotonic()) < end:
+        for key, _ in selector.select(0.1):
+            buffers[key.data] += key.fileobj.recv(1 << 16)  # type: ignore[union-attr]
+            now, buffer = time.monotonic(), buffers[key.data]
+            while len(buffer) >= 4 and len(buffer) >= 4 + (length := struct.unpack_from("<i", buffer)[0]):
+                if struct.unpack_from("<i", buffer, 4)[0] == 9001:
+                    joints, rows = struct.unpack_from("<2i", buffer, 16)
+                    width = 3 + 4 * joints
+                    for row in range(rows):
+                        index, clock = struct.unpack_from("<2d", buffer, 24 + 8 * width * row)
+                        arrivals[key.data].append((index, clock, now))
+                del buffer[: 4 + length]
+    late, missing, total = [], 0, 0
+    for rows in arrivals:
+        table = np.array(rows)
+        table = table[table[:, 1] > table[0, 1] + 1.0]  # after the start
+        delay = table[:, 2] - table[:, 1]
+        late.append(delay - np.percentile(delay, 0.1))
+        missing += int(np.sum(np.diff(table[:, 0]) != 1))
+        total += len(table)
+    every = np.concatenate(late)
+    result.put(
+        {
+            "samples": total,
+            "missing": missing,
+            "within_2ms": float(np.mean(every < 2e-3)),
+            "p999_ms": 1e3 * float(np.percentile(every, 99.9)),
+        }
+    )
+
+
+def streaming(clients: int = 20, seconds: float = 10.0) -> dict[str, Any]:
+    """Send 1 kHz to many clients; lateness against each client's own best delay."""
+    result: Any = FORK.Queue()
+    probe = socket.create_server(("127.0.0.1", 0))
+    port = probe.getsockname()[1]
+    probe.close()
+    ready = FORK.Event()
+
+    def listen() -> None:
+        ready.wait()
+        _listeners(port, clients, seconds, result)
+
+    process = FORK.Process(target=listen)
+    process.start()
+    sys.setswitchinterval(2e-4)  # as dynident controller does
+    server = SimpleServer(Emulator(er3a_c60.machine(), period=1e-3), motion_port=0, state_port=port).start()
+    ready.set()
+    found: dict[str, Any] = result.get(timeout=seconds + 60.0)
+    process.join()
+    server.close()
+    return {**found, "clients": clients, "load": os.getloadavg()[0]}
+
+
+def packets(count: int, seed: int = 0) -> dict[str, Any]:
+    """Throw random and mutated packets at every task."""
+    emulator, rng = Emulator(er3a_c60.machine(warm=False)), random.Random(seed)
+    good = [
+        point(0, [0.0], 0.1, 0.0),
+        point(1, [0.01], 0.1, 0.1),
+        point(-4, [], 0.0, 0.0),
+        full_point(1, 0.1, [0.01], [0.0], [0.0]),
+        encode(Message(1, data=b"ping")),
+        encode(Message(9000)),
+        encode(Message(9003, data=b"\1\0\0\0")),
+    ]
+    other = [
+        lynx.encode(lynx.Frame(comm, kind, task, 0, b"\1" * 16))
+        for comm in (0, 2, 4)
+        for kind in range(1, 10)
+        for task in (0, 4)
+    ]
+    tasks = [MotionTask(emulator), FeedbackTask(emulator), LynxTask(emulator)]
+    tasks[2].hello()  # type: ignore[attr-defined]
+    before, begin = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    slowest = 0.0
+    for k in range(count):
+        task = tasks[k % 3]
+        source = other if task is tasks[2] else good
+        data = bytearray(rng.choice(source)) if rng.random() < 0.8 else bytearray(rng.randbytes(rng.randint(0, 120)))
+        for _ in range(rng.randint(0, 3)):
+            if data:
+                data[rng.randrange(len(data))] = rng.randrange(256)
+        start = time.perf_counter()
+        task.receive(bytes(data))  # type: ignore[attr-defined]
+        slowest = max(slowest, time.perf_counter() - start)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    alive = tasks[0].receive(encode(Message(1, data=b"alive")))[0].endswith(b"alive")  # type: ignore[attr-defined]
+    return {
+        "packets": count,
+        "grown_MB": grown / 1024.0,
+        "slowest_s": slowest,
+        "alive": alive,
+        "seconds": time.monotonic() - begin,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--packets", type=int, default=1_000_000)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    options = parser.parse_args()
+    er3a_c60.machine().simulate(di.Motion([0.0, 0.1], *(np.zeros((2, 6)) for _ in range(3))), log_cycle=0.004)  # compiled once
+    results = {}
+    for name, figure in (
+        ("kills", lambda: kills(options.kills)),
+        ("packets", lambda: packets(options.packets)),
+        ("network", network),
+        ("streaming", lambda: streaming(seconds=options.seconds)),
+    ):
+        if not {"kills": options.kills, "packets": options.packets, "streaming": options.seconds}.get(name, 1):
+            continue
+        results[name] = figure()
+        print(name, results[name], flush=True)
+    print(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()

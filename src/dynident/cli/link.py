@@ -1,0 +1,356 @@
+"""Commands of the link: a virtual robot as a controller, and campaigns on a controller."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.live import Live
+from rich.table import Table
+
+import dynident as di
+from dynident.cli.machines import ready_machine, ready_machines
+from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, note, notes, out, print_json, robot_of
+from dynident.errors import DynidentError, LinkError
+
+if TYPE_CHECKING:
+    from dynident.link import Campaign, Controller, Progress
+    from dynident.simulate import VirtualRobot
+
+MOST_SHOWN = 8  # channels in the live view
+
+Machine = Annotated[
+    Path, typer.Argument(help="Ready machine such as er3a_c60, or a URDF, xacro or MJCF file.", show_default=False)
+]
+
+
+def _machine(robot: Path, sidecar: Path | None) -> VirtualRobot:
+    from dynident.simulate import standard_machine  # noqa: PLC0415 - only this command needs it
+
+    if str(robot) in ready_machines() and not robot.is_file() and sidecar is None:
+        return ready_machine(str(robot))
+    machine = standard_machine(robot_of(robot, sidecar))
+    note(f"'{robot}' has no drives of its own: ideal drives and a computed-torque controller are assumed")
+    return machine
+
+
+def _key(path: Path | None) -> bytes:
+    if path is None:
+        return b""
+    try:
+        key = path.read_bytes().strip()
+    except OSError as error:
+        raise LinkError(f"--key-file '{path}' cannot be read ({error.strerror}); give a file with the shared key") from error
+    if len(key) < 16:
+        raise LinkError(f"--key-file '{path}' has {len(key)} bytes; a key has at least 16")
+    return key
+
+
+@app.command(epilog="Example: dynident controller er3a_c60 --protocol simple_message --transport tcp --speed 10")
+def controller(
+    robot: Machine,
+    protocol: Annotated[str, typer.Option(help="simple_message or lynx.")] = "simple_message",
+    transport: Annotated[str, typer.Option(help="tcp, or udp with its one-byte handshake.")] = "tcp",
+    motion_port: Annotated[
+        int, typer.Option(help="Port for motions; of lynx, its only port. 0 lets the system choose.")
+    ] = 11000,
+    state_port: Annotated[int, typer.Option(help="Port of the feedback of simple_message.")] = 11002,
+    speed: Annotated[float, typer.Option(help="Seconds of the robot per second.")] = 1.0,
+    rate: Annotated[float, typer.Option(help="Samples per second [Hz].")] = 250.0,
+    seed: Annotated[int, typer.Option(help="Seed of all noise.")] = 0,
+    buffer: Annotated[int, typer.Option(help="Points that the buffer holds.")] = 100,
+    feedback: Annotated[float, typer.Option(help="Time between two feedback topics [s].")] = 0.05,
+    full: Annotated[bool, typer.Option("--full-feedback", help="Send JOINT_FEEDBACK instead of JOINT_POSITION.")] = False,
+    order: Annotated[str, typer.Option(help="Byte order: little or big.")] = "little",
+    watchdog: Annotated[
+        float, typer.Option(help="Silence of a client that pings after which the motion stops [s]; 0 for none.")
+    ] = 2.0,
+    following: Annotated[float, typer.Option(help="Largest distance between setpoint and robot [rad, m].")] = 0.1,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    peer: Annotated[
+        list[str] | None, typer.Option(help="Address that may connect (repeat for more); needed on a network.")
+    ] = None,
+    key_file: Annotated[Path | None, typer.Option(help="File with the shared key of lynx; needed on a network.")] = None,
+    sidecar: Sidecar = None,
+    duration: Annotated[float | None, typer.Option(help="Serve for so long [s]; until interrupted when absent.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Serve a virtual robot as a controller: motion task, feedback, limits, alarms and a thermal state that goes on."""
+    from dynident import link  # noqa: PLC0415 - only this command needs it
+
+    if protocol not in ("simple_message", "lynx"):
+        raise DynidentError(f"--protocol is '{protocol}'; it is simple_message or lynx")
+    if not 0.0 < rate <= 10_000.0 or buffer < 2:
+        raise DynidentError(f"--rate is {rate:g} and --buffer {buffer}; give a rate above zero and at least 2 points")
+    key = _key(key_file)
+    machine = _machine(robot, sidecar)
+    core = link.Emulator(machine, period=1.0 / rate, speed=speed, seed=seed, capacity=buffer, following=following)
+    core.watchdog = watchdog
+    server: Any
+    if protocol == "lynx":
+        server = link.LynxServer(core, host, motion_port if motion_port != 11000 else 12000, key)  # its own default port
+        ports = {"port": server.port}
+        address = f"lynx://{host}:{server.port}"
+    else:
+        named: dict[str, Any] = {"order": order, "feedback": feedback, "full": full, "peers": tuple(peer or ())}
+        server = link.SimpleServer(core, transport, host, motion_port, state_port, **named)
+        ports = {"motion_port": server.motion_port, "state_port": server.state_port}
+        address = f"simple_message://{host}:{server.motion_port}?state={server.state_port}"
+        address += "&transport=udp" if transport == "udp" else ""
+        address += "&order=big" if order == "big" else ""
+        if not quiet:
+            note("simple_message has no authentication: whoever reaches these ports can move the robot")
+    sys.setswitchinterval(2e-4)  # samples must not wait for the simulation's turn
+    ended = threading.Event()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    server.start()
+    try:
+        if as_json:
+            print_json({"robot": machine.mechanism.name, "address": address, **ports})
+            sys.stdout.flush()
+        elif not quiet:
+            out.print(
+                f"{machine.name or machine.mechanism.name} serves at {address} ({speed:g} s per second); stop with Ctrl-C"
+            )
+        _serve(core, ended, duration, quiet)
+    finally:
+        server.close()
+    return 0
+
+
+def _serve(core: Any, ended: threading.Event, duration: float | None, quiet: bool) -> None:
+    """Wait until interrupted, telling alarms."""
+    end = time.monotonic() + (duration if duration is not None else float("inf"))
+    told: Any = None
+    try:
+        while not ended.wait(0.2) and time.monotonic() < end:
+            last = core.alarms[-1] if core.alarms else None
+            if last is not told and last is not None and not quiet:
+                note(f"alarm {last.code}: {last.text}")
+            told = last
+    except KeyboardInterrupt:
+        if not quiet:
+            note("stopped; the robot is at rest")
+
+
+@app.command(epilog="Example: dynident record plan/ --controller simple_message://127.0.0.1:11000 -o campaign/")
+def record(
+    plan: Annotated[Path | None, typer.Argument(help="Folder or plan.json of excite.", show_default=False)] = None,
+    address: Annotated[
+        str | None, typer.Option("--controller", help="simple_message://host:port or lynx://host:port.", show_default=False)
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="New folder for the campaign.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with the campaign of this folder.")] = None,
+    tell: Annotated[
+        str | None, typer.Option(help="Tell the campaign in the folder of -o: pause, continue or abort.", show_default=False)
+    ] = None,
+    repetitions: Annotated[int | None, typer.Option(help="How often the whole plan is run.")] = None,
+    rest: Annotated[str | None, typer.Option(help="Rest between repetitions, as 8h.")] = None,
+    start_below: Annotated[float | None, typer.Option(help="Start only below this temperature [degC].")] = None,
+    start_rest: Annotated[str | None, typer.Option(help="Start only this long after the last motion, as 8h.")] = None,
+    duty: Annotated[float | None, typer.Option(help="Share of time in motion, 0 to 1.")] = None,
+    cycles: Annotated[int | None, typer.Option(help="Cycles per repetition instead of the plan's.")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Residual over the largest predicted effort that stops the motion.")
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="Robot whose inverse dynamics predicts the efforts; that of the plan's name when absent."),
+    ] = None,
+    mcap: Annotated[Path | None, typer.Option(help="Write the samples as MCAP too.")] = None,
+    key_file: Annotated[Path | None, typer.Option(help="File with the shared key of lynx.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done and how long it takes.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm that a real robot may move.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Run a plan on a controller and record it; a crash loses nothing, and --resume goes on where it was.
+
+    On a terminal: p and Enter pauses, c and Enter continues, q and Enter or Ctrl-C aborts; each brings the robot to rest.
+    """
+    from dynident import link  # noqa: PLC0415 - only this command needs it
+    from dynident.link.schedule import seconds  # noqa: PLC0415
+
+    if tell is not None:
+        return _tell(tell, output or resume)
+    wanted = {
+        "repetitions": repetitions,
+        "rest": None if rest is None else seconds(rest, "--rest"),
+        "below": start_below,
+        "idle": None if start_rest is None else seconds(start_rest, "--start-rest"),
+        "duty": duty,
+        "cycles": cycles,
+        "tolerance": tolerance,
+    }
+    options: dict[str, Any] = {"key": key} if (key := _key(key_file)) else {}
+    if resume is not None:
+        if plan is not None or output is not None or any(v is not None for v in wanted.values()):
+            raise DynidentError("--resume goes on with what was begun; give no plan, output or settings beside it")
+        address = address or _address(resume)
+        wire = link.open_controller(address, **options)
+        campaign = link.Campaign(resume, wire, yes=yes)
+        if dry_run:
+            out.print(link.describe(campaign.plan, campaign.settings))
+            return 0
+    else:
+        loaded = _plan(plan)
+        settings = link.Settings.of(loaded, wanted)
+        if dry_run:
+            out.print(link.describe(loaded, settings))
+            return 0
+        if address is None or output is None:
+            raise DynidentError("give --controller and -o, or --dry-run to see what would be done")
+        wire = link.open_controller(address, **options)
+        campaign = link.Campaign.create(output, loaded, settings, wire, address, yes=yes)
+    return _run(campaign, wire, model, mcap, as_json, quiet)
+
+
+def _plan(path: Path | None) -> Any:
+    from dynident.excitation import Plan  # noqa: PLC0415 - only this command needs it
+
+    if path is None:
+        raise DynidentError("give a plan, or --resume with the folder of a campaign")
+    file = path / "plan.json" if path.is_dir() else path
+    if not file.exists():
+        raise DynidentError(f"plan '{path}' does not exist; make one with dynident excite")
+    return Plan.load(file)
+
+
+def _address(folder: Path) -> str:
+    import json  # noqa: PLC0415 - only here
+
+    try:
+        return str(json.loads((folder / "campaign.json").read_text(encoding="utf-8"))["address"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LinkError(f"'{folder}' is no campaign ({error}); start one with dynident record plan/ -o campaign/") from error
+
+
+def _tell(word: str, folder: Path | None) -> int:
+    if word not in ("pause", "continue", "abort"):
+        raise DynidentError(f"--tell is '{word}'; it is pause, continue or abort")
+    if folder is None or not (folder / "campaign.json").is_file():
+        raise DynidentError(f"--tell needs -o with the folder of a campaign; '{folder}' is none")
+    if word == "continue":
+        (folder / "pause").unlink(missing_ok=True)
+    else:
+        (folder / word).touch()
+    return 0
+
+
+def _predictor(model: Path | None, campaign: Campaign) -> Any:
+    """Return the efforts that a model predicts; None where no model of this robot is known."""
+    from dynident import robots  # noqa: PLC0415 - rarely needed
+
+    known = campaign.about["controller"]
+    plain = known["effort_kind"] in ("joint_torque", "joint_force") and known["channels"] == known["coordinates"]
+    if model is not None:
+        mechanism = robot_of(model)
+        if not plain or list(mechanism.coordinate_names) != known["coordinates"]:
+            raise DynidentError(
+                f"--model '{model}' cannot predict the efforts of this controller; it measures {known['effort_kind']}"
+            )
+    else:
+        named = [
+            getattr(robots, name).mechanism()
+            for name in robots.__all__
+            if name.lower().replace("_", "-") == str(known["robot"]).lower()
+        ]
+        if not named or not plain:
+            return None
+        mechanism = named[0]
+    return lambda motion: di.inverse_dynamics(mechanism, motion, mechanism.parameters)
+
+
+def _run(campaign: Campaign, wire: Controller, model: Path | None, mcap: Path | None, as_json: bool, quiet: bool) -> int:
+    from dynident import link  # noqa: PLC0415 - only this command needs it
+
+    campaign.predict = _predictor(model, campaign)
+    writer = None
+    if mcap is not None:
+        facts = {"plan": str(campaign.about["plan"]), "robot": str(campaign.about["robot"])}
+        writer = link.mcap_writer(mcap, campaign.about["controller"]["channels"], facts)
+        campaign.listeners = (writer,)
+    if sys.stdin is not None and sys.stdin.isatty() and not quiet:
+        threading.Thread(target=_keys, args=(campaign,), daemon=True).start()
+    shown = notes.is_terminal and not quiet
+    told: list[str] = []
+    try:
+        with Live(console=notes, refresh_per_second=5, transient=True) if shown else _Nothing() as live:
+
+            def observe(progress: Progress) -> None:
+                if shown:
+                    live.update(_view(progress, campaign))
+                elif not quiet and progress.text and progress.text not in told[-1:]:
+                    told.append(progress.text)
+                    note(progress.text)
+
+            campaign.observe = observe
+            done = campaign.run()
+    except KeyboardInterrupt:
+        raise link.AbortedError(
+            f"aborted; the robot is at rest, go on with dynident record --resume {campaign.folder}"
+        ) from None
+    finally:
+        if writer is not None:
+            writer.close()
+    result: dict[str, Any] = {
+        "cycles": done,
+        "samples": campaign.recorder.acknowledged,
+        "gaps": campaign.recorder.gaps,
+        "folder": str(campaign.folder),
+    }
+    if as_json:
+        print_json(result)
+    elif not quiet:
+        gaps = f", {result['gaps']} gaps" if result["gaps"] else ""
+        out.print(f"{done} cycles complete, {result['samples']} samples{gaps} in {campaign.folder}")
+    return 0
+
+
+class _Nothing:
+    """Stands for the live view where there is no terminal."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+def _keys(campaign: Campaign) -> None:
+    """Obey the keyboard."""
+    for line in sys.stdin:
+        word = line.strip().lower()[:1]
+        if word == "p":
+            campaign.pause()
+        elif word == "c":
+            campaign.pause(False)
+        elif word == "q":
+            campaign.abort()
+            return
+
+
+def _view(progress: Progress, campaign: Campaign) -> Table:
+    """Return the live view: where the campaign is, and the newest sample."""
+    from dynident.link.schedule import clock_text  # noqa: PLC0415 - only here
+
+    title = f"{progress.what}: cycle {min(progress.done + 1, progress.total)} of {progress.total}, {progress.motion:.1f} of "
+    title += f"{progress.duration:.1f} s, {clock_text(progress.left)} left, {progress.acknowledged} samples on disk"
+    table = Table(title=progress.text or title, title_justify="left")
+    for name in ("channel", "position", "velocity", "effort", "temperature"):
+        table.add_column(name, justify="right")
+    samples = progress.samples
+    if samples is not None and len(samples):
+        for i, name in enumerate(campaign.about["controller"]["channels"][:MOST_SHOWN]):
+            row = (samples.position, samples.velocity, samples.effort, samples.temperature)
+            table.add_row(name, *(f"{block[-1, i]:.4f}" for block in row))
+    return table

@@ -1,0 +1,164 @@
+"""From a graph to statements of a language for people: which sub-expressions get a name, and how they are written.
+
+A sub-expression that is used more than once gets a name; one that is used once stands inside its user, so that the code
+reads like formulas, up to a length that still fits a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from dynident.graph.expression import Node, reachable
+
+LONGEST = 100  # characters of an inlined expression
+_RANK = {"add": 1, "sub": 1, "neg": 2, "mul": 3, "div": 3}  # and 4 for what needs no brackets
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a language writes expressions.
+
+    Parameters
+    ----------
+    symbol : callable
+        Text of a symbol's name.
+    number : callable
+        Text of a constant.
+    call : mapping of str to str
+        Format of every other operation, with ``{0}``, ``{1}``, ... for its arguments.
+    times, over : str
+        Text between factors, and of a quotient with ``{0}`` and ``{1}``.
+    square : str
+        Format of a square with ``{0}`` for its base; a product when empty.
+    """
+
+    symbol: Callable[[str], str]
+    number: Callable[[float], str]
+    call: Mapping[str, str]
+    times: str = " * "
+    over: str = "{0} / {1}"
+    square: str = ""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One named sub-expression: its name, what it is equal to, and its node."""
+
+    name: str
+    text: str
+    node: Node
+
+
+def coordinate(node: Node) -> int | None:
+    """Return i when a node is the sine or cosine of ``q[i]``, which has a name of its own in every language."""
+    if node.op in ("sin", "cos") and node.args[0].name.startswith("q["):
+        return int(node.args[0].name[2:-1])
+    return None
+
+
+def use_counts(outputs: Iterable[Node]) -> dict[int, int]:
+    """Return how often each node is used, being an output included."""
+    wanted = list(outputs)
+    uses: dict[int, int] = {}
+    for node in reachable(wanted):
+        uses.setdefault(node.index, 0)
+        for arg in node.args:
+            uses[arg.index] += 1
+    for node in wanted:
+        uses[node.index] += 1
+    return uses
+
+
+class Writer:
+    """Writes expressions one after the other; what was written before is known.
+
+    Parameters
+    ----------
+    dialect : Dialect
+        How to write them.
+    uses : mapping of int to int
+        How often each node is used in all that will be written.
+    name : callable
+        ``name(node, count)`` of the count-th named sub-expression, sines and cosines of coordinates not counted.
+    longest : int
+        Characters above which an expression gets a name although it is used once.
+    """
+
+    def __init__(
+        self, dialect: Dialect, uses: Mapping[int, int], name: Callable[[Node, int], str], longest: int = LONGEST
+    ) -> None:
+        self.dialect, self.uses, self.name, self.longest = dialect, uses, name, longest
+        self.text: dict[int, tuple[str, int]] = {}  # text and rank of what is known
+        self._count = 0
+
+    def __getitem__(self, node: Node) -> str:
+        return self.text[node.index][0]
+
+    def statements(self, outputs: Iterable[Node]) -> list[Statement]:
+        """Return the statements that are missing for some outputs, whose texts are known afterwards."""
+        found = []
+        for node in reachable(outputs, set(self.text)):
+            body, rank = self._write(node)
+            plain = node.op in ("const", "symbol") or (node.op == "neg" and self.text[node.args[0].index][1] > 3)
+            called = node.op not in _RANK and not plain
+            if not plain and (called or self.uses[node.index] > 1 or len(body) > self.longest):
+                self._count += coordinate(node) is None
+                label = self.name(node, self._count)
+                found.append(Statement(label, body, node))
+                body, rank = label, 4
+            self.text[node.index] = (body, rank)
+        return found
+
+    def _write(self, node: Node) -> tuple[str, int]:
+        """Return text and rank of a node in terms of its arguments' texts."""
+        dialect = self.dialect
+        if node.op == "const":
+            return dialect.number(node.value), 4 if node.value >= 0.0 else 2
+        if node.op == "symbol":
+            return dialect.symbol(node.name), 4
+
+        def arg(i: int, least: int) -> str:
+            body, rank = self.text[node.args[i].index]
+            return body if rank >= least else f"({body})"
+
+        if node.op == "add":
+            return f"{arg(0, 1)} + {arg(1, 3 if self.text[node.args[1].index][1] == 2 else 1)}", 1
+        if node.op == "sub":
+            return f"{arg(0, 1)} - {arg(1, 3)}", 1
+        if node.op == "neg":
+            return f"-{arg(0, 3)}", 2
+        if node.op == "mul" and dialect.square and node.args[0] is node.args[1]:
+            return dialect.square.format(arg(0, 4)), 3
+        if node.op == "mul":
+            return f"{arg(0, 3)}{dialect.times}{arg(1, 4)}", 3
+        if node.op == "div":
+            return dialect.over.format(arg(0, 3), arg(1, 4)), 3
+        return dialect.call[node.op].format(*(self[arg] for arg in node.args)), 4
+
+
+def schedule(
+    outputs: Iterable[Node], dialect: Dialect, name: Callable[[Node, int], str], longest: int = LONGEST
+) -> tuple[list[Statement], list[str]]:
+    """Return the statements that compute outputs, sines and cosines of coordinates first, and the outputs in terms of them."""
+    wanted = list(outputs)
+    writer = Writer(dialect, use_counts(wanted), name, longest)
+    statements = writer.statements(wanted)
+    # That is how people read such code, and nothing depends on the order.
+    first = sorted((s for s in statements if coordinate(s.node) is not None), key=lambda s: (coordinate(s.node), s.node.op))
+    rest = [s for s in statements if coordinate(s.node) is None]
+    return [*first, *rest], [writer[node] for node in wanted]
+
+
+def local_name(taken: Iterable[str] = ()) -> Callable[[Node, int], str]:
+    """Return how code names sub-expressions: c1 and s1 for cosine and sine of q[0], otherwise t<number>; never a taken name."""
+    used = set(taken)
+
+    def name(node: Node, count: int) -> str:
+        place = coordinate(node)
+        label = f"t{count}" if place is None else f"{node.op[0]}{place + 1}"
+        while label in used:
+            label += "_"
+        return label
+
+    return name

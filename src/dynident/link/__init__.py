@@ -1,0 +1,51 @@
+"""From a plan to a log on a controller: protocols, the virtual robot behind them, campaigns, a crash-safe recorder."""
+
+from dynident.link.campaign import AbortedError, Campaign
+from dynident.link.controller import Controller, Identity, Status, UnreachableError, open_controller
+from dynident.link.emulator import Emulator
+from dynident.link.live import Callback, RecursiveFit, ThermalObserver, mcap_writer
+from dynident.link.lynx_client import LynxClient
+from dynident.link.lynx_server import LynxServer
+from dynident.link.messages import Framer, Message, Samples, critical_velocity, decode, encode
+from dynident.link.plant import Plant
+from dynident.link.progress import Listener, Progress
+from dynident.link.recorder import DiskFullError, Recorder
+from dynident.link.schedule import Settings, describe
+from dynident.link.simple_client import SimpleClient
+from dynident.link.simple_server import SimpleServer
+from dynident.link.text_file import export_text
+from dynident.link.watch import Watch
+
+__all__ = [
+    "AbortedError",
+    "Callback",
+    "Campaign",
+    "Controller",
+    "DiskFullError",
+    "Emulator",
+    "Framer",
+    "Identity",
+    "Listener",
+    "LynxClient",
+    "LynxServer",
+    "Message",
+    "Plant",
+    "Progress",
+    "Recorder",
+    "RecursiveFit",
+    "Samples",
+    "Settings",
+    "SimpleClient",
+    "SimpleServer",
+    "Status",
+    "ThermalObserver",
+    "UnreachableError",
+    "Watch",
+    "critical_velocity",
+    "decode",
+    "describe",
+    "encode",
+    "export_text",
+    "mcap_writer",
+    "open_controller",
+]

@@ -1,0 +1,475 @@
+"""Campaigns: a plan is run cycle by cycle on a controller, recorded, and continued after a crash where it was.
+
+The unit is a cycle. One that was interrupted is kept as it is and run again from its start; rests go on by the host's clock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import LinkError
+from dynident.excitation import Plan
+from dynident.link.campaign_folder import check_new, create_folder, lock_folder, open_folder
+from dynident.link.controller import Controller, Identity, UnreachableError
+from dynident.link.messages import Samples
+from dynident.link.progress import Listener, Progress
+from dynident.link.recorder import DiskFullError, Recorder
+from dynident.link.schedule import Settings, Step, cycle_motion, steps_of
+from dynident.link.watch import Predict, Watch
+from dynident.mechanics import Motion
+
+Array = NDArray[np.float64]
+
+SILENCE = 5.0  # without any sample, after which the connection counts as lost [s]
+STUCK = 30.0  # without progress of a motion, after which it has failed [s]
+PATIENCE = 600.0  # for a controller that does not come back [s]
+REST_PERIOD = 1.0  # between two samples that are kept of a rest [s, controller]
+LOST = (4003, 4004, 4013, 4014)  # alarms that a lost or slow connection leaves
+
+
+class AbortedError(LinkError):
+    """A person has ended the campaign; the robot is at rest and the campaign can go on later."""
+
+
+class _Interrupted(Exception):  # noqa: N818 - no error: a person paused, or the disk is full
+    """The running cycle ends here and is run again."""
+
+
+class Campaign:
+    """A campaign in its folder.
+
+    Parameters
+    ----------
+    folder : path-like
+        Its folder, made by `create`.
+    controller : Controller
+        Robot; connected by `run`.
+    predict : callable, optional
+        Efforts of a motion, see `Watch`.
+    listeners : sequence of Listener
+        Who gets the samples too.
+    observe : callable, optional
+        Called with a `Progress` a few times per second.
+    yes : bool
+        True confirms that a real robot may move.
+    interval : float
+        Time between two syncs of the record [s].
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        controller: Controller,
+        *,
+        predict: Predict | None = None,
+        listeners: Sequence[Listener] = (),
+        observe: Callable[[Progress], None] | None = None,
+        yes: bool = False,
+        interval: float = 1.0,
+    ) -> None:
+        self.folder, self.controller = Path(folder), controller
+        self.predict, self.listeners, self.observe, self.yes, self.interval = predict, listeners, observe, yes, interval
+        self.about, self.settings, self.plan = open_folder(self.folder)
+        self.steps = steps_of(self.plan, self.settings)
+        self.recorder: Recorder
+        self._lock = -1
+        self._paused = self._abort = False
+        self._session = 0
+        self._warmest = np.nan
+        self._heard = time.monotonic()
+        self._shown = 0.0
+
+    @classmethod
+    def create(
+        cls,
+        folder: str | os.PathLike[str],
+        plan: Plan,
+        settings: Settings,
+        controller: Controller,
+        address: str = "",
+        **options: Any,
+    ) -> Campaign:
+        """Make the folder of a campaign, after asking the controller who it is.
+
+        Parameters
+        ----------
+        folder : path-like
+            New or empty folder.
+        plan : Plan
+            What to do.
+        settings : Settings
+            How often.
+        controller : Controller
+            Robot; not connected.
+        address : str
+            Its address, for `resume`.
+        **options
+            As in `Campaign`.
+
+        Returns
+        -------
+        Campaign
+            Ready to run.
+        """
+        place = Path(folder)
+        check_new(place)
+        identity = controller.connect()
+        try:
+            cycle_motion(plan, identity)
+        finally:
+            controller.close()
+        create_folder(place, plan, settings, identity, address)
+        return cls(place, controller, **options)
+
+    # ------------------------------------------------------------------ a person
+    def pause(self, paused: bool = True) -> None:
+        """Bring the robot to rest until told to go on; the running cycle is run again.
+
+        Parameters
+        ----------
+        paused : bool
+            False goes on.
+        """
+        self._paused = paused
+
+    def abort(self) -> None:
+        """Bring the robot to rest and end; the campaign can be resumed later."""
+        self._abort = True
+
+    def _asked(self) -> None:
+        """Obey the person, here or by a file in the folder."""
+        if self._abort or (self.folder / "abort").exists():
+            raise AbortedError(f"aborted; the robot is at rest, go on with dynident record --resume {self.folder}")
+        if self._paused or (self.folder / "pause").exists():
+            raise _Interrupted("paused")
+
+    # ------------------------------------------------------------------ the run
+    @property
+    def done(self) -> set[int]:
+        """Numbers of the cycles that are complete."""
+        return {e["cycle"] for e in self.recorder.journal.events if e["event"] == "cycle done"}
+
+    def run(self) -> int:
+        """Run what is left of the campaign.
+
+        Returns
+        -------
+        int
+            Cycles complete.
+        """
+        self._lock = lock_folder(self.folder)
+        try:
+            self._make_recorder()
+            self._connect(first=True)
+            self.recorder.journal.note("started", done=len(self.done), session=self._session)
+            pause = 0.0  # after the cycle before
+            for step in self.steps:
+                if step.number not in self.done:
+                    self._cycle(step, pause)
+                pause = step.pause
+            self.recorder.journal.note("campaign done")
+            return len(self.done)
+        finally:
+            with contextlib.suppress(LinkError, OSError, AttributeError):
+                if self.controller.state().moving or self.controller.sending:
+                    self.controller.stop()
+            self.controller.close()
+            with contextlib.suppress(LinkError, OSError, AttributeError):
+                self.recorder.close()
+            (self.folder / "abort").unlink(missing_ok=True)
+            os.close(self._lock)
+
+    def _make_recorder(self) -> None:
+        """Open the record; wait where there is no room even for that."""
+        while True:
+            try:
+                self.recorder = Recorder(self.folder, tuple(self.about["controller"]["channels"]), self.interval)
+                break
+            except DiskFullError as error:
+                self._show_text("disk full", str(error))
+                time.sleep(1.0)
+        sessions = [e["session"] for e in self.recorder.journal.events if "session" in e]
+        self._session = max(sessions, default=-1)
+
+    def _connect(self, first: bool = False) -> None:
+        """Connect, again and again while the controller is away."""
+        end, pause = time.monotonic() + PATIENCE, 0.2
+        while True:
+            try:
+                self._check(self.controller.connect())
+                break
+            except (UnreachableError, OSError) as error:
+                self.controller.close()
+                if first or time.monotonic() > end:
+                    raise UnreachableError(str(error)) from error
+                self._show_text("no connection", str(error))
+            for _ in range(10):
+                self._asked_while_waiting()
+                time.sleep(0.1 * pause)
+            pause = min(2.0 * pause, 5.0)
+        self._session += 1
+        self.recorder.new_session()
+        self._heard = time.monotonic()
+
+    def _asked_while_waiting(self) -> None:
+        with contextlib.suppress(_Interrupted):
+            self._asked()
+
+    def _check(self, identity: Identity) -> None:
+        """Refuse another robot, and a real one that nobody has confirmed."""
+        known = self.about["controller"]
+        if identity.identity != known["identity"] or (
+            identity.coordinates and list(identity.coordinates) != known["coordinates"]
+        ):
+            raise LinkError(
+                f"the controller drives '{identity.robot}' ({identity.identity}), the campaign began with '{known['robot']}' "
+                f"({known['identity']}); connect the same one"
+            )
+        if not identity.virtual and not self.yes:
+            raise LinkError("this is a real robot: make sure that nobody is near it, and confirm with yes=True (--yes)")
+        self.identity = identity
+        self.motion = cycle_motion(self.plan, identity)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Bring the robot to rest, and forget alarms that a lost connection has left."""
+        self.controller.stop()
+        self.controller.rest(False)
+        begin = time.monotonic()
+        while time.monotonic() - begin < 10.0:
+            self.controller.samples(0.05)
+            if time.monotonic() - begin > 0.3 and not self.controller.state().moving:  # told after the stop
+                break
+        if self.controller.state().alarm in LOST:
+            self.controller.reset()
+        if (alarm := self.controller.state().alarm) != 0:
+            raise LinkError(f"the controller is in alarm {alarm}; look at the robot, reset the controller and resume")
+
+    def _cycle(self, step: Step, pause: float) -> None:
+        """Run one cycle until it is complete: again after a lost connection, a pause or a full disk."""
+        while not self._guard(lambda: self._wait_for_start(step, pause)):
+            pass
+        while True:
+            attempt = sum(e["event"] == "cycle begun" and e["cycle"] == step.number for e in self.recorder.journal.events)
+
+            def whole(attempt: int = attempt) -> None:
+                approach = self.controller.approach(self.motion.q[0])
+                if approach is not None:
+                    self._follow(approach, "approach", step.number, attempt)
+                self.recorder.journal.note("cycle begun", cycle=step.number, attempt=attempt, session=self._session)
+                self._follow(self.motion, "cycle", step.number, attempt)
+                self.recorder.journal.note("cycle done", cycle=step.number, attempt=attempt, moved=time.time())
+
+            if self._guard(whole):
+                break
+
+    def _guard(self, action: Callable[[], None]) -> bool:
+        """Do something; True when it is done, False when it must be done again."""
+        try:
+            self._asked()
+            action()
+            return True
+        except (ConnectionError, TimeoutError) as error:
+            self._record_trouble("connection lost", str(error))
+            self.controller.close()
+            self._connect()
+        except DiskFullError as error:
+            self._halt()
+            self._show_text("disk full", f"{error}; the campaign goes on by itself")
+            self._wait_for_room()
+        except _Interrupted:
+            self._halt()
+            self._record_trouble("paused", "")
+            while True:
+                try:
+                    self._asked()
+                    break
+                except _Interrupted:
+                    self._show_text("paused", "paused; the robot is at rest")
+                    self._drain(0.2)
+        except BaseException:
+            self._halt()
+            raise
+        return False
+
+    def _halt(self) -> None:
+        """Bring the robot to rest and close the segment."""
+        with contextlib.suppress(LinkError, OSError):
+            self.controller.stop()
+            end = time.monotonic() + 5.0
+            while time.monotonic() < end:
+                self.controller.samples(0.1)
+                if not self.controller.state().moving:
+                    break
+        with contextlib.suppress(LinkError, OSError):
+            self.recorder.close_segment()
+
+    def _record_trouble(self, event: str, text: str) -> None:
+        with contextlib.suppress(DiskFullError):
+            self.recorder.close_segment()
+            self.recorder.journal.note(event, text=text)
+
+    def _wait_for_room(self) -> None:
+        while True:
+            self._asked_while_waiting()
+            try:
+                self.recorder.close_segment()
+                self.recorder.journal.note("disk was full")
+                return
+            except (DiskFullError, OSError):
+                self._drain(1.0)
+
+    # ------------------------------------------------------------------ samples
+    def _take(self, timeout: float) -> list[tuple[float, Samples]]:
+        """Return new samples, after telling everybody about them."""
+        found = self.controller.samples(timeout)
+        for host, rows in found:
+            for listener in self.listeners:
+                listener.feed(host, rows)
+            heat = rows.temperature[-1:]
+            if np.isfinite(heat).any():
+                self._warmest = float(np.nanmax(heat))
+        if found:
+            self._heard = time.monotonic()
+        elif time.monotonic() - self._heard > SILENCE:
+            raise ConnectionError(f"no sample for {SILENCE:g} s")
+        return found
+
+    def _drain(self, timeout: float) -> None:
+        with contextlib.suppress(OSError):
+            self._take(timeout)
+
+    def _follow(self, motion: Motion, kind: str, cycle: int, attempt: int) -> None:
+        """Let the robot do one motion, and record it."""
+        length = float(motion.t[-1] - motion.t[0])
+        watch = Watch(self.identity, motion, self.predict if kind == "cycle" else None, self.settings.tolerance)
+        self.recorder.open(kind, cycle, attempt, f"{self._session}")
+        self.controller.send(motion)
+        self._before()
+        self.controller.run()
+        began, reached, moved = time.time(), 0.0, time.monotonic()
+        while True:
+            self._asked()
+            for host, rows in self._take(0.1):
+                known = rows if self.identity.period else _by_host(rows, host - began)
+                watch.check(known)
+                self.recorder.append(host, known)
+                running = known.motion[np.isfinite(known.motion)]
+                if running.size and running.max() > reached:
+                    reached, moved = float(running.max()), time.monotonic()
+                self._show(Progress(kind, len(self.done), len(self.steps), reached, length, samples=known))
+            self.recorder.sync(force=False)
+            status = self.controller.state()
+            if status.alarm in LOST:
+                raise ConnectionError(f"the controller has lost this client (alarm {status.alarm})")
+            if status.alarm or status.e_stopped:
+                raise LinkError(
+                    f"the controller is in alarm {status.alarm} in {kind} {cycle}; look at the robot, reset and resume"
+                )
+            if self.controller.failure:
+                raise (ConnectionError if self.controller.cut else LinkError)(self.controller.failure)
+            if reached >= length - 1.5 * (self.identity.period or 0.02) and not status.moving and not self.controller.sending:
+                break
+            if time.monotonic() - moved > STUCK:
+                raise ConnectionError(f"the robot has not gone on for {STUCK:g} s")
+        self.recorder.close_segment()
+
+    def _before(self) -> None:
+        """Record what is left of the time before a motion, until the robot says that none runs."""
+        end = time.monotonic() + SILENCE
+        while self.identity.period and time.monotonic() < end:
+            idle = False
+            for host, rows in self._take(0.1):
+                table = rows.table.copy()
+                idle = bool(np.isnan(table[-1, 2]))
+                table[:, 2] = np.nan  # of an earlier motion
+                self.recorder.append(host, Samples.from_table(table))
+            if idle:
+                return
+
+    # ------------------------------------------------------------------ rests
+    def _last_motion(self) -> float:
+        """Return when the robot last moved [s since 1970]; 0 when it never did in this campaign."""
+        times = [e["moved"] for e in self.recorder.journal.events if "moved" in e]
+        return max(times, default=0.0)
+
+    def _wait_for_start(self, step: Step, pause: float) -> None:
+        """Rest after the cycle before; a repetition waits until the robot has rested long enough and is cold enough."""
+        self._rest(step.number, self._last_motion() + pause / self.identity.speed, "rest")
+        if not step.first:
+            return
+        need, last = self.settings.idle / self.identity.speed, self._last_motion()
+        if need:
+            if not last:  # nobody knows when it moved before this campaign: count from its beginning
+                last = float(self.about["created"])
+            self._rest(step.number, last + need, "waiting")
+        limit = self.settings.below
+        if limit is None:
+            return
+        self._drain(1.0)
+        if not np.isfinite(self._warmest):
+            raise LinkError(
+                f"the start waits for temperatures below {limit:g} degC but the controller reports none; leave it out"
+            )
+        if self._warmest >= limit:
+            self._rest(step.number, np.inf, "waiting", limit)
+
+    def _rest(self, cycle: int, until: float, what: str, below: float = -np.inf) -> None:
+        """Stand still until a time of the host, or until the robot is cold; one sample per second is kept."""
+        if time.time() >= until:
+            return
+        self.recorder.open("rest", cycle, 0, f"{self._session}")
+        self.controller.rest(True)
+        kept = -np.inf
+        while time.time() < until and not self._warmest < below:  # NaN: not known yet
+            self._asked()
+            for host, rows in self._take(0.1):
+                keep = []
+                for i, clock in enumerate(rows.clock):
+                    if clock - kept >= REST_PERIOD or clock < kept:
+                        kept = clock
+                        keep.append(i)
+                if keep:
+                    self.recorder.new_session()  # thinned on purpose: no gaps
+                    for i in keep:
+                        self.recorder.append(host, Samples.from_table(rows.table[i : i + 1]))
+                        self.recorder.new_session()
+                left = max(0.0, until - time.time())
+                self._show(Progress(what, len(self.done), len(self.steps), 0.0, left, samples=rows))
+            self.recorder.sync(force=False)
+        self.controller.rest(False)
+        self.recorder.close_segment()
+
+    # ------------------------------------------------------------------ telling
+    def _show_text(self, what: str, text: str) -> None:
+        done = len(self.done) if hasattr(self, "recorder") else 0
+        self._show(Progress(what, done, len(self.steps), text=text), always=True)
+
+    def _show(self, progress: Progress, always: bool = False) -> None:
+        if self.observe is None or (not always and time.monotonic() - self._shown < 0.2):
+            return
+        self._shown = time.monotonic()
+        speed = getattr(self, "identity", Identity()).speed
+        later = [s for s in self.steps if s.number >= progress.done]
+        left = len(later) * self.plan.curve.duration - progress.motion + sum(s.pause for s in later)
+        facts = {"left": left / speed}
+        if hasattr(self, "recorder"):
+            facts |= {"acknowledged": self.recorder.acknowledged, "gaps": self.recorder.gaps}
+        from dataclasses import replace  # noqa: PLC0415 - only here
+
+        self.observe(replace(progress, **facts))  # type: ignore[arg-type]
+
+
+def _by_host(rows: Samples, since: float) -> Samples:
+    """Return samples of a controller that does not tell when its motion began, timed by the host."""
+    table = rows.table.copy()
+    table[:, 2] = since
+    return Samples.from_table(table)

@@ -1,0 +1,357 @@
+"""What a controller can do, whatever it speaks: one small interface, so that another protocol is one file."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import LinkError
+from dynident.link.messages import Samples
+from dynident.mechanics import Motion
+from dynident.trajectory import Quintic
+
+Array = NDArray[np.float64]
+
+APPROACH = 0.2  # share of the top speeds with which a robot moves to a start
+
+
+class UnreachableError(LinkError):
+    """Nobody answers, or another client has the controller: trying again later may help."""
+
+
+@dataclass(frozen=True, eq=False)
+class Identity:
+    """Who a controller is.
+
+    Parameters
+    ----------
+    robot : str
+        Name of the robot; empty when the controller does not tell.
+    coordinates : tuple of str
+        Names of what is commanded, in order; empty when it does not tell.
+    channels : tuple of str
+        Names of what is measured.
+    lower, upper, velocity : ndarray, (n,)
+        Limits of the coordinates, infinite where none is known.
+    effort_kind : str
+        What the efforts are; empty when none are sent.
+    position_side : str
+        Where positions are measured, "joint" or "motor".
+    gain : tuple of float or None
+        Drive gains.
+    period : float
+        Time between two samples [s]; 0 when unknown.
+    buffer : int
+        Points that its buffer holds; 0 when unknown.
+    home : ndarray, (n,)
+        Where it is at home.
+    firmware, version, identity : str
+        What runs there, version of its messages, and sixteen digits that tell it from others.
+    virtual : bool
+        True for a simulated robot, which may move without being asked twice.
+    speed : float
+        Seconds of the robot per second of the host.
+    """
+
+    robot: str = ""
+    coordinates: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+    lower: Array | None = None
+    upper: Array | None = None
+    velocity: Array | None = None
+    effort_kind: str = ""
+    position_side: str = "joint"
+    gain: tuple[float, ...] | None = None
+    period: float = 0.0
+    buffer: int = 0
+    home: Array | None = None
+    firmware: str = "unknown"
+    version: str = ""
+    identity: str = ""
+    virtual: bool = False
+    speed: float = 1.0
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Identity:
+        """Return the identity that a controller of ours tells.
+
+        Parameters
+        ----------
+        data : mapping
+            Its plain data.
+
+        Returns
+        -------
+        Identity
+            The same; a sentence says what is wrong with it.
+        """
+        try:
+            n = len(data["coordinates"])
+            arrays = {
+                key: np.array([missing if x is None else float(x) for x in data[key]])
+                for key, missing in (("lower", -np.inf), ("upper", np.inf), ("velocity", np.inf), ("home", 0.0))
+            }
+            if any(x.shape != (n,) for x in arrays.values()):
+                raise LinkError("the controller's identity has limits of another number of joints")
+            return cls(
+                str(data["robot"]),
+                tuple(map(str, data["coordinates"])),
+                tuple(map(str, data["channels"])),
+                effort_kind=str(data["effort_kind"]),
+                position_side=str(data["position_side"]),
+                gain=None if data.get("gain") is None else tuple(map(float, data["gain"])),
+                period=float(data["period"]),
+                buffer=int(data["buffer"]),
+                firmware=str(data["firmware"]),
+                version=".".join(map(str, data["version"])),
+                identity=str(data["identity"]),
+                virtual=bool(data["virtual"]),
+                speed=float(data["speed"]),
+                **arrays,
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, LinkError):
+                raise
+            raise LinkError(f"the controller's identity cannot be used ({error!r}); its version differs from ours") from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for a record.
+
+        Returns
+        -------
+        dict
+            Names, versions and rates.
+        """
+        names = ("robot", "effort_kind", "position_side", "period", "firmware", "version", "identity", "virtual", "speed")
+        return {name: getattr(self, name) for name in names} | {
+            "coordinates": list(self.coordinates),
+            "channels": list(self.channels),
+            "gain": None if self.gain is None else list(self.gain),
+        }
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a controller says about itself now.
+
+    Parameters
+    ----------
+    powered, e_stopped, moving, possible : bool
+        Drives on, emergency stop pressed, in motion, ready to move.
+    alarm : int
+        Code of its alarm; 0 for none.
+    """
+
+    powered: bool = True
+    e_stopped: bool = False
+    moving: bool = False
+    possible: bool = True
+    alarm: int = 0
+
+
+class Controller(ABC):
+    """A controller on the other side of a wire.
+
+    The order is: `connect`, then `send` and `run` for every motion while `samples` is called often enough, `stop` at any time,
+    `close`. Methods raise `LinkError` with one sentence; `ConnectionError` only when the wire is cut.
+    """
+
+    identity: Identity
+    sending: bool = False  # True while the last motion is still being sent
+    failure: str | None = None  # why the last motion could not be sent
+    cut: bool = False  # True when that was the wire
+
+    @abstractmethod
+    def connect(self) -> Identity:
+        """Open the connection and ask who is there.
+
+        Returns
+        -------
+        Identity
+            Who it is.
+        """
+
+    @abstractmethod
+    def state(self) -> Status:
+        """Return the controller's state.
+
+        Returns
+        -------
+        Status
+            The newest that is known.
+        """
+
+    @abstractmethod
+    def position(self) -> Array:
+        """Return where the robot is asked to be now.
+
+        Returns
+        -------
+        ndarray, (n,)
+            In the order of its coordinates.
+        """
+
+    @abstractmethod
+    def send(self, motion: Motion) -> None:
+        """Hand over a motion, which starts where the robot is and ends at rest.
+
+        Parameters
+        ----------
+        motion : Motion
+            Positions, velocities and accelerations in the order of the robot's coordinates.
+        """
+
+    @abstractmethod
+    def run(self) -> None:
+        """Start what was sent; returns at once."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Bring the robot to rest at once."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Forget alarms."""
+
+    @abstractmethod
+    def samples(self, timeout: float) -> list[tuple[float, Samples]]:
+        """Return what has come since the last call.
+
+        Parameters
+        ----------
+        timeout : float
+            How long to wait for something [s].
+
+        Returns
+        -------
+        list of (float, Samples)
+            Host time of arrival [s since 1970] and samples, in order.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connection."""
+
+    def rest(self, resting: bool) -> None:
+        """Say that the robot is to stand still for a while: a virtual one lets its time run faster; others need not know.
+
+        Parameters
+        ----------
+        resting : bool
+            True when a rest begins, False when it is over.
+        """
+        del resting
+
+    def home(self) -> None:
+        """Move slowly to the controller's home and return when there."""
+        if self.identity.home is not None:
+            self.move_to(self.identity.home)
+
+    def approach(self, q: ArrayLike) -> Motion | None:
+        """Return a slow motion from where the robot is to a pose, at rest at both ends.
+
+        Parameters
+        ----------
+        q : array_like, (n,)
+            Where to.
+
+        Returns
+        -------
+        Motion or None
+            None when it is there.
+        """
+        here, there = self.position(), np.asarray(q, dtype=np.float64)
+        way = np.abs(there - here)
+        if way.max() < 1e-6:
+            return None
+        top = np.ones(here.size) if self.identity.velocity is None else self.identity.velocity
+        speed = APPROACH * np.where(np.isfinite(top), top, 1.0)
+        period = self.identity.period or 0.02
+        wanted = max(0.5, float((1.875 * way / speed).max()))
+        step = period * np.ceil(wanted / 50.0 / period)  # quintics between points: a few are enough, and fit into any buffer
+        t = np.arange(round(np.ceil(wanted / step)) + 1) * step
+        duration = float(t[-1])
+        share, rate, change = (np.reshape(x, (-1, 1)) for x in Quintic(1.0, duration)(np.minimum(t, duration)))
+        return Motion(t, here + share * (there - here), rate * (there - here), change * (there - here))
+
+    def move_to(self, q: ArrayLike, timeout: float = 120.0) -> None:
+        """Move slowly to a pose and return when there; what is sampled meanwhile is thrown away.
+
+        Parameters
+        ----------
+        q : array_like, (n,)
+            Where to.
+        timeout : float
+            Longest time to wait [s].
+        """
+        motion = self.approach(q)
+        if motion is None:
+            return
+        self.send(motion)
+        self.run()
+        wait_for_rest(self, float(motion.t[-1]), timeout)
+
+
+def wait_for_rest(controller: Controller, duration: float, timeout: float) -> None:
+    """Wait until a motion of some duration is over, throwing samples away."""
+    import time  # noqa: PLC0415 - only here
+
+    end = time.monotonic() + timeout
+    seen = False
+    while time.monotonic() < end:
+        for _, rows in controller.samples(0.05):
+            running = np.isfinite(rows.motion)
+            seen |= bool(running.any() and np.nanmax(rows.motion) >= duration - 1e-6)
+        status = controller.state()
+        if status.alarm:
+            raise LinkError(f"the controller is in alarm {status.alarm}; reset it")
+        if seen and not status.moving and not controller.sending:
+            return
+    raise LinkError(f"the robot has not come to rest within {timeout:g} s; look at it")
+
+
+def open_controller(address: str, **options: Any) -> Controller:
+    """Return the controller of an address; nothing is connected yet.
+
+    Parameters
+    ----------
+    address : str
+        ``simple_message://127.0.0.1:11000`` or ``lynx://127.0.0.1:12000``; options follow a question mark, as in
+        ``?state=11002&transport=udp&order=big&mode=download``.
+    **options
+        The same options as keywords, and ``key`` (bytes) for lynx.
+
+    Returns
+    -------
+    Controller
+        Ready to `connect`.
+    """
+    from dynident.link.lynx_client import LynxClient  # noqa: PLC0415 - they import this file
+    from dynident.link.simple_client import SimpleClient  # noqa: PLC0415
+
+    kinds = {"simple_message": (SimpleClient, 11000), "lynx": (LynxClient, 12000)}
+    try:
+        scheme, _, rest = address.partition("://")
+        parts = urlsplit(f"//{rest}")  # a scheme with an underscore is none for urllib
+        kind, port = kinds.get(scheme), parts.port
+        given: dict[str, Any] = {
+            name: values[-1] for name, values in parse_qs(parts.query, strict_parsing=bool(parts.query)).items()
+        }
+    except ValueError as error:
+        raise LinkError(f"controller '{address}' is no address ({error}); give simple_message://127.0.0.1:11000") from error
+    if kind is None or not parts.hostname or parts.path not in ("", "/"):
+        raise LinkError(
+            f"controller '{address}' is no address; give simple_message://127.0.0.1:11000 or lynx://127.0.0.1:12000"
+        )
+    cls, default = kind
+    try:
+        made: Controller = cls(parts.hostname, default if port is None else port, **{**given, **options})
+    except TypeError as error:
+        raise LinkError(f"controller '{address}' has an option that its protocol does not know ({error})") from error
+    return made

@@ -1,0 +1,417 @@
+"""The virtual robot as a controller in real time, whatever protocol is spoken to it.
+
+A thread takes chunks of setpoints, lets the plant follow them, and hands out every sample when its time has come. One chunk is
+simulated while the last one is handed out, so samples are late by one chunk and by nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident import __version__
+from dynident.errors import DynidentError, LinkError
+from dynident.link.plant import Plant, position_limits, velocity_limits
+from dynident.link.setpoints import Box, Point, Setpoints
+from dynident.mechanics import Motion
+from dynident.simulate import VirtualRobot
+
+Array = NDArray[np.float64]
+
+VERSION = (1, 0, 0)  # of our own messages
+PATIENCE = 0.3  # after which a point that nothing follows is one of rest [s, host]
+STARVED = 1.0  # for which a moving robot waits for its next point [s, host]
+FOLLOWING = 0.1  # largest distance between setpoint and robot [rad, m]
+FULL_RATE = 20.0  # speed up to which a resting robot sends all its samples; beyond, one per chunk
+ALARMS = {
+    4000: "the address of the server is wrong",
+    4002: "the port cannot be opened",
+    4003: "receiving has failed",
+    4004: "sending has failed",
+    4010: "a setpoint is outside the limits",
+    4011: "following error",
+    4012: "emergency stop",
+    4013: "watchdog: the client is silent",
+    4014: "the buffer ran dry while the robot moved",
+    4015: "the drives have failed",
+}
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """An alarm of the controller with its sentence."""
+
+    code: int
+    text: str
+
+
+class Emulator:
+    """A virtual robot that runs in its own time and does what it is told.
+
+    Parameters
+    ----------
+    robot : VirtualRobot
+        The machine.
+    q : array_like (n,), optional
+        Where it stands at the start.
+    period : float
+        Time between two samples [s].
+    speed : float
+        Seconds of the robot per second of the host, in motion and in rests that the client announces; otherwise a waiting robot
+        lives in the time of the host, so that it does not cool down while a client thinks. Where the computer is too slow, the
+        robot's clock lags.
+    seed : int
+        Of all noise.
+    capacity : int
+        Points that the buffer holds.
+    following : float
+        Largest distance between setpoint and robot [rad, m].
+    """
+
+    def __init__(
+        self,
+        robot: VirtualRobot,
+        q: ArrayLike | None = None,
+        *,
+        period: float = 0.004,
+        speed: float = 1.0,
+        seed: int = 0,
+        capacity: int = 100,
+        following: float = FOLLOWING,
+    ) -> None:
+        if not (math.isfinite(speed) and speed > 0.0):
+            raise LinkError(f"speed is {speed}; give seconds of the robot per second of the host, above zero")
+        self.robot, self.speed, self.period, self.following = robot, speed, period, following
+        self.plant = Plant(robot, q, period, seed)
+        names = robot.mechanism.coordinate_names
+        self.box = Box(names, *position_limits(robot), velocity_limits(robot))
+        self.setpoints = Setpoints(self.plant.coordinates.copy(), self.box, capacity)
+        self.home = self.plant.coordinates.copy()
+        self.tick = _tick(robot, period)
+        self.chunk = period * max(1, round((0.05 if speed <= 1.0 else 0.2) / period))
+        self.lock = threading.RLock()
+        self.alarms: deque[Alarm] = deque(maxlen=20)
+        self.powered, self.e_stopped, self.homed = True, False, False
+        self.resting = False  # the client waits for time to pass
+        self.client = ""  # who has the motion port
+        self.pinged = 0.0  # when that client last asked, if it ever pinged [s, host]
+        self.watchdog = 0.0  # silence after which the motion stops [s, host]; 0 for none
+        self.touched = time.monotonic()
+        self.clock = 0.0
+        self._index = 0
+        self._queue: deque[tuple[float, float, Array]] = deque()  # due time of the first row, spacing, rows
+        self._done = threading.Event()
+        self._moved = threading.Condition(self.lock)
+        self._thread: threading.Thread | None = None
+
+    # ------------------------------------------------------------------ what it says about itself
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Who it is: robot, names, limits, rates and versions, as an IDENTITY reply carries it."""
+        box, robot = self.box, self.robot
+        facts: dict[str, Any] = {
+            "robot": robot.mechanism.name,
+            "title": robot.name or robot.mechanism.name,
+            "coordinates": list(box.names),
+            "channels": list(self.plant.channels),
+            "lower": [_number(x) for x in box.lower],
+            "upper": [_number(x) for x in box.upper],
+            "velocity": [_number(x) for x in box.velocity],
+            "effort_kind": robot.sensors.effort,
+            "position_side": robot.sensors.side,
+            "gain": self._gains(),
+            "period": self.period,
+            "home": [round(x, 6) for x in self.home.tolist()],
+            "firmware": f"dynident {__version__} virtual",
+            "virtual": True,
+            "version": list(VERSION),
+        }
+        facts["identity"] = hashlib.sha256(repr(sorted(facts.items())).encode()).hexdigest()[:16]
+        with self.lock:
+            now = {"buffer": self.setpoints.capacity, "client": self.client, "setpoint": self.setpoints.q.tolist()}
+            return {**facts, **now, "speed": self.speed}
+
+    def _gains(self) -> list[float] | None:
+        if self.robot.sensors.effort != "motor_current":
+            return None
+        return [drive.motor.torque_constant for drive in self.robot.drives]
+
+    @property
+    def status(self) -> tuple[int, ...]:
+        """The seven numbers of a STATUS message."""
+        with self.lock:
+            code = self.alarms[-1].code if self.alarms else 0
+            moving = self.setpoints.moving or not self.plant.still
+            possible = self.powered and not self.e_stopped and not code
+            return int(self.powered), int(self.e_stopped), code, int(bool(code)), int(moving), 2, int(possible)
+
+    def alarm(self, code: int, text: str = "", stop: bool = True) -> None:
+        """Raise an alarm; the robot is brought to rest.
+
+        Parameters
+        ----------
+        code : int
+            One of `ALARMS`.
+        text : str
+            Its sentence; that of `ALARMS` when empty.
+        stop : bool
+            False lets the robot go on.
+        """
+        with self.lock:
+            if not (self.alarms and self.alarms[-1].code == code):
+                self.alarms.append(Alarm(code, text or ALARMS[code]))
+            if stop:
+                self.setpoints.stop()
+                self._moved.notify_all()
+
+    def reset(self) -> None:
+        """Forget the alarms; refused while the emergency stop is pressed."""
+        with self.lock:
+            if self.e_stopped:
+                raise LinkError("the emergency stop is pressed; release it first")
+            self.alarms.clear()
+            self.powered = True
+
+    def emergency_stop(self, pressed: bool = True) -> None:
+        """Press or release the emergency stop.
+
+        Parameters
+        ----------
+        pressed : bool
+            False releases it.
+        """
+        with self.lock:
+            self.e_stopped = pressed
+            if pressed:
+                self.alarm(4012)
+                self.powered = False
+
+    # ------------------------------------------------------------------ motion
+    def ready(self) -> None:
+        """Raise the sentence that says why no motion is possible, if so."""
+        if self.alarms:
+            last = self.alarms[-1]
+            raise LinkError(f"the controller is in alarm {last.code} ({last.text}); reset it")
+        if self.e_stopped or not self.powered:
+            raise LinkError("the drives are off; release the emergency stop and reset the controller")
+
+    def begin(self, hold: bool = False) -> None:
+        """Open a trajectory.
+
+        Parameters
+        ----------
+        hold : bool
+            True keeps it from running until `finish`.
+        """
+        with self.lock:
+            self.ready()
+            self.setpoints.begin(hold)
+            self.touched = time.monotonic()
+
+    def push(self, point: Point) -> bool:
+        """Take over a point.
+
+        Parameters
+        ----------
+        point : Point
+            With its time since the start of the trajectory.
+
+        Returns
+        -------
+        bool
+            False when the buffer is full and the point must be offered again.
+        """
+        with self.lock:
+            self.ready()
+            if not self.setpoints.room:
+                return False
+            point.t = round(point.t / self.tick) * self.tick  # float32 times of a long motion are coarse
+            try:
+                self.setpoints.push(point)
+            except LinkError as error:
+                self.alarm(4010, str(error))
+                raise
+            self.touched = time.monotonic()
+            self._moved.notify_all()
+            return True
+
+    def finish(self) -> None:
+        """Close the trajectory; a download runs from now on."""
+        with self.lock:
+            self.setpoints.finish()
+            self._moved.notify_all()
+
+    def load(self, motion: Motion) -> None:
+        """Take over a whole trajectory at once; it waits for `finish`.
+
+        Parameters
+        ----------
+        motion : Motion
+            From where the robot is asked to be, to rest.
+        """
+        with self.lock:
+            self.begin(hold=True)
+            capacity, self.setpoints.capacity = self.setpoints.capacity, len(motion)
+            try:
+                for i in range(len(motion)):
+                    self.push(Point(float(motion.t[i] - motion.t[0]), motion.q[i], motion.v[i], motion.a[i]))
+            finally:
+                self.setpoints.capacity = capacity
+
+    def stop(self) -> None:
+        """Bring the robot to rest."""
+        with self.lock:
+            self.setpoints.stop()
+            self._moved.notify_all()
+
+    # ------------------------------------------------------------------ time
+    def start(self) -> None:
+        """Let the time of the robot run, in a thread."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="plant", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Stop the time of the robot."""
+        self._done.set()
+        with self.lock:
+            self._moved.notify_all()
+        if self._thread is not None:
+            self._thread.join(timeout=10.0)
+
+    def _run(self) -> None:
+        begin = time.monotonic()  # host time at which the next chunk may start
+        while not self._done.is_set():
+            duration = self._next_chunk()
+            if duration <= 0.0:
+                with self.lock:  # the client is slower than this robot's time: wait for points
+                    self._moved.wait(0.002)
+                begin = max(begin, time.monotonic())
+                continue
+            length = duration / self._pace()
+            table = self._chunk(duration)
+            now = time.monotonic()
+            due = max(begin + length, now)
+            spacing = length / len(table)
+            with self.lock:
+                self._queue.append((due, spacing, table))
+            begin = max(begin + length, now - 0.05)
+            wait = begin - time.monotonic()
+            if wait > 0.0:
+                self._done.wait(wait)
+
+    def _next_chunk(self) -> float:
+        """Return how long the next chunk is [s]; 0 to wait for points."""
+        with self.lock:
+            points, quiet = self.setpoints, time.monotonic() - self.touched
+            if self.watchdog and self.pinged and points.moving and time.monotonic() - self.pinged > self.watchdog:
+                self.alarm(4013)
+            if points.braking or points.held or points.ended:
+                return self._idle_chunk()
+            if quiet > PATIENCE:
+                points.rest_here()
+            ahead = points.covered - points.now
+            if ahead >= self.chunk - 1e-9:
+                return self.chunk
+            if points.dry:
+                if not points.room:  # more does not fit: run what is there
+                    return max(self.period * math.floor(ahead / self.period + 1e-9), 0.0) or self.period
+                if quiet > STARVED:
+                    self.alarm(4014)
+                    return self._idle_chunk()
+                return 0.0  # the time of a virtual robot can wait
+            if points.now == 0.0 and quiet < PATIENCE and ahead > 0.0:
+                return 0.0  # it has just begun: let the buffer fill
+            return self.chunk if ahead > 0.0 else self._idle_chunk()
+
+    def _pace(self) -> float:
+        """Return how many seconds of the robot pass per second of the host now."""
+        busy = self.resting or self.setpoints.moving or not self.plant.still
+        return self.speed if busy else min(1.0, self.speed)
+
+    def _idle_chunk(self) -> float:
+        if self.setpoints.moving or not self.plant.still:
+            return self.chunk
+        return self.period * max(1, round(0.02 * self._pace() / self.period))
+
+    def _chunk(self, duration: float) -> Array:
+        """Let the robot follow one chunk; return its samples."""
+        with self.lock:
+            idle = not self.setpoints.moving and self.plant.still
+            rows = max(1, round(duration / self.period))
+            motion, since = self.setpoints.take(rows * self.period, self.tick) if not idle else (None, np.empty(0))
+        try:
+            if motion is None:
+                signals = self.plant.rest(duration)
+                count = rows if self.speed <= FULL_RATE else 1
+                signals = tuple(np.repeat(x, count, axis=0) for x in signals)  # type: ignore[assignment]
+                when = np.full(count, np.nan)
+            else:
+                signals = self.plant.advance(motion)
+                when = since[round(self.period / self.tick) :: round(self.period / self.tick)]
+        except DynidentError as error:
+            self.alarm(4015, f"{ALARMS[4015]}: {error}")
+            self.powered = False
+            signals = self.plant.rest(duration)
+            when = np.full(1, np.nan)
+        count = len(when)
+        with self.lock:
+            index = self._index + np.arange(count)
+            clock = self.clock + np.arange(1, count + 1) * (duration / count)
+            self._index, self.clock = self._index + count, self.clock + duration
+            if motion is not None:
+                error_now = np.abs(self.plant.coordinates - motion.q[-1])
+                if error_now.max() > self.following:
+                    i = int(error_now.argmax())
+                    text = f"following error of joint '{self.box.names[i]}' is {error_now[i]:.3g}, above {self.following:g}"
+                    self.alarm(4011, text)
+        return np.column_stack([index.astype(np.float64), clock, when, *signals])
+
+    def due(self, most: int = 500) -> Array | None:
+        """Return the samples whose time has come, and forget them.
+
+        Parameters
+        ----------
+        most : int
+            Largest number of a batch.
+
+        Returns
+        -------
+        ndarray, (N, 3 + 4 k) or None
+            Rows as in `Samples.table`; None when there are none.
+        """
+        with self.lock:
+            now, out = time.monotonic(), list[Array]()
+            while self._queue and len(out) < 4:
+                first, spacing, rows = self._queue[0]
+                ripe = len(rows) if spacing == 0.0 else min(len(rows), math.floor((now - first) / spacing) + 1)
+                if ripe <= 0:
+                    break
+                ripe = min(ripe, most)
+                out.append(rows[:ripe])
+                if ripe < len(rows):
+                    self._queue[0] = (first + ripe * spacing, spacing, rows[ripe:])
+                    break
+                self._queue.popleft()
+        return np.concatenate(out) if out else None
+
+
+def _tick(robot: VirtualRobot, period: float) -> float:
+    """Return the time between two setpoints: the largest whole part of the period not above one millisecond."""
+    steps = round(period / robot.step)
+    if steps < 1 or abs(period / robot.step - steps) > 1e-6:
+        raise LinkError(f"the sample period {period:g} s is no whole number of steps of {robot.step:g} s; choose another rate")
+    best = max(k for k in range(1, steps + 1) if steps % k == 0 and k * robot.step <= 1e-3 + 1e-12)
+    return best * robot.step
+
+
+def _number(x: float) -> float | None:
+    return float(x) if math.isfinite(x) else None

@@ -1,0 +1,264 @@
+"""What a campaign does and when: repetitions of a plan's cycles, pauses, rests and conditions for a start.
+
+duty D:  a cycle of motion T is followed by a pause of T (1 - D) / D;  the plan's period gives the pause when D is not given
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from dynident.errors import LinkError
+from dynident.excitation import Plan
+from dynident.link.controller import Identity
+from dynident.mechanics import Motion
+
+UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a campaign runs its plan.
+
+    Parameters
+    ----------
+    repetitions : int
+        How often all cycles of the plan are run.
+    rest : float
+        Rest between two repetitions [s].
+    below : float or None
+        Every repetition starts only when all temperatures are below this [degree Celsius].
+    idle : float
+        Every repetition starts only this long after the last motion [s].
+    duty : float or None
+        Share of time in motion, above 0 and up to 1; the plan's own period when None.
+    cycles : int or None
+        Cycles of a repetition; the plan's when None.
+    tolerance : float
+        Residual between measured and predicted effort, over the largest predicted one, at which the motion stops.
+    """
+
+    repetitions: int = 1
+    rest: float = 0.0
+    below: float | None = None
+    idle: float = 0.0
+    duty: float | None = None
+    cycles: int | None = None
+    tolerance: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.repetitions, int) or self.repetitions < 1:
+            raise LinkError(f"repetitions is {self.repetitions}; give a whole number from 1 on")
+        if self.cycles is not None and (not isinstance(self.cycles, int) or self.cycles < 1):
+            raise LinkError(f"cycles is {self.cycles}; give a whole number from 1 on")
+        for label in ("rest", "idle", "tolerance"):
+            value = getattr(self, label)
+            if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0.0):
+                raise LinkError(f"{label} is {value!r}; give a number, 0 or above")
+        if self.duty is not None and not 0.0 < self.duty <= 1.0:
+            raise LinkError(f"duty is {self.duty}; give a share of time above 0 and up to 1")
+
+    @classmethod
+    def of(cls, plan: Plan, given: Mapping[str, Any]) -> Settings:
+        """Return what a plan's notes say under "campaign", overruled by what is given.
+
+        Parameters
+        ----------
+        plan : Plan
+            The plan.
+        given : mapping
+            Settings by name; None leaves the plan's.
+
+        Returns
+        -------
+        Settings
+            The settings.
+        """
+        noted = plan.notes.get("campaign", {})
+        known = {f.name for f in fields(cls)}
+        if not isinstance(noted, Mapping) or set(noted) - known:
+            raise LinkError(f"notes of the plan have the campaign {noted!r}; known are {', '.join(sorted(known))}")
+        return cls(**{**noted, **{key: value for key, value in given.items() if value is not None}})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data.
+
+        Returns
+        -------
+        dict
+            Settings by name.
+        """
+        return asdict(self)
+
+
+def seconds(text: str, label: str) -> float:
+    """Return a time such as 90, 90s, 5min or 8h in seconds.
+
+    Parameters
+    ----------
+    text : str
+        The time.
+    label : str
+        Name of the option, for the sentence.
+
+    Returns
+    -------
+    float
+        [s].
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", text)
+    if found is None or found.group(2) not in UNITS:
+        raise LinkError(f"{label} is '{text}'; give a time such as 90s, 5min or 8h")
+    return float(found.group(1)) * UNITS[found.group(2)]
+
+
+def cycle_motion(plan: Plan, identity: Identity) -> Motion:
+    """Return one cycle in the order of the controller's coordinates, after checking that the controller can do it.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to do.
+    identity : Identity
+        Who shall do it.
+
+    Returns
+    -------
+    Motion
+        Points at whole sample periods of the controller.
+    """
+    names = identity.coordinates or plan.coordinates
+    if set(names) != set(plan.coordinates) or len(names) != len(plan.coordinates):
+        raise LinkError(
+            f"the plan moves {', '.join(plan.coordinates)} but the controller has {', '.join(names)}; connect the right one"
+        )
+    if identity.robot and identity.robot != plan.robot:
+        raise LinkError(
+            f"the plan is for robot '{plan.robot}' but the controller drives '{identity.robot}'; connect the right one"
+        )
+    rate = plan.rate
+    if identity.period:
+        rate = 1.0 / (identity.period * max(1, round(1.0 / (plan.rate * identity.period))))
+    made = plan.motion(rate)
+    order = [plan.coordinates.index(name) for name in names]
+    motion = Motion(made.t, made.q[:, order], made.v[:, order], made.a[:, order])
+    if identity.lower is not None and identity.upper is not None and identity.velocity is not None:
+        _within(motion, names, identity)
+    return motion
+
+
+def _within(motion: Motion, names: tuple[str, ...], identity: Identity) -> None:
+    assert identity.lower is not None
+    assert identity.upper is not None
+    assert identity.velocity is not None
+    checks = (
+        ("goes down to", motion.q.min(axis=0), identity.lower, -1.0),
+        ("goes up to", motion.q.max(axis=0), identity.upper, 1.0),
+        ("is as fast as", np.abs(motion.v).max(axis=0), identity.velocity, 1.0),
+    )
+    for what, found, limit, sign in checks:
+        bad = sign * (found - limit) > 1e-4 * (1.0 + np.abs(limit))
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise LinkError(
+                f"the plan {what} {found[i]:.6g} with joint '{names[i]}', beyond the controller's limit {limit[i]:.6g}"
+            )
+
+
+@dataclass(frozen=True)
+class Step:
+    """One cycle of a campaign.
+
+    Parameters
+    ----------
+    number : int
+        Counted over all repetitions.
+    repetition : int
+        Which repetition.
+    pause : float
+        Pause after it [s].
+    first : bool
+        True for the first cycle of a repetition, which waits for the start conditions.
+    """
+
+    number: int
+    repetition: int
+    pause: float
+    first: bool
+
+
+def steps_of(plan: Plan, settings: Settings) -> list[Step]:
+    """Return the cycles of a campaign in order.
+
+    Parameters
+    ----------
+    plan : Plan
+        What a cycle is.
+    settings : Settings
+        How often and with which pauses.
+
+    Returns
+    -------
+    list of Step
+        The cycles.
+    """
+    cycles, motion = settings.cycles or plan.cycles, plan.curve.duration
+    pause = max(0.0, plan.period - motion) if settings.duty is None else motion * (1.0 / settings.duty - 1.0)
+    out = []
+    for repetition in range(settings.repetitions):
+        for cycle in range(cycles):
+            last = cycle == cycles - 1
+            after = (settings.rest if repetition < settings.repetitions - 1 else 0.0) if last else pause
+            out.append(Step(repetition * cycles + cycle, repetition, after, cycle == 0))
+    return out
+
+
+def describe(plan: Plan, settings: Settings) -> str:
+    """Say what a campaign will do and how long it takes.
+
+    Parameters
+    ----------
+    plan : Plan
+        What a cycle is.
+    settings : Settings
+        How often and with which pauses.
+
+    Returns
+    -------
+    str
+        A few lines.
+    """
+    steps = steps_of(plan, settings)
+    moving, resting = len(steps) * plan.curve.duration, sum(step.pause for step in steps)
+    waits = settings.repetitions * settings.idle
+    lines = [f"plan {plan.identity} for robot '{plan.robot}': {', '.join(plan.coordinates)}"]
+    for entry in plan.schedule():
+        kept = "" if entry["record"] else ", not kept as a stage"
+        lines.append(f"  {entry['start']:8.1f} s to {entry['end']:8.1f} s  {entry['name']} ({entry['purpose']}{kept})")
+    lines.append(f"{len(steps)} cycles of {plan.curve.duration:.1f} s in {settings.repetitions} repetitions")
+    if settings.below is not None:
+        lines.append(f"each repetition waits until all temperatures are below {settings.below:g} degC")
+    if settings.idle:
+        lines.append(f"each repetition waits until {clock_text(settings.idle)} after the last motion")
+    lines.append(f"in motion {clock_text(moving)}, pauses and rests {clock_text(resting)}" + (", waits" if waits else ""))
+    lines.append(f"in all {clock_text(moving + resting)}" + (f" and up to {clock_text(waits)} of waiting" if waits else ""))
+    return "\n".join(lines)
+
+
+def clock_text(duration: float) -> str:
+    """Return a duration for people, as in 2 h 05 min 00 s."""
+    whole = round(duration)
+    hours, rest = divmod(whole, 3600)
+    minutes, left = divmod(rest, 60)
+    return (
+        f"{hours} h {minutes:02d} min {left:02d} s"
+        if hours
+        else f"{minutes} min {left:02d} s"
+        if minutes
+        else f"{duration:.1f} s"
+    )

@@ -1,0 +1,267 @@
+"""Setpoints of a controller: a buffer of trajectory points, quintics between them, and a ramp to rest.
+
+    q(t) between two points: the quintic with their q, v, a; the cubic with their q, v; a Catmull-Rom cubic with q alone
+
+Nothing here knows time or sockets: points are pushed by whoever receives them, chunks are taken by whoever moves the robot.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import LinkError
+from dynident.mechanics import Motion
+
+Array = NDArray[np.float64]
+
+START_TOLERANCE = 2e-3  # how far the first point may be from where the robot is asked to be [rad, m]
+SLACK = 1e-4  # relative, of limits: points arrive as float32
+AT_REST = 1e-6  # speed below which a point is one of rest [rad/s, m/s]
+
+
+@dataclass(eq=False)
+class Point:
+    """One point of a trajectory: time since its start [s], position, and what else is known there."""
+
+    t: float
+    q: Array
+    v: Array | None = None
+    a: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Limits of the setpoints, (n,) each."""
+
+    names: tuple[str, ...]
+    lower: Array
+    upper: Array
+    velocity: Array
+
+    def check(self, q: Array, v: Array | None) -> None:
+        """Raise the sentence that says which limit a point breaks."""
+        slack = SLACK * (1.0 + np.abs(q))
+        for bad, what in ((q < self.lower - slack, "below its lower limit"), (q > self.upper + slack, "above its upper limit")):
+            if bad.any():
+                i = int(bad.argmax())
+                limit = self.lower[i] if "lower" in what else self.upper[i]
+                raise LinkError(f"joint '{self.names[i]}' is asked to {q[i]:.6g}, {what} {limit:.6g}; change the plan")
+        if v is not None and (fast := np.abs(v) > self.velocity * (1.0 + SLACK) + SLACK).any():
+            i = int(fast.argmax())
+            raise LinkError(
+                f"joint '{self.names[i]}' is asked for {v[i]:.6g}/s, above its limit {self.velocity[i]:.6g}/s; change the plan"
+            )
+
+
+class Setpoints:
+    """The buffer between a protocol and the robot.
+
+    Parameters
+    ----------
+    q : ndarray, (n,)
+        Where the robot stands.
+    box : Box
+        Limits.
+    capacity : int
+        Points that fit.
+    brake_time : float
+        Time in which a moving robot is brought to rest [s].
+    """
+
+    def __init__(self, q: Array, box: Box, capacity: int = 100, brake_time: float = 0.25) -> None:
+        self.box, self.capacity, self.brake_time = box, capacity, brake_time
+        self.q, self.v = np.array(q), np.zeros_like(q)  # where the robot is asked to be now
+        self._points: deque[Point] = deque()
+        self.now = 0.0  # time since the trajectory's start [s]
+        self.held = False  # True while a download is incomplete
+        self.ended = True  # no further point will come
+        self.braking, self._left = False, 0.0  # and the time until rest [s]
+        self.count = 0  # points taken over since the trajectory's start
+
+    # ------------------------------------------------------------------ filling
+    def begin(self, hold: bool = False) -> None:
+        """Forget the last trajectory and wait for the points of another; `hold` keeps it from running until `finish`."""
+        if self.moving:
+            raise LinkError("the robot still moves; wait until it rests, or stop it")
+        self._points.clear()
+        self.now, self.count, self.ended, self.held, self.braking = 0.0, 0, False, hold, False
+
+    @property
+    def waiting(self) -> int:
+        """Points that are not reached yet."""
+        reached = 0
+        for p in self._points:  # at most two of them are kept
+            if p.t > self.now:
+                break
+            reached += 1
+        return len(self._points) - reached
+
+    @property
+    def room(self) -> bool:
+        """True when another point fits."""
+        return self.waiting < self.capacity
+
+    def push(self, point: Point) -> None:
+        """Take over one more point, after checking that the robot can follow."""
+        if self.ended:
+            raise LinkError("no trajectory is open; start one with sequence 0, -1 or -2")
+        self.box.check(point.q, point.v)
+        if not self._points:
+            far = np.abs(point.q - self.q)
+            if point.t <= 0.0 and far.max() > START_TOLERANCE:
+                i = int(far.argmax())
+                raise LinkError(
+                    f"the trajectory starts with joint '{self.box.names[i]}' at {point.q[i]:.6g} but it is at {self.q[i]:.6g}; "
+                    "move there first"
+                )
+            if point.t > 0.0:
+                self._points.append(Point(0.0, self.q.copy(), np.zeros_like(self.q), np.zeros_like(self.q)))
+            else:
+                point = Point(0.0, point.q, point.v if point.v is not None else np.zeros_like(point.q), point.a)
+        if self._points:
+            last = self._points[-1]
+            if point.t <= last.t:
+                raise LinkError(f"point at t = {point.t:.6g} s follows one at {last.t:.6g} s; times must increase")
+            self.box.check(point.q, (point.q - last.q) / (point.t - last.t) / 1.5)
+        self._points.append(point)
+        self.count += 1
+
+    def finish(self) -> None:
+        """Say that the last point has come."""
+        self.ended, self.held = True, False
+        if self._points and self._points[-1].v is None:
+            self._points[-1].v = np.zeros_like(self.q)
+
+    def rest_here(self) -> None:
+        """Let the last point be one of rest: nothing has followed it for a while."""
+        if self._points and self._points[-1].v is None:
+            self._points[-1].v = np.zeros_like(self.q)
+
+    # ------------------------------------------------------------------ running
+    @property
+    def moving(self) -> bool:
+        """True while setpoints change."""
+        return self.braking or (not self.held and self.covered > self.now)
+
+    @property
+    def covered(self) -> float:
+        """Time until which setpoints are known [s]."""
+        if not self._points:
+            return self.now
+        if self._points[-1].v is not None:
+            return self._points[-1].t
+        return self._points[-2].t if len(self._points) > 1 else self.now
+
+    @property
+    def dry(self) -> bool:
+        """True when the last known point is not one of rest, and more must come."""
+        if self.ended or not self._points or self.held:
+            return False
+        last = self._points[-1]
+        return last.v is None or float(np.abs(last.v).max()) > AT_REST
+
+    def stop(self) -> None:
+        """Forget all points; the robot brakes from where it is."""
+        if not self.braking:
+            self.braking, self._left = float(np.abs(self.v).max()) > AT_REST, self.brake_time
+        self._points.clear()
+        self.ended, self.held = True, False
+
+    def take(self, duration: float, tick: float) -> tuple[Motion, Array]:
+        """Return the next chunk of setpoints, and go on.
+
+        Parameters
+        ----------
+        duration : float
+            Length of the chunk [s].
+        tick : float
+            Time between two setpoints [s], a whole part of it.
+
+        Returns
+        -------
+        motion : Motion
+            Setpoints from 0 to `duration`.
+        since : ndarray, (N,)
+            Time since the start of the trajectory of each of them [s]; NaN where none runs.
+        """
+        t = np.arange(round(duration / tick) + 1) * tick
+        n = self.q.size
+        q, v, a = np.tile(self.q, (t.size, 1)), np.zeros((t.size, n)), np.zeros((t.size, n))
+        since = np.full(t.size, np.nan)
+        if self.braking:
+            T = self._left
+            u = np.minimum(t, T)[:, None]
+            q = self.q + self.v * (u - u**2 / (2.0 * T))
+            v = self.v * (1.0 - u / T)
+            a = np.where(t[:, None] < T, -self.v / T, 0.0)
+            self._left = T - duration
+            self.braking = self._left > 1e-9
+        elif self.moving:
+            end = self.covered
+            at = self.now + t
+            inside = at <= end + 1e-9
+            q[inside], v[inside], a[inside] = self._curve(np.minimum(at[inside], end))
+            q[~inside] = self._curve(np.array([end]))[0]
+            since[inside] = at[inside]
+            self.now = min(self.now + duration, end) if not np.all(inside) else self.now + duration
+            while len(self._points) > 2 and self._points[1].t <= self.now:
+                self._points.popleft()
+        self.q, self.v = q[-1].copy(), v[-1].copy()
+        return Motion(t, q, v, a), since
+
+    def _curve(self, t: Array) -> tuple[Array, Array, Array]:
+        """Return q, v, a of the points at times that they cover."""
+        points = []
+        for p in self._points:
+            points.append(p)
+            if len(points) > 2 and points[-2].t > t[-1]:  # one more than needed, for the velocity of the last
+                break
+        if len(points) == 1:
+            return (
+                np.tile(points[0].q, (t.size, 1)),
+                np.zeros((t.size, points[0].q.size)),
+                np.zeros((t.size, points[0].q.size)),
+            )
+        times = np.array([p.t for p in points])
+        left = np.clip(np.searchsorted(times, t + 1e-12, side="right") - 1, 0, len(points) - 2)
+        out = np.empty((3, t.size, self.q.size))
+        for i in np.unique(left):
+            rows = left == i
+            p, r = points[i], points[i + 1]
+            v0, v1 = self._velocity(points, i), self._velocity(points, i + 1)
+            out[:, rows] = _between(t[rows] - p.t, r.t - p.t, (p.q, v0, p.a), (r.q, v1, r.a))
+        return out[0], out[1], out[2]
+
+    def _velocity(self, points: list[Point], i: int) -> Array:
+        """Return the velocity at a point: its own, or that of the parabola through it and its neighbours."""
+        p = points[i]
+        if p.v is not None:
+            return p.v
+        if i + 1 == len(points) or i == 0:
+            return np.zeros_like(p.q)
+        before, after = points[i - 1], points[i + 1]
+        h, k = p.t - before.t, after.t - p.t
+        p.v = np.asarray(((p.q - before.q) / h * k + (after.q - p.q) / k * h) / (h + k))
+        return p.v
+
+
+def _between(t: Array, h: float, first: tuple[Array, Array, Array | None], last: tuple[Array, Array, Array | None]) -> Array:
+    """Return q, v, a (3, N, n) of the Hermite polynomial between two points that are h apart."""
+    (q0, v0, a0), (q1, v1, a1) = first, last
+    d = q1 - q0
+    if a0 is None or a1 is None:
+        c = [q0, v0, 3 * d / h**2 - (2 * v0 + v1) / h, -2 * d / h**3 + (v0 + v1) / h**2]
+    else:
+        c3 = (20 * d - (8 * v1 + 12 * v0) * h - (3 * a0 - a1) * h**2) / (2 * h**3)
+        c4 = (-30 * d + (14 * v1 + 16 * v0) * h + (3 * a0 - 2 * a1) * h**2) / (2 * h**4)
+        c5 = (12 * d - 6 * (v1 + v0) * h + (a1 - a0) * h**2) / (2 * h**5)
+        c = [q0, v0, a0 / 2, c3, c4, c5]
+    u = t[:, None]
+    q = sum(x * u**k for k, x in enumerate(c))
+    v = sum(k * x * u ** (k - 1) for k, x in enumerate(c) if k)
+    a = sum(k * (k - 1) * x * u ** (k - 2) for k, x in enumerate(c) if k > 1)
+    return np.array([q, v + 0.0 * u, a + 0.0 * u])

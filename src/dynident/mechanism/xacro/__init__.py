@@ -1,0 +1,5 @@
+"""The xacro language, evaluated without running code: `expand` returns the robot that a .xacro file stands for."""
+
+from dynident.mechanism.xacro.expand import expand
+
+__all__ = ["expand"]

@@ -1,0 +1,172 @@
+"""Properties of xacro and the texts that use them: ``${expression}``, ``$(arg name)``, ``$(find package)``.
+
+A property is kept as text and computed when it is first used, in the scope where it was defined. A macro's scope hangs
+below its caller's, so a name is looked up along the calls, not along the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dynident.errors import DescriptionError
+from dynident.mechanism.xacro.functions import FUNCTIONS, Namespace
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+Compute: TypeAlias = "Callable[[str, Scope], Any]"
+TRUTH = {"true": True, "True": True, "false": False, "False": False}
+_PIECES = re.compile(
+    r"(?P<escaped>\$\$+[{(])|\$\{(?P<expression>[^}]*)\}|\$\((?P<command>[^)]*)\)|(?P<text>[^$]+|\$[^{($]+|\$$)"
+)
+_PARAMETER = re.compile(r"\s*(?P<name>[^\s:=]+)(?:\s*:?=\s*(?P<forward>\^\|?)?(?P<default>.*))?", re.S)
+_DEFAULT = re.compile(r"""(?:\$\{[^}]*\}|\$\([^)]*\)|(?:'[^']*'|"[^"]*"|[^\s'"])+|)(?=\s|$)""")
+
+
+@dataclass
+class Macro:
+    """A macro: the element that defines it, and each parameter with (whether the caller's is taken, default)."""
+
+    body: Element
+    parameters: dict[str, tuple[bool, str | None]]
+
+
+@dataclass
+class Scope:
+    """Names of a file, a namespace or a macro call; `compute` gives the value of a text in a scope."""
+
+    compute: Compute
+    parent: Scope | None = None
+    is_namespace: bool = False
+    values: dict[str, Any] = field(default_factory=dict)
+    lazy: set[str] = field(default_factory=set)
+    blocks: dict[str, Element] = field(default_factory=dict)
+    macros: dict[str, Macro] = field(default_factory=dict)
+    spaces: dict[str, Scope] = field(default_factory=dict)
+    computing: list[str] = field(default_factory=list)
+
+    def upward(self) -> Iterator[Scope]:
+        """Yield this scope and those above it."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+    def __contains__(self, name: str) -> bool:
+        return name in FUNCTIONS or any(name in scope.values for scope in self.upward())
+
+    def lookup(self, name: str) -> Any:
+        """Return the value of a property, a namespace or a function; KeyError when there is none."""
+        for scope in self.upward():
+            if name in scope.values:
+                return scope._computed(name)
+            if name in scope.spaces:
+                return Namespace(scope.spaces[name].lookup)
+        return FUNCTIONS[name]
+
+    def _computed(self, name: str) -> Any:
+        if name in self.lazy:
+            if name in self.computing:
+                circle = " -> ".join([*self.computing, name])
+                raise DescriptionError(f"properties are defined by each other ({circle}); give one of them a value")
+            self.computing.append(name)
+            self.values[name] = literal(self.compute(self.values[name], self))
+            self.computing.remove(name)
+            self.lazy.discard(name)
+        return self.values[name]
+
+    def set(self, name: str, value: Any, lazy: bool) -> None:
+        """Define a property; a lazy text is computed when it is used."""
+        self.values[name] = literal(value)
+        if lazy and isinstance(self.values[name], str):
+            self.lazy.add(name)
+        else:
+            self.lazy.discard(name)
+
+    def remove(self, name: str) -> None:
+        """Forget a property here and above."""
+        for scope in self.upward():
+            scope.values.pop(name, None)
+
+    def block(self, name: str) -> Element | None:
+        """Return a block, named with its stars."""
+        return next((scope.blocks[name] for scope in self.upward() if name in scope.blocks), None)
+
+    def macro(self, name: str) -> tuple[Macro, Scope] | None:
+        """Return a macro, whose name may have namespaces in front, and the scope it is called in."""
+        *spaces, last = name.split(".")
+        scope: Scope | None = self
+        for space in spaces:
+            scope = next((s.spaces[space] for s in scope.upward() if space in s.spaces), None) if scope else None
+        if scope is None:
+            return None
+        return next(((s.macros[last], scope) for s in scope.upward() if last in s.macros), None)
+
+
+def literal(value: Any) -> Any:
+    """Return the number, truth value or unquoted text that a text stands for; other values as they are."""
+    if not isinstance(value, str):
+        return value
+    if len(value) >= 2 and value[0] == value[-1] == "'":
+        return value[1:-1]
+    if "_" in value:  # 1_0 is a name, not ten
+        return value
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except (ValueError, OverflowError):
+            continue
+    return TRUTH.get(value, value)
+
+
+def argument_value(text: str) -> Any:
+    """Return the number, truth value or text of an argument, as ``$(eval ...)`` sees it."""
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        return TRUTH.get(text.lower(), text)
+
+
+def truth(value: Any, what: str) -> bool:
+    """Return the truth value of a condition."""
+    if not isinstance(value, str):
+        return bool(value)
+    try:
+        return TRUTH[value] if value in TRUTH else bool(int(value))
+    except ValueError:
+        raise DescriptionError(f"{what} is '{value[:80]}'; give true, false or a number") from None
+
+
+def pieces(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a text as (kind, content): text, expression or command."""
+    at = 0
+    while at < len(text):
+        found = _PIECES.match(text, at)
+        if found is None:
+            raise DescriptionError(f"'{text[at : at + 60]}' opens ${{ or $( without closing it; close it, or write $$ for a $")
+        kind = found.lastgroup or "text"
+        yield ("text", found[kind][1:]) if kind == "escaped" else (kind, found[kind])
+        at = found.end()
+
+
+def parameters(text: str) -> dict[str, tuple[bool, str | None]]:
+    """Return the parameters of a macro: name, ``name:=default``, ``name:=^``, ``name:=^|default``, ``*block``."""
+    found: dict[str, tuple[bool, str | None]] = {}
+    rest = text.strip()
+    while rest:
+        match = _PARAMETER.match(rest)
+        if match is None:
+            raise DescriptionError(f"<xacro:macro>: params has '{rest[:60]}'; give name, name:=default or *block")
+        name, default = match["name"], match["default"]
+        if default is None:
+            found[name], rest = (False, None), rest[match.end() :].lstrip()
+            continue
+        value = _DEFAULT.match(default)
+        if value is None:
+            raise DescriptionError(f"<xacro:macro>: the default of '{name}' is '{default[:60]}'; close its quotes or brackets")
+        found[name] = (match["forward"] is not None, value[0] or None)
+        rest = default[value.end() :].lstrip()
+    return found

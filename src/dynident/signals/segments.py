@@ -1,0 +1,186 @@
+"""Segments: files of samples that only grow, so that a crash loses nothing that was on the disk.
+
+    magic | length crc32 header (JSON) | length crc32 rows | length crc32 rows | ...        little endian, rows are float64
+
+A frame counts when all of it is there and its checksum is right; what follows the last good frame is a torn tail.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import LogError, missing_extra
+from dynident.files import write_atomic
+
+Array = NDArray[np.float64]
+
+MAGIC = b"DYNSEG1\n"
+KEY = "dynident_segment"  # of the header in Parquet files
+LARGEST = 1 << 28  # bytes of one frame
+FRAME = struct.Struct("<II")
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """What a segment holds.
+
+    Parameters
+    ----------
+    header : mapping
+        Its facts; ``header["columns"]`` names the columns.
+    table : ndarray, (N, k)
+        Rows.
+    size : int
+        Bytes up to the end of the last good frame.
+    torn : int
+        Bytes after it.
+    """
+
+    header: Mapping[str, Any]
+    table: Array
+    size: int
+    torn: int
+
+
+def segment_start(header: Mapping[str, Any]) -> bytes:
+    """Return the first bytes of a segment.
+
+    Parameters
+    ----------
+    header : mapping
+        Plain data with ``columns``.
+
+    Returns
+    -------
+    bytes
+        Magic and header.
+    """
+    text = json.dumps(dict(header)).encode()
+    return MAGIC + FRAME.pack(len(text), zlib.crc32(text)) + text
+
+
+def segment_frame(rows: Array) -> bytes:
+    """Return the bytes of some rows.
+
+    Parameters
+    ----------
+    rows : ndarray, (N, k)
+        Samples.
+
+    Returns
+    -------
+    bytes
+        One frame.
+    """
+    body = np.ascontiguousarray(rows, dtype="<f8").tobytes()
+    return FRAME.pack(len(body), zlib.crc32(body)) + body
+
+
+def read_segment(path: str | os.PathLike[str]) -> Segment:
+    """Read a segment, growing or complete; never more than its good frames.
+
+    Parameters
+    ----------
+    path : path-like
+        File ending in .seg, or .parquet as sealed.
+
+    Returns
+    -------
+    Segment
+        Header and rows.
+    """
+    if str(path).endswith(".parquet"):
+        return _read_sealed(Path(path))
+    data = Path(path).read_bytes()
+    frames = _frames(data)
+    head = next(frames, None)
+    if head is None:
+        raise LogError(f"segment '{path}' has no header: it was cut before its first sample; delete it")
+    header = json.loads(head[0])
+    width = len(header["columns"])
+    parts, size = [], head[1]
+    for body, end in frames:
+        if len(body) % (8 * width):
+            break
+        parts.append(body)
+        size = end
+    table = np.frombuffer(b"".join(parts), "<f8").reshape(-1, width).astype(np.float64)
+    return Segment(header, table, size, len(data) - size)
+
+
+def _frames(data: bytes) -> Any:
+    """Yield the good frames with the place of their end."""
+    if not data.startswith(MAGIC):
+        return
+    at = len(MAGIC)
+    while at + FRAME.size <= len(data):
+        length, crc = FRAME.unpack_from(data, at)
+        body = data[at + FRAME.size : at + FRAME.size + length]
+        if length > LARGEST or len(body) < length or zlib.crc32(body) != crc:
+            return
+        at += FRAME.size + length
+        yield body, at
+
+
+def seal_segment(path: str | os.PathLike[str], facts: Mapping[str, Any] | None = None) -> Path:
+    """Turn a segment into Parquet: write it whole, read it back, then delete the segment.
+
+    Parameters
+    ----------
+    path : path-like
+        File ending in .seg.
+    facts : mapping, optional
+        More facts for its header.
+
+    Returns
+    -------
+    pathlib.Path
+        The Parquet file.
+    """
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - an extra
+        import pyarrow.parquet as pq  # noqa: PLC0415
+    except ImportError as error:
+        raise missing_extra("pyarrow", "parquet", "sealing a segment") from error
+    source = Path(path)
+    segment = read_segment(source)
+    header = {**segment.header, **(facts or {}), "torn_bytes": segment.torn}
+    columns = dict(zip(_names(segment.header), segment.table.T, strict=True))
+    table = pa.table(columns).replace_schema_metadata({KEY: json.dumps(header)})
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer)
+    target = write_atomic(source.with_suffix(".parquet"), buffer.getvalue())
+    if read_segment(target).table.shape != segment.table.shape:
+        raise LogError(f"segment '{source}' cannot be sealed: '{target}' does not read back; check the disk")
+    source.unlink()
+    return target
+
+
+def _names(header: Mapping[str, Any]) -> Sequence[str]:
+    return [str(name) for name in header["columns"]]
+
+
+def _read_sealed(path: Path) -> Segment:
+    try:
+        import pyarrow.parquet as pq  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise missing_extra("pyarrow", "parquet", "reading a sealed segment") from error
+    table = pq.read_table(path)
+    header = json.loads((table.schema.metadata or {})[KEY.encode()])
+    block = (
+        np.column_stack([table[name].to_numpy() for name in _names(header)])
+        if table.num_rows
+        else np.empty((0, table.num_columns))
+    )
+    return Segment(header, np.asarray(block, dtype=np.float64), path.stat().st_size, 0)

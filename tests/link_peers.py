@@ -1,0 +1,155 @@
+"""Peers of the link's protocols, written with plain struct from the specification and knowing nothing of the package."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+
+
+def point(sequence: int, joints: list[float], velocity: float, duration: float, order: str = "<") -> bytes:
+    """JOINT_TRAJ_PT, 68 bytes: LENGTH, type 11, request, no reply code, then its data."""
+    slots = [*joints, *[0.0] * (10 - len(joints))]
+    return struct.pack(order + "iiiii10fff", 64, 11, 2, 0, sequence, *slots, velocity, duration)
+
+
+def full_point(sequence: int, t: float, q: list[float], v: list[float], a: list[float], order: str = "<") -> bytes:
+    """JOINT_TRAJ_PT_FULL, 152 bytes."""
+    rows = [x for part in (q, v, a) for x in [*part, *[0.0] * (10 - len(part))]]
+    return struct.pack(order + "iiiiiiif30f", 148, 14, 2, 0, 0, sequence, 15, t, *rows)
+
+
+def receive_frame(sock: socket.socket, order: str = "<") -> bytes:
+    head = b""
+    while len(head) < 4:
+        part = sock.recv(4 - len(head))
+        if not part:
+            raise ConnectionError("closed")
+        head += part
+    length = struct.unpack(order + "i", head)[0]
+    body = b""
+    while len(body) < length:
+        part = sock.recv(length - len(body))
+        if not part:
+            raise ConnectionError("closed")
+        body += part
+    return head + body
+
+
+class StyleServer:
+    """A ROS-Industrial style controller: answers every request with its data again, and tells its position."""
+
+    def __init__(self, echo: bool = True, fail_at: int | None = None, version: bytes = b"") -> None:
+        self.echo, self.fail_at, self.version, self.points, self.other = echo, fail_at, version, [], []
+        self.motion, self.state = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
+        self.ports = self.motion.getsockname()[1], self.state.getsockname()[1]
+        self._done = threading.Event()
+        self._threads = [threading.Thread(target=run, daemon=True) for run in (self._serve, self._tell)]
+        for thread in self._threads:
+            thread.start()
+
+    def _serve(self) -> None:
+        self.motion.settimeout(10.0)
+        try:
+            sock, _ = self.motion.accept()
+            sock.settimeout(10.0)
+            while not self._done.is_set():
+                frame = receive_frame(sock)
+                _, kind, comm, _ = struct.unpack_from("<4i", frame)
+                code = 1
+                if kind in (11, 14):
+                    sequence = struct.unpack_from("<i", frame, 16 if kind == 11 else 20)[0]
+                    self.points.append((kind, sequence, frame))
+                    if sequence == self.fail_at:
+                        code, self.fail_at = 2, None
+                elif kind == 2:
+                    code = 1
+                else:
+                    self.other.append(kind)
+                    code = 2
+                body = frame[16:] if self.echo and kind in (11, 14) else self.version if kind == 2 else b""
+                assert comm == 2
+                sock.sendall(struct.pack("<4i", 12 + len(body), kind, 3, code) + body)
+        except OSError:
+            pass
+
+    def _tell(self) -> None:
+        self.state.settimeout(10.0)
+        try:
+            sock, _ = self.state.accept()
+            while not self._done.wait(0.01):
+                joints = [0.1 * len(self.points), 0.2, 0.3] + [0.0] * 7
+                sock.sendall(struct.pack("<5i10f", 56, 10, 1, 0, 0, *joints))
+                sock.sendall(struct.pack("<11i", 40, 13, 1, 0, 1, 0, 0, 0, 0, 2, 1))
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        self._done.set()
+        for sock in (self.motion, self.state):
+            sock.close()
+
+
+class LossyRelay:
+    """Passes UDP datagrams between clients and a server, losing, doubling and delaying some of both directions."""
+
+    def __init__(self, port: int, rng, share: float) -> None:
+        self.target, self.rng, self.share = ("127.0.0.1", port), rng, share
+        self.front = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.front.bind(("127.0.0.1", 0))
+        self.front.settimeout(0.05)
+        self.port = self.front.getsockname()[1]
+        self.lost = self.doubled = self.swapped = 0
+        self._backs: dict[tuple[str, int], socket.socket] = {}
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        threading.Thread(target=self._forward, daemon=True).start()
+
+    def _pass(self, send, data: bytes, held: list) -> None:
+        with self._lock:
+            luck = self.rng.random()
+        if luck < self.share:
+            self.lost += 1
+            return
+        if luck < 2 * self.share:
+            self.doubled += 1
+            send(data)
+        elif luck < 3 * self.share and not held:
+            self.swapped += 1
+            held.append(data)  # goes out after the next one
+            return
+        send(data)
+        while held:
+            send(held.pop())
+
+    def _forward(self) -> None:
+        held: list[bytes] = []
+        while not self._done.is_set():
+            try:
+                data, name = self.front.recvfrom(65536)
+            except OSError:
+                continue
+            if name not in self._backs:
+                back = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+                back.connect(self.target)
+                back.settimeout(0.05)
+                self._backs[name] = back
+                threading.Thread(target=self._back, args=(back, name), daemon=True).start()
+            back = self._backs[name]
+            self._pass(back.send, data, held)
+
+    def _back(self, back: socket.socket, name: tuple[str, int]) -> None:
+        held: list[bytes] = []
+        while not self._done.is_set():
+            try:
+                data = back.recv(65536)
+            except OSError:
+                continue
+            self._pass(lambda part: self.front.sendto(part, name), data, held)
+
+    def close(self) -> None:
+        self._done.set()
+        time.sleep(0.1)
+        for sock in (self.front, *self._backs.values()):
+            sock.close()

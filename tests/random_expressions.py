@@ -1,0 +1,128 @@
+"""Random expressions that use every operation of the graph, with numbers they may be evaluated at, and compiled C."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from dynident import graph as g
+
+GCC = shutil.which("gcc")
+STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-Wconversion", "-Wdouble-promotion", "-Wshadow", "-Wvla"]
+LARGEST = 30.0  # of a value: what is larger would only show how errors grow
+
+
+def inputs(rng: np.random.Generator, samples: int) -> dict[str, np.ndarray]:
+    """Return the arrays q (N, 3) and w (N, 2) per sample and p (4,) shared by all."""
+    return {"q": rng.uniform(-3.0, 3.0, (samples, 3)), "w": rng.uniform(0.2, 2.0, (samples, 2)), "p": rng.normal(size=4)}
+
+
+def columns(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return every number of the arrays by the name of its symbol."""
+    return {f"{name}[{i}]": array[..., i] for name, array in arrays.items() for i in range(array.shape[-1])}
+
+
+def expressions(graph: g.Graph, rng: np.random.Generator, arrays: Mapping[str, np.ndarray], count: int) -> list[g.Node]:
+    """Return random expressions of the arrays' symbols.
+
+    What jumps (comparisons, signs, floor) is asked of plain sums of symbols, which are nowhere near a jump, so that rounding
+    cannot decide.
+    """
+    values = columns(arrays)
+    symbols = [graph.symbol(name) for name in values]
+    pool = list(symbols)
+
+    def one() -> g.Node:
+        return pool[rng.integers(len(pool))]
+
+    def plain() -> g.Node:
+        x, y = (symbols[i] for i in rng.integers(len(symbols), size=2))
+        return float(rng.uniform(0.3, 1.5)) * x + float(rng.normal()) * y + float(rng.normal())
+
+    def square() -> g.Node:
+        x = one()
+        return x * x
+
+    makers = [
+        lambda: one() + one(),
+        lambda: one() - one(),
+        lambda: one() * one(),
+        lambda: one() / (1.5 + g.cos(one())),
+        lambda: -one(),
+        lambda: g.sqrt(0.1 + square()),
+        lambda: g.sin(one()),
+        lambda: g.cos(one()),
+        lambda: g.exp(0.3 * g.sin(one())),
+        lambda: g.log(0.2 + square()),
+        lambda: g.tanh(one()),
+        lambda: g.power(0.3 + g.absolute(one()), 1.7),
+        lambda: g.power(0.3 + g.absolute(one()), g.sin(one())),
+        lambda: g.power(1.5 + g.sin(one()), float(rng.integers(-2, 4))),
+        lambda: g.arctan2(g.sin(one()), 1.5 + g.cos(one())),
+        lambda: graph.call("sinc", 0.1 * square()),
+        lambda: graph.call("dsinc", 0.1 * square()),
+        lambda: graph.cosc(square()),
+        lambda: g.absolute(one()),
+        lambda: g.sign(plain()),
+        lambda: g.floor(plain()),
+        lambda: g.minimum(one(), one()),
+        lambda: g.maximum(one(), one()),
+        lambda: plain() < plain(),
+        lambda: plain() >= plain(),
+        lambda: g.equal(g.floor(plain()), g.floor(plain())),
+        lambda: g.where(plain() < plain(), one(), one()),
+        lambda: g.where(g.both(plain() < 0.5, g.opposite(plain() > 0.1)), one(), one()),
+        lambda: g.where(g.either(plain() < 0.5, plain() > 0.1), one(), one()),
+    ]
+    order = [*range(len(makers)), *rng.integers(len(makers), size=max(0, count - len(makers)))]
+    for k in rng.permutation(order):
+        made = makers[int(k)]()
+        if np.max(np.abs(g.evaluate([made], values)[0]), initial=0.0) < LARGEST:
+            pool.append(made)
+    return pool[len(symbols) :]
+
+
+def rebuilt(nodes: list[g.Node], symbols: Mapping[str, g.Node]) -> list[g.Node]:
+    """Return expressions with other nodes for their symbols."""
+    found: dict[int, g.Node] = {}
+    for node in g.reachable(nodes):
+        args = [found[arg.index] for arg in node.args]
+        graph = node.graph
+        if node.op == "symbol":
+            found[node.index] = symbols[node.name]
+        elif node.op == "const":
+            found[node.index] = node
+        elif node.op in ("lt", "le", "eq"):
+            found[node.index] = graph.compare(node.op, *args)
+        elif len(args) == 1:
+            found[node.index] = graph.call(node.op, *args)
+        else:
+            names = {"sub": lambda x, y: x - y, "pow": graph.power, "min": graph.least, "max": graph.greatest}
+            make = names.get(node.op) or getattr(graph, node.op)
+            found[node.index] = make(*args)
+    return [found[node.index] for node in nodes]
+
+
+def operations(nodes: list[g.Node]) -> set[str]:
+    """Return the operations that expressions use."""
+    return {node.op for node in g.reachable(nodes)} - {"const", "symbol"}
+
+
+def load_c(files: Mapping[str, str], folder: Path) -> ctypes.CDLL:
+    """Compile generated C with every warning as an error and load it."""
+    for file, text in files.items():
+        (folder / file).write_text(text, encoding="ascii")
+    sources = [str(folder / file) for file in files if file.endswith(".c")]
+    library = folder / "library.so"
+    subprocess.run([str(GCC), *STRICT, "-O1", "-fPIC", "-shared", *sources, "-o", str(library), "-lm"], check=True)
+    return ctypes.CDLL(str(library))
+
+
+def pointers(*arrays: np.ndarray) -> list[ctypes.c_void_p]:
+    """Return where arrays begin."""
+    return [ctypes.c_void_p(array.ctypes.data) for array in arrays]

@@ -1,0 +1,71 @@
+"""What a caller gave: good values pass unchanged, bad ones get one sentence with the field, the value and the remedy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynident import checks
+from dynident.errors import DescriptionError, DynidentError, LogError
+
+
+def test_good_values_pass() -> None:
+    assert checks.number("x", np.int64(3), least=3) == 3.0
+    assert checks.number("limit", np.inf, above=0, infinite=True) == np.inf
+    assert checks.row("x", 2) == (2.0,)
+    assert checks.row("x", [1, 2.5], above=0) == (1.0, 2.5)
+    assert checks.gain("PID", "kp", [1, 2]) == (1.0, 2.0)
+    assert checks.gain("PID", "preload", -1.0, signed=True) == -1.0
+    assert checks.gain("PID", "limit", np.inf, infinite=True) == np.inf
+    assert checks.finite_scalar("PID", "x", 2) == 2.0
+    assert checks.choice("mode", "a", ("a", "b")) == "a"
+    checks.flag("PID", "project", np.True_)
+    checks.positive("law", a=1.0, b=2.0)
+    checks.not_negative("law", a=0.0)
+    checks.finite("law", a=-1.0)
+    assert checks.step_length(0.5) == 0.5
+    np.testing.assert_array_equal(checks.per_actuator(2.0, 3, "x"), [2.0, 2.0, 2.0])
+    np.testing.assert_array_equal(checks.samples("x", [1, 2], 2), [1.0, 2.0])
+    np.testing.assert_array_equal(checks.time_axis([0, 1, 3]), [0.0, 1.0, 3.0])
+    np.testing.assert_array_equal(checks.signal("v", 2.0, 3), [2.0, 2.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: checks.number("mass", "3"), DescriptionError, "mass is '3'; give a number"),
+        (lambda: checks.number("mass", True), DescriptionError, "mass is True"),
+        (
+            lambda: checks.number("mass", -1.0, least=0, unit="kg"),
+            DescriptionError,
+            r"mass is -1; give a number \[kg\] of at least 0",
+        ),
+        (lambda: checks.number("mass", np.inf, above=0), DescriptionError, "mass is inf; give a number above 0"),
+        (lambda: checks.row("x", [1.0, np.nan]), DescriptionError, r"x\[1\] is nan"),
+        (lambda: checks.gain("PID", "kp", -1.0), DescriptionError, "PID: kp = -1.0 must be zero or a number above it"),
+        (lambda: checks.gain("PID", "kp", [1.0, 0.0], above=True), DescriptionError, "kp = 0.0 must be a number above zero"),
+        (lambda: checks.gain("PID", "kp", [[1.0]]), DescriptionError, r"kp has shape \(1, 1\)"),
+        (lambda: checks.gain("PID", "kp", True), DescriptionError, "kp is True"),
+        (lambda: checks.positive("law", fc=0.0), DescriptionError, "law: fc = 0.0 must be a number above zero"),
+        (lambda: checks.not_negative("law", fv=-1.0), DescriptionError, "law: fv = -1.0 must be zero or"),
+        (lambda: checks.finite("law", x=np.nan), DescriptionError, "law: x = nan is not a finite number"),
+        (lambda: checks.finite_scalar("law", "x", [1.0]), DescriptionError, "must be one finite number"),
+        (lambda: checks.flag("PID", "project", 1), DescriptionError, "project = 1 must be True or False"),
+        (lambda: checks.choice("mode", "c", ("a", "b")), DescriptionError, "mode is 'c'; it is one of a, b"),
+        (lambda: checks.numbers("abc", "q"), DynidentError, "q is not an array of real numbers"),
+        (lambda: checks.numbers([1j], "q"), DynidentError, "q is not an array of real numbers"),
+        (lambda: checks.numbers([[1.0], [1.0, 2.0]], "q"), DynidentError, "q is not an array of real numbers"),
+        (lambda: checks.per_actuator([1.0, 2.0], 3, "kp"), DynidentError, r"kp has shape \(2,\); give one number, or 3"),
+        (lambda: checks.samples("x", [1.0], 2), DynidentError, r"x has the shape \(1,\); give 2 values"),
+        (lambda: checks.samples("x", [1.0, np.inf]), DynidentError, r"x\[1\] is not a finite number"),
+        (lambda: checks.time_axis([0.0, 2.0, 2.0]), LogError, r"t\[1\] = 2.0 s and t\[2\] = 2.0 s"),
+        (lambda: checks.time_axis([]), LogError, "at least one time"),
+        (lambda: checks.signal("v", [1.0, 2.0], 3), LogError, r"v has the shape \(2,\), but there are 3 times"),
+        (lambda: checks.signal("v", np.nan, 3), LogError, "v is not a finite number"),
+        (lambda: checks.step_length(0.0), LogError, "dt = 0.0 s must be above zero"),
+    ],
+)
+def test_bad_values_get_one_sentence(call, error, words) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(error, match=words) as caught:
+        call()
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,83 @@
+"""The commands controller and record, as a person types them: two processes on this computer."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dynident as di
+from link_process import plan
+
+pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(di.__file__).parents[1])}
+
+
+def command(*words: object) -> list[str]:
+    return [sys.executable, "-m", "dynident", *map(str, words)]
+
+
+def run(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*words), env=ENVIRONMENT, capture_output=True, text=True, timeout=180, check=False)
+
+
+@pytest.fixture(scope="module")
+def address():
+    words = command("controller", "er3a_c60", "--motion-port", 0, "--state-port", 0, "--speed", 20, "--json", "--quiet")
+    with subprocess.Popen(words, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
+        text = ""
+        for line in process.stdout or ():
+            text += line
+            if line.startswith("}"):
+                break
+        yield json.loads(text)["address"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+
+
+def test_a_plan_is_recorded_by_two_commands(address, tmp_path) -> None:
+    plan(1).save(tmp_path / "plan" / "plan.json")
+    done = run("record", tmp_path / "plan", "--controller", address, "-o", tmp_path / "campaign", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["cycles"] == 1
+    assert result["gaps"] == 0
+    log = di.Log.read(tmp_path / "campaign")
+    assert set(log.stages()) == {"excitation", "warming"}
+    again = run("record", "--resume", tmp_path / "campaign")
+    assert again.returncode == 0
+    assert "1 cycles complete" in again.stdout
+
+
+def test_a_dry_run_says_what_and_how_long(tmp_path) -> None:
+    plan(3).save(tmp_path / "plan.json")
+    done = run("record", tmp_path / "plan.json", "--repetitions", 2, "--rest", "8h", "--start-below", 22, "--dry-run")
+    assert done.returncode == 0
+    for words in ("6 cycles", "below 22 degC", "excitation", "8 h 00 min"):
+        assert words in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["controller", "nobody"], "nobody"),
+        (["controller", "er3a_c60", "--protocol", "morse"], "simple_message or lynx"),
+        (["controller", "er3a_c60", "--rate", "0"], "--rate is 0"),
+        (["controller", "er3a_c60", "--key-file", "missing"], "cannot be read"),
+        (["record"], "give a plan"),
+        (["record", "missing"], "does not exist"),
+        (["record", "--resume", "missing"], "is no campaign"),
+        (["record", "--tell", "dance"], "pause, continue or abort"),
+    ],
+)
+def test_wrong_words_are_one_sentence(words, sentence, tmp_path) -> None:
+    done = run(*words)
+    assert done.returncode == 1
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

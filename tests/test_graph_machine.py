@@ -1,0 +1,154 @@
+"""Machine code of functions equals the expressions: any width, layout, number of samples, cutting and number of threads."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dynident
+from dynident import graph as g
+from dynident.graph import print_llvm
+from random_expressions import columns, expressions, inputs
+from random_mechanisms import close
+
+SOME = settings(max_examples=6, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+SIZES = {"q": 3, "w": 2}
+
+
+def random_function(seed: int, samples: int, count: int = 60) -> tuple[g.Function, dict[str, np.ndarray], np.ndarray]:
+    """Return a function with one output of each layout and gaps, its inputs, and the values of all entries (N, k)."""
+    rng = np.random.default_rng(seed)
+    arrays = inputs(rng, max(samples, 1))
+    nodes = expressions(g.Graph(), rng, arrays, count)
+    arrays = {name: array[:samples] if name != "p" else array for name, array in arrays.items()}
+    half = len(nodes) // 2
+    plain: list[g.Node | None] = list(nodes[:half])
+    plain[3], plain[7] = None, None
+    rows: list[g.Node | None] = [*nodes[half:], nodes[0], None, nodes[0].graph.const(2.5), nodes[0].graph.symbol("q[1]")]
+    function = g.Function(f"random_{seed}", SIZES, {"plain": plain, "rows": rows}, {"p": 4}, frozenset({"rows"}))
+    values = g.evaluate([node for node in (*plain, *rows) if node is not None], columns(arrays))
+    table = np.column_stack([np.broadcast_to(x, (samples,)) for x in values])
+    return function, arrays, table
+
+
+def run(function: g.Function, width: int, arrays: dict[str, np.ndarray], samples: int, threads: bool = True) -> np.ndarray:
+    """Return all entries (N, k) computed by machine code; entries without an expression must stay what they were."""
+    plain = np.full((samples, len(function.outputs["plain"])), 7.0)
+    rows = np.full((len(function.outputs["rows"]), samples + 3), 7.0)  # rows may be longer than the samples
+    g.Compiled(function, width)(samples, {**arrays, "plain": plain, "rows": rows}, threads)
+    written = {name: [node is not None for node in nodes] for name, nodes in function.outputs.items()}
+    untouched = ~np.array(written["plain"]), ~np.array(written["rows"])
+    assert np.all(plain[:, untouched[0]] == 7.0)
+    assert np.all(rows[untouched[1]] == 7.0)
+    assert np.all(rows[:, samples:] == 7.0)
+    return np.hstack([plain[:, ~untouched[0]], rows[~untouched[1], :samples].T])
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+@SOME
+@given(seed=st.integers(0, 10_000))
+def test_random_functions(width: int, seed: int) -> None:
+    samples = 3 * width + 1
+    function, arrays, expected = random_function(seed, samples)
+    close(run(function, width, arrays, samples), expected, 1e-11)
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+def test_any_number_of_samples(width: int) -> None:
+    function, arrays, expected = random_function(1, 2 * width + 1)
+    for samples in sorted({0, 1, width - 1, width, width + 1, 2 * width + 1}):
+        some = {name: array[:samples] if name != "p" else array for name, array in arrays.items()}
+        close(run(function, width, some, samples), expected[:samples], 1e-11)
+
+
+@pytest.mark.parametrize("width", [1, 4])
+@pytest.mark.parametrize("cut", [1, 2, 7, 40])
+def test_cutting_changes_nothing(monkeypatch: pytest.MonkeyPatch, width: int, cut: int) -> None:
+    function, arrays, expected = random_function(2, 11)
+    whole = run(function, width, arrays, 11)
+    monkeypatch.setattr(print_llvm, "CUT", cut)
+    close(run(function, width, arrays, 11), whole, 1e-13)
+    close(whole, expected, 1e-11)
+
+
+def test_widths_agree_with_each_other() -> None:
+    function, arrays, _ = random_function(5, 29, 200)
+    first = run(function, 1, arrays, 29)
+    for width in (2, 4, 8):
+        close(run(function, width, arrays, 29), first, 1e-12)
+
+
+def test_rows_of_an_input_may_be_longer_than_its_columns() -> None:
+    function, arrays, expected = random_function(6, 10)
+    wide = np.full((10, 8), np.nan)
+    wide[:, :3] = arrays["q"]
+    close(run(function, 4, {**arrays, "q": wide[:, :3]}, 10), expected, 1e-11)
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    function, arrays, expected = random_function(7, 9001, 40)
+    alone = run(function, 4, arrays, 9001, threads=False)
+    assert np.array_equal(run(function, 4, arrays, 9001, threads=True), alone)
+    close(alone, expected, 1e-11)
+
+
+def test_functions_can_be_compiled_and_called_by_many_threads() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    def work(seed: int) -> float:
+        function, arrays, expected = random_function(seed, 50)
+        return float(np.max(np.abs(run(function, 4, arrays, 50) - expected)))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert max(pool.map(work, range(20, 28))) < 1e-10
+
+
+def test_angles_of_any_size() -> None:
+    graph = g.Graph()
+    x = graph.symbol("x[0]")
+    function = g.Function("turns", {"x": 1}, {"out": [g.sin(x), g.cos(x), g.sin(2.0 * x)]})
+    angles = np.array([0.0, 1e-300, -1e-9, 0.5, np.pi / 4, np.pi / 2, np.pi, 1e3, -99_999.0, 1e5 + 1.0, 1e9, 1e22, -1e15, 3.0])
+    for width in (1, 2, 4, 8):
+        out = np.empty((angles.size, 3))
+        g.Compiled(function, width)(angles.size, {"x": angles[:, None], "out": out})
+        close(out, np.column_stack([np.sin(angles), np.cos(angles), np.sin(2.0 * angles)]), 1e-15)
+        assert np.isnan(_one(function, width, np.nan)).all()
+        assert np.isnan(_one(function, width, np.inf)).all()
+
+
+def _one(function: g.Function, width: int, x: float) -> np.ndarray:
+    out = np.empty((1, len(function.outputs["out"])))
+    g.Compiled(function, width)(1, {"x": np.array([[x]]), "out": out})
+    return out
+
+
+OLD = """
+import numpy as np
+from dynident import graph as g
+from test_graph_machine import random_function, run
+
+assert g.vector_width() == WIDTH, g.vector_width()
+function, arrays, expected = random_function(3, 21)
+found = run(function, g.vector_width(), arrays, 21)
+assert np.max(np.abs(found - expected)) < 1e-10
+print("agrees")
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names processors of this family")
+@pytest.mark.parametrize(("processor", "width"), [("x86-64", 2), ("x86-64-v2", 2)])
+def test_code_for_a_named_older_processor(tmp_path: Path, processor: str, width: int) -> None:
+    folders = os.pathsep.join([str(Path(dynident.__file__).parents[1]), str(Path(__file__).parent)])
+    environment = {**os.environ, "DYNIDENT_CPU": processor, "DYNIDENT_CACHE": str(tmp_path), "PYTHONPATH": folders}
+    done = subprocess.run(
+        [sys.executable, "-c", OLD.replace("WIDTH", str(width))], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "agrees", done.stderr

@@ -1,0 +1,263 @@
+"""Campaigns: what a plan says is recorded by stage and cycle, and goes on after a crash, a pause or a full disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynident as di
+from dynident.errors import LinkError
+from dynident.excitation import Plan, stage_logs
+from dynident.link import AbortedError, Campaign, Emulator, Settings, SimpleClient, SimpleServer, describe
+from dynident.link.schedule import seconds, steps_of
+from dynident.robots import er3a_c60
+from dynident.signals import CampaignLog, read_journal
+from link_process import plan
+
+PROCESS = Path(__file__).with_name("link_process.py")
+
+
+@pytest.fixture(scope="module")
+def server():
+    made = SimpleServer(Emulator(er3a_c60.machine(), speed=20.0), motion_port=0, state_port=0).start()
+    yield made
+    made.close()
+
+
+def client_of(server) -> SimpleClient:
+    return SimpleClient("127.0.0.1", server.motion_port, server.state_port)
+
+
+def campaign_of(server, folder, wanted=None, settings=None, **options) -> Campaign:
+    return Campaign.create(folder, wanted or plan(1), settings or Settings(), client_of(server), **options)
+
+
+def events(folder) -> list[str]:
+    return [e["event"] for e in read_journal(folder)]
+
+
+def check(folder, wanted: Plan, cycles: int) -> CampaignLog:
+    """Every cycle is complete and whole: each sample of its motion once."""
+    log = di.Log.read(folder)
+    assert isinstance(log, CampaignLog)
+    found = log.cycles()
+    assert sorted(found) == list(range(cycles))
+    period = 0.004
+    for one in found.values():
+        np.testing.assert_allclose(np.diff(one.t), period, atol=1e-6)
+        assert abs(one.duration - wanted.curve.duration) < 2.0 * period
+        assert one.provenance["gaps"] == 0
+        assert one.provenance["plan"] == wanted.identity
+    return log
+
+
+def test_a_campaign_gives_the_logs_by_stage_and_cycle(server, tmp_path) -> None:
+    wanted = plan(2)
+    mechanism = er3a_c60.mechanism()
+    seen = []
+    campaign = campaign_of(
+        server,
+        tmp_path / "c",
+        wanted,
+        predict=lambda motion: di.inverse_dynamics(mechanism, motion, mechanism.parameters),
+        observe=seen.append,
+    )
+    assert campaign.run() == 2
+    log = check(tmp_path / "c", wanted, 2)
+    stages = log.stages()
+    assert {name: len(logs) for name, logs in stages.items()} == {"excitation": 2, "warming": 4}
+    again = stage_logs(log.cycles()[0], wanted)  # the plan itself finds the same stretches
+    assert abs(again["excitation"][0].t[0] - stages["excitation"][0].t[0]) < 0.009
+    assert len(stages["excitation"][0]) == 600
+    assert np.isfinite(log.effort).all()
+    assert log.temperature is not None
+    assert {p.what for p in seen} >= {"cycle"}
+    assert not list((tmp_path / "c").glob("*.seg"))
+    reference = wanted.motion(250.0)
+    one = log.cycles()[1]
+    at = np.minimum(np.arange(1, len(one) + 1), len(reference) - 1)
+    assert np.abs(one.position - reference.q[at]).max() < 0.02
+
+
+def test_a_campaign_is_readable_while_it_is_written(server, tmp_path) -> None:
+    campaign = campaign_of(server, tmp_path / "c", plan(1))
+    thread = threading.Thread(target=campaign.run)
+    thread.start()
+    counts = []
+    while thread.is_alive():
+        try:
+            counts.append(len(di.Log.read(tmp_path / "c")))
+        except di.DynidentError as error:
+            assert "samples yet" in str(error)
+        time.sleep(0.05)
+    thread.join()
+    assert counts == sorted(counts)
+    check(tmp_path / "c", plan(1), 1)
+
+
+def test_pause_continue_and_abort_bring_the_robot_to_rest(server, tmp_path) -> None:
+    campaign = campaign_of(server, tmp_path / "c", plan(1))
+    failure = []
+
+    def run() -> None:
+        try:
+            campaign.run()
+        except LinkError as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    _until(lambda: "cycle begun" in events(tmp_path / "c"))
+    campaign.pause()
+    _until(lambda: "paused" in events(tmp_path / "c"))
+    assert not np.any(server.emulator.setpoints.v)
+    campaign.pause(False)
+    _until(lambda: events(tmp_path / "c").count("cycle begun") == 2)
+    (tmp_path / "c" / "abort").touch()
+    thread.join(timeout=30.0)
+    assert isinstance(failure[0], AbortedError)
+    assert not np.any(server.emulator.setpoints.v)
+    assert Campaign(tmp_path / "c", client_of(server)).run() == 1
+    check(tmp_path / "c", plan(1), 1)
+
+
+def _until(condition, timeout: float = 60.0) -> None:
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+
+
+def test_a_collision_like_residual_stops_the_robot(server, tmp_path) -> None:
+    heavy = er3a_c60.mechanism(True)
+    campaign = campaign_of(
+        server,
+        tmp_path / "c",
+        predict=lambda motion: di.inverse_dynamics(heavy, motion, heavy.parameters),
+        settings=Settings(tolerance=0.1),
+    )
+    with pytest.raises(LinkError, match="collision"):
+        campaign.run()
+    _until(lambda: not server.emulator.status[4])
+    assert not server.emulator.alarms
+
+
+def test_a_full_disk_pauses_and_goes_on(server, tmp_path, monkeypatch) -> None:
+    campaign = campaign_of(server, tmp_path / "c", plan(1))
+    write, said = os.write, []
+    full = threading.Event()
+
+    def limited(handle: int, data: bytes) -> int:
+        if full.is_set():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(handle, data)
+
+    def observe(progress) -> None:
+        if progress.what == "disk full":
+            said.append(progress.text)
+        if progress.what == "cycle" and progress.motion > 1.0 and not said:
+            full.set()
+
+    monkeypatch.setattr(os, "write", limited)
+    campaign.observe = observe
+    thread = threading.Thread(target=campaign.run)
+    thread.start()
+    _until(lambda: bool(said))
+    _until(lambda: not server.emulator.status[4])
+    full.clear()
+    thread.join(timeout=60.0)
+    assert "free some space" in said[0]
+    check(tmp_path / "c", plan(1), 1)
+    assert "disk was full" in events(tmp_path / "c")
+
+
+def test_pauses_rests_and_conditions(server, tmp_path) -> None:
+    wanted = plan(1, notes={"campaign": {"repetitions": 2, "rest": 30.0}})
+    settings = Settings.of(wanted, {"below": 100.0, "duty": None})
+    assert (settings.repetitions, settings.rest, settings.below) == (2, 30.0, 100.0)
+    campaign = campaign_of(server, tmp_path / "c", wanted, settings)
+    assert campaign.run() == 2
+    log = check(tmp_path / "c", wanted, 2)
+    rest = next(part for part in log.recordings if part.kind == "rest")
+    assert log.t[rest.rows.stop - 1] - log.t[rest.rows.start] > 20.0
+    assert rest.rows.stop - rest.rows.start < 60  # about one sample per second is kept
+
+
+def test_the_schedule_adds_up() -> None:
+    wanted = plan(3)
+    T = wanted.curve.duration
+    steps = steps_of(wanted, Settings(repetitions=2, rest=100.0, duty=0.5))
+    assert [round(s.pause, 6) for s in steps] == [round(x, 6) for x in (T, T, 100.0, T, T, 0.0)]
+    assert [s.first for s in steps] == [True, False, False] * 2
+    assert "6 cycles" in describe(wanted, Settings(repetitions=2))
+    assert seconds("8h", "rest") == 8 * 3600.0
+    assert seconds("1.5 min", "rest") == 90.0
+    with pytest.raises(LinkError, match="such as 90s"):
+        seconds("8 weeks", "rest")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"robot": "another"}, "the plan is for robot 'another'"),
+        ({"coordinates": tuple("abcdef")}, "the plan moves a, b"),
+        ({"home": [3.0, 0, 0, 0, 0, 0]}, "beyond the controller's limit"),
+    ],
+)
+def test_a_wrong_robot_or_plan_is_one_sentence(server, tmp_path, change, sentence) -> None:
+    from dataclasses import replace
+
+    with pytest.raises(LinkError, match=sentence):
+        campaign_of(server, tmp_path / "c", replace(plan(1), **change))
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_controller_in_alarm_is_one_sentence(server, tmp_path) -> None:
+    campaign = campaign_of(server, tmp_path / "c")
+    server.emulator.emergency_stop()
+    with pytest.raises(LinkError, match="in alarm 4012"):
+        campaign.run()
+    server.emulator.emergency_stop(False)
+    server.emulator.reset()
+    with pytest.raises(LinkError, match="holds a campaign"):
+        campaign_of(server, tmp_path / "c")
+
+
+def test_a_killed_campaign_loses_nothing_and_goes_on(server, tmp_path) -> None:
+    """Kill -9 at random moments; benchmarks/link.py does it a hundred times."""
+    rng, folder = random.Random(5), tmp_path / "c"
+    ports = str(server.motion_port), str(server.state_port)
+    command = [sys.executable, str(PROCESS), "record", str(folder), *ports, "2"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(di.__file__).parents[1]), str(PROCESS.parent)])}
+    before = 0
+    for attempt in range(4):
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            acknowledged, complete = 0, False
+            stop = rng.uniform(0.1, 1.0) if attempt < 3 else None
+            timer = None
+            for line in process.stdout:
+                if line.strip() == "complete":
+                    complete = True
+                elif line.strip().isdigit():
+                    acknowledged = int(line)
+                    if stop is not None and timer is None:
+                        timer = threading.Timer(stop, process.kill)
+                        timer.start()
+            if timer is not None:
+                timer.cancel()
+            process.wait(timeout=60.0)
+        samples = sum(len(part.motion) for part in di.Log.read(folder).recordings)
+        assert samples >= before + acknowledged
+        before = samples
+    assert complete
+    check(folder, plan(2), 2)

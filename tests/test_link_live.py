@@ -1,0 +1,75 @@
+"""What listens to the stream: a recursive fit equals the batch, the thermal state follows its model, MCAP reads back."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dynident.errors import LinkError
+from dynident.link import RecursiveFit, Samples, ThermalObserver, mcap_writer
+from dynident.robots import er3a_c60
+
+
+def stream(count: int = 2000, seed: int = 0) -> Samples:
+    rng = np.random.default_rng(seed)
+    t = 0.004 * np.arange(count)
+    v = np.column_stack([np.sin(2 * t), np.cos(3 * t)])
+    effort = np.column_stack([3.0 * np.sign(v[:, 0]) + 2.0 * v[:, 0] + 0.5, v[:, 1]]) + 0.01 * rng.standard_normal((count, 2))
+    nothing = np.full((count, 2), np.nan)
+    return Samples(np.arange(count), t, t, np.cumsum(v, axis=0) * 0.004, v, effort, nothing)
+
+
+def test_without_forgetting_it_is_least_squares() -> None:
+    rows = stream()
+    fit = RecursiveFit(0, forgetting=1.0)
+    for first in range(0, len(rows), 37):
+        fit.feed(0.0, Samples.from_table(rows.table[first : first + 37]))
+    moving = np.abs(rows.velocity[:, 0]) >= 0.02
+    v = rows.velocity[moving, 0]
+    W = np.column_stack([np.sign(v), v, np.ones(v.size)])
+    batch = np.linalg.lstsq(W, rows.effort[moving, 0], rcond=None)[0]
+    np.testing.assert_allclose(fit.values, batch, atol=1e-5)
+    assert np.all(np.abs(fit.values - [3.0, 2.0, 0.5]) < 6.0 * fit.deviation + 1e-4)
+
+
+def test_with_forgetting_it_follows_a_change() -> None:
+    fit = RecursiveFit(0, forgetting=0.99)
+    fit.feed(0.0, stream())
+    changed = stream(seed=1)
+    fit.feed(0.0, Samples.from_table(np.column_stack([changed.table[:, :7], 1.5 * changed.effort, changed.temperature])))
+    np.testing.assert_allclose(fit.values, [4.5, 3.0, 0.75], atol=0.05)
+    with pytest.raises(LinkError, match="forgetting is 2"):
+        RecursiveFit(0, forgetting=2.0)
+
+
+def test_the_thermal_state_is_that_of_the_model() -> None:
+    model = er3a_c60.thermal_models()[0]
+    observer = ThermalObserver(model, lambda v: 20.0 * np.sign(v), 0)
+    count, step = 500, 0.1
+    t = step * np.arange(count + 1)
+    ones = np.ones((count + 1, 1))
+    observer.feed(0.0, Samples(np.arange(count + 1), t, t, 0 * ones, 2.0 * ones, ones, ones))
+    wanted = model.simulate([0.0, t[-1]], 40.0, None, 20.0)
+    np.testing.assert_allclose(observer.state, wanted.state[-1], rtol=1e-9)
+    assert observer.temperature > 20.5
+
+
+def test_mcap_reads_back(tmp_path) -> None:
+    reader = pytest.importorskip("mcap.reader", reason="MCAP is an extra: pip install 'dynident[ros]'")
+    rows = stream(20)
+    writer = mcap_writer(tmp_path / "x.mcap", ("a", "b"), {"robot": "two"})
+    writer.feed(1000.0, rows)
+    writer.close()
+    with (tmp_path / "x.mcap").open("rb") as file:
+        found = [
+            (m.log_time, json.loads(m.data)) for _, _, m in reader.make_reader(file).iter_messages(topics=["/joint_states"])
+        ]
+    assert len(found) == 20
+    assert found[-1][0] == 1000 * 10**9
+    assert found[0][1]["name"] == ["a", "b"]
+    np.testing.assert_array_equal([f["effort"] for _, f in found], rows.effort)
+    assert found[0][1]["temperature"] == [None, None]
+    with pytest.raises(LinkError, match=r"end in \.mcap"):
+        mcap_writer(tmp_path / "x.bag", ("a",))

@@ -1,0 +1,62 @@
+"""The plant behind a controller: chunk after chunk it is one run, and a rest cools it as its thermal models say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dynident as di
+from dynident.errors import LinkError
+from dynident.link import Plant
+from dynident.robots import er3a_c60
+
+PERIOD = 0.004
+COUNT = 2.0 * np.pi / 2**17 / np.array([101.0, 101.0, 101.0, 81.0, 80.0, 51.0])
+
+
+def motion(count: int) -> di.Motion:
+    t = np.arange(count + 1) * PERIOD
+    w = np.array([1.0, 1.3, 0.7, 2.0, 1.5, 3.0])
+    phase = np.outer(t, w)
+    return di.Motion(t, 0.3 * (1 - np.cos(phase)), 0.3 * w * np.sin(phase), 0.3 * w**2 * np.cos(phase))
+
+
+def part(whole: di.Motion, first: int, last: int) -> di.Motion:
+    rows = slice(first, last + 1)
+    return di.Motion(whole.t[rows] - whole.t[first], whole.q[rows], whole.v[rows], whole.a[rows])
+
+
+def test_chunk_after_chunk_is_one_run() -> None:
+    """State, loops and friction are carried over: the pieces are the whole, to a count of the encoders."""
+    machine, wanted = er3a_c60.machine(noise=False, warm=False), motion(400)
+    whole = Plant(machine, q=wanted.q[0], period=PERIOD).advance(wanted)[0]
+    plant = Plant(machine, q=wanted.q[0], period=PERIOD)
+    pieces = [plant.advance(part(wanted, first, first + 50))[0] for first in range(0, 400, 50)]
+    assert np.max(np.abs(np.concatenate(pieces) - whole) / COUNT) < 1.5
+
+
+def test_temperatures_go_on_between_chunks_and_cool_at_rest() -> None:
+    machine = er3a_c60.machine(noise=False)
+    plant = Plant(machine, period=PERIOD)
+    plant.q = plant.coordinates
+    wanted = motion(500)
+    for first in range(0, 500, 100):
+        *_, heat = plant.advance(part(wanted, first, first + 100))
+    warm = heat[-1]
+    assert np.all(warm > machine.ambient)
+    single = machine.simulate(wanted, log_cycle=PERIOD).log.temperature
+    np.testing.assert_allclose(warm - machine.ambient, single[-1] - machine.ambient, rtol=0.15)
+    *_, cooled = plant.rest(36_000.0)
+    np.testing.assert_allclose(cooled[0], machine.ambient, atol=1e-3)
+
+
+def test_the_same_seed_gives_the_same_samples() -> None:
+    machine, wanted = er3a_c60.machine(), motion(50)
+    first, second = (Plant(machine, period=PERIOD, seed=7).advance(wanted) for _ in range(2))
+    for one, two in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_a_start_of_another_size_is_one_sentence() -> None:
+    with pytest.raises(LinkError, match="has 6 coordinates"):
+        Plant(er3a_c60.machine(), [0.0, 0.0])

@@ -1,0 +1,216 @@
+"""Files of strangers: nothing outside a robot's folder or a log is read, nothing is waited for, nothing is unpickled."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynident import Log, Mechanism
+from dynident.errors import DescriptionError, LogError
+from dynident.files import read_regular
+from dynident.mechanism import apply_sidecar, write_mjcf
+from dynident.mechanism.files import is_mjcf, read_robot
+from dynident.mechanism.xacro import expand
+
+BODY = '<body name="{}"><joint name="j_{}"/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></body>'.format
+needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+
+
+# ---- what is no file ------------------------------------------------------------------------------------------------
+
+
+@needs_pipes
+@pytest.mark.parametrize("name", ["r.urdf", "r.xacro", "r.XACRO", "r.xml", "r.mjcf"])
+def test_a_pipe_as_robot_is_refused_instead_of_waited_for(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    for trust in (False, True):
+        with pytest.raises(DescriptionError, match="not a regular file; give"):
+            read_robot(tmp_path / name, trust=trust)
+
+
+@needs_pipes
+@pytest.mark.parametrize("name", ["l.csv", "l.csv.gz", "l.npz", "l.mat", "l.h5", "l.parquet"])
+def test_a_pipe_as_log_is_refused_instead_of_waited_for(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(LogError, match="not a regular file"):
+        Log.read(tmp_path / name, effort="joint_torque")
+
+
+@needs_pipes
+def test_pipes_that_a_robot_names_are_refused(tmp_path):
+    for name in ("part.xacro", "part.xml", "package.xml", "sidecar.toml"):
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "r.xacro").write_text('<robot xmlns:xacro="x/xacro"><xacro:include filename="part.xacro"/></robot>')
+    (tmp_path / "r.xml").write_text('<mujoco><include file="part.xml"/></mujoco>')
+    with pytest.raises(DescriptionError, match="not a regular file"):
+        expand(tmp_path / "r.xacro")
+    with pytest.raises(DescriptionError, match="not a regular file"):
+        Mechanism.from_mjcf(tmp_path / "r.xml")
+    with pytest.raises(DescriptionError, match="not a regular file"):
+        apply_sidecar(Mechanism.from_dh([(1.0, 0.0, 0.0, 0.0)]), tmp_path / "sidecar.toml")
+
+
+def test_devices_folders_and_large_files_are_told_apart(tmp_path):
+    (tmp_path / "file").write_bytes(b"12345")
+    assert read_regular(tmp_path / "file", 5) == b"12345"
+    with pytest.raises(OSError, match="it has 5 bytes, more than the 4"):
+        read_regular(tmp_path / "file", 4)
+    with pytest.raises(OSError, match="No such file"):
+        read_regular(tmp_path / "none")
+    if Path("/dev/zero").exists():
+        with pytest.raises(OSError, match="not a regular file"):
+            read_regular("/dev/zero")
+
+
+# ---- XML ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["<!--" * 1_000_000, "<!-- -->" * 500_000, "<?x?>" * 500_000, "<" * 2_000_000, "<!" * 1_000_000]
+)
+def test_the_kind_of_a_file_is_found_in_one_pass(tmp_path, text):
+    """Megabytes of opened comments: time that grew with the square would be hours."""
+    (tmp_path / "r.xml").write_text(text)
+    assert not is_mjcf(tmp_path / "r.xml")
+    with pytest.raises(DescriptionError, match="not well-formed"):
+        read_robot(tmp_path / "r.xml")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("<mujoco/>", True),
+        ('<?xml version="1.0"?>\n<!-- <robot> -->\n<mujoco model="a"/>', True),
+        ("<!-- a --><!-- b --><mujoco/>", True),
+        ('<robot name="r"><mujoco/></robot>', False),
+        ("<!-- <mujoco> --><robot/>", False),
+        ("<!--><mujoco/>", False),
+        ("", False),
+    ],
+)
+def test_the_root_decides_the_kind(tmp_path, text, kind):
+    (tmp_path / "r.xml").write_text(text or " x")
+    assert is_mjcf(tmp_path / "r.xml") is kind
+
+
+@pytest.mark.parametrize("name", ["../part.xml", "{}/part.xml", "sub/../../part.xml", "link.xml"])
+def test_includes_of_mjcf_stay_in_the_folder(tmp_path, name):
+    (tmp_path / "robot" / "sub").mkdir(parents=True)
+    (tmp_path / "part.xml").write_text(f"<mujocoinclude>{BODY('b', 'b')}</mujocoinclude>")
+    (tmp_path / "robot" / "link.xml").symlink_to(tmp_path / "part.xml")
+    path = tmp_path / "robot" / "r.xml"
+    path.write_text(
+        f'<mujoco><worldbody>{BODY("a", "a")}<include file="{name.format(tmp_path)}"/></worldbody></mujoco>', encoding="utf-8"
+    )
+    with pytest.raises(DescriptionError, match=r"r\.xml: <include>: .* outside the robot's folder; move it .* --search"):
+        Mechanism.from_mjcf(path)
+    for allowed in ({"search": [tmp_path]}, {"trust": True}):
+        robot = Mechanism.from_mjcf(path, **allowed)
+        assert robot.dof == 2
+        changed = robot.parameters.replace(
+            robot.parameters.values * np.where(np.char.endswith(robot.parameters.names, "_a"), 2, 1)
+        )
+        written = write_mjcf(path, robot, changed, tmp_path / "robot" / "new.xml", **allowed)
+        assert Mechanism.from_mjcf(written, **allowed).parameters["m_a"] == 2.0
+
+
+def test_includes_below_the_folder_are_read(tmp_path):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "part.xml").write_text(f"<mujocoinclude>{BODY('b', 'b')}</mujocoinclude>")
+    (tmp_path / "r.xml").write_text('<mujoco><worldbody><include file="parts/part.xml"/></worldbody></mujoco>')
+    assert Mechanism.from_mjcf(tmp_path / "r.xml").dof == 1
+
+
+def test_a_robot_behind_a_link_reads_beside_both_its_places(tmp_path):
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "part.xml").write_text(f"<mujocoinclude>{BODY('b', 'b')}</mujocoinclude>")
+    (tmp_path / "source" / "r.xml").write_text('<mujoco><worldbody><include file="part.xml"/></worldbody></mujoco>')
+    (tmp_path / "installed").mkdir()
+    for name in ("r.xml", "part.xml"):
+        (tmp_path / "installed" / name).symlink_to(tmp_path / "source" / name)
+    assert Mechanism.from_mjcf(tmp_path / "installed" / "r.xml").dof == 1
+
+
+def test_meshes_are_never_opened(tmp_path):
+    """Whatever file a mesh names, even one that would block, the robot is read without it."""
+    link = (
+        '<link name="{0}"><visual><geometry><mesh filename="{1}"/></geometry></visual><inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+    )
+    joint = '<joint name="j" type="revolute"><parent link="a"/><child link="b"/><limit effort="1" velocity="1"/></joint>'
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "mesh.stl")
+    path = tmp_path / "r.urdf"
+    path.write_text(f'<robot name="r">{link.format("a", "mesh.stl")}{link.format("b", "/dev/zero")}{joint}</robot>')
+    assert Mechanism.from_urdf(path).dof == 1
+
+
+def test_a_search_path_must_be_a_folder(tmp_path):
+    (tmp_path / "r.xml").write_text(f"<mujoco><worldbody>{BODY('a', 'a')}</worldbody></mujoco>")
+    with pytest.raises(DescriptionError, match=r"search path '.*nowhere' is no folder"):
+        Mechanism.from_mjcf(tmp_path / "r.xml", search=[tmp_path / "nowhere"])
+    for wrong in (3, [3], None):
+        with pytest.raises(DescriptionError, match=r"search is .*; give a list of folders"):
+            Mechanism.from_mjcf(tmp_path / "r.xml", search=wrong)
+    (tmp_path / "r.xacro").write_text('<robot name="r"><link name="a"/></robot>')
+    with pytest.raises(DescriptionError, match="arguments is 3; give a mapping"):
+        Mechanism.from_urdf(tmp_path / "r.xacro", arguments=3)
+
+
+# ---- logs -----------------------------------------------------------------------------------------------------------
+
+
+def _external_storage(file, h5py, folder):
+    file.create_dataset("q_1", (10,), "f8", external=[(str(folder / "secret"), 0, 80)])
+
+
+def _external_link(file, h5py, folder):
+    file["q_1"] = h5py.ExternalLink(str(folder / "other.h5"), "/q")
+
+
+def _soft_link_to_external_link(file, h5py, folder):
+    file["group/hidden"] = h5py.ExternalLink(str(folder / "other.h5"), "/q")
+    file["q_1"] = h5py.SoftLink("/group/hidden")
+
+
+def _virtual_dataset(file, h5py, folder):
+    layout = h5py.VirtualLayout((10,), "f8")
+    layout[:] = h5py.VirtualSource(str(folder / "other.h5"), "q", (10,))
+    file.create_virtual_dataset("deep/q_1", layout)
+
+
+@pytest.mark.parametrize("make", [_external_storage, _external_link, _soft_link_to_external_link, _virtual_dataset])
+@pytest.mark.parametrize("ending", [".h5", ".mat"])
+def test_hdf5_never_leaves_its_file(tmp_path, make, ending):
+    h5py = pytest.importorskip("h5py")
+    (tmp_path / "secret").write_bytes(np.arange(10.0).tobytes())
+    with h5py.File(tmp_path / "other.h5", "w") as other:
+        other["q"] = np.arange(10.0)
+    path = tmp_path / f"log{ending}"
+    with h5py.File(path, "w") as file:
+        file["t"], file["tau_1"] = np.arange(10.0), np.arange(10.0)
+        make(file, h5py, tmp_path)
+    with pytest.raises(LogError, match="data in another file, which is never read; copy them"):
+        Log.read(path, effort="joint_torque")
+
+
+@pytest.mark.parametrize(
+    "cells", [[pickle.dumps(k) for k in range(3)], [{"a": 1}] * 3, [[{"a": 1}]] * 3, [[b"x"]] * 3, [[[1.0]]] * 3]
+)
+def test_parquet_columns_of_objects_are_refused(tmp_path, cells):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = {"t": np.arange(3.0), "q_1": np.arange(3.0), "tau_1": np.arange(3.0), "odd": cells}
+    pq.write_table(pa.table(table), tmp_path / "log.parquet")
+    with pytest.raises(LogError, match=r"column 'odd' holds objects .* never loaded; save"):
+        Log.read(tmp_path / "log.parquet", effort="joint_torque")
+
+
+def test_npz_arrays_of_objects_are_refused(tmp_path):
+    odd = np.array([{}, 1, "x"], dtype=object)
+    np.savez(tmp_path / "log.npz", t=np.arange(3.0), q_1=np.arange(3.0), tau_1=np.arange(3.0), odd=odd)
+    with pytest.raises(LogError, match="array 'odd' is a pickled object, which is never loaded; save"):
+        Log.read(tmp_path / "log.npz", effort="joint_torque")
