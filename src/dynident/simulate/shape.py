@@ -306,11 +306,10 @@ class Memory:
             self.motion.add(name, count)
         for name, count in {"other": n * n, "L2": n * n, "D2": n}.items():
             self.motion.add(name, count if shape.loop else 0)
-        self.work = Fields("w", stage=self.moving, rates=4 * self.moving, push=k + 6 * len(shape.links), share=1, dt=1)
+        self.work = Fields("w", stage=self.moving, rates=4 * self.moving, push=k + 6 * len(shape.links), dt=1)
         for name, count in {
             "z": self.state.count("memory"),
             "speed": J + len(shape.remembering),
-            "C": B * n,
             "X": B * n,
         }.items():
             self.work.add(name, count)
