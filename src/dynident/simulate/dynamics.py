@@ -101,21 +101,20 @@ class Dynamics(Drives):
         jumping = [shape.owners[i] for i in shape.jumping]
         limits = [self.limits(i) for i in shape.jumping]
         stuck = [both(equal(self.side(i), 0.0), high > low) for i, (low, high) in zip(shape.jumping, limits, strict=True)]
-        values: dict[str, Sequence[Node | float | None]] = {
+        values: dict[str, Sequence[Node | None]] = {
             "L": [L[i][j] if j < i else None for i in range(self.n) for j in range(self.n)],
             "D": inverses,
-            "force": force if shape.loop else [None] * self.n,
+            "force": force,
             "solid": [worst],
-            "pivot": [self.eq.pivot if shape.mechanism.loops else 1.0],
-            "branch": [self.eq.branch if shape.mechanism.loops else 1.0],
-            "fix": self.coordinate_rates(self.eq.correction) if shape.mechanism.loops else [None] * m.count("fix"),
             "stuck": [total([graph.zero, *stuck[: shape.bound]])],
-            "at_limit": [self._at_limit(a) for a in range(self.k)],
             "high": [high for _, high in limits],
             "low": [low for low, _ in limits],
             "now": [self.owner_speed(owner) for owner in jumping],
             "held": [self.shaft_held(i, self.drives[shape.owners[i].motor].motor) for i in shape.jumping[shape.bound :]],
         }
+        if shape.mechanism.loops:
+            values |= {"pivot": [self.eq.pivot], "branch": [self.eq.branch]}
+            values["fix"] = self.coordinate_rates(self.eq.correction)
         if shape.loop:
             values["other"] = [x - y for row, more in zip(M, self.motors, strict=True) for x, y in zip(row, more, strict=True)]
             values["L2"] = [whole[0][i][j] if j < i else None for i in range(self.n) for j in range(self.n)]
@@ -123,22 +122,21 @@ class Dynamics(Drives):
         return Function(
             "motion",
             self.inputs("z", "e"),
-            {"k": self._rates(acceleration), "m": [self._node(x) for name in m for x in values.get(name, ())]},
+            {"k": self._rates(acceleration), "m": [x for name in m if m.count(name) for x in values[name]]},
         )
-
-    def _node(self, x: Node | float | None) -> Node | None:
-        return None if x is None else self.graph.node(x)
 
     def _rates(self, acceleration: Sequence[Node]) -> list[Node]:
         own = {name: [x for d in self.drives for x in d.rates.get(name, [])] for name in ("theta", "omega", "coil")}
         return [*self.position_rates, *acceleration, *own["theta"], *own["omega"], *own["coil"]]
 
-    def _at_limit(self, a: int) -> Node:
-        beyond = self.s("beyond")[a] > 0.0
-        if not self.shape.drives[a].limited:
-            return beyond
-        result: Node = where(beyond, 1.0, opposite(equal(self.drives[a].current, self.s("command")[a])))
-        return result
+    def at_limit(self) -> Function:
+        """Return which drives are at a limit: their command was cut, or the amplifier cannot hold it."""
+        found = []
+        for a, drive in enumerate(self.shape.drives):
+            beyond = self.s("beyond")[a] > 0.0
+            held = equal(self.drives[a].current, self.s("command")[a])
+            found.append(where(beyond, 1.0, opposite(held)) if drive.limited else beyond)
+        return Function("at_limit", self.inputs(), {"cut": found})
 
     def owner_form(self, owner: Owner) -> list[Node]:
         """Return the row c of an owner's speed c nu."""

@@ -301,11 +301,14 @@ class Memory:
         self.numbers.add("model_inverse", n * k)
         self.numbers.add("model_law", starts(shape.law.frictions, "numbers")[-1])
         self.numbers.add("model_slope", len(shape.law.frictions))
-        self.motion = Fields("m", L=n * n, D=n, force=n, solid=1, pivot=1, branch=1, fix=nq, stuck=1, at_limit=k)
+        looped, joined, solves = bool(shape.mechanism.loops), bool(shape.loop), bool(B or shape.loop)
+        self.motion = Fields("m", solid=1, L=n * n * solves, D=n * solves, force=n * joined, stuck=int(B > 0))
+        for name, count in {"pivot": looped, "branch": looped, "fix": nq * looped}.items():
+            self.motion.add(name, int(count))
         for name, count in {"high": J, "low": J, "now": J, "held": J - B}.items():
             self.motion.add(name, count)
         for name, count in {"other": n * n, "L2": n * n, "D2": n}.items():
-            self.motion.add(name, count if shape.loop else 0)
+            self.motion.add(name, count * joined)
         self.work = Fields("w", stage=self.moving, rates=4 * self.moving, push=k + 6 * len(shape.links), dt=1)
         for name, count in {
             "z": self.state.count("memory"),

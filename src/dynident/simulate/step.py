@@ -200,7 +200,8 @@ class Step:
         """Do what belongs to the start of the step: count limits, pull the loops together, note loads, write the record."""
         s, w, m, a = self.memory.state, self.memory.work, self.memory.motion, self.memory.call
         k, n = self.d.k, self.d.n
-        cut, now = r.load_all("s", s.at("cut"), k), r.load_all("m", m.at("at_limit"), k)
+        r.call(self.d.at_limit(), y="s", s="s", p="p", cut=w.place("current"))
+        cut, now = r.load_all("s", s.at("cut"), k), r.load_all("w", w.at("current"), k)
         r.store_all("s", s.at("cut"), [x + y for x, y in zip(cut, now, strict=True)])
         r.store_all("s", s.at("acceleration"), r.load_all("w", w.at("rates", s.at("v")), n))
         inputs: dict[str, str | Place] = {"y": "s", "s": "s", "p": "p", "z": w.place("z"), "k": w.place("rates")}

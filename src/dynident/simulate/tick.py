@@ -57,24 +57,27 @@ class Tick:
 
     # ---- sensors
 
-    def _noise(self, r: Routine, column: Node | int) -> Node:
-        """Return a number of the noise of this tick: encoders first, then the current sensors at every tick of their loop."""
+    def _noise(self, r: Routine) -> Callable[[Node | int], Node]:
+        """Return a reader of the noise of this tick: encoders first, then current sensors at every tick of their loop."""
         a, step = self.memory.call, self._s(r, "step")
         rows, first = r.load("a", a.at("noise_rows")), r.load("a", a.at("noise"))
-        row = minimum(floor(step / self._p(r, "sense")) - first, rows - 1.0)
-        return r.load("noise", row * r.load("a", a.at("noise_width")) + column)
+        row = minimum(floor(step / self._p(r, "sense")) - first, rows - 1.0) * r.load("a", a.at("noise_width"))
+        return lambda column: r.load("noise", row + column)
 
     @staticmethod
     def _quantised(x: Node, size: Node) -> Node:
         result: Node = where(size > 0.0, size * floor(x / size + 0.5), x)
         return result
 
-    def _sensed_current(self, r: Routine, a: int) -> Node:
-        """Return the motor current as its sensor sees it now."""
+    def _sensed_currents(self, r: Routine) -> list[Node]:
+        """Return the motor currents as their sensors see them now."""
         step, sense, every = self._s(r, "step"), self._p(r, "sense"), self._p(r, "current_every")
         tick = where(every > 0.0, floor((step - floor(step / sense) * sense) / every), 0.0)
-        noise = self._noise(r, (1.0 + tick) * float(self.k) + float(a))
-        return self._quantised(self._w(r, "current", a) * self._p(r, "current_gain", a) + noise, self._p(r, "current_step", a))
+        noise, first, found = self._noise(r), (1.0 + tick) * float(self.k), []
+        for a in range(self.k):
+            seen = self._w(r, "current", a) * self._p(r, "current_gain", a) + noise(first + float(a))
+            found.append(self._quantised(seen, self._p(r, "current_step", a)))
+        return found
 
     def _sense(self) -> Routine:
         """Return what writes what the sensors of all drives say now."""
@@ -84,17 +87,19 @@ class Tick:
         r.call(self.senses, y="s", s="s", p="p", **{name: w.place(field) for name, field in places.items()})
         step = self._s(r, "step")
         time = self._p(r, "sense") * self._p(r, "step")
+        noise, sensed, slow = self._noise(r), list[Node](), list[Node]()
         for a in range(self.k):
             ratio, motor = self._p(r, "ratio", a), self._p(r, "on_motor", a) > 0.0
-            value = where(motor, self._w(r, "theta", a), self._w(r, "rho", a)) + self._noise(r, a)
+            value = where(motor, self._w(r, "theta", a), self._w(r, "rho", a)) + noise(a)
             seen = self._quantised(value, self._p(r, "resolution", a)) / where(motor, ratio, 1.0)
             true = where(motor, self._w(r, "omega", a) / ratio, self._w(r, "rho_v", a))
-            last, slow = self._s(r, "sensed", a), self._s(r, "sensed_v", a)
-            rate = where(self._p(r, "exact_speed", a) > 0.0, true, (seen - last) / time)
-            smooth = where(equal(step, 0.0), true, low_pass(slow, rate, self._p(r, "blend", a)))
-            self._put(r, "sensed", a, seen)
-            self._put(r, "sensed_v", a, smooth)
-            self._put(r, "sensed_current", a, self._sensed_current(r, a))
+            rate = where(self._p(r, "exact_speed", a) > 0.0, true, (seen - self._s(r, "sensed", a)) / time)
+            smooth = low_pass(self._s(r, "sensed_v", a), rate, self._p(r, "blend", a))
+            sensed.append(seen)
+            slow.append(where(equal(step, 0.0), true, smooth))
+        found = {"sensed": sensed, "sensed_v": slow, "sensed_current": self._sensed_currents(r)}
+        for name, values in found.items():
+            r.store_all("s", self.memory.state.at(name), values)
         return r
 
     def measure(self) -> Routine:
@@ -194,8 +199,8 @@ class Tick:
         if self.law.current_loop:
             with r.when(self._due(step, self._p(r, "current_every"))):
                 r.call(self._currents(), y="s", s="s", p="p", current=self.memory.work.place("current"))
-                for a in range(k):
-                    self._current(r, a)
+                for a, current in enumerate(self._sensed_currents(r)):
+                    self._current(r, a, current)
 
     def _wishes(self, r: Routine, tick: Node) -> None:
         """Hand wanted speeds to the velocity loops, `late_wish` of their ticks later."""
@@ -235,9 +240,9 @@ class Tick:
         outputs = {"current": self.senses.outputs["current"]}
         return Function("currents", self.senses.inputs, outputs)
 
-    def _current(self, r: Routine, a: int) -> None:
+    def _current(self, r: Routine, a: int, sensed: Node) -> None:
         moved = current_loop(
-            self._s(r, "asked", a) - self._sensed_current(r, a),
+            self._s(r, "asked", a) - sensed,
             self._s(r, "electric", a),
             (self._p(r, "kpc", a), self._p(r, "kic", a)),
             self._p(r, "current_every") * self._p(r, "step"),
