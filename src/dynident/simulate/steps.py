@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import SimulationError
 from dynident.files import to_json
-from dynident.mechanics.motion import Motion, numbers
+from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]
 
