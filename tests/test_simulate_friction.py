@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +18,11 @@ from dynident.friction import (
     Coulomb,
     Dahl,
     Friction,
+    FrictionLaw,
     GeneralisedMaxwellSlip,
     LoadDependent,
     LuGre,
+    Point,
     Ripple,
     Sigmoid,
     SmoothStribeck,
@@ -27,6 +31,7 @@ from dynident.friction import (
     Tanh,
     Viscous,
 )
+from dynident.graph import absolute, sign
 from dynident.robots import five_bar
 from plant_cases import go, home, machine, slide
 
@@ -183,3 +188,33 @@ def test_friction_that_grows_with_the_load_settles_at_the_load_of_the_links() ->
         assert rub == pytest.approx(force - load, rel=1e-9)
     with pytest.raises(SimulationError, match="no drive loads that joint"):
         go(machine(five_bar.mechanism(), friction={"elbow2": law}), 4, home(five_bar.mechanism()))
+
+
+@dataclass(frozen=True)
+class Worn(FrictionLaw):
+    """A law of this test: dry friction that rises from fc to fm with the speed."""
+
+    name = "worn"
+    linear = ("fc", "fm")
+    shape = ("vm",)
+
+    def torque(self, x: Point, p: Mapping[str, Any]) -> Any:
+        share = absolute(x.v) / (p["vm"] + absolute(x.v))
+        return sign(x.v) * (p["fc"] + (p["fm"] - p["fc"]) * share)
+
+
+@pytest.mark.parametrize("where", ["joint", "rotor", "elastic rotor"])
+def test_a_law_of_ones_own_slides_stops_and_holds(where: str) -> None:
+    law = Worn().using(fc=2.0, fm=3.0, vm=0.5)
+    shafts = {"inertias": (1e-3,), "stiffness": (1e4,), "damping": (5.0,)} if where == "elastic rotor" else {}
+    drive = Drive("s", Motor(1.0, inertia=1e-3), Transmission(1.0, 1.0, **shafts), friction=None if where == "joint" else law)
+    friction = {"s": law} if where == "joint" else {}
+    for push, holds in ((1.99, True), (-1.99, True), (2.2, False)):
+        truth = go(machine(slide(2.0), [drive], OpenLoop(torque=[push]), 2e-4, friction=friction), 5001).truth
+        assert (np.abs(truth.motion.v[-1, 0]) < 1e-12) == holds
+    truth = go(machine(slide(2.0), [drive], step=2e-4, friction=friction), 5001, v=[0.4]).truth
+    rub = truth.joint_friction if where == "joint" else truth.friction
+    speed = truth.omega if where != "joint" else truth.motion.v
+    moving = speed[:, 0] > 1e-3
+    np.testing.assert_allclose(rub[moving, 0], law(speed[moving, 0]), rtol=1e-9)
+    assert np.abs(speed[-100:]).max() < 1e-14  # behind an elastic shaft the load still swings, the rotor stands

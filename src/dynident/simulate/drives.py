@@ -46,6 +46,25 @@ def clip(x: Node, limit: Node) -> Node:
     return result
 
 
+def within_voltage(current: Node, back: Node, top: Node, ohm: Node) -> Node:
+    """Return what an ideal source can hold of a current against a back-EMF: |R i + K_E omega| is within the voltage limit."""
+    result: Node = minimum(maximum(current, (-top - back) / ohm), (top - back) / ohm)
+    return result
+
+
+def inertial_torques(eq: Equations) -> list[Node]:
+    """Return the torques of bodies and rotors on the tree's coordinates."""
+    tree = eq.recursion.inverse_dynamics(eq.bodies(eq.phi))
+    for column, symbol, d, _ in eq.joint_columns:
+        if symbol == "ia":
+            tree[d] = tree[d] + eq.phi[column] * eq.tree_a[d]
+    for column, symbol, row, _ in eq.motor_columns:
+        if symbol == "ia":
+            more = eq.phi[column] * dot(row, eq.tree_a)
+            tree = [x + more * c for x, c in zip(tree, row, strict=True)]
+    return tree
+
+
 class Drives:
     """Kinematics, friction and drives of a machine at the state y, with what is remembered (s) and its numbers (p)."""
 
@@ -200,14 +219,9 @@ class Drives:
             return current, command, {"coil": [(command - R * current - back) / L]}
         if not shape.limited:
             return command, R * command + back, {}
-        current = self.within_voltage(a, command, omega)
-        return current, clip(R * current + back, self.p("voltage_limit")[a]), {}
-
-    def within_voltage(self, a: int, current: Node, omega: Node) -> Node:
-        """Return what an ideal source can hold of a current: |R i + K_E omega| is within the voltage limit."""
-        top, ohm, back = self.p("voltage_limit")[a], self.p("resistance")[a], self.p("emf")[a] * omega
-        result: Node = minimum(maximum(current, (-top - back) / ohm), (top - back) / ohm)
-        return result
+        top = self.p("voltage_limit")[a]
+        current = within_voltage(command, back, top, R)
+        return current, clip(R * current + back, top), {}
 
     def _drive(self, a: int) -> Drive:
         shape = self.shape.drives[a]

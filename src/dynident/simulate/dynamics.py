@@ -17,7 +17,7 @@ from dynident.mechanics import Equations
 from dynident.mechanics.matrices import energies
 from dynident.mechanics.solving import Rows, factor_symmetric, solve_factored
 from dynident.mechanics.vectors import dot
-from dynident.simulate.drives import Drives, clip
+from dynident.simulate.drives import Drives, clip, inertial_torques
 from dynident.simulate.friction import Owner
 from dynident.simulate.shape import starts
 
@@ -62,14 +62,7 @@ class Dynamics(Drives):
     def force(self) -> list[Node]:
         """Right-hand side of the equation of motion, without what holds owners that stick."""
         graph, eq = self.graph, self.eq
-        tree = eq.recursion.inverse_dynamics(eq.bodies(eq.phi))
-        for column, symbol, d, _ in eq.joint_columns:
-            if symbol == "ia":
-                tree[d] = tree[d] + eq.phi[column] * eq.tree_a[d]
-        for column, symbol, row, _ in eq.motor_columns:
-            if symbol == "ia":
-                more = eq.phi[column] * dot(row, eq.tree_a)
-                tree = [x + more * c for x, c in zip(tree, row, strict=True)]
+        tree = inertial_torques(eq)
         for i, owner in enumerate(self.shape.owners):
             if owner.motor < 0:
                 rub = self.slid(i, self.forces[i])
@@ -153,11 +146,6 @@ class Dynamics(Drives):
         if owner.motor >= 0 and not owner.gear:
             row = [self.p("ratio")[owner.motor] * x for x in row]
         return row
-
-    def forms(self) -> Function:
-        """Return the rows c of all owners that may stick and move with the mechanism."""
-        rows = [self.owner_form(self.shape.owners[i]) for i in self.shape.jumping[: self.shape.bound]]
-        return Function("forms", self.inputs(), {"c": [x for row in rows for x in row]})
 
     def speeds(self) -> Function:
         """Return the speeds of owners that may stick, then of those with memory."""

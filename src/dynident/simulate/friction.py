@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ Array = NDArray[np.float64]
 Law = Friction | DynamicLaw
 Side = Callable[[float], Node]  # the force of one direction
 
+_jumps: dict[Hashable, bool] = {}  # by the shapes of owners
 COLDEST = 0.05  # smallest ratio of warm to cold friction that is simulated: below it a linear law has left its range
 
 
@@ -98,9 +100,15 @@ def parts_of(law: Law, owner: str) -> list[Part]:
     return found
 
 
+@lru_cache(maxsize=512)
+def _used(law: FrictionLaw) -> frozenset[str]:
+    """Return the symbols and operations of a law."""
+    return frozenset(node.name or node.op for node in reachable([law.expression(Graph())]))
+
+
 def _asks(law: FrictionLaw, channel: str) -> bool:
     """Tell whether a law looks at the load or the temperature."""
-    return any(node.name == channel for node in reachable([law.expression(Graph())]))
+    return channel in _used(law)
 
 
 def owners_of(
@@ -211,6 +219,18 @@ def _steep(nodes: Sequence[Node]) -> bool:
     return any(node.op == "tanh" for node in reachable(nodes))
 
 
+def jumps(owner: Owner) -> bool:
+    """Tell whether the friction of an owner jumps at rest."""
+    key = owner.shape
+    if key not in _jumps:
+        graph = Graph()
+        given = Given(*(graph.symbol(name) for name in Given._fields))
+        numbers = graph.symbols("p", sum(len(part.numbers) for part in owner.parts))
+        force = force_of(owner, given, numbers, graph.symbols("z", sum(part.states for part in owner.parts)))
+        _jumps[key] = force(1.0) is not force(-1.0)
+    return _jumps[key]
+
+
 def softened(owner: Owner, given: Given, numbers: Sequence[Node], slope: Node) -> Node:
     """Return the friction of a controller's model, whose jumps set in with a slope [N m s/rad]: it keeps no side."""
     force = force_of(owner, given, numbers, ())
@@ -229,7 +249,7 @@ def ramp_of(owner: Owner, stick: float) -> float:
     """
     fastest = 0.0
     for part in owner.parts:
-        if isinstance(part.what, FrictionLaw) and _steep([part.what.expression(Graph())]):
+        if isinstance(part.what, FrictionLaw) and "tanh" in _used(part.what):
             speeds = np.logspace(-9, 3, 481)
             state = State(speeds, np.zeros_like(speeds), np.zeros_like(speeds), np.full_like(speeds, 20.0))
             force = np.abs(part.what.value(state, np.array(part.numbers)))

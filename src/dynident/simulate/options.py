@@ -40,6 +40,8 @@ class End:
         Temperatures of all thermal zones.
     tail : ndarray
         Currents and voltages of the last half cycle of the log, for its mean values.
+    last_noise : ndarray, optional
+        Noise of the last tick of the sensors, where the run ended between two ticks.
     """
 
     time: float

@@ -21,7 +21,7 @@ from dynident.mechanics import geometry_key
 from dynident.mechanics.equations import has_opaque_couplings, positions_of
 from dynident.mechanism import Mechanism
 from dynident.mechanism.tree import FREE, SPHERICAL
-from dynident.simulate.friction import Given, Owner, asks_load, force_of
+from dynident.simulate.friction import Owner, asks_load, jumps
 
 Array = NDArray[np.float64]
 
@@ -183,11 +183,7 @@ class Shape:
     def _jumps(self, owner: Owner) -> bool:
         if owner.gear or (owner.motor >= 0 and self.drives[owner.motor].lossy and not self.drives[owner.motor].shafts):
             return True
-        graph = Graph()
-        given = Given(*(graph.symbol(name) for name in Given._fields))
-        numbers = graph.symbols("p", sum(len(part.numbers) for part in owner.parts))
-        force = force_of(owner, given, numbers, graph.symbols("z", sum(part.states for part in owner.parts)))
-        return force(1.0) is not force(-1.0)
+        return jumps(owner)
 
     @property
     def remembering(self) -> list[int]:
@@ -310,11 +306,10 @@ class Memory:
             self.motion.add(name, count)
         for name, count in {"other": n * n, "L2": n * n, "D2": n}.items():
             self.motion.add(name, count if shape.loop else 0)
-        self.work = Fields("w", stage=self.moving, rates=4 * self.moving, push=k + 6 * len(shape.links), share=1, dt=1)
+        self.work = Fields("w", stage=self.moving, rates=4 * self.moving, push=k + 6 * len(shape.links), dt=1)
         for name, count in {
             "z": self.state.count("memory"),
             "speed": J + len(shape.remembering),
-            "C": B * n,
             "X": B * n,
         }.items():
             self.work.add(name, count)

@@ -11,7 +11,6 @@ import math
 
 from dynident.friction import DynamicLaw
 from dynident.graph import (
-    Function,
     Node,
     Routine,
     absolute,
@@ -54,7 +53,7 @@ class Step:
 
     # ---- one evaluation -------------------------------------------------------------------------------------------------
 
-    def _remember(self, r: Routine, y: str, dt: Node | None) -> None:
+    def _remember(self, r: Routine, dt: Node | None) -> None:
         """Bring the states of laws with memory to a time dt after the start of the step (None: its end, for good)."""
         s, w, p = self.memory.state, self.memory.work, self.memory.numbers
         first, kept = starts(self.shape.owners, "numbers"), starts(self.shape.owners, "states")
@@ -86,7 +85,7 @@ class Step:
             dt = r.load("w", w.at("dt"))
             with r.when(dt > 0.0):
                 r.call(self.sticking.speeds, y="y", s="s", p="p", u=w.place("speed"))
-                self._remember(r, "y", dt)
+                self._remember(r, dt)
         if self.gears is None:
             self._evaluate(r)
         else:
@@ -178,7 +177,7 @@ class Step:
                 self._keep_loads(r)
             if self.sticking is not None:
                 r.call(self.sticking.settle(), s="s", p="p", w="w", m="m")
-                self._remember(r, "s", None)
+                self._remember(r, None)
             r.store("s", s.at("step"), step + 1.0)
         for name in ("status", "index"):
             r.store("a", a.at(name), r.load("w", w.at(name)))
@@ -240,7 +239,7 @@ class Step:
         else:  # velocities first, then positions with the new velocities
             first, last = s.at("v"), s.at("v") + self.d.n
             r.store_all("s", first, [y[i] + h * k[0][i] for i in range(first, last)])
-            r.call(self._drift(), y="s", s="s", p="p", d=w.place("drift"))
+            r.call(self.d.drift(), y="s", s="s", p="p", d=w.place("drift"))
             drift, count = r.load_all("w", w.at("drift"), s.count("q")), s.count("theta")
             r.store_all("s", 0, [y[i] + h * dx for i, dx in enumerate(drift)])
             theta, omega = s.at("theta"), s.at("omega")
@@ -249,9 +248,6 @@ class Step:
             r.store_all("s", theta, [y[theta + e] + h * v for e, v in enumerate(speeds)])
             coil = s.at("coil")
             r.store_all("s", coil, [y[coil + e] + h * k[0][coil + e] for e in range(s.count("coil"))])
-
-    def _drift(self) -> Function:
-        return self.d.drift()
 
     def _check(self, r: Routine) -> None:
         """Stop where a velocity or current is beyond its limit, and take whole turns out of rotation vectors."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from dynident.control.tick import clip, current_loop, low_pass, pid, velocity_loop
 from dynident.graph import Function, Node, Routine, both, either, equal, floor, minimum, opposite, where
+from dynident.simulate.drives import within_voltage
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.shape import IDEAL, LOST_CLOSURE
 from dynident.simulate.tick_model import Model
@@ -114,9 +115,8 @@ class Tick:
         cut: Node = clip(current, self._p(r, "current_limit", a))
         if not self.shape.drives[a].limited:
             return cut
-        top, ohm, back = self._p(r, "voltage_limit", a), self._p(r, "resistance", a), self._p(r, "emf", a) * omega
-        result: Node = minimum(_greater(cut, (-top - back) / ohm), (top - back) / ohm)
-        return result
+        top, ohm = self._p(r, "voltage_limit", a), self._p(r, "resistance", a)
+        return within_voltage(cut, self._p(r, "emf", a) * omega, top, ohm)
 
     def _send(self, r: Routine, a: int, command: Node, beyond: Node) -> None:
         """Give a drive a command, which reaches it after the delay of the law; `beyond` tells that a limit has cut it."""
@@ -301,7 +301,3 @@ class Tick:
             cut = either(cut, self._hold_torque(r, a, self._w(r, "torque", a)))
         for c in range(n):  # undo what this tick has integrated
             self._put(r, "integral", c, self._s(r, "integral", c) - where(cut, errors[c] * dt, 0.0))
-
-
-def _greater(x: Node, y: Node) -> Node:
-    return x.graph.greatest(x, y)

@@ -14,6 +14,7 @@ from dynident.graph import Function, Node, Routine, absolute, maximum, minimum, 
 from dynident.mechanics import Equations, positions_of
 from dynident.mechanics.solving import Rows, solve_symmetric
 from dynident.mechanics.vectors import dot
+from dynident.simulate.drives import inertial_torques
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Given, softened
 from dynident.simulate.shape import LOST_CLOSURE, starts
@@ -177,14 +178,7 @@ class Model:
     def torques(self) -> Function:
         """Return the motor torques that give accelerations at a pose, with the preload, and whether there are any."""
         eq, owners = self.eq, self.shape.law.frictions
-        tree = eq.recursion.inverse_dynamics(eq.bodies(eq.phi))
-        for column, symbol, d, _ in eq.joint_columns:
-            if symbol == "ia":
-                tree[d] = tree[d] + eq.phi[column] * eq.tree_a[d]
-        for column, symbol, row, _ in eq.motor_columns:
-            if symbol == "ia":
-                more = eq.phi[column] * dot(row, eq.tree_a)
-                tree = [x + more * c for x, c in zip(tree, row, strict=True)]
+        tree = inertial_torques(eq)
         first, numbers, one, zero = starts(owners, "numbers"), self.p("model_law"), self.graph.one, self.graph.zero
         for i, owner in enumerate(owners):
             form = [self.graph.const(float(c)) for c in owner.form]
