@@ -17,6 +17,7 @@ from benchmarks import cases, loops, simulate, symbolic
 from benchmarks.cases import Result
 from benchmarks.excitation import excitation
 from benchmarks.friction import friction
+from benchmarks.release import release
 from dynident.files import write_atomic
 from dynident.parallel import cores
 
@@ -89,6 +90,7 @@ def main() -> int:
         ("friction", lambda: friction(samples, repeats)),
         ("excitation", lambda: excitation(options.quick)),
         ("virtual robot", lambda: simulate.cases(samples, repeats)),
+        ("the last release", lambda: release(samples, repeats)),
         ("FIGAROH", lambda: cases.figaroh(samples // 5, max(1, repeats // 2))),
     ]
     results: list[Result] = []

@@ -52,36 +52,11 @@ class SimulationWarning(DynidentWarning):
 
 
 def missing_extra(package: str, extra: str, purpose: str) -> MissingExtraError:
-    """Return the error that tells which extra provides `package`.
-
-    Parameters
-    ----------
-    package : str
-        Name of the package that could not be imported.
-    extra : str
-        The dynident extra that installs it.
-    purpose : str
-        What it is needed for, as in "reading Parquet files".
-
-    Returns
-    -------
-    MissingExtraError
-        Error to raise.
-    """
+    """Return the error that tells which extra provides `package`."""
     return MissingExtraError(f"{purpose} needs the package '{package}': run  pip install 'dynident[{extra}]'")
 
 
 def require(value: object, kind: type, what: str) -> None:
-    """Raise the sentence that says what kind of thing is needed, unless `value` is one.
-
-    Parameters
-    ----------
-    value : object
-        What was given.
-    kind : type
-        What it must be.
-    what : str
-        Name of the argument.
-    """
+    """Raise the sentence that says what kind of thing is needed, unless `value` is one."""
     if not isinstance(value, kind):
         raise DynidentError(f"{what} is a {type(value).__name__}; give a dynident.{kind.__name__}")

@@ -16,25 +16,7 @@ from dynident.errors import DynidentError
 
 
 def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes:
-    """Return the content of a regular file; a pipe, socket or device, on which reading may wait for ever, is refused.
-
-    Parameters
-    ----------
-    path : path-like
-        File.
-    most : int, optional
-        Largest size accepted [bytes].
-
-    Returns
-    -------
-    bytes
-        Content.
-
-    Raises
-    ------
-    OSError
-        When there is no such file or it is refused; `strerror` says why.
-    """
+    """Return the content of a regular file; a pipe, socket or device, on which reading may wait for ever, is refused."""
     # A pipe is opened without waiting for its other end, so that it can be refused.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(handle, "rb") as stream:
@@ -47,20 +29,7 @@ def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes
 
 
 def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
-    """Write `content` to `path` so that a reader sees either the old file or the whole new one.
-
-    Parameters
-    ----------
-    path : path-like
-        File to write; missing folders are made.
-    content : str or bytes
-        What to write; text is encoded as UTF-8.
-
-    Returns
-    -------
-    pathlib.Path
-        The path written.
-    """
+    """Write `content` to `path` so that a reader sees either the old file or the whole new one."""
     target = Path(path)
     if target.is_dir():
         raise DynidentError(f"cannot write '{target}': it is a folder; give a file name")
@@ -87,18 +56,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
 
 
 def to_json(data: Any) -> str:
-    """Return JSON text that every reader accepts: NaN and infinities, which JSON does not have, become null.
-
-    Parameters
-    ----------
-    data : mapping, list, text or number
-        Plain data; floats are written exactly.
-
-    Returns
-    -------
-    str
-        JSON text.
-    """
+    """Return JSON text that every reader accepts: NaN and infinities, which JSON does not have, become null."""
     return json.dumps(_plain(data), indent=1, allow_nan=False)
 
 

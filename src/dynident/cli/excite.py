@@ -227,32 +227,13 @@ class _Clock(ProgressColumn):
     """A bar that fills with the time budget by itself, also while nothing is reported."""
 
     def render(self, task: Task) -> ProgressBar:
-        """Return the bar.
-
-        Parameters
-        ----------
-        task : Task
-            The search.
-
-        Returns
-        -------
-        ProgressBar
-            As full as the budget is spent.
-        """
+        """Return the bar."""
         return ProgressBar(total=task.total, completed=min(task.elapsed or 0.0, task.total or 0.0), width=30)
 
 
 @contextmanager
 def searching(budget: float | None, quiet: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Yield a function that shows the best value and the tightest limit so far; a bar on a terminal, nothing elsewhere.
-
-    Parameters
-    ----------
-    budget : float or None
-        Time for the search [s]; None when it is not limited.
-    quiet : bool
-        True for no bar.
-    """
+    """Yield a function that shows the best value and the tightest limit so far; a bar on a terminal, nothing elsewhere."""
     hidden = quiet or not notes.is_terminal or notes.is_dumb_terminal
     columns = (_Clock(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     with Progress(*columns, console=notes, disable=hidden, transient=True) as bar:

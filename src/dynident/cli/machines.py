@@ -25,44 +25,21 @@ Array = NDArray[np.float64]
 
 
 def ready_machines() -> tuple[str, ...]:
-    """Return the names of robots that are complete machines, with drives, control and sensors.
-
-    Returns
-    -------
-    tuple of str
-        Names in `dynident.robots`.
-    """
+    """Return the names of robots that are complete machines, with drives, control and sensors."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
 
     return tuple(name for name in robots.__all__ if hasattr(getattr(robots, name), "machine"))
 
 
 def check_machine(name: str) -> None:
-    """Refuse a name that is not that of a ready machine, with the names of those that are.
-
-    Parameters
-    ----------
-    name : str
-        Name given by the user.
-    """
+    """Refuse a name that is not that of a ready machine, with the names of those that are."""
     names = ready_machines()
     if name not in names:
         raise DynidentError(f"there is no machine '{name}'; machines are {', '.join(names)}")
 
 
 def ready_machine(name: str) -> VirtualRobot:
-    """Return a ready machine by name.
-
-    Parameters
-    ----------
-    name : str
-        Name in `dynident.robots`.
-
-    Returns
-    -------
-    VirtualRobot
-        The machine.
-    """
+    """Return a ready machine by name."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
 
     check_machine(name)
@@ -71,20 +48,7 @@ def ready_machine(name: str) -> VirtualRobot:
 
 
 def read_motion(path: Path, mechanism: di.Mechanism) -> di.Motion:
-    """Read a motion from a table with the columns t and q_, v_, a_ of every coordinate, as excite writes motion.csv.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        CSV, npz or Parquet file; velocities and accelerations are those of a spline through the positions when absent.
-    mechanism : Mechanism
-        Robot whose coordinates the columns name.
-
-    Returns
-    -------
-    Motion
-        The motion.
-    """
+    """Read a motion from a table with the columns t and q_, v_, a_ of every coordinate, as excite writes motion.csv."""
     from dynident.signals.readers import read_table  # noqa: PLC0415 - only this command needs it
 
     table = read_table(path)
@@ -114,20 +78,7 @@ def read_motion(path: Path, mechanism: di.Mechanism) -> di.Motion:
 
 
 def read_plan(path: Path, mechanism: di.Mechanism) -> Any:
-    """Return the plan or the motion of a file, or the plan of a folder of excite.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Folder or file.
-    mechanism : Mechanism
-        Robot.
-
-    Returns
-    -------
-    Plan or Motion
-        What to do.
-    """
+    """Return the plan or the motion of a file, or the plan of a folder of excite."""
     from dynident.excitation import Plan  # noqa: PLC0415 - only this command needs it
 
     file = path / "plan.json" if path.is_dir() else path
@@ -137,20 +88,7 @@ def read_plan(path: Path, mechanism: di.Mechanism) -> Any:
 
 
 def write_figures(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
-    """Write figures as PNG; all are drawn before the first is written.
-
-    Parameters
-    ----------
-    figures : mapping of str to matplotlib.figure.Figure
-        Figures by name.
-    folder : pathlib.Path
-        Where to.
-
-    Returns
-    -------
-    list of pathlib.Path
-        The files.
-    """
+    """Write figures as PNG; all are drawn before the first is written."""
     with tempfile.TemporaryDirectory() as temporary:
         staged = Path(temporary)
         for name, figure in figures.items():
@@ -168,30 +106,7 @@ def machine_of(
     arg: list[str] | None = None,
     trust: bool = False,
 ) -> tuple[VirtualRobot, Any]:
-    """Return a ready machine by name, or the standard machine of a description, and what it shall do.
-
-    Parameters
-    ----------
-    robot : pathlib.Path
-        Name in `dynident.robots`, or a file.
-    sidecar : pathlib.Path, optional
-        TOML file with what the description cannot say.
-    plan : pathlib.Path
-        Plan or motion.
-    controller : str, optional
-        One of `dynident.simulate.standard.CONTROLLERS`; the machine's own when None.
-    bandwidth : float
-        Of such a controller [Hz].
-    search, arg, trust
-        What the robot's file may reach, see `robot_of`.
-
-    Returns
-    -------
-    machine : VirtualRobot
-        Robot with drives, control and sensors.
-    wanted : Plan or Motion
-        What to do.
-    """
+    """Return a ready machine by name, or the standard machine of a description, and what it shall do."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
     from dynident.simulate.reference import reference_of  # noqa: PLC0415 - only the virtual robot needs them
     from dynident.simulate.standard import poses_of, standard_controller, standard_machine  # noqa: PLC0415
@@ -215,20 +130,7 @@ def machine_of(
 
 
 def write_log(log: di.Log, path: Path) -> Path:
-    """Write a log in the format of the file's ending.
-
-    Parameters
-    ----------
-    log : Log
-        What was recorded.
-    path : pathlib.Path
-        File to write.
-
-    Returns
-    -------
-    pathlib.Path
-        The file.
-    """
+    """Write a log in the format of the file's ending."""
     if path.name.endswith(".parquet"):
         return log.to_parquet(path)
     return log.to_npz(path) if path.name.endswith(".npz") else log.to_csv(path)

@@ -42,20 +42,7 @@ class Published:
 
 
 def published(name: str, mechanism: di.Mechanism) -> Published:
-    """Return what a robot's document says; a sentence tells what to give where it says too little.
-
-    Parameters
-    ----------
-    name : str
-        Name in `dynident.robots`.
-    mechanism : Mechanism
-        The robot.
-
-    Returns
-    -------
-    Published
-        Limits, motions and base parameters.
-    """
+    """Return what a robot's document says; a sentence tells what to give where it says too little."""
     if name in MAKERS:
         return MAKERS[name](mechanism)
     try:

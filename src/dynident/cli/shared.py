@@ -71,24 +71,12 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the Python traceback 
 
 
 def note(text: str) -> None:
-    """Tell something on standard error.
-
-    Parameters
-    ----------
-    text : str
-        One sentence.
-    """
+    """Tell something on standard error."""
     notes.print(f"note: {text}", style="yellow")
 
 
 def print_json(data: Any) -> None:
-    """Print JSON on standard output.
-
-    Parameters
-    ----------
-    data : object or str
-        Plain data, or JSON text.
-    """
+    """Print JSON on standard output."""
     typer.echo(data if isinstance(data, str) else to_json(data))
 
 
@@ -159,20 +147,7 @@ def log_reader(
 
 
 def with_terms(mechanism: di.Mechanism, terms: str | None) -> di.Mechanism:
-    """Return the robot with the joint terms of the command line.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    terms : str, optional
-        Terms separated by commas; the robot's own when None.
-
-    Returns
-    -------
-    Mechanism
-        The robot.
-    """
+    """Return the robot with the joint terms of the command line."""
     return mechanism if terms is None else mechanism.with_terms([t.strip() for t in terms.split(",") if t.strip()])
 
 
@@ -201,26 +176,7 @@ def robot_of(
     arg: list[str] | None = None,
     trust: bool = False,
 ) -> di.Mechanism:
-    """Return the robot of a file, or the one of the literature with that name.
-
-    Parameters
-    ----------
-    robot : pathlib.Path
-        File, or a name of `dynident.robots`.
-    sidecar : pathlib.Path, optional
-        TOML file with what the description cannot say.
-    search : list of pathlib.Path, optional
-        Folders outside the robot's own that it may read from.
-    arg : list of str, optional
-        Arguments of a .xacro, as name:=value.
-    trust : bool
-        Let the file read any file and run its code.
-
-    Returns
-    -------
-    Mechanism
-        The robot.
-    """
+    """Return the robot of a file, or the one of the literature with that name."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
 
     if str(robot) in robots.__all__ and not robot.is_file():  # a folder of results may have the name of its robot

@@ -17,28 +17,7 @@ Array = NDArray[np.float64]
 def number(
     what: str, value: object, *, least: float | None = None, above: float | None = None, infinite: bool = False, unit: str = ""
 ) -> float:
-    """Return a number after checking that it is one, and that it is large enough.
-
-    Parameters
-    ----------
-    what : str
-        How to name it in the error.
-    value : object
-        What was given.
-    least : float, optional
-        Smallest allowed value.
-    above : float, optional
-        Value that it must exceed.
-    infinite : bool
-        Whether plus infinity is allowed, as for a limit that does not exist.
-    unit : str
-        Unit to ask for.
-
-    Returns
-    -------
-    float
-        The number.
-    """
+    """Return a number after checking that it is one, and that it is large enough."""
     wanted = f"a number{f' [{unit}]' if unit else ''}"
     if least is not None:
         wanted += f" of at least {least:g}"
@@ -54,46 +33,14 @@ def number(
 
 
 def row(what: str, values: object, *, least: float | None = None, above: float | None = None) -> tuple[float, ...]:
-    """Return a tuple of checked numbers; a single number becomes a tuple of one.
-
-    Parameters
-    ----------
-    what : str
-        How to name them in the error.
-    values : object
-        A number or an iterable of numbers.
-    least : float, optional
-        Smallest allowed value.
-    above : float, optional
-        Value that they must exceed.
-
-    Returns
-    -------
-    tuple of float
-        The numbers.
-    """
+    """Return a tuple of checked numbers; a single number becomes a tuple of one."""
     if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
         values = (values,)
     return tuple(number(f"{what}[{i}]", value, least=least, above=above) for i, value in enumerate(values))
 
 
 def samples(what: str, values: ArrayLike, count: int | None = None) -> Array:
-    """Return a one-dimensional signal after checking its length and that it is finite.
-
-    Parameters
-    ----------
-    what : str
-        How to name it in the error.
-    values : array_like, (N,)
-        The signal.
-    count : int, optional
-        Number of samples that it must have.
-
-    Returns
-    -------
-    ndarray, (N,)
-        The signal.
-    """
+    """Return a one-dimensional signal after checking its length and that it is finite."""
     array = numbers(values, what)
     if array.ndim != 1 or array.size == 0 or (count is not None and array.size != count):
         wanted = "a one-dimensional array" if count is None else f"{count} values, one per sample"

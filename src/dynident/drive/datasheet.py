@@ -40,22 +40,7 @@ def _rules(idle: float) -> list[Rule]:
 
 
 def complete(given: Mapping[str, float | None], idle: float = 0.0, tolerance: float = 0.05) -> Values:
-    """Return the given numbers with those that follow from them.
-
-    Parameters
-    ----------
-    given : mapping of str to float or None
-        Numbers by the names of `UNITS`; None where the data sheet is silent.
-    idle : float
-        No-load current [A].
-    tolerance : float
-        Relative disagreement that passes as rounding.
-
-    Returns
-    -------
-    dict of str to float
-        At least the torque constant.
-    """
+    """Return the given numbers with those that follow from them."""
     allowed = number("data sheet: tolerance", tolerance, above=0.0)
     known = {
         name: number(f"data sheet: {name}", value, above=0.0, unit=UNITS[name])

@@ -90,20 +90,6 @@ def free_modes(inertias: Sequence[float], stiffness: Sequence[float], damping: A
 
     Singular values of ``sqrt(k) (difference) / sqrt(J)`` are the natural frequencies themselves, not their squares, so small
     ones keep all digits; the rigid motion is known in advance.
-
-    Parameters
-    ----------
-    inertias : sequence of float, (n,)
-        J [kg m^2].
-    stiffness : sequence of float, (n - 1,)
-        k [N m/rad].
-    damping : ndarray, (n, n)
-        Damping matrix [N m s/rad].
-
-    Returns
-    -------
-    Modes
-        The rigid motion first.
     """
     root = np.sqrt(np.asarray(inertias, dtype=np.float64))
     rigid = root / np.linalg.norm(root)

@@ -71,18 +71,7 @@ class TransferFunction:
             raise DescriptionError(f"transfer function '{self.name}': the denominator is zero; give a polynomial that is not")
 
     def __call__(self, s: ArrayLike) -> Complex:
-        """Return the value at complex frequencies.
-
-        Parameters
-        ----------
-        s : array_like, (...)
-            Complex frequency [rad/s].
-
-        Returns
-        -------
-        ndarray of complex, (...)
-            ``numerator(s) / denominator(s)``; infinite at a pole.
-        """
+        """Return the value at complex frequencies."""
         place = np.asarray(s, dtype=np.complex128)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.polyval(self.numerator, place) / np.polyval(self.denominator, place))
@@ -184,18 +173,7 @@ class TransferFunction:
 
 
 def import_control(purpose: str) -> Any:
-    """Return the package python-control, or say which extra is missing.
-
-    Parameters
-    ----------
-    purpose : str
-        What it is needed for.
-
-    Returns
-    -------
-    module
-        ``control``.
-    """
+    """Return the package python-control, or say which extra is missing."""
     try:
         import control  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415 - an extra
     except ImportError as error:

@@ -49,22 +49,6 @@ def two_mass(modal: Array, covariance: Array, at: str = "load", ratio: float = 1
 
     At the measured mass ``1/J_near = residue + rigid`` and ``1/(J1 + J2) = rigid``; then ``k = omega^2 J1 J2 / (J1 + J2)``
     and ``c = 2 xi omega J1 J2 / (J1 + J2)``.
-
-    Parameters
-    ----------
-    modal : ndarray, (4,)
-        f [Hz], xi, residue and rigid [1/(kg m^2), or 1/kg with a ratio in rad/m].
-    covariance : ndarray, (4, 4)
-        Of these.
-    at : str
-        "load" or "motor": the measured mass.
-    ratio : float
-        Motor angle per unit of the measured coordinate.
-
-    Returns
-    -------
-    TwoMass
-        At the motor.
     """
     if at not in ("load", "motor"):
         raise DynidentError(f"at is {at!r}; give 'load' or 'motor', where force and acceleration were measured")

@@ -37,18 +37,7 @@ class Compiled:
         self._call = self._machine.function(f"{function.name}_{self.width}", kinds)
 
     def __call__(self, samples: int, arrays: Mapping[str, Array], threads: bool = True) -> None:
-        """Fill the outputs for all samples.
-
-        Parameters
-        ----------
-        samples : int
-            N.
-        arrays : mapping of str to ndarray
-            Inputs and outputs (N, ...) or, for rows, (k, at least N), and shared arrays (k,): float64, each sample's numbers
-            next to each other (rows: each entry's samples next to each other).
-        threads : bool
-            Whether long batches may use all cores; results do not depend on it.
-        """
+        """Fill the outputs for all samples."""
         whole = samples - samples % self.width
         if whole:
             if threads:

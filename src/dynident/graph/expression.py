@@ -48,8 +48,6 @@ class Node:
     """
 
     __slots__ = ("args", "graph", "index", "name", "op", "value")
-    args: tuple[Node, ...]
-    graph: Graph
 
     graph: Graph
     index: int

@@ -142,22 +142,7 @@ class BaseParameters:
 
 
 def random_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:
-    """Return unrelated random states that reveal every parameter: a whole turn, speeds and accelerations of order 1 to 10.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    samples : int
-        How many states (twice as many with loops, see `random_closed_motion`).
-    seed : int
-        Seed of the generator.
-
-    Returns
-    -------
-    Motion
-        The states; time is only a counter.
-    """
+    """Return unrelated random states that reveal every parameter: a whole turn, speeds and accelerations of order 1 to 10."""
     if mechanism.loops:
         return random_closed_motion(mechanism, 2 * samples, seed)
     generator = np.random.default_rng(seed)
@@ -266,20 +251,7 @@ def base_parameters(
 
 
 def columns_of(mechanism: Mechanism, bodies: Sequence[str]) -> list[int]:
-    """Return the standard parameters of some bodies.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    bodies : sequence of str
-        Bodies that have parameters of their own.
-
-    Returns
-    -------
-    list of int
-        Columns of the regressor.
-    """
+    """Return the standard parameters of some bodies."""
     for body in bodies:
         if body not in mechanism.tree.bodies:
             raise IdentificationError(

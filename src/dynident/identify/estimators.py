@@ -35,28 +35,11 @@ class _LeastSquares:
     tolerance: float
 
     def get_params(self) -> dict[str, Any]:
-        """Return the options by name.
-
-        Returns
-        -------
-        dict
-            Options as given to `__init__`.
-        """
+        """Return the options by name."""
         return {k: v for k, v in vars(self).items() if not k.endswith("_")}
 
     def set_params(self, **params: Any) -> Self:
-        """Change options.
-
-        Parameters
-        ----------
-        **params
-            Options by name.
-
-        Returns
-        -------
-        self
-            The estimator.
-        """
+        """Change options."""
         for name, value in params.items():
             if name not in self.get_params():
                 raise IdentificationError(
@@ -66,20 +49,7 @@ class _LeastSquares:
         return self
 
     def fit(self, regression: Regression, active: NDArray[np.bool_] | None = None) -> Self:
-        """Estimate the base parameters.
-
-        Parameters
-        ----------
-        regression : Regression
-            Evidence of one or more logs.
-        active : ndarray of bool (b,), optional
-            Base parameters to estimate; the others are held at zero. All when omitted.
-
-        Returns
-        -------
-        self
-            With `coef_` (b,), `covariance_` (b, b), `sigma_` (per row group), `condition_` and `result_` (a `Fit`).
-        """
+        """Estimate the base parameters."""
         if not isinstance(regression, Regression):
             raise IdentificationError(
                 f"fit got a {type(regression).__name__}; give a dynident.Regression, as from Regression.from_log(robot, log)"
@@ -145,18 +115,6 @@ def group_sigma(regression: Regression, solution: Solution) -> Array:
 
     Each group pays for the parameters in proportion to its share of the rows that show them, so that the shares add up to
     the number of parameters.
-
-    Parameters
-    ----------
-    regression : Regression
-        Evidence.
-    solution : Solution
-        Estimate.
-
-    Returns
-    -------
-    ndarray, (groups,)
-        Standard deviations [N m or N] of independent rows.
     """
     seen = np.zeros((len(regression.groups), regression.base.rank))
     for i, group in enumerate(regression.groups):

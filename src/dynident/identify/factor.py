@@ -42,29 +42,13 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     """Return a context in which BLAS keeps to one thread.
 
     On matrices of a few hundred rows its threads only wait for each other: 5 ms become 100 ms on a busy machine.
-
-    Returns
-    -------
-    context manager
-        For a ``with`` statement.
     """
     context: AbstractContextManager[Any] = _blas().limit(limits=1)
     return context
 
 
 def triangle(rows: Array) -> Array:
-    """Return R of the QR decomposition of `rows`.
-
-    Parameters
-    ----------
-    rows : ndarray, (N, k)
-        Any rows.
-
-    Returns
-    -------
-    ndarray, (min(N, k), k)
-        Upper triangle with R^T R = rows^T rows.
-    """
+    """Return R of the QR decomposition of `rows`."""
     return np.asarray(np.linalg.qr(rows, mode="r"))
 
 
@@ -93,18 +77,7 @@ class RowGroup:
     independence: float = 1.0
 
     def residual(self, beta: Array) -> float:
-        """Return ||W beta - tau||^2.
-
-        Parameters
-        ----------
-        beta : ndarray, (b,)
-            All base parameters.
-
-        Returns
-        -------
-        float
-            Sum of squares over this group's rows.
-        """
+        """Return ||W beta - tau||^2."""
         e = self.R[:, :-1] @ beta[self.columns] - self.R[:, -1]
         return float(e @ e)
 
@@ -114,18 +87,7 @@ class RowGroup:
         return float(self.R[:, -1] @ self.R[:, -1])
 
     def merge(self, other: RowGroup) -> RowGroup:
-        """Return the evidence of both.
-
-        Parameters
-        ----------
-        other : RowGroup
-            Same row group of another log.
-
-        Returns
-        -------
-        RowGroup
-            Factor of the stacked factors, counts added.
-        """
+        """Return the evidence of both."""
         R = triangle(np.vstack([self.R, other.R]))
         count = self.count + other.count
         independence = (self.count * self.independence + other.count * other.independence) / count
@@ -154,22 +116,6 @@ def accumulate(
 
     Cross products are summed first, which is twice as fast as reflections; a group whose matrix of them is too badly
     conditioned to be trusted is folded again by Householder reflections.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Row groups.
-    columns : list of ndarray of int
-        Base columns each group sees.
-    tiles : list of callable
-        Each returns, group by group, the rows [W, y] of some samples, samples last (k + 1, T). They are called in parallel.
-    independence : float
-        Effective number of independent rows per row.
-
-    Returns
-    -------
-    tuple of RowGroup
-        One per name.
     """
     labels = tuple(names)
     sizes = [c.size + 1 for c in columns]

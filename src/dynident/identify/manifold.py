@@ -19,20 +19,6 @@ def random_closed_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> M
     """Return random states whose loops are closed, on the branch of home and away from singularities.
 
     Every second state is home itself (with other velocities), so that going through them in order is always possible.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with loops.
-    samples : int
-        How many states.
-    seed : int
-        Seed of the generator.
-
-    Returns
-    -------
-    Motion
-        The states; time is only a counter.
     """
     generator = np.random.default_rng(seed)
     closure = mechanism.closure

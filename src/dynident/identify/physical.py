@@ -47,18 +47,7 @@ class Physical:
 
 
 def physical_parameters(fit: Fit) -> Physical:
-    """Return the most probable standard parameters that are physically possible (extra `physical`).
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified base parameters with covariance.
-
-    Returns
-    -------
-    Physical
-        Parameters and the shift they needed.
-    """
+    """Return the most probable standard parameters that are physically possible (extra `physical`)."""
     try:
         import cvxpy as cp  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:

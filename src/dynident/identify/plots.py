@@ -33,18 +33,7 @@ LONGEST_LABEL = 34
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty matplotlib figure, or say which extra is missing.
-
-    Parameters
-    ----------
-    width, height : float
-        Size [inch].
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure, white.
-    """
+    """Return an empty matplotlib figure, or say which extra is missing."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - matplotlib is an extra
     except ImportError as error:
@@ -53,20 +42,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def label(name: str, longest: int = LONGEST_LABEL) -> str:
-    """Return a name as text that matplotlib draws literally: one short line, no mathematics.
-
-    Parameters
-    ----------
-    name : str
-        Any text, possibly from a file.
-    longest : int
-        Longer names lose their middle.
-
-    Returns
-    -------
-    str
-        Text to draw.
-    """
+    """Return a name as text that matplotlib draws literally: one short line, no mathematics."""
     clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
     if len(clean) > longest:
         half = (longest - 1) // 2
@@ -75,34 +51,12 @@ def label(name: str, longest: int = LONGEST_LABEL) -> str:
 
 
 def pretty_unit(unit: str) -> str:
-    """Return a unit with raised exponents, as in kg m².
-
-    Parameters
-    ----------
-    unit : str
-        Unit as in `Parameters.units`.
-
-    Returns
-    -------
-    str
-        Unit to read.
-    """
+    """Return a unit with raised exponents, as in kg m²."""
     return unit.replace("^2", "\N{SUPERSCRIPT TWO}").replace("^3", "\N{SUPERSCRIPT THREE}")
 
 
 def effort_units(mechanism: Mechanism) -> dict[str, str]:
-    """Return the unit of the effort of every coordinate.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-
-    Returns
-    -------
-    dict
-        Coordinate name to "N m" (turning) or "N" (sliding).
-    """
+    """Return the unit of the effort of every coordinate."""
     units = {}
     for joint in mechanism.joints:
         for coordinate in joint.coordinates:
@@ -112,20 +66,7 @@ def effort_units(mechanism: Mechanism) -> dict[str, str]:
 
 
 def true_base_values(fit: Fit, truth: Mapping[str, float] | Parameters) -> Array:
-    """Return the true base parameters beta = K phi.
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified model.
-    truth : mapping or Parameters
-        True standard parameters by name; some may be missing.
-
-    Returns
-    -------
-    ndarray, (b,)
-        True base parameters; NaN where a standard parameter that enters is not given.
-    """
+    """Return the true base parameters beta = K phi."""
     known = truth.to_dict() if isinstance(truth, Parameters) else dict(truth)
     names = fit.mechanism.parameters.names
     unknown = [name for name in known if name not in fit.mechanism.parameters]
@@ -147,24 +88,7 @@ def plot_score(
     units: Mapping[str, str] | None = None,
     window: tuple[float, float] | None = None,
 ) -> Figure:
-    """Draw measured and predicted efforts with the two-sigma band, and the residuals below, one block per joint.
-
-    Parameters
-    ----------
-    score : Score
-        A model against a log.
-    joints : sequence of str, optional
-        Joints to draw; all of the score when omitted.
-    units : mapping, optional
-        Unit of each joint's effort; "N m or N" when omitted.
-    window : (float, float), optional
-        First and last time to draw [s]; all when omitted.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Time in s on the shared axis; long logs are drawn by their extremes per pixel.
-    """
+    """Draw measured and predicted efforts with the two-sigma band, and the residuals below, one block per joint."""
     chosen = tuple(score.joints if joints is None else joints)
     missing = [name for name in chosen if name not in score.joints]
     if missing or not chosen:
@@ -240,22 +164,7 @@ def _draw_joint(upper: Axes, lower: Axes, score: Score, j: int, shown: NDArray[n
 
 
 def extremes(t: Array, y: Array, buckets: int = BUCKETS, pick: Callable[..., Any] | None = None) -> tuple[Array, Array]:
-    """Thin a long signal for drawing without losing a peak.
-
-    Parameters
-    ----------
-    t, y : ndarray, (N,)
-        Time and signal.
-    buckets : int
-        Equal stretches of samples to draw.
-    pick : ufunc, optional
-        ``np.fmin`` or ``np.fmax`` to keep one extreme per stretch; both, in their order, when omitted.
-
-    Returns
-    -------
-    t, y : ndarray, (M,)
-        At most `buckets` or 2 `buckets` points; the signal itself when it is shorter than that.
-    """
+    """Thin a long signal for drawing without losing a peak."""
     if t.size <= 2 * buckets:
         return t, y
     edges = np.linspace(0, t.size, buckets + 1).astype(int)
@@ -276,20 +185,6 @@ def plot_parameters(
 
     Left: value, on an axis that is linear around zero and logarithmic beyond, since values span decades and have signs;
     hollow diamonds are the values of the robot's description. Right: standard deviation relative to the value.
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified model.
-    truth : mapping or Parameters, optional
-        True standard parameters, drawn as crosses.
-    names : sequence of str, optional
-        Base parameters to draw; all when omitted.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One row per base parameter.
     """
     wanted = set(fit.base.names if names is None else names)
     picked = [i for i, name in enumerate(fit.base.names) if name in wanted]
@@ -411,13 +306,7 @@ def _legend(figure: Figure, with_truth: bool, height: float) -> None:
 
 
 def plain_axes(axes: Axes) -> None:
-    """Give axes the common quiet look.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        Axes to change.
-    """
+    """Give axes the common quiet look."""
     axes.grid(color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=8, colors=INK, length=3, width=0.6)

@@ -349,55 +349,18 @@ def _same(base: BaseParameters, mechanism: Mechanism) -> bool:
 
 
 def robot_motion(mechanism: Mechanism, measured: Motion) -> Motion:
-    """Return the motion of the robot's coordinates from what was measured: the same for a tree, from the motors with loops.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    measured : Motion
-        Joint motion of a tree robot, motor motion of a robot with loops.
-
-    Returns
-    -------
-    Motion
-        Motion of ``mechanism.coordinate_names``.
-    """
+    """Return the motion of the robot's coordinates from what was measured: the same for a tree, from the motors with loops."""
     return motion_from_actuators(mechanism, measured) if mechanism.loops else measured
 
 
 def dead_efforts(prepared: Prepared) -> tuple[str, ...]:
-    """Return the channels whose effort says nothing.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        Prepared log with its quality findings.
-
-    Returns
-    -------
-    tuple of str
-        Channels to leave out.
-    """
+    """Return the channels whose effort says nothing."""
     dead = {finding.channel for finding in prepared.quality.findings if finding.kind == "dead"}
     return tuple(joint for joint in prepared.joints if f"effort:{joint}" in dead)
 
 
 def source_of(log: Log, prepared: Prepared) -> dict[str, Any]:
-    """Return what identifies the samples used: file, time span, rows.
-
-    Parameters
-    ----------
-    log : Log
-        The log as read.
-    prepared : Prepared
-        What was made of it.
-
-    Returns
-    -------
-    dict
-        JSON-ready record.
-    """
+    """Return what identifies the samples used: file, time span, rows."""
     return {
         "name": log.name,
         "sha256": log.digest(),
@@ -412,20 +375,7 @@ def source_of(log: Log, prepared: Prepared) -> dict[str, Any]:
 
 
 def same_band(sources: tuple[Mapping[str, Any], ...], rate: float) -> dict[str, Any]:
-    """Return the options of `prepare` that put another log into the band in which the evidence was taken.
-
-    Parameters
-    ----------
-    sources : tuple of mapping
-        Records made by `source_of`.
-    rate : float
-        Sampling rate of the other log [Hz].
-
-    Returns
-    -------
-    dict
-        `cutoff` and `decimation`; empty when the evidence did not come from logs.
-    """
+    """Return the options of `prepare` that put another log into the band in which the evidence was taken."""
     if not sources:
         return {}
     cutoff = max(float(s["cutoff"]) for s in sources)

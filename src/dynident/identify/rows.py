@@ -290,22 +290,7 @@ def projected(x: Equations, rows: Rows, right: list[list[Node]]) -> tuple[list[l
 
 
 def moving_rows(moving: NDArray[np.bool_], decimator: Decimator, names: Sequence[str]) -> NDArray[np.bool_]:
-    """Return the decimated rows that no standing sample spoils, and say where few are left.
-
-    Parameters
-    ----------
-    moving : ndarray of bool, (N, n)
-        Samples that can be used, per equation.
-    decimator : Decimator
-        Filter that makes rows of samples.
-    names : sequence of str, length n
-        Names of the equations.
-
-    Returns
-    -------
-    ndarray of bool, (rows, n)
-        Rows to use.
-    """
+    """Return the decimated rows that no standing sample spoils, and say where few are left."""
     usable = decimator.usable(moving)
     share = usable.mean(axis=0)
     if np.any(share < FEW):
@@ -322,18 +307,7 @@ def moving_rows(moving: NDArray[np.bool_], decimator: Decimator, names: Sequence
 
 
 def check_projection(projection: Projection | Sequence[str]) -> Projection:
-    """Return a projection as a string or a tuple.
-
-    Parameters
-    ----------
-    projection : str or sequence of str
-        What the user gave.
-
-    Returns
-    -------
-    str or tuple of str
-        The same, hashable.
-    """
+    """Return a projection as a string or a tuple."""
     if isinstance(projection, str):
         return projection
     if not isinstance(projection, Sequence) or not all(isinstance(name, str) for name in projection):

@@ -94,22 +94,7 @@ class Score:
 
 
 def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
-    """Compare a fit with a log; `Fit.score` is the short way.
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified model.
-    log : Log
-        Log to compare with.
-    allow_training : bool
-        True to accept data that were used for the fit.
-
-    Returns
-    -------
-    Score
-        Metrics and the compared signals.
-    """
+    """Compare a fit with a log; `Fit.score` is the short way."""
     matched = match(fit.mechanism, log)
     if matched.mechanism.coordinate_names != fit.mechanism.coordinate_names:
         lost = set(fit.mechanism.coordinate_names) ^ set(matched.mechanism.coordinate_names)

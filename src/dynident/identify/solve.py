@@ -48,18 +48,7 @@ class Solution:
     condition: float
 
     def covariance(self, variance: float = 1.0) -> Array:
-        """Return the covariance of all base parameters; zero for parameters that were not solved for.
-
-        Parameters
-        ----------
-        variance : float
-            Variance of an equation of unit weight.
-
-        Returns
-        -------
-        ndarray, (b, b)
-            Covariance.
-        """
+        """Return the covariance of all base parameters; zero for parameters that were not solved for."""
         inverse = np.linalg.solve(self.precision_root, np.eye(self.solved.size)) / self.scale[:, None]
         result = np.zeros((self.beta.size, self.beta.size))
         result[np.ix_(self.solved, self.solved)] = variance * inverse @ inverse.T
@@ -71,22 +60,6 @@ def solve(regression: Regression, sigma: Array, active: NDArray[np.bool_], toler
 
     Columns whose part orthogonal to better visible ones is below `tolerance` of their length are not excited by the data
     and are left at zero; they are missing from ``solved``.
-
-    Parameters
-    ----------
-    regression : Regression
-        Evidence.
-    sigma : ndarray, (groups,)
-        Standard deviation of each row group.
-    active : ndarray of bool, (b,)
-        Base parameters to solve for.
-    tolerance : float
-        Relative size below which a column counts as not excited.
-
-    Returns
-    -------
-    Solution
-        Estimate and what is needed for its covariance.
     """
     from scipy.linalg import qr, solve_triangular  # noqa: PLC0415 - scipy.linalg costs import time
 

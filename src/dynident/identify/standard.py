@@ -61,16 +61,6 @@ def natural_spread(mechanism: Mechanism) -> Array:
     """Return how much each prior value may plausibly be off: mass m, first moment m r, inertia m r^2, r the radius of gyration.
 
     A body without a prior gets the mean of those that have one, so that no unit dominates.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-
-    Returns
-    -------
-    ndarray, (p,)
-        One positive number per standard parameter.
     """
     phi = mechanism.tree.inertias.reshape(-1, 10)
     mass = phi[:, 0]

@@ -15,22 +15,7 @@ NUMBERS = ("start", "end", "cutoff", "bandwidth")
 
 
 def stored_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.float64]:
-    """Return stored numbers as an array after checking their shape and that none is missing.
-
-    Parameters
-    ----------
-    values : list
-        Numbers as read from JSON.
-    shape : tuple of int
-        Shape they must have.
-    what : str
-        Their name in the file.
-
-    Returns
-    -------
-    ndarray
-        Finite numbers of that shape.
-    """
+    """Return stored numbers as an array after checking their shape and that none is missing."""
     array = np.array(values, dtype=np.float64)
     if array.shape != shape or not np.all(np.abs(array) < LARGEST):  # NaN is not smaller either
         raise IdentificationError(
@@ -40,18 +25,7 @@ def stored_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np
 
 
 def stored_source(source: Any) -> dict[str, Any]:
-    """Return the stored record of a log after checking that it can be compared with other logs.
-
-    Parameters
-    ----------
-    source : mapping
-        What `dynident.identify.regression.source_of` made.
-
-    Returns
-    -------
-    dict
-        The same record.
-    """
+    """Return the stored record of a log after checking that it can be compared with other logs."""
     record = dict(source)
     for key in ("sha256", *NUMBERS):
         value = record.get(key)
@@ -67,18 +41,7 @@ def stored_source(source: Any) -> dict[str, Any]:
 
 
 def stored_options(options: Any) -> dict[str, Any]:
-    """Return the stored options of the preparation after checking that all of them exist.
-
-    Parameters
-    ----------
-    options : mapping
-        Options of `dynident.signals.prepare` by name.
-
-    Returns
-    -------
-    dict
-        The same options.
-    """
+    """Return the stored options of the preparation after checking that all of them exist."""
     from dynident.signals import prepare  # noqa: PLC0415 - only needed here
 
     known = inspect.signature(prepare).parameters

@@ -19,24 +19,7 @@ MINIMUM = 3  # points of a download
 
 
 def trajectory_messages(motion: Motion, limits: Array, *, download: bool = False, full: bool = True) -> list[Message]:
-    """Return the messages of a motion.
-
-    Parameters
-    ----------
-    motion : Motion
-        What to do.
-    limits : ndarray, (n,)
-        Top speeds, for the velocity of short points.
-    download : bool
-        True marks the first and the last point.
-    full : bool
-        True for JOINT_TRAJ_PT_FULL, False for JOINT_TRAJ_PT.
-
-    Returns
-    -------
-    list of Message
-        Points in order.
-    """
+    """Return the messages of a motion."""
     t = motion.t - motion.t[0]
     step = float(t[-1] - t[-2]) if len(motion) > 1 else 0.01
     extra = max(0, MINIMUM - len(motion)) if download else 0

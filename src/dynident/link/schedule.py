@@ -97,20 +97,7 @@ class Settings:
 
 
 def seconds(text: str, label: str) -> float:
-    """Return a time such as 90, 90s, 5min or 8h in seconds.
-
-    Parameters
-    ----------
-    text : str
-        The time.
-    label : str
-        Name of the option, for the sentence.
-
-    Returns
-    -------
-    float
-        [s].
-    """
+    """Return a time such as 90, 90s, 5min or 8h in seconds."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", text)
     if found is None or found.group(2) not in UNITS:
         raise LinkError(f"{label} is '{text}'; give a time such as 90s, 5min or 8h")
@@ -118,20 +105,7 @@ def seconds(text: str, label: str) -> float:
 
 
 def cycle_motion(plan: Plan, identity: Identity) -> Motion:
-    """Return one cycle in the order of the controller's coordinates, after checking that the controller can do it.
-
-    Parameters
-    ----------
-    plan : Plan
-        What to do.
-    identity : Identity
-        Who shall do it.
-
-    Returns
-    -------
-    Motion
-        Points at whole sample periods of the controller.
-    """
+    """Return one cycle in the order of the controller's coordinates, after checking that the controller can do it."""
     names = identity.coordinates or plan.coordinates
     if set(names) != set(plan.coordinates) or len(names) != len(plan.coordinates):
         raise LinkError(
@@ -193,20 +167,7 @@ class Step:
 
 
 def steps_of(plan: Plan, settings: Settings) -> list[Step]:
-    """Return the cycles of a campaign in order.
-
-    Parameters
-    ----------
-    plan : Plan
-        What a cycle is.
-    settings : Settings
-        How often and with which pauses.
-
-    Returns
-    -------
-    list of Step
-        The cycles.
-    """
+    """Return the cycles of a campaign in order."""
     cycles, motion = settings.cycles or plan.cycles, plan.curve.duration
     pause = max(0.0, plan.period - motion) if settings.duty is None else motion * (1.0 / settings.duty - 1.0)
     out = []

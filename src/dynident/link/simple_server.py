@@ -45,22 +45,7 @@ class _Peer:
 
 
 def open_socket(host: str, port: int, kind: socket.SocketKind) -> socket.socket:
-    """Return a bound socket; the sentence names alarm 4000 for a wrong address and 4002 for a port that cannot be opened.
-
-    Parameters
-    ----------
-    host : str
-        IP address of this computer.
-    port : int
-        Port; 0 lets the system choose.
-    kind : socket.SocketKind
-        SOCK_STREAM or SOCK_DGRAM.
-
-    Returns
-    -------
-    socket.socket
-        Non-blocking, listening where it is a stream.
-    """
+    """Return a bound socket; the sentence names alarm 4000 for a wrong address and 4002 for a port that cannot be opened."""
     try:
         family = socket.AF_INET6 if ipaddress.ip_address(host).version == 6 else socket.AF_INET
     except ValueError:
@@ -80,17 +65,7 @@ def open_socket(host: str, port: int, kind: socket.SocketKind) -> socket.socket:
 
 
 def check_host(host: str, peers: tuple[str, ...], what: str) -> None:
-    """Refuse to listen on the network without naming who may speak.
-
-    Parameters
-    ----------
-    host : str
-        Address to listen on.
-    peers : tuple of str
-        Addresses that may connect.
-    what : str
-        The sentence's remedy.
-    """
+    """Refuse to listen on the network without naming who may speak."""
     try:
         local = ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -87,22 +87,7 @@ def actuator_torques(mechanism: Mechanism, q: ArrayLike, generalised: ArrayLike,
 
 
 def least_torques(A: Array, f: Array, preload: ArrayLike | None = None) -> Array:
-    """Return torques with A^T tau = f of minimum norm, plus the internal part of a preload; nothing is checked.
-
-    Parameters
-    ----------
-    A : ndarray, (N, k, n)
-        Actuator Jacobian.
-    f : ndarray, (N, n)
-        Generalised forces.
-    preload : array_like (N, k) or (k,), optional
-        Any torques.
-
-    Returns
-    -------
-    ndarray, (N, k)
-        A (A^T A)^-1 f + (1 - A A^+) preload.
-    """
+    """Return torques with A^T tau = f of minimum norm, plus the internal part of a preload; nothing is checked."""
     inverse = np.linalg.pinv(A)  # (N, n, k)
     tau = np.einsum("tnk,tn->tk", inverse, f)
     if preload is None:

@@ -63,20 +63,7 @@ class Chain:
 
 
 def end_frame(mechanism: Mechanism, frame: str | None) -> str:
-    """Return the link whose pose is meant: the given one, or the only link that carries no other.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    frame : str or None
-        Link name.
-
-    Returns
-    -------
-    str
-        Link name.
-    """
+    """Return the link whose pose is meant: the given one, or the only link that carries no other."""
     if frame is not None:
         mechanism.frame(frame)
         return frame
@@ -88,20 +75,7 @@ def end_frame(mechanism: Mechanism, frame: str | None) -> str:
 
 
 def chain_of(mechanism: Mechanism, frame: str | None = None) -> Chain:
-    """Return the joint axes from the base to a link at q = 0.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot whose joints all stand between the base and the link, without couplings.
-    frame : str, optional
-        Link; the only end when omitted.
-
-    Returns
-    -------
-    Chain
-        Axes in the base frame.
-    """
+    """Return the joint axes from the base to a link at q = 0."""
     name = end_frame(mechanism, frame)
     tree_only(mechanism, "closed-form inverse kinematics")
     numeric = "use inverse_kinematics_numeric (dynident ik --numeric), which needs no particular structure"
@@ -136,77 +110,25 @@ def chain_of(mechanism: Mechanism, frame: str | None = None) -> Chain:
 
 
 def turned(axis: Array, angle: Array, x: Array) -> Array:
-    """Return Rot(k, theta) x = k (k.x) + cos(theta) (x - k (k.x)) + sin(theta) k x x.
-
-    Parameters
-    ----------
-    axis : ndarray, (3,)
-        Unit vector k.
-    angle : ndarray, (...)
-        theta [rad].
-    x : ndarray, (..., 3)
-        Vectors.
-
-    Returns
-    -------
-    ndarray, (..., 3)
-        Turned vectors.
-    """
+    """Return Rot(k, theta) x = k (k.x) + cos(theta) (x - k (k.x)) + sin(theta) k x x."""
     along = (x @ axis)[..., None] * axis
     c, s = np.cos(angle)[..., None], np.sin(angle)[..., None]
     return np.asarray(along + c * (x - along) + s * np.cross(axis, x))
 
 
 def rotations(axis: Array, angle: Array) -> Array:
-    """Return the matrices Rot(k, theta).
-
-    Parameters
-    ----------
-    axis : ndarray, (3,)
-        Unit vector k.
-    angle : ndarray, (...)
-        theta [rad].
-
-    Returns
-    -------
-    ndarray, (..., 3, 3)
-        Rotations.
-    """
+    """Return the matrices Rot(k, theta)."""
     columns = [turned(axis, angle, np.broadcast_to(unit, (*np.shape(angle), 3))) for unit in np.eye(3)]
     return np.stack(columns, axis=-1)
 
 
 def angle_between(axis: Array, x: Array, y: Array) -> Array:
-    """Return theta with Rot(k, theta) x = y, as well as x and y allow: the angle of their parts across k.
-
-    Parameters
-    ----------
-    axis : ndarray, (3,)
-        Unit vector k.
-    x, y : ndarray, (..., 3)
-        Vectors.
-
-    Returns
-    -------
-    ndarray, (...)
-        Angle in (-pi, pi], 0 when x or y lies along k.
-    """
+    """Return theta with Rot(k, theta) x = y, as well as x and y allow: the angle of their parts across k."""
     across = x - (x @ axis)[..., None] * axis
     return np.asarray(np.arctan2(np.sum(np.cross(across, y) * axis, axis=-1), np.sum(across * y, axis=-1)))
 
 
 def wrapped(angle: Array) -> Array:
-    """Return the angle in [-pi, pi).
-
-    Parameters
-    ----------
-    angle : ndarray
-        Any angles [rad].
-
-    Returns
-    -------
-    ndarray
-        Same angles less whole turns; untouched (no rounding) where already inside.
-    """
+    """Return the angle in [-pi, pi)."""
     turns = np.floor((angle + np.pi) / (2.0 * np.pi))
     return np.where(turns == 0.0, angle, angle - 2.0 * np.pi * turns)

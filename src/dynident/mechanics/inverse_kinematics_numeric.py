@@ -23,22 +23,7 @@ TOGETHER = 64  # random starts tried at once: a step of many samples costs littl
 
 
 def targets(rotation: ArrayLike | None, position: ArrayLike) -> tuple[Array | None, Array]:
-    """Return targets as batches after checking them.
-
-    Parameters
-    ----------
-    rotation : array_like (N, 3, 3) or (3, 3), or None
-        Orientations; one is used for all positions.
-    position : array_like, (N, 3) or (3,)
-        Positions [m].
-
-    Returns
-    -------
-    rotation : ndarray (N, 3, 3) or None
-        Orientations.
-    position : ndarray, (N, 3)
-        Positions.
-    """
+    """Return targets as batches after checking them."""
     p = np.atleast_2d(numbers(position, "position"))
     if p.ndim != 2 or p.shape[1] != 3:
         raise DynidentError(f"position has shape {np.shape(position)}; give (samples, 3) in metres")
@@ -58,18 +43,7 @@ def targets(rotation: ArrayLike | None, position: ArrayLike) -> tuple[Array | No
 
 
 def limits_of(mechanism: Mechanism) -> tuple[Array, Array]:
-    """Return the position limits of the independent coordinates.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates.
-
-    Returns
-    -------
-    lower, upper : ndarray, (n,)
-        Limits [rad or m], infinite where there are none.
-    """
+    """Return the position limits of the independent coordinates."""
     single = {joint.name: joint.limits for joint in mechanism.joints if len(joint.coordinates) == 1}
     names = mechanism.coordinate_names
     lower = np.array([single[name].lower if name in single else -np.inf for name in names])
@@ -77,40 +51,14 @@ def limits_of(mechanism: Mechanism) -> tuple[Array, Array]:
 
 
 def middle_of(lower: Array, upper: Array) -> Array:
-    """Return the middle of the limits; where one or both are infinite, the allowed position nearest to zero.
-
-    Parameters
-    ----------
-    lower, upper : ndarray, (n,)
-        Limits [rad or m].
-
-    Returns
-    -------
-    ndarray, (n,)
-        Positions.
-    """
+    """Return the middle of the limits; where one or both are infinite, the allowed position nearest to zero."""
     bounded = np.isfinite(lower) & np.isfinite(upper)
     low, high = np.where(bounded, lower, 0.0), np.where(bounded, upper, 0.0)
     return np.where(bounded, 0.5 * (low + high), np.clip(0.0, lower, upper))
 
 
 def pose_error(rotation: Array | None, position: Array, R: Array, p: Array) -> Array:
-    """Return (p* - p, log(R* R^T)) in base axes.
-
-    Parameters
-    ----------
-    rotation : ndarray (N, 3, 3) or None
-        Wanted orientations R*.
-    position : ndarray, (N, 3)
-        Wanted positions p* [m].
-    R, p : ndarray, (N, 3, 3), (N, 3)
-        Where the frame is.
-
-    Returns
-    -------
-    ndarray, (N, 6) or (N, 3)
-        Error [m, rad].
-    """
+    """Return (p* - p, log(R* R^T)) in base axes."""
     linear = position - p
     if rotation is None:
         return linear
@@ -161,26 +109,7 @@ class PoseTask:
 
 
 def damped_least_squares(task: PoseTask, start: Array, tolerance: float, iterations: int) -> tuple[Array, Array]:
-    """Return the positions reached and what is left of the error [m], each sample on its own.
-
-    Parameters
-    ----------
-    task : PoseTask
-        Targets and limits.
-    start : ndarray, (N, n)
-        First guesses.
-    tolerance : float
-        Error at which a sample is done [m].
-    iterations : int
-        Largest number of steps.
-
-    Returns
-    -------
-    q : ndarray, (N, n)
-        Positions.
-    left : ndarray, (N,)
-        Norm of the error.
-    """
+    """Return the positions reached and what is left of the error [m], each sample on its own."""
     q = np.clip(start, task.lower, task.upper)
     e = task.error(q)
     left, damping = np.linalg.norm(e, axis=1), np.full(len(q), 1e-3)
@@ -296,18 +225,7 @@ def inverse_kinematics_numeric(
 
 
 def size_of(mechanism: Mechanism) -> float:
-    """Return the size of a robot: the sum of the distances between neighbouring joints.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-
-    Returns
-    -------
-    float
-        Size [m], 1 for a robot whose joints are all in one point.
-    """
+    """Return the size of a robot: the sum of the distances between neighbouring joints."""
     shifts = [np.linalg.norm(joint.placement.translation) for joint in mechanism.joints]
     return float(np.sum(shifts)) or 1.0
 

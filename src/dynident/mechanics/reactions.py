@@ -60,20 +60,7 @@ class Conditioning:
 
 
 def constraint_jacobians(mechanism: Mechanism, positions: Array) -> Array:
-    """Return J_c = dPhi/dq_t of all closure equations.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with loops.
-    positions : ndarray, (N, n_tree)
-        Tree positions.
-
-    Returns
-    -------
-    ndarray, (N, m, n_tree)
-        Constraint Jacobian.
-    """
+    """Return J_c = dPhi/dq_t of all closure equations."""
     loops = mechanism.closure.arrays
     make = lambda x: {"J": [entry for row in x.loops(loops).jacobian for entry in row]}  # noqa: E731
     arrays = {"q": positions, "v": _zero(mechanism, positions), "a": _zero(mechanism, positions)}

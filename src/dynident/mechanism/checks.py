@@ -12,13 +12,7 @@ if TYPE_CHECKING:
 
 
 def check_structure(mechanism: Mechanism) -> None:
-    """Raise the sentence that says what is wrong with a mechanism, if anything.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot to check.
-    """
+    """Raise the sentence that says what is wrong with a mechanism, if anything."""
     _check_names(mechanism)
     _check_tree(mechanism)
     _check_couplings(mechanism)

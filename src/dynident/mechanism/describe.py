@@ -11,19 +11,7 @@ from dynident.mechanism.mechanism import Mechanism
 
 
 def description(mechanism: Mechanism) -> dict[str, Any]:
-    """Return what a robot is made of as plain data.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-
-    Returns
-    -------
-    dict
-        Name, degrees of freedom, joints, bodies, couplings, loops and what they leave free, actuators, parameters and
-        consistency, JSON-ready.
-    """
+    """Return what a robot is made of as plain data."""
     follows = {
         c.joint: f"function of {', '.join(c.of)}" if c.function else " + ".join(f"{r:g} {j}" for j, r in c.of.items())
         for c in mechanism.couplings
@@ -73,18 +61,7 @@ def _closure(mechanism: Mechanism) -> dict[str, Any]:
 
 
 def description_text(data: Mapping[str, Any]) -> str:
-    """Return a description as text for people.
-
-    Parameters
-    ----------
-    data : mapping
-        What `description` returned; `base_parameters` (rank, expressions) and `unidentifiable` are shown when added.
-
-    Returns
-    -------
-    str
-        Lines of text.
-    """
+    """Return a description as text for people."""
     lines = [f"robot {data['name']}: {data['dof']} degrees of freedom, {len(data['bodies'])} moving bodies"]
     keys = ("name", "kind", "parent", "child", "lower", "upper", "follows")
     rows = [("joint", *keys[1:]), *(tuple("" if j[k] is None else str(j[k]) for k in keys) for j in data["joints"])]

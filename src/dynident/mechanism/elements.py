@@ -36,22 +36,7 @@ LOOP_KINDS: tuple[str, ...] = ("point", "revolute", "universal", "spherical", "p
 
 
 def frozen(values: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
-    """Return a read-only float copy of `values` after checking its shape and that it is finite.
-
-    Parameters
-    ----------
-    values : array_like
-        Numbers.
-    shape : tuple of int
-        Shape they must have.
-    what : str
-        How to name them in the error.
-
-    Returns
-    -------
-    ndarray
-        Read-only copy.
-    """
+    """Return a read-only float copy of `values` after checking its shape and that it is finite."""
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -65,18 +50,7 @@ def frozen(values: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
 
 
 def rotation_exp(r: ArrayLike) -> Array:
-    """Return R = exp [r]x (Rodrigues).
-
-    Parameters
-    ----------
-    r : array_like, (3,)
-        Rotation vector [rad].
-
-    Returns
-    -------
-    ndarray, (3, 3)
-        Rotation.
-    """
+    """Return R = exp [r]x (Rodrigues)."""
     rx = skew(r)
     angle = float(np.linalg.norm(np.asarray(r, dtype=np.float64)))
     if angle < 1e-8:
@@ -85,18 +59,7 @@ def rotation_exp(r: ArrayLike) -> Array:
 
 
 def perpendicular(axis: Array) -> tuple[Array, Array]:
-    """Return two unit vectors that make a right-handed frame with a unit axis; x and y for the axis z.
-
-    Parameters
-    ----------
-    axis : ndarray, (3,)
-        Unit vector.
-
-    Returns
-    -------
-    first, second : ndarray, (3,)
-        Unit vectors with first x second = axis.
-    """
+    """Return two unit vectors that make a right-handed frame with a unit axis; x and y for the axis z."""
     helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
     first = np.array([1.0, 0.0, 0.0]) if abs(axis[2]) > 0.999999 else np.cross(helper, axis)
     first = first - (first @ axis) * axis

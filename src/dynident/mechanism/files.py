@@ -17,18 +17,7 @@ MJCF_SUFFIXES = (".xml", ".mjcf")
 
 
 def is_mjcf(path: str | os.PathLike[str]) -> bool:
-    """Return whether a description file is MJCF (its root element is `mujoco`) rather than URDF.
-
-    Parameters
-    ----------
-    path : path-like
-        Description file.
-
-    Returns
-    -------
-    bool
-        True for MJCF.
-    """
+    """Return whether a description file is MJCF (its root element is `mujoco`) rather than URDF."""
     file = Path(path)
     if file.suffix.lower() in URDF_SUFFIXES:
         return False
@@ -58,26 +47,7 @@ def read_robot(
     arguments: Mapping[str, object] | None = None,
     trust: bool = False,
 ) -> Mechanism:
-    """Read a URDF, xacro or MJCF file.
-
-    Parameters
-    ----------
-    path : path-like
-        Description file.
-    sidecar : path-like, optional
-        TOML file with what the description cannot say.
-    search : sequence of path-like
-        Folders outside the robot's own that it may read from.
-    arguments : mapping of str to object, optional
-        Values of ``<xacro:arg>``.
-    trust : bool
-        Accept files that read anything and, in a .xacro, run code.
-
-    Returns
-    -------
-    Mechanism
-        The robot.
-    """
+    """Read a URDF, xacro or MJCF file."""
     if is_mjcf(path):
         from dynident.mechanism.sidecar import apply_sidecar  # noqa: PLC0415 - readers import Mechanism
 
@@ -94,28 +64,7 @@ def write_robot(
     search: Sequence[str | os.PathLike[str]] = (),
     trust: bool = False,
 ) -> Path:
-    """Write a copy of a description with identified parameters.
-
-    Parameters
-    ----------
-    source : path-like
-        The file the robot was read from.
-    mechanism : Mechanism
-        The robot.
-    parameters : Parameters
-        Its identified standard parameters.
-    path : path-like
-        File to write.
-    search : sequence of path-like
-        Folders outside the robot's own that its includes may be in.
-    trust : bool
-        Accept includes from anywhere.
-
-    Returns
-    -------
-    pathlib.Path
-        The file written.
-    """
+    """Write a copy of a description with identified parameters."""
     from dynident.mechanism.mjcf_writer import write_mjcf  # noqa: PLC0415 - writers import readers
     from dynident.mechanism.urdf_writer import write_urdf  # noqa: PLC0415 - writers import readers
 

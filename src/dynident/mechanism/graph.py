@@ -20,18 +20,7 @@ text{font:12px system-ui,sans-serif;fill:#1f2933}
 
 
 def to_svg(mechanism: Mechanism) -> str:
-    """Draw the graph of bodies, joints, loops and actuators.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-
-    Returns
-    -------
-    str
-        SVG text; names are escaped.
-    """
+    """Draw the graph of bodies, joints, loops and actuators."""
     place = _layout(mechanism)
     columns = 1 + max(column for column, _ in place.values())
     rows = 1 + max(row for _, row in place.values())
@@ -54,20 +43,7 @@ def to_svg(mechanism: Mechanism) -> str:
 
 
 def write_svg(mechanism: Mechanism, path: str | os.PathLike[str]) -> Path:
-    """Write the graph of a mechanism to a file.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    path : path-like
-        SVG file.
-
-    Returns
-    -------
-    pathlib.Path
-        The file.
-    """
+    """Write the graph of a mechanism to a file."""
     return write_atomic(path, to_svg(mechanism))
 
 

@@ -26,18 +26,7 @@ UNITS: tuple[str, ...] = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
 
 
 def skew(x: ArrayLike) -> Array:
-    """Return [x]x, the matrix with [x]x y = x cross y.
-
-    Parameters
-    ----------
-    x : array_like, (3,)
-        Vector.
-
-    Returns
-    -------
-    ndarray, (3, 3)
-        Skew-symmetric matrix.
-    """
+    """Return [x]x, the matrix with [x]x y = x cross y."""
     a, b, c = np.asarray(x, dtype=np.float64)
     return np.array([[0.0, -c, b], [c, 0.0, -a], [-b, a, 0.0]])
 
@@ -50,18 +39,7 @@ def _check(phi: ArrayLike) -> Array:
 
 
 def inertia_matrix(phi: ArrayLike) -> Array:
-    """Return the rotational inertia about the link origin.
-
-    Parameters
-    ----------
-    phi : array_like, (10,)
-        Inertial parameters.
-
-    Returns
-    -------
-    ndarray, (3, 3)
-        I [kg m^2], link frame, about its origin.
-    """
+    """Return the rotational inertia about the link origin."""
     xx, xy, xz, yy, yz, zz = _check(phi)[4:]
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
@@ -72,44 +50,14 @@ def _pack(mass: float, first_moment: Array, inertia: Array) -> Array:
 
 
 def from_com(mass: float, com: ArrayLike, inertia: ArrayLike) -> Array:
-    """Return phi from mass, centre of mass and inertia about it: I = I_c - m [c]x [c]x.
-
-    Parameters
-    ----------
-    mass : float
-        Mass [kg].
-    com : array_like, (3,)
-        Centre of mass c in the link frame [m].
-    inertia : array_like, (3, 3)
-        I_c about the centre of mass, axes of the link frame [kg m^2].
-
-    Returns
-    -------
-    ndarray, (10,)
-        Inertial parameters in the link frame.
-    """
+    """Return phi from mass, centre of mass and inertia about it: I = I_c - m [c]x [c]x."""
     c = np.asarray(com, dtype=np.float64)
     cx = skew(c)
     return _pack(float(mass), mass * c, np.asarray(inertia, dtype=np.float64) - mass * (cx @ cx))
 
 
 def to_com(phi: ArrayLike) -> tuple[float, Array, Array]:
-    """Return mass, centre of mass and inertia about it, the inverse of `from_com`.
-
-    Parameters
-    ----------
-    phi : array_like, (10,)
-        Inertial parameters; a mass of zero needs a zero first moment (then c = 0).
-
-    Returns
-    -------
-    mass : float
-        Mass [kg].
-    com : ndarray, (3,)
-        Centre of mass [m].
-    inertia : ndarray, (3, 3)
-        Inertia about the centre of mass [kg m^2].
-    """
+    """Return mass, centre of mass and inertia about it, the inverse of `from_com`."""
     values = _check(phi)
     mass, h = float(values[0]), values[1:4]
     if mass == 0.0 and np.any(h != 0.0):
@@ -120,24 +68,7 @@ def to_com(phi: ArrayLike) -> tuple[float, Array, Array]:
 
 
 def principal(phi: ArrayLike) -> tuple[float, Array, Array, Array]:
-    """Return mass, centre of mass, principal moments (ascending) and principal axes.
-
-    Parameters
-    ----------
-    phi : array_like, (10,)
-        Inertial parameters.
-
-    Returns
-    -------
-    mass : float
-        Mass [kg].
-    com : ndarray, (3,)
-        Centre of mass [m].
-    moments : ndarray, (3,)
-        Principal moments about the centre of mass [kg m^2].
-    axes : ndarray, (3, 3)
-        Rotation whose columns are the principal axes in the link frame, I_c = axes diag(moments) axes^T.
-    """
+    """Return mass, centre of mass, principal moments (ascending) and principal axes."""
     mass, com, inertia = to_com(phi)
     moments, axes = np.linalg.eigh(inertia)
     if np.linalg.det(axes) < 0.0:
@@ -146,41 +77,13 @@ def principal(phi: ArrayLike) -> tuple[float, Array, Array, Array]:
 
 
 def from_principal(mass: float, com: ArrayLike, moments: ArrayLike, axes: ArrayLike) -> Array:
-    """Return phi from principal moments and axes, the inverse of `principal`.
-
-    Parameters
-    ----------
-    mass : float
-        Mass [kg].
-    com : array_like, (3,)
-        Centre of mass [m].
-    moments : array_like, (3,)
-        Principal moments about the centre of mass [kg m^2].
-    axes : array_like, (3, 3)
-        Rotation with the principal axes as columns.
-
-    Returns
-    -------
-    ndarray, (10,)
-        Inertial parameters.
-    """
+    """Return phi from principal moments and axes, the inverse of `principal`."""
     R = np.asarray(axes, dtype=np.float64)
     return from_com(mass, com, R @ np.diag(np.asarray(moments, dtype=np.float64)) @ R.T)
 
 
 def pseudo_inertia(phi: ArrayLike) -> Array:
-    """Return P = [[Sigma, h], [h^T, m]] with Sigma = tr(I)/2 1 - I.
-
-    Parameters
-    ----------
-    phi : array_like, (10,)
-        Inertial parameters.
-
-    Returns
-    -------
-    ndarray, (4, 4)
-        Pseudo-inertia; positive semi-definite exactly when the body is possible.
-    """
+    """Return P = [[Sigma, h], [h^T, m]] with Sigma = tr(I)/2 1 - I."""
     values = _check(phi)
     inertia = inertia_matrix(values)
     P = np.empty((4, 4))
@@ -191,36 +94,14 @@ def pseudo_inertia(phi: ArrayLike) -> Array:
 
 
 def from_pseudo_inertia(P: ArrayLike) -> Array:
-    """Return phi from the pseudo-inertia: I = tr(Sigma) 1 - Sigma.
-
-    Parameters
-    ----------
-    P : array_like, (4, 4)
-        Symmetric pseudo-inertia.
-
-    Returns
-    -------
-    ndarray, (10,)
-        Inertial parameters.
-    """
+    """Return phi from the pseudo-inertia: I = tr(Sigma) 1 - Sigma."""
     matrix = np.asarray(P, dtype=np.float64)
     sigma = matrix[:3, :3]
     return _pack(float(matrix[3, 3]), matrix[:3, 3], np.trace(sigma) * np.eye(3) - sigma)
 
 
 def log_cholesky(phi: ArrayLike) -> Array:
-    """Return theta with P = U U^T, U = e^a [[e^d1, s12, s13, t1], [0, e^d2, s23, t2], [0, 0, e^d3, t3], [0, 0, 0, 1]].
-
-    Parameters
-    ----------
-    phi : array_like, (10,)
-        Inertial parameters of a strictly possible body.
-
-    Returns
-    -------
-    ndarray, (10,)
-        theta = [a, d1, d2, d3, s12, s23, s13, t1, t2, t3] (Rucker, Wensing, RA-L 2022), free of constraints.
-    """
+    """Return theta with P = U U^T, U = e^a [[e^d1, s12, s13, t1], [0, e^d2, s23, t2], [0, 0, e^d3, t3], [0, 0, 0, 1]]."""
     flipped = pseudo_inertia(phi)[::-1, ::-1]
     try:
         U = np.linalg.cholesky(flipped)[::-1, ::-1]
@@ -235,18 +116,7 @@ def log_cholesky(phi: ArrayLike) -> Array:
 
 
 def from_log_cholesky(theta: ArrayLike) -> Array:
-    """Return phi from log-Cholesky parameters; any ten numbers give a possible body.
-
-    Parameters
-    ----------
-    theta : array_like, (10,)
-        [a, d1, d2, d3, s12, s23, s13, t1, t2, t3] as in `log_cholesky`.
-
-    Returns
-    -------
-    ndarray, (10,)
-        Inertial parameters.
-    """
+    """Return phi from log-Cholesky parameters; any ten numbers give a possible body."""
     a, d1, d2, d3, s12, s23, s13, t1, t2, t3 = _check(theta)
     U = np.exp(a) * np.array(
         [[np.exp(d1), s12, s13, t1], [0.0, np.exp(d2), s23, t2], [0.0, 0.0, np.exp(d3), t3], [0.0, 0.0, 0.0, 1.0]]
@@ -258,20 +128,6 @@ def transform(phi: ArrayLike, rotation: ArrayLike, translation: ArrayLike) -> Ar
     """Return phi of the same body in another frame A, given in frame B.
 
     With pose (R, p) of B in A:  P_A = T P_B T^T,  T = [[R, p], [0, 1]].
-
-    Parameters
-    ----------
-    phi : array_like, (10,)
-        Inertial parameters in B.
-    rotation : array_like, (3, 3)
-        R, orientation of B in A.
-    translation : array_like, (3,)
-        p, origin of B in A [m].
-
-    Returns
-    -------
-    ndarray, (10,)
-        Inertial parameters in A.
     """
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = rotation, translation

@@ -112,20 +112,7 @@ class Closure:
 
 
 def loop_arrays(mechanism: Mechanism) -> tuple[LoopArrays, tuple[str, ...]]:
-    """Return the closure equations of a mechanism and the loop each belongs to.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with loops.
-
-    Returns
-    -------
-    arrays : LoopArrays
-        Equations.
-    names : tuple of str
-        Loop or coupled joint of each row.
-    """
+    """Return the closure equations of a mechanism and the loop each belongs to."""
     tree = mechanism.tree
     n = len(tree.coordinates)
     rows: list[tuple[int, int, int, Array, Array, Array, Array]] = []
@@ -169,22 +156,7 @@ def _equations(loop: Loop, A: Placement, B: Placement) -> list[tuple[int, Array,
 
 
 def residual(tree: Tree, loops: LoopArrays, q: Array) -> Array:
-    """Return Phi(q) (plain and slow; the kernels do this for batches).
-
-    Parameters
-    ----------
-    tree : Tree
-        Spanning tree.
-    loops : LoopArrays
-        Equations.
-    q : ndarray, (n_tree,)
-        Tree coordinates.
-
-    Returns
-    -------
-    ndarray, (m,)
-        Residuals, zero when closed.
-    """
+    """Return Phi(q) (plain and slow; the kernels do this for batches)."""
     frames = _poses(tree, q)
     values = np.empty(loops.kind.size)
     for i, kind in enumerate(loops.kind):
@@ -223,24 +195,7 @@ def _poses(tree: Tree, q: Array) -> list[tuple[Array, Array]]:
 
 
 def constraint_jacobian(tree: Tree, loops: LoopArrays, q: Array, step: float = 1e-6) -> Array:
-    """Return dPhi/dq by central differences, accurate enough to count ranks.
-
-    Parameters
-    ----------
-    tree : Tree
-        Spanning tree.
-    loops : LoopArrays
-        Equations.
-    q : ndarray, (n_tree,)
-        Tree coordinates.
-    step : float
-        Step of the differences.
-
-    Returns
-    -------
-    ndarray, (m, n_tree)
-        Jacobian.
-    """
+    """Return dPhi/dq by central differences, accurate enough to count ranks."""
     columns = []
     for unit in np.eye(q.size):
         columns.append((residual(tree, loops, q + step * unit) - residual(tree, loops, q - step * unit)) / (2.0 * step))
@@ -248,26 +203,7 @@ def constraint_jacobian(tree: Tree, loops: LoopArrays, q: Array, step: float = 1
 
 
 def assemble(tree: Tree, loops: LoopArrays, start: Array, iterations: int = 100) -> tuple[Array, float]:
-    """Close the loops from a guess by damped Gauss-Newton steps of minimum length.
-
-    Parameters
-    ----------
-    tree : Tree
-        Spanning tree.
-    loops : LoopArrays
-        Equations.
-    start : ndarray, (n_tree,)
-        Guess.
-    iterations : int
-        Largest number of steps.
-
-    Returns
-    -------
-    q : ndarray, (n_tree,)
-        Best configuration found.
-    error : float
-        Its largest residual.
-    """
+    """Close the loops from a guess by damped Gauss-Newton steps of minimum length."""
     q = start.copy()
     phi = residual(tree, loops, q)
     for _ in range(iterations):
@@ -287,22 +223,7 @@ def assemble(tree: Tree, loops: LoopArrays, start: Array, iterations: int = 100)
 
 
 def find_closure(mechanism: Mechanism, independent: Sequence[str], seed: int = 0) -> Closure:
-    """Close the loops near home, count what is free and choose the equations to solve.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with loops.
-    independent : sequence of str
-        Tree coordinates wanted as the free ones; chosen when empty, actuated ones first.
-    seed : int
-        Seed of the random closed configurations.
-
-    Returns
-    -------
-    Closure
-        Free and dependent coordinates, selected equations, home.
-    """
+    """Close the loops near home, count what is free and choose the equations to solve."""
     tree = mechanism.tree
     arrays, names = loop_arrays(mechanism)
     guess = np.array([float(mechanism.home.get(name, 0.0)) for name in tree.coordinates])

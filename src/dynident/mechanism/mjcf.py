@@ -145,22 +145,7 @@ def read_mjcf(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[s
 
 
 def read_tree(path: str | os.PathLike[str], root: Element | None = None, folders: Folders | None = None) -> MjcfTree:
-    """Read bodies and joints of an MJCF file.
-
-    Parameters
-    ----------
-    path : path-like
-        MJCF file.
-    root : Element, optional
-        Its root element, when already parsed.
-    folders : Folders, optional
-        Where included files may be; below the file's folder by default.
-
-    Returns
-    -------
-    MjcfTree
-        Bodies, joints and the elements they come from.
-    """
+    """Read bodies and joints of an MJCF file."""
     tree = MjcfTree(load_mjcf(path, root, folders))
     for world in tree.file.root.findall("worldbody"):
         _read_children(tree, world, WORLD, world.get("childclass", ""), False)

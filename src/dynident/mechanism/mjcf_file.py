@@ -58,36 +58,12 @@ class MjcfFile:
     classes: dict[str, dict[str, dict[str, str]]] = field(default_factory=lambda: {"": {}})
 
     def sections(self, tag: str) -> Iterator[Element]:
-        """Yield the children of every top-level <tag>, which may be repeated.
-
-        Parameters
-        ----------
-        tag : str
-            Section, as in "actuator".
-
-        Yields
-        ------
-        Element
-            Child elements.
-        """
+        """Yield the children of every top-level <tag>, which may be repeated."""
         for section in self.root.findall(tag):
             yield from section
 
     def attributes(self, element: Element, childclass: str = "") -> Mapping[str, str]:
-        """Return an element's attributes with those of its default class behind them.
-
-        Parameters
-        ----------
-        element : Element
-            A joint, geom, site or actuator.
-        childclass : str
-            Class used when the element names none.
-
-        Returns
-        -------
-        mapping of str to str
-            Attributes.
-        """
+        """Return an element's attributes with those of its default class behind them."""
         name = element.get("class", childclass)
         if name not in self.classes:
             raise DescriptionError(
@@ -109,20 +85,7 @@ class MjcfFile:
         return 1.0 if unit == "radian" else float(np.pi / 180.0)
 
     def flag(self, key: str, default: bool) -> bool:
-        """Return a true/false compiler setting.
-
-        Parameters
-        ----------
-        key : str
-            Attribute of <compiler>.
-        default : bool
-            Value when absent.
-
-        Returns
-        -------
-        bool
-            The setting.
-        """
+        """Return a true/false compiler setting."""
         text = self.compiler.get(key)
         if text is None:
             return default
@@ -131,37 +94,11 @@ class MjcfFile:
         return text == "true"
 
     def placement(self, attributes: Mapping[str, str], where: str) -> Placement:
-        """Return the pose given by pos and any of quat, axisangle, xyaxes, zaxis, euler.
-
-        Parameters
-        ----------
-        attributes : mapping of str to str
-            Attributes of a body, geom, frame, site or inertial.
-        where : str
-            How to name the element in the error.
-
-        Returns
-        -------
-        Placement
-            Pose in the parent frame.
-        """
+        """Return the pose given by pos and any of quat, axisangle, xyaxes, zaxis, euler."""
         return Placement(self.rotation(attributes, where), numbers(attributes, "pos", 3, np.zeros(3), where))
 
     def rotation(self, attributes: Mapping[str, str], where: str) -> Array:
-        """Return the orientation given by quat, axisangle, xyaxes, zaxis or euler.
-
-        Parameters
-        ----------
-        attributes : mapping of str to str
-            Attributes of an element.
-        where : str
-            How to name the element in the error.
-
-        Returns
-        -------
-        ndarray, (3, 3)
-            Rotation.
-        """
+        """Return the orientation given by quat, axisangle, xyaxes, zaxis or euler."""
         given = [key for key in ORIENTATIONS if key in attributes]
         if not given:
             return np.eye(3)
@@ -194,20 +131,7 @@ class MjcfFile:
 
 
 def quaternion_matrix(quaternion: Array, what: str) -> Array:
-    """Return the rotation of a quaternion (w, x, y, z), which is made a unit one.
-
-    Parameters
-    ----------
-    quaternion : ndarray, (4,)
-        Quaternion, scalar first.
-    what : str
-        How to name it in the error.
-
-    Returns
-    -------
-    ndarray, (3, 3)
-        Rotation.
-    """
+    """Return the rotation of a quaternion (w, x, y, z), which is made a unit one."""
     w, x, y, z = _unit(quaternion, what)
     return np.array(
         [
@@ -219,18 +143,7 @@ def quaternion_matrix(quaternion: Array, what: str) -> Array:
 
 
 def shortest_turn(direction: Array) -> Array:
-    """Return the smallest rotation that takes z to `direction`.
-
-    Parameters
-    ----------
-    direction : ndarray, (3,)
-        Unit vector.
-
-    Returns
-    -------
-    ndarray, (3, 3)
-        Rotation with `direction` as its third column.
-    """
+    """Return the smallest rotation that takes z to `direction`."""
     axis = np.array([-direction[1], direction[0], 0.0])  # z x direction
     sine = float(np.linalg.norm(axis))
     if sine < 1e-12:
@@ -249,22 +162,7 @@ def _unit(x: Array, what: str) -> Array:
 
 
 def load_mjcf(path: str | os.PathLike[str], root: Element | None = None, folders: Folders | None = None) -> MjcfFile:
-    """Read an MJCF file with its includes, compiler settings and default classes.
-
-    Parameters
-    ----------
-    path : path-like
-        MJCF file.
-    root : Element, optional
-        Its root element, when already parsed; included files are put into it.
-    folders : Folders, optional
-        Where included files may be; below the file's folder by default.
-
-    Returns
-    -------
-    MjcfFile
-        Elements and how to read them.
-    """
+    """Read an MJCF file with its includes, compiler settings and default classes."""
     if root is None:
         root = parse_xml(read_bytes(path, "MJCF"), "mujoco")
     _include(root, Path(path).parent, folders or Folders(path), {Path(path).resolve()}, 0)
@@ -325,22 +223,7 @@ def _read_defaults(classes: dict[str, dict[str, dict[str, str]]], default: Eleme
 
 
 def polynomial_head(attributes: Mapping[str, str], key: str, where: str) -> float | None:
-    """Return a joint coefficient that MuJoCo also accepts as a polynomial, when only its linear part is there.
-
-    Parameters
-    ----------
-    attributes : mapping of str to str
-        Attributes of a joint.
-    key : str
-        ``damping`` or ``stiffness``.
-    where : str
-        How to name the joint in the error.
-
-    Returns
-    -------
-    float or None
-        The coefficient, None when absent.
-    """
+    """Return a joint coefficient that MuJoCo also accepts as a polynomial, when only its linear part is there."""
     if key not in attributes:
         return None
     values = parse_numbers(attributes[key], None, f"{where}: {key}")

@@ -27,24 +27,7 @@ class UnreadableShapeError(DescriptionError):
 
 
 def geom_inertia(file: MjcfFile, attributes: Mapping[str, str], frame: Placement, where: str) -> Array:
-    """Return the ten inertial parameters of a geom in its body's frame.
-
-    Parameters
-    ----------
-    file : MjcfFile
-        For angles and compiler settings.
-    attributes : mapping of str to str
-        The geom's attributes, defaults included.
-    frame : Placement
-        Frame around the geom in the body's frame.
-    where : str
-        How to name the geom in the error.
-
-    Returns
-    -------
-    ndarray, (10,)
-        Inertial parameters; zero for planes and geoms outside `inertiagrouprange`.
-    """
+    """Return the ten inertial parameters of a geom in its body's frame."""
     kind = attributes.get("type", "sphere")
     low, high = parse_numbers(file.compiler.get("inertiagrouprange", "0 5"), 2, "<compiler>: inertiagrouprange")
     mass = number(attributes, "mass", np.nan, where)

@@ -24,24 +24,7 @@ if TYPE_CHECKING:
 
 
 def read_constraints(tree: MjcfTree, source: str) -> tuple[list[Loop], list[Coupling], dict[str, float]]:
-    """Read <equality>.
-
-    Parameters
-    ----------
-    tree : MjcfTree
-        Bodies and joints.
-    source : str
-        File name for warnings.
-
-    Returns
-    -------
-    loops : list of Loop
-        From <connect> (a shared point) and <weld>.
-    couplings : list of Coupling
-        From <joint> with two joints; a polynomial that is not linear becomes a coupling with a function.
-    held : dict of str to float
-        Joints that <joint> holds at a constant position.
-    """
+    """Read <equality>."""
     loops: list[Loop] = []
     couplings: list[Coupling] = []
     held: dict[str, float] = {}
@@ -124,22 +107,7 @@ def _polynomial(first: str, second: str, c: Array, ref1: float, ref2: float) -> 
 
 
 def read_actuators(tree: MjcfTree, mechanism: Mechanism, source: str) -> list[Actuator]:
-    """Read <actuator>: q_motor = gear (sum_j c_j q_j), where c comes from a joint or a fixed tendon.
-
-    Parameters
-    ----------
-    tree : MjcfTree
-        Bodies and joints.
-    mechanism : Mechanism
-        The robot without its actuators; joints that follow others are replaced by those.
-    source : str
-        File name for warnings.
-
-    Returns
-    -------
-    list of Actuator
-        Motors; those that act otherwise than on joints are ignored with a warning.
-    """
+    """Read <actuator>: q_motor = gear (sum_j c_j q_j), where c comes from a joint or a fixed tendon."""
     tendons = {e.get("name", ""): e for e in tree.file.sections("tendon") if e.tag == "fixed"}
     single = {name for name in mechanism.tree.coordinates if _one_axis(mechanism, name)}
     matrix, constant = mechanism.coupling_map

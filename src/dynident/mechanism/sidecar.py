@@ -147,18 +147,7 @@ def write_sidecar(mechanism: Mechanism, path: str | os.PathLike[str]) -> Path:
 
 
 def rpy_of(rotation: Array) -> Array:
-    """Return roll, pitch, yaw with R = Rz(yaw) Ry(pitch) Rx(roll).
-
-    Parameters
-    ----------
-    rotation : ndarray, (3, 3)
-        R.
-
-    Returns
-    -------
-    ndarray, (3,)
-        Angles [rad]; roll is zero where pitch is a right angle.
-    """
+    """Return roll, pitch, yaw with R = Rz(yaw) Ry(pitch) Rx(roll)."""
     R = rotation
     pitch = np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0]))
     if np.hypot(R[0, 0], R[1, 0]) < 1e-9:

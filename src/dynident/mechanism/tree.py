@@ -112,18 +112,7 @@ def _primitives(joint: Joint) -> list[tuple[int, Array]]:
 
 
 def build_tree(mechanism: Mechanism) -> Tree:
-    """Flatten the spanning tree of `mechanism`.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Checked mechanism.
-
-    Returns
-    -------
-    Tree
-        Arrays and names.
-    """
+    """Flatten the spanning tree of `mechanism`."""
     children: dict[str, list[Joint]] = {}
     for joint in mechanism.joints:
         children.setdefault(joint.parent, []).append(joint)

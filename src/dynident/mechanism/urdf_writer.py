@@ -74,24 +74,7 @@ def write_urdf(
 
 
 def bodies_to_write(mechanism: Mechanism, parameters: Parameters, old: Mechanism, every: bool = False) -> dict[str, Array]:
-    """Return the inertial parameters of the bodies that differ from the file's.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    parameters : Parameters
-        Its new standard parameters.
-    old : Mechanism
-        The robot as the file has it.
-    every : bool
-        Return all moving bodies with mass, also those that do not differ.
-
-    Returns
-    -------
-    dict of str to ndarray (10,)
-        Body name to inertial parameters in the link frame.
-    """
+    """Return the inertial parameters of the bodies that differ from the file's."""
     new = mechanism.with_parameters(parameters)
     known = {body.name: body.inertia for body in old.bodies}
     owner_of_node = {new.frame(body)[0]: body for body in new.tree.bodies}

@@ -38,13 +38,7 @@ LARGEST = 1e30
 
 @contextmanager
 def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Put the file's name in front of every `DescriptionError` raised inside.
-
-    Parameters
-    ----------
-    path : path-like
-        File being read or written.
-    """
+    """Put the file's name in front of every `DescriptionError` raised inside."""
     name = Path(path).name
     try:
         yield
@@ -55,20 +49,7 @@ def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def read_bytes(path: str | os.PathLike[str], what: str) -> bytes:
-    """Return the content of a regular file that must exist and not be empty.
-
-    Parameters
-    ----------
-    path : path-like
-        File.
-    what : str
-        Kind of file for the error, as in "URDF".
-
-    Returns
-    -------
-    bytes
-        Content.
-    """
+    """Return the content of a regular file that must exist and not be empty."""
     file = Path(path)
     try:
         data = read_regular(file, MAX_BYTES)
@@ -88,20 +69,7 @@ def _is_dir(path: Path) -> bool:
 
 
 def parse_xml(data: bytes | str, root_tag: str) -> Element:
-    """Return the root element of an XML text, refusing entity tricks and over-deep nesting.
-
-    Parameters
-    ----------
-    data : bytes or str
-        XML text.
-    root_tag : str
-        Tag the root must have, as in "robot".
-
-    Returns
-    -------
-    xml.etree.ElementTree.Element
-        Root; tags in the root's default namespace have it removed.
-    """
+    """Return the root element of an XML text, refusing entity tricks and over-deep nesting."""
     try:
         root: Element = defusedxml.ElementTree.fromstring(data)
     except DefusedXmlException as error:
@@ -114,20 +82,7 @@ def parse_xml(data: bytes | str, root_tag: str) -> Element:
 
 
 def checked_root(root: Element, root_tag: str) -> Element:
-    """Return the root after removing its default namespace from tags and checking its tag and depth.
-
-    Parameters
-    ----------
-    root : Element
-        Root element; tags are changed in place.
-    root_tag : str
-        Tag the root must have.
-
-    Returns
-    -------
-    Element
-        The same root.
-    """
+    """Return the root after removing its default namespace from tags and checking its tag and depth."""
     # A plain default namespace (<robot xmlns="...">) is not part of the tags' meaning.
     namespace = root.tag[: root.tag.index("}") + 1] if root.tag.startswith("{") else ""
     level = [root]
@@ -146,22 +101,7 @@ def checked_root(root: Element, root_tag: str) -> Element:
 
 
 def text_attribute(element: Attributes, attribute: str, where: str) -> str:
-    """Return a text attribute that must be there and not be empty.
-
-    Parameters
-    ----------
-    element : Element or mapping
-        XML element or its attributes.
-    attribute : str
-        Attribute name.
-    where : str
-        How to name the element in the error.
-
-    Returns
-    -------
-    str
-        Its text, stripped.
-    """
+    """Return a text attribute that must be there and not be empty."""
     text = (element.get(attribute) or "").strip()
     if not text:
         raise DescriptionError(f"{where} has no attribute '{attribute}'; add {attribute}=\"...\"")
@@ -169,24 +109,7 @@ def text_attribute(element: Attributes, attribute: str, where: str) -> str:
 
 
 def parse_numbers(text: str, count: int | None, what: str, finite: bool = True) -> Array:
-    """Return the numbers of a blank-separated text.
-
-    Parameters
-    ----------
-    text : str
-        Text, as in "0 0 1".
-    count : int or None
-        How many numbers there must be; any when None.
-    what : str
-        How to name the text in the error.
-    finite : bool
-        Refuse infinity (NaN is always refused).
-
-    Returns
-    -------
-    ndarray, (count,)
-        Numbers.
-    """
+    """Return the numbers of a blank-separated text."""
     need = {None: "numbers", 1: "one number"}.get(count, f"{count} numbers")
     try:
         if "_" in text:  # float() reads 1_0 as 10
@@ -208,26 +131,7 @@ def _short(text: str) -> str:
 
 
 def numbers(element: Attributes | None, attribute: str, count: int, default: Any, where: str) -> Array:
-    """Return the numbers of an attribute, or the default when element or attribute is absent.
-
-    Parameters
-    ----------
-    element : Element, mapping or None
-        XML element or its attributes.
-    attribute : str
-        Attribute name.
-    count : int
-        How many numbers there must be.
-    default : array_like or None
-        Value when absent; None makes the attribute required.
-    where : str
-        How to name the element in the error.
-
-    Returns
-    -------
-    ndarray, (count,)
-        Numbers.
-    """
+    """Return the numbers of an attribute, or the default when element or attribute is absent."""
     text = None if element is None else element.get(attribute)
     if text is None:
         if default is None:
@@ -237,26 +141,7 @@ def numbers(element: Attributes | None, attribute: str, count: int, default: Any
 
 
 def number(element: Attributes | None, attribute: str, default: float | None, where: str, finite: bool = True) -> float:
-    """Return the number of an attribute, or the default when element or attribute is absent.
-
-    Parameters
-    ----------
-    element : Element, mapping or None
-        XML element or its attributes.
-    attribute : str
-        Attribute name.
-    default : float or None
-        Value when absent; None makes the attribute required.
-    where : str
-        How to name the element in the error.
-    finite : bool
-        Refuse infinity.
-
-    Returns
-    -------
-    float
-        The number.
-    """
+    """Return the number of an attribute, or the default when element or attribute is absent."""
     text = None if element is None else element.get(attribute)
     if text is None:
         if default is None:
@@ -266,20 +151,7 @@ def number(element: Attributes | None, attribute: str, default: float | None, wh
 
 
 def unique_name(wanted: str, taken: Callable[[str], bool]) -> str:
-    """Return `wanted`, with a number behind it when that name is taken.
-
-    Parameters
-    ----------
-    wanted : str
-        Preferred name.
-    taken : callable
-        ``taken(name)`` says whether a name is in use.
-
-    Returns
-    -------
-    str
-        A free name.
-    """
+    """Return `wanted`, with a number behind it when that name is taken."""
     name, count = wanted, 2
     while taken(name):
         name, count = f"{wanted}_{count}", count + 1
@@ -287,33 +159,14 @@ def unique_name(wanted: str, taken: Callable[[str], bool]) -> str:
 
 
 def quoted(names: Iterable[str], most: int = 8) -> str:
-    """Return names in quotes, separated by commas, the first few of them.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Names.
-    most : int
-        How many to show.
-
-    Returns
-    -------
-    str
-        Text for a message.
-    """
+    """Return names in quotes, separated by commas, the first few of them."""
     every = [f"'{name}'" for name in names]
     rest = f" and {len(every) - most} more" if len(every) > most else ""
     return ", ".join(every[:most]) + rest
 
 
 def warn_description(sentence: str) -> None:
-    """Warn with a `DescriptionWarning` placed at the first caller outside this package.
-
-    Parameters
-    ----------
-    sentence : str
-        What was ignored or looks wrong.
-    """
+    """Warn with a `DescriptionWarning` placed at the first caller outside this package."""
     here = str(Path(__file__).parent)
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and (frame.f_code.co_filename.startswith(here)):

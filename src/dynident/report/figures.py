@@ -27,18 +27,7 @@ POINTS = 3000
 
 
 def data_address(figure: Figure) -> str:
-    """Return a figure as a ``data:`` address of a vector picture.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        The figure.
-
-    Returns
-    -------
-    str
-        Address of an SVG picture; a picture cannot run scripts or load anything.
-    """
+    """Return a figure as a ``data:`` address of a vector picture."""
     import matplotlib as mpl  # noqa: PLC0415 - matplotlib is an extra
 
     buffer = io.BytesIO()
@@ -58,20 +47,7 @@ def data_address(figure: Figure) -> str:
 
 
 def autocorrelation(e: Array, lags: int = LAGS) -> Array:
-    """Return the autocorrelation of a residual.
-
-    Parameters
-    ----------
-    e : ndarray, (N,)
-        Residual at equal steps.
-    lags : int
-        Largest lag.
-
-    Returns
-    -------
-    ndarray, (min(lags, N - 1) + 1,)
-        Starts with 1; zero throughout when the residual is constant.
-    """
+    """Return the autocorrelation of a residual."""
     x = e - e.mean()
     power = float(x @ x)
     most = min(lags, x.size - 1)
@@ -83,40 +59,14 @@ def autocorrelation(e: Array, lags: int = LAGS) -> Array:
 
 
 def independent_share(e: Array) -> float:
-    """Return which share of the samples is worth an independent one, 1 / (1 + 2 sum of the leading positive correlations).
-
-    Parameters
-    ----------
-    e : ndarray, (N,)
-        Residual at equal steps.
-
-    Returns
-    -------
-    float
-        1 for white noise, small for slow residuals.
-    """
+    """Return which share of the samples is worth an independent one, 1 / (1 + 2 sum of the leading positive correlations)."""
     r = autocorrelation(e, e.size // 2)[1:]
     first = int(np.argmax(r <= 0.0)) if np.any(r <= 0.0) else r.size
     return 1.0 / (1.0 + 2.0 * float(np.sum(r[:first])))
 
 
 def plot_residuals(score: Score, joints: Sequence[str], units: Mapping[str, str]) -> Figure:
-    """Draw, per joint, the distribution, the autocorrelation, and the residual against the prediction.
-
-    Parameters
-    ----------
-    score : Score
-        A model against a log.
-    joints : sequence of str
-        Joints to draw.
-    units : mapping
-        Unit of each joint's effort.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One row per joint.
-    """
+    """Draw, per joint, the distribution, the autocorrelation, and the residual against the prediction."""
     block, head = 1.75, 0.4
     height = head + block * len(joints) + 0.1
     figure = new_figure(WIDTH, height)
@@ -166,18 +116,7 @@ def plot_residuals(score: Score, joints: Sequence[str], units: Mapping[str, str]
 
 
 def singular_values(fit: Fit) -> Array | None:
-    """Return the singular values of the scaled, weighted regression, rebuilt from the covariance.
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified model.
-
-    Returns
-    -------
-    ndarray, (k,), or None
-        Largest first, or None when the covariance does not reproduce `fit.condition` (another estimator).
-    """
+    """Return the singular values of the scaled, weighted regression, rebuilt from the covariance."""
     decomposition = weak_directions(fit)
     return None if decomposition is None else decomposition[0]
 
@@ -187,17 +126,6 @@ def weak_directions(fit: Fit) -> tuple[Array, Array, NDArray[np.int64]] | None:
 
     With cov = (W^T W)^-1 for the weighted W and D its column lengths, W D^-1 has the singular values
     sqrt(eig(D^-1 cov^-1 D^-1)).
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified model.
-
-    Returns
-    -------
-    tuple or None
-        None when no parameter was solved by itself, or the covariance does not reproduce `fit.condition`, so that nothing
-        untrue is shown.
     """
     solved = np.flatnonzero(fit.solved)
     if not solved.size:
@@ -219,18 +147,7 @@ def weak_directions(fit: Fit) -> tuple[Array, Array, NDArray[np.int64]] | None:
 
 
 def plot_singular_values(values: Array) -> Figure:
-    """Draw singular values on decades.
-
-    Parameters
-    ----------
-    values : ndarray, (k,)
-        Largest first.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-    """
+    """Draw singular values on decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator  # noqa: PLC0415 - matplotlib is an extra
 
     figure = new_figure(7.2, 2.6)
@@ -248,20 +165,7 @@ def plot_singular_values(values: Array) -> Figure:
 
 
 def plot_truth(fit: Fit, true: Array) -> Figure:
-    """Draw the error of every base parameter in standard deviations.
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified model.
-    true : ndarray, (b,)
-        True base parameters; NaN where unknown.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        About 19 of 20 points lie within the band when the covariance is right.
-    """
+    """Draw the error of every base parameter in standard deviations."""
     shown = [i for i in range(fit.base.rank) if fit.solved[i] and np.isfinite(true[i]) and fit.std[i] > 0.0]
     height = 0.9 + 2.6
     figure = new_figure(WIDTH, height)

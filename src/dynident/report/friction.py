@@ -29,18 +29,7 @@ COLOURS = (BLUE, ORANGE, GREEN, MUTED)
 
 
 def plot_friction_over_time(entry: JointStudy) -> Figure:
-    """Draw friction at one speed over time, with drifts of the first and second order.
-
-    Parameters
-    ----------
-    entry : JointStudy
-        One joint of one robot.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-    """
+    """Draw friction at one speed over time, with drifts of the first and second order."""
     h = entry.history
     title = f"{label(entry.joint)} of {label(entry.robot)}: friction at {h.speed:.3g} {per_second(h.unit)} over time"
     drawn, axes = one_axes(7.2, 3.4, "time since the cold start [min]", f"friction [{h.unit}]", title)
@@ -52,18 +41,7 @@ def plot_friction_over_time(entry: JointStudy) -> Figure:
 
 
 def plot_time_constants(study: FrictionStudy) -> Figure:
-    """Draw the thermal time constants of all joints and robots.
-
-    Parameters
-    ----------
-    study : FrictionStudy
-        The study.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One group per joint; bars of two standard deviations.
-    """
+    """Draw the thermal time constants of all joints and robots."""
     joints = list(dict.fromkeys(entry.joint for entry in study.joints))
     width = 0.8 / max(len(study.robots), 1)
     drawn, axes = one_axes(7.2, 3.4, "", "time constant [min]", "Time constants of the warm-up (slow: filled, fast: open)")
@@ -98,20 +76,7 @@ def plot_time_constants(study: FrictionStudy) -> Figure:
 
 
 def plot_robots(study: FrictionStudy, joint: str) -> Figure:
-    """Compare robots: friction against speed (coldest and hottest curve), and friction over time.
-
-    Parameters
-    ----------
-    study : FrictionStudy
-        A study of several robots.
-    joint : str
-        Joint.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Two panels.
-    """
+    """Compare robots: friction against speed (coldest and hottest curve), and friction over time."""
     drawn = new_figure(9.6, 3.6)
     left, right = drawn.add_axes((0.075, 0.15, 0.4, 0.74)), drawn.add_axes((0.575, 0.15, 0.4, 0.74))
     entries = [entry for entry in study.joints if entry.joint == joint]

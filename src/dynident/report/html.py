@@ -20,18 +20,7 @@ class Html(str):
 
 
 def escape(text: object) -> Html:
-    """Return text as HTML: markup becomes visible characters, control characters a replacement sign.
-
-    Parameters
-    ----------
-    text : object
-        Anything; `Html` passes unchanged.
-
-    Returns
-    -------
-    Html
-        Safe in elements and in quoted attributes.
-    """
+    """Return text as HTML: markup becomes visible characters, control characters a replacement sign."""
     if isinstance(text, Html):
         return text
     # Surrogates cannot be written as UTF-8; control and direction marks could hide what a name says.
@@ -40,40 +29,12 @@ def escape(text: object) -> Html:
 
 
 def join(parts: Iterable[object], between: str = "\n") -> Html:
-    """Return parts, escaped unless `Html`, one after the other.
-
-    Parameters
-    ----------
-    parts : iterable
-        Texts and `Html`; empty ones are left out.
-    between : str
-        Put between them, as it is.
-
-    Returns
-    -------
-    Html
-        All of them.
-    """
+    """Return parts, escaped unless `Html`, one after the other."""
     return Html(between.join(escape(part) for part in parts if part))
 
 
 def tag(name: str, *content: object, **attributes: str) -> Html:
-    """Return an element.
-
-    Parameters
-    ----------
-    name : str
-        Element name.
-    *content : object
-        Texts (escaped) and `Html`.
-    **attributes : str
-        Attributes, escaped; ``class_`` stands for class.
-
-    Returns
-    -------
-    Html
-        The element.
-    """
+    """Return an element."""
     written = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items() if value)
     return Html(f"<{name}{written}>{join(content, '')}</{name}>")
 
@@ -87,26 +48,7 @@ def table(
     short: Iterable[int] = (),
     foot: Sequence[object] = (),
 ) -> Html:
-    """Return a table whose first column heads its rows.
-
-    Parameters
-    ----------
-    headers : sequence of str
-        Column heads.
-    rows : iterable of sequence
-        Cells, texts or `Html`.
-    caption : str
-        What the table shows.
-    numeric, wide, short : iterable of int
-        Columns with numbers (aligned right), with long text, and with text that must not be broken.
-    foot : sequence, optional
-        A last row, for totals.
-
-    Returns
-    -------
-    Html
-        The table.
-    """
+    """Return a table whose first column heads its rows."""
     right, long_, unbroken = frozenset(numeric), frozenset(wide), frozenset(short)
 
     def kind(column: int) -> str:
@@ -125,44 +67,12 @@ def table(
 
 
 def section(anchor: str, title: str, *content: object) -> Html:
-    """Return a section with a heading and an anchor.
-
-    Parameters
-    ----------
-    anchor : str
-        Identifier.
-    title : str
-        Heading.
-    *content : object
-        What it holds.
-
-    Returns
-    -------
-    Html
-        The section.
-    """
+    """Return a section with a heading and an anchor."""
     return tag("section", tag("h2", title), join(content), id=anchor)
 
 
 def figure(address: str, alternative: str, caption: str = "", class_: str = "") -> Html:
-    """Return an inline picture.
-
-    Parameters
-    ----------
-    address : str
-        ``data:`` address of the picture.
-    alternative : str
-        What it shows, for those who do not see it.
-    caption : str
-        Text below.
-    class_ : str
-        Style class.
-
-    Returns
-    -------
-    Html
-        The figure.
-    """
+    """Return an inline picture."""
     if not address.startswith("data:image/"):
         raise ValueError("a figure of a report must be inline: its address must start with data:image/")
     image = Html(f'<img src="{escape(address)}" alt="{escape(alternative)}">')
@@ -170,75 +80,23 @@ def figure(address: str, alternative: str, caption: str = "", class_: str = "") 
 
 
 def details(summary: str, *content: object, opened: bool = False) -> Html:
-    """Return content that can be folded away.
-
-    Parameters
-    ----------
-    summary : str
-        Line that stays.
-    *content : object
-        What is folded.
-    opened : bool
-        Whether it starts unfolded.
-
-    Returns
-    -------
-    Html
-        The element.
-    """
+    """Return content that can be folded away."""
     inside = join([tag("summary", summary), *content])
     return Html(f"<details{' open' if opened else ''}>{inside}</details>")
 
 
 def bullets(lines: Iterable[object]) -> Html:
-    """Return a list of lines.
-
-    Parameters
-    ----------
-    lines : iterable
-        Texts or `Html`.
-
-    Returns
-    -------
-    Html
-        The list.
-    """
+    """Return a list of lines."""
     return tag("ul", *(tag("li", line) for line in lines), class_="plain")
 
 
 def badge(text: str, kind: str = "") -> Html:
-    """Return a short word on a coloured ground; the word alone carries the meaning.
-
-    Parameters
-    ----------
-    text : str
-        Word.
-    kind : {"ok", "mid", "bad", ""}
-        Colour.
-
-    Returns
-    -------
-    Html
-        The badge.
-    """
+    """Return a short word on a coloured ground; the word alone carries the meaning."""
     return tag("span", text, class_=f"badge {kind}".strip())
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Return a number to so many significant digits; a dash when there is none.
-
-    Parameters
-    ----------
-    value : float or None
-        Number.
-    digits : int
-        Significant digits.
-
-    Returns
-    -------
-    str
-        Text.
-    """
+    """Return a number to so many significant digits; a dash when there is none."""
     if value is None or math.isnan(value):
         return "\N{EN DASH}"
     if math.isinf(value):
@@ -250,46 +108,14 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def percent(value: float | None, decimals: int = 2) -> str:
-    """Return a share in per cent; a dash when there is none.
-
-    Parameters
-    ----------
-    value : float or None
-        Share, 1 for 100 %.
-    decimals : int
-        Digits behind the point.
-
-    Returns
-    -------
-    str
-        Text.
-    """
+    """Return a share in per cent; a dash when there is none."""
     if value is None or not math.isfinite(value):
         return "\N{EN DASH}"
     return f"{100.0 * value:.{decimals}f} %".replace("-", "\N{MINUS SIGN}")
 
 
 def page(title: str, style: str, header: Html, sections: Sequence[tuple[str, str, Html]], footer: Html) -> Html:
-    """Return the whole document.
-
-    Parameters
-    ----------
-    title : str
-        Title of the page.
-    style : str
-        Style sheet, trusted.
-    header : Html
-        Above the navigation.
-    sections : sequence of (anchor, short title, Html)
-        The content, in order; short titles make the navigation.
-    footer : Html
-        Below.
-
-    Returns
-    -------
-    Html
-        HTML5 document.
-    """
+    """Return the whole document."""
     links = (tag("li", tag("a", short, href=f"#{anchor}")) for anchor, short, _ in sections)
     head = join(
         [

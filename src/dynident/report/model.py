@@ -24,20 +24,7 @@ MEANING = {
 
 
 def parameters(fit: Fit, truth: Mapping[str, float] | Parameters | None) -> Html:
-    """Return the base parameters as table and figure.
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified model.
-    truth : mapping or Parameters, optional
-        True standard parameters, drawn as crosses.
-
-    Returns
-    -------
-    Html
-        Section.
-    """
+    """Return the base parameters as table and figure."""
     table_ = fit.observability()
     prior = fit.base.values(fit.mechanism.parameters.values)
     rows = [
@@ -89,20 +76,7 @@ def parameters(fit: Fit, truth: Mapping[str, float] | Parameters | None) -> Html
 
 
 def against_truth(fit: Fit, truth: Mapping[str, float] | Parameters) -> Html:
-    """Return true against identified base parameters.
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified model.
-    truth : mapping or Parameters
-        True standard parameters.
-
-    Returns
-    -------
-    Html
-        Section.
-    """
+    """Return true against identified base parameters."""
     true = true_base_values(fit, truth)
     usable = fit.solved & np.isfinite(true) & (fit.std > 0.0)
     error = fit.values - true
@@ -144,18 +118,7 @@ def against_truth(fit: Fit, truth: Mapping[str, float] | Parameters) -> Html:
 
 
 def observability(fit: Fit) -> Html:
-    """Return which standard parameters torques can show: alone, only combined with others, or never.
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified model.
-
-    Returns
-    -------
-    Html
-        Section.
-    """
+    """Return which standard parameters torques can show: alone, only combined with others, or never."""
     p = fit.mechanism.parameters
     state = standard_states(fit)
     words = {"alone": "●", "combined": "◐", "never": "·"}
@@ -193,18 +156,7 @@ def observability(fit: Fit) -> Html:
 
 
 def standard_states(fit: Fit) -> dict[str, str]:
-    """Return how each standard parameter can be seen.
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified model.
-
-    Returns
-    -------
-    dict
-        Name to "alone" (a base parameter by itself), "combined" or "never".
-    """
+    """Return how each standard parameter can be seen."""
     K = fit.base.regrouping != 0.0
     single = K.sum(axis=1) == 1
     states = {}
@@ -218,18 +170,7 @@ def standard_states(fit: Fit) -> dict[str, str]:
 
 
 def conditioning(fit: Fit) -> Html:
-    """Return how well posed the regression is.
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified model.
-
-    Returns
-    -------
-    Html
-        Section.
-    """
+    """Return how well posed the regression is."""
     gap = fit.base.rank_gap
     factor = number(gap, 2) if gap < 1e9 else "more than 10\N{SUPERSCRIPT NINE}"
     clear = "clear-cut" if gap > 1e3 else "NOT clear-cut: check for joint axes that are almost parallel"
@@ -269,18 +210,7 @@ def conditioning(fit: Fit) -> Html:
 
 
 def bodies(fit: Fit) -> Html:
-    """Return whether the recovered standard parameters of every body are physically possible.
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified model.
-
-    Returns
-    -------
-    Html
-        Section.
-    """
+    """Return whether the recovered standard parameters of every body are physically possible."""
     found = fit.consistency()
     rows = [
         (c.name, badge("possible", "ok") if c.ok else badge("impossible", "bad"), number(c.mass), c.sentence) for c in found

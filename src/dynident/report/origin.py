@@ -19,18 +19,7 @@ PACKAGES = ("numpy", "scipy", "llvmlite", "matplotlib")
 
 
 def quality(scores: Sequence[Score]) -> Html:
-    """Return what was found wrong with the scored logs.
-
-    Parameters
-    ----------
-    scores : sequence of Score
-        Scores, each with the findings of its log.
-
-    Returns
-    -------
-    Html
-        Section.
-    """
+    """Return what was found wrong with the scored logs."""
     parts: list[object] = []
     for score in scores:
         title = f"{score.name} ({'training' if score.training else 'held out'})"
@@ -55,20 +44,7 @@ def quality(scores: Sequence[Score]) -> Html:
 
 
 def preparation(fit: Fit, scores: Sequence[Score]) -> Html:
-    """Return every decision of the preparation, in words.
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified model with the notes of its training logs.
-    scores : sequence of Score
-        Scores with the notes of their logs.
-
-    Returns
-    -------
-    Html
-        Section.
-    """
+    """Return every decision of the preparation, in words."""
     nothing = "No notes: the evidence came from a motion, not from a log."
     parts: list[object] = [tag("h3", "Training data"), bullets(fit.notes) if fit.notes else tag("p", nothing)]
     for score in scores:
@@ -78,20 +54,7 @@ def preparation(fit: Fit, scores: Sequence[Score]) -> Html:
 
 
 def provenance(fit: Fit, scores: Sequence[Score]) -> Html:
-    """Return where everything comes from.
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified model with its sources.
-    scores : sequence of Score
-        Scores with theirs.
-
-    Returns
-    -------
-    Html
-        Section.
-    """
+    """Return where everything comes from."""
     entries = [("training", source) for source in fit.sources]
     entries += [("held out", score.source) for score in scores if not score.training]
     rows = [
@@ -127,18 +90,7 @@ def provenance(fit: Fit, scores: Sequence[Score]) -> Html:
 
 
 def digest(sha256: object) -> str:
-    """Return a checksum record as readable text.
-
-    Parameters
-    ----------
-    sha256 : object
-        A hexadecimal checksum, or JSON text of a list or object of them.
-
-    Returns
-    -------
-    str
-        Checksums, separated by commas.
-    """
+    """Return a checksum record as readable text."""
     text = str(sha256)
     try:
         known = json.loads(text)
@@ -152,18 +104,7 @@ def digest(sha256: object) -> str:
 
 
 def version(package: str) -> str:
-    """Return the installed version of a package, without importing it.
-
-    Parameters
-    ----------
-    package : str
-        Distribution name.
-
-    Returns
-    -------
-    str
-        Version, or "not installed".
-    """
+    """Return the installed version of a package, without importing it."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -171,13 +112,7 @@ def version(package: str) -> str:
 
 
 def date() -> str:
-    """Return the time of writing, or $SOURCE_DATE_EPOCH for reproducible pages.
-
-    Returns
-    -------
-    str
-        Universal time.
-    """
+    """Return the time of writing, or $SOURCE_DATE_EPOCH for reproducible pages."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     moment = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
     return moment.strftime("%Y-%m-%d %H:%M UTC")

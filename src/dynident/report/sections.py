@@ -17,55 +17,18 @@ CLOSE_UP = 250  # samples around the worst one, where the band becomes visible
 
 
 def several(count: int, noun: str) -> str:
-    """Return a number with its noun, as in "1 log" or "3 logs".
-
-    Parameters
-    ----------
-    count : int
-        How many.
-    noun : str
-        Noun with a regular plural.
-
-    Returns
-    -------
-    str
-        Text.
-    """
+    """Return a number with its noun, as in "1 log" or "3 logs"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def held_out_errors(verdict: Verdict) -> list[float]:
-    """Return the relative error of every held-out log of the verdict.
-
-    Parameters
-    ----------
-    verdict : Verdict
-        The verdict.
-
-    Returns
-    -------
-    list of float
-        ||e|| / ||tau|| per log.
-    """
+    """Return the relative error of every held-out log of the verdict."""
     values = [entry["relative"] for entry in verdict.scores if not entry["training"]]
     return [float(v) for v in values if v is not None]
 
 
 def headline(fit: Fit, verdict: Verdict) -> Html:
-    """Return the title, the verdict in one sentence and the key numbers.
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified model.
-    verdict : Verdict
-        Its checks.
-
-    Returns
-    -------
-    Html
-        Top of the page.
-    """
+    """Return the title, the verdict in one sentence and the key numbers."""
     errors = held_out_errors(verdict)
     worst = max(errors, default=float("nan"))
     failed = [check.name.replace("_", " ") for check in verdict.checks if not check.ok]
@@ -117,18 +80,7 @@ def headline(fit: Fit, verdict: Verdict) -> Html:
 
 
 def checks(verdict: Verdict) -> Html:
-    """Return the table of checks.
-
-    Parameters
-    ----------
-    verdict : Verdict
-        The verdict.
-
-    Returns
-    -------
-    Html
-        Section.
-    """
+    """Return the table of checks."""
     rows = [
         (
             check.name.replace("_", " "),
@@ -153,20 +105,7 @@ def _chunks(joints: Sequence[str], size: int = JOINTS_PER_FIGURE) -> list[Sequen
 
 
 def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
-    """Return, for every scored log, measured against predicted efforts and the metrics per joint.
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified model.
-    scores : sequence of Score
-        Held-out scores first, the training score last.
-
-    Returns
-    -------
-    Html
-        Section.
-    """
+    """Return, for every scored log, measured against predicted efforts and the metrics per joint."""
     units = effort_units(fit.mechanism)
     parts: list[object] = []
     if all(score.training for score in scores):
@@ -235,20 +174,7 @@ def _metrics(score: Score, units: Mapping[str, str]) -> Html:
 
 
 def residuals(fit: Fit, scores: Sequence[Score]) -> Html:
-    """Return what the residuals look like.
-
-    Parameters
-    ----------
-    fit : Fit
-        Identified model.
-    scores : sequence of Score
-        Scores whose residuals are looked at.
-
-    Returns
-    -------
-    Html
-        Section.
-    """
+    """Return what the residuals look like."""
     units = effort_units(fit.mechanism)
     parts: list[object] = []
     held_out = any(not score.training for score in scores)

@@ -25,16 +25,5 @@ class Assumption(NamedTuple):
 
 
 def listed(assumptions: Mapping[str, Assumption]) -> str:
-    """Return assumptions as lines to read.
-
-    Parameters
-    ----------
-    assumptions : mapping of str to Assumption
-        Table of a machine.
-
-    Returns
-    -------
-    str
-        One line each: name, value, unit, reason.
-    """
+    """Return assumptions as lines to read."""
     return "\n".join(f"{name} = {a.value} {a.unit}: {a.why}" for name, a in assumptions.items())

@@ -17,22 +17,7 @@ Array = NDArray[np.float64]
 
 
 def without_terms(mechanism: Mechanism, joints: Sequence[str], terms: Sequence[str] | None = None) -> Mechanism:
-    """Return a robot whose driven joints have no rotor inertia and friction: its drives carry them, and only once.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    joints : sequence of str
-        Joints that drives turn.
-    terms : sequence of str, optional
-        Terms to take away; all but springs when omitted.
-
-    Returns
-    -------
-    Mechanism
-        The copy.
-    """
+    """Return a robot whose driven joints have no rotor inertia and friction: its drives carry them, and only once."""
     gone = [s for s, term in TERMS.items() if term.rotor or term.friction or not term.passive] if terms is None else terms
     bare = [
         replace(joint, terms={k: v for k, v in joint.terms.items() if k.split(".")[0] not in gone})
@@ -47,20 +32,6 @@ def servo_gains(model: Mechanism, q: ArrayLike, bandwidth: float, damping: float
     """Return PD gains of every actuator: kp = w^2 J, kd = 2 d w J with the inertia J that it moves at one pose.
 
     J is that of `dynident.simulate.actuator_inertia`.
-
-    Parameters
-    ----------
-    model : Mechanism
-        Robot with n coordinates and k actuators, rotors and gears included.
-    q : array_like, (n,)
-        Pose.
-    bandwidth, damping : float
-        Of the closed loop [Hz, -].
-
-    Returns
-    -------
-    kp, kd : ndarray, (k,)
-        Gains [N m/rad, N/m] and [N m s/rad, N s/m].
     """
     J = actuator_inertia(model, q)
     kp, kd = gains_for(bandwidth, damping)

@@ -71,20 +71,7 @@ class ProofCase:
     friction: tuple[str, FrictionLaw] | None = None
 
     def run(self, seed: int = 0, **options: Any) -> TrackingProof:
-        """Run the proof.
-
-        Parameters
-        ----------
-        seed : int
-            Seed of all noise.
-        **options
-            Passed to `dynident.validate.tracking_proof`.
-
-        Returns
-        -------
-        TrackingProof
-            What came out.
-        """
+        """Run the proof."""
         training, chosen = list(self.training), {**self.options, **options}
         if self.second is not None:
             name, projection = self.second
@@ -97,46 +84,14 @@ class ProofCase:
         return tracking_proof(self.machine, training, self.motions, seed=seed, **chosen)
 
     def table(self, proof: TrackingProof) -> str:
-        """Return the proof as text, with the paper's numbers beside it.
-
-        Parameters
-        ----------
-        proof : TrackingProof
-            What came out.
-
-        Returns
-        -------
-        str
-            Lines.
-        """
+        """Return the proof as text, with the paper's numbers beside it."""
         return proof.table(self.published, self.efforts)
 
 
 def random_motion(
     centre: ArrayLike, box: ArrayLike, seed: int = 0, duration: float = 10.0, harmonics: int = 5, periods: int = 1
 ) -> Trajectory:
-    """Return a random Fourier motion from rest to rest that fills a box around a pose.
-
-    Parameters
-    ----------
-    centre : array_like, (n,)
-        Where it starts and ends.
-    box : array_like, (n,)
-        Largest distance from there.
-    seed : int
-        Seed of the coefficients.
-    duration : float
-        One period [s].
-    harmonics : int
-        Number of harmonics.
-    periods : int
-        How many periods.
-
-    Returns
-    -------
-    Trajectory
-        The motion.
-    """
+    """Return a random Fourier motion from rest to rest that fills a box around a pose."""
     start, width = np.asarray(centre, dtype=np.float64), np.asarray(box, dtype=np.float64)
     if start.shape != width.shape or start.ndim != 1 or not np.all(width > 0.0):
         raise DynidentError(f"box is {width.tolist()} around {start.tolist()}; give one half-width above zero per coordinate")
@@ -151,46 +106,13 @@ def random_motion(
 def writing(
     text: str = "om y", height: float = 0.06, speed: float = 0.4, acceleration: float = 2.0, rate: float = 500.0
 ) -> Motion:
-    """Return the joint motion of the RRR robot that writes letters in a plane of constant y (document 2, sec. V).
-
-    Parameters
-    ----------
-    text : str
-        Small letters and blanks; the paper's feedback worked hardest at o, m and y.
-    height : float
-        Height of an x [m].
-    speed, acceleration : float
-        Of the pen [m/s, m/s^2].
-    rate : float
-        Samples per second [Hz].
-
-    Returns
-    -------
-    Motion
-        Joint motion.
-    """
+    """Return the joint motion of the RRR robot that writes letters in a plane of constant y (document 2, sec. V)."""
     task = write(text, height, (0.1, -0.4, 0.5), speed=speed, acceleration=acceleration)
     return joint_motion(rrr.mechanism(), task.sample(rate), posture="front up")
 
 
 def proof_case(name: str, machine: VirtualRobot | None = None, seed: int = 0) -> ProofCase:
-    """Return what a machine is proved on.
-
-    Parameters
-    ----------
-    name : str
-        Name of the machine in `dynident.robots`; any other name for one of your own.
-    machine : VirtualRobot, optional
-        The machine; the ready one of that name when omitted. Its recorder gets noise, 10 % of the efforts for DualV (digest
-        B9), 1 % for others, and 10 microradians or micrometres on positions.
-    seed : int
-        Seed of the motions.
-
-    Returns
-    -------
-    ProofCase
-        Ready to run.
-    """
+    """Return what a machine is proved on."""
     machine = _ready(name) if machine is None else machine
     make = {"dualv": _dualv, "rrr": _rrr}.get(name)
     case = _other(name, machine, seed) if make is None else make(machine, seed)

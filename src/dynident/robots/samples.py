@@ -12,22 +12,7 @@ Array = NDArray[np.float64]
 
 
 def columns(values: ArrayLike, width: int, what: str) -> Array:
-    """Return numbers as (N, width), one sample as one row.
-
-    Parameters
-    ----------
-    values : array_like, (N, width) or (width,)
-        Numbers.
-    width : int
-        Columns they must have.
-    what : str
-        How to name them in the error.
-
-    Returns
-    -------
-    ndarray, (N, width)
-        Finite numbers.
-    """
+    """Return numbers as (N, width), one sample as one row."""
     array = numbers(values, what)
     array = array[None] if array.ndim == 1 else array
     if array.ndim != 2 or array.shape[1] != width:

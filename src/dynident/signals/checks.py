@@ -332,18 +332,6 @@ def delay_between(first: Array, second: Array, rate: float) -> Delay | None:
     The peak of the cross-correlation is refined by the parabola through its three highest points. For correlation r at
     the peak, root mean square frequency omega and 2 B T independent samples, the deviation of the delay is
     ``sqrt((1 - r^2) / (2 B T)) / (r omega)``.
-
-    Parameters
-    ----------
-    first, second : ndarray, shape (N,)
-        Two records of the same signal.
-    rate : float
-        Sampling rate in Hz.
-
-    Returns
-    -------
-    Delay or None
-        None if the two are not the same signal at all (correlation below 0.5), or one is constant.
     """
     x, y = first - first.mean(), second - second.mean()
     if not (np.any(x) and np.any(y)):

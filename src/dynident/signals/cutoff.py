@@ -88,20 +88,6 @@ def acceleration_spectrum(rate: float, q: Array) -> tuple[Array, Array]:
 
     Differencing first flattens the spectrum, so the strong slow motion does not leak into the weak noise; the taper is
     short because the accelerations of a single move lie at the ends of its record.
-
-    Parameters
-    ----------
-    rate : float
-        Sampling rate in Hz.
-    q : ndarray, shape (N, n)
-        Positions in rad or m.
-
-    Returns
-    -------
-    f : ndarray, shape (F,)
-        Frequencies in Hz, without zero.
-    density : ndarray, shape (F, n)
-        (rad/s^2)^2/Hz or (m/s^2)^2/Hz.
     """
     second = np.diff(q, 2, axis=0)
     f, density = scipy.signal.periodogram(second, fs=rate, window=("tukey", 0.1), detrend=False, axis=0)

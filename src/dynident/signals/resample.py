@@ -122,11 +122,6 @@ def stamps_are_noise(log: Log) -> tuple[bool, float]:
     Stamps are often taken when a message arrives, not when the encoder was read; believing them would shift a smooth
     motion to and fro by v dt. The positions tell: taken as uniform samples they are smoother than resampled by
     their stamps, or not.
-
-    Returns
-    -------
-    noise, ratio : bool, float
-        True if the samples taken as uniform are smoother; roughness by the stamps over roughness as uniform (median).
     """
     uniform = np.linspace(log.t[0], log.t[-1], len(log))
     as_stamped = scipy.interpolate.CubicSpline(log.t, log.position, axis=0)(uniform)

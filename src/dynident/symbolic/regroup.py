@@ -133,24 +133,7 @@ class Regrouping:
 
 
 def regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | None = None, seed: int = 0) -> Regrouping:
-    """Find the base parameters of a derived regressor.
-
-    Parameters
-    ----------
-    program : Program
-        With quantity ``regressor``, geometry numeric or symbolic.
-    mechanism : Mechanism
-        The robot it was derived from.
-    columns : sequence of int, optional
-        Leaders; found in the order of `identify.base_parameters` when omitted.
-    seed : int
-        Seed of states and lengths.
-
-    Returns
-    -------
-    Regrouping
-        Leaders, names and coefficients.
-    """
+    """Find the base parameters of a derived regressor."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - costs import time
 
     with threadpool_limits(1):  # many small systems: threads would make them several times slower

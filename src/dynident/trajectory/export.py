@@ -134,18 +134,7 @@ FAMILIES: dict[str, Callable[..., Family]] = {
 
 
 def family_from_spec(data: Mapping[str, Any]) -> Family:
-    """Return the family that `Family.spec` described.
-
-    Parameters
-    ----------
-    data : mapping
-        Plain data.
-
-    Returns
-    -------
-    Family
-        The family.
-    """
+    """Return the family that `Family.spec` described."""
     fields = dict(data)
     kind = fields.pop("kind", None)
     if kind not in FAMILIES:
@@ -203,20 +192,7 @@ def from_spec(data: Mapping[str, Any]) -> Curve:
 
 
 def bound_from_spec(data: Mapping[str, Any], key: str) -> Array:
-    """Return a vector of a plan's plain data; null stands for no limit, because JSON has no infinity.
-
-    Parameters
-    ----------
-    data : mapping
-        What a plan's file holds.
-    key : str
-        Which vector.
-
-    Returns
-    -------
-    ndarray, (n,)
-        The numbers.
-    """
+    """Return a vector of a plan's plain data; null stands for no limit, because JSON has no infinity."""
     none = -np.inf if key == "lower" else np.inf
     if not isinstance(data[key], list | tuple):
         raise DynidentError(f"{key} of the plan is {data[key]!r:.60}; give a list of numbers")

@@ -96,18 +96,7 @@ class Family(Protocol):
 
 
 def times(t: ArrayLike) -> Array:
-    """Return times as a vector of finite numbers.
-
-    Parameters
-    ----------
-    t : array_like, (N,)
-        Times [s].
-
-    Returns
-    -------
-    ndarray, (N,)
-        The same.
-    """
+    """Return times as a vector of finite numbers."""
     array = np.atleast_1d(numbers(t, "t"))
     if array.ndim != 1 or not np.all(np.isfinite(array)):
         raise DynidentError(f"t has shape {array.shape}; give a vector of finite times in seconds")
@@ -115,40 +104,14 @@ def times(t: ArrayLike) -> Array:
 
 
 def positive(what: str, value: float) -> float:
-    """Return a number after checking that it is finite and above zero.
-
-    Parameters
-    ----------
-    what : str
-        How to name it in the error.
-    value : float
-        The number.
-
-    Returns
-    -------
-    float
-        The same.
-    """
+    """Return a number after checking that it is finite and above zero."""
     if not (isinstance(value, int | float | np.floating | np.integer) and 0.0 < value < 1e300):
         raise DynidentError(f"{what} is {value!r:.40}; give a finite number above zero")
     return float(value)
 
 
 def grid(duration: float, rate: float) -> Array:
-    """Return the times 0, 1/rate, ... up to the duration.
-
-    Parameters
-    ----------
-    duration : float
-        Last time [s].
-    rate : float
-        Samples per second [Hz].
-
-    Returns
-    -------
-    ndarray, (N,)
-        Times [s].
-    """
+    """Return the times 0, 1/rate, ... up to the duration."""
     positive("rate", rate)
     return np.arange(int(np.floor(duration * rate * (1.0 + 1e-12))) + 1) / rate
 
@@ -173,18 +136,7 @@ def sample(curve: Curve, rate: float) -> Motion:
 
 
 def plain(value: Any) -> Any:
-    """Return a field as plain data, as JSON can hold it.
-
-    Parameters
-    ----------
-    value : object
-        Array, sequence, something with a `spec`, or a plain value.
-
-    Returns
-    -------
-    object
-        Lists for arrays and sequences, the `spec` of what has one, anything else as it is.
-    """
+    """Return a field as plain data, as JSON can hold it."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, tuple | list):
@@ -199,13 +151,7 @@ class Described:
     _kind: ClassVar[str]
 
     def spec(self) -> dict[str, Any]:
-        """Return plain data.
-
-        Returns
-        -------
-        dict
-            Plain data, which `from_spec` reads back.
-        """
+        """Return plain data."""
         return {"kind": self._kind, **self._plain()}
 
     def _plain(self) -> dict[str, Any]:
@@ -217,18 +163,7 @@ class CurveBase(Described, ABC):
     """What curves share: checked times, sampling and plain data; each says in `_at` where it is."""
 
     def __call__(self, t: ArrayLike) -> State:
-        """Return q, v, a.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-
-        Returns
-        -------
-        q, v, a : ndarray, (N, n)
-            Positions, velocities and accelerations.
-        """
+        """Return q, v, a."""
         return self._at(times(t))
 
     @abstractmethod
@@ -236,18 +171,7 @@ class CurveBase(Described, ABC):
         """Return q, v, a (N, n) at checked times (N,)."""
 
     def sample(self: Curve, rate: float) -> Motion:
-        """Return the motion at a fixed rate.
-
-        Parameters
-        ----------
-        rate : float
-            Samples per second [Hz].
-
-        Returns
-        -------
-        Motion
-            Positions, velocities and accelerations.
-        """
+        """Return the motion at a fixed rate."""
         return sample(self, rate)
 
 

@@ -99,18 +99,7 @@ class Room:
     jerk: Array | None = None
 
     def excess(self, move: Bridge) -> tuple[Array, Array]:
-        """Return how far rates and positions of a bridge are beyond their limits at its worst, as shares; below zero inside.
-
-        Parameters
-        ----------
-        move : Bridge
-            A join.
-
-        Returns
-        -------
-        rates, positions : ndarray, (n,)
-            Exact: extremes are roots of polynomials.
-        """
+        """Return how far rates and positions of a bridge are beyond their limits at its worst, as shares; below zero inside."""
         peaks = move.extremes()
         n = move.dof
         rates = np.full(n, -1.0)
@@ -126,20 +115,7 @@ class Room:
 
 
 def bridge(start: State, end: State, room: Room) -> Bridge | None:
-    """Return the shortest quintic (to a few percent) between two states that keeps the limits; None when they are the same.
-
-    Parameters
-    ----------
-    start, end : tuple of array_like (n,)
-        q, v, a at both ends; each within the limits.
-    room : Room
-        Limits.
-
-    Returns
-    -------
-    Bridge or None
-        The join.
-    """
+    """Return the shortest quintic (to a few percent) between two states that keeps the limits; None when they are the same."""
     if all(np.max(np.abs(x - y)) < SAME for x, y in zip(start, end, strict=True)):
         return None
     top, push = (
@@ -216,18 +192,7 @@ class Joined(CurveBase):
 
 
 def ends(curve: Curve) -> tuple[State, State]:
-    """Return q, v, a at the start and at the end of a curve.
-
-    Parameters
-    ----------
-    curve : Curve
-        Any.
-
-    Returns
-    -------
-    start, end : tuple of ndarray (n,)
-        States.
-    """
+    """Return q, v, a at the start and at the end of a curve."""
     q, v, a = curve([0.0, curve.duration])
     return (q[0], v[0], a[0]), (q[1], v[1], a[1])
 

@@ -77,34 +77,12 @@ class Lead(CurveBase):
 
 
 def periodic(curve: Curve) -> bool:
-    """Return whether a curve ends in the state in which it starts.
-
-    Parameters
-    ----------
-    curve : Curve
-        Any.
-
-    Returns
-    -------
-    bool
-        True when position, velocity and acceleration agree to 1e-9 of their size.
-    """
+    """Return whether a curve ends in the state in which it starts."""
     return all(np.max(np.abs(x[1] - x[0])) <= 1e-9 * (1.0 + np.max(np.abs(x))) for x in curve([0.0, curve.duration]))
 
 
 def resting(curve: Curve) -> bool:
-    """Return whether a curve starts and ends at rest.
-
-    Parameters
-    ----------
-    curve : Curve
-        Any.
-
-    Returns
-    -------
-    bool
-        True when velocities and accelerations are zero at both ends.
-    """
+    """Return whether a curve starts and ends at rest."""
     _, v, a = curve([0.0, curve.duration])
     return bool(np.max(np.abs(v)) < 1e-9 and np.max(np.abs(a)) < 1e-9)
 
@@ -176,17 +154,6 @@ def cycle(
 
 
 def resting_place(curve: Curve) -> Array:
-    """Return where the robot rests before a curve: at its start, or where its lead-in starts.
-
-    Parameters
-    ----------
-    curve : Curve
-        Any.
-
-    Returns
-    -------
-    ndarray, (n,)
-        Position.
-    """
+    """Return where the robot rests before a curve: at its start, or where its lead-in starts."""
     first = 0.5 * curve.duration if not resting(curve) and periodic(curve) else 0.0
     return np.asarray(curve([first])[0][0])

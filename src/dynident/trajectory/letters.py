@@ -51,18 +51,7 @@ BLANK = 0.8
 
 
 def glyph(letter: str) -> list[Array]:
-    """Return the points of each stroke of a letter.
-
-    Parameters
-    ----------
-    letter : str
-        One small letter, a to z.
-
-    Returns
-    -------
-    list of ndarray, (k, 2)
-        Points in heights of an x: right and up.
-    """
+    """Return the points of each stroke of a letter."""
     if letter not in GLYPHS:
         raise DynidentError(f"text contains {letter!r}; write small letters a to z and blanks")
     strokes = GLYPHS[letter].split(";")
@@ -118,17 +107,6 @@ def strokes(
 
 
 def joined(paths: Sequence[Path]) -> list[bool]:
-    """Return for each path whether it starts where the one before it ends, so that the pen may stay down.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        Strokes in order.
-
-    Returns
-    -------
-    list of bool
-        False for the first.
-    """
+    """Return for each path whether it starts where the one before it ends, so that the pen may stay down."""
     ends = [(path(0.0)[0][0], path(path.length)[0][0]) for path in paths]
     return [False] + [bool(np.linalg.norm(b[0] - a[1]) < 1e-9) for a, b in pairwise(ends)]

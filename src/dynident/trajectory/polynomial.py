@@ -25,20 +25,7 @@ HERMITE = np.linalg.inv(_ENDS)
 
 
 def hermite(u: Array, order: int = 0) -> Array:
-    """Return a derivative by u of the six quintic Hermite polynomials.
-
-    Parameters
-    ----------
-    u : ndarray, (N,)
-        Place on the unit span.
-    order : int
-        0 to 3.
-
-    Returns
-    -------
-    ndarray, (N, 6)
-        Weights of q, q', q'' at the start and at the end (derivatives by u).
-    """
+    """Return a derivative by u of the six quintic Hermite polynomials."""
     powers = np.zeros((u.size, 6))
     for k in range(order, 6):
         powers[:, k] = np.prod(np.arange(k - order + 1, k + 1, dtype=np.float64)) * u ** (k - order)

@@ -233,20 +233,7 @@ class Repeatability:
 
 
 def repeatability(estimates: Sequence[Estimate], tolerance: float = 0.02) -> Repeatability:
-    """Study how parameters drift over the warm-up and scatter between cycles, tests and robots.
-
-    Parameters
-    ----------
-    estimates : sequence of Estimate
-        The same identification over cycles, tests and robots.
-    tolerance : float
-        Drift that the recommended warm-up may leave, as a part of the settled value.
-
-    Returns
-    -------
-    Repeatability
-        Spread, drift and warm-up per parameter.
-    """
+    """Study how parameters drift over the warm-up and scatter between cycles, tests and robots."""
     if not estimates:
         raise DynidentError("repeatability: no estimates; give one per cycle")
     if not 0.0 < tolerance < 1.0:

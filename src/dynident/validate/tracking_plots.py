@@ -52,20 +52,7 @@ def _legend(figure: Figure, axes: Axes) -> None:
 
 
 def errors_over_time(proof: TrackingProof, motion: str) -> Figure:
-    """Draw the tracking errors of all controllers, one panel per actuator and one for the tool.
-
-    Parameters
-    ----------
-    proof : TrackingProof
-        The proof.
-    motion : str
-        Motion to draw.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-    """
+    """Draw the tracking errors of all controllers, one panel per actuator and one for the tool."""
     places = [place for place in proof.places if place != "encoder"]
     names = [f"{label(name, 18)} [m{unit}]" for name, unit in zip(proof.actuators, proof.units, strict=True)]
     names += ["tool [mm]"] if "tool" in places else []
@@ -85,22 +72,7 @@ def errors_over_time(proof: TrackingProof, motion: str) -> Figure:
 
 
 def error_bars(proof: TrackingProof, published: Published | None = None, where: str = "joint") -> Figure:
-    """Draw the largest errors of all controllers as bars, one panel per motion, a paper's as short lines over them.
-
-    Parameters
-    ----------
-    proof : TrackingProof
-        The proof.
-    published : mapping of str to one row of numbers per motion, optional
-        Largest errors of a paper, in 1e-3 of the unit.
-    where : {"joint", "encoder"}
-        Where, see `Trial.errors`; the tool's error [mm] stands beside those of the joints.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-    """
+    """Draw the largest errors of all controllers as bars, one panel per motion, a paper's as short lines over them."""
     tool = where == "joint" and "tool" in proof.places
     names = [*(label(name, 18) for name in proof.actuators), *(["tool [mm]"] if tool else [])]
     milli = ", ".join(dict.fromkeys(f"m{unit}" for unit in proof.units))
@@ -131,18 +103,7 @@ def error_bars(proof: TrackingProof, published: Published | None = None, where: 
 
 
 def effort_bars(proof: TrackingProof) -> Figure:
-    """Draw the shares of model and feedback in the effort, with the identified model (document 2, 16).
-
-    Parameters
-    ----------
-    proof : TrackingProof
-        The proof.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-    """
+    """Draw the shares of model and feedback in the effort, with the identified model (document 2, 16)."""
     figure, panels = _panels(len(proof.motions), f"{label(proof.robot)}: rms effort [{proof.effort_unit}]", True, 2.2)
     places = np.arange(len(proof.actuators))
     for i, (axes, motion) in enumerate(zip(panels, proof.motions, strict=True)):

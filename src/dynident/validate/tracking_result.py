@@ -26,18 +26,7 @@ Published = Mapping[str, Sequence[Sequence[float]]]
 
 
 def rms(x: Array) -> Array:
-    """Return the root of the mean square of every column.
-
-    Parameters
-    ----------
-    x : ndarray, (N, k)
-        Samples.
-
-    Returns
-    -------
-    ndarray, (k,)
-        RMS.
-    """
+    """Return the root of the mean square of every column."""
     return np.asarray(np.sqrt(np.mean(x**2, axis=0)))
 
 

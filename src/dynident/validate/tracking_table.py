@@ -13,22 +13,7 @@ WHERE = {
 
 
 def table(proof: TrackingProof, published: Published | None = None, efforts: Published | None = None) -> str:
-    """Return errors and efforts as text.
-
-    Parameters
-    ----------
-    proof : TrackingProof
-        The proof.
-    published : mapping of str to one row of numbers per motion, optional
-        Largest errors of a paper, in 1e-3 of the unit.
-    efforts : mapping of str to one row of numbers per motion, optional
-        Efforts of a paper, in the unit of the efforts.
-
-    Returns
-    -------
-    str
-        One line per controller and motion.
-    """
+    """Return errors and efforts as text."""
     lines = [f"robot '{proof.robot}': {proof.how}", *(f"note: {note}" for note in proof.notes)]
     places = [place for place in proof.places if place != "tool"]
     for place in places:

@@ -33,18 +33,7 @@ class CurveFit:
     relative: float
 
     def __call__(self, v: Array) -> Array:
-        """Return the friction at given speeds.
-
-        Parameters
-        ----------
-        v : ndarray, (...)
-            Speeds [rad/s or m/s].
-
-        Returns
-        -------
-        ndarray, (...)
-            Friction [N m or N].
-        """
+        """Return the friction at given speeds."""
         return np.asarray(self.law.columns(v) @ self.values)
 
 

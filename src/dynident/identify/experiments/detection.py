@@ -26,22 +26,7 @@ SETTLE = 0.05
 
 
 def smooth_speeds(log: Log, shortest: float) -> tuple[Array, Array]:
-    """Return smoothed speeds and the standard deviation of their noise.
-
-    Parameters
-    ----------
-    log : Log
-        A piece without gaps, N samples of n joints.
-    shortest : float
-        Shortest plateau that must survive the smoothing [s].
-
-    Returns
-    -------
-    v : ndarray, (N, n)
-        Speeds [rad/s or m/s].
-    sigma : ndarray, (n,)
-        Standard deviation of their noise.
-    """
+    """Return smoothed speeds and the standard deviation of their noise."""
     from scipy.signal import savgol_filter  # noqa: PLC0415 - slow to import
 
     log, _ = fill_holes(log)
@@ -57,30 +42,7 @@ def smooth_speeds(log: Log, shortest: float) -> tuple[Array, Array]:
 def constant_speeds(
     v: Array, rate: float, shortest: float, tolerance: float, admitted: float, rest: float
 ) -> tuple[list[tuple[int, int]], int]:
-    """Find stretches of constant speed.
-
-    Parameters
-    ----------
-    v : ndarray, (N,)
-        Smoothed speed.
-    rate : float
-        Samples per second.
-    shortest : float
-        Shortest stretch [s].
-    tolerance : float
-        Half width of the band as a part of the speed.
-    admitted : float
-        Half width that the band always has [unit of v].
-    rest : float
-        Speeds up to this are rest.
-
-    Returns
-    -------
-    found : list of (int, int)
-        Sample ranges [start, stop), without the ends where the servo settles, in time order.
-    rounded : int
-        How many stretches were passed over because their speed rounds off.
-    """
+    """Find stretches of constant speed."""
     window = max(5, round(WINDOW * shortest * rate))
     stride = max(1, window // 4)
     coarse = np.ascontiguousarray(v[::stride])

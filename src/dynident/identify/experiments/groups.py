@@ -24,28 +24,7 @@ PAUSE = 4.0
 
 
 def group_plateaus(items: Sequence[Plateau], top: float, by: str, width: float | None) -> tuple[Groups, list[str], list[str]]:
-    """Group plateaus.
-
-    Parameters
-    ----------
-    items : sequence of Plateau
-        In time order.
-    top : float
-        Speed called 100 %.
-    by : {"auto", "temperature", "time", "all"}
-        See `friction_curves`.
-    width : float, optional
-        Width of a group [K or s].
-
-    Returns
-    -------
-    groups : list of ndarray of int
-        Indices of the plateaus of each group, coldest or earliest first.
-    labels : list of str
-        What each group has in common.
-    notes : list of str
-        What was decided.
-    """
+    """Group plateaus."""
     if by not in ("auto", "temperature", "time", "all"):
         raise IdentificationError(f"by = {by!r}; plateaus are grouped by 'auto', 'temperature', 'time' or 'all'")
     if width is not None and not (np.isfinite(width) and width > 0.0):

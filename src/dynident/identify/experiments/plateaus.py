@@ -161,20 +161,7 @@ class Plateaus:
 
 
 def speed_levels(speeds: Array, top: float) -> Array:
-    """Return the distinct speeds among signed ones.
-
-    Parameters
-    ----------
-    speeds : ndarray, (n,)
-        Speeds with sign.
-    top : float
-        Speed called 100 %.
-
-    Returns
-    -------
-    ndarray, (k,)
-        Mean of each cluster of |speed|, rising.
-    """
+    """Return the distinct speeds among signed ones."""
     sizes = np.sort(np.abs(speeds))
     if not sizes.size:
         return sizes
@@ -183,38 +170,14 @@ def speed_levels(speeds: Array, top: float) -> Array:
 
 
 def nearest_level(speeds: Array, levels: Array) -> NDArray[np.int64]:
-    """Return the index of the level of each signed speed.
-
-    Parameters
-    ----------
-    speeds : ndarray, (n,)
-        Speeds with sign.
-    levels : ndarray, (k,)
-        Levels without sign.
-
-    Returns
-    -------
-    ndarray of int, (n,)
-        Indices.
-    """
+    """Return the index of the level of each signed speed."""
     if not levels.size:
         return np.zeros(speeds.size, dtype=np.int64)
     return np.asarray(np.argmin(np.abs(np.abs(speeds)[:, None] - levels), axis=1), dtype=np.int64)
 
 
 def inefficiency(e: Array) -> float:
-    """Return how many samples are worth one independent one: ``1 + 2 sum of the leading positive autocorrelations``.
-
-    Parameters
-    ----------
-    e : ndarray, (n,)
-        Samples.
-
-    Returns
-    -------
-    float
-        At least 1, at most n.
-    """
+    """Return how many samples are worth one independent one: ``1 + 2 sum of the leading positive autocorrelations``."""
     x = e - e.mean()
     power = float(x @ x)
     if power <= 0.0 or x.size < 4:

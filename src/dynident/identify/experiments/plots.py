@@ -27,18 +27,7 @@ MOST_CURVES = 8
 
 
 def ordered_colours(count: int) -> list[Any]:
-    """Return colours from cold to hot.
-
-    Parameters
-    ----------
-    count : int
-        How many.
-
-    Returns
-    -------
-    list
-        Colours for matplotlib.
-    """
+    """Return colours from cold to hot."""
     from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415 - matplotlib is an extra
 
     scale = LinearSegmentedColormap.from_list("cold_hot", COLD_HOT)
@@ -46,20 +35,7 @@ def ordered_colours(count: int) -> list[Any]:
 
 
 def one_axes(width: float, height: float, x: str, y: str, title: str) -> tuple[Figure, Axes]:
-    """Return a figure with one pair of axes.
-
-    Parameters
-    ----------
-    width, height : float
-        Size [inch].
-    x, y, title : str
-        Labels, plain text.
-
-    Returns
-    -------
-    figure, axes
-        Of matplotlib.
-    """
+    """Return a figure with one pair of axes."""
     figure = new_figure(width, height)
     axes = figure.add_axes((0.8 / width, 0.6 / height, 1.0 - 1.0 / width, 1.0 - 1.0 / height))
     finish(axes, x, y, title)
@@ -67,15 +43,7 @@ def one_axes(width: float, height: float, x: str, y: str, title: str) -> tuple[F
 
 
 def finish(axes: Axes, x: str, y: str, title: str) -> None:
-    """Give axes their labels and the house style.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        Axes.
-    x, y, title : str
-        Labels, plain text.
-    """
+    """Give axes their labels and the house style."""
     plain_axes(axes)
     axes.grid(visible=True, color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
@@ -85,34 +53,12 @@ def finish(axes: Axes, x: str, y: str, title: str) -> None:
 
 
 def per_second(unit: str) -> str:
-    """Return the unit of the speed of a joint whose effort has a unit.
-
-    Parameters
-    ----------
-    unit : str
-        "N m" or "N".
-
-    Returns
-    -------
-    str
-        "rad/s" or "m/s".
-    """
+    """Return the unit of the speed of a joint whose effort has a unit."""
     return "rad/s" if unit == "N m" else "m/s"
 
 
 def plot_plateaus(plateaus: Plateaus) -> Figure:
-    """Draw the mean torque of every plateau against its speed.
-
-    Parameters
-    ----------
-    plateaus : Plateaus
-        Plateaus of one joint.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-    """
+    """Draw the mean torque of every plateau against its speed."""
     title = f"{label(plateaus.joint)}: mean torque of {len(plateaus)} plateaus, gravity not removed"
     figure, axes = one_axes(7.2, 3.6, f"speed [{per_second(plateaus.unit)}]", f"torque [{plateaus.unit}]", title)
     for saturated, colour, name in ((False, BLUE, "plateau"), (True, ORANGE, "saturated")):
@@ -126,17 +72,7 @@ def plot_plateaus(plateaus: Plateaus) -> Figure:
 
 
 def draw_curves(axes: Axes, found: FrictionCurves, most: int = MOST_CURVES) -> None:
-    """Draw friction against speed into axes, coldest or earliest curve in blue, hottest or latest in red.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        Axes.
-    found : FrictionCurves
-        Curves of one joint.
-    most : int
-        At most this many curves, evenly chosen.
-    """
+    """Draw friction against speed into axes, coldest or earliest curve in blue, hottest or latest in red."""
     chosen = np.unique(np.linspace(0, len(found.curves) - 1, min(most, len(found.curves))).round().astype(int))
     for k, colour in zip(chosen, ordered_colours(len(chosen)), strict=True):
         curve = found.curves[int(k)]
@@ -155,18 +91,7 @@ def draw_curves(axes: Axes, found: FrictionCurves, most: int = MOST_CURVES) -> N
 
 
 def plot_curves(found: FrictionCurves) -> Figure:
-    """Draw friction against speed, one curve per temperature.
-
-    Parameters
-    ----------
-    found : FrictionCurves
-        Curves of one joint.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-    """
+    """Draw friction against speed, one curve per temperature."""
     title = f"{label(found.joint)}: friction against speed (bars: two standard deviations; lines: fitted polynomials)"
     figure, axes = one_axes(7.2, 4.2, f"speed [{per_second(found.unit)}]", f"friction [{found.unit}]", title)
     draw_curves(axes, found)
@@ -174,15 +99,7 @@ def plot_curves(found: FrictionCurves) -> Figure:
 
 
 def draw_warmup(axes: Axes, fits: Sequence[Warmup]) -> None:
-    """Draw values over time and one or more fitted drifts.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        Axes.
-    fits : sequence of Warmup
-        Fits to the same values.
-    """
+    """Draw values over time and one or more fitted drifts."""
     first = fits[0]
     axes.plot(first.t / 60.0, first.y, "o", color=INK, markersize=3.2, label="measured")
     grid = np.linspace(0.0, float(first.t.max()), 400)
@@ -194,22 +111,7 @@ def draw_warmup(axes: Axes, fits: Sequence[Warmup]) -> None:
 
 
 def plot_warmup(fits: Sequence[Warmup], name: str = "value", unit: str = "", title: str = "Warm-up") -> Figure:
-    """Draw values over time and fitted drifts.
-
-    Parameters
-    ----------
-    fits : sequence of Warmup
-        Fits to the same values.
-    name, unit : str
-        What is drawn.
-    title : str
-        Title.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-    """
+    """Draw values over time and fitted drifts."""
     figure, axes = one_axes(
         7.2, 3.6, "time since the cold start [min]", f"{label(name)} [{unit}]" if unit else label(name), title
     )
@@ -218,18 +120,7 @@ def plot_warmup(fits: Sequence[Warmup], name: str = "value", unit: str = "", tit
 
 
 def plot_multi_profile(found: MultiProfile) -> Figure:
-    """Draw measured and modelled torque over time, and what is left.
-
-    Parameters
-    ----------
-    found : MultiProfile
-        Identified actuator.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Two panels.
-    """
+    """Draw measured and modelled torque over time, and what is left."""
     figure = new_figure(9.0, 4.6)
     above, below = figure.add_axes((0.08, 0.43, 0.9, 0.49)), figure.add_axes((0.08, 0.11, 0.9, 0.24))
     above.plot(found.t, found.measured, color=MUTED, linewidth=0.9, label="measured")
@@ -242,18 +133,7 @@ def plot_multi_profile(found: MultiProfile) -> Figure:
 
 
 def plot_torques(found: FrictionCurves) -> Figure:
-    """Draw the torque of the first and of the last sweep, with gravity and friction as modelled.
-
-    Parameters
-    ----------
-    found : FrictionCurves
-        Curves of one joint.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Two panels with one scale; accelerated samples are not drawn.
-    """
+    """Draw the torque of the first and of the last sweep, with gravity and friction as modelled."""
     from dynident.identify.experiments.groups import group_plateaus  # noqa: PLC0415 - it imports what this draws
 
     groups, labels, _ = group_plateaus(found.plateaus, found.top, "time", None)

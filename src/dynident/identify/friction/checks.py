@@ -16,20 +16,7 @@ LIMITED = (0.002, 0.7)
 
 
 def direction_note(name: str, v: Array) -> str | None:
-    """Say when a joint was driven in one direction only.
-
-    Parameters
-    ----------
-    name : str
-        Joint.
-    v : ndarray, (N,)
-        Velocities.
-
-    Returns
-    -------
-    str or None
-        A sentence, or None when both directions were driven.
-    """
+    """Say when a joint was driven in one direction only."""
     slow = 1e-3 * float(np.max(np.abs(v), initial=0.0))
     forward, backward = float(np.mean(v > slow)), float(np.mean(v < -slow))
     if min(forward, backward) >= DRIVEN:
@@ -42,18 +29,7 @@ def direction_note(name: str, v: Array) -> str | None:
 
 
 def limited(effort: Array) -> NDArray[np.bool_]:
-    """Find samples at which the effort was cut off at a limit.
-
-    Parameters
-    ----------
-    effort : ndarray, (N,)
-        Efforts of one joint.
-
-    Returns
-    -------
-    ndarray of bool, (N,)
-        True where at least three efforts in a row are equal to the largest or the smallest of all.
-    """
+    """Find samples at which the effort was cut off at a limit."""
     result = np.zeros(effort.size, dtype=bool)
     for end in (effort.max(), effort.min()):
         near = np.abs(effort - end) <= 1e-9 * max(abs(float(end)), 1e-300)
@@ -65,21 +41,6 @@ def limited(effort: Array) -> NDArray[np.bool_]:
 
 
 def limit_note(name: str, cut: NDArray[np.bool_], used: bool) -> str:
-    """Say what was done about a saturated effort.
-
-    Parameters
-    ----------
-    name : str
-        Joint.
-    cut : ndarray of bool, (N,)
-        Saturated samples.
-    used : bool
-        True when they could not be left out.
-
-    Returns
-    -------
-    str
-        The sentence.
-    """
+    """Say what was done about a saturated effort."""
     what = "they bias the fit: cut them from the log" if used else "they were left out"
     return f"effort of joint '{name}' is saturated in {int(cut.sum())} samples ({100 * cut.mean():.1f} %); {what}"

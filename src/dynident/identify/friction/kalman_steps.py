@@ -15,8 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.friction import Sigmoid
-from dynident.friction.law import Point
+from dynident.friction import Point, Sigmoid
 from dynident.graph import (
     Graph,
     Node,

@@ -32,18 +32,7 @@ CACHE = 64e6
 
 
 def without_friction(mechanism: Mechanism) -> Mechanism:
-    """The robot without the friction terms that laws replace: of all joints of a tree, of the driven ones with loops.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-
-    Returns
-    -------
-    Mechanism
-        Copy; rotor inertia, offset, spring, and the friction of passive joints stay.
-    """
+    """The robot without the friction terms that laws replace: of all joints of a tree, of the driven ones with loops."""
     rows_of(mechanism)
     rubbing = [symbol for symbol, term in TERMS.items() if term.friction]
     shared = tuple(symbol for symbol in mechanism.terms if symbol in rubbing)
@@ -62,18 +51,7 @@ def without_friction(mechanism: Mechanism) -> Mechanism:
 
 
 def rows_of(mechanism: Mechanism) -> Rows:
-    """The equations in which the friction of a joint or motor stands in one row only.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot; with loops it needs as many motors as degrees of freedom.
-
-    Returns
-    -------
-    Rows
-        One row per joint of a tree robot, per motor of a robot with loops.
-    """
+    """The equations in which the friction of a joint or motor stands in one row only."""
     if not mechanism.loops:
         return Rows(mechanism)
     motors = tuple(actuator.name for actuator in mechanism.actuators)
@@ -129,32 +107,7 @@ class Recording:
         measured: Motion | None = None,
         moving: NDArray[np.bool_] | None = None,
     ) -> Recording:
-        """Check the arrays and put them together.
-
-        Parameters
-        ----------
-        robot : Mechanism
-            Robot with n coordinates.
-        motion : Motion
-            N samples.
-        effort : array_like, (N, n)
-            Torques and forces of the joints; of the motors with loops.
-        temperature, load : array_like (N, n) or None
-            What laws may look at.
-        decimator : Decimator or None
-            Parallel filter; none when None.
-        skip : sequence of str
-            Joints whose efforts are not used.
-        measured : Motion, optional
-            Motor motion of a robot with loops; computed when omitted.
-        moving : ndarray of bool (N, n), optional
-            False where a joint is too slow to be used.
-
-        Returns
-        -------
-        Recording
-            The checked recording.
-        """
+        """Check the arrays and put them together."""
         tau = np.asarray(effort, dtype=np.float64)
         if motion.dof != robot.dof:
             raise IdentificationError(
@@ -172,20 +125,7 @@ class Recording:
         return cls(motion, seen, tau, warm, channel("load", load, tau.shape), filter_, tuple(skip), moving)
 
     def state(self, rows: slice, i: int) -> State:
-        """What the law of one joint looks at.
-
-        Parameters
-        ----------
-        rows : slice
-            Samples.
-        i : int
-            Joint.
-
-        Returns
-        -------
-        State
-            State at those samples.
-        """
+        """What the law of one joint looks at."""
         load = None if self.load is None else self.load[rows, i]
         warm = None if self.temperature is None else self.temperature[rows, i]
         return State(self.measured.v[rows, i], self.measured.q[rows, i], load, warm)
@@ -201,22 +141,7 @@ def _law_motion(robot: Mechanism, motion: Motion) -> Motion:
 
 
 def channel(name: str, values: ArrayLike | None, shape: tuple[int, ...]) -> Array | None:
-    """Check an optional channel.
-
-    Parameters
-    ----------
-    name : str
-        Its name, for the message.
-    values : array_like or None
-        Its values.
-    shape : tuple of int
-        The shape it must have.
-
-    Returns
-    -------
-    ndarray or None
-        The values.
-    """
+    """Check an optional channel."""
     if values is None:
         return None
     array = np.asarray(values, dtype=np.float64)
@@ -230,28 +155,7 @@ def channel(name: str, values: ArrayLike | None, shape: tuple[int, ...]) -> Arra
 def assemble(
     robot: Mechanism, base: BaseParameters, recordings: Sequence[Recording], laws: tuple[FrictionLaw, ...], used: list[int]
 ) -> tuple[Problem, list[str]]:
-    """Rows of all recordings.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        Robot without friction terms.
-    base : BaseParameters
-        Its base parameters.
-    recordings : sequence of Recording
-        Motions and efforts.
-    laws : tuple of FrictionLaw
-        Law of each used joint.
-    used : list of int
-        Joints whose efforts are used.
-
-    Returns
-    -------
-    problem : Problem
-        The rows.
-    notes : list of str
-        What the data cannot show.
-    """
+    """Rows of all recordings."""
     rows = rows_of(robot)
     joints = rows.names
     pieces: list[Piece] = []
@@ -317,22 +221,7 @@ def _piece(rows: Rows, base: BaseParameters, recording: Recording, span: slice, 
 
 
 def shape_bounds(laws: Sequence[FrictionLaw], velocities: Sequence[Array], names: Sequence[str]) -> Array:
-    """Intervals in which to search, from the largest speed of each joint.
-
-    Parameters
-    ----------
-    laws : sequence of FrictionLaw
-        Laws.
-    velocities : sequence of ndarray (N,)
-        Velocities of their joints.
-    names : sequence of str
-        Names of the joints, for the message.
-
-    Returns
-    -------
-    ndarray, (S, 2)
-        Lowest and highest value.
-    """
+    """Intervals in which to search, from the largest speed of each joint."""
     parts = [np.zeros((0, 2))]
     for law, v, name in zip(laws, velocities, names, strict=True):
         if not law.shape:
@@ -347,20 +236,7 @@ def shape_bounds(laws: Sequence[FrictionLaw], velocities: Sequence[Array], names
 
 
 def cached(pieces: list[Piece], size: float) -> list[Piece]:
-    """Keep what the tiles return when it is small.
-
-    Parameters
-    ----------
-    pieces : list of callable
-        Tiles.
-    size : float
-        Bytes that all of them return together.
-
-    Returns
-    -------
-    list of callable
-        The same tiles.
-    """
+    """Keep what the tiles return when it is small."""
     if size > CACHE:
         return pieces
 

@@ -265,20 +265,7 @@ class RobotFit(SeparableFit):
 
 
 def covariance(problem: Problem, found: Found) -> Array:
-    """Covariance of linear and shape parameters together, ``(D^T D)^-1`` with D the weighted derivative.
-
-    Parameters
-    ----------
-    problem : Problem
-        The rows.
-    found : Found
-        Where the search ended.
-
-    Returns
-    -------
-    ndarray, (P + S, P + S)
-        Covariance; infinite variance of parameters that the data do not show.
-    """
+    """Covariance of linear and shape parameters together, ``(D^T D)^-1`` with D the weighted derivative."""
     size = problem.linear + found.eta.size
     result = np.diag(np.full(size, np.inf))
     shapes, solved = np.flatnonzero(~found.at_bound), found.projection.solved
@@ -300,26 +287,7 @@ def covariance(problem: Problem, found: Found) -> Array:
 def common(
     problem: Problem, found: Found, linear: tuple[str, ...], shape: tuple[str, ...], notes: list[str], square: float
 ) -> dict[str, Any]:
-    """Fields that both kinds of fit share.
-
-    Parameters
-    ----------
-    problem : Problem
-        The rows.
-    found : Found
-        Where the search ended.
-    linear, shape : tuple of str
-        Names of the parameters.
-    notes : list of str
-        What was found out about the data.
-    square : float
-        Sum of squared efforts.
-
-    Returns
-    -------
-    dict
-        Arguments of `SeparableFit`.
-    """
+    """Fields that both kinds of fit share."""
     said = list(notes)
     edge = [name for name, at in zip(shape, found.at_bound, strict=True) if at]
     if edge:

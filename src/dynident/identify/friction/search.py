@@ -63,48 +63,15 @@ class Scale:
         self.bounds = np.where(self.logarithmic[:, None], np.log(np.where(bounds > 0.0, bounds, 1.0)), bounds)
 
     def eta(self, u: Array) -> Array:
-        """Shape parameters at u.
-
-        Parameters
-        ----------
-        u : ndarray, (S,)
-            Search variables.
-
-        Returns
-        -------
-        ndarray, (S,)
-            Shape parameters.
-        """
+        """Shape parameters at u."""
         return np.where(self.logarithmic, np.exp(np.where(self.logarithmic, u, 0.0)), u)
 
     def u(self, eta: Array) -> Array:
-        """Search variables at eta.
-
-        Parameters
-        ----------
-        eta : ndarray, (S,)
-            Shape parameters.
-
-        Returns
-        -------
-        ndarray, (S,)
-            Search variables.
-        """
+        """Search variables at eta."""
         return np.where(self.logarithmic, np.log(np.where(self.logarithmic, np.abs(eta), 1.0)), eta)
 
     def slope(self, u: Array) -> Array:
-        """Derivative of eta with respect to u.
-
-        Parameters
-        ----------
-        u : ndarray, (S,)
-            Search variables.
-
-        Returns
-        -------
-        ndarray, (S,)
-            ``d eta / d u``.
-        """
+        """Derivative of eta with respect to u."""
         return np.where(self.logarithmic, self.eta(u), 1.0)
 
 
@@ -130,18 +97,7 @@ class Evaluator:
         self._groups: Any = None
 
     def projection(self, u: Array) -> Projection:
-        """The problem at u.
-
-        Parameters
-        ----------
-        u : ndarray, (S,)
-            Search variables.
-
-        Returns
-        -------
-        Projection
-            Residual and derivatives with respect to eta.
-        """
+        """The problem at u."""
         eta = self.scale.eta(u)
         if self._at is None or not np.array_equal(self._at, u):
             self._groups = self.problem.reduce(eta, self.pairs)
@@ -154,20 +110,6 @@ class Evaluator:
         """Trust-region search with bounds from u.
 
         The reduced coordinates turn with u, but every step uses residual and Jacobian of one u only.
-
-        Parameters
-        ----------
-        u : ndarray, (S,)
-            Start.
-        tolerance : float
-            Relative change of cost and variables at which to stop.
-        passes : int
-            Largest number of passes.
-
-        Returns
-        -------
-        ndarray, (S,)
-            Where the cost is lowest.
         """
         from scipy.optimize import least_squares  # noqa: PLC0415 - costs import time
 
@@ -188,20 +130,7 @@ class Evaluator:
 
 
 def row_sigma(problem: Problem, projection: Projection) -> Array:
-    """Standard deviation of each joint's rows, charged with its share of the parameters.
-
-    Parameters
-    ----------
-    problem : Problem
-        The rows.
-    projection : Projection
-        Residuals.
-
-    Returns
-    -------
-    ndarray, (groups,)
-        Standard deviations of independent rows [N m or N].
-    """
+    """Standard deviation of each joint's rows, charged with its share of the parameters."""
     counts = np.array(problem.counts, dtype=np.float64) * problem.independence
     used = (projection.solved.size + projection.jacobian.shape[1]) * counts / counts.sum()
     variance = projection.squares / np.maximum(counts - used, 1.0)
@@ -211,24 +140,7 @@ def row_sigma(problem: Problem, projection: Projection) -> Array:
 
 
 def starting_points(problem: Problem, bounds: Array, starts: int, seed: int) -> Array:
-    """Good shape parameters, joint by joint on thinned rows.
-
-    Parameters
-    ----------
-    problem : Problem
-        All joints.
-    bounds : ndarray, (S, 2)
-        Interval of each shape parameter.
-    starts : int
-        Starting points per shape parameter.
-    seed : int
-        Seed of the random ones.
-
-    Returns
-    -------
-    ndarray, (S,)
-        Shape parameters from which to start.
-    """
+    """Good shape parameters, joint by joint on thinned rows."""
     generator = np.random.default_rng(seed)
     thin = problem.thinned(THIN)
     result = []
@@ -251,28 +163,7 @@ def starting_points(problem: Problem, bounds: Array, starts: int, seed: int) -> 
 
 
 def search(problem: Problem, bounds: Array, start: Array | None, starts: int, seed: int, passes: int) -> Found:
-    """Find the shape parameters of all joints.
-
-    Parameters
-    ----------
-    problem : Problem
-        All joints.
-    bounds : ndarray, (S, 2)
-        Interval of each shape parameter.
-    start : ndarray (S,) or None
-        Where to start; many starts when None.
-    starts : int
-        Starting points per shape parameter.
-    seed : int
-        Seed of the random ones.
-    passes : int
-        Largest number of passes over all samples.
-
-    Returns
-    -------
-    Found
-        Best shape parameters, with the weights that their residuals suggest.
-    """
+    """Find the shape parameters of all joints."""
     total = sum(problem.counts) * problem.independence
     unknown = problem.linear + len(bounds)
     if total <= unknown:

@@ -249,28 +249,7 @@ def fit_recordings(
     seed: int,
     passes: int,
 ) -> RobotFit:
-    """Fit bodies and friction to several recordings at once.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        Robot without friction terms.
-    recordings : sequence of Recording
-        Motions and efforts.
-    laws : FrictionLaw or mapping of str to FrictionLaw
-        As in `fit_robot`.
-    base : BaseParameters or None
-        Base parameters of the robot; found when None.
-    start : ndarray (S,) or None
-        Shape parameters from which to start.
-    starts, seed, passes : int
-        As in `fit_robot`.
-
-    Returns
-    -------
-    RobotFit
-        Parameters with covariance; it predicts.
-    """
+    """Fit bodies and friction to several recordings at once."""
     joints = rows_of(robot).names
     used = [i for i, name in enumerate(joints) if not any(name in recording.skip for recording in recordings)]
     if not used:

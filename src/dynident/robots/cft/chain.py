@@ -22,20 +22,7 @@ _HALF = 0.5 * np.pi
 
 
 def modified_dh(alpha: float, a: float, theta: float, d: float) -> Placement:
-    """Return the transform (2): Rx(alpha) Tx(a) Rz(theta) Tz(d).
-
-    Parameters
-    ----------
-    alpha, a : float
-        Twist [rad] and length [m] of the row before.
-    theta, d : float
-        Angle [rad] and offset [m] of the row.
-
-    Returns
-    -------
-    Placement
-        Frame i in frame i - 1.
-    """
+    """Return the transform (2): Rx(alpha) Tx(a) Rz(theta) Tz(d)."""
     x, z = np.eye(3)[0], np.eye(3)[2]
     return Placement(rotation_exp(alpha * x), a * x) @ Placement(rotation_exp(theta * z), d * z)
 

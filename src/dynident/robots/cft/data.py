@@ -122,20 +122,7 @@ EXCITATION_FREQUENCY = 0.1
 
 
 def columns(values: ArrayLike, what: str) -> Array:
-    """Return (N, 4) numbers after checking them; one sample may be a plain vector.
-
-    Parameters
-    ----------
-    values : array_like, (N, 4) or (4,)
-        Numbers.
-    what : str
-        How to name them in an error.
-
-    Returns
-    -------
-    ndarray, (N, 4)
-        The numbers.
-    """
+    """Return (N, 4) numbers after checking them; one sample may be a plain vector."""
     array = numbers(values, what)
     array = array[None] if array.ndim == 1 else array
     if array.ndim != 2 or array.shape[1] != 4:
@@ -144,18 +131,7 @@ def columns(values: ArrayLike, what: str) -> Array:
 
 
 def same_samples(**given: ArrayLike) -> list[Array]:
-    """Return several (N, 4) arrays after checking that they have as many samples.
-
-    Parameters
-    ----------
-    **given : array_like
-        Arrays by name.
-
-    Returns
-    -------
-    list of ndarray
-        In the same order.
-    """
+    """Return several (N, 4) arrays after checking that they have as many samples."""
     arrays = [columns(values, what) for what, values in given.items()]
     if len({len(array) for array in arrays}) > 1:
         sizes = ", ".join(f"{what} {len(array)}" for what, array in zip(given, arrays, strict=True))

@@ -181,13 +181,7 @@ def tool_position(q: ArrayLike, tool: bool = True) -> Array:
 
 
 def regular(q: Array) -> None:
-    """Refuse joint positions in which the pantograph is stretched or folded.
-
-    Parameters
-    ----------
-    q : ndarray, (N, 4)
-        Joint positions.
-    """
+    """Refuse joint positions in which the pantograph is stretched or folded."""
     flat = np.abs(np.sin(q[:, 3]))
     if np.any(flat < 1e-9):
         i = int(np.argmin(flat))

@@ -75,18 +75,6 @@ def nuts(theta: ArrayLike = THETA, added_inertia: float = 0.0) -> Mechanism:
 
     The point L4 along link 5 stays above d20', so a vertical slide and one point closure replace the couplings (56); the four
     motors then act on rho = (-yr, xr, q2, q1), whose forces are F_xc1 ... F_xc4 of (66).
-
-    Parameters
-    ----------
-    theta : array_like, (32,) or (12,)
-        Parameters of Table 4.
-    added_inertia : float
-        Inertia added to q4 and q5 [kg m^2].
-
-    Returns
-    -------
-    Mechanism
-        Coordinates q1, q2, q4, q5, motors m1 ... m4 of Table 6.
     """
     chain = mechanism(theta)
     foot = Placement(translation=np.array([0.0, D20, 0.0])) @ modified_dh(-0.5 * np.pi, 0.0, -0.5 * np.pi, 0.0)
@@ -143,18 +131,7 @@ def friction(theta: ArrayLike = THETA) -> dict[str, Friction]:
 
 
 def amplifiers(setup: str = "TUEdACS") -> tuple[Drive, ...]:
-    """Return the drives of Table 6 with the encoders of Table 5.
-
-    Parameters
-    ----------
-    setup : {"TUEdACS", "dSPACE"}
-        Which amplifiers; it matters for voltages only, see `voltage_input`.
-
-    Returns
-    -------
-    tuple of Drive
-        m1 (yr), m2 (xr), m3 (q2), m4 (q1).
-    """
+    """Return the drives of Table 6 with the encoders of Table 5."""
     if setup not in AMPLIFIER:
         raise DynidentError(f"setup is {setup!r}; the report describes {' and '.join(AMPLIFIER)}")
     motor = Motor(TORQUE_CONSTANT, inertia=ASSUMPTIONS["rotors"].value, current_limit=ASSUMPTIONS["current_limit"].value)

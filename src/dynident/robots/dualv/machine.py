@@ -78,20 +78,7 @@ NOTES = (
 
 
 def payload_of(robot: Mechanism, case: str = "case 1") -> Mechanism:
-    """Return the robot with the payload of Table 2 on its platform.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        DualV.
-    case : {"case 1", "case 2"}
-        Column of Table 2.
-
-    Returns
-    -------
-    Mechanism
-        With a body ``payload``.
-    """
+    """Return the robot with the payload of Table 2 on its platform."""
     if case not in TABLE_2:
         raise DynidentError(f"DualV: case is {case!r}; it is one of {', '.join(TABLE_2)}")
     m, mx, zz = (TABLE_2[case][f"{symbol}_payload"][0] for symbol in ("m", "mx", "Izz"))
@@ -104,11 +91,6 @@ def shaft() -> tuple[float, float]:
     """Return stiffness and damping behind each motor that give the platform its first mode at home, rotors held.
 
     (M - J A^T A) x'' + c A^T A x' + k A^T A x = 0 with the rotors' inertia J and the Jacobian A of the motors.
-
-    Returns
-    -------
-    stiffness, damping : float
-        k [N m/rad] and c [N m s/rad].
     """
     robot, home = mechanism(), np.zeros((1, 3))
     A, M = actuator_jacobian(robot, home)[0], mass_matrix(robot, home)[0]

@@ -91,16 +91,5 @@ class Singularities:
 
 
 def direction(angle: Array) -> Array:
-    """Return e(angle) = (cos, sin).
-
-    Parameters
-    ----------
-    angle : ndarray, (...)
-        Angles [rad].
-
-    Returns
-    -------
-    ndarray, (..., 2)
-        Unit vectors.
-    """
+    """Return e(angle) = (cos, sin)."""
     return np.stack([np.cos(angle), np.sin(angle)], axis=-1)

@@ -34,24 +34,7 @@ def _feet(t: Tripod, rho: Array) -> Array:
 
 
 def closure(t: Tripod, x: Array, feet: Array) -> tuple[Array, Array]:
-    """Return how much too long each bar would have to be, and the slope of that.
-
-    Parameters
-    ----------
-    t : Tripod
-        Robot.
-    x : ndarray, (N, 3)
-        z, psi, theta.
-    feet : ndarray, (N, 3, 2)
-        C_i in the planes of the legs.
-
-    Returns
-    -------
-    gap : ndarray, (N, 3)
-        (|B - C|^2 - L^2)/(2 L) [m].
-    slope : ndarray, (N, 3, 3)
-        Its derivative with respect to x; J_x of the thesis up to the factor L.
-    """
+    """Return how much too long each bar would have to be, and the slope of that."""
 
     def planar(y: Array) -> Array:
         return np.stack([np.einsum("sli,li->sl", y, t.outward), y[:, :, 2]], axis=2)

@@ -79,25 +79,7 @@ def _columns(values: list[Array]) -> Array:
 
 
 def body_jacobians(t: Tripod, x: Array, signs: Array, bodies: Bodies) -> dict[str, Array]:
-    """Return the Jacobian of every body with respect to z, psi, theta.
-
-    Parameters
-    ----------
-    t : Tripod
-        Robot.
-    x : ndarray, (N, 3)
-        Poses.
-    signs : ndarray, (3,)
-        Branch of each leg.
-    bodies : Bodies
-        For the centres of mass.
-
-    Returns
-    -------
-    dict of str to ndarray, (N, rows, 3)
-        ``slider_i``: outward, up; ``bar_i``: outward, up, gamma; ``translation``: x, y, z of the platform's centre of mass;
-        ``rotation``: w in platform axes; ``angles``: theta, psi, phi.
-    """
+    """Return the Jacobian of every body with respect to z, psi, theta."""
     units = _unit_motions(t, x, signs)
     found: dict[str, Array] = {}
     share = bodies.bar_centre
@@ -115,26 +97,7 @@ def body_jacobians(t: Tripod, x: Array, signs: Array, bodies: Bodies) -> dict[st
 def contributions(
     t: Tripod, x: Array, v: Array, a: Array, signs: Array, bodies: Bodies, formulation: str = "energy"
 ) -> dict[str, Array]:
-    """Return what each body adds to the forces of z, psi, theta.
-
-    Parameters
-    ----------
-    t : Tripod
-        Robot.
-    x, v, a : ndarray, (N, 3)
-        z, psi, theta and derivatives.
-    signs : ndarray, (3,)
-        Branch of each leg.
-    bodies : Bodies
-        Masses.
-    formulation : {"energy", "boltzmann-hamel"}
-        How the rotation of the platform is written.
-
-    Returns
-    -------
-    dict of str to ndarray, (N, 3)
-        Generalised forces by body [N, N m, N m]; their sum moves the robot.
-    """
+    """Return what each body adds to the forces of z, psi, theta."""
     if formulation not in FORMULATIONS:
         raise DynidentError(f"formulation is {formulation!r}; it is one of {', '.join(FORMULATIONS)}")
     J = body_jacobians(t, x, signs, bodies)
@@ -157,24 +120,7 @@ def contributions(
 
 
 def slider_forces(t: Tripod, x: Array, generalised: Array, A: Array) -> Array:
-    """Return slider forces from forces of z, psi, theta: A^T t = f.
-
-    Parameters
-    ----------
-    t : Tripod
-        Robot.
-    x : ndarray, (N, 3)
-        Poses, for the error.
-    generalised : ndarray, (N, 3)
-        f.
-    A : ndarray, (N, 3, 3)
-        Actuator Jacobian.
-
-    Returns
-    -------
-    ndarray, (N, 3)
-        Forces on the sliders [N].
-    """
+    """Return slider forces from forces of z, psi, theta: A^T t = f."""
     check_parallel(t, A, x)
     return np.asarray(np.linalg.solve(np.swapaxes(A, 1, 2), generalised[:, :, None])[:, :, 0])
 

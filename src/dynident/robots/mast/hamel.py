@@ -21,22 +21,7 @@ SEQUENCES = ("yxz", "zxz")
 
 
 def rate_matrix(angles: Array, sequence: str = "yxz") -> tuple[Array, Array]:
-    """Return D^T with w = D^T q_dot, and its slopes.
-
-    Parameters
-    ----------
-    angles : ndarray, (N, 3)
-        ``"yxz"``: theta, psi, phi. ``"zxz"``: theta_e (nutation), psi_e (precession), phi_e (spin) as in (3.44).
-    sequence : {"yxz", "zxz"}
-        Convention.
-
-    Returns
-    -------
-    D : ndarray, (N, 3, 3)
-        D^T (rows are w).
-    slope : ndarray, (N, 3, 3, 3)
-        dD^T/dq_k, second axis k.
-    """
+    """Return D^T with w = D^T q_dot, and its slopes."""
     if sequence not in SEQUENCES:
         raise DynidentError(f"sequence of angles is {sequence!r}; it is one of {', '.join(SEQUENCES)}")
     D, slope = np.zeros((len(angles), 3, 3)), np.zeros((len(angles), 3, 3, 3))
@@ -56,22 +41,7 @@ def rate_matrix(angles: Array, sequence: str = "yxz") -> tuple[Array, Array]:
 
 
 def generalised_moments(angles: Array, rates: Array, accelerations: Array, inertia: ArrayLike, sequence: str = "yxz") -> Array:
-    """Return tau_q of the Boltzmann-Hamel equations (3.60).
-
-    Parameters
-    ----------
-    angles, rates, accelerations : ndarray, (N, 3)
-        Angles in the order of `rate_matrix`, and derivatives.
-    inertia : array_like, (3, 3)
-        I about the centre of mass, body axes [kg m^2].
-    sequence : {"yxz", "zxz"}
-        Convention.
-
-    Returns
-    -------
-    ndarray, (N, 3)
-        Moments that belong to the angles [N m].
-    """
+    """Return tau_q of the Boltzmann-Hamel equations (3.60)."""
     I_mp = np.asarray(inertia, dtype=np.float64)
     D, slope = rate_matrix(angles, sequence)
     D_dot = np.einsum("skij,sk->sij", slope, rates)
@@ -84,19 +54,6 @@ def generalised_moments(angles: Array, rates: Array, accelerations: Array, inert
 
 
 def body_moments(w: Array, w_dot: Array, inertia: ArrayLike) -> Array:
-    """Return m = I w_dot + w x I w (3.64), in body axes and without singularity.
-
-    Parameters
-    ----------
-    w, w_dot : ndarray, (N, 3)
-        Angular velocity and acceleration, body axes.
-    inertia : array_like, (3, 3)
-        I about the centre of mass, body axes [kg m^2].
-
-    Returns
-    -------
-    ndarray, (N, 3)
-        Moments [N m].
-    """
+    """Return m = I w_dot + w x I w (3.64), in body axes and without singularity."""
     I_mp = np.asarray(inertia, dtype=np.float64)
     return np.asarray(w_dot @ I_mp.T + np.cross(w, w @ I_mp.T))

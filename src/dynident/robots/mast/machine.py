@@ -71,22 +71,7 @@ PARAMETERS = {"catalogue": (J_1, COULOMB_CATALOGUE), "adjusted": (J_1_ADJUSTED, 
 
 
 def drives(parameters: str = "catalogue", elastic: bool = True, load: float = LOAD) -> tuple[Drive, ...]:
-    """Return the three belt drives (Table 4.2): rotor, gear and coupling J_1 on a shaft k_t, c_t to the carriage J_2.
-
-    Parameters
-    ----------
-    parameters : {"catalogue", "adjusted"}
-        Which J_1 and Coulomb friction, see `PARAMETERS`.
-    elastic : bool
-        False moves both inertias together.
-    load : float
-        Mass on a guide in the formula of its friction, PaperA (23) [kg].
-
-    Returns
-    -------
-    tuple of Drive
-        For ``motor_1`` to ``motor_3``; rho in m, 15:1 and 0.07 m per turn.
-    """
+    """Return the three belt drives (Table 4.2): rotor, gear and coupling J_1 on a shaft k_t, c_t to the carriage J_2."""
     if parameters not in PARAMETERS:
         raise DynidentError(f"MAST: parameters is {parameters!r}; it is one of {', '.join(PARAMETERS)}")
     inertia, loaded = PARAMETERS[parameters]

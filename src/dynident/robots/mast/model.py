@@ -88,50 +88,14 @@ class Design:
 
 
 def turn(axis: int, angle: float) -> Array:
-    """Return a rotation about a coordinate axis.
-
-    Parameters
-    ----------
-    axis : int
-        0, 1 or 2.
-    angle : float
-        Angle [rad].
-
-    Returns
-    -------
-    ndarray, (3, 3)
-        Rotation.
-    """
+    """Return a rotation about a coordinate axis."""
     return rotation_exp(angle * np.eye(3)[axis])
 
 
 def build(
     t: Tripod, bodies: Bodies, design: Design, signs: Array, coordinates: str, passive: str, motor_ratio: float
 ) -> Mechanism:
-    """Return the mechanism of a robot with three PR legs.
-
-    Parameters
-    ----------
-    t : Tripod
-        Geometry.
-    bodies : Bodies
-        Masses.
-    design : Design
-        Joints, names and prior terms.
-    signs : ndarray, (3,)
-        Working mode.
-    coordinates : {"platform", "actuators"}
-        Independent coordinates: z, psi, theta; or the sliders.
-    passive : {"modelled", "ideal"}
-        Joints at the platform as tree coordinates with friction, or as cut joints.
-    motor_ratio : float
-        Motor rad per metre of slider; 1 for forces and positions of the sliders themselves.
-
-    Returns
-    -------
-    Mechanism
-        The robot, with the home of `t`.
-    """
+    """Return the mechanism of a robot with three PR legs."""
     for label, value, known in (("coordinates", coordinates, COORDINATES), ("passive", passive, PASSIVE)):
         if value not in known:
             raise DynidentError(f"{t.name}: {label} is {value!r}; it is one of {', '.join(known)}")

@@ -30,18 +30,7 @@ SINGULAR = 1e-9  # sine or determinant, relative to its size at best, below whic
 
 
 def three(**given: ArrayLike) -> list[Array]:
-    """Return arrays (N, 3) after checking that they are finite and of as many samples; one sample may be a vector.
-
-    Parameters
-    ----------
-    **given : array_like
-        Arrays by name.
-
-    Returns
-    -------
-    list of ndarray, (N, 3)
-        Checked arrays.
-    """
+    """Return arrays (N, 3) after checking that they are finite and of as many samples; one sample may be a vector."""
     arrays: dict[str, Array] = {}
     for what, values in given.items():
         array = numbers(values, what)
@@ -164,18 +153,7 @@ class Tripod:
         return np.stack([np.cos(b), np.sin(b), np.zeros(3)], axis=1)
 
     def signs(self, working_mode: str | Sequence[int]) -> Array:
-        """Return the branch of each leg.
-
-        Parameters
-        ----------
-        working_mode : str or sequence of int
-            One of `modes` for all legs, or three of +1 (first mode) and -1.
-
-        Returns
-        -------
-        ndarray, (3,)
-            Signs.
-        """
+        """Return the branch of each leg."""
         if isinstance(working_mode, str):
             if working_mode not in self.modes:
                 raise DynidentError(f"{self.name}: working mode is {working_mode!r}; it is one of {', '.join(self.modes)}, "
@@ -190,20 +168,7 @@ class Tripod:
 
 
 def spin(t: Tripod, rates: Array) -> Array:
-    """Return phi and its two derivatives.
-
-    Parameters
-    ----------
-    t : Tripod
-        Robot.
-    rates : ndarray, (3, N, 2)
-        psi, theta; their rates; their accelerations.
-
-    Returns
-    -------
-    ndarray, (3, N)
-        phi [rad], phi_dot, phi_ddot.
-    """
+    """Return phi and its two derivatives."""
     if not t.spins:
         return np.zeros(rates.shape[:2])
     half = np.tan(0.5 * rates[0])
@@ -216,18 +181,7 @@ def spin(t: Tripod, rates: Array) -> Array:
 
 
 def attitude(angles: Array) -> Array:
-    """Return R = Ry(theta) Rx(psi) Rz(phi).
-
-    Parameters
-    ----------
-    angles : ndarray, (N, 3)
-        theta, psi, phi [rad].
-
-    Returns
-    -------
-    ndarray, (N, 3, 3)
-        Attitude.
-    """
+    """Return R = Ry(theta) Rx(psi) Rz(phi)."""
     (ct, cp, cf), (st, sp, sf) = np.cos(angles).T, np.sin(angles).T
     rows = [
         [ct * cf + sp * st * sf, -ct * sf + sp * st * cf, cp * st],
@@ -238,18 +192,7 @@ def attitude(angles: Array) -> Array:
 
 
 def crosses(w: Array) -> Array:
-    """Return [w]x of many vectors.
-
-    Parameters
-    ----------
-    w : ndarray, (..., 3)
-        Vectors.
-
-    Returns
-    -------
-    ndarray, (..., 3, 3)
-        Skew-symmetric matrices.
-    """
+    """Return [w]x of many vectors."""
     out = np.zeros((*w.shape, 3))
     out[..., 0, 1], out[..., 0, 2], out[..., 1, 2] = -w[..., 2], w[..., 1], -w[..., 0]
     return np.asarray(out - np.swapaxes(out, -1, -2))
@@ -285,20 +228,7 @@ def platform_motion(t: Tripod, x: Array, v: Array, a: Array) -> PlatformMotion:
 
 
 def platform_joints(t: Tripod, motion: PlatformMotion) -> tuple[Array, Array, Array]:
-    """Return the platform joints B_i in space, with velocities and accelerations.
-
-    Parameters
-    ----------
-    t : Tripod
-        Robot.
-    motion : PlatformMotion
-        N samples.
-
-    Returns
-    -------
-    B, B_dot, B_ddot : ndarray, (N, 3, 3)
-        Leg, then base axes [m, m/s, m/s^2].
-    """
+    """Return the platform joints B_i in space, with velocities and accelerations."""
     b = t.radius * t.outward
     W = crosses(motion.w)
     turning = (motion.R, motion.R @ W, motion.R @ (crosses(motion.w_dot) + W @ W))
@@ -307,22 +237,7 @@ def platform_joints(t: Tripod, motion: PlatformMotion) -> tuple[Array, Array, Ar
 
 
 def leg_motion(t: Tripod, x: Array, v: Array, a: Array, signs: Array) -> LegMotion:
-    """Return bars and sliders for a motion of the platform: the inverse problem with two derivatives.
-
-    Parameters
-    ----------
-    t : Tripod
-        Robot.
-    x, v, a : ndarray, (N, 3)
-        z, psi, theta and derivatives.
-    signs : ndarray, (3,)
-        Branch of each leg.
-
-    Returns
-    -------
-    LegMotion
-        Angles, sliders and points.
-    """
+    """Return bars and sliders for a motion of the platform: the inverse problem with two derivatives."""
     L = t.length
     space = platform_joints(t, platform_motion(t, x, v, a))
     B, B1, B2 = (np.stack([np.einsum("sli,li->sl", y, t.outward), y[:, :, 2]], axis=2) for y in space)
@@ -353,22 +268,7 @@ def leg_motion(t: Tripod, x: Array, v: Array, a: Array, signs: Array) -> LegMoti
 
 
 def actuator_jacobian(t: Tripod, x: Array, signs: Array) -> Array:
-    """Return A with slider_dot = A (z_dot, psi_dot, theta_dot), which is J_q^-1 J_x of the thesis.
-
-    Parameters
-    ----------
-    t : Tripod
-        Robot.
-    x : ndarray, (N, 3)
-        z, psi, theta.
-    signs : ndarray, (3,)
-        Branch of each leg.
-
-    Returns
-    -------
-    ndarray, (N, 3, 3)
-        Jacobian.
-    """
+    """Return A with slider_dot = A (z_dot, psi_dot, theta_dot), which is J_q^-1 J_x of the thesis."""
     columns = [leg_motion(t, x, np.broadcast_to(unit, x.shape), np.zeros_like(x), signs).slider_dot for unit in np.eye(3)]
     return np.stack(columns, axis=2)
 
@@ -376,23 +276,7 @@ def actuator_jacobian(t: Tripod, x: Array, signs: Array) -> Array:
 def platform_from_sliders(t: Tripod, x: Array, slider_dot: Array, slider_ddot: Array, signs: Array) -> tuple[Array, Array]:
     """Return the motion of the platform from that of the sliders at known poses.
 
-        v = A^-1 slider_dot,    a = A^-1 (slider_ddot - A_dot v)
-
-    Parameters
-    ----------
-    t : Tripod
-        Robot.
-    x : ndarray, (N, 3)
-        Poses.
-    slider_dot, slider_ddot : ndarray, (N, 3)
-        Slider velocities and accelerations.
-    signs : ndarray, (3,)
-        Branch of each leg.
-
-    Returns
-    -------
-    v, a : ndarray, (N, 3)
-        Derivatives of z, psi, theta.
+    v = A^-1 slider_dot,    a = A^-1 (slider_ddot - A_dot v)
     """
     A = actuator_jacobian(t, x, signs)
     check_parallel(t, A, x)
@@ -402,17 +286,7 @@ def platform_from_sliders(t: Tripod, x: Array, slider_dot: Array, slider_ddot: A
 
 
 def check_parallel(t: Tripod, A: Array, x: Array) -> None:
-    """Refuse poses that the sliders do not hold.
-
-    Parameters
-    ----------
-    t : Tripod
-        Robot.
-    A : ndarray, (N, 3, 3)
-        Actuator Jacobian.
-    x : ndarray, (N, 3)
-        Poses, for the error.
-    """
+    """Refuse poses that the sliders do not hold."""
     index = np.abs(np.linalg.det(A)) / t.radius**2
     if len(index) and np.min(index) < SINGULAR:
         s = int(np.argmin(index))

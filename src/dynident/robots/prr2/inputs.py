@@ -7,27 +7,15 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import Motion, numbers
+from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]
 
 
 def samples_of(n: int, **given: ArrayLike) -> list[Array]:
-    """Return arrays (N, n) after checking that they are finite numbers of as many samples; one sample may be a vector.
-
-    Parameters
-    ----------
-    n : int
-        Columns.
-    **given : array_like
-        Arrays by name.
-
-    Returns
-    -------
-    list of ndarray, (N, n)
-        Checked arrays.
-    """
+    """Return arrays (N, n) after checking that they are finite numbers of as many samples; one sample may be a vector."""
     arrays: dict[str, Array] = {}
     for what, values in given.items():
         array = numbers(values, what)
@@ -44,44 +32,14 @@ def samples_of(n: int, **given: ArrayLike) -> list[Array]:
 
 
 def choice(value: str, known: tuple[str, ...], what: str) -> int:
-    """Return the place of a word in a list of known ones.
-
-    Parameters
-    ----------
-    value : str
-        Word.
-    known : tuple of str
-        Words that may be given.
-    what : str
-        How to name it in the error.
-
-    Returns
-    -------
-    int
-        Index.
-    """
+    """Return the place of a word in a list of known ones."""
     if value not in known:
         raise DynidentError(f"{what} is {value!r}; it must be one of {', '.join(known)}")
     return known.index(value)
 
 
 def parameter_values(given: Mapping[str, float] | None, names: tuple[str, ...], default: Mapping[str, float]) -> Array:
-    """Return a parameter vector: the defaults with some numbers changed, 0 where there is no default.
-
-    Parameters
-    ----------
-    given : mapping of str to float, optional
-        Numbers that change.
-    names : tuple of str
-        Names in order.
-    default : mapping of str to float
-        Default numbers.
-
-    Returns
-    -------
-    ndarray, (p,)
-        Numbers.
-    """
+    """Return a parameter vector: the defaults with some numbers changed, 0 where there is no default."""
     changed = dict(given or {})
     for name, value in changed.items():
         if name not in names:

@@ -40,61 +40,18 @@ STANDARD_NAMES: Mapping[str, str] = {
 
 
 def at(x: float, y: float = 0.0, turn: float = 0.0) -> Placement:
-    """Return a placement in the plane.
-
-    Parameters
-    ----------
-    x, y : float
-        Translation [m].
-    turn : float
-        Angle about z [rad].
-
-    Returns
-    -------
-    Placement
-        The pose.
-    """
+    """Return a placement in the plane."""
     return Placement(rotation_exp([0.0, 0.0, turn]), np.array([x, y, 0.0]))
 
 
 def planar_body(name: str, mass: float, com: ArrayLike, inertia: float) -> Body:
-    """Return a body of which only the moment about z through the centre of mass is known.
-
-    Parameters
-    ----------
-    name : str
-        Name.
-    mass : float
-        Mass [kg].
-    com : array_like, (2,)
-        Centre of mass in the link frame [m].
-    inertia : float
-        Moment about it [kg m^2]; the other two are set equal, so that the body can exist. They do not act in a plane.
-
-    Returns
-    -------
-    Body
-        The body.
-    """
+    """Return a body of which only the moment about z through the centre of mass is known."""
     x, y = np.asarray(com, dtype=np.float64)
     return Body(name, from_com(mass, [x, y, 0.0], inertia * np.eye(3)))
 
 
 def point(name: str, mass: float) -> Body:
-    """Return a point mass at the link frame's origin.
-
-    Parameters
-    ----------
-    name : str
-        Name.
-    mass : float
-        Mass [kg].
-
-    Returns
-    -------
-    Body
-        The body.
-    """
+    """Return a point mass at the link frame's origin."""
     return Body(name, np.array([mass, *np.zeros(9)]))
 
 

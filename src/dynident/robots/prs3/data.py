@@ -32,18 +32,7 @@ TABLE_2 = ((20.0, 0.935e-3, 0.933e-3), (40.0, 1.899e-3, 1.896e-3), (60.0, 2.865e
 
 
 def angle(minutes: float, seconds: float) -> float:
-    """Return an angle in radians from arc minutes and seconds, which share their sign.
-
-    Parameters
-    ----------
-    minutes, seconds : float
-        Arc minutes and seconds.
-
-    Returns
-    -------
-    float
-        Angle [rad].
-    """
+    """Return an angle in radians from arc minutes and seconds, which share their sign."""
     return float(np.deg2rad(minutes / 60.0 + seconds / 3600.0))
 
 

@@ -148,20 +148,6 @@ def passive_jacobian(angles: Array, v: Array, geometry: Geometry) -> tuple[Array
     """Return J with (alpha2, alpha3)' = J (alpha1, alpha4)', and its time derivative.
 
     From the loop closure along e(alpha3) and e(alpha2); the product (B.13) of the thesis is 0/0 where a leg is stretched.
-
-    Parameters
-    ----------
-    angles : ndarray, (N, 4)
-        alpha1 to alpha4.
-    v : ndarray, (N, 2)
-        Motor speeds [rad/s].
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    J, J_dot : ndarray, (N, 2, 2)
-        Jacobian [-] and rate [1/s].
     """
     g = geometry
     a1, a2, a3, a4 = angles.T

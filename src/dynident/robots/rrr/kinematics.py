@@ -116,22 +116,7 @@ def orientation(q: ArrayLike) -> Array:
 
 
 def postures(x: Any, y: Any, z: Any, geometry: Any, root: Callable[..., Any]) -> list[tuple[Any, Any, Any]]:
-    """Return the angles of all postures: the one formula for numbers and for expressions (generated code).
-
-    Parameters
-    ----------
-    x, y, z : ndarray or graph.Node
-        Position of the tip.
-    geometry : Geometry or any object with its lengths
-        Lengths.
-    root : callable
-        ``root(value, *margins)`` is the square root of a value that is not negative when all margins are not.
-
-    Returns
-    -------
-    list of tuple
-        Angles q1, q2, q3 in the order of `POSTURES`.
-    """
+    """Return the angles of all postures: the one formula for numbers and for expressions (generated code)."""
     g, d, z = geometry, geometry.offset, z - geometry.d1
     radius = np.sqrt(x * x + y * y)
     depth = root((radius - d) * (radius + d), radius - d, radius + d)

@@ -69,18 +69,7 @@ def _value(name: str) -> Any:
 
 
 def links(geometry: Geometry = EXAMPLE) -> Mechanism:
-    """Return the arm with the assumed masses and without rotors: those are in the drives.
-
-    Parameters
-    ----------
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    Mechanism
-        `dynident.robots.rrr.mechanism` with numbers and no joint terms.
-    """
+    """Return the arm with the assumed masses and without rotors: those are in the drives."""
     phi = []
     for mass, centre, length, radius in zip(
         _value("masses"), _value("centres"), (0.0, geometry.a2, geometry.a3), _value("gyration"), strict=True
@@ -91,13 +80,7 @@ def links(geometry: Geometry = EXAMPLE) -> Mechanism:
 
 
 def friction() -> tuple[Friction, ...]:
-    """Return the friction torque of every joint, k_t u_f of (9): three tanh terms and a viscous one.
-
-    Returns
-    -------
-    tuple of Friction
-        Waist, shoulder, elbow [N m].
-    """
+    """Return the friction torque of every joint, k_t u_f of (9): three tanh terms and a viscous one."""
     laws = []
     for heights, slopes, viscous in zip(*(_value(f"friction_{k}") for k in ("height", "slope", "viscous")), strict=True):
         law = Viscous() + Tanh() + Tanh() + Tanh()
