@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from dynident.graph.expression import Node, reachable
 from dynident.graph.function import Function
 from dynident.graph.llvm_library import bits
+from dynident.graph.machine import vector_width
 
 CUT = 1200  # operations of one piece
-GROUP = 4  # angles whose sines a function of one sample computes together
+GROUP = 4  # angles whose sines a function of one sample computes together; twice as many where registers hold 8 numbers
 
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _ORDER = {"lt": "olt", "le": "ole", "eq": "oeq"}
@@ -115,12 +116,12 @@ class Emitter:
 
     def turn(self, turn: Turn) -> None:
         """Print the sines and cosines of some angles: one vector of samples, or up to four plain numbers."""
-        wide = self.width if self.width > 1 else GROUP
+        wide = self.width if self.width > 1 else GROUP if len(turn.angles) <= GROUP else 2 * GROUP
         T = f"<{wide} x double>"
         angle = self.operand(turn.angles[0])
         if self.width == 1:
             angle = "poison"
-            for i in range(GROUP):
+            for i in range(wide):
                 value = self.operand(turn.angles[i]) if i < len(turn.angles) else bits(0.0)
                 angle = self.line(f"insertelement {T} {angle}, double {value}, i32 {i}")
         pair = self.line(f"call {{{T}, {T}}} @sine_cosine_{wide}({T} {angle})")
@@ -152,7 +153,7 @@ def instructions(function: Function, width: int) -> list[Instruction]:
         for first, nodes in _runs(entries, 1 if array in function.rows else width)
     ]
     wanted = [node for store in groups for node in store.values]
-    turns = _turns(reachable(wanted), 1 if width > 1 else GROUP)
+    turns = _turns(reachable(wanted), 1 if width > 1 else max(GROUP, vector_width()))
     done: set[int] = set()
     turned: set[int] = set()
     result: list[Instruction] = []

@@ -264,8 +264,6 @@ class Dynamics(Drives):
             "theta": [d.theta for d in self.drives],
             "omega": [d.omega for d in self.drives],
             "voltage": [d.voltage for d in self.drives],
-            "sensed": self.s("sensed"),
-            "sensed_v": self.s("sensed_v"),
             "loss": [loss for _, loss, _ in seen],
             "joint_friction": friction,
             "joint_power": power,

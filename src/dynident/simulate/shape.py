@@ -355,6 +355,4 @@ DRIVE_NUMBERS = (
 CONTROL_NUMBERS = ("every", "sense", "outer", "inner", "current_every", "windup", "remove", "late", "late_wish")
 GAINS = ("kp", "kd", "ki", "share", "slow_out", "slow_in", "speed_limit", "kpc", "kic", "preload")
 SENSOR_NUMBERS = ("resolution", "on_motor", "exact_speed", "blend", "current_step", "current_gain")
-RECORDED = (
-    *("torque", "motor", "current", "friction", "rho", "rho_v", "theta", "omega", "voltage", "sensed", "sensed_v", "loss"),
-)
+RECORDED = (*("torque", "motor", "current", "friction", "rho", "rho_v", "theta", "omega", "voltage", "loss"),)

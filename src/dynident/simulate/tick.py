@@ -152,7 +152,9 @@ class Tick:
             self._cascade(r, step)
         elif kind != "held":
             with r.when(self._due(step, self._p(r, "outer"))):
-                r.call(self.sense, **bound)
+                # An open loop asks the sensors only where the speed limits the current.
+                if kind != "open" or any(drive.limited for drive in self.shape.drives):
+                    r.call(self.sense, **bound)
                 {"open": self._open, "pid": self._pid, "projected": self._pid, "computed": self._computed}[kind](r)
         self._arrive(r, step)
         return r
