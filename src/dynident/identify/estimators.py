@@ -35,11 +35,28 @@ class _LeastSquares:
     tolerance: float
 
     def get_params(self) -> dict[str, Any]:
-        """Return the options by name."""
+        """Return the options by name.
+
+        Returns
+        -------
+        dict
+            Options as given to `__init__`.
+        """
         return {k: v for k, v in vars(self).items() if not k.endswith("_")}
 
     def set_params(self, **params: Any) -> Self:
-        """Change options."""
+        """Change options.
+
+        Parameters
+        ----------
+        **params
+            Options by name.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
         for name, value in params.items():
             if name not in self.get_params():
                 raise IdentificationError(
@@ -49,7 +66,20 @@ class _LeastSquares:
         return self
 
     def fit(self, regression: Regression, active: NDArray[np.bool_] | None = None) -> Self:
-        """Estimate the base parameters."""
+        """Estimate the base parameters.
+
+        Parameters
+        ----------
+        regression : Regression
+            Evidence of one or more logs.
+        active : ndarray of bool (b,), optional
+            Base parameters to estimate; the others are held at zero. All when omitted.
+
+        Returns
+        -------
+        self
+            With `coef_` (b,), `covariance_` (b, b), `sigma_` (per row group), `condition_` and `result_` (a `Fit`).
+        """
         if not isinstance(regression, Regression):
             raise IdentificationError(
                 f"fit got a {type(regression).__name__}; give a dynident.Regression, as from Regression.from_log(robot, log)"

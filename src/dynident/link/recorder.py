@@ -113,7 +113,15 @@ class Journal:
             self._file.cut(len(whole))
 
     def note(self, event: str, **facts: Any) -> None:
-        """Write an event."""
+        """Write an event.
+
+        Parameters
+        ----------
+        event : str
+            What happened.
+        **facts
+            Plain data.
+        """
         entry = {"time": time.time(), "event": event, **facts}
         self._file.append(_line(entry))
         self._file.sync()

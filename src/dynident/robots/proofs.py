@@ -71,7 +71,20 @@ class ProofCase:
     friction: tuple[str, FrictionLaw] | None = None
 
     def run(self, seed: int = 0, **options: Any) -> TrackingProof:
-        """Run the proof."""
+        """Run the proof.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of all noise.
+        **options
+            Passed to `dynident.validate.tracking_proof`.
+
+        Returns
+        -------
+        TrackingProof
+            What came out.
+        """
         training, chosen = list(self.training), {**self.options, **options}
         if self.second is not None:
             name, projection = self.second
@@ -84,7 +97,18 @@ class ProofCase:
         return tracking_proof(self.machine, training, self.motions, seed=seed, **chosen)
 
     def table(self, proof: TrackingProof) -> str:
-        """Return the proof as text, with the paper's numbers beside it."""
+        """Return the proof as text, with the paper's numbers beside it.
+
+        Parameters
+        ----------
+        proof : TrackingProof
+            What came out.
+
+        Returns
+        -------
+        str
+            Lines.
+        """
         return proof.table(self.published, self.efforts)
 
 

@@ -151,7 +151,13 @@ class Described:
     _kind: ClassVar[str]
 
     def spec(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return plain data.
+
+        Returns
+        -------
+        dict
+            Plain data, which `from_spec` reads back.
+        """
         return {"kind": self._kind, **self._plain()}
 
     def _plain(self) -> dict[str, Any]:
@@ -182,7 +188,18 @@ class CurveBase(Described, ABC):
         """Return q, v, a (N, n) at checked times (N,)."""
 
     def sample(self: Curve, rate: float) -> Motion:
-        """Return the motion at a fixed rate."""
+        """Return the motion at a fixed rate.
+
+        Parameters
+        ----------
+        rate : float
+            Samples per second [Hz].
+
+        Returns
+        -------
+        Motion
+            Positions, velocities and accelerations.
+        """
         return sample(self, rate)
 
 

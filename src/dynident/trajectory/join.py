@@ -99,7 +99,18 @@ class Room:
     jerk: Array | None = None
 
     def excess(self, move: Bridge) -> tuple[Array, Array]:
-        """Return how far rates and positions of a bridge are beyond their limits at its worst, as shares; below zero inside."""
+        """Return how far rates and positions of a bridge are beyond their limits at its worst, as shares; below zero inside.
+
+        Parameters
+        ----------
+        move : Bridge
+            A join.
+
+        Returns
+        -------
+        rates, positions : ndarray, (n,)
+            Exact: extremes are roots of polynomials.
+        """
         peaks = move.extremes()
         n = move.dof
         rates = np.full(n, -1.0)

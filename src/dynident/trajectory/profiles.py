@@ -54,7 +54,18 @@ class _Stretched(ABC):
         positive("duration", self.duration)
 
     def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return s, s', s''."""
+        """Return s, s', s''.
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Time since the start [s].
+
+        Returns
+        -------
+        s, v, a : ndarray, (N,)
+            Distance, speed and acceleration.
+        """
         D, T = self.distance, self.duration
         way, speed, change = self._shape(np.clip(np.asarray(t, dtype=np.float64) / T, 0.0, 1.0))
         return D * way, D / T * speed, D / T**2 * change
@@ -66,7 +77,22 @@ class _Stretched(ABC):
 
     @classmethod
     def within(cls, distance: float, speed: float, acceleration: float) -> Self:
-        """Return the fastest one that keeps both limits: T = max(c_v D/v, sqrt(c_a D/a))."""
+        """Return the fastest one that keeps both limits: T = max(c_v D/v, sqrt(c_a D/a)).
+
+        Parameters
+        ----------
+        distance : float
+            D [m or rad].
+        speed : float
+            Largest speed.
+        acceleration : float
+            Largest acceleration.
+
+        Returns
+        -------
+        Quintic or Cycloid
+            The profile.
+        """
         _at_least_zero("distance", distance)
         positive("speed", speed)
         positive("acceleration", acceleration)

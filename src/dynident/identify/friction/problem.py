@@ -115,7 +115,18 @@ class Problem:
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     def bent(self, eta: Array) -> list[list[tuple[int, int]]]:
-        """Pairs (linear, shape) of each joint whose derivative is not zero."""
+        """Pairs (linear, shape) of each joint whose derivative is not zero.
+
+        Parameters
+        ----------
+        eta : ndarray, (S,)
+            Any shape parameters.
+
+        Returns
+        -------
+        list of list of (int, int)
+            Pairs per joint.
+        """
         pairs = []
         for g, (law, where) in enumerate(zip(self.laws, self.shapes, strict=True)):
             found = np.zeros((len(law.linear), len(law.shape)), dtype=bool)
@@ -126,7 +137,20 @@ class Problem:
         return pairs
 
     def reduce(self, eta: Array, pairs: list[list[tuple[int, int]]]) -> tuple[RowGroup, ...]:
-        """One pass over the samples."""
+        """One pass over the samples.
+
+        Parameters
+        ----------
+        eta : ndarray, (S,)
+            Shape parameters.
+        pairs : list of list of (int, int)
+            Derivatives wanted, from `bent`; empty lists for none.
+
+        Returns
+        -------
+        tuple of RowGroup
+            Triangle of [W seen, Phi, dPhi, tau] of each joint.
+        """
         sizes = [c.size + k + len(p) for c, k, p in zip(self.seen, self.widths, pairs, strict=True)]
 
         def tile(i: int, _: Workspace) -> list[Array]:
@@ -151,7 +175,24 @@ class Problem:
         return columns if through is None else through(columns)
 
     def project(self, eta: Array, groups: Sequence[RowGroup], pairs: list[list[tuple[int, int]]], sigma: Array) -> Projection:
-        """Eliminate the linear parameters."""
+        """Eliminate the linear parameters.
+
+        Parameters
+        ----------
+        eta : ndarray, (S,)
+            Shape parameters.
+        groups : sequence of RowGroup
+            What `reduce` returned for them.
+        pairs : list of list of (int, int)
+            Derivatives that the groups hold.
+        sigma : ndarray, (groups,)
+            Standard deviation of each joint's rows.
+
+        Returns
+        -------
+        Projection
+            Best linear parameters, residual and exact derivatives.
+        """
         from scipy.linalg import qr, solve_triangular  # noqa: PLC0415 - scipy.linalg costs import time
 
         heights = [group.R.shape[0] for group in groups]
@@ -190,7 +231,18 @@ class Problem:
         return Projection(x, solved, residual, jacobian, np.hstack([A[:, solved], bent]), squares)
 
     def thinned(self, rows: int) -> Problem:
-        """The same problem on evenly spread rows, held in memory: good enough to choose starting points."""
+        """The same problem on evenly spread rows, held in memory: good enough to choose starting points.
+
+        Parameters
+        ----------
+        rows : int
+            Rows to keep, about.
+
+        Returns
+        -------
+        Problem
+            Every so-manieth row.
+        """
         step = max(1, max(self.counts) // rows)
         if step == 1:
             return self
@@ -207,7 +259,18 @@ class Problem:
         return replace(self, pieces=pieces, states=states, filters=filters, masks=masks, counts=counts, independence=1.0)
 
     def single(self, g: int) -> Problem:
-        """One joint alone, with all fixed columns that it sees free for itself."""
+        """One joint alone, with all fixed columns that it sees free for itself.
+
+        Parameters
+        ----------
+        g : int
+            Which joint.
+
+        Returns
+        -------
+        Problem
+            A problem of one row group.
+        """
 
         def only(piece: Piece) -> Piece:
             def compute() -> tuple[Array, Array]:

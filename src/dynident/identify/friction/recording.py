@@ -107,7 +107,32 @@ class Recording:
         measured: Motion | None = None,
         moving: NDArray[np.bool_] | None = None,
     ) -> Recording:
-        """Check the arrays and put them together."""
+        """Check the arrays and put them together.
+
+        Parameters
+        ----------
+        robot : Mechanism
+            Robot with n coordinates.
+        motion : Motion
+            N samples.
+        effort : array_like, (N, n)
+            Torques and forces of the joints; of the motors with loops.
+        temperature, load : array_like (N, n) or None
+            What laws may look at.
+        decimator : Decimator or None
+            Parallel filter; none when None.
+        skip : sequence of str
+            Joints whose efforts are not used.
+        measured : Motion, optional
+            Motor motion of a robot with loops; computed when omitted.
+        moving : ndarray of bool (N, n), optional
+            False where a joint is too slow to be used.
+
+        Returns
+        -------
+        Recording
+            The checked recording.
+        """
         tau = np.asarray(effort, dtype=np.float64)
         if motion.dof != robot.dof:
             raise IdentificationError(
@@ -125,7 +150,20 @@ class Recording:
         return cls(motion, seen, tau, warm, channel("load", load, tau.shape), filter_, tuple(skip), moving)
 
     def state(self, rows: slice, i: int) -> State:
-        """What the law of one joint looks at."""
+        """What the law of one joint looks at.
+
+        Parameters
+        ----------
+        rows : slice
+            Samples.
+        i : int
+            Joint.
+
+        Returns
+        -------
+        State
+            State at those samples.
+        """
         load = None if self.load is None else self.load[rows, i]
         warm = None if self.temperature is None else self.temperature[rows, i]
         return State(self.measured.v[rows, i], self.measured.q[rows, i], load, warm)

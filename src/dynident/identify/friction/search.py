@@ -63,15 +63,48 @@ class Scale:
         self.bounds = np.where(self.logarithmic[:, None], np.log(np.where(bounds > 0.0, bounds, 1.0)), bounds)
 
     def eta(self, u: Array) -> Array:
-        """Shape parameters at u."""
+        """Shape parameters at u.
+
+        Parameters
+        ----------
+        u : ndarray, (S,)
+            Search variables.
+
+        Returns
+        -------
+        ndarray, (S,)
+            Shape parameters.
+        """
         return np.where(self.logarithmic, np.exp(np.where(self.logarithmic, u, 0.0)), u)
 
     def u(self, eta: Array) -> Array:
-        """Search variables at eta."""
+        """Search variables at eta.
+
+        Parameters
+        ----------
+        eta : ndarray, (S,)
+            Shape parameters.
+
+        Returns
+        -------
+        ndarray, (S,)
+            Search variables.
+        """
         return np.where(self.logarithmic, np.log(np.where(self.logarithmic, np.abs(eta), 1.0)), eta)
 
     def slope(self, u: Array) -> Array:
-        """Derivative of eta with respect to u."""
+        """Derivative of eta with respect to u.
+
+        Parameters
+        ----------
+        u : ndarray, (S,)
+            Search variables.
+
+        Returns
+        -------
+        ndarray, (S,)
+            ``d eta / d u``.
+        """
         return np.where(self.logarithmic, self.eta(u), 1.0)
 
 
@@ -97,7 +130,18 @@ class Evaluator:
         self._groups: Any = None
 
     def projection(self, u: Array) -> Projection:
-        """The problem at u."""
+        """The problem at u.
+
+        Parameters
+        ----------
+        u : ndarray, (S,)
+            Search variables.
+
+        Returns
+        -------
+        Projection
+            Residual and derivatives with respect to eta.
+        """
         eta = self.scale.eta(u)
         if self._at is None or not np.array_equal(self._at, u):
             self._groups = self.problem.reduce(eta, self.pairs)
@@ -110,6 +154,20 @@ class Evaluator:
         """Trust-region search with bounds from u.
 
         The reduced coordinates turn with u, but every step uses residual and Jacobian of one u only.
+
+        Parameters
+        ----------
+        u : ndarray, (S,)
+            Start.
+        tolerance : float
+            Relative change of cost and variables at which to stop.
+        passes : int
+            Largest number of passes.
+
+        Returns
+        -------
+        ndarray, (S,)
+            Where the cost is lowest.
         """
         from scipy.optimize import least_squares  # noqa: PLC0415 - costs import time
 

@@ -153,7 +153,18 @@ class Tripod:
         return np.stack([np.cos(b), np.sin(b), np.zeros(3)], axis=1)
 
     def signs(self, working_mode: str | Sequence[int]) -> Array:
-        """Return the branch of each leg."""
+        """Return the branch of each leg.
+
+        Parameters
+        ----------
+        working_mode : str or sequence of int
+            One of `modes` for all legs, or three of +1 (first mode) and -1.
+
+        Returns
+        -------
+        ndarray, (3,)
+            Signs.
+        """
         if isinstance(working_mode, str):
             if working_mode not in self.modes:
                 raise DynidentError(f"{self.name}: working mode is {working_mode!r}; it is one of {', '.join(self.modes)}, "
