@@ -162,7 +162,8 @@ def test_the_polynomial_is_the_one_of_document_3(v: float, a: list[float]) -> No
 @given(st.lists(st.floats(-3.0, 3.0), min_size=7, max_size=7), st.floats(-2.0, 2.0))
 def test_sigmoids_in_the_document_s_form_and_in_canonical_form(p: list[float], v: float) -> None:
     law = Sigmoid(3)
-    printed = p[0] * v + sum(p[1 + i] * (1.0 - 2.0 / (1.0 + np.exp(2.0 * p[4 + i] * v))) for i in range(3))  # document 2 eq. 9
+    # [Kostic2002, eq. 9]
+    printed = p[0] * v + sum(p[1 + i] * (1.0 - 2.0 / (1.0 + np.exp(2.0 * p[4 + i] * v))) for i in range(3))
     assert law.value(v, p) == pytest.approx(printed, abs=1e-12)
     canonical = law.canonical(p)
     assert (canonical[4:] >= 0.0).all()

@@ -1,4 +1,4 @@
-"""Thermal models of friction: numbers of document 3, closed forms, exact steps, derivatives, bad input."""
+"""Thermal models of friction: numbers of [Pagani2022], closed forms, exact steps, derivatives, bad input."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_losses_of_the_motor() -> None:
     np.testing.assert_allclose(iron_losses(0.1, 0.2, 1.5, [0.0, 50.0]), [0.0, 0.1 * 1.5**2 * 2500 + 0.2 * 1.5**2 * 50])
     t = np.linspace(0.0, 36000.0, 20)
     still = ADVANCED.simulate(t, 0.0)
-    assert still.temperature[-1] > 20.5  # a powered motor warms even when still (document 3 Fig. 33)
+    assert still.temperature[-1] > 20.5  # a powered motor warms even when still [Pagani2022, Fig. 33]
     np.testing.assert_allclose(still.state[-1], ADVANCED.steady_state(0.0), atol=1e-4)
 
 

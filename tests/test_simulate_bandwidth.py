@@ -1,4 +1,4 @@
-"""Stepped sines against transfer functions and against the loops computed by hand; MAST against document 4."""
+"""Stepped sines against transfer functions and against the loops computed by hand; MAST against [Roldan2017]."""
 
 from __future__ import annotations
 

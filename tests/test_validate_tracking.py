@@ -46,7 +46,7 @@ def made(controller: str, motion: str, largest, model=0.0, feedback=1.0) -> Tria
 
 @pytest.fixture(scope="module")
 def table_4() -> TrackingProof:
-    """Table 4 of document 1 as a proof: PD, and computed torque with the parameters of the two cases."""
+    """[Briot2015, Table 4] as a proof: PD, and computed torque with the parameters of the two cases."""
     rows = ((ALONE, "PD"), (CATALOGUE, "case 2"), (IDENTIFIED, "case 1"))
     trials = tuple(
         made(name, f"trajectory {i + 1}", 1e-3 * np.array(dualv.TABLE_4[label][i]), 1.0) for i in (0, 1) for name, label in rows

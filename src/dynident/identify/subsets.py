@@ -4,7 +4,7 @@ Base parameters beta = K phi leave p - b parameters open. Holding p - b of the t
 system; every choice S of them is one square system
 
     [ K   ]         [ beta ]
-    [ E_S ] phi  =  [ v_S  ]                        (Roldan Paraponiaris 2017, 5.35 to 5.43)
+    [ E_S ] phi  =  [ v_S  ]                        [Roldan2017, eqs. 5.35-5.43]
 
 Those that are regular give one solution phi_S each; their mean and spread are the thesis' answer. The best combination of them
 is known in closed form: with standard deviations s of the trusted values, the estimate of least mean squared error that keeps
