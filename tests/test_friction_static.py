@@ -208,7 +208,7 @@ def test_the_stribeck_curve_goes_from_breakaway_to_coulomb() -> None:
 
 
 def test_the_actuator_of_the_five_bar_robot() -> None:
-    """Document 4 Table 4.1: F_c = 0.478 N m, c = 1.7e-3 N m s/rad, beta = 10.78 s/rad, at 3700 rpm and below."""
+    """[Roldan2017, Table 4.1]: F_c = 0.478 N m, c = 1.7e-3 N m s/rad, beta = 10.78 s/rad, at 3700 rpm and below."""
     friction = (Tanh() + Viscous()).using(fc=0.478, beta=10.78, fv=1.7e-3)
     top = 3700.0 * 2.0 * np.pi / 60.0
     assert friction(top) == pytest.approx(0.478 + 1.7e-3 * top)
@@ -217,12 +217,12 @@ def test_the_actuator_of_the_five_bar_robot() -> None:
 
 
 def test_the_catalogue_friction_of_a_guide() -> None:
-    """Document 4, paper A eq. 23: 0.2 + 4.07e-2 M_load [N m]."""
+    """[Roldan2016, eq. 23]: 0.2 + 4.07e-2 M_load [N m]."""
     friction = (Coulomb() + LoadDependent(powers=(1.0,))).using({"coulomb.fc": 0.2, "load.fc_tau1": 4.07e-2})
     np.testing.assert_allclose(friction(State(np.array([1.0, -1.0]), tau=np.array([10.0, -10.0]))), [0.607, -0.607])
 
 
-# Document 0 Table 4: B_v, B_f1, B_f2, w_1, w_2 of the joints q1, q2, q4, q5 of the CFT robot, signs as printed.
+# [Rodriguez2002, Table 4]: B_v, B_f1, B_f2, w_1, w_2 of the joints q1, q2, q4, q5 of the CFT robot, signs as printed.
 CFT = {
     "q1": (97.2600, -54.9912, -46.5915, 150.3190, -98.9881),
     "q2": (9.0999, 18.4710, 11.1605, 136.8945, -170.4702),

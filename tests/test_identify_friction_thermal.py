@@ -1,4 +1,4 @@
-"""Thermal fits: [Pagani2022]'s axis 4, what torque cannot tell, anchors, choice of model."""
+"""Thermal fits: axis 4 of [Pagani2022], what torque cannot tell, anchors, choice of model."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Coordinates of the platform are x = (z, psi, theta). Its attitude is R = Ry(theta) Rx(psi) Rz(phi) [Ruiz2016, eq. 4]
 ([Roldan2017, eq. 3.42] has a misprint in entry (2, 2)), and phi, p_x, p_y are parasitic: they follow from the planes of the
-legs. In the plane of leg i, with outward direction e_i, the joint B_i on the platform and the foot C_i of the bar on the slider are
+legs. In the plane of leg i, with outward direction e_i, the joint B_i on the platform and the foot C_i of the bar on the slider
+are
 
     B_i = (e_i . (p + R b_i), z-part),     B_i - C_i = L (-cos gamma_i, sin gamma_i)
 

@@ -68,7 +68,7 @@ INITIAL_AMPLITUDES = (np.array([_C1, _C2]), np.array([_C1, _C2]))
 CONDITION_FMINCON, CONDITION_PATTERNSEARCH = 28.23, 20.78
 """Condition number of the base regressor after optimising (6.1.4); the optimised amplitudes are not printed."""
 CONDITION_INITIAL = 1.919e4
-"""That of Table 6.1 as printed, by our own computation."""
+"""That of Table 6.1 as printed; computed, the thesis does not print it."""
 VALIDATION = {"frequency": 3.5, "amplitude": 0.01145, "cycles": 7.0, "control period": 0.005}
 """Sine of the validation (6.1.7) [Hz, m, -, s]; errors 92 of 190 N and 75 of 156 N ("40 N" in 6.3 is wrong)."""
 

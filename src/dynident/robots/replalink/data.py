@@ -19,8 +19,8 @@ Array = NDArray[np.float64]
 class Geometry:
     """Lengths [m]; the thesis prints none of them.
 
-    All but `base` follow from the coefficients of (6.51) to (6.55): the lengths exactly, the centres of mass by least
-    squares on its five digits, so that every coefficient rounds to what is printed. The base distance does not act on base
+    All but `base` follow from the coefficients of (6.51) to (6.55): the lengths as round numbers, the centres of mass by
+    least squares on its five digits, so that every coefficient rounds to what is printed. The base distance does not act on base
     parameters and cannot be recovered: 0.4 m is an ASSUMPTION (the real one is adjustable).
 
     Parameters
