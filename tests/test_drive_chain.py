@@ -45,7 +45,7 @@ def recursion(chain: Chain, s: Complex) -> list[Complex]:
 
 
 def test_the_documents_resonances() -> None:
-    """Digest 10.1: TF2 at 914.0 Hz ("about 900"), TF1 at 959.2 Hz, 983.6 Hz with the adjusted inertia, 725.0 with 2.27 kg."""
+    """TF2 at 914.0 Hz ("about 900"), TF1 at 959.2 Hz, 983.6 Hz with the adjusted inertia, 725.0 with 2.27 kg."""
     assert MAST.anti_resonances(0)[0] == pytest.approx(914.0, abs=0.05)
     assert MAST.resonances()[0] == pytest.approx(959.2, abs=0.05)
     adjusted = dataclasses.replace(MAST, inertias=(mast.J_1_ADJUSTED, mast.J_2))

@@ -195,7 +195,7 @@ def test_models_contain_each_other() -> None:
 
 
 def test_two_pole_form_of_axis_4() -> None:
-    """Digest section 7.4; the slow pole is first here."""
+    """Computed separately; the slow pole is first here."""
     np.testing.assert_allclose([POLES.tau2, POLES.tau1], [153.846, 2179.947], atol=5.1e-4)
     np.testing.assert_allclose([POLES.c2, POLES.c1], [1.238755e-3, 1.169747e-4], rtol=1e-6)
     gain = POLES.c1 * POLES.tau1 + POLES.c2 * POLES.tau2

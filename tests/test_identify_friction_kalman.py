@@ -1,4 +1,4 @@
-"""Extended Kalman filter: sigmoid curves of [Rodriguez2002] and [Kostic2002], an independent filter as oracle, on line and off line."""
+"""Extended Kalman filter: sigmoid curves of [Rodriguez2002] and [Kostic2002], an independent filter as oracle, on line too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The 3-PRS: the tables of [Ruiz2016], closed forms against the general closure, formulations of dynamics, flexures, bad input."""
+"""The 3-PRS: the tables of [Ruiz2016], closed forms and the general closure, formulations of dynamics, flexures, bad input."""
 
 from __future__ import annotations
 

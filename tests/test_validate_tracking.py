@@ -56,7 +56,7 @@ def table_4() -> TrackingProof:
 
 
 def test_reductions_are_those_the_paper_prints(table_4: TrackingProof) -> None:
-    """Digest B8: recomputed from the rounded rows, the printed reductions agree within 0.16 points."""
+    """Recomputed from the rounded rows, the printed reductions agree within 0.16 points."""
     printed_b = [[55.9, 66.9, 75.6, 74.6], [62.3, 65.4, 76.6, 73.0]]
     printed_c = [[56.0, 67.6, 74.3, 75.2], [63.2, 65.1, 76.1, 72.3]]
     np.testing.assert_allclose(100.0 * table_4.reduction(), printed_b, atol=0.17)
@@ -273,7 +273,7 @@ def test_the_structure_hides_its_give_from_the_encoders(dualv_proof: TrackingPro
 
 
 def test_rrr_writes_with_the_model_doing_most_of_the_work() -> None:
-    """[Kostic2002, eq. 16]: the model's share dominates, by 2.3, 8.3 and 4.6 there; friction as terms, and as a law of kind (9)."""
+    """[Kostic2002, eq. 16]: the model's share dominates, by 2.3, 8.3 and 4.6 there; friction as terms, and as a law."""
     case = proof_case("rrr", rrr.machine())
     found = case.run()
     ratio = found.effort_ratio[0]

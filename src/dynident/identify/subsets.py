@@ -6,7 +6,7 @@ system; every choice S of them is one square system
     [ K   ]         [ beta ]
     [ E_S ] phi  =  [ v_S  ]                        [Roldan2017, eqs. 5.35-5.43]
 
-Those that are regular give one solution phi_S each; their mean and spread are the thesis' answer. The best combination of them
+Those that are regular give one solution phi_S each; their mean and spread are the answer there. The best combination of them
 is known in closed form: with standard deviations s of the trusted values, the estimate of least mean squared error that keeps
 K phi = beta is the mean of all phi_S with weights
 
@@ -122,7 +122,7 @@ class Individual:
     def statistics(self, include_held: bool = False, keep: str = "all") -> Statistics:
         """Return mean, standard deviation and range of every parameter.
 
-        The thesis has two conventions: Table 6.2 is the default, Table 6.4 is ``include_held=True, keep="values"``.
+        [Roldan2017] has two conventions: Table 6.2 is the default, Table 6.4 is ``include_held=True, keep="values"``.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Individual:
         return Statistics(self.names, count, mean, std, low, high, self.regrouping @ mean - self.beta)
 
     def bounded(self, information: ArrayLike, keep: str = "values", lower: ArrayLike | None = None) -> Array:
-        """Return the parameters inside the ranges of the subsets that fit the data best (the thesis' optimisation).
+        """Return the parameters inside the ranges of the subsets that fit the data best (the optimisation of [Roldan2017]).
 
             minimise (K phi - beta)^T H (K phi - beta)   with   low <= phi <= high of `statistics`
 

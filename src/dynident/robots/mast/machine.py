@@ -54,7 +54,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         1e-3, "m", "of the z sines, not printed but small (3.5); the current limit is touched above 4 Hz even so"
     ),
 }
-"""Everything that [Roldan2017, section 4.2] and [Roldan2016] do not print; only the position loop's gain and delay are fitted."""
+"""Everything that [Roldan2017, section 4.2] and [Roldan2016] do not print; only the position loop is fitted."""
 
 BANDWIDTH_NOTES = (
     "the thesis says 4 Hz of the actuators alone and 3.5 Hz with the mechanism. Rigid bodies cannot do that: a third of "

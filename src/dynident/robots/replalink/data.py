@@ -20,8 +20,8 @@ class Geometry:
     """Lengths [m]; the thesis prints none of them.
 
     All but `base` follow from the coefficients of (6.51) to (6.55): the lengths as round numbers, the centres of mass by
-    least squares on its five digits, so that every coefficient rounds to what is printed. The base distance does not act on base
-    parameters and cannot be recovered: 0.4 m is an ASSUMPTION (the real one is adjustable).
+    least squares on its five digits, so that every coefficient rounds to what is printed. The base distance does not act on
+    base parameters and cannot be recovered: 0.4 m is an ASSUMPTION (the real one is adjustable).
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Geometry:
 
 
 RECOVERED = Geometry()
-"""Digest 13.1."""
+"""Recovered from the base parameters, but for the base distance."""
 
 TORQUE_CONSTANT, GEAR = 1.08, 10.0  # K_t [N m/A], i_r (6.2.5); torques in the thesis are at the gearbox output
 SAMPLING, CUTOFF = 0.0012, 20.0  # [s]; third-order Butterworth on accelerations and torques [Hz]
