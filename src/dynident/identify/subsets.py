@@ -6,11 +6,11 @@ system; every choice S of them is one square system
     [ K   ]         [ beta ]
     [ E_S ] phi  =  [ v_S  ]                        [Roldan2017, eqs. 5.35-5.43]
 
-Those that are regular give one solution phi_S each; their mean and spread are the answer there. The best combination of them
+Those that are regular give one solution phi_S each; their mean and spread are the answer of [Roldan2017]. The best combination
 is known in closed form: with standard deviations s of the trusted values, the estimate of least mean squared error that keeps
 K phi = beta is the mean of all phi_S with weights
 
-    w_S  ~  det(A_S)^2 / prod_{i in S} s_i^2        (Jacobi 1841: least squares as a weighted mean of square systems)
+    w_S  ~  det(A_S)^2 / prod_{i in S} s_i^2        ([Jacobi1841]: least squares as a weighted mean of square systems)
 
 so precise trusted values and well-conditioned subsets count, and nearly singular ones, which ruin the plain mean, do not.
 """
