@@ -133,7 +133,7 @@ def test_robots_of_the_literature_by_name(monkeypatch, capsys, tmp_path):
     assert run(monkeypatch, *args) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["after"]["cond"] < data["before"]["cond"] and data["worst_margin"] >= 0.0
-    assert "document 4" in data["limits"] and list(tmp_path.iterdir()) == []
+    assert "[Roldan2017, chapter 6]" in data["limits"] and list(tmp_path.iterdir()) == []
 
 
 def test_an_unknown_name_lists_the_known_ones(monkeypatch, capsys, tmp_path):

@@ -1,4 +1,4 @@
-"""Torques of redundant actuators: minimum norm, preload, and the projection of document 1 eq. 50."""
+"""Torques of redundant actuators: minimum norm, preload, and the projection of [Briot2015, eq. 50]."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def test_elastic_shafts_show_their_resonance() -> None:
 
 
 def test_the_inferred_gain_of_the_mast_has_the_digests_response() -> None:
-    """Digest 10.6; its percentages are those of the fit before k_v and T were rounded, hence 0.25 points."""
+    """The percentages are those of the fit before k_v and T were rounded, hence 0.25 points."""
     T = delayed_integrator(22.8, 8.8e-3, [0.4, 5.0, 10.0])
     np.testing.assert_allclose(100.0 * np.abs(T), [99.6, 68.1, 41.8], atol=0.25)
     np.testing.assert_allclose(np.degrees(np.angle(T)), [-6.3, -64.8, -100.8], atol=0.05)

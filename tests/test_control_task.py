@@ -163,7 +163,7 @@ def test_computed_torque_of_the_tool_has_the_error_that_was_asked_for(arm: Mecha
 
 
 def test_computed_torque_needs_the_rotors(arm: Mechanism) -> None:
-    """ERR-20 of the digest: a model without actuator inertia and friction leaves a following error."""
+    """A model without actuator inertia and friction leaves a following error."""
     poor = Mechanism(
         **{name: getattr(arm, name) for name in ("name", "bodies", "joints", "loops", "couplings", "actuators", "gravity")}
     ).with_terms(())

@@ -146,7 +146,7 @@ def test_what_is_returned_is_documented(room: str) -> None:
 
 
 def test_importing_dynident_stays_light() -> None:
-    """`import dynident`, and making a Mechanism, must not load what only a computation needs (trap 22)."""
+    """`import dynident`, and making a Mechanism, must not load what only a computation needs."""
     code = (
         "import sys, dynident as di;"
         "di.Mechanism.from_dh([(0.3, 0, 0, 0)]).parameters; di.Log;"

@@ -31,7 +31,7 @@ def chains(draw: st.DrawFn, most: int = 5, proportional: bool = False) -> Chain:
 
 
 def recursion(chain: Chain, s: Complex) -> list[Complex]:
-    """x_1/F, then TF_i = x_i / x_{i-1}, from the load to the motor (digest 4.4), with viscous friction added."""
+    """x_1/F, then TF_i = x_i / x_{i-1}, from the load to the motor [Roldan2017, section 3.2.2], with viscous friction added."""
     m, b = chain.inertias, chain.viscous
     n = len(m)
     g = [c * s + k for c, k in zip(chain.damping, chain.stiffness, strict=True)]
@@ -45,7 +45,7 @@ def recursion(chain: Chain, s: Complex) -> list[Complex]:
 
 
 def test_the_documents_resonances() -> None:
-    """Digest 10.1: TF2 at 914.0 Hz ("about 900"), TF1 at 959.2 Hz, 983.6 Hz with the adjusted inertia, 725.0 with 2.27 kg."""
+    """TF2 at 914.0 Hz ("about 900"), TF1 at 959.2 Hz, 983.6 Hz with the adjusted inertia, 725.0 with 2.27 kg."""
     assert MAST.anti_resonances(0)[0] == pytest.approx(914.0, abs=0.05)
     assert MAST.resonances()[0] == pytest.approx(959.2, abs=0.05)
     adjusted = dataclasses.replace(MAST, inertias=(mast.J_1_ADJUSTED, mast.J_2))
@@ -168,7 +168,7 @@ def test_limits_reciprocity_and_frequencies(chain: Chain) -> None:
 
 
 def test_zero_order_hold_is_exact_where_integration_is_not() -> None:
-    """c_t = 3e-8 (ERR-15): the mode decays by 1e-6 per step; any step length gives the pole's own decay."""
+    """c_t = 3e-8 [Roldan2017, Table 4.2]: the mode decays by 1e-6 per step; any step length gives the pole's own decay."""
     pole, shapes = MAST.receptance().poles[-1], MAST.modes().shapes
     modal = np.kron(np.eye(2), shapes @ MAST.inertia_matrix)  # modal angles and speeds of the masses' ones
     for cycle in (1e-5, 1.25e-4, 5e-3):

@@ -188,7 +188,7 @@ TABLE_4_1 = np.array([five_bar.MOTOR_INERTIA, five_bar.MOTOR_COULOMB, five_bar.M
 
 @pytest.mark.parametrize("cutoff", [3.0, 15.0])
 def test_table_4_1_by_variable_projection(cutoff: float) -> None:
-    """Digest 19, vector 11: all four numbers of the 5R actuators come back, beta too."""
+    """All four numbers of the 5R actuators come back, beta too."""
     t, x, v, a = five_bar_response()
     J, fc, c, beta = TABLE_4_1
     noise = 0.02 * np.random.default_rng(5).standard_normal(t.size)

@@ -138,7 +138,7 @@ def test_ratios_of_gears_screws_and_belts() -> None:
     assert Transmission.belt(mast.PITCH, mast.GEAR).ratio == pytest.approx(mast.MOTOR_RATIO, rel=1e-15)
     assert Transmission.screw(-0.01, 2.0).ratio < 0.0
     carriage = reflected_inertia(ratio=mast.GEAR, inertia=mast.TABLE_4_2["J_guide"], mass=mast.TABLE_4_2["M"], pitch=mast.PITCH)
-    assert carriage == pytest.approx(2.0526e-6, rel=1e-5)  # digest 10.1
+    assert carriage == pytest.approx(2.0526e-6, rel=1e-5)  # kg m^2
     assert carriage == pytest.approx(mast.J_2, rel=1e-14)
     drive = Drive("rho1", Motor(30.2e-3, inertia=mast.J_1), Transmission.belt(mast.PITCH, mast.GEAR, inertias=(carriage,)))
     assert drive.rigid

@@ -24,7 +24,7 @@ from dynident.identify.experiments import (
 )
 from dynident.signals import Log
 
-# Axis 4 of document 3 (eq. 130), 27.2 N m cold at 60 % speed.
+# Axis 4 of [Pagani2022, eq. 130], 27.2 N m cold at 60 % speed.
 AXIS4 = SecondOrder(alpha=-0.0141, beta=0.9971, K1=4.41, K2=4.57, C1=737.61, C2=9163.45)
 POWER, TOP = 97.65, 5.585
 LAW, TRUE = Polynomial(3), np.array([8.0, 6.0, -0.9, 0.09])
@@ -260,7 +260,7 @@ def test_a_constant_has_no_warm_up_and_bad_points_are_refused():
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_multi_profile_recovers_table_4_1(seed):
-    """Document 4 Table 4.1 at 7 ms with an encoder of 10000 counts and 0.02 N m of noise, all within 2 %."""
+    """[Roldan2017, Table 4.1] at 7 ms with an encoder of 10000 counts and 0.02 N m of noise, all within 2 %."""
     rng = np.random.default_rng(seed)
     motion = multi_profile_motion()
     v, a = motion.v[:, 0], motion.a[:, 0]

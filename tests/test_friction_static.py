@@ -162,7 +162,8 @@ def test_the_polynomial_is_the_one_of_document_3(v: float, a: list[float]) -> No
 @given(st.lists(st.floats(-3.0, 3.0), min_size=7, max_size=7), st.floats(-2.0, 2.0))
 def test_sigmoids_in_the_document_s_form_and_in_canonical_form(p: list[float], v: float) -> None:
     law = Sigmoid(3)
-    printed = p[0] * v + sum(p[1 + i] * (1.0 - 2.0 / (1.0 + np.exp(2.0 * p[4 + i] * v))) for i in range(3))  # document 2 eq. 9
+    # [Kostic2002, eq. 9]
+    printed = p[0] * v + sum(p[1 + i] * (1.0 - 2.0 / (1.0 + np.exp(2.0 * p[4 + i] * v))) for i in range(3))
     assert law.value(v, p) == pytest.approx(printed, abs=1e-12)
     canonical = law.canonical(p)
     assert (canonical[4:] >= 0.0).all()
@@ -207,7 +208,7 @@ def test_the_stribeck_curve_goes_from_breakaway_to_coulomb() -> None:
 
 
 def test_the_actuator_of_the_five_bar_robot() -> None:
-    """Document 4 Table 4.1: F_c = 0.478 N m, c = 1.7e-3 N m s/rad, beta = 10.78 s/rad, at 3700 rpm and below."""
+    """[Roldan2017, Table 4.1]: F_c = 0.478 N m, c = 1.7e-3 N m s/rad, beta = 10.78 s/rad, at 3700 rpm and below."""
     friction = (Tanh() + Viscous()).using(fc=0.478, beta=10.78, fv=1.7e-3)
     top = 3700.0 * 2.0 * np.pi / 60.0
     assert friction(top) == pytest.approx(0.478 + 1.7e-3 * top)
@@ -216,12 +217,12 @@ def test_the_actuator_of_the_five_bar_robot() -> None:
 
 
 def test_the_catalogue_friction_of_a_guide() -> None:
-    """Document 4, paper A eq. 23: 0.2 + 4.07e-2 M_load [N m]."""
+    """[Roldan2016, eq. 23]: 0.2 + 4.07e-2 M_load [N m]."""
     friction = (Coulomb() + LoadDependent(powers=(1.0,))).using({"coulomb.fc": 0.2, "load.fc_tau1": 4.07e-2})
     np.testing.assert_allclose(friction(State(np.array([1.0, -1.0]), tau=np.array([10.0, -10.0]))), [0.607, -0.607])
 
 
-# Document 0 Table 4: B_v, B_f1, B_f2, w_1, w_2 of the joints q1, q2, q4, q5 of the CFT robot, signs as printed.
+# [Rodriguez2002, Table 4]: B_v, B_f1, B_f2, w_1, w_2 of the joints q1, q2, q4, q5 of the CFT robot, signs as printed.
 CFT = {
     "q1": (97.2600, -54.9912, -46.5915, 150.3190, -98.9881),
     "q2": (9.0999, 18.4710, 11.1605, 136.8945, -170.4702),

@@ -1,4 +1,4 @@
-"""Thermal models of friction: numbers of document 3, closed forms, exact steps, derivatives, bad input."""
+"""Thermal models of friction: numbers of [Pagani2022], closed forms, exact steps, derivatives, bad input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dynident.friction.thermal import (
 MINUTE = 60.0
 FULL = 97.65  # W, cold friction power of axis 4 at full duty
 
-# Document 3 eq. 130: the identified second-order model of axis 4.
+# [Pagani2022, eq. 130]: the identified second-order model of axis 4.
 AXIS4 = SecondOrder(alpha=-0.0141, beta=0.9971, K1=4.41, K2=4.57, C1=737.61, C2=9163.45)
 FIRST = FirstOrder(alpha=-0.0141, beta=0.98, K=2.3, C=3000.0)
 ADVANCED = AdvancedSecondOrder(alpha=-0.0141, beta=0.99, K12=4.4, K13=0.8, K23=0.5, K2e=4.0, C1=740.0, C2=9200.0, We=6.0)
@@ -38,7 +38,7 @@ MODELS = pytest.mark.parametrize("model", [FIRST, AXIS4, ADVANCED, POLES], ids=[
 
 @pytest.mark.parametrize(
     ("power", "slow", "fast", "ratio", "rise1", "rise2"),
-    [  # digest section 7.4
+    [  # computed separately from [Pagani2022, eq. 130]
         (0.0, 36.3324, 2.5641, 0.9971, 0.0, 0.0),
         (19.53, 34.0686, 2.4356, 0.88813, 7.7286, 3.7954),
         (39.06, 32.2650, 2.3184, 0.80063, 13.9343, 6.8430),
@@ -61,7 +61,7 @@ def test_time_constants_of_many_powers_at_once() -> None:
     assert (np.diff(AXIS4.time_constants(np.linspace(0, 100, 11)), axis=0) < 0.0).all()
 
 
-HEATING = np.array(  # digest section 7.4: t [min], T1, T2, ratio at full duty from 20 degrees
+HEATING = np.array(  # computed separately: t [min], T1, T2, ratio at full duty from 20 degrees
     [
         (0, 20, 20, 0.9971),
         (1, 26.3279, 20.0964, 0.90788),
@@ -82,7 +82,7 @@ def test_axis_4_heats() -> None:
     np.testing.assert_allclose(warming.state, HEATING[:, 1:3], atol=5.1e-5)
     np.testing.assert_allclose(warming.ratio, HEATING[:, 3], atol=5.1e-6)
     np.testing.assert_allclose(warming.power, FULL * warming.ratio)
-    assert warming.power[-1] == pytest.approx(60.5, abs=0.3)  # hot power 60.3 W in the limit (digest A-29)
+    assert warming.power[-1] == pytest.approx(60.5, abs=0.3)  # hot power 60.3 W in the limit
 
 
 def test_axis_4_cools() -> None:
@@ -96,14 +96,14 @@ def test_axis_4_cools() -> None:
 
 
 def test_the_twin_of_table_6() -> None:
-    """27.2 N m cold, 16.858 + 4.500 exp(-t/28.551) + 5.842 exp(-t/2.022) N m while heating (digest section 7.5)."""
+    """27.2 N m cold, 16.858 + 4.500 exp(-t/28.551) + 5.842 exp(-t/2.022) N m while heating."""
     t = np.arange(0.0, 120.1, 2.5)
     torque = 27.2 / AXIS4.beta * AXIS4.simulate(t * MINUTE, FULL).ratio
     np.testing.assert_allclose(torque, 16.858 + 4.500 * np.exp(-t / 28.551) + 5.842 * np.exp(-t / 2.022), atol=1.5e-3)
 
 
 def test_time_constants_of_table_8() -> None:
-    """Table 8 gives 27.6 and 2.3 min for axis 4 from a direct fit: within 4 % and 13 % of the state matrix (digest A-27)."""
+    """Table 8 gives 27.6 and 2.3 min for axis 4 from a direct fit: within 4 % and 13 % of the state matrix."""
     np.testing.assert_allclose(AXIS4.time_constants(FULL) / MINUTE, [27.6, 2.3], rtol=0.13)
     assert AXIS4.time_constants(FULL)[0] / MINUTE == pytest.approx(27.6, rel=0.04)
 
@@ -151,7 +151,7 @@ def test_the_advanced_model_against_an_ode_solver() -> None:
 
 
 def test_time_constants_of_the_advanced_model() -> None:
-    """Document 3 eq. 153 with a = W alpha in place of the printed alpha."""
+    """[Pagani2022, eq. 153] with a = W alpha in place of the printed alpha."""
     m, a = ADVANCED, FULL * ADVANCED.alpha
     p = (m.K12 + m.K13 - a) / m.C1 + (m.K12 + m.K2e + m.K23) / m.C2
     q = ((m.K13 - a) * (m.K2e + m.K23) + m.K12 * (m.K2e + m.K13 + m.K23 - a)) / (m.C1 * m.C2)
@@ -195,7 +195,7 @@ def test_models_contain_each_other() -> None:
 
 
 def test_two_pole_form_of_axis_4() -> None:
-    """Digest section 7.4; the slow pole is first here."""
+    """Computed separately; the slow pole is first here."""
     np.testing.assert_allclose([POLES.tau2, POLES.tau1], [153.846, 2179.947], atol=5.1e-4)
     np.testing.assert_allclose([POLES.c2, POLES.c1], [1.238755e-3, 1.169747e-4], rtol=1e-6)
     gain = POLES.c1 * POLES.tau1 + POLES.c2 * POLES.tau2
@@ -211,7 +211,7 @@ def test_the_recurrence_is_the_step_response() -> None:
     for _ in range(2, 7201):
         x.append(step.next(x[-1], x[-2], power, power))
     np.testing.assert_allclose(x, POLES.step_response(np.arange(7201.0), power), atol=1e-7)
-    assert POLES.step_response([1e9], FULL)[0] == pytest.approx(43.5, abs=0.05)  # without feedback (digest A-29)
+    assert POLES.step_response([1e9], FULL)[0] == pytest.approx(43.5, abs=0.05)  # without feedback
 
 
 def test_algorithm_1_follows_the_exact_feedback() -> None:
@@ -242,7 +242,7 @@ def test_losses_of_the_motor() -> None:
     np.testing.assert_allclose(iron_losses(0.1, 0.2, 1.5, [0.0, 50.0]), [0.0, 0.1 * 1.5**2 * 2500 + 0.2 * 1.5**2 * 50])
     t = np.linspace(0.0, 36000.0, 20)
     still = ADVANCED.simulate(t, 0.0)
-    assert still.temperature[-1] > 20.5  # a powered motor warms even when still (document 3 Fig. 33)
+    assert still.temperature[-1] > 20.5  # a powered motor warms even when still [Pagani2022, Fig. 33]
     np.testing.assert_allclose(still.state[-1], ADVANCED.steady_state(0.0), atol=1e-4)
 
 

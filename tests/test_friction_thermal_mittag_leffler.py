@@ -1,4 +1,4 @@
-"""Mittag-Leffler function against the digest, closed forms and arbitrary precision."""
+"""Mittag-Leffler function against values computed separately, closed forms and arbitrary precision."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynident.friction.thermal import mittag_leffler, mittag_leffler_derivatives
 
 @pytest.mark.parametrize(
     ("x", "value"),
-    [  # digest section 7.6, nu = 0.6121 of document 3 section 4.4
+    [  # computed separately, nu = 0.6121 of [Pagani2022, section 4.4]
         (0.01, 0.9889149893),
         (0.1, 0.8966678062),
         (0.5, 0.6088455552),

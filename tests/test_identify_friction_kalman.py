@@ -1,4 +1,4 @@
-"""Extended Kalman filter: sigmoid curves of documents 0 and 2, an independent filter as oracle, on line and off line."""
+"""Extended Kalman filter: sigmoid curves of [Rodriguez2002] and [Kostic2002], an independent filter as oracle, on line too."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dynident.errors import IdentificationError
 from dynident.friction import Sigmoid, dissipation
 from dynident.identify.friction import FrictionFilter, fit_axis
 
-# Document 0 Table 4: inertia at mid-span, then Bv, Bf1, Bf2, w1, w2. Document 2 prints no numbers: three terms of our own.
+# [Rodriguez2002, Table 4]: inertia at mid-span, then Bv, Bf1, Bf2, w1, w2. [Kostic2002] prints none: three terms of our own.
 CASES = {
     "q1": (121.3, (97.26, -54.9912, -46.5915, 150.319, -98.9881), 0.9),
     "q2": (1.70055, (9.0999, 18.4710, 11.1605, 136.8945, -170.4702), 0.9),

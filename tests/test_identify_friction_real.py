@@ -97,7 +97,7 @@ def test_gen3_temperature_helps_little_and_not_everywhere(gen3) -> None:
     differs by some 4 %, far below the 20 % that these 2 to 5 s records leave unexplained; RecordTrajectory_quadratic is 8 to
     13 K cooler than all others, so alpha extrapolates there. With the seven single-joint records added to the training
     files the finding is the same (45.0 to 43.4 % and 46.3 to 45.5 % with both runs held out, worse on the other three).
-    The wrist joints alone show a slope that is clearly different from zero, and it has the sign that document 3 finds:
+    The wrist joints alone show a slope that is clearly different from zero, and it has the sign that [Pagani2022] finds:
     friction falls with temperature.
     """
     robot, logs = gen3

@@ -1,4 +1,4 @@
-"""Separable least squares: exact gradients, known truths, document 4 Table 4.1, bad input."""
+"""Separable least squares: exact gradients, known truths, [Roldan2017, Table 4.1], bad input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TABLE_4_1 = {"J": 13e-4, "c": 1.7e-3, "Fc": 0.478, "beta": 10.78}
 
 
 def multiprofile(dt: float = 7e-3, fine: int = 10):
-    """Velocity multi-profile of document 4 (fig. 4.4): growing sines, steps, constant accelerations, exponentials."""
+    """Velocity multi-profile of [Roldan2017, fig. 4.4]: growing sines, steps, constant accelerations, exponentials."""
     h, top, low = dt / fine, 3700 * 2 * np.pi / 60, 10 * 2 * np.pi / 60
     t = np.arange(0.0, 60.0, h)
     sines = np.sin(2 * np.pi * 0.1 * t) + np.sin(2 * np.pi * 0.3 * t) + np.sin(2 * np.pi * 0.5 * t)

@@ -1,4 +1,4 @@
-"""Thermal fits: document 3's axis 4, what torque cannot tell, anchors, choice of model."""
+"""Thermal fits: axis 4 of [Pagani2022], what torque cannot tell, anchors, choice of model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dynident.errors import IdentificationError, LogError, SignalWarning
 from dynident.friction import FirstOrder, Fractional, SecondOrder, TwoPole
 from dynident.identify.friction import ThermalTest, choose_thermal, fit_thermal
 
-AXIS4 = SecondOrder(alpha=-0.0141, beta=0.9971, K1=4.41, K2=4.57, C1=737.61, C2=9163.45)  # document 3 eq. 130
+AXIS4 = SecondOrder(alpha=-0.0141, beta=0.9971, K1=4.41, K2=4.57, C1=737.61, C2=9163.45)  # [Pagani2022, eq. 130]
 POWER = 97.65
 
 

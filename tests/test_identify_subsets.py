@@ -32,7 +32,7 @@ def test_table_6_2() -> None:
         assert std == pytest.approx(prr2.TABLE_6_2[name][1], rel=1e-4, abs=5.1e-5), name
     exact = [round(m, 4) == prr2.TABLE_6_2[n][0] for n, m in zip(found.names, statistics.mean, strict=True)]
     assert sum(exact) == 12
-    # a mean over different subsets breaks the base equations (ERR-33); every solution and the best one do not
+    # a mean over different subsets breaks the base equations; every solution and the best one do not
     assert np.max(np.abs(statistics.residual)) > 1.0
     np.testing.assert_allclose(found.solutions @ found.regrouping.T, np.tile(found.beta, (15, 1)), atol=1e-9)
     np.testing.assert_allclose(found.regrouping @ found.best, found.beta, atol=1e-9)

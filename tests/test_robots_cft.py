@@ -53,7 +53,7 @@ def _appendix_b(q: np.ndarray, th: np.ndarray) -> np.ndarray:
         + t4
         + (-2 * D * cos(q45) - L4 * sin(dd)) * t10
         + t12 * D**2
-        # ERR-C4 (a): all of this multiplies theta_11
+        # misprint: all of this multiplies theta_11
         + (
             (0.5 - 0.5 * cos(dd)) * (L5**2 + L4**2)
             + 2 * L4 * D * sin(q45)
@@ -70,11 +70,11 @@ def _appendix_b(q: np.ndarray, th: np.ndarray) -> np.ndarray:
         + (-L4 * (sin(2 * q4) + sin(u) + sin(q5)) - 2 * cos(q4) * D) * t6
         + ((cos(dd) - 1) * L4 + (cos(q5) - cos(u)) * L6) * L5 * t12
         + ((cos(dd) - 1) * L4 - 2 * D * sin(q45)) * t9
-        + (2 * sin(q45) * D - (cos(q5) - cos(u)) * L6) * L4 * t12  # ERR-C4 (b): printed plus
+        + (2 * sin(q45) * D - (cos(q5) - cos(u)) * L6) * L4 * t12  # printed plus
     )
     M[:, 1, 2] = -t7 * D6 * cos(q4) + t8 * D6 * sin(q4) + t11 * D6 * (L4 - L5) * cos(q45)
     M[:, 1, 3] = t11 * D6 * (L4 - L5) * cos(q45)
-    M[:, 2, 2] = (  # ERR-C5: three brackets
+    M[:, 2, 2] = (  # three brackets are lost in print
         (((L5 - L6) * L4 + 2 * L5 * L6) * t12 + L5 * L4 * t11 + (t9 - t5 - t7) * L4 + 2 * t7 * L5) * cos(q5)
         + L4 * (t6 + t8) * sin(2 * q4)
         - L4 * ((0.5 * L4 + L6) * t12 + 0.5 * L4 * t11 + t5 + t7) * cos(2 * q4)
@@ -96,10 +96,10 @@ def _appendix_b(q: np.ndarray, th: np.ndarray) -> np.ndarray:
         + t12 * L5**2
         + (L5**2 + 0.5 * (cos(q5) - cos(u)) * L4 * L5 + 0.5 * (1 + cos(dd)) * (L4**2 - 2 * L4 * L5)) * t11
         - 0.5 * (cos(q5) + cos(u)) * L4 * t5
-        + (cos(q5) * L6 - 0.5 * (2 + 2 * cos(dd) + cos(u) - cos(q5)) * L4) * L5 * t12  # ERR-C17
+        + (cos(q5) * L6 - 0.5 * (2 + 2 * cos(dd) + cos(u) - cos(q5)) * L4) * L5 * t12  # a bracket is lost in print
         - 0.5 * t12 * (cos(q5) + cos(u)) * L6 * L4
     )
-    M[:, 3, 3] = (  # ERR-C6
+    M[:, 3, 3] = (  # a bracket is lost in print
         ((0.5 * L4**2 - L5 * L4) * (t12 + t11) - L4 * t9) * cos(dd)
         + (0.5 * L4**2 - L5 * L4 + L5**2) * (t12 + t11)
         + (sin(dd) * t10 - t9) * L4
@@ -215,7 +215,7 @@ def test_mdot_minus_two_c_is_skew() -> None:
 def test_base_parameters_of_reduced_and_complete_model() -> None:
     q, v, a = _states(8)
     assert np.linalg.matrix_rank(cft.regressor(q, v, a).reshape(-1, 12)) == 12
-    assert di.base_parameters(cft.mechanism(None)).rank == 22  # ERR-C13
+    assert di.base_parameters(cft.mechanism(None)).rank == 22  # the complete chain; the reduced model has 12
     assert cft.mechanism().coordinate_names == cft.JOINTS
 
 
@@ -227,7 +227,7 @@ def test_tool_and_carriage_positions() -> None:
     assert np.abs(p - [_chain(x)[8][:3, 3].real for x in q]).max() < 1e-13
     slid = di.forward_kinematics(cft.mechanism(), q * [0, 0, 1, 1], "link_3")[1]
     assert np.abs(slid - np.column_stack([0 * q[:, 0], cft.carriage(q), np.full(len(q), L2)])).max() < 1e-14
-    # ERR-C3: the printed sign in y_T is off by L6 sin(q2 - q4).
+    # The printed sign in y_T is off by L6 sin(q2 - q4).
     printed = cft.tool_position(q)[:, 1] + 0.5 * L6 * 2 * sin(q[:, 2] - q[:, 1])
     assert np.abs(printed - p[:, 1]).max() > 0.2
 
@@ -264,7 +264,7 @@ def test_force_maps_invert_each_other_and_do_the_same_work() -> None:
     q = cft.joint_from_cartesian(_cartesian(1))
     rng = np.random.default_rng(2)
     tau, v = rng.normal(size=(len(q), 4)) * 10, rng.normal(size=(len(q), 4))
-    force = cft.force_from_torque(q, tau)  # ERR-C11
+    force = cft.force_from_torque(q, tau)  # with the minus that (65) lacks
     assert np.abs(cft.torque_from_force(q, force) - tau).max() < 1e-11
     assert np.abs(cft.force_from_torque(q, cft.torque_from_force(q, tau)) - tau).max() < 1e-9
     for setup in ("TUEdACS", "dSPACE"):
@@ -276,13 +276,13 @@ def test_force_maps_invert_each_other_and_do_the_same_work() -> None:
 
 
 def test_gains_and_encoders() -> None:
-    """Table 6; ERR-C12: 31.7814 and 7.9453 are truncated in print."""
+    """Table 6; 31.7814 and 7.9453 are truncated in print."""
     for setup, printed in data.GAINS_PRINTED.items():
         assert cft.motor_gains(setup) == pytest.approx(printed, abs=1.01e-4)
     assert cft.motor_gains() == pytest.approx([430.2725, 430.2725, 31.7815, 107.5681], abs=6e-5)
     assert cft.encoder_position([[1000, 1000, 1000, 1000]])[0] == pytest.approx([8.7989e-3, 7.5209e-3, 1.6886e-2, 5e-3])
     turns = 6.16 / cft.ENCODER_FACTORS[2] / data.ENCODER_PULSES
-    assert turns == pytest.approx(182.4, abs=0.01)  # ERR-C16
+    assert turns == pytest.approx(182.4, abs=0.01)  # printed 182
 
 
 def test_table_4_and_golden_numbers_of_the_digest() -> None:
@@ -292,13 +292,13 @@ def test_table_4_and_golden_numbers_of_the_digest() -> None:
     assert q[0] == pytest.approx([0.2719, 0, -0.98963, 1.97926], abs=5e-6)
     assert np.linalg.eigvalsh(cft.mass_matrix(q))[0] == pytest.approx([0.10495, 1.58391, 1.73324, 126.38790], abs=5e-6)
     assert cft.gravity(q)[0] == pytest.approx([0, 0, -10.44705, -22.44673], abs=5e-6)
-    # Table 3 as amplitudes of position at 0.1 Hz gives the printed condition number 277.4 (ERR-C8, ERR-C9: inferred).
+    # Table 3 as amplitudes of position at 0.1 Hz gives the printed condition number 277.4 (inferred).
     F = cft.regressor(*cft.joint_motion(*cft.excitation(np.arange(400) / 40))).reshape(-1, 12)
     assert np.linalg.cond(F) == pytest.approx(277.333, abs=1e-3)
 
 
 def test_printed_parameters_make_m_indefinite_on_a_third_of_the_workspace() -> None:
-    """ERR-C14; the digest counts 34.7 % on a grid that takes the rotation once around."""
+    """M is indefinite on 34.7 % of a grid that takes the rotation once around."""
     verdict = cft.definiteness()
     assert verdict.indefinite == pytest.approx(0.349, abs=0.002)
     point, smallest = verdict.worst
@@ -342,7 +342,7 @@ def test_reference_run_of_the_digest() -> None:
 
 
 def test_friction_that_feeds_energy_is_found() -> None:
-    """ERR-C15 and digest A6."""
+    """The printed friction of three joints feeds energy near rest."""
     report = cft.friction_report()
     assert [r.passive for r in report] == [False, True, False, False]
     assert [r.coulomb for r in report] == pytest.approx([-8.3997, 7.3105, 1.2548, 2.3740], abs=1e-9)

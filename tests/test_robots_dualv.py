@@ -1,4 +1,4 @@
-"""DualV: closed forms against the general solver, the digest's counts and regroupings, the published numbers."""
+"""DualV: closed forms against the general solver, counts and regroupings, the published numbers."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_forward_kinematics_inverts_the_inverse(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_printed_two_circle_formula_after_its_correction(mode: str) -> None:
-    """(56)-(57) with the numerator of k_j repaired (ERR-D4) give the same points; signs (+, -) inward, (-, +) outward."""
+    """(56)-(57) with the numerator of k_j repaired give the same points; signs (+, -) inward, (-, +) outward."""
     g, x = _geometry(mode), dualv.excitation(5).q
     q1 = dualv.inverse_kinematics(x, g)[:, :, 0]
     B = g.anchors + g.d2 * np.stack([np.cos(q1), np.sin(q1)], axis=2)
@@ -93,7 +93,7 @@ def test_jacobians_against_differences_and_the_misprints() -> None:
     J = dualv.jacobians(motion.q, g)
     closure = np.einsum("nij,nj->ni", J.A_p, motion.v) + J.B_p * v[:, :, 0]
     assert np.max(np.abs(closure)) < 1e-13  # (11)
-    printed = np.einsum("nij,nj->ni", J.A_p, motion.v) - J.B_p * v[:, :, 0]  # sign of (60) as printed, ERR-D6
+    printed = np.einsum("nij,nj->ni", J.A_p, motion.v) - J.B_p * v[:, :, 0]  # sign of (60) as printed
     assert np.max(np.abs(printed)) > 0.05
 
 
@@ -142,7 +142,7 @@ def test_the_printed_leg_model_is_wrong_and_the_corrected_one_conserves_power() 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kept", [(1, 2, 3), (1, 2, 4), (1, 3, 4), (2, 3, 4)])
 def test_case_2_is_case_1_times_a_matrix(mode: str, kept: tuple[int, ...]) -> None:
-    """Gamma_2 = J_r^-T Gamma_1 (digest B3.3): the literal solution of (33) with ERR-D2 repaired."""
+    """Gamma_2 = J_r^-T Gamma_1: the literal solution of (33) with its misprint repaired."""
     g, motion = _geometry(mode), dualv.excitation(10)
     P1, Y1 = dualv.case_1(motion.q, motion.v, motion.a, g)
     P2, Y2 = dualv.case_2(motion.q, motion.v, motion.a, g, kept)
@@ -170,7 +170,7 @@ def test_internal_stress() -> None:
     np.testing.assert_allclose(dualv.remove_internal_stress(stressed, motion.q), tau, atol=1e-10)
     np.testing.assert_allclose(dualv.remove_internal_stress(multipliers, motion.q), tau, atol=1e-10)
     np.testing.assert_allclose(dualv.internal_stress(stressed, motion.q), 5.0 + 2.0 * np.sin(3.0 * motion.t), atol=1e-10)
-    # ERR-D1: the smallest multipliers (26) are not the smallest torques (50).
+    # The smallest multipliers (26) are not the smallest torques (50).
     norms = [np.linalg.norm(x, axis=1) for x in (tau, multipliers)]
     assert np.all(norms[0] <= norms[1] + 1e-12)
     assert np.max(norms[1] - norms[0]) > 1e-3
@@ -203,9 +203,9 @@ def test_published_tables() -> None:
     mass = [dualv.TABLE_2[case]["m_payload"][0] / dualv.PAYLOAD_WEIGHED - 1.0 for case in ("case 1", "case 2")]
     np.testing.assert_allclose(mass, [0.0093, 0.0279], atol=5e-5)
     ratios = [max(s) / min(s) for s in ([p for _, p in dualv.TABLE_2[c].values()] for c in ("case 1", "case 2"))]
-    np.testing.assert_allclose(ratios, [5.7, 10.8], atol=0.05)  # ERR-D10: the second is above the stated 10
+    np.testing.assert_allclose(ratios, [5.7, 10.8], atol=0.05)  # the second is above the stated 10
     means = [np.mean(dualv.TABLE_3[case]) for case in ("case 1", "case 2")]
-    np.testing.assert_allclose(means, [8.8, 9.09], atol=0.01)  # ERR-D11: printed 9.2
+    np.testing.assert_allclose(means, [8.8, 9.09], atol=0.01)  # printed 9.2
     better = 100.0 * (1.0 - np.array([dualv.TABLE_4[c] for c in ("case 1", "case 2")]) / np.array(dualv.TABLE_4["PD"]))
     assert better.min() == pytest.approx(55.9, abs=0.1)
     assert better.max() == pytest.approx(76.6, abs=0.1)

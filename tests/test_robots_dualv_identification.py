@@ -109,7 +109,7 @@ def test_counts_of_other_parameter_lists() -> None:
 
 @pytest.mark.parametrize("mode", ["inward", "outward"])
 def test_symmetric_regrouping(mode: str) -> None:
-    """B7.2, with what the paper leaves out (ERR-D9)."""
+    """Regrouping, with what the paper leaves out."""
     d2, d3, r_p = 0.28, 0.28, 0.11
     found = base("paper", mode)
     rows = dict(zip(found.leaders, found.regrouping, strict=True))
@@ -173,7 +173,7 @@ def test_gls_is_what_both_cases_become_with_their_optimal_weights() -> None:
     scale = np.max(np.abs(gls.values))
     np.testing.assert_allclose(estimates[0], estimates[1], atol=1e-8 * scale)
     np.testing.assert_allclose(gls.values, estimates[0], atol=1e-8 * scale)
-    # Fitting the torques themselves by the model of least norm gives the same, preload and all (ERR-D18).
+    # Fitting the torques themselves by the model of least norm gives the same, preload and all.
     projector, Y = dualv.case_1(motion.q, motion.v, motion.a)
     W = (np.linalg.pinv(projector) @ Y[:, :, columns]).reshape(-1, 40)
     np.testing.assert_allclose(np.linalg.lstsq(W, tau.reshape(-1), rcond=None)[0], gls.values, atol=1e-8 * scale)

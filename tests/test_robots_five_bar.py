@@ -54,7 +54,7 @@ def test_closed_forms_agree_with_the_general_closure(mode: tuple[int, int]) -> N
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("assembly", [-1, 1])
 def test_forward_kinematics_inverts_the_inverse_in_every_mode(mode: tuple[int, int], assembly: int) -> None:
-    """Test vector 7 of the digest: |AP| = l2 and |BP| = l3, also with unequal bars."""
+    """By geometry: |AP| = l2 and |BP| = l3, also with unequal bars."""
     rng = np.random.default_rng(0)
     g = five_bar.Geometry(l2=0.8, l3=0.65, l4=0.55, working_mode=mode, assembly_mode=assembly)
     P = rng.uniform([-0.4, 0.4], [0.4, 1.0], (300, 2)) * np.stack([np.ones(300), rng.choice([-1.0, 1.0], 300)], axis=1)
@@ -74,7 +74,7 @@ def test_forward_kinematics_inverts_the_inverse_in_every_mode(mode: tuple[int, i
 
 
 def test_printed_quadratic_after_its_correction() -> None:
-    """(B.18)-(B.22) with M as reconstructed and phi = 1 + (...)^2 give P; with the printed minus sign they do not (ERR-11)."""
+    """(B.18)-(B.22) with M as reconstructed and phi = 1 + (...)^2 give P; with the printed minus sign they do not."""
     g, motion = five_bar.Geometry(), _circle()
     angles = five_bar.inverse_kinematics(motion.q, g)
     e = lambda a: np.stack([np.cos(a), np.sin(a)])  # noqa: E731

@@ -211,7 +211,7 @@ def test_test_motions_of_the_five_bar() -> None:
 # ------------------------------------------------------------------------------------------ what the documents say, in time
 @pytest.mark.parametrize(("level", "published"), [(1.0, 25.0), (0.5, 36.0)])
 def test_five_bar_x_move_deviates_as_the_digest_computed(level: float, published: float) -> None:
-    """Document 4: up to 22 mm at an unknown level; the digest's first-order lag gives 25 mm (y = 1.0) to 36 mm (0.5 m)."""
+    """[Roldan2017]: up to 22 mm at an unknown level; a first-order lag gives 25 mm (y = 1.0) to 36 mm (0.5 m)."""
     move = five_bar.x_move(level, rest=0.3)
     run = five_bar.machine(3.54).simulate(move)
     deviation = 1e3 * path_deviation(run.truth.motion.q, move.q[::50]).max()
@@ -220,7 +220,7 @@ def test_five_bar_x_move_deviates_as_the_digest_computed(level: float, published
 
 
 def test_five_bar_tests_of_the_document_beside_what_it_prints() -> None:
-    """Document 4, T1 to T3: a loop with k_v lags by 1 / k_v = 0.052 s, and speed times lag is the deviation.
+    """[Roldan2017, section 4.1], three tests: a loop with k_v lags by 1 / k_v = 0.052 s, and speed times lag is the deviation.
 
     The printed pairs (0.25 rev, 0.1 s) and (0.3 rev, 0.25 s at twice the speed) do not belong to one linear loop; ours do.
     """

@@ -107,7 +107,7 @@ def test_a_start_on_another_assembly_mode_gives_that_mode():
 
 
 def test_printed_jacobians_hold_after_the_corrections_and_fail_before():
-    x = np.array([[0.25, 0.1, -0.15]])  # digest, test vector 6
+    x = np.array([[0.25, 0.1, -0.15]])
     h = 1e-6
     ahead, behind = (np.array([mast.inverse_kinematics(x + d * e)[0] for e in np.eye(3)]).T for d in (h, -h))
     slope = (ahead - behind) / (2 * h)
@@ -115,7 +115,7 @@ def test_printed_jacobians_hold_after_the_corrections_and_fail_before():
     assert np.max(np.abs(np.linalg.solve(J_q[0], J_x[0]) - slope)) < 1e-8
     gamma = mast.leg_angles(x).gamma[0]
     printed = J_x[0].copy()
-    printed[1, 2] = mast.BAR * mast.RADIUS * np.sin(-0.15) * np.sin(0.1) * np.sin(gamma[0])  # (B.34), ERR-17
+    printed[1, 2] = mast.BAR * mast.RADIUS * np.sin(-0.15) * np.sin(0.1) * np.sin(gamma[0])  # (B.34)
     assert np.max(np.abs(np.linalg.solve(J_q[0], printed) - slope)) == pytest.approx(0.0105, abs=2e-4)
 
     signs = mast.TRIPOD.signs("below")
@@ -395,7 +395,7 @@ def test_actuator_data_give_the_resonances_of_the_thesis():
     assert adjusted == pytest.approx(983.6, abs=0.05) and mast.TABLE_4_2["f_n"] == 986.5
     assert pytest.approx(0.0195, abs=5e-5) == mast.COULOMB_CATALOGUE
     assert pytest.approx(3.94e-4, abs=5e-7) == mast.BAR_INERTIA
-    assert pytest.approx(2.27) == mast.PLATFORM_MASS + 3 * mast.BAR_MASS  # the "drive mass" of PaperA (22), ERR-14
+    assert pytest.approx(2.27) == mast.PLATFORM_MASS + 3 * mast.BAR_MASS  # the "drive mass" of [Roldan2016, eq. 22]
 
 
 def test_the_sliders_carry_the_weight():

@@ -135,8 +135,8 @@ def test_identification_recovers_the_base_parameters() -> None:
 def test_motors_behind_their_gears() -> None:
     robot = prr2.mechanism(geared=True)
     assert robot.actuators[0].ratio == pytest.approx(2 * np.pi * 14 / 0.07)
-    assert robot.actuators[0].ratio * robot.actuators[0].gain == pytest.approx(37.95, abs=0.005)  # N/A, digest 12.1
-    assert prr2.THEORETICAL["m1"] / prr2.MOTOR_RATIO**2 == pytest.approx(1.518e-5, rel=1e-3)  # kg m^2, digest 12.1
+    assert robot.actuators[0].ratio * robot.actuators[0].gain == pytest.approx(37.95, abs=0.005)  # N/A
+    assert prr2.THEORETICAL["m1"] / prr2.MOTOR_RATIO**2 == pytest.approx(1.518e-5, rel=1e-3)  # kg m^2
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The 3-PRS: PaperB's tables, closed forms against the general closure, formulations of dynamics, flexures, bad input."""
+"""The 3-PRS: the tables of [Ruiz2016], closed forms and the general closure, formulations of dynamics, flexures, bad input."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def test_forward_kinematics_reproduces_table_4():
     np.testing.assert_allclose(found[:, 1:], printed[:, 1:], atol=SECOND)
     # The first z is printed as 1384 um. No rounding of the printed sliders explains it: the rigid model says 1385.2 um.
     assert found[0, 0] == pytest.approx(1385.2e-6, abs=0.05e-6)
-    digest = [1385.2e-6, 722.2e-6, -630.7e-6, -1510.8e-6]  # the digest's own solution, by another solver
-    np.testing.assert_allclose(found[:, 0], digest, atol=0.06e-6)
+    known = [1385.2e-6, 722.2e-6, -630.7e-6, -1510.8e-6]  # solved once by another solver
+    np.testing.assert_allclose(found[:, 0], known, atol=0.06e-6)
 
 
 def test_general_closure_reproduces_table_4():

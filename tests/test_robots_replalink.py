@@ -128,7 +128,7 @@ def test_identification_recovers_the_base_parameters() -> None:
 
 def test_initial_motion_is_the_table_of_the_thesis() -> None:
     path = motion(0.001)
-    assert np.max(np.abs(path.v), axis=0) == pytest.approx([2.04, 1.79], abs=0.01)  # digest 13.2
+    assert np.max(np.abs(path.v), axis=0) == pytest.approx([2.04, 1.79], abs=0.01)  # of Table 6.3
     assert np.max(np.abs(path.a), axis=0) == pytest.approx([13.9, 13.4], abs=0.1)
     for column, (low, high) in zip(path.q.T, replalink.POSITION_LIMITS, strict=True):
         assert low < column.min() < column.max() < high

@@ -53,7 +53,7 @@ def test_the_sixteen_are_minimal_and_span_the_standard_regressor() -> None:
 
 
 def test_the_printed_velocity_in_r11_is_wrong() -> None:
-    """ERR-R1: with the printed first term the torque is off by newton metres."""
+    """A misprint: with the printed first term the torque is off by newton metres."""
     q, v, a = _states(3, 200)
     R = rrr.regressor(q, v, a, G)
     printed = v[:, 0] * np.cos(q[:, 1]) ** 2 - v[:, 0] * v[:, 1] * np.sin(2 * q[:, 1])
@@ -98,7 +98,7 @@ def test_nan_only_where_no_branch_exists() -> None:
 
 
 def test_the_printed_inverse_misses_most_points() -> None:
-    """ERR-R2: asin, atan and a positive p_wh lose quadrants; the digest counts 74 % misses."""
+    """As printed, asin, atan and a positive p_wh lose quadrants: 74 % misses."""
     q, _, _ = _states(8, 4000)
     x, y, z = rrr.forward_kinematics(q, G).T
     d = 0.259

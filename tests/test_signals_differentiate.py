@@ -36,7 +36,7 @@ def test_exact_motion(method):
     for got, truth in zip(estimate, (q, v, a), strict=True):
         assert got.shape == (5000, 2)
         assert error(got[:, 0], truth, inner) < 2e-4
-        np.testing.assert_allclose(got[:, 1], -got[:, 0], atol=1e-9 * np.std(truth))  # every coordinate is treated (trap 5)
+        np.testing.assert_allclose(got[:, 1], -got[:, 0], atol=1e-9 * np.std(truth))  # every coordinate is treated
 
 
 @pytest.mark.parametrize(("method", "end_v", "end_a"), [(butterworth, 1e-3, 0.03), (savitzky_golay, 1e-3, 0.01)])

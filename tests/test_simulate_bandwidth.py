@@ -1,4 +1,4 @@
-"""Stepped sines against transfer functions and against the loops computed by hand; MAST against document 4."""
+"""Stepped sines against transfer functions and against the loops computed by hand; MAST against [Roldan2017]."""
 
 from __future__ import annotations
 
@@ -171,14 +171,14 @@ def test_mast_has_the_points_of_document_4_within_its_own_tolerance() -> None:
     for i, (ratio, phase) in enumerate(mast.BODE.values()):
         assert found.ratio[i] == pytest.approx(ratio, rel=0.11)
         assert found.phase[i] == pytest.approx(phase, rel=0.13)
-    # digest 10.6, the inferred gain with 8.8 ms of pure dead time
+    # the inferred gain with 8.8 ms of pure dead time
     np.testing.assert_allclose(100.0 * found.ratio, [99.6, 68.1, 41.8], atol=2.7)
     np.testing.assert_allclose(found.phase, [-6.3, -64.8, -100.8], atol=3.5)
 
 
 @pytest.mark.filterwarnings("ignore:at .* Hz motors were at a limit")
 def test_mast_bandwidth_falls_when_the_mechanism_is_attached() -> None:
-    """Document 4: 4 Hz of the actuators, 3.5 Hz of the whole machine; the guides rub more under load (PaperA 23)."""
+    """[Roldan2017]: 4 Hz of the actuators, 3.5 Hz of the whole machine; the guides rub more under load."""
     z, f = mast.ASSUMPTIONS["amplitude"].value, [3.8, 4.6]
     linear = bandwidth(mast.machine(), "z", z, f, mechanism=False, friction=False)
     alone = bandwidth(mast.unloaded(), "z", z, f, mechanism=False)

@@ -146,7 +146,7 @@ def test_a_five_bar_moves_as_lagrange_multipliers_say(five_bar_case: tuple, meth
 @pytest.mark.parametrize(("method", "loop"), WAYS)
 @pytest.mark.parametrize("parameters", ["paper", "full"])
 def test_a_2prr_moves_as_its_energies_say(parameters: str, method: str, loop: str) -> None:
-    """Digest 12.2: T = what moves along the rail + f s'^2 / 2, s = rho1 + rho2, f = (carried / 4 + m6) A^2 + sum I B^2."""
+    """By hand: T = what moves along the rail + f s'^2 / 2, s = rho1 + rho2, f = (carried / 4 + m6) A^2 + sum I B^2."""
     phi = {**prr2.THEORETICAL, "m1": 3.0, "m2": 2.5, "Fc1": 0.0, "Fc2": 0.0, "c1": 0.0, "c2": 0.0}
     robot = prr2.mechanism(parameters, phi)
     rotors, force = [1.2e-2, 1.2e-2], np.array([-10.0, -20.0])  # stays within the guides

@@ -115,7 +115,7 @@ def test_rrr_at_ten_thousand_states() -> None:
 
 
 def test_rrr_operations_are_below_the_papers_393() -> None:
-    """Digest C5: 393 operations for the closed form and 1050 for the numeric one in the paper."""
+    """[Kostic2002]: 393 operations for the closed form and 1050 for the numeric one."""
     robot = rrr()
     for geometry in ("numeric", "symbolic"):
         program = derive(robot, ["inverse_dynamics", "base_inverse_dynamics"], geometry=geometry)

@@ -50,7 +50,7 @@ def _consistent(robot: di.Mechanism, motion: di.Motion, tip, frame: str) -> None
 @pytest.mark.parametrize("profile", [Quintic.within, Cycloid.within, Trapezoid.within])
 @pytest.mark.parametrize("posture", rrr.POSTURES)
 def test_the_writing_task(profile, posture: str) -> None:
-    """Document 2, sec. V: letters o, m, y in a plane of fixed y, with fast and slow phases."""
+    """[Kostic2002, section V]: letters o, m, y in a plane of fixed y, with fast and slow phases."""
     task = write("om y", 0.06, (0.1, -0.4, 0.5), profile=profile, speed=0.4, acceleration=2.0)
     tip = task.sample(500.0)
     motion = joint_motion(RRR, tip, posture=posture)

@@ -1,4 +1,4 @@
-"""The traps of shared/spec/peers.md section 7 that other toolkits fell into, one test each, by number."""
+"""Traps that other toolkits fell into, one test each."""
 
 from __future__ import annotations
 

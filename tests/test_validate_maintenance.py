@@ -13,7 +13,7 @@ from dynident.identify.experiments import FrictionHistory, MeasuredTemperature, 
 from dynident.validate import maintenance
 from dynident.validate.maintenance import FaultDetector
 
-# Axis 4 of document 3 with a steeper friction, so that cold is 70 % above hot.
+# Axis 4 of [Pagani2022] with a steeper friction, so that cold is 70 % above hot.
 MODEL = SecondOrder(alpha=-0.0165, beta=1.0, K1=4.41, K2=4.57, C1=737.61, C2=9163.45)
 POWER = 97.65
 

@@ -64,7 +64,7 @@ def history(rng, robot, test, gain):
 
 @pytest.fixture(scope="module")
 def campaign():
-    """Document 3 chapter 5: two robots, four tests each, 24 cycles of 5 min."""
+    """[Pagani2022, chapter 5]: two robots, four tests each, 24 cycles of 5 min."""
     rng = np.random.default_rng(3)
     return [
         entry
@@ -81,7 +81,7 @@ def test_drift_warm_up_and_spread_of_a_campaign(campaign):
     assert entry.mix is not None and entry.mix.order == 2
     cold = float(AXIS4.simulate([0.0, 1.0], 97.65).ratio[0] / AXIS4.steady_ratio(97.65)) - 1.0
     assert entry.mix.change == pytest.approx(cold, abs=0.02)
-    # True drift: within 5 % after tau ln(0.16498 / (0.05 0.61797)) of the slow mode (digest 7.4).
+    # True drift: within 5 % after tau ln(0.16498 / (0.05 0.61797)) of the slow mode.
     true = 28.5513 * 60 * np.log(0.16498 / (0.05 * 0.61797))
     assert found.warmup == pytest.approx(true, rel=0.2)
     s = entry.spread

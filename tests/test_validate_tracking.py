@@ -46,7 +46,7 @@ def made(controller: str, motion: str, largest, model=0.0, feedback=1.0) -> Tria
 
 @pytest.fixture(scope="module")
 def table_4() -> TrackingProof:
-    """Table 4 of document 1 as a proof: PD, and computed torque with the parameters of the two cases."""
+    """[Briot2015, Table 4] as a proof: PD, and computed torque with the parameters of the two cases."""
     rows = ((ALONE, "PD"), (CATALOGUE, "case 2"), (IDENTIFIED, "case 1"))
     trials = tuple(
         made(name, f"trajectory {i + 1}", 1e-3 * np.array(dualv.TABLE_4[label][i]), 1.0) for i in (0, 1) for name, label in rows
@@ -56,7 +56,7 @@ def table_4() -> TrackingProof:
 
 
 def test_reductions_are_those_the_paper_prints(table_4: TrackingProof) -> None:
-    """Digest B8: recomputed from the rounded rows, the printed reductions agree within 0.16 points."""
+    """Recomputed from the rounded rows, the printed reductions agree within 0.16 points."""
     printed_b = [[55.9, 66.9, 75.6, 74.6], [62.3, 65.4, 76.6, 73.0]]
     printed_c = [[56.0, 67.6, 74.3, 75.2], [63.2, 65.1, 76.1, 72.3]]
     np.testing.assert_allclose(100.0 * table_4.reduction(), printed_b, atol=0.17)
@@ -65,7 +65,7 @@ def test_reductions_are_those_the_paper_prints(table_4: TrackingProof) -> None:
 
 
 def test_effort_ratios_are_those_of_document_2() -> None:
-    """(16): u_n 0.25, 1.98, 0.78 V and u_c 0.11, 0.24, 0.17 V; the digest gives 2.3, 8.3, 4.6."""
+    """(16): u_n 0.25, 1.98, 0.78 V and u_c 0.11, 0.24, 0.17 V; their ratios are 2.3, 8.3, 4.6."""
     trials = tuple(
         made(name, "writing", [1e-3] * 3, rrr.RMS_FEEDFORWARD, rrr.RMS_FEEDBACK) for name in (ALONE, CATALOGUE, IDENTIFIED)
     )
@@ -240,7 +240,7 @@ def dualv_proof() -> TrackingProof:
 
 
 def test_dualv_follows_better_by_what_the_paper_claims_or_more(dualv_proof: TrackingProof) -> None:
-    """Document 1, Table 4: 54 to 76 % lower; identified from its own log with 10 % torque noise, both projections.
+    """[Briot2015, Table 4]: 54 to 76 % lower; identified from its own log with 10 % torque noise, both projections.
 
     The plant is not of the model's kind: its structure gives way at 100 Hz, friction has a breakaway, encoders count.
     """
@@ -273,7 +273,7 @@ def test_the_structure_hides_its_give_from_the_encoders(dualv_proof: TrackingPro
 
 
 def test_rrr_writes_with_the_model_doing_most_of_the_work() -> None:
-    """Document 2, (16): the model's share dominates, by 2.3, 8.3 and 4.6 there; friction as terms, and as a law of kind (9)."""
+    """[Kostic2002, eq. 16]: the model's share dominates, by 2.3, 8.3 and 4.6 there; friction as terms, and as a law."""
     case = proof_case("rrr", rrr.machine())
     found = case.run()
     ratio = found.effort_ratio[0]

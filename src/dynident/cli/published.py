@@ -30,9 +30,9 @@ class Published:
     source : str
         Where they come from, one sentence.
     family : Fourier
-        Motions of the document.
+        Motions of the source.
     base : BaseParameters, optional
-        Base parameters of the document; ours when None.
+        Base parameters of the source; ours when None.
     """
 
     limits: MotionLimits
@@ -49,24 +49,24 @@ def published(name: str, mechanism: di.Mechanism) -> Published:
         return Published(limits_of(mechanism), "those of the robot's description", Fourier(0.1, 5))
     except DynidentError:
         raise DynidentError(
-            f"the document of '{name}' prints no complete limits{KNOWN.get(name, '')}; write lower, upper and velocity or "
+            f"the source of '{name}' prints no complete limits{KNOWN.get(name, '')}; write lower, upper and velocity or "
             f"acceleration of {', '.join(mechanism.coordinate_names)} into a limits.toml and give it with --limits"
         ) from None
 
 
 def _of_document_4(name: str, mechanism: di.Mechanism, **more: float) -> Published:
-    """Return box limits, harmonics and base parameters of the two robots that document 4 identifies."""
+    """Return box limits, harmonics and base parameters of the two robots that [Roldan2017] identifies."""
     from dynident import robots  # noqa: PLC0415 - loaded on use
 
     data = getattr(robots, name)
     settings: dict[str, Any] = {"default": {"acceleration": data.ACCELERATION_LIMIT}, "margin": MARGIN, **more}
     base = di.base_parameters(mechanism, order=[data.STANDARD_NAMES[leader] for leader in data.BASE_LEADERS])
     family = Fourier(data.FUNDAMENTAL, data.HARMONICS, rest=False)
-    return Published(limits_of(mechanism, settings), "printed in document 4, chapter 6", family, base)
+    return Published(limits_of(mechanism, settings), "printed in [Roldan2017, chapter 6]", family, base)
 
 
 def _cft(mechanism: di.Mechanism) -> Published:
-    """Return the Cartesian limits of document 0 (Table 5); rates, which are not printed, are those of its excitation."""
+    """Return the Cartesian limits of [Rodriguez2002, Table 5]; rates, which are not printed, are those of its excitation."""
     from dynident.robots import cft  # noqa: PLC0415 - loaded on use
 
     axes = [np.linspace(low, high, 9) for low, high in cft.LIMITS]
@@ -80,12 +80,12 @@ def _cft(mechanism: di.Mechanism) -> Published:
     }
     limits = limits_of(mechanism, {"joints": joints, "margin": MARGIN})
     box = TaskBox(cft.cartesian_from_joint, cft.LIMITS[:, 0], cft.LIMITS[:, 1], tuple(cft.CARTESIAN))
-    source = "Cartesian ones of document 0, Table 5; speeds and accelerations are those of its own excitation"
+    source = "Cartesian ones of [Rodriguez2002, Table 5]; speeds and accelerations are those of its own excitation"
     return Published(replace(limits, others=(*limits.others, box)), source, Fourier(0.1, 4, rest=False))
 
 
 def _dualv(mechanism: di.Mechanism) -> Published:
-    """Return the box and the rates of the digest's motion; the paper prints none."""
+    """Return the box and the rates of the motion of `dualv.excitation`; the paper prints none."""
     from dynident.robots import dualv  # noqa: PLC0415 - loaded on use
 
     motion = dualv.excitation()
@@ -95,16 +95,16 @@ def _dualv(mechanism: di.Mechanism) -> Published:
             mechanism.coordinate_names, dualv.BOX, np.abs(motion.v).max(axis=0), np.abs(motion.a).max(axis=0), strict=True
         )
     }
-    source = "box and rates of the motion with which document 1 was re-run; the paper prints none"
+    source = "box and rates of dynident.robots.dualv.excitation; [Briot2015] prints none"
     return Published(limits_of(mechanism, {"joints": joints}), source, Fourier(1.0, 4))
 
 
 def _er3a_c60(mechanism: di.Mechanism) -> Published:
-    """Return ranges and speeds of document 3, and what is assumed beside them."""
+    """Return ranges and speeds of [Pagani2022], and what is assumed beside them."""
     from dynident.robots import er3a_c60  # noqa: PLC0415 - loaded on use
 
     settings = er3a_c60.limit_settings()
-    source = "ranges and speeds of document 3, Table 4; the others are assumed, see dynident.robots.er3a_c60.ASSUMPTIONS"
+    source = "ranges and speeds of [Pagani2022, Table 4]; the others are assumed, see dynident.robots.er3a_c60.ASSUMPTIONS"
     return Published(limits_of(mechanism, settings), source, Fourier(er3a_c60.FUNDAMENTAL, er3a_c60.HARMONICS))
 
 

@@ -247,7 +247,7 @@ def bandwidth(
 
 def _tests_table(tests: Sequence[Mapping[str, Any]]) -> str:
     """Return a document's tests as text: found here, by its own model, by its experiment."""
-    lines = [f"{'tests of the document':<64}{'found':>9}{'model':>9}{'measured':>10}"]
+    lines = [f"{'tests of the source':<64}{'found':>9}{'model':>9}{'measured':>10}"]
     for row in tests:
         cells = ["-" if row[key] is None else f"{row[key]:.3g}" for key in ("found", "model", "experiment")]
         what = f"{row['test']}: {row['quantity']} [{row['unit']}]"
@@ -277,7 +277,7 @@ def track(
         step("identifying from its own log, then tracking")
         proof = case.run(seed)
         compare = getattr(getattr(robots, machine), "compare", None)
-        tests = [] if compare is None else [row._asdict() for row in compare()]  # tests that the document itself describes
+        tests = [] if compare is None else [row._asdict() for row in compare()]  # tests that the source itself describes
         numbers = {**proof.to_dict(), **({"document_tests": tests} if tests else {})}
         step("writing")
         files = []

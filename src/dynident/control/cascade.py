@@ -1,4 +1,4 @@
-"""Cascaded loops of a servo drive: P on position, PI on velocity, PI on current, each with its own cycle (document 4, 3.3.1).
+"""Cascade of a servo drive: P on position, PI on velocity and current, each with its own cycle [Roldan2017, section 3.3.1].
 
 rho_v0  = kv (rho_ref - rho) + share rho_v_ref                    every position cycle
 e       = ratio rho_v0 - omega,   i0 = kP e + kI int e dt + i_ff  every velocity cycle,  omega: motor speed

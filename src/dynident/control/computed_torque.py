@@ -1,4 +1,4 @@
-"""Computed torque in the robot's own coordinates x, with a model that may differ from the robot (document 4, 3.3.3).
+"""Computed torque in the robot's own coordinates x, with a model that may differ from the robot [Roldan2017, section 3.3.3].
 
 a = a_ref + kp e + kd e' + ki int e dt,   e = x_ref - x
 A^T tau = ID_model(x, v, a),              minimum norm (+ preload) when there are more motors than freedoms

@@ -2,7 +2,7 @@
 
 Minimum norm    tau = A (A^T A)^-1 f
 Preload         tau = minimum norm + U U^T u,          U an orthonormal basis of the null space of A^T
-Projection      tau* = tau - sum_i (u_i^T tau) u_i     document 1 eq. 50: the internal stress is removed, f stays
+Projection      tau* = tau - sum_i (u_i^T tau) u_i     [Briot2015, eq. 50]: the internal stress is removed, f stays
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def with_preload(A: ArrayLike, f: ArrayLike, u: ArrayLike) -> Array:
 
 
 def remove_internal(A: ArrayLike, tau: ArrayLike) -> Array:
-    """Return torques without their internal stress: tau - sum_i (u_i^T tau) u_i (document 1 eq. 50).
+    """Return torques without their internal stress: tau - sum_i (u_i^T tau) u_i [Briot2015, eq. 50].
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Feed-forward: what actuators must do on a reference, from a model and friction laws (document 4, figs. 2.21 and 2.27).
+"""Feed-forward: what actuators must do on a reference, from a model and friction laws [Roldan2017, figs. 2.21 and 2.27].
 
 A^T tau = ID_model(reference) + friction of the coordinates,    tau += friction of the actuators at their speed
 tau_motor = tau / ratio + J_drive theta'' + friction of the rotor,    i = tau_motor / K_t
@@ -117,7 +117,7 @@ def motor_torques(drives: Sequence[Drive], rho: Motion, torques: ArrayLike, *, i
     torques : array_like, (N, k)
         Torques behind the gears that the mechanism alone needs [N m, N].
     inertia : bool
-        True adds inertia of rotor and transmission, J theta'' (ERR-20); False when the model already holds it.
+        True adds inertia of rotor and transmission, J theta''; False when the model already holds it.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The loops of one axis as linear systems: winding, masses, current, velocity and position loop (document 4, 3.2 and 3.3.1).
+"""One axis as linear systems: winding, masses, current, velocity and position loop [Roldan2017, sections 3.2 and 3.3.1].
 
 Continuous: loops without sampling, a dead time as a Pade approximation of order 5. Sampled: every loop with its own cycle,
 lifted exactly to the cycle of its outermost loop (`sampled.py`). Both are `drive.StateSpace`; ``to_control()`` makes

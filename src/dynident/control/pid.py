@@ -1,4 +1,4 @@
-"""PID in actuator space, with feed-forward from a model: PD + feed-forward of documents 1 and 2 (RRR eq. 15).
+"""PID in actuator space, with feed-forward from a model: PD + feed-forward [Briot2015] [Kostic2002, eq. 15].
 
 tau = kp e + kd e' + ki int e dt + tau_ff(reference),     e = rho_ref - rho
 """
@@ -37,11 +37,11 @@ class PID:
     feedforward : Mechanism, optional
         Model whose inverse dynamics on the reference is added.
     project : bool
-        True removes the internal part of the torques, tau - sum (u^T tau) u (document 1 eq. 50), before the preload.
+        True removes the internal part of the torques, tau - sum (u^T tau) u [Briot2015, eq. 50], before the preload.
     preload : float or array_like (k,)
         Torques whose internal part is added: they press a redundant robot against itself [N m, N]; refused on any other.
     friction : mapping of str to Friction or DynamicLaw, optional
-        Laws by actuator or coordinate that the feed-forward adds at the reference's speed, u^f of document 2; they need
+        Laws by actuator or coordinate that the feed-forward adds at the reference's speed, u^f of [Kostic2002]; they need
         `feedforward`, and what they say should not be in its joint terms too.
     delay : float
         Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step;

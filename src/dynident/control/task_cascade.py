@@ -1,4 +1,4 @@
-"""The cascade with its position loop in the work space (document 4, 3.3.2, figs. 3.14 and 3.15).
+"""The cascade with its position loop in the work space [Roldan2017, section 3.3.2, figs. 3.14 and 3.15].
 
 w_v0 = kv e + share w_ref'          every position cycle, e in the work space
 rho_v0 = A J^-1 w_v0                at the measured place

@@ -1,4 +1,4 @@
-"""Computed torque in a work space (document 4, 3.3.3): PID and acceleration feed-forward there, inverse dynamics of a model.
+"""Computed torque in a work space [Roldan2017, section 3.3.3]: PID and acceleration feed-forward, inverse dynamics of a model.
 
 u = w_ref'' + kp e + kd e' + ki int e dt,    a = J^-1 (u - J' v),    A^T tau = ID_model(x, v, a)
 
@@ -27,7 +27,7 @@ class TaskComputedTorque(TaskErrorPID):
     """Computed torque in a work space with at most as many rows as the robot has coordinates; a `Controller`.
 
     The model must hold everything that the motors move: rotor and gear inertia and friction as joint terms (ia, fv, fc)
-    too, which the thesis leaves out (ERR-20 of its digest).
+    too, which [Roldan2017, section 3.3.3] leaves out.
 
     Parameters
     ----------

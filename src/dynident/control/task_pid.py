@@ -1,4 +1,4 @@
-"""PID on the pose of the tool or platform (document 4, fig. 2.23, after Callegari): forces there, brought to the motors by J^T.
+"""PID on the pose of the tool or platform [Roldan2017, fig. 2.23; Callegari2006]: forces there, brought to the motors by J^T.
 
 F = kp e + kd e' + ki int e dt,     A^T tau = J^T F + ID_model(reference) + N^T M a_posture
 

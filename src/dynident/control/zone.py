@@ -1,4 +1,4 @@
-"""Zone tuning (document 4, 2.2.1.4, after Ellis): gains found by trying steps, on any machine that answers to them.
+"""Zone tuning [Ellis2004; Roldan2017, section 2.2.1.4]: gains found by trying steps, on any machine that answers to them.
 
 1. all gains zero;  2. raise kp as far as there is neither overshoot nor instability;  3. raise ki until the overshoot is
 2 to 4 %;  4. use kd only when the response is too slow without it. In a cascade the inner loop is tuned first.

@@ -1,4 +1,4 @@
-"""Inertia and friction of an actuator from its own responses, ``tau = J a + f(v)`` (document 4, secs. 4.1.2.1 and 4.2.4.2).
+"""Inertia and friction of an actuator from its own responses, ``tau = J a + f(v)`` [Roldan2017, sections 4.1.2.1 and 4.2.4.2].
 
 The equation is linear in inertia and friction coefficients; what shapes the friction (beta of tanh(beta v)) is searched with
 the linear part eliminated (variable projection, eqs. 2.35-2.36). Position, torque and friction columns pass the same zero-phase
@@ -22,7 +22,7 @@ from dynident.friction import Coulomb, Friction, FrictionLaw, Viscous
 Array = NDArray[np.float64]
 
 GRID = 25  # values of each shape parameter that are tried before the search
-ORDER = 3  # of the Butterworth low-pass, as in the document
+ORDER = 3  # of the Butterworth low-pass, as in [Roldan2017]
 BLIND = 1e-9  # relative singular value below which a number cannot be told from the others
 
 
@@ -113,7 +113,7 @@ def fit_actuator(
         K_t [N m/A].
     cutoff : float, optional
         Of the zero-phase low-pass [Hz]; needed unless velocity and acceleration are given. Several times the highest
-        frequency of the motion: the document takes 3 Hz for sines of up to 0.5 Hz.
+        frequency of the motion: [Roldan2017] takes 3 Hz for sines of up to 0.5 Hz.
     law : FrictionLaw, optional
         Of the friction; ``Coulomb() + Viscous()`` if not given. ``Tanh() + Viscous()`` is equation 4.10.
     velocity, acceleration : array_like, (N,), optional

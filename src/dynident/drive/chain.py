@@ -1,4 +1,4 @@
-"""Rotor, gears and load as a chain of masses joined by shafts: exact linear dynamics (document 4, sec. 3.2.2).
+"""Rotor, gears and load as a chain of masses joined by shafts: exact linear dynamics [Roldan2017, section 3.2.2].
 
     J x'' + c x' + k x = (tau_m, 0, ..., -tau_d)        J diagonal; c, k tridiagonal chains                  (3.13)
 
@@ -10,7 +10,7 @@ passed on the way:
 
     x_i = g_i x_{i+1} + T_{i+1},        T_i = g_i T_{i+1} + (J_i s^2 + b_i s) x_i,        x_N = 1
 
-It is the corrected recursion of the digest (4.4; the printed 3.22 repeats 3.21) without its subtraction: all terms are
+It is the recursion of [Roldan2017, section 3.2.2] (the printed eq. 3.22 repeats 3.21) without its subtraction: all terms are
 positive, so coefficients are exact to rounding, and the two poles of the rigid motion are exactly zero.
 """
 
@@ -169,7 +169,7 @@ class Chain:
         return TransferFunction(tuple(numerator), tuple(angles[j]), f"theta_{i} / theta_{j}")
 
     def transfer_functions(self) -> dict[str, TransferFunction]:
-        """Transfer functions by the names of document 4 (eqs. 3.7-3.12), for any number of masses.
+        """Transfer functions by the names of [Roldan2017, eqs. 3.7-3.12], for any number of masses.
 
         Returns
         -------

@@ -115,7 +115,7 @@ class ModalFit:
         return np.asarray((terms.sum(axis=1) + self.value("rigid") + self.value("upper") * line**2) / line ** _power(kind))
 
     def stiffness(self, inertia: float, mode: int = 0) -> tuple[float, float]:
-        """Stiffness of the shaft from a known inertia, ``k = (2 pi f_n)^2 J`` (digest 4.6), and its standard deviation.
+        """Stiffness of the shaft from a known inertia, ``k = (2 pi f_n)^2 J``, and its standard deviation.
 
         Parameters
         ----------

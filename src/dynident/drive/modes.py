@@ -1,4 +1,4 @@
-"""Modal form of a free chain: frequencies, decays, mass-normalised shapes, sum of residues (document 4, eqs. 3.24-3.25)."""
+"""Modal form of a free chain: frequencies, decays, mass-normalised shapes, sum of residues [Roldan2017, eqs. 3.24-3.25]."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The motor: one equivalent direct-current circuit for DC machines and, with RMS values, for AC servo machines.
 
-V = R i + L di/dt + K_E omega,          tau = K_t i                                    (document 4, eqs. 3.1-3.3)
+V = R i + L di/dt + K_E omega,          tau = K_t i                                    [Roldan2017, eqs. 3.1-3.3]
 """
 
 from __future__ import annotations

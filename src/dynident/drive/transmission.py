@@ -1,4 +1,4 @@
-"""The transmission between rotor and actuator coordinate: gear, screw or belt, rigid or elastic (document 4, sec. 3.2.3)."""
+"""The transmission between rotor and actuator coordinate: gear, screw or belt, rigid or elastic [Roldan2017, section 3.2.3]."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The plan of an experiment: every motion with its purpose, in one JSON file that a recorder can run and a log can name.
 
-Stages follow each other inside a cycle, joined smoothly; cycles repeat. Its identity is a digest of what the robot does, not of
+Stages follow each other inside a cycle, joined smoothly; cycles repeat. Its identity is a hash of what the robot does, not of
 the notes or of when and where it was made.
 """
 

@@ -113,7 +113,7 @@ class Dahl(DynamicLaw):
 class LuGre(DynamicLaw):
     """LuGre law: ``dz/dt = v - sigma0 |v| z / g(v)``, ``f = sigma0 z + sigma1 dz/dt + fv v``.
 
-    ``g(v) = fc + (fs - fc) exp(-|v/vs|^delta)`` (Canudas de Wit, Olsson, Astrom and Lischinsky, 1995).
+    ``g(v) = fc + (fs - fc) exp(-|v/vs|^delta)`` [Canudas1995].
 
     Parameters
     ----------
@@ -179,8 +179,8 @@ class LuGre(DynamicLaw):
     def passive(self, speed: float | None = None) -> bool:
         """Tell whether the law can never give back more energy than it stored.
 
-        Sufficient at all speeds: ``fv >= sigma1 (fs - fc) / fc`` (Barabanov and Ortega, 2000, who show that it is also
-        necessary). Sufficient up to a speed: ``sigma1^2 |v| <= 4 (sigma1 + fv) g(v)``, from the storage sigma0 z^2 / 2.
+        Sufficient at all speeds: ``fv >= sigma1 (fs - fc) / fc`` (also necessary [Barabanov2000]).
+        Sufficient up to a speed: ``sigma1^2 |v| <= 4 (sigma1 + fv) g(v)``, from the storage sigma0 z^2 / 2.
 
         Parameters
         ----------
@@ -217,7 +217,7 @@ class GeneralisedMaxwellSlip(DynamicLaw):
         sticking: dz_i/dt = v                             until |k_i z_i| reaches share_i g(v)
         slipping: k_i dz_i/dt = sgn(v) C (share_i - |k_i z_i| / g(v))   until v changes its sign
 
-    The state law is that of Al-Bender, Lampaert and Swevers (2005). An element that slips and reverses remembers its
+    The state law is that of [AlBender2005]. An element that slips and reverses remembers its
     deflection: hysteresis has non-local memory, which LuGre lacks.
 
     Parameters

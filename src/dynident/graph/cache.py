@@ -44,12 +44,12 @@ def cache_folder() -> Path | None:
 
 
 def key_of(*parts: str) -> str:
-    """Return the name of the file for some code: a digest of the text, the processor and the versions."""
-    digest = hashlib.sha256()
+    """Return the name of the file for some code: a hash of the text, the processor and the versions."""
+    hashed = hashlib.sha256()
     for part in parts:
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part.encode())
-    return digest.hexdigest()
+        hashed.update(len(part).to_bytes(8, "little"))
+        hashed.update(part.encode())
+    return hashed.hexdigest()
 
 
 def read(key: str) -> bytes | None:

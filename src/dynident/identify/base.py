@@ -4,7 +4,7 @@ On random samples the scaled regressor W has rank b < p. With b independent colu
 
     W phi = W1 (phi1 + B phi2) = W1 beta,        beta = K phi,   K = [1, B] (b, p),
 
-so b numbers beta predict every torque, and nothing more can ever be learnt from torques (Gautier 1991).
+so b numbers beta predict every torque, and nothing more can ever be learnt from torques [Gautier1991].
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Essential parameters: the few that the data really need.
 
 The parameter with the largest relative standard deviation is dropped and the rest estimated again, until the largest is
-no more than `ratio` times the smallest (Pham, Gautier 1991). With precise data that rule can drop parameters that are needed
+no more than `ratio` times the smallest [Pham1991]. With precise data that rule can drop parameters that are needed
 (one known to 1 % may be ten times worse than the best); `loss` stops it before the residuals grow.
 """
 

@@ -4,13 +4,13 @@ Base parameters beta = K phi leave p - b parameters open. Holding p - b of the t
 system; every choice S of them is one square system
 
     [ K   ]         [ beta ]
-    [ E_S ] phi  =  [ v_S  ]                        (Roldan Paraponiaris 2017, 5.35 to 5.43)
+    [ E_S ] phi  =  [ v_S  ]                        [Roldan2017, eqs. 5.35-5.43]
 
-Those that are regular give one solution phi_S each; their mean and spread are the thesis' answer. The best combination of them
+Those that are regular give one solution phi_S each; their mean and spread are the answer of [Roldan2017]. The best combination
 is known in closed form: with standard deviations s of the trusted values, the estimate of least mean squared error that keeps
 K phi = beta is the mean of all phi_S with weights
 
-    w_S  ~  det(A_S)^2 / prod_{i in S} s_i^2        (Jacobi 1841: least squares as a weighted mean of square systems)
+    w_S  ~  det(A_S)^2 / prod_{i in S} s_i^2        ([Jacobi1841]: least squares as a weighted mean of square systems)
 
 so precise trusted values and well-conditioned subsets count, and nearly singular ones, which ruin the plain mean, do not.
 """
@@ -122,7 +122,7 @@ class Individual:
     def statistics(self, include_held: bool = False, keep: str = "all") -> Statistics:
         """Return mean, standard deviation and range of every parameter.
 
-        The thesis has two conventions: Table 6.2 is the default, Table 6.4 is ``include_held=True, keep="values"``.
+        [Roldan2017] has two conventions: Table 6.2 is the default, Table 6.4 is ``include_held=True, keep="values"``.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Individual:
         return Statistics(self.names, count, mean, std, low, high, self.regrouping @ mean - self.beta)
 
     def bounded(self, information: ArrayLike, keep: str = "values", lower: ArrayLike | None = None) -> Array:
-        """Return the parameters inside the ranges of the subsets that fit the data best (the thesis' optimisation).
+        """Return the parameters inside the ranges of the subsets that fit the data best (the optimisation of [Roldan2017]).
 
             minimise (K phi - beta)^T H (K phi - beta)   with   low <= phi <= high of `statistics`
 

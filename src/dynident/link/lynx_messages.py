@@ -1,4 +1,4 @@
-"""Lynx: a client/server controller of parallel robots over TCP [thesis App. A names its message types; the bytes are ours].
+"""Lynx: a client/server controller of parallel robots over TCP [Roldan2017, appendix A] (the bytes are ours).
 
     LENGTH u32 | COMM u8  KIND u8  TASK u16  SEQUENCE u32  CRC32 u32 | data        little endian, LENGTH = bytes after itself
 

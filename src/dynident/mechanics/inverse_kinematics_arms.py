@@ -316,7 +316,7 @@ def nearest(curve: Callable[[Array], tuple[Array, Array]], low: float, high: flo
 
 @dataclass(frozen=True, eq=False)
 class WristArm:
-    """An elbow arm whose last three axes meet in one point (Pieper 1968): arm and wrist are solved one after the other.
+    """An elbow arm whose last three axes meet in one point [Pieper1968]: arm and wrist are solved one after the other.
 
     Parameters
     ----------

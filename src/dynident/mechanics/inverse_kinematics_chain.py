@@ -1,6 +1,6 @@
 """The joint axes of a serial arm at q = 0, seen from the base, and the angles that turn one vector into another.
 
-Pose of the end frame as a product of exponentials of the joint screws S_i (Brockett 1984):
+Pose of the end frame as a product of exponentials of the joint screws S_i [Brockett1984]:
 
     T(q) = exp(S_1 q_1) ... exp(S_n q_n) T(0),    S_i: axis k_i through point o_i, or shift along k_i
 

@@ -2,7 +2,7 @@
 
 Each step solves (J^T J + lambda diag(J^T J)) dq = J^T e with the pose error e = (p* - p, L log(R* R^T)), where L is the size
 of the robot, so that metres and radians weigh alike. lambda shrinks when a step helps and grows when it does not
-(Levenberg 1944, Marquardt 1963); a joint that pushes against its limit takes no part in the step.
+[Levenberg1944] [Marquardt1963]; a joint that pushes against its limit takes no part in the step.
 """
 
 from __future__ import annotations

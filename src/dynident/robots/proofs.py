@@ -1,8 +1,8 @@
 """What the ready machines are proved on: motions to identify from, other motions to compare controllers on, published numbers.
 
-DualV runs Fourier motions of its platform in the box of the digest's re-run of the identification (B9); two faster ones stand
-for the two trajectories of Table 4, which the paper does not print. The RRR robot writes letters (document 2, sec. V; path and
-speeds are our own). Every other machine moves through a box around the pose it starts from.
+DualV runs Fourier motions of its platform in a box around its home; two faster ones stand for the two trajectories of
+[Briot2015, Table 4], which are not printed. The RRR robot writes letters ([Kostic2002, section V]; path and speeds are
+our own). Every other machine moves through a box around the pose it starts from.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def random_motion(
 def writing(
     text: str = "om y", height: float = 0.06, speed: float = 0.4, acceleration: float = 2.0, rate: float = 500.0
 ) -> Motion:
-    """Return the joint motion of the RRR robot that writes letters in a plane of constant y (document 2, sec. V)."""
+    """Return the joint motion of the RRR robot that writes letters in a plane of constant y [Kostic2002, section V]."""
     task = write(text, height, (0.1, -0.4, 0.5), speed=speed, acceleration=acceleration)
     return joint_motion(rrr.mechanism(), task.sample(rate), posture="front up")
 
@@ -155,7 +155,7 @@ def _dualv(machine: VirtualRobot, seed: int) -> ProofCase:
 
 
 def _rrr(machine: VirtualRobot, seed: int) -> ProofCase:
-    """The writing task; identified with viscous and Coulomb friction, and with the friction law of document 2."""
+    """The writing task; identified with viscous and Coulomb friction, and with the friction law of [Kostic2002]."""
     task = writing()
     training = [random_motion(task.q[0], (0.9, 0.7, 0.9), seed + i, 8.0) for i in range(2)]
     ratio = tuple(n / c for n, c in zip(rrr.RMS_FEEDFORWARD, rrr.RMS_FEEDBACK, strict=True))
@@ -196,6 +196,6 @@ def _ready(name: str) -> VirtualRobot:
     module: Any = getattr(robots, name) if name in robots.__all__ else None
     if not hasattr(module, "machine"):
         raise DynidentError(f"there is no machine '{name}'; give your own as machine=")
-    options = {"added_inertia": 0.2} if name == "cft" else {}  # Table 4 alone makes M indefinite (digest A5.3)
+    options = {"added_inertia": 0.2} if name == "cft" else {}  # Table 4 alone makes M indefinite
     machine: VirtualRobot = module.machine(**options)
     return machine

@@ -173,14 +173,14 @@ def read_bag(path: Path, wanted: list[str] | None) -> Table:
     except ImportError as error:
         raise missing_extra(error.name or "rosbags", "ros", "reading ROS bags and MCAP files") from error
     files, notes, own, seen = _files(path), [], {}, {}  # type: list[Path], list[str], dict[str, str], dict[str, str]
-    digest = hashlib.sha256()
+    hashed = hashlib.sha256()
     room = min(max(ROOM, GROWTH * sum(f.stat().st_size for f in files)), LARGEST)
     topics: dict[str, Topic] = {}
     names = None if wanted is None else {"/" + w.strip("/") for w in wanted}
     refused: set[str] = set()
     for file in files:
         with file.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
+            hashed.update(hashlib.file_digest(stream, "sha256").digest())
         ending = file.suffix.lower()
         source = _mcap(file, own, notes) if ending == ".mcap" else _sqlite(file, notes) if ending == ".db3" else _ros1(file)
         for kind, time, raw in source:
@@ -202,9 +202,9 @@ def read_bag(path: Path, wanted: list[str] | None) -> Table:
     columns = {printable(name): values for name, values in _on_one_clock(_chosen(topics, wanted, seen), notes).items()}
     metadata = own_metadata(own.get("json", ""))
     if metadata is not None and wanted is None:
-        return Table(path.name, _own_columns(columns, metadata), {}, metadata, digest.hexdigest())
+        return Table(path.name, _own_columns(columns, metadata), {}, metadata, hashed.hexdigest())
     return Table(
-        path.name, columns, {}, None, digest.hexdigest(), {"header.stamp": "ns"}, (), tuple(printable(n, 1000) for n in notes)
+        path.name, columns, {}, None, hashed.hexdigest(), {"header.stamp": "ns"}, (), tuple(printable(n, 1000) for n in notes)
     )
 
 

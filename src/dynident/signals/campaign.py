@@ -226,7 +226,7 @@ def read_campaign(path: str | os.PathLike[str]) -> CampaignLog:
     signals = {name: whole[:, 6 + k * n : 6 + (k + 1) * n] for k, name in enumerate(SIGNALS)}
     optional: dict[str, Any] = {name: signals[name] for name in ("velocity", "temperature") if np.isfinite(signals[name]).any()}
     kept = {key: about[key] for key in ("plan", "robot", "software") if key in about}
-    digest = hashlib.sha256(whole.tobytes()).hexdigest()
+    sha256 = hashlib.sha256(whole.tobytes()).hexdigest()
     return CampaignLog(
         t=whole[:, 0],
         joints=joints,
@@ -236,7 +236,7 @@ def read_campaign(path: str | os.PathLike[str]) -> CampaignLog:
         gain=controller["gain"],
         position_side=controller["position_side"],
         name=folder.name,
-        provenance={"campaign": folder.name, "sha256": digest, **kept, "controller": controller},
+        provenance={"campaign": folder.name, "sha256": sha256, **kept, "controller": controller},
         recordings=tuple(recordings),
         about=about,
         **optional,

@@ -34,7 +34,7 @@ FALL = 30.0
 POWER = 0.999
 #: Cut-off over band: the amplitude of the filter at the edge of the band is 1 / (1 + 2.5^-8) = 0.9993.
 RATIO = 2.5
-#: Cut-off over the band of the positions, at least (Gautier 1997: omega_f >= 5 omega_dyn).
+#: Cut-off over the band of the positions, at least ([Gautier1997]: omega_f >= 5 omega_dyn).
 SLOW = 5.0
 #: A second hump of the density with less than this part of the power may be low-passed noise, and is left out.
 HUMP = 0.1

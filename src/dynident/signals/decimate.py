@@ -2,7 +2,7 @@
 
 Filtering both sides of ``tau = W phi`` with the same linear filter keeps the equation true; torque ripple and noise
 above the band of the motion go away, and down-sampling leaves residuals that are close to independent (IDIM practice,
-Gautier 1997: cut-off 0.8 f / (2 n_d)).
+[Gautier1997]: cut-off 0.8 f / (2 n_d)).
 """
 
 from __future__ import annotations

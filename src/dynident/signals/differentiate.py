@@ -200,8 +200,8 @@ def smoothing_spline(t: ArrayLike, q: ArrayLike, cutoff: float) -> Triple:
 
     It minimises ``sum (q - s)^2 + lambda int (d^3 s / dt^3)^2 dt``, and ``lambda = f / (2 pi fc)^6`` puts the amplitude
     1/2 at the cut-off (the mean rate f turns the sum into an integral). Knots lie 16 per period of the cut-off, close
-    enough not to limit the spline; on equal knots the integral is the third difference of the coefficients (Eilers and
-    Marx 1996).
+    enough not to limit the spline; on equal knots the integral is the third difference of the coefficients
+    [Eilers1996].
 
     Parameters
     ----------

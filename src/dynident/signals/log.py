@@ -19,7 +19,7 @@ from dynident.errors import LogError
 Array = NDArray[np.float64]
 PathLike = str | os.PathLike[str]
 
-#: What an effort channel can be; there is no default because nothing in a file can tell (trap 19).
+#: What an effort channel can be; there is no default because nothing in a file can tell.
 EFFORT_KINDS = ("joint_torque", "joint_force", "motor_torque", "motor_current", "voltage")
 POSITION_SIDES = ("joint", "motor")
 MINIMUM_SAMPLES = 4
@@ -359,7 +359,7 @@ class Log:
         return self.effort
 
     def digest(self) -> str:
-        """Return what tells this recording from every other; a part of a log has the digest of the whole.
+        """Return what tells this recording from every other; a part of a log has the hash of the whole.
 
         Returns
         -------
@@ -372,7 +372,7 @@ class Log:
         return hashlib.sha256(self.position.tobytes() + self.effort.tobytes()).hexdigest()
 
     def _origin(self) -> dict[str, object]:
-        """Return the provenance for a part of this log: with a digest, so that training data are known again."""
+        """Return the provenance for a part of this log: with a hash, so that training data are known again."""
         return {"sha256": self.digest(), **self.provenance}
 
     def select(self, joints: Sequence[str]) -> Log:

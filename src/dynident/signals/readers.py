@@ -47,7 +47,7 @@ class Table:
     metadata : mapping or None
         Metadata of a file that dynident wrote.
     sha256 : str
-        Digest of the file's bytes.
+        Hash of the file's bytes.
     units : mapping of str to str
         Units the file states beside the names of its columns.
     labels : tuple of str

@@ -1,4 +1,4 @@
-"""Bandwidth of a machine by stepped sines in its coordinates or along its tool's axes (document 4, 3.5 and 4.2.4).
+"""Bandwidth of a machine by stepped sines in its coordinates or along its tool's axes [Roldan2017, sections 3.5 and 4.2.4].
 
 x(t) = x0 + A cos(w t) is wanted; after the transient, least squares of the response on cos, sin, 1 and t give its amplitude and
 phase. Actuators alone get the same commands rho(t) without the mechanism's load.
@@ -199,7 +199,7 @@ def bandwidth(
     mechanism : bool
         False gives the same commands to the actuators alone, without the mechanism's load.
     friction : bool
-        False takes the friction of the drives away: the linear transfer function that document 4 calls actuators alone.
+        False takes the friction of the drives away: the linear transfer function that [Roldan2017] calls actuators alone.
     cycles : int
         Periods that are measured, at least 2.
     settle : float, optional

@@ -221,7 +221,7 @@ class VirtualRobot(_Options):
             How long to run [s]; that of the reference when omitted.
         method : {"coupled", "decoupled"}
             Constrained forward dynamics with the drives; or every actuator alone, with the mechanism's inverse dynamics as its
-            disturbance (document 4).
+            disturbance [Roldan2017].
         loop : {"exact", "iterated", "delayed"}
             How "decoupled" treats the algebraic loop of the accelerations; the last two diverge where the mechanism's inertia
             is above that of the actuators, and a warning says so.

@@ -1,4 +1,4 @@
-"""Motor sizing: what a motion asks of every motor (torque, speed, power, heat) against what it can give (document 4, 3.5).
+"""Motor sizing: what a motion asks of a motor (torque, speed, power, heat) and what it can give [Roldan2017, section 3.5].
 
 From a run, or before anything is controlled from a motion and the model alone:
 

@@ -1,4 +1,4 @@
-"""Numbers of a response: step metrics, deviation from a path, time lag and tracking error, as document 4 defines them."""
+"""Numbers of a response: step metrics, deviation from a path, time lag and tracking error, as [Roldan2017] defines them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHUNK = 400_000  # point-segment pairs at a time: about 20 MB
 
 @dataclass(frozen=True)
 class StepMetrics:
-    """A step response in six numbers (document 4, 2.2.1); times count from the step.
+    """A step response in six numbers [Roldan2017, section 2.2.1]; times count from the step.
 
     Parameters
     ----------

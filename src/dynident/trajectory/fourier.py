@@ -1,11 +1,12 @@
-"""Finite Fourier series, the classical excitation (documents 0, 3 and 4), and the rest-to-rest subspace of it.
+"""Finite Fourier series, the classical excitation, and the rest-to-rest subspace of it.
 
     q = q0 + sum_l [a_l sin(l w t) - b_l cos(l w t)] / (l w),    w = 2 pi f     convention "velocity": a, b in rad/s
     q = q0 + sum_l [a_l sin(l w t) - b_l cos(l w t)]                            convention "position": a, b in rad
 
-"velocity" is (43) of document 0, (78) of document 3 and (5.32) of document 4; "position" is how Table 3 of document 0 must be
-read. A plain series starts with velocity sum a_l and acceleration sum l w b_l. With ``rest=True`` the parameters span only the
-series for which both are zero, so that the motion starts and ends at rest by construction and repeats without a jump.
+"velocity" is [Rodriguez2002, eq. 43], [Pagani2022, eq. 78] and [Roldan2017, eq. 5.32]; "position" is how
+[Rodriguez2002, Table 3] must be read. A plain series starts with velocity sum a_l and acceleration sum l w b_l. With
+``rest=True`` the parameters span only the series for which both are zero, so that the motion starts and ends at rest by
+construction and repeats without a jump.
 """
 
 from __future__ import annotations

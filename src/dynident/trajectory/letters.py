@@ -1,6 +1,6 @@
-"""Letters as smooth strokes: the writing task that document 2 uses to test a robot's models (Kostic et al. 2002, sec. V).
+"""Letters as smooth strokes: the writing task that tests a robot's models [Kostic2002, section V].
 
-The paper's own path and profile are not printed (digest C5), so these are letters of our own: each stroke is a cubic spline
+The paper's own path and profile are not printed, so these are letters of our own: each stroke is a cubic spline
 through a few points, in units of the height of an x, and has a continuous tangent and curvature.
 """
 

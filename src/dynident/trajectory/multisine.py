@@ -1,4 +1,4 @@
-"""Sums of sines with given phases, faded in and out: harmonic sines (document 3, eq. 62) and multisines with random phases.
+"""Sums of sines with given phases, faded in and out: harmonic sines [Pagani2022, eq. 62] and multisines with random phases.
 
     q = q0 + w(t) sum_k A_k sin(2 pi f_k t + phi_k)
 
@@ -133,7 +133,7 @@ class Multisine(Described):
 def harmonic_sines(
     frequency: float, multiples: Sequence[int] = (1, 2, 4), periods: int = 1, fade: float | None = None
 ) -> Multisine:
-    """Return the harmonic sines of document 3, q = sum a_k sin(k w t) with harmonics 1, 2, 4 (72), faded in and out.
+    """Return the harmonic sines of [Pagani2022], q = sum a_k sin(k w t) with harmonics 1, 2, 4 (eq. 72), faded in and out.
 
     The document's own version starts with a jump in velocity, which is why it was given up there.
 

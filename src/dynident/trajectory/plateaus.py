@@ -18,7 +18,7 @@ from dynident.trajectory.family import CurveBase, State, positive, times
 Array = NDArray[np.float64]
 
 SPEEDS = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0)
-"""Plateaus of document 3, section 2.4, as shares of the largest speed."""
+"""Plateaus of [Pagani2022, section 2.4], as shares of the largest speed."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def friction_plateaus(
     posture: ArrayLike | None = None,
     jerk: ArrayLike = np.inf,
 ) -> Strokes:
-    """Return strokes of one joint after the other at several speeds, forward and backward (document 3, section 2.4).
+    """Return strokes of one joint after the other at several speeds, forward and backward [Pagani2022, section 2.4].
 
     All plateaus of a joint last equally long, so slow strokes are short; the others stand at `posture`.
 
@@ -255,9 +255,9 @@ def warming(
     acceleration : array_like, (n,)
         Largest accelerations.
     duration : float
-        How long [s]; 3 min in the document.
+        How long [s]; 3 min in [Pagani2022].
     share : float
-        Share of the range, 0.8 in the document.
+        Share of the range, 0.8 in [Pagani2022].
     jerk : array_like, (n,)
         Largest jerk.
 

@@ -1,4 +1,4 @@
-"""Curves from a velocity profile of one axis: the velocity multi-profile of document 4 (section 4.1, figure 4.4)."""
+"""Curves from a velocity profile of one axis: the velocity multi-profile [Roldan2017, section 4.1, fig. 4.4]."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class VelocityProfile(CurveBase):
 def velocity_multiprofile(
     lowest: float, highest: float, stage: float = 20.0, steps: int = 6, knot: float = 0.05, start: float = 0.0
 ) -> VelocityProfile:
-    """Return the velocity multi-profile: growing sines, steps, ramps, exponentials (the document prints no durations).
+    """Return the velocity multi-profile: growing sines, steps, ramps, exponentials ([Roldan2017] prints no durations).
 
     (1) 0.1 + 0.3 + 0.5 Hz with growing amplitude; (2) steps up and down, forward and backward; (3) constant acceleration and
     deceleration, both ways; (4) exponential rise and decay, both ways. Corners are rounded within two knots.
@@ -86,7 +86,7 @@ def velocity_multiprofile(
     Parameters
     ----------
     lowest, highest : float
-        Slowest and fastest speed [rad/s]; 10 and 3700 rpm in the document.
+        Slowest and fastest speed [rad/s]; 10 and 3700 rpm in [Roldan2017].
     stage : float
         Duration of each of the seven stages [s].
     steps : int

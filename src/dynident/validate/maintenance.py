@@ -1,4 +1,4 @@
-"""Maintenance: whether the friction of a joint is what a healthy joint would have at this temperature (document 3 section 5.2).
+"""Maintenance: whether the friction of a joint is that of a healthy one at this temperature [Pagani2022, section 5.2].
 
     r = f_measured / f_expected(temperature or warm-up) - 1        test effect + cycle effect + fault
 

@@ -1,4 +1,4 @@
-"""Repeatability: the same identification over cycles, tests and robots (document 3 chapter 5).
+"""Repeatability: the same identification over cycles, tests and robots [Pagani2022, chapter 5].
 
     y(robot, test, cycle) = mean + robot effect + test effect + cycle effect
 

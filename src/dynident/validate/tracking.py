@@ -1,4 +1,4 @@
-"""The proof in closed loop: a model is good when the robot follows better with it (documents 1 and 2).
+"""The proof in closed loop: a model is good when the robot follows better with it [Briot2015] [Kostic2002].
 
 The virtual robot makes a log with its own noise, the model is identified from that log, and motions that were not used for
 the identification are then run three times: with the feedback alone, with a catalogue model, and with the identified one.

@@ -103,7 +103,7 @@ def error_bars(proof: TrackingProof, published: Published | None = None, where: 
 
 
 def effort_bars(proof: TrackingProof) -> Figure:
-    """Draw the shares of model and feedback in the effort, with the identified model (document 2, 16)."""
+    """Draw the shares of model and feedback in the effort, with the identified model [Kostic2002, eq. 16]."""
     figure, panels = _panels(len(proof.motions), f"{label(proof.robot)}: rms effort [{proof.effort_unit}]", True, 2.2)
     places = np.arange(len(proof.actuators))
     for i, (axes, motion) in enumerate(zip(panels, proof.motions, strict=True)):

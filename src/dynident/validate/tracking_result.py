@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 ALONE, CATALOGUE, IDENTIFIED = "feedback alone", "catalogue model", "identified model"
 PLACES = ("joint", "encoder", "tool")
 VISIBLE = 0.05  # of the largest error, below which encoders see what joints do
-#: Published numbers: row label to one tuple of numbers per motion, as Table 4 of document 1.
+#: Published numbers: row label to one tuple of numbers per motion, as [Briot2015, Table 4].
 Published = Mapping[str, Sequence[Sequence[float]]]
 
 
@@ -45,7 +45,7 @@ class Trial:
     error : ndarray, (N, k)
         Tracking error of every actuator coordinate, reference less what the robot truly did [rad, m].
     model : ndarray, (N, k)
-        The model's share of the effort: the controller's model on the reference, u^n of document 2; zero without a model.
+        The model's share of the effort: the controller's model on the reference, u^n of [Kostic2002]; zero without a model.
     feedback : ndarray, (N, k)
         The rest of the effort, which the feedback makes, u^c.
     saturated : float
@@ -100,7 +100,7 @@ class Trial:
 
     @property
     def shares(self) -> tuple[Array, Array]:
-        """RMS of the model's share and of the feedback's, each (k,), in the unit of the efforts (document 2, 16)."""
+        """RMS of the model's share and of the feedback's, each (k,), in the unit of the efforts [Kostic2002, eq. 16]."""
         return rms(self.model), rms(self.feedback)
 
 
@@ -200,7 +200,7 @@ class TrackingProof:
         return tuple(place for place in PLACES if known[place])
 
     def effort_ratios(self, controller: str = IDENTIFIED) -> Array:
-        """Return the RMS of the model's share over that of the feedback: document 2, (16).
+        """Return the RMS of the model's share over that of the feedback: [Kostic2002, eq. 16].
 
         Parameters
         ----------

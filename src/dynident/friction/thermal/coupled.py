@@ -39,7 +39,7 @@ class WarmFriction:
 class Thermal:
     """A static law and the thermal model that scales it: ``f = f_cold(v, q, tau) [alpha (T - T0) + beta]``.
 
-    Document 3 finds that friction curves at different temperatures are multiples of each other (Fig. 22, eq. 102).
+    Friction curves at different temperatures are multiples of each other [Pagani2022, fig. 22 and eq. 102].
 
     Parameters
     ----------

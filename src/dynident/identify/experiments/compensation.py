@@ -61,7 +61,7 @@ class MeasuredTemperature:
     Parameters
     ----------
     degree : int
-        1 is document 3 eq. 156; 2 helps where the sensor is far from the rubbing parts.
+        1 is [Pagani2022, eq. 156]; 2 helps where the sensor is far from the rubbing parts.
     """
 
     def __init__(self, degree: int = 1) -> None:

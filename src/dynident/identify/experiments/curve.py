@@ -85,7 +85,7 @@ class FrictionCurve:
         Parameters
         ----------
         law : FrictionLaw, optional
-            The law; if not given, the polynomial of document 3, of degree 3 or as many as the speeds allow.
+            The law; if not given, the polynomial of [Pagani2022], of degree 3 or as many as the speeds allow.
 
         Returns
         -------

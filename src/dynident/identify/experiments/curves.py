@@ -1,6 +1,6 @@
 """Friction against speed, one curve per temperature: gravity removed, mean over plateaus, both directions.
 
-f(v) = mean over the plateau of [tau - Q_a cos q + Q_b sin q]        (document 3 eqs. 84 and 128)
+f(v) = mean over the plateau of [tau - Q_a cos q + Q_b sin q]        [Pagani2022, eqs. 84 and 128]
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class FrictionCurves:
         Parameters
         ----------
         level : float
-            Speed as a part of the top speed; the nearest level that was run is taken (document 3 uses 60 %).
+            Speed as a part of the top speed; the nearest level that was run is taken ([Pagani2022] uses 60 %).
         robot, name : str
             Names of the robot and of the test.
 

@@ -1,9 +1,9 @@
 """What gravity adds to the torque of one axis, and the single-axis model.
 
-    tau = J a + Q_a cos q - Q_b sin q + f(v)        (document 3 eqs. 86-94)
+    tau = J a + Q_a cos q - Q_b sin q + f(v)        [Pagani2022, eqs. 86-94]
 
 `plateau_gravity` fits Q_a and Q_b to the course of the torque WITHIN plateaus, each with a constant of its own for the
-friction at its speed and temperature (document 3 eq. 84: P_y = Q_a, P_x = -Q_b). Friction may then depend on anything but
+friction at its speed and temperature ([Pagani2022, eq. 84]: P_y = Q_a, P_x = -Q_b). Friction may then depend on anything but
 the position. `single_axis` fits everything at once to a whole motion.
 """
 
@@ -189,7 +189,7 @@ class SingleAxis:
 
 
 def single_axis(log: Log, joint: str, law: FrictionLaw | None = None, **options: object) -> SingleAxis:
-    """Fit inertia, gravity and friction of one axis to a whole motion (document 3 eqs. 90-94).
+    """Fit inertia, gravity and friction of one axis to a whole motion [Pagani2022, eqs. 90-94].
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def single_axis(log: Log, joint: str, law: FrictionLaw | None = None, **options:
     joint : str
         Turning joint.
     law : FrictionLaw, optional
-        Law without shape parameters; the cubic polynomial of document 3 if not given.
+        Law without shape parameters; the cubic polynomial of [Pagani2022] if not given.
     **options
         Passed to `dynident.signals.prepare`.
 

@@ -1,10 +1,10 @@
-"""The velocity multi-profile test of an actuator (document 4 section 4.1.2, figure 4.4).
+"""The velocity multi-profile test of an actuator [Roldan2017, section 4.1.2, fig. 4.4].
 
-    tau = J_t a + c v + F_c tanh(beta v)        (document 4 eq. 4.10)
+    tau = J_t a + c v + F_c tanh(beta v)        [Roldan2017, eq. 4.10]
 
 One run holds growing sines, velocity steps up and down, ramps, and exponential rises, so that inertia, friction at all
-speeds and the turn of the friction around rest are excited together. beta is searched, the rest is eliminated (document 4
-eqs. 2.35-2.36). Stage lengths are not printed in document 4; those here are parameters.
+speeds and the turn of the friction around rest are excited together. beta is searched, the rest is eliminated
+[Roldan2017, eqs. 2.35-2.36]. Stage lengths are not printed there; those here are parameters.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 RPM = 2.0 * np.pi / 60.0
-#: Frequencies of the growing sines [Hz] (document 4).
+#: Frequencies of the growing sines [Hz], as in [Roldan2017].
 SINES = (0.1, 0.3, 0.5)
 #: Points of the first search of each shape parameter.
 GRID = 25
@@ -46,11 +46,11 @@ def multi_profile_motion(
     Parameters
     ----------
     slow, fast : float
-        Smallest and largest speed [rad/s]; 10 and 3700 rpm in document 4.
+        Smallest and largest speed [rad/s]; 10 and 3700 rpm in [Roldan2017].
     stage : float
         Length of each of the four stages [s].
     rate : float
-        Samples per second; document 4 samples every 7 ms.
+        Samples per second; [Roldan2017] samples every 7 ms.
     rounding : float
         Time over which corners of the speed are rounded [s].
 
@@ -183,7 +183,7 @@ def multi_profile_test(log: Log, joint: str, law: FrictionLaw | None = None, **o
     joint : str
         Channel.
     law : FrictionLaw, optional
-        Friction law; viscous and smooth Coulomb friction (document 4 eq. 4.10) if not given.
+        Friction law; viscous and smooth Coulomb friction [Roldan2017, eq. 4.10] if not given.
     **options
         Passed to `dynident.signals.prepare`.
 

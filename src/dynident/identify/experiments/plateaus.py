@@ -1,6 +1,6 @@
 """Plateaus: the stretches of a log in which a joint moves at a constant speed, found by themselves.
 
-Document 3 (section 2.4) runs plateaus at 5, 20, 40, 60, 80 and 100 % of the speed in both directions and
+[Pagani2022, section 2.4] runs plateaus at 5, 20, 40, 60, 80 and 100 % of the speed in both directions and
 throws the accelerated samples away.
 """
 

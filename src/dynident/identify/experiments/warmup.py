@@ -2,8 +2,8 @@
 
     y(t) = y_settled + sum_i c_i exp(-t / tau_i)        i = 1..order, slow first
 
-At constant power this is exactly what thermal models of the first and second order give (document 3 eqs. 110 and 122),
-and document 3 eq. 158 as a curve: the time constants are those of the closed loop of heat and friction.
+At constant power this is exactly what thermal models of the first and second order give [Pagani2022, eqs. 110 and 122],
+and [Pagani2022, eq. 158] as a curve: the time constants are those of the closed loop of heat and friction.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Warmup:
 
     @property
     def errors(self) -> tuple[float, float, float]:
-        """Mean, largest and final error relative to the local value, as Table 6 of document 3 states them."""
+        """Mean, largest and final error relative to the local value, as [Pagani2022, Table 6] states them."""
         e = np.abs((self.y - self(self.t)) / self.y)
         return float(e.mean()), float(e.max()), float(e[-max(1, e.size // 10) :].mean())
 

@@ -111,7 +111,7 @@ def effective_samples(errors: ArrayLike) -> float:
     Returns
     -------
     float
-        ``N / (1 + 2 sum rho_k)``, the sum ending at the first pair of lags whose sum is not positive (Geyer 1992).
+        ``N / (1 + 2 sum rho_k)``, the sum ending at the first pair of lags whose sum is not positive [Geyer1992].
     """
     e = np.asarray(errors, dtype=np.float64)
     e = e - e.mean()

@@ -1,6 +1,6 @@
 """Separable least squares: inertia and linear friction are eliminated while the shape of the friction is searched.
 
-    axis = fit_axis(effort, Viscous() + Tanh(), v, {"J": a})                 one axis (document 4 section 4.1.2)
+    axis = fit_axis(effort, Viscous() + Tanh(), v, {"J": a})                 one axis [Roldan2017, section 4.1.2]
     robot = fit_robot(mechanism, motion, effort, Viscous() + Tanh())          all joints and bodies together
     robot = fit_log(mechanism, log, {"joint1": Viscous() + Stribeck()})       the same from a log, filtered alike
 

@@ -1,7 +1,7 @@
 """Fitting thermal models to friction torques: global search, exact sensitivities, and what torque alone can tell.
 
 Data are ratios of measured friction to that of the cold joint, ``r(t) = f / f_cold``, and the cold friction power W
-(document 3 sections 4.2-4.4). The scale of the temperature is free: ``x = alpha (T - T0)`` obeys the same equations with
+[Pagani2022, sections 4.2-4.4]. The scale of the temperature is free: ``x = alpha (T - T0)`` obeys the same equations with
 K / |alpha| and C / |alpha|. So torque data determine
 
     K / |alpha|, C / |alpha| (zones),   c |alpha|, tau (two poles),   nu, beta

@@ -92,7 +92,7 @@ class ThermalFit:
     predicted : tuple of ndarray
         Fitted ratios of each test.
     mean_error, max_error : float
-        Mean and largest |error| over the measured ratio (document 3 Tables 6 and 7).
+        Mean and largest |error| over the measured ratio [Pagani2022, Tables 6 and 7].
     rss : float
         Sum of squared errors of the ratio.
     parameters : int

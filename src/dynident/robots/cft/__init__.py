@@ -1,8 +1,7 @@
 """The CFT-transposer robot: rail, rotating base and pantograph with four motors, as data and in closed form.
 
-A. Rodriguez-Angeles, D. Lizarraga, H. Nijmeijer, H. A. van Essen, "Modelling and identification of the CFT-transposer robot",
-TU/e report WFW 2002.52. q = [q1, q2, q4, q5], theta as in Table 4; every misprint is corrected where it stands, with the id of
-the digest's errata register.
+Source: [Rodriguez2002]. Numbers in brackets are the report's equations. q = [q1, q2, q4, q5], theta as in Table 4; misprints
+are corrected where they stand, and listed in docs/references.md.
 """
 
 from dynident.robots.cft.chain import carriage, inertias_from_theta, mechanism

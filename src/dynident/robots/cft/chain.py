@@ -45,11 +45,11 @@ def carriage(q: ArrayLike) -> Array:
 
 
 def inertias_from_theta(theta: ArrayLike = THETA) -> dict[str, Array]:
-    """Return inertial parameters of the links that make the complete chain equal to Appendix B (digest A4.1).
+    """Return inertial parameters of the links that make the complete chain equal to Appendix B.
 
     Appendix B is the chain without the masses of links 3, 4 and 5 (while keeping the first moments of 4 and 5), without the
     own inertia of links 4, 5 and 6 about the pitch axis, and with one constant yaw inertia theta_4. Such links cannot exist,
-    which is why M is not positive definite everywhere (ERR-C13, ERR-C14).
+    which is why M is not positive definite everywhere.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ THETA.flags.writeable = False
 
 # Table 5 (set-up with TUEdACS); rows xc1 ... xc4
 ENCODER_FACTORS: Array = np.array([8.7989e-6, 7.5209e-6, 1.6886e-5, 5.0e-6])
-"""Metres or radians per pulse (Table 5). The third one means 182.4 turns of the motor, not 182 (ERR-C16)."""
+"""Metres or radians per pulse (Table 5). The third one means 182.4 turns of the motor, not 182."""
 ENCODER_PULSES = 2000
 LIMITS: Array = np.array([[-0.2918, 0.0232], [-0.0269, 0.5801], [-0.2892, 5.8708], [-0.0606, 0.5344]])
 """Lower and upper limits of xc1 ... xc4 (Table 5)."""
@@ -93,7 +93,7 @@ CONVERSIONS: Array = np.array([0.005, 0.005, 6.16 / 182, 0.06]) / (2.0 * np.pi)
 GAINS_PRINTED = MappingProxyType(
     {
         "TUEdACS": (430.2725, 430.2725, 31.7814, 107.5681),
-        # ERR-C12: the last one is printed in N m/V but is N/V; 31.7814 and 7.9453 are truncated, not rounded.
+        # Misprints: the last one is printed in N m/V but is N/V; 31.7814 and 7.9453 are truncated, not rounded.
         "dSPACE": (107.5681, 107.5681, 7.9453, 26.8920),
     }
 )
@@ -116,9 +116,9 @@ EXCITATION_B: Array = np.array(
         [-0.0347, 0.0273, 0.0294, 0.0447],
     ]
 )
-EXCITATION_OFFSET: Array = np.array([-0.1343, 0.2766, 2.4, 0.0869])  # sec. 4.2.1; ERR-C10: not all mid-span
+EXCITATION_OFFSET: Array = np.array([-0.1343, 0.2766, 2.4, 0.0869])  # sec. 4.2.1, which says mid-span: not all are
 EXCITATION_FREQUENCY = 0.1
-"""Fundamental [Hz]. ERR-C8: printed 0.4 Hz, which is the fourth harmonic; inferred from J_k = 277.4 (digest A8.3)."""
+"""Fundamental [Hz]. Printed is 0.4 Hz, which is the fourth harmonic; inferred from J_k = 277.4."""
 
 
 def columns(values: ArrayLike, what: str) -> Array:
@@ -142,8 +142,8 @@ def same_samples(**given: ArrayLike) -> list[Array]:
 def excitation(t: ArrayLike) -> tuple[Array, Array, Array]:
     """Return the excitation of Table 3 in Cartesian coordinates, its velocity and acceleration.
 
-    ERR-C9: Table 3 is read as amplitudes of position, x = x_0 + sum a_l sin(l w t) - b_l cos(l w t), without the factor
-    1/(l w) of (43). This and the frequency are inferred: it is the reading that gives the printed J_k (digest A8.3).
+    Table 3 is read as amplitudes of position, x = x_0 + sum a_l sin(l w t) - b_l cos(l w t), without the factor
+    1/(l w) of (43). This and the frequency are inferred: it is the reading that gives the printed J_k.
 
     Parameters
     ----------

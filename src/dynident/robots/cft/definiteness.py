@@ -1,4 +1,4 @@
-"""CFT-transposer: where in the workspace the mass matrix is positive definite (digest A5.3)."""
+"""CFT-transposer: where in the workspace the mass matrix is positive definite."""
 
 from __future__ import annotations
 

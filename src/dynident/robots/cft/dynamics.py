@@ -1,12 +1,12 @@
-"""CFT-transposer: M, C, g and friction of Appendix B, corrected (ERR-C4, C5, C6, C17), in the 12 + 20 parameters of Table 4.
+"""CFT-transposer: M, C, g and friction of Appendix B, corrected, in the 12 + 20 parameters of Table 4.
 
     M(q, theta) a + C(q, v, theta) v + g(q, theta) + f(v, theta) = tau                                   (60), (67)
 
-ERR-C2: (4) and (11) of the report have the friction on the other side; (60) is the one that is used. The entries are written
-as in the digest (A4.3 to A4.6), which equals the corrected Appendix B term by term. q = [q1, q2, q4, q5].
+(4) and (11) of the report have the friction on the other side; (60) is the one that is used. The entries are written more
+compactly than in Appendix B, which they equal term by term after its correction. q = [q1, q2, q4, q5].
 
-With the printed parameters M is NOT positive definite on about 35 % of the workspace (ERR-C14) and the friction of joints 1,
-4 and 5 feeds energy at low speed (ERR-C15): the model leaves out inertias (ERR-C13) and its numbers are a torque fit only.
+With the printed parameters M is NOT positive definite on about 35 % of the workspace and the friction of joints 1,
+4 and 5 feeds energy at low speed: the model leaves out inertias and its numbers are a torque fit only.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _mass(q: Columns, th: Columns) -> Entries:
     m[0, 1] = -s2 * (t3 + D20 * S - A * s4 - E * c4 - B * s45 - t10 * c45) + c2 * (t2 + D6 * t11)
     m[0, 3] = c2 * (-B * c45 + t10 * s45)
     m[0, 2] = c2 * (-A * c4 + E * s4) + m[0, 3]
-    # ERR-C4: the bracket of theta_11 and the sign before cos(q5 + 2 q4) in the last theta_12 term, by the squares f6^2, f7^2.
+    # Misprints: bracket of theta_11 and sign before cos(q5 + 2 q4) in the last theta_12 term, by the squares f6^2, f7^2.
     m[1, 1] = (
         t4
         - 2.0 * f4 * (t5 * s4 + t6 * c4)
@@ -66,7 +66,7 @@ def _mass(q: Columns, th: Columns) -> Entries:
     )
     m[1, 3] = -D6 * t11 * LAMBDA * c45
     m[1, 2] = D6 * (-t7 * c4 + t8 * s4) + m[1, 3]
-    # Pitch block (ERR-C5, ERR-C6, ERR-C17) by its structure: Jacobians (forward, up) of the origins by q4 and by q5.
+    # Pitch block, where brackets are lost in print, by its structure: Jacobians (forward, up) of the origins by q4 and by q5.
     o4, o4b = (L4 * (c4 + c45), 0.0), (L4 * c45, 0.0)
     o5, o5b = (L4 * c45, -L4 * s4), o4b
     o6, o6b = (o5[0] - L5 * c45, o5[1] - L5 * s45), (o5b[0] - L5 * c45, -L5 * s45)
@@ -189,7 +189,7 @@ def mass_matrix(q: ArrayLike, theta: ArrayLike = THETA) -> Array:
     Returns
     -------
     ndarray, (N, 4, 4)
-        Symmetric; not positive definite everywhere with the printed parameters (ERR-C14).
+        Symmetric; not positive definite everywhere with the printed parameters.
     """
     joints = columns(q, "q")
     return _matrix(_mass(joints.T, _theta(theta, 12)[:12]), len(joints))
@@ -248,7 +248,7 @@ def friction(v: ArrayLike, theta: ArrayLike = THETA) -> Array:
     Returns
     -------
     ndarray, (N, 4)
-        Friction force [N] and torques [N m], to be overcome by tau (ERR-C2).
+        Friction force [N] and torques [N m], to be overcome by tau.
     """
     speeds = columns(v, "v")
     Bv, B1, B2, w1, w2 = _theta(theta, 32)[12:].reshape(5, 4)
@@ -304,7 +304,7 @@ def inverse_dynamics(q: ArrayLike, v: ArrayLike, a: ArrayLike, theta: ArrayLike 
 
 
 def forward_dynamics(q: ArrayLike, v: ArrayLike, tau: ArrayLike, theta: ArrayLike = THETA, added_inertia: float = 0.0) -> Array:
-    """Return the accelerations a of (60), or say where M is not positive definite (ERR-C14, decision I-C2).
+    """Return the accelerations a of (60), or say where M is not positive definite.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def forward_dynamics(q: ArrayLike, v: ArrayLike, tau: ArrayLike, theta: ArrayLik
     theta : array_like, (32,)
         Parameters of Table 4.
     added_inertia : float
-        Inertia added to q4 and q5 [kg m^2]; 0.2 makes the printed parameters positive definite everywhere (digest A5.3).
+        Inertia added to q4 and q5 [kg m^2]; 0.2 makes the printed parameters positive definite everywhere.
 
     Returns
     -------
@@ -344,7 +344,7 @@ class FrictionVerdict:
     joint : str
         Joint.
     terms : tuple of (float, float)
-        (B, w) of both tanh terms with w > 0: (B, w) and (-B, -w) are the same law (ERR-C15).
+        (B, w) of both tanh terms with w > 0: (B, w) and (-B, -w) are the same law.
     coulomb : float
         Net Coulomb level B_1 + B_2 at high speed [N or N m].
     slope : float

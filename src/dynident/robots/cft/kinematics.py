@@ -156,7 +156,7 @@ def joint_motion(xc: ArrayLike, vc: ArrayLike, ac: ArrayLike) -> tuple[Array, Ar
 
 
 def tool_position(q: ArrayLike, tool: bool = True) -> Array:
-    """Return the position of the tool's end (59), with the sign of ERR-C3 corrected in y.
+    """Return the position of the tool's end (59), with a misprinted sign corrected in y.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def torque_from_force(q: ArrayLike, force: ArrayLike) -> Array:
 
 
 def force_from_torque(q: ArrayLike, torque: ArrayLike) -> Array:
-    """Return the controller's forces from joint torques: (65) with the minus of its fourth row (ERR-C11).
+    """Return the controller's forces from joint torques: (65) with the minus of its fourth row, which is lost in print.
 
     Parameters
     ----------

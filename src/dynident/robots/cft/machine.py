@@ -48,7 +48,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     "added_inertia": Assumption(
         0.0,
         "kg m^2",
-        "of q4 and q5; Table 4 makes M indefinite on 35 % of the workspace, 0.2 repairs it (digest A5.3)",
+        "of q4 and q5; Table 4 makes M indefinite on 35 % of the workspace, 0.2 repairs it",
     ),
     "pose": Assumption(
         tuple(EXCITATION_OFFSET.tolist()),
@@ -121,7 +121,7 @@ def friction(theta: ArrayLike = THETA) -> dict[str, Friction]:
     Returns
     -------
     dict of str to Friction
-        B_v v + B_f1 tanh(w1 v) + B_f2 tanh(w2 v) of q1, q2, q4, q5; three of them push near rest (digest A6).
+        B_v v + B_f1 tanh(w1 v) + B_f2 tanh(w2 v) of q1, q2, q4, q5; three of them push near rest.
     """
     values = numbers(theta, "theta")
     if values.shape != (32,):

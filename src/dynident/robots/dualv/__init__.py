@@ -1,9 +1,8 @@
 """DualV, a planar 4-RRR robot with three degrees of freedom and four direct drives (LIRMM).
 
-S. Briot, S. Krut, M. Gautier, "Dynamic parameter identification of over-actuated parallel robots", ASME J. Dynamic Systems,
-Measurement, and Control 137(11), 2015. Numbers in brackets are the paper's equations; corrections carry the id of the digest's
-errata register, ERR-D1 to ERR-D18. With more motors than degrees of freedom the torques are not determined by the motion: an
-unknown preload lies in the null space of J_inv^T. Projected on the platform (case 1) or on three motors (case 2), it is gone.
+Source: [Briot2015]. Numbers in brackets are the paper's equations, its misprints are in docs/references.md. With more
+motors than degrees of freedom the torques are not determined by the motion: an unknown preload lies in the null space of
+J_inv^T. Projected on the platform (case 1) or on three motors (case 2), it is gone.
 
 Arrays are batched: platform poses (N, 3) as x, y, phi; joints (N, 4, 3) as leg, joint; torques (N, 4).
 """

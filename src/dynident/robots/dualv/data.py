@@ -37,8 +37,8 @@ TABLE_2: dict[str, dict[str, tuple[float, float]]] = {
 }
 """Table 2: essential parameters (SI) with relative standard deviations [%].
 
-The paper leaves the regrouping into the platform unmarked (ERR-D9): its m_4 holds m_4 + sum mx_2i / d3, about half of the
-distal links. Its case 2 stops at a ratio of 10.8, above the ratio 10 it states (ERR-D10).
+The paper leaves the regrouping into the platform unmarked: its m_4 holds m_4 + sum mx_2i / d3, about half of the
+distal links. Its case 2 stops at a ratio of 10.8, above the ratio 10 it states.
 """
 
 RELATIVE_ERROR_NORM: dict[str, float] = {"case 1": 0.110, "case 2": 0.091}
@@ -48,7 +48,7 @@ TABLE_3: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "case 1": ((9.1, 8.5, 7.5, 8.9), (9.8, 8.5, 7.6, 10.5)),
     "case 2": ((9.1, 8.5, 8.0, 8.6), (10.0, 8.6, 8.2, 11.7)),
 }
-"""Table 3: relative torque errors [%] of motors 1 to 4 on trajectories 1 and 2; the means are 8.8 and 9.09 (ERR-D11)."""
+"""Table 3: relative torque errors [%] of motors 1 to 4 on trajectories 1 and 2; the means are 8.8 and 9.09 (9.2 in print)."""
 
 TABLE_4: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "PD": ((6.35, 6.50, 8.00, 8.25), (7.70, 7.65, 9.40, 7.60)),

@@ -48,7 +48,7 @@ def leg_regressor(q: ArrayLike, v: ArrayLike, a: ArrayLike, geometry: Geometry |
     Y[..., 0, 0] = Y[..., 0, 1] = a1
     Y[..., 0, 5] = d2**2 * a1
     Y[..., 0, 2] = Y[..., 1, 2] = a1 + a2
-    # ERR-D7: (51) prints velocities in the factors (2 a1 + a2); ERR-D8: it prints + on both groups of my2.
+    # Misprints of (51): velocities in the factors (2 a1 + a2), and + on both groups of my2.
     Y[..., 0, 3] = d2 * ((2.0 * a1 + a2) * c2 - v2 * (2.0 * v1 + v2) * s2)
     Y[..., 0, 4] = -d2 * ((2.0 * a1 + a2) * s2 + v2 * (2.0 * v1 + v2) * c2)
     Y[..., 1, 3] = d2 * (a1 * c2 + v1**2 * s2)
@@ -124,8 +124,8 @@ def case_2(
 ) -> tuple[Array, Array]:
     """Return the model projected on three motors: tau^kept - J^T tau^other = IDM_2 chi (36), from (32)-(35).
 
-    It equals J_r^-T times case 1, with J_r the rows of J_inv kept (digest B3.3): only the weights of the equations differ.
-    It needs the sub-robot of the motors kept away from ITS parallel singularities too (ERR-D3).
+    It equals J_r^-T times case 1, with J_r the rows of J_inv kept: only the weights of the equations differ.
+    It needs the sub-robot of the motors kept away from ITS parallel singularities too, which the paper does not say.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def case_2(
     samples = Y_p.shape[0]
     # (33): multipliers of the twelve closure equations of the legs, then of the four reduced ones (54).
     A = np.zeros((samples, 16, 16))
-    A[:, 0, 12 + go] = -J.B_p[:, go]  # ERR-D2: the printed block B_p^{1:r} is that of the motors kept
+    A[:, 0, 12 + go] = -J.B_p[:, go]  # misprint: the block B_p^{1:r} is that of the motors kept
     for leg in range(4):
         rows = slice(3 * leg, 3 * leg + 3)
         A[:, 1 + 3 * leg : 4 + 3 * leg, rows] = np.swapaxes(J.J_k[:, leg], 1, 2)
@@ -174,7 +174,7 @@ def case_2(
 
 
 def partitions(x: ArrayLike, geometry: Geometry | None = None) -> list[tuple[tuple[int, ...], float]]:
-    """Rank the choices of three motors for case 2 by the worst conditioning of J_r along a motion (digest I-D2).
+    """Rank the choices of three motors for case 2 by the worst conditioning of J_r along a motion.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def remove_internal_stress(tau: ArrayLike, x: ArrayLike, geometry: Geometry | No
 def idle_torques(
     x: ArrayLike, v: ArrayLike, a: ArrayLike, chi: ArrayLike, geometry: Geometry | None = None, smallest: str = "torque"
 ) -> Array:
-    """Return motor torques without preload, in one of the two senses that the paper mixes (ERR-D1).
+    """Return motor torques without preload, in one of the two senses that the paper mixes, (26) and (50).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Motions for simulated identification of DualV, as in the digest's re-run of the paper (B9): the paper prints none."""
+"""Motions for simulated identification of DualV: [Briot2015] prints none."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def excitation(
 
 
 def preload(t: ArrayLike, x: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return motor torques that only stress the robot, (5 + 2 sin 3 t) N m along the null vector (digest B9).
+    """Return motor torques that only stress the robot, (5 + 2 sin 3 t) N m along the null vector.
 
     Parameters
     ----------

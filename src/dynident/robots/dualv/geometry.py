@@ -16,7 +16,7 @@ ANCHOR_ANGLES = np.deg2rad([15.52, 164.48, -164.48, -15.52])  # gamma_i, Table 1
 HALF_TURNS = np.array([0, 0, 1, 1])  # k of (53): legs 3 and 4 meet the platform on its other side
 
 WORKING_MODES: dict[str, tuple[int, int, int, int]] = {"inward": (-1, 1, -1, 1), "outward": (1, -1, 1, -1)}
-"""Signs of sin q_2i. The paper does not say which it is; other patterns are nearly singular at home (digest B5.1)."""
+"""Signs of sin q_2i. The paper does not say which it is; other patterns are nearly singular at home."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Geometry:
     Parameters
     ----------
     r_p : float
-        Half the distance C1 C3 on the platform [m]. NOT printed; 0.11 m is inferred (digest B5.1: right-angle elbows at home).
+        Half the distance C1 C3 on the platform [m]. NOT printed; 0.11 m is inferred (right-angle elbows at home).
     working_mode : str
         ``"inward"`` or ``"outward"``, see `WORKING_MODES`.
     d2, d3 : float

@@ -103,8 +103,8 @@ def _elbows(q1: Array, g: Geometry) -> Array:
 def _meeting(first: Array, second: Array, g: Geometry) -> Array:
     """Return where two circles of radius d3 meet, (N, 2), on the side of the working mode.
 
-    Same points as (56)-(57), without their division by x_B2 - x_B1 and with ERR-D4 repaired by construction: the point lies
-    at the middle of B_1 B_2, a height h to its right (inward) or left (outward), however the pair is turned.
+    Same points as (56)-(57), without their division by x_B2 - x_B1 and with the misprint of k_j repaired by construction: the
+    point lies at the middle of B_1 B_2, a height h to its right (inward) or left (outward), however the pair is turned.
     """
     gap = second - first
     length = np.linalg.norm(gap, axis=1)
@@ -131,7 +131,7 @@ def forward_kinematics(q1: ArrayLike, geometry: Geometry | None = None) -> Array
     Returns
     -------
     ndarray, (N, 3)
-        x, y [m] and phi in (-pi, pi] (atan2, ERR-D12).
+        x, y [m] and phi in (-pi, pi] (atan2; (58) prints arctan).
     """
     g = geometry or Geometry()
     B = _elbows(columns(q1, 4, "q1"), g)
@@ -141,7 +141,7 @@ def forward_kinematics(q1: ArrayLike, geometry: Geometry | None = None) -> Array
 
 
 def measured_radius(q1: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return |C1 C3| / 2 from the motor angles: r_p as the data see it, and a check of their quality (digest I-D3).
+    """Return |C1 C3| / 2 from the motor angles: r_p as the data see it, and a check of their quality.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def jacobians(x: ArrayLike, geometry: Geometry | None = None) -> Jacobians:
     cp, sp = np.cos(turned), np.sin(turned)
     c1, s1 = np.cos(q[:, :, 0]), np.sin(q[:, :, 0])
     c12, s12 = np.cos(q[:, :, 0] + q[:, :, 1]), np.sin(q[:, :, 0] + q[:, :, 1])
-    # ERR-D5: the printed third entry lacks r_p and has wrong signs; ERR-D6: (60) is printed with the opposite sign.
+    # Misprints: the third entry of (59) lacks r_p and has wrong signs; (60) has the opposite sign.
     A_p = g.d3 * np.stack([c12, s12, -g.r_p * (cp * c12 + sp * s12)], axis=2)
     B_p = -g.d2 * g.d3 * np.sin(q[:, :, 1])
     one, zero = np.ones_like(c1), np.zeros_like(c1)

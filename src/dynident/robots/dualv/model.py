@@ -78,7 +78,7 @@ def mechanism(r_p: float = 0.11, working_mode: str = "inward", parameters: str =
         gravity=np.zeros(3),
         independent=("platform.x", "platform.y", "platform.rz"),
         home=home,
-        source="Briot, Krut, Gautier 2015",
+        source="[Briot2015]",
     )
 
 

@@ -1,8 +1,7 @@
-"""An arm like the ER3A-C60 (Efort), the six-axis robot of document 3.
+"""An arm like the ER3A-C60 (Efort), the six-axis robot of [Pagani2022].
 
-R. Pagani, "Innovative experimental procedures and dynamics models for industrial robot manipulators", PhD thesis, University of
-Brescia, chapters 2 to 5. Numbers in brackets are the thesis' equations. It prints ranges, speeds, payload, mass, reach
-(Table 4), the thermal model of axis 4 (130) and the time constants of all axes (Table 8), but neither a DH table nor
+Source: [Pagani2022, chapters 2 to 5]. Numbers in brackets are the thesis' equations. It prints ranges, speeds, payload, mass
+and reach (Table 4), the thermal model of axis 4 (130) and the time constants of all axes (Table 8), but neither a DH table nor
 identified inertias or friction: everything else is in `ASSUMPTIONS`, each with its reason. Three printed lengths fix most of
 the geometry: a2 + a3 = 340 mm, d4 + d6 = 377 mm and a1 + a2 + hypot(a3, d4) = 628 mm.
 """

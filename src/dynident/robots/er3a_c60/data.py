@@ -1,4 +1,4 @@
-"""Numbers of the ER3A-C60: what document 3 prints, and everything that had to be assumed, in one table."""
+"""Numbers of the ER3A-C60: what [Pagani2022] prints, and everything that had to be assumed, in one table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dynident.robots.assumptions import Assumption
 
 JOINTS = tuple(f"joint_{i}" for i in range(1, 7))
 
-# Printed in document 3.
+# Printed in [Pagani2022].
 RANGES = np.deg2rad([[-167, 167], [-130, 90], [-71, 101], [-180, 180], [-113, 113], [-360, 360]])
 """Table 4 [rad]."""
 SPEEDS = np.deg2rad([230.0, 230.0, 250.0, 320.0, 320.0, 420.0])
@@ -109,7 +109,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         "as axis 4", "", "alpha, beta and K / W of (130) for all axes (friction falls alike), C1 and C2 from Table 8"
     ),
 }
-"""Everything that document 3 does not give. It has no DH table; its drawing is lost (A-1 of the digest)."""
+"""Everything that [Pagani2022] does not give. It has no DH table; its drawing is lost."""
 
 CAPSULES: tuple[tuple[str, tuple[float, float, float], tuple[float, float, float], float], ...] = (
     ("base", (0.0, 0.0, 0.0), (0.0, 0.0, 0.16), 0.09),

@@ -33,7 +33,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     "torque_noise": Assumption("noise", "N m", "standard deviations of the logged joint torques, see `noise`"),
     "pose": Assumption((0.0,) * 6, "rad", "whose inertias set the velocity gains: upper arm up, forearm ahead"),
 }
-"""Numbers that document 3 does not give: those of the arm and, after them, those of drives and control."""
+"""Numbers that [Pagani2022] does not give: those of the arm and, after them, those of drives and control."""
 
 
 def machine(
@@ -48,9 +48,9 @@ def machine(
     controller: Any = None,
     step: float = STEP,
 ) -> VirtualRobot:
-    """Return the arm on geared drives with cascaded control; document 3 gives few of the numbers, see `ASSUMPTIONS`.
+    """Return the arm on geared drives with cascaded control; [Pagani2022] gives few of the numbers, see `ASSUMPTIONS`.
 
-    Rotor inertia is in the drives, friction (cubic in the speed, document 3 eq. 35) at the joints; neither is counted twice.
+    Rotor inertia is in the drives, friction (cubic in the speed, [Pagani2022, eq. 35]) at the joints; neither is counted twice.
 
     Parameters
     ----------

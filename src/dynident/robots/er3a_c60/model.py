@@ -29,7 +29,7 @@ from dynident.robots.er3a_c60.data import (
 )
 
 Array = NDArray[np.float64]
-TERMS = ("ia", "fv", "fc")  # document 3 has no offsets
+TERMS = ("ia", "fv", "fc")  # [Pagani2022] has no offsets
 
 
 def assumed(name: str) -> Any:
@@ -88,7 +88,7 @@ def friction_laws() -> tuple[Friction, ...]:
     Returns
     -------
     tuple of Friction
-        Polynomials of document 3.
+        Polynomials of [Pagani2022].
     """
     return tuple(
         Polynomial(3).using(dict(zip(("a0", "a1", "a2", "a3"), row, strict=True))) for row in friction_coefficients().tolist()
@@ -180,7 +180,7 @@ def mechanism(payload: bool = False) -> Mechanism:
         actuators=motors,
         terms=TERMS,
         gravity=bare.gravity,
-        source="Pagani, PhD thesis, Brescia 2022, chapter 3; geometry and masses assumed",
+        source="[Pagani2022, chapter 3]; geometry and masses assumed",
     )
     return arm.with_payload(PAYLOAD, com=(0.0, 0.0, 0.06)) if payload else arm
 

@@ -1,7 +1,7 @@
-"""The planar 5R manipulator (five-bar) of the thesis on mechatronic analysis of parallel manipulators, sec. 4.1 and App. B.1.
+"""The planar 5R manipulator (five-bar) of [Roldan2017, section 4.1 and appendix B.1].
 
 Two driven bars A0 A and B0 B, two distal bars A P and B P, all angles absolute: alpha1, alpha4 driven, alpha2, alpha3 passive.
-Numbers in brackets are the thesis' equations; corrections carry the id of the digest's register, ERR-9 to ERR-13:
+Numbers in brackets are the thesis' equations, its misprints are in docs/references.md:
 
     P = A0 + l1 e(alpha1) + l2 e(alpha2) = B0 + l4 e(alpha4) + l3 e(alpha3),        e(a) = (cos a, sin a)
 

@@ -43,7 +43,7 @@ def compare(position_cycle: float = 5e-3) -> tuple[Compared, ...]:
     Parameters
     ----------
     position_cycle : float
-        Cycle of the position loop [s]: 5 ms of the thesis' model, 20 ms in its text on the hardware (ERR-9).
+        Cycle of the position loop [s]: 5 ms of the thesis' model, 20 ms in its text on the hardware.
 
     Returns
     -------

@@ -20,7 +20,7 @@ QUARTER = np.array([[0.0, 1.0], [-1.0, 0.0]])  # e @ QUARTER = e turned by a qua
 def body_jacobians(angles: ArrayLike, geometry: Geometry | None = None) -> Array:
     """Return the Jacobians of the bars, and of P, with respect to the motors (B.14)-(B.17).
 
-    The third row of bar 3 and all of bar 4 are lost in the text; they follow by symmetry (digest 9.2).
+    The third row of bar 3 and all of bar 4 are lost in the text; they follow by symmetry.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 
 def inverse_kinematics(P: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return all angles at positions of P, elbows by the working mode (not printed; digest 9.2).
+    """Return all angles at positions of P, elbows by the working mode (not printed).
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def forward_kinematics(alpha: ArrayLike, geometry: Geometry | None = None) -> tu
     """Return P and all angles from the driven ones, in the assembly mode (B.18)-(B.27).
 
     The circles about A and B meet at a height beside A B, however it is turned: no division by x_B - x_A, the sign of phi
-    right by construction (ERR-11), angles by atan2 (ERR-12), the branch explicit (ERR-13).
+    right by construction (a misprint there), angles by atan2, the branch explicit.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def jacobians(angles: ArrayLike, geometry: Geometry | None = None) -> tuple[Arra
     Returns
     -------
     J_x : ndarray, (N, 2, 2)
-        Rows along the distal bars; l3 in the second (printed l2, ERR-10).
+        Rows along the distal bars; l3 in the second (printed l2).
     J_q : ndarray, (N, 2)
         Its diagonal.
     """

@@ -30,7 +30,7 @@ from dynident.simulate.robot import VirtualRobot
 from dynident.trajectory import Arc, Line, Trapezoid
 
 VELOCITY_CYCLE, STEP = 250e-6, 125e-6  # s, sec. 4.1.3
-POSITION_CYCLES = (5e-3, 20e-3)  # s: of the model, and in the text on the hardware (ERR-9)
+POSITION_CYCLES = (5e-3, 20e-3)  # s: of the model, and in the text on the hardware
 
 ASSUMPTIONS: Mapping[str, Assumption] = {
     "masses": Assumption((1.8, 1.0, 1.0, 1.8), "kg", "bars 1 to 4, uniform rods; not printed, round numbers"),
@@ -39,7 +39,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     "current_limit": Assumption(float("inf"), "A", "not printed; the thesis suspects saturation but models none"),
     "encoder": Assumption("exact", "", "resolution and velocity filters of the drives are not printed"),
     "velocity_feedforward": Assumption(0.0, "-", "named in 4.1.3 without its gain; none gives the printed order of deviations"),
-    "x_level": Assumption(0.9, "m", "y of the X move, not printed: home. 1.0 to 0.5 m give 25 to 36 mm (digest 9.4)"),
+    "x_level": Assumption(0.9, "m", "y of the X move, not printed: home. 1.0 to 0.5 m give 25 to 36 mm"),
     "x_range": Assumption((-0.6, 0.6), "m", "the 1.2 m of the X move, centred; the start is not printed"),
     "circle_centre": Assumption((0.0, 0.9), "m", "centre of the circles, not printed; the home of the mechanism"),
     "circle_start": Assumption((1.0, 0.0), "-", "direction from the centre in which the circles start; not printed"),
@@ -79,7 +79,7 @@ def machine(
     position_gain : float
         k_v [1/s]: 3.54 of the X move, 19.2 of the circles.
     position_cycle : float
-        Cycle of the position loop [s]: 5 ms of the model, 20 ms on the hardware (ERR-9).
+        Cycle of the position loop [s]: 5 ms of the model, 20 ms on the hardware.
     velocity_feedforward : float
         Share of the reference velocity.
     position_filter, velocity_filter : float

@@ -1,9 +1,8 @@
 """MAST, the 2PRU-1PRS shaking table: three vertical guides carry a platform that heaves (z) and tilts (psi, theta).
 
-C. G. Roldan Paraponiaris, "Mechatronic analysis of parallel manipulators", PhD thesis, UPV/EHU Bilbao 2017, section 4.2 and
-appendix B.2; C. Roldan-Paraponiaris, F. J. Campa, O. Altuzarra, Mechatronics 2016 (PaperA, which says 3PRS, ERR-35). Numbers in
-brackets are the thesis' equations, ERR-n the corrections of the digest's register. Arrays are batched: poses (N, 3) as z, psi,
-theta with R = Ry(theta) Rx(psi); sliders (N, 3).
+Sources: [Roldan2017, section 4.2 and appendix B.2] and [Roldan2016], which calls it 3PRS. Numbers in brackets are the thesis'
+equations, its misprints are in docs/references.md. Arrays are batched: poses (N, 3) as z, psi, theta with
+R = Ry(theta) Rx(psi); sliders (N, 3).
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ _DESIGN = Design(
     slider_terms=_DRIVE,
     pin_terms=FRICTION,
     stroke=(-0.5 * STROKE, 0.5 * STROKE),
-    source="Roldan Paraponiaris 2017, section 4.2",
+    source="[Roldan2017, section 4.2]",
 )
 
 

@@ -1,4 +1,4 @@
-"""The document's numbers for the 2PRU-1PRS shaking table (thesis section 4.2, PaperA)."""
+"""The printed numbers of the 2PRU-1PRS shaking table [Roldan2017, section 4.2] [Roldan2016]."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dynident.robots.mast.tripod import Tripod
 
 OFFSET = 0.4  # H, distance of the vertical guides from the middle [m], section 4.2
 BAR = 0.26  # L [m], section 4.2
-RADIUS = 0.35  # r [m], PaperA section 3 (the thesis does not print it)
+RADIUS = 0.35  # r [m], [Roldan2016, section 3] (the thesis does not print it)
 BAR_MASS, PLATFORM_MASS = 0.07, 2.06  # [kg], section 4.2
 BAR_INERTIA = BAR_MASS * BAR**2 / 12.0  # [kg m^2] NOT printed: a slender bar, 3.94e-4
 STROKE = 0.3  # of the guides [m], section 4.2.2
-LARGEST_TILT = np.deg2rad(20.0)  # PaperA section 2.4.2
+LARGEST_TILT = np.deg2rad(20.0)  # [Roldan2016, section 2.4.2]
 GRAVITY = 9.81
 
 GEAR, PITCH = 15.0, 0.07
@@ -24,27 +24,27 @@ MOTOR_RATIO = 2.0 * np.pi * GEAR / PITCH  # motor rad per metre of slider (4.35)
 TABLE_4_2: Mapping[str, float] = {
     "f_n": 986.5,  # Hz, experimental
     "k_t": 67.702,  # N m/rad, experimental
-    "c_t": 3.00e-08,  # N m s/rad, experimental; suspiciously small (ERR-15)
-    "M": 0.076,  # kg, experimental; the mass to use in (4.34), not the 2.27 kg of PaperA (22), which is the robot (ERR-14)
+    "c_t": 3.00e-08,  # N m s/rad, experimental; suspiciously small
+    "M": 0.076,  # kg, experimental; the mass to use in (4.34), not the 2.27 kg of [Roldan2016, eq. 22], which is the robot
     "J_motor": 1.42e-5,  # kg m^2, manufacturer, as all below
     "J_gearbox": 1.4e-6,
     "J_coupling": 4.68e-6,
     "J_guide": 4.524e-4,
-    "J_brake": 1.00e-6,  # not summed in (4.33) (ERR-16)
+    "J_brake": 1.00e-6,  # not summed in (4.33)
 }
-"""Table 4.2 = PaperA Table 1, the actuator model."""
+"""[Roldan2017, Table 4.2] = [Roldan2016, Table 1], the actuator model."""
 
 J_1 = TABLE_4_2["J_motor"] + TABLE_4_2["J_gearbox"] + TABLE_4_2["J_coupling"]  # (4.33) [kg m^2]
 J_2 = TABLE_4_2["J_guide"] / GEAR**2 + TABLE_4_2["M"] / MOTOR_RATIO**2  # (4.34) [kg m^2]
 J_1_ADJUSTED = J_1 / 1.56  # "Sim. Ident." of 4.2.4.2
-COULOMB_CATALOGUE = (0.2 + 4.07e-2 * 2.27) / GEAR  # PaperA (23), at the motor [N m]
+COULOMB_CATALOGUE = (0.2 + 4.07e-2 * 2.27) / GEAR  # [Roldan2016, eq. 23], at the motor [N m]
 COULOMB_ADJUSTED = 7.18e-2  # at the motor [N m], 4.2.4.2
 
 BANDWIDTH_ACTUATORS, BANDWIDTH_MAST = 4.0, 3.5  # -3 dB of z [Hz], 4.2.4.1
 BANDWIDTHS: Mapping[str, float] = {"with mechanism": BANDWIDTH_MAST, "actuators alone": BANDWIDTH_ACTUATORS}
 """The same by name [Hz]."""
 BODE: Mapping[float, tuple[float, float]] = {0.4: (0.994, -6.3), 5.0: (0.654, -62.5), 10.0: (0.432, -103.7)}
-"""Frequency [Hz]: magnitude and phase [deg] of the z motion, measured (4.2.4.1); flatter than the bandwidths allow (ERR-19)."""
+"""Frequency [Hz]: magnitude and phase [deg] of the z motion, measured (4.2.4.1); flatter than the bandwidths allow."""
 
 WORKING_MODES = ("below", "above")
 """Slider below the platform joint (sin gamma > 0, as built), or above it."""

@@ -1,10 +1,10 @@
-"""Rotation of a rigid body by the Boltzmann-Hamel equations: quasi-velocities w, but angles as coordinates (thesis, 3.4.2).
+"""Rotation of a body by the Boltzmann-Hamel equations: quasi-velocities w, angles as coordinates [Roldan2017, section 3.4.2].
 
     w = D^T q_dot,   T = w^T I w / 2                                                                       (3.44), (3.64)
     D d/dt(dT/dw) + Omega dT/dw = tau_q,     Omega = D_dot - [q_dot^T dD/dq]                               (3.60), (3.61)
     m = H^T tau_q = I w_dot + w x I w,       H = (D^T)^-1                                                  (3.64)
 
-The moments tau_q belong to the angles, so they are projected with dq/dx; (3.65) prints J_R^T, which is for m (ERR-8).
+The moments tau_q belong to the angles, so they are projected with dq/dx; (3.65) prints J_R^T, which is for m.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dynident.errors import DynidentError
 Array = NDArray[np.float64]
 
 SEQUENCES = ("yxz", "zxz")
-"""R = Ry(theta) Rx(psi) Rz(phi), regular at a level platform; and Euler's angles of (3.44), singular there (ERR-34)."""
+"""R = Ry(theta) Rx(psi) Rz(phi), regular at a level platform; and Euler's angles of (3.44), singular there."""
 
 
 def rate_matrix(angles: Array, sequence: str = "yxz") -> tuple[Array, Array]:

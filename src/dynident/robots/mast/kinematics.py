@@ -137,7 +137,7 @@ def jacobians(x: ArrayLike, working_mode: Mode = "below") -> tuple[Array, Array]
     J_x = np.zeros((len(pose), 3, 3))
     J_x[:, :, 0] = np.stack([sg1, sg2, sg3], axis=1)
     J_x[:, 0, 1], J_x[:, 0, 2] = r * st * cp * cg1, r * (ct * sp * cg1 + np.sin(theta - g[:, 0]))
-    J_x[:, 1, 1], J_x[:, 1, 2] = r * (sp * cg2 + ct * cp * sg2), -r * st * sp * sg2  # (B.34) prints + ... sin gamma_1 (ERR-17)
+    J_x[:, 1, 1], J_x[:, 1, 2] = r * (sp * cg2 + ct * cp * sg2), -r * st * sp * sg2  # (B.34) prints + ... sin gamma_1
     J_x[:, 2, 1], J_x[:, 2, 2] = -r * st * cp * cg3, r * (-ct * sp * cg3 + np.sin(theta + g[:, 2]))
     return BAR * J_x, BAR * np.sin(g)[:, :, None] * np.eye(3)
 
@@ -169,7 +169,7 @@ def bar_jacobians(x: ArrayLike, working_mode: Mode = "below") -> Array:
     E[:, 0, 2, 1], E[:, 0, 2, 2] = -r * st * cp / lever[:, 0], -r * (st + ct * sp) / lever[:, 0]
     E[:, 1, 0, 1], E[:, 1, 1, 1] = -0.5 * r * sp, -0.5 * r * sp * np.cos(g[:, 1]) / np.sin(g[:, 1])
     E[:, 1, 2, 1] = -r * sp / lever[:, 1]
-    # (B.56) prints - (sin theta - cos theta sin psi)/2 in the first row and sin theta + cos theta sin psi in the last (ERR-17)
+    # (B.56) prints - (sin theta - cos theta sin psi)/2 in the first row and sin theta + cos theta sin psi in the last
     E[:, 2, 0, 1], E[:, 2, 0, 2] = -0.5 * r * st * cp, 0.5 * r * (st - ct * sp)
     E[:, 2, 2, 1], E[:, 2, 2, 2] = r * st * cp / lever[:, 2], -r * (st - ct * sp) / lever[:, 2]
     E[:, [0, 2], 1, 0] = 0.5

@@ -1,8 +1,9 @@
 """Three PR legs in fixed vertical planes that carry one platform: kinematics shared by the 2PRU-1PRS and the 3-PRS.
 
-Coordinates of the platform are x = (z, psi, theta). Its attitude is R = Ry(theta) Rx(psi) Rz(phi) (PaperB eq 4; eq 3.42 of the
-thesis has a misprint in entry (2, 2), ERR-7), and phi, p_x, p_y are parasitic: they follow from the planes of the legs. In the
-plane of leg i, with outward direction e_i, the joint B_i on the platform and the foot C_i of the bar on the slider are
+Coordinates of the platform are x = (z, psi, theta). Its attitude is R = Ry(theta) Rx(psi) Rz(phi) [Ruiz2016, eq. 4]
+([Roldan2017, eq. 3.42] has a misprint in entry (2, 2)), and phi, p_x, p_y are parasitic: they follow from the planes of the
+legs. In the plane of leg i, with outward direction e_i, the joint B_i on the platform and the foot C_i of the bar on the slider
+are
 
     B_i = (e_i . (p + R b_i), z-part),     B_i - C_i = L (-cos gamma_i, sin gamma_i)
 
@@ -120,7 +121,7 @@ class Tripod:
     vertical : bool
         Sliders along z; otherwise radial, positive inward.
     spins : bool
-        Whether phi = 2 atan(tan(psi/2) tan(theta/2)), which is (13) of PaperB; otherwise phi = 0.
+        Whether phi = 2 atan(tan(psi/2) tan(theta/2)), which is [Ruiz2016, eq. 13]; otherwise phi = 0.
     parasitic : ndarray, (2, 3, 3)
         p_x and p_y as linear functions of R: p_k = sum K_k R.
     modes : tuple of str

@@ -1,7 +1,7 @@
 """The 2-PRR pick-and-place mechanism ("scissor"): two sliders on one rail, three bars, a platform that only translates.
 
-C. G. Roldan Paraponiaris, "Mechatronic analysis of parallel manipulators", PhD thesis, UPV/EHU Bilbao 2017, section 6.1 and
-appendix B.3. Numbers in brackets are the thesis' equations; ERR-n are the corrections of the digest's register.
+Source: [Roldan2017, section 6.1 and appendix B.3]. Numbers in brackets are the thesis' equations, its misprints are in
+docs/references.md.
 
 rho_1 runs to the right from the left end of the rail, rho_2 to the left from its right end, and all bars make the same angle
 alpha with the rail (appendix B.3 is lost; its two surviving scalars, B.63 and B.64, fit this convention):

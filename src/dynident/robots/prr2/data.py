@@ -22,13 +22,13 @@ WORKSPACE = {"x": (0.4, 0.86), "y": (-0.68, -0.41)}
 """Figure 6.1b [m]. y = -0.68 m is beyond the bars: it is of a tool point whose offset the thesis does not print."""
 
 PARAMETER_NAMES = ("m1", "m2", "m3", "m4", "m5", "m6", "I3", "I4", "I5", "Fc1", "Fc2", "c1", "c2")
-"""Phi of (6.13) and (6.14). The text says I1, I2, I3 drop out; those without effect are I1, I2, I6 (ERR-24)."""
+"""Phi of (6.13) and (6.14). The text says I1, I2, I3 drop out; those without effect are I1, I2, I6."""
 
 THEORETICAL: Mapping[str, float] = {
     **{"m1": 23.9744, "m2": 23.5028, "m3": 1.0267, "m4": 1.0267, "m5": 1.0267},
     **{"m6": 2.7750, "I3": 0.0366, "I4": 0.0366, "I5": 0.0366},
 }
-"""Table 6.2, column "Theoretic" [kg, kg m^2]. The text has 2.5 kg for the platform and 1.02 kg for bars (ERR-22)."""
+"""Table 6.2, column "Theoretic" [kg, kg m^2]. The text has 2.5 kg for the platform and 1.02 kg for bars."""
 
 TABLE_6_2: Mapping[str, tuple[float, float]] = {
     **{"m1": (18.9629, 0.7672), "m2": (20.0594, 0.6310), "m3": (3.3610, 1.4459), "m4": (3.3610, 1.4459)},
@@ -58,19 +58,19 @@ BASE_LEADERS = ("m1", "m2", "m3", "m6", "Fc1", "Fc2", "c1", "c2")
 
 FUNDAMENTAL, HARMONICS, START = 0.4, 10, (0.2, 0.25)  # [Hz], -, rho_0 [m]
 POSITION_LIMITS = ((0.002, 0.35), (0.047, 0.35))
-"""Limits of rho [m]. The thesis prints 0.035 m above, below its own start: 0.35 m is meant (ERR-23)."""
+"""Limits of rho [m]. The thesis prints 0.035 m above, below its own start: 0.35 m is meant."""
 VELOCITY_LIMIT, ACCELERATION_LIMIT = 0.57, 5.0  # [m/s], [m/s^2]
 SAMPLING, CUTOFF = 0.002, 15.0  # [s]; third-order low-pass [Hz]
 _C1 = (0.0066, 0.0033, 0.0022, 0.0016, 0.0013, 0.0011, 0.0009, 0.0008, 0.0007, 0.0007)
 _C2 = (0.0060, 0.0030, 0.0020, 0.0015, 0.0012, 0.0010, 0.0009, 0.0008, 0.0007, 0.0006)
 INITIAL_AMPLITUDES = (np.array([_C1, _C2]), np.array([_C1, _C2]))
-"""C and D of Table 6.1, (2, 10) each: velocity amplitudes in m/s (the table says m, ERR-28)."""
+"""C and D of Table 6.1, (2, 10) each: velocity amplitudes in m/s (the table says m)."""
 CONDITION_FMINCON, CONDITION_PATTERNSEARCH = 28.23, 20.78
 """Condition number of the base regressor after optimising (6.1.4); the optimised amplitudes are not printed."""
 CONDITION_INITIAL = 1.919e4
-"""That of Table 6.1 as printed, by the digest."""
+"""That of Table 6.1 as printed; computed, the thesis does not print it."""
 VALIDATION = {"frequency": 3.5, "amplitude": 0.01145, "cycles": 7.0, "control period": 0.005}
-"""Sine of the validation (6.1.7) [Hz, m, -, s]; errors 92 of 190 N and 75 of 156 N ("40 N" in 6.3 is wrong, ERR-25)."""
+"""Sine of the validation (6.1.7) [Hz, m, -, s]; errors 92 of 190 N and 75 of 156 N ("40 N" in 6.3 is wrong)."""
 
 WORKING_MODES = ("inward", "outward")
 """Bars between the sliders (cos alpha > 0), or crossed over them. Bars that lean the same way give two more solutions of

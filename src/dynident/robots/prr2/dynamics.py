@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 def regressor(rho: ArrayLike, v: ArrayLike, a: ArrayLike, assembly: str = "below", gravity: float = GRAVITY) -> Array:
     """Return K of (6.15): F = K Phi, by energy equivalence K_b = J_b^T (Omega_b + G_b) (6.6).
 
-    Friction is Fc sign(v) + c v (6.14); (5.17) prints sign(v) c v, which would not oppose the motion (ERR-5).
+    Friction is Fc sign(v) + c v (6.14); (5.17) prints sign(v) c v, which would not oppose the motion.
 
     Parameters
     ----------

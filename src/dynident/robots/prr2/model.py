@@ -128,7 +128,7 @@ def mechanism(
         independent=("rho1", "rho2"),
         home={"rho1": START[0], "rho2": START[1], "alpha3": alpha, "alpha4": alpha, "alpha5": alpha, "tilt": alpha}
         | ({f"back{i}": -alpha for i in (3, 4, 5)} if paper else {}),
-        source="Roldan Paraponiaris 2017, section 6.1",
+        source="[Roldan2017, section 6.1]",
     )
 
 

@@ -1,8 +1,7 @@
 """The compliant 3-PRS stage for micro-milling: three radial sliders raise (z) and tilt (psi, theta) a small platform.
 
-Ruiz, Campa, Roldan-Paraponiaris, Altuzarra, Fernandez, Mechatronics 2016 (PaperB, appendix C of the thesis of
-C. G. Roldan Paraponiaris, UPV/EHU Bilbao 2017). Numbers in brackets are the paper's equations, ERR-n the corrections of the
-digest's register. Arrays are batched: poses (N, 3) as z, psi, theta with R = Ry(theta) Rx(psi) Rz(phi); sliders (N, 3).
+Source: [Ruiz2016]. Numbers in brackets are the paper's equations, its misprints are in docs/references.md. Arrays are
+batched: poses (N, 3) as z, psi, theta with R = Ry(theta) Rx(psi) Rz(phi); sliders (N, 3).
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ _DESIGN = Design(
     slider_terms=_DRIVE,
     pin_terms=_PIN,
     stroke=(-0.02, 0.02),
-    source="Ruiz et al. 2016 (PaperB)",
+    source="[Ruiz2016]",
 )
 
 

@@ -1,4 +1,4 @@
-"""The document's numbers for the compliant 3-PRS (PaperB: Ruiz et al., Mechatronics 2016, appendix C of the thesis)."""
+"""The printed numbers of the compliant 3-PRS [Ruiz2016]."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ TABLE_4 = (
 """Table 4, z from home. The z of the first row is 1.2 um from the rigid model; all else agrees to the printed digit."""
 
 TABLE_3_GUIDES: Mapping[str, float] = {"OA1-OA2": -angle(5, 24), "OA2-OA3": -angle(1, 12), "OA3-OA1": angle(3, 0)}
-"""Table 3, errors of the 120 degrees between guides [rad]; they do not add up to zero (ERR-32)."""
+"""Table 3, errors of the 120 degrees between guides [rad]; they do not add up to zero."""
 
 WORKING_MODES = ("inward", "outward")
 """Leg leans inward from its slider (cos alpha > 0, as built), or outward."""
@@ -101,4 +101,4 @@ TRIPOD = Tripod(
     modes=WORKING_MODES,
     home=np.array([HEIGHT, 0.0, 0.0]),
 )
-"""Geometry; level at home with the sliders at zero. (6) prints u_z in the first entry of OB_3: u_x is meant (ERR-29)."""
+"""Geometry; level at home with the sliders at zero. (6) prints u_z in the first entry of OB_3: u_x is meant."""

@@ -1,4 +1,4 @@
-"""Kinematics of the 3-PRS (PaperB sections 3.1 to 3.4): positions, passive angles, Jacobians, parasitic motions."""
+"""Kinematics of the 3-PRS [Ruiz2016, sections 3.1 to 3.4]: positions, passive angles, Jacobians, parasitic motions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def inverse_kinematics(x: ArrayLike, working_mode: Mode = "inward") -> Array:
 def leg_angles(
     x: ArrayLike, working_mode: Mode = "inward", v: ArrayLike | None = None, a: ArrayLike | None = None
 ) -> LegMotion:
-    """Return legs and sliders with two derivatives; `gamma` is alpha of (22), which prints a degenerate fraction (ERR-30).
+    """Return legs and sliders with two derivatives; `gamma` is alpha of (22), which prints a degenerate fraction.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """RePlaLink, a haptic planar five-bar with a third motor at the tool (IGM, RWTH Aachen).
 
-C. G. Roldan Paraponiaris, "Mechatronic analysis of parallel manipulators", PhD thesis, UPV/EHU Bilbao 2017, section 6.2 and
-appendix B.1. Numbers in brackets are the thesis' equations; ERR-n are the corrections of the digest's register. The thesis
-prints no lengths: they are recovered from its base parameters, but for the base distance, on which those do not depend.
+Source: [Roldan2017, section 6.2 and appendix B.1]. Numbers in brackets are the thesis' equations, its misprints are in
+docs/references.md. It prints no lengths: they are recovered from its base parameters, but for the base distance, on
+which those do not depend.
 
     tau = K(q, v, a) Phi,   q = (alpha1, alpha4),   Phi = m1 ... m5, I1, I2, I3, I4, I6, I7, Fc1, Fc4, c1, c4      (6.44)
 """

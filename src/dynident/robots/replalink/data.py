@@ -19,9 +19,9 @@ Array = NDArray[np.float64]
 class Geometry:
     """Lengths [m]; the thesis prints none of them.
 
-    All but `base` follow from the coefficients of (6.51) to (6.55): the lengths as in digest 13.1, the centres of mass by least
-    squares on its five digits, so that every coefficient rounds to what is printed. The base distance does not act on base
-    parameters and cannot be recovered: 0.4 m is an ASSUMPTION (the real one is adjustable).
+    All but `base` follow from the coefficients of (6.51) to (6.55): the lengths as round numbers, the centres of mass by
+    least squares on its five digits, so that every coefficient rounds to what is printed. The base distance does not act on
+    base parameters and cannot be recovered: 0.4 m is an ASSUMPTION (the real one is adjustable).
 
     Parameters
     ----------
@@ -60,14 +60,14 @@ class Geometry:
 
 
 RECOVERED = Geometry()
-"""Digest 13.1."""
+"""Recovered from the base parameters, but for the base distance."""
 
 TORQUE_CONSTANT, GEAR = 1.08, 10.0  # K_t [N m/A], i_r (6.2.5); torques in the thesis are at the gearbox output
 SAMPLING, CUTOFF = 0.0012, 20.0  # [s]; third-order Butterworth on accelerations and torques [Hz]
 
 PARAMETER_NAMES = ("m1", "m2", "m3", "m4", "m5", "I1", "I2", "I3", "I4", "I6", "I7", "Fc1", "Fc4", "c1", "c4")
 """Phi of (6.45): bars A0-A, A-D, B-C, B0-B, third motor at D; moments about centres of mass, of the two motors (6 at A0, 7 at
-B0), and friction. (6.43) calls the friction 6 and 7, the results 1 and 4 (ERR-26)."""
+B0), and friction. (6.43) calls the friction 6 and 7, the results 1 and 4."""
 
 THEORETICAL: Mapping[str, float] = {
     **{"m1": 3.2150, "m2": 4.2540, "m3": 1.8900, "m4": 2.9500, "m5": 0.4000},
@@ -83,7 +83,7 @@ TABLE_6_4: Mapping[str, tuple[float, float, float]] = {
     **{"Fc4": (0.1672, 0.0, 0.1672), "c1": (2.6334, 0.0, 2.6334), "c4": (4.7132, 0.0, 4.7132)},
 }
 """Table 6.4: mean, standard deviation and bounded optimum. The text calls the mean of m2 twice its theoretical value; it is
-3.7 times (ERR-27). The optimum breaks the base equations and needs torques that are not published (ERR-33)."""
+3.7 times. The optimum breaks the base equations and needs torques that are not published."""
 
 TRUSTED = ("m1", "m2", "m3", "m4", "I1", "I2", "I3", "I4", "I6", "I7")
 """(6.65): 210 subsets of six, 64 of them solvable."""
@@ -111,12 +111,12 @@ INITIAL_AMPLITUDES = (
     np.array([[0.4533, 0.4334, 0.3349, 0.1488, 0.1128], [0.4152, 0.3869, 0.3470, 0.3085, 0.1391]]),
     np.array([[0.3802, 0.3760, 0.3574, 0.2744, 0.1152], [0.4263, 0.4091, 0.1442, 0.1124, 0.0474]]),
 )
-"""C and D of Table 6.3, (2, 5) each, in rad/s (the table says m, ERR-28); axis 1 peaks at 2.04 rad/s, above its own limit."""
+"""C and D of Table 6.3, (2, 5) each, in rad/s (the table says m); axis 1 peaks at 2.04 rad/s, above its own limit."""
 CONDITION_PATTERNSEARCH = 62.21
-"""Condition number after optimising inside the unprinted polygon (6.2.4); box limits alone allow less than 9 (digest 13.3)."""
+"""Condition number after optimising inside the unprinted polygon (6.2.4); box limits alone allow less than 9."""
 
 ASSEMBLY_MODES = ("up", "down")
-"""C left or right of the line from A to B. The rule (B.27) depends on the frame and is not used (ERR-13)."""
+"""C left or right of the line from A to B. The rule (B.27) depends on the frame and is not used."""
 WORKING_MODES = ("++", "+-", "-+", "--")
 """Signs of sin(alpha2 - alpha1) and of sin(alpha3 - alpha4): how the two elbows A and B are bent."""
 

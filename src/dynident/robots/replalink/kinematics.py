@@ -43,8 +43,8 @@ def _unit(angle: Array) -> Array:
 def forward_kinematics(q: ArrayLike, assembly: str = "up", geometry: Geometry = RECOVERED) -> Pose:
     """Return the pose for motor angles, C by the intersection of two circles.
 
-    The closed form of the thesis (B.18 to B.27) divides by x_B - x_A and has a wrong sign in phi (ERR-11); its passive angles
-    by arccos lose half of the turn (ERR-12).
+    The closed form of the thesis (B.18 to B.27) divides by x_B - x_A and has a wrong sign in phi; its passive angles
+    by arccos lose half of the turn.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def passive_jacobian(angles: Array, v: Array, geometry: Geometry) -> tuple[Array
 def body_jacobians(q: ArrayLike, v: ArrayLike, assembly: str = "up", geometry: Geometry = RECOVERED) -> tuple[Array, Array]:
     """Return the Jacobians of bars 1 to 4 and of the mass at D, and their time derivatives.
 
-    The printed second row of (B.5) has l2 for l3 (ERR-10); rows lost in (B.16) and (B.17) are reconstructed.
+    The printed second row of (B.2) has l2 for l3; rows lost in (B.16) and (B.17) are reconstructed.
 
     Parameters
     ----------

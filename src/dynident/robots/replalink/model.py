@@ -85,7 +85,7 @@ def mechanism(
         gravity=np.array([0.0, -gravity, 0.0]),
         independent=("alpha1", "alpha4"),
         home=home,
-        source="Roldan Paraponiaris 2017, section 6.2, geometry recovered",
+        source="[Roldan2017, section 6.2], geometry recovered",
     )
 
 

@@ -1,12 +1,11 @@
 """The RRR robot of TU Eindhoven: waist, shoulder, elbow, direct drives, in closed form.
 
-D. Kostic, R. Hensen, B. de Jager, M. Steinbuch, "Closed-form kinematic and dynamic models of an industrial-like RRR robot",
-ICRA 2002. Numbers in brackets are the paper's equations; corrections carry the id of the digest's errata register:
-ERR-R1 (velocity for acceleration in r_1,1) and ERR-R2 (asin and atan lose quadrants and branches in (6)).
+Source: [Kostic2002]. Numbers in brackets are the paper's equations. Two are corrected (docs/references.md): r_1,1 of (13) has a
+velocity for an acceleration, and asin and atan lose quadrants and branches in (6).
 
     tau = R(q, v, a) p,   u = tau / k_t + u_friction                                           (10)
 
-The paper prints neither lengths nor masses nor gains (digest part H).
+The paper prints neither lengths nor masses nor gains.
 """
 
 from dynident.robots.rrr.closed_forms import (

@@ -47,7 +47,7 @@ def regressor(q: ArrayLike, v: ArrayLike, a: ArrayLike, geometry: Geometry, grav
     c223, s223 = np.cos(2 * q2 + q3), np.sin(2 * q2 + q3)
     L, g = geometry.a2, gravity
     R = np.zeros((len(angles), 3, 16))
-    R[:, 0, 0] = a1 * c2**2 - v1 * v2 * s22  # ERR-R1: printed with the velocity of joint 1 in the first term
+    R[:, 0, 0] = a1 * c2**2 - v1 * v2 * s22  # misprint: the velocity of joint 1 in the first term
     R[:, 0, 1] = 0.5 * a1 * s22 + v1 * v2 * c22
     R[:, 0, 2] = 2 * L * ((a1 * c23 - v1 * v3 * s23) * c2 - v1 * v2 * s223)
     R[:, 0, 3] = -2 * L * ((a1 * s23 + v1 * v3 * c23) * c2 + v1 * v2 * c223)
@@ -164,8 +164,8 @@ def gravity_torque(q: ArrayLike, p: ArrayLike, gravity: float = GRAVITY) -> Arra
 def base_matrix(geometry: Geometry) -> Array:
     """Return K with p = K phi, equations (12) for the standard parameters of `mechanism`.
 
-    The paper's products of inertia are +integral(xy dm) and all its moments are about the origin of the distal frame
-    (digest C4.1); phi holds tensor elements about the same origin, so the products change sign.
+    The paper's products of inertia are +integral(xy dm) and all its moments are about the origin of the distal frame;
+    phi holds tensor elements about the same origin, so the products change sign.
 
     Parameters
     ----------

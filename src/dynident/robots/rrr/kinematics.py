@@ -51,7 +51,7 @@ class Geometry:
 
 
 EXAMPLE = Geometry(d1=0.56, d2=0.169, d3=0.09, a2=0.2, a3=0.415)
-"""Lengths for examples and tests: about those of later papers of the group, NOT printed in this paper (digest C2)."""
+"""Lengths for examples and tests: about those of later papers of the group, NOT printed in [Kostic2002]."""
 
 
 def columns(values: ArrayLike, what: str) -> Array:
@@ -139,7 +139,7 @@ def postures(x: Any, y: Any, z: Any, geometry: Any, root: Callable[..., Any]) ->
 
 
 def inverse_kinematics(x: ArrayLike, geometry: Geometry) -> Array:
-    """Return all joint angles that bring the tip to x: (6) with both signs of the reach and of the elbow (ERR-R2).
+    """Return all joint angles that bring the tip to x: (6) with both signs of the reach and of the elbow.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     "cycle": Assumption(1e-3, "s", "of the controller"),
     "pose": Assumption((0.0, -0.6, 1.4), "rad", "where the inertias are taken that set the gains: elbow bent"),
 }
-"""The paper prints neither lengths nor masses, gains, friction or PD gains (digest part H): everything numeric is here."""
+"""The paper prints neither lengths nor masses, gains, friction or PD gains: everything numeric is here."""
 
 NOTES = (
     "the paper prints no masses, gains, friction numbers or path, so its RMS voltages (16) compare in order of size only: the "
