@@ -71,7 +71,8 @@ def test_regressor_of_special_robots(robot: Mechanism) -> None:
 def test_chosen_columns_of_the_rows(robot: Mechanism) -> None:
     motion = random_motion(robot, SAMPLES)
     chosen = np.random.default_rng(3).permutation(len(robot.parameters))[::3]
-    close(regressor_rows(robot, motion, chosen), regressor_rows(robot, motion)[:, chosen], 0.0)
+    # Code for fewer columns shares other sub-expressions, so the last bit may differ.
+    close(regressor_rows(robot, motion, chosen), regressor_rows(robot, motion)[:, chosen], 1e-14)
 
 
 @PROPERTY

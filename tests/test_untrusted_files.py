@@ -198,12 +198,10 @@ def test_hdf5_never_leaves_its_file(tmp_path, make, ending):
         Log.read(path, effort="joint_torque")
 
 
-@pytest.mark.parametrize(
-    "cells", [[pickle.dumps(k) for k in range(3)], [{"a": 1}] * 3, [[{"a": 1}]] * 3, [[b"x"]] * 3, [[[1.0]]] * 3]
-)
+@pytest.mark.parametrize("cells", [[pickle.dumps(k) for k in range(3)], [[{"a": 1}]] * 3, [[b"x"]] * 3, [[[1.0]]] * 3])
 def test_parquet_columns_of_objects_are_refused(tmp_path, cells):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    table = {"t": np.arange(3.0), "q_1": np.arange(3.0), "tau_1": np.arange(3.0), "odd": cells}
+    table = {"t": 0.01 * np.arange(3.0), "q_1": np.arange(3.0), "tau_1": np.arange(3.0), "odd": cells}
     pq.write_table(pa.table(table), tmp_path / "log.parquet")
     with pytest.raises(LogError, match=r"column 'odd' holds objects .* never loaded; save"):
         Log.read(tmp_path / "log.parquet", effort="joint_torque")

@@ -86,7 +86,7 @@ class Compiled:
         for name in self.function.arrays:
             array = arrays[name]
             stride = array.strides[0] // 8 if array.ndim > 1 else 1
-            if array.dtype != np.float64 or (array.shape[-1] > 1 and array.strides[-1] != 8):
+            if array.size and (array.dtype != np.float64 or (array.shape[-1] > 1 and array.strides[-1] != 8)):
                 raise ValueError(f"array '{name}' of '{self.function.name}' must be float64, its last axis contiguous")
             if name in self.function.shared:
                 at = array.ctypes.data

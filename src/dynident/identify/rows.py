@@ -167,7 +167,18 @@ class Rows:
         return W, y
 
     def compiled(self, columns: NDArray[np.int64]) -> CompiledRows:
-        """Return the machine code of these equations, made once per geometry, columns and projection."""
+        """Return the machine code of these equations, made once per geometry, columns and projection.
+
+        Parameters
+        ----------
+        columns : ndarray of int, (b,)
+            Base columns.
+
+        Returns
+        -------
+        CompiledRows
+            Called with a stretch of motion, it writes W and y.
+        """
         wanted = tuple(int(c) for c in columns)
         projection = self.projection if self.mechanism.loops else "independent"
         return cached(self.mechanism, ("rows", wanted, projection), lambda: CompiledRows(self, wanted))

@@ -24,7 +24,18 @@ if TYPE_CHECKING:
 
 
 def with_terms(self: Mechanism, terms: Iterable[str]) -> Mechanism:
-    """Return a copy whose joints have other terms (rotor inertia, friction, offset, spring)."""
+    """Return a copy whose joints have other terms (rotor inertia, friction, offset, spring).
+
+    Parameters
+    ----------
+    terms : iterable of str
+        Keys of `dynident.friction.TERMS`; empty for rigid bodies alone. Prior values of other terms are dropped.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy.
+    """
     chosen = check_terms(terms)
     joints = [
         replace(joint, terms={k: v for k, v in joint.terms.items() if k.split(".")[0] in chosen}) for joint in self.joints
@@ -36,6 +47,16 @@ def with_parameters(self: Mechanism, parameters: Parameters) -> Mechanism:
     """Return a copy whose prior values are `parameters`.
 
     Links fixed to a moving link keep their own inertia; the moving link takes the rest of its group's.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Standard parameters with the names of `self.parameters`.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy.
     """
     require(parameters, Parameters, "parameters")
     if parameters.names != self.parameters.names:
@@ -74,7 +95,28 @@ def with_payload(
     name: str = "payload",
     separate: bool = False,
 ) -> Mechanism:
-    """Return a copy that carries a payload, added (never substituted) to a link."""
+    """Return a copy that carries a payload, added (never substituted) to a link.
+
+    Parameters
+    ----------
+    mass : float
+        Payload mass [kg].
+    com : array_like, (3,)
+        Its centre of mass in the link frame [m].
+    inertia : array_like (3, 3), optional
+        Its inertia about its centre of mass, axes of the link frame [kg m^2]; a point mass when omitted.
+    body : str, optional
+        Link that carries it; the last moving link when there is only one end.
+    name : str
+        Name of the payload body, to remove it again by `without`.
+    separate : bool
+        True to give the payload ten parameters of its own, for identifying it; otherwise it is part of its link.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy.
+    """
     if isinstance(mass, bool) or not isinstance(mass, int | float | np.number) or not 0.0 < mass < np.inf:
         raise DescriptionError(f"payload mass is {mass!r}; give a positive number of kilograms")
     if body is None:
@@ -94,7 +136,18 @@ def with_payload(
 
 
 def without(self: Mechanism, body: str) -> Mechanism:
-    """Return a copy without a leaf body, such as a payload."""
+    """Return a copy without a leaf body, such as a payload.
+
+    Parameters
+    ----------
+    body : str
+        Body to remove; nothing may hang on it.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy.
+    """
     if body not in {b.name for b in self.bodies} or any(j.parent == body for j in self.joints):
         raise DescriptionError(
             f"body '{body}' cannot be removed from robot '{self.name}': it does not exist or other bodies hang on it"
@@ -118,7 +171,18 @@ def _ends(self: Mechanism) -> list[str]:
 
 
 def lock(self: Mechanism, positions: Mapping[str, ArrayLike]) -> Mechanism:
-    """Return a copy where joints are held fixed."""
+    """Return a copy where joints are held fixed.
+
+    Parameters
+    ----------
+    positions : mapping of str to float
+        Joint name to the position where it is held [rad or m].
+
+    Returns
+    -------
+    Mechanism
+        The changed copy, with fewer coordinates.
+    """
     held: dict[str, float] = {}  # by coordinate
     for name, position in positions.items():
         joint = self.joint(name)
@@ -159,7 +223,18 @@ def lock(self: Mechanism, positions: Mapping[str, ArrayLike]) -> Mechanism:
 
 
 def keep(self: Mechanism, joints: Sequence[str]) -> Mechanism:
-    """Return a copy where only the named joints move; all others are held at zero."""
+    """Return a copy where only the named joints move; all others are held at zero.
+
+    Parameters
+    ----------
+    joints : sequence of str
+        Joints that stay free.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy.
+    """
     for name in joints:
         self.joint(name)
     following: set[str] = set()

@@ -103,7 +103,9 @@ class CampaignLog(Log):
 
     Parameters
     ----------
-    t, joints, position, effort, effort_kind, gain, velocity, acceleration, temperature, position_side, name, provenance, truth
+    t, joints, position, effort, effort_kind, gain, velocity, acceleration, temperature, reference
+        As in `Log`.
+    position_side, name, provenance, truth
         As in `Log`.
     recordings : tuple of Recording
         Segments in order.
@@ -128,7 +130,7 @@ class CampaignLog(Log):
             The stretch.
         """
         names = ("joints", "effort_kind", "gain", "position_side", "name", "provenance", "truth")
-        signals = ("t", "position", "effort", "velocity", "acceleration", "temperature")
+        signals = ("t", "position", "effort", "velocity", "acceleration", "temperature", "reference")
         whole: dict[str, Any] = {name: getattr(self, name) for name in (*names, *signals)}
         return Log(**whole).rows(start, stop)
 

@@ -351,6 +351,8 @@ def _arrow_lists(name: str, column: Any, content: Content) -> None:
     if len(lengths) > 1 or None in lengths:
         raise LogError(f"column '{name}' has lists of different lengths {sorted(str(x) for x in lengths)[:4]}; one is needed")
     inner = pc.list_flatten(column)
+    if pa.types.is_nested(inner.type) or pa.types.is_binary(inner.type) or pa.types.is_large_binary(inner.type):
+        raise LogError(f"column '{name}' holds objects ({column.type}), which are never loaded; save plain numeric columns")
     if pa.types.is_string(inner.type) or pa.types.is_large_string(inner.type):
         first = column[0].as_py()
         if name.rpartition(".")[2].lower() in _LABELS and inner.to_pylist() == first * len(column):
