@@ -14,3 +14,13 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"real logs are not here ({folder}); set DYNIDENT_DATA to their folder")
     return folder
+
+
+RANDOM_ROBOTS = ("test_mechanics_identities", "test_mechanics_pinocchio", "test_mechanics_mujoco", "test_mechanics_structure")
+
+
+@pytest.fixture(autouse=True)
+def quick_code(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of random robots, each used once: their code need not be fast. Other tests run what users run."""
+    if request.module.__name__.rpartition(".")[2] in (*RANDOM_ROBOTS, "test_symbolic_derive"):
+        monkeypatch.setattr("dynident.graph.machine.QUICK", True)

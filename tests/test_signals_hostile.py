@@ -196,6 +196,7 @@ def test_bombs_are_refused_before_they_take_memory(tmp_path):
         if child == 0:
             with Path("/proc/self/clear_refs").open("w") as peak:
                 peak.write("5")
+            before = int(Path("/proc/self/status").read_text().split("VmRSS:")[1].split()[0])
             try:
                 Log.read(file, "joint_torque", rate=100.0)
                 said = "read"
@@ -205,7 +206,7 @@ def test_bombs_are_refused_before_they_take_memory(tmp_path):
                 said = f"raw {error!r}"
             status = Path("/proc/self/status").read_text()
             high = int(status.split("VmHWM:")[1].split()[0])
-            os.write(writer, f"{high} {said[:300]}".encode())
+            os.write(writer, f"{high - before} {said[:300]}".encode())
             os._exit(0)
         os.waitpid(child, 0)
         os.close(writer)
