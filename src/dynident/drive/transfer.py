@@ -71,7 +71,18 @@ class TransferFunction:
             raise DescriptionError(f"transfer function '{self.name}': the denominator is zero; give a polynomial that is not")
 
     def __call__(self, s: ArrayLike) -> Complex:
-        """Return the value at complex frequencies."""
+        """Return the value at complex frequencies.
+
+        Parameters
+        ----------
+        s : array_like, (...)
+            Complex frequency [rad/s].
+
+        Returns
+        -------
+        ndarray of complex, (...)
+            ``numerator(s) / denominator(s)``; infinite at a pole.
+        """
         place = np.asarray(s, dtype=np.complex128)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.polyval(self.numerator, place) / np.polyval(self.denominator, place))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.graph.expression import Graph
 from dynident.graph.function import Function
 from dynident.graph.llvm_library import library
 from dynident.graph.machine import Machine, vector_width
@@ -29,7 +31,7 @@ class Compiled:
     """
 
     def __init__(self, function: Function, width: int | None = None) -> None:
-        self.function = function
+        self.function = _without_expressions(function)
         self.width = vector_width() if width is None else width
         body = function_text(function, self.width)
         self._machine = Machine("\n".join([library(body), body]), function.name)
@@ -37,7 +39,18 @@ class Compiled:
         self._call = self._machine.function(f"{function.name}_{self.width}", kinds)
 
     def __call__(self, samples: int, arrays: Mapping[str, Array], threads: bool = True) -> None:
-        """Fill the outputs for all samples."""
+        """Fill the outputs for all samples.
+
+        Parameters
+        ----------
+        samples : int
+            N.
+        arrays : mapping of str to ndarray
+            Inputs and outputs (N, ...) or, for rows, (k, at least N), and shared arrays (k,): float64, each sample's numbers
+            next to each other (rows: each entry's samples next to each other).
+        threads : bool
+            Whether long batches may use all cores; results do not depend on it.
+        """
         whole = samples - samples % self.width
         if whole:
             if threads:
@@ -108,3 +121,10 @@ class Compiled:
                 arrays[name][:, first:last] = padded[name][:, :count]
             else:
                 arrays[name][first:last] = padded[name][:count]
+
+
+def _without_expressions(function: Function) -> Function:
+    """Return a function whose outputs tell only which entries are written: the graph may go once it is compiled."""
+    written = Graph().zero
+    outputs = {name: tuple(None if node is None else written for node in nodes) for name, nodes in function.outputs.items()}
+    return replace(function, outputs=outputs)

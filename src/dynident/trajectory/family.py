@@ -163,7 +163,18 @@ class CurveBase(Described, ABC):
     """What curves share: checked times, sampling and plain data; each says in `_at` where it is."""
 
     def __call__(self, t: ArrayLike) -> State:
-        """Return q, v, a."""
+        """Return q, v, a.
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Time since the start [s].
+
+        Returns
+        -------
+        q, v, a : ndarray, (N, n)
+            Positions, velocities and accelerations.
+        """
         return self._at(times(t))
 
     @abstractmethod

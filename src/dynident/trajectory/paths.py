@@ -58,7 +58,18 @@ class Line:
         self.length = float(np.linalg.norm(self.end - self.start))
 
     def __call__(self, s: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return x, x', x''."""
+        """Return x, x', x''.
+
+        Parameters
+        ----------
+        s : array_like, (N,)
+            Way [m].
+
+        Returns
+        -------
+        x, dx, ddx : ndarray, (N, 3)
+            Position and its derivatives by s.
+        """
         way = np.atleast_1d(np.asarray(s, dtype=np.float64))[:, None]
         along = (self.end - self.start) / self.length if self.length else np.zeros(3)
         return self.start + way * along, np.tile(along, (len(way), 1)), np.zeros((len(way), 3))
@@ -92,7 +103,18 @@ class Arc:
         self.length = self.radius * abs(self.angle)
 
     def __call__(self, s: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return x, x', x''."""
+        """Return x, x', x''.
+
+        Parameters
+        ----------
+        s : array_like, (N,)
+            Way [m].
+
+        Returns
+        -------
+        x, dx, ddx : ndarray, (N, 3)
+            Position and its derivatives by s.
+        """
         sense = np.sign(self.angle)
         phi = (np.atleast_1d(np.asarray(s, dtype=np.float64)) * sense / self.radius)[:, None]
         e = (self.start - self.centre) / self.radius
@@ -138,7 +160,18 @@ class Spline:
         return np.asarray(half * (np.linalg.norm(self._curve(u, 1), axis=-1) @ weights))
 
     def __call__(self, s: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return x, x', x''."""
+        """Return x, x', x''.
+
+        Parameters
+        ----------
+        s : array_like, (N,)
+            Way [m].
+
+        Returns
+        -------
+        x, dx, ddx : ndarray, (N, 3)
+            Position and its derivatives by s.
+        """
         way = np.clip(np.atleast_1d(np.asarray(s, dtype=np.float64)), 0.0, self.length)
         i = np.clip(np.searchsorted(self._ways, way, side="right") - 1, 0, len(self._breaks) - 2)
         a, b = self._breaks[i], self._breaks[i + 1]
@@ -175,7 +208,18 @@ class Hop:
         self.length = float(np.linalg.norm(self.end - self.start)) + 2.0 * self.height
 
     def __call__(self, s: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return x, x', x''."""
+        """Return x, x', x''.
+
+        Parameters
+        ----------
+        s : array_like, (N,)
+            Parameter, 0 to `length` [m].
+
+        Returns
+        -------
+        x, dx, ddx : ndarray, (N, 3)
+            Position and its derivatives by s.
+        """
         u = (np.atleast_1d(np.asarray(s, dtype=np.float64)) / self.length)[:, None]
         w, L = u * (1.0 - u), self.length
         shift = self.end - self.start

@@ -58,7 +58,18 @@ class Plateau:
         return abs(self.distance) / self.speed + self.ramp
 
     def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return s, s', s''."""
+        """Return s, s', s''.
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Time since the start [s].
+
+        Returns
+        -------
+        s, v, a : ndarray, (N,)
+            Distance (signed), speed and acceleration.
+        """
         r, V, T = self.ramp, self.speed, self.duration
         now = np.clip(times(t), 0.0, T)
         half = now > 0.5 * T

@@ -147,7 +147,18 @@ class Trapezoid:
         return self.distance / self.peak + self.peak / self.acceleration if self.distance else 0.0
 
     def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return s, s', s''; where the acceleration jumps, the value after the jump (0 at the end)."""
+        """Return s, s', s''; where the acceleration jumps, the value after the jump (0 at the end).
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Time since the start [s].
+
+        Returns
+        -------
+        s, v, a : ndarray, (N,)
+            Distance, speed and acceleration.
+        """
         T, peak, acceleration = self.duration, self.peak, self.acceleration
         ramp = peak / acceleration
         now = np.asarray(t, dtype=np.float64)

@@ -53,7 +53,18 @@ class Thermal:
     model: ThermalModel | Fractional
 
     def __call__(self, state: State) -> Array:
-        """Friction at known temperatures."""
+        """Friction at known temperatures.
+
+        Parameters
+        ----------
+        state : State, shape (...)
+            State with the temperature T.
+
+        Returns
+        -------
+        ndarray, shape (...)
+            Friction [N m or N].
+        """
         if not isinstance(state, State):
             raise DescriptionError("friction at a temperature needs both; give State(v, T=...) instead of the velocity alone")
         return np.asarray(self.friction(state) * self.model.ratio(state.channel("T", "thermal")))

@@ -33,7 +33,18 @@ class CurveFit:
     relative: float
 
     def __call__(self, v: Array) -> Array:
-        """Return the friction at given speeds."""
+        """Return the friction at given speeds.
+
+        Parameters
+        ----------
+        v : ndarray, (...)
+            Speeds [rad/s or m/s].
+
+        Returns
+        -------
+        ndarray, (...)
+            Friction [N m or N].
+        """
         return np.asarray(self.law.columns(v) @ self.values)
 
 

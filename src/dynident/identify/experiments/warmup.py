@@ -64,7 +64,18 @@ class Warmup:
     aicc: float
 
     def __call__(self, t: ArrayLike) -> Array:
-        """Return the value at given times."""
+        """Return the value at given times.
+
+        Parameters
+        ----------
+        t : array_like, (...)
+            Times since the start [s].
+
+        Returns
+        -------
+        ndarray, (...)
+            Values.
+        """
         times = np.asarray(t, dtype=np.float64)[..., None]
         return np.asarray(self.settled + np.exp(-times / self.time_constants) @ self.amplitudes)
 
