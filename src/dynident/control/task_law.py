@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control.checks import cycle_time, dead_time, gain, no_room, per_actuator
+from dynident.checks import gain, per_actuator
+from dynident.control.checks import cycle_time, dead_time, no_room
 from dynident.control.controller import Machine, Measurement, Reference
 from dynident.control.filters import low_pass_share
 from dynident.control.task import Eyes, drives_of, torque_limits
@@ -38,11 +39,34 @@ class TaskLaw(ABC):
         self.space = space
 
     def reset(self, robot: Machine, start: Measurement) -> None:
-        """Prepare for a run."""
+        """Prepare for a run.
+
+        Parameters
+        ----------
+        robot : Machine
+            Robot with k actuators and their drives.
+        start : Measurement
+            What the sensors say at the start.
+        """
         self._prepare(robot)
 
     def update(self, t: float, reference: Reference, measurement: Measurement) -> Array:
-        """Return what is held until the next update: torques, currents or voltages, as `command` says."""
+        """Return what is held until the next update: torques, currents or voltages, as `command` says.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        reference : Reference
+            What is wanted now.
+        measurement : Measurement
+            What the sensors say now.
+
+        Returns
+        -------
+        ndarray, (k,)
+            Torques behind the gears [N m, N], motor currents [A] or motor voltages [V].
+        """
         return self._output(reference, measurement)
 
     @abstractmethod
@@ -126,6 +150,20 @@ class TaskErrorPID(TaskLaw):
         """Return what the law does about rest at a pose of the robot of its last run.
 
         Forces are S (kp e + kd e' + ki int e dt) + P dx + D dv with e = J dx, dx the reference less the measurement.
+
+        Parameters
+        ----------
+        x : ndarray, (n,)
+            Pose.
+
+        Returns
+        -------
+        J : ndarray, (m, n)
+            Jacobian of the work space.
+        S : ndarray, (n, m)
+            Generalised forces per output of the PID.
+        P, D : ndarray, (n, n)
+            Generalised forces per error of posture and of its velocity.
         """
         zero = np.zeros(x.size)
         rest: Any = SimpleNamespace(q=x, v=zero, a=zero)
