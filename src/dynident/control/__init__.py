@@ -1,7 +1,8 @@
 """How the robot is made to follow: cascades, PID, computed torque, feed-forward, distribution over actuators, tuning."""
 
+from dynident.checks import per_actuator
 from dynident.control.cascade import Cascade, CurrentLoop
-from dynident.control.checks import ControlWarning, per_actuator
+from dynident.control.checks import ControlWarning
 from dynident.control.computed_torque import ComputedTorque
 from dynident.control.controller import Controller, Machine, Measurement, Reference
 from dynident.control.distribution import actuator_rows, internal_basis, minimum_norm, remove_internal, with_preload

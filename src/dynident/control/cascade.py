@@ -13,7 +13,8 @@ from dataclasses import KW_ONLY, dataclass
 
 from numpy.typing import ArrayLike
 
-from dynident.control.checks import cycle_time, dead_time, flag, gain, optional_model, whole_ratio
+from dynident.checks import flag, gain
+from dynident.control.checks import cycle_time, dead_time, optional_model, whole_ratio
 from dynident.errors import DynidentError
 from dynident.mechanism import Mechanism
 

@@ -2,65 +2,18 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dynident.checks import numbers
+from dynident.checks import gain
 from dynident.errors import DynidentError, DynidentWarning, require
 from dynident.mechanism import Mechanism
-
-Array = NDArray[np.float64]
-Numbers = float | tuple[float, ...]
 
 WHOLE = 1e-6  # how far the ratio of two cycle times may be from a whole number
 
 
 class ControlWarning(DynidentWarning):
     """The loops can be made as asked, but they will be close to their limits (small margins, slow cycles)."""
-
-
-def per_actuator(values: ArrayLike, count: int, what: str) -> Array:
-    """Return one number per actuator (or coordinate): a scalar holds for all of them.
-
-    Parameters
-    ----------
-    values : array_like, () or (k,)
-        Gain, limit or share.
-    count : int
-        Number of actuators k.
-    what : str
-        How to name it in an error.
-
-    Returns
-    -------
-    ndarray, (k,)
-        A fresh array.
-    """
-    array = numbers(values, what)
-    if array.shape not in ((), (count,)):
-        raise DynidentError(f"{what} has shape {array.shape}; give one number, or {count} (one per actuator or coordinate)")
-    return np.broadcast_to(array, (count,)).copy()
-
-
-def gain(
-    owner: str, field: str, value: ArrayLike, *, above: bool = False, infinite: bool = False, signed: bool = False
-) -> Numbers:
-    """Return a scalar as float and a sequence as tuple, after checking finiteness and sign."""
-    array = numbers(value, f"{owner}: {field}")
-    if np.asarray(value).dtype == np.bool_:
-        raise DynidentError(f"{owner}: {field} is {value!r}; give a number, or one per actuator")
-    if array.ndim > 1 or array.size == 0:
-        raise DynidentError(f"{owner}: {field} has shape {array.shape}; give one number, or one per actuator")
-    kind = "a finite number" if signed else ("a number above zero" if above else "zero or a number above it")
-    flat = np.atleast_1d(array)
-    good = np.isfinite(flat) if signed else (flat > 0.0 if above else flat >= 0.0)
-    good &= np.isfinite(flat) | (infinite & (flat > 0.0))
-    if not good.all():
-        bad = float(flat[int(np.argmin(good))])
-        raise DynidentError(f"{owner}: {field} = {bad} must be {kind}; check its sign and unit")
-    return float(array) if array.ndim == 0 else tuple(float(x) for x in array)
 
 
 def cycle_time(owner: str, field: str, value: float) -> float:
@@ -106,17 +59,3 @@ def optional_model(owner: str, field: str, value: object) -> None:
     """Refuse a model that is neither None nor a Mechanism."""
     if value is not None:
         require(value, Mechanism, f"{owner}: {field}")
-
-
-def flag(owner: str, field: str, value: object) -> None:
-    """Refuse what is not True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise DynidentError(f"{owner}: {field} = {value!r} must be True or False; give one of them")
-
-
-def finite_scalar(owner: str, field: str, value: float) -> float:
-    """Return one finite number."""
-    array = numbers(value, f"{owner}: {field}")
-    if array.ndim != 0 or not math.isfinite(float(array)):
-        raise DynidentError(f"{owner}: {field} = {value} must be one finite number; give one")
-    return float(array)

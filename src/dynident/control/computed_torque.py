@@ -11,7 +11,8 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from dynident.control.checks import cycle_time, dead_time, gain
+from dynident.checks import gain
+from dynident.control.checks import cycle_time, dead_time
 from dynident.errors import DynidentError, require
 from dynident.mechanism import Mechanism
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control.checks import per_actuator
+from dynident.checks import per_actuator
 from dynident.control.distribution import actuator_rows, coupling_rows, minimum_norm, with_preload
 from dynident.drive import Drive
 from dynident.errors import DynidentError, require

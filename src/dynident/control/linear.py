@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import finite_scalar
 from dynident.control.cascade import Cascade
-from dynident.control.checks import finite_scalar
 from dynident.control.connect import connect, delay_block, first_order, gain_block, low_pass_block, pi_block
 from dynident.control.margins import Margins, cutoff_frequency, margins
 from dynident.control.sampled import Settings, lift

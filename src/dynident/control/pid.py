@@ -10,7 +10,8 @@ from dataclasses import KW_ONLY, dataclass
 
 from numpy.typing import ArrayLike
 
-from dynident.control.checks import cycle_time, dead_time, flag, gain, optional_model
+from dynident.checks import flag, gain
+from dynident.control.checks import cycle_time, dead_time, optional_model
 from dynident.errors import DynidentError
 from dynident.friction import DynamicLaw, Friction
 from dynident.mechanism import Mechanism

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control.checks import gain
+from dynident.checks import gain
 from dynident.control.controller import Measurement, Reference
 from dynident.control.distribution import SINGULAR
 from dynident.control.evaluate import Evaluator

@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import finite_scalar
 from dynident.control.cascade import Cascade
-from dynident.control.checks import finite_scalar
 from dynident.control.controller import Machine, Measurement, Reference
 from dynident.control.evaluate import Evaluator, solve
 from dynident.control.filters import low_pass_share

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control.checks import cycle_time, dead_time, gain, no_room, per_actuator
+from dynident.checks import gain, per_actuator
+from dynident.control.checks import cycle_time, dead_time, no_room
 from dynident.control.controller import Machine, Measurement, Reference
 from dynident.control.filters import low_pass_share
 from dynident.control.task import Eyes, drives_of, torque_limits

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from dynident.checks import finite_scalar
 from dynident.control.cascade import Cascade, CurrentLoop
-from dynident.control.checks import ControlWarning, finite_scalar
+from dynident.control.checks import ControlWarning
 from dynident.control.linear import Axis, Loop
 from dynident.control.placement import place, place_rigid
 from dynident.drive import Drive

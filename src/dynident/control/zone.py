@@ -13,8 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import numbers
-from dynident.control.checks import finite_scalar
+from dynident.checks import finite_scalar, numbers
 from dynident.errors import DynidentError
 
 Array = NDArray[np.float64]

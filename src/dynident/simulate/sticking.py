@@ -14,6 +14,7 @@ and reversals are then as accurate as a speed that is linear within the step.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from dynident.graph import Function, Node, Routine, absolute, both, either, equal, maximum, minimum, opposite, total, where
 from dynident.mechanics.solving import Rows, solve_factored
@@ -40,10 +41,18 @@ class Sticking:
         self.shape, self.memory = dynamics.shape, dynamics.memory
         self.n, self.B, self.J = dynamics.n, dynamics.shape.bound, len(dynamics.shape.jumping)
         self.speeds = dynamics.speeds()
-        self.replies = self._replies("", "replies")
-        self.whole = self._replies("2", "whole_replies") if self.shape.loop else self.replies
 
-    def _replies(self, which: str, name: str) -> Function:
+    @cached_property
+    def _replies(self) -> Function:
+        """Replies to unit forces on owners in a stage."""
+        return self._made("", "replies")
+
+    @cached_property
+    def _whole(self) -> Function:
+        """Replies of mechanism and drives together, also where a stage joins them step by step."""
+        return self._made("2", "whole_replies") if self.shape.loop else self._replies
+
+    def _made(self, which: str, name: str) -> Function:
         """Return M^-1 c^T of every owner that moves with the mechanism, W, and their accelerations c nu_dot."""
         d, n = self.dynamics, self.n
         m, graph = self.memory.motion, self.graph
@@ -110,7 +119,7 @@ class Sticking:
         """Return what lets friction hold all it can: it changes the accelerations in k and keeps the forces."""
         r = Routine(self.graph, "hold", ("y", "k", *self.arrays))
         s, w, n, B = self.memory.state, self.memory.work, self.n, self.B
-        self._ask(r, self.replies, "y", "k")
+        self._ask(r, self._replies, "y", "k")
         side, held, low, high = self._states(r, B)
         now = r.load_all("m", self.memory.motion.at("now"), B)
         rate = 1.0 / r.load("p", self.memory.numbers.at("step"))
@@ -216,7 +225,7 @@ class Sticking:
         s, w, n, B = self.memory.state, self.memory.work, self.n, self.B
         h = r.load("p", self.memory.numbers.at("step"))
         v = r.load_all("w", w.at("speed"), B)
-        self._ask(r, self.whole, "s", "s")
+        self._ask(r, self._whole, "s", "s")
         side, held, low, high = self._states(r, B)
         tail = r.load_all("w", w.at("tail"), B)
         sticks = [both(equal(side[o], 0.0), high[o] > low[o]) for o in range(B)]
