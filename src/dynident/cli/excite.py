@@ -150,7 +150,7 @@ def _sensible(
     time_budget: float, iterations: int | None, starts: int | None, repetitions: int, complete: bool, payload: float | None
 ) -> None:
     """Refuse numbers that cannot be meant, before any work."""
-    from dynident.trajectory.export import REPETITIONS  # noqa: PLC0415 - only this command needs it
+    from dynident.trajectory import REPETITIONS  # noqa: PLC0415 - only this command needs it
 
     if not 0.0 < time_budget < 1e6:
         raise DynidentError(f"--time-budget is {time_budget:g}; give the seconds that the search may take, above zero")
@@ -210,7 +210,7 @@ def _known(mechanism: di.Mechanism, logs: list[di.Log], base: di.BaseParameters 
 
 def _first(path: Path) -> Any:
     """Return the trajectory of a plan.json or design.json."""
-    from dynident.excitation.checks import read_json  # noqa: PLC0415 - only this command needs it
+    from dynident.files import read_json  # noqa: PLC0415 - only this command needs it
     from dynident.trajectory import Trajectory, from_spec  # noqa: PLC0415
 
     try:

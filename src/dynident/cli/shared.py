@@ -15,8 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 import dynident as di
 from dynident.errors import DynidentError
 from dynident.files import to_json
-from dynident.mechanism import apply_sidecar
-from dynident.mechanism.files import read_robot
+from dynident.mechanism import apply_sidecar, read_robot
 
 USAGE, NOT_OK = 2, 3
 # Recent typer carries its own copy of click, older ones import it: the base class is found from what both export.

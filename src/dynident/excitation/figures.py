@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from dynident.excitation.equations import RobotEquations
 from dynident.excitation.limits import ToolBox
-from dynident.identify.plots import BLUE, GRID, INK, MUTED, ORANGE, effort_units, label, new_figure, pretty_unit
+from dynident.figures import BLUE, GRID, INK, MUTED, ORANGE, label, new_figure, pretty_unit
 from dynident.mechanics import forward_kinematics
+from dynident.mechanism import effort_units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,14 +18,12 @@ from dynident import robots
 from dynident.control import Cascade
 from dynident.errors import DynidentError
 from dynident.friction import FrictionLaw, Sigmoid
-from dynident.identify.plots import effort_units
 from dynident.mechanics import Motion
+from dynident.mechanism import effort_units
 from dynident.robots import cft, dualv, rrr
-from dynident.simulate.robot import VirtualRobot
-from dynident.simulate.standard import home_of, with_noise
+from dynident.simulate import VirtualRobot, home_of, with_noise
 from dynident.trajectory import Fourier, Trajectory, joint_motion, write
-from dynident.validate.tracking import identify_friction, identify_machine, tracking_proof
-from dynident.validate.tracking_result import TrackingProof
+from dynident.validate import TrackingProof, identify_friction, identify_machine, tracking_proof
 
 Array = NDArray[np.float64]
 

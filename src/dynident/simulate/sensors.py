@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control.checks import flag, gain, per_actuator
+from dynident.checks import flag, gain, per_actuator
 from dynident.errors import SimulationError
-from dynident.signals.log import MINIMUM_SAMPLES
+from dynident.signals import MINIMUM_SAMPLES
 
 Array = NDArray[np.float64]
 

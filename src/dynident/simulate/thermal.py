@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control.checks import gain
+from dynident.checks import gain
 from dynident.drive import Drive
 from dynident.errors import SimulationError
 from dynident.friction import Thermal, ThermalModel
