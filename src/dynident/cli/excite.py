@@ -177,7 +177,7 @@ def _setting(
     family = Fourier(0.1, 5)
     if limits is not None:
         options["limits"], source = read_limits(limits, mechanism), f"the description's, completed by {limits}"
-    elif name in robots.__all__ and not Path(name).is_file():
+    elif name in robots.ROBOTS and not Path(name).is_file():
         known = published(name, mechanism)
         options["limits"], source, family = known.limits, known.source, known.family
         if known.base is not None:

@@ -261,7 +261,7 @@ def _predictor(model: Path | None, campaign: Campaign) -> Any:
     else:
         named = [
             getattr(robots, name).mechanism()
-            for name in robots.__all__
+            for name in robots.ROBOTS
             if name.lower().replace("_", "-") == str(known["robot"]).lower()
         ]
         if not named or not plain:

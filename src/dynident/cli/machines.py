@@ -28,7 +28,7 @@ def ready_machines() -> tuple[str, ...]:
     """Return the names of robots that are complete machines, with drives, control and sensors."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
 
-    return tuple(name for name in robots.__all__ if hasattr(getattr(robots, name), "machine"))
+    return tuple(name for name in robots.ROBOTS if hasattr(getattr(robots, name), "machine"))
 
 
 def check_machine(name: str) -> None:
@@ -115,8 +115,8 @@ def machine_of(
         standard_machine,
     )
 
-    if not robot.suffix and not robot.is_file() and str(robot) not in robots.__all__:
-        raise DynidentError(f"there is no machine '{robot}'; give a file, or one of {', '.join(robots.__all__)}")
+    if not robot.suffix and not robot.is_file() and str(robot) not in robots.ROBOTS:
+        raise DynidentError(f"there is no machine '{robot}'; give a file, or one of {', '.join(robots.ROBOTS)}")
     ready = str(robot) in ready_machines() and not robot.is_file()
     machine = ready_machine(str(robot)) if ready and sidecar is None else None
     mechanism = robot_of(robot, sidecar, search, arg, trust) if machine is None else machine.mechanism

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dynident.excitation.design import Design
+    from dynident.excitation.designs import Design
 
 Array = NDArray[np.float64]
 

@@ -40,7 +40,7 @@ from dynident.graph.names import comment, identifier, identifiers
 from dynident.graph.operations import OPERATIONS, sympy_functions
 from dynident.graph.print_routine import compile_routines
 from dynident.graph.routine import Place, Routine
-from dynident.graph.substitute import rebuilt, substitute
+from dynident.graph.substitution import rebuilt, substitute
 
 if TYPE_CHECKING:
     from dynident.graph.print_c import c_files, c_function, c_helpers, c_number, c_prototype

@@ -16,10 +16,10 @@ from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravi
 from dynident.mechanics.equations import Equations, has_opaque_couplings, positions_of
 from dynident.mechanics.functions import Outputs, cached, compiled, function_of, geometry_key
 from dynident.mechanics.geometry import Geometry, Pose, compose
-from dynident.mechanics.inverse_kinematics import arm_structure, choose_posture, inverse_kinematics, reach, singularities
 from dynident.mechanics.inverse_kinematics_arms import distance_to_curve
 from dynident.mechanics.inverse_kinematics_chain import end_frame
-from dynident.mechanics.inverse_kinematics_numeric import (
+from dynident.mechanics.inverse_kinematics_closed import arm_structure, choose_posture, inverse_kinematics, reach, singularities
+from dynident.mechanics.inverse_kinematics_damped import (
     inverse_kinematics_numeric,
     pose_error,
     pose_targets,

@@ -114,7 +114,7 @@ def proof_case(name: str, machine: VirtualRobot | None = None, seed: int = 0) ->
     machine = _ready(name) if machine is None else machine
     make = {"dualv": _dualv, "rrr": _rrr}.get(name)
     case = _other(name, machine, seed) if make is None else make(machine, seed)
-    notes = getattr(getattr(robots, name), "NOTES", ()) if name in robots.__all__ else ()
+    notes = getattr(getattr(robots, name), "NOTES", ()) if name in robots.ROBOTS else ()
     return replace(case, options={"notes": notes, **case.options})
 
 
@@ -167,7 +167,7 @@ def _other(name: str, machine: VirtualRobot, seed: int) -> ProofCase:
 
 
 def _ready(name: str) -> VirtualRobot:
-    module: Any = getattr(robots, name) if name in robots.__all__ else None
+    module: Any = getattr(robots, name) if name in robots.ROBOTS else None
     if not hasattr(module, "machine"):
         raise DynidentError(f"there is no machine '{name}'; give your own as machine=")
     options = {"added_inertia": 0.2} if name == "cft" else {}  # Table 4 alone makes M indefinite (digest A5.3)

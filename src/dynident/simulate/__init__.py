@@ -1,7 +1,7 @@
 """The whole machine in time: drives, control loops and mechanism together, and the log that it would have written."""
 
-from dynident.simulate.bandwidth import Bode, actuators_alone, bandwidth
 from dynident.simulate.batch import monte_carlo, simulate
+from dynident.simulate.bode import Bode, actuators_alone, bandwidth
 from dynident.simulate.inputs import Disturbance
 from dynident.simulate.options import End
 from dynident.simulate.plots import plot_bode, plot_step, plot_torque_split, plot_tracking

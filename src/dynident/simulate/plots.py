@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dynident.simulate.bandwidth import Bode
+    from dynident.simulate.bode import Bode
     from dynident.simulate.record import Run
     from dynident.simulate.split import TorqueSplit
 

@@ -15,7 +15,7 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.mechanics.inverse_kinematics_arms import Arm, ElbowArm, PlanarArm, WristArm
 from dynident.mechanics.inverse_kinematics_chain import EXACT, PARALLEL, Array, Chain, chain_of, end_frame
-from dynident.mechanics.inverse_kinematics_numeric import (
+from dynident.mechanics.inverse_kinematics_damped import (
     PoseTask,
     damped_least_squares,
     middle_of,
@@ -99,7 +99,7 @@ def inverse_kinematics(
     Examples
     --------
     >>> import dynident as di
-    >>> from dynident.mechanics.inverse_kinematics import inverse_kinematics
+    >>> from dynident.mechanics import inverse_kinematics
     >>> arm = di.Mechanism.from_dh([(0.5, 0, 0, 0), (0.5, 0, 0, 0)])
     >>> inverse_kinematics(arm, None, [0.5, 0.5, 0.0]).round(4)
     array([[[ 1.5708, -1.5708],
