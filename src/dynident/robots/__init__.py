@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dynident.robots import cft, dualv, er3a_c60, five_bar, mast, prr2, prs3, replalink, rrr
-    from dynident.robots.proofs import proof_case
+    from dynident.robots.proofs import proof_case, random_motion
 
 ROBOTS = ("cft", "dualv", "er3a_c60", "five_bar", "mast", "prr2", "prs3", "replalink", "rrr")
 """Names of the robots; each is a module of this room."""
@@ -22,6 +22,7 @@ __all__ = [
     "proof_case",
     "prr2",
     "prs3",
+    "random_motion",
     "replalink",
     "rrr",
 ]
@@ -30,6 +31,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in ROBOTS:
         return import_module(f"dynident.robots.{name}")
-    if name == "proof_case":
-        return import_module("dynident.robots.proofs").proof_case
+    if name in ("proof_case", "random_motion"):
+        return getattr(import_module("dynident.robots.proofs"), name)
     raise AttributeError(f"module 'dynident.robots' has no attribute '{name}'")

@@ -89,7 +89,28 @@ class ProofCase:
 def random_motion(
     centre: ArrayLike, box: ArrayLike, seed: int = 0, duration: float = 10.0, harmonics: int = 5, periods: int = 1
 ) -> Trajectory:
-    """Return a random Fourier motion from rest to rest that fills a box around a pose."""
+    """Return a random Fourier motion from rest to rest that fills a box around a pose.
+
+    Parameters
+    ----------
+    centre : array_like, (n,)
+        Where it starts and ends.
+    box : array_like, (n,)
+        Largest distance from there.
+    seed : int
+        Seed of the coefficients.
+    duration : float
+        One period [s].
+    harmonics : int
+        Number of harmonics.
+    periods : int
+        How many periods.
+
+    Returns
+    -------
+    Trajectory
+        The motion.
+    """
     start, width = np.asarray(centre, dtype=np.float64), np.asarray(box, dtype=np.float64)
     if start.shape != width.shape or start.ndim != 1 or not np.all(width > 0.0):
         raise DynidentError(f"box is {width.tolist()} around {start.tolist()}; give one half-width above zero per coordinate")
