@@ -35,7 +35,7 @@ from dynident.excitation import (
 from dynident.excitation.optimise import SEARCHES, penalised
 from dynident.excitation.problem import typical
 from dynident.files import write_atomic
-from dynident.identify.factor import one_blas_thread
+from dynident.parallel import one_blas_thread
 from dynident.robots import er3a_c60
 from dynident.trajectory import Curve, Fourier, Trajectory, harmonic_sines, sample
 

@@ -13,7 +13,7 @@ from dynident.errors import DynidentError
 from dynident.excitation import Limit, MotionLimits, Problem, check_motion
 from dynident.excitation.limits import State, all_excess
 from dynident.excitation.problem import posture, typical
-from dynident.identify.factor import one_blas_thread
+from dynident.parallel import one_blas_thread
 from dynident.trajectory import Curve, Multisine, Trajectory, through
 
 Array = NDArray[np.float64]

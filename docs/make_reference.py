@@ -59,7 +59,7 @@ def page() -> str:
     seen: set[int] = set()
     for title, place in ROOMS.items():
         lines += section(title, place, seen)
-    for name in importlib.import_module("dynident.robots").__all__:
+    for name in importlib.import_module("dynident.robots").ROBOTS:
         lines += section("Robots of the literature", f"dynident.robots.{name}", seen)
     lines += ["## Errors: `dynident.errors`", "", "```{eval-rst}", ".. automodule:: dynident.errors", "   :members:", "```"]
     return "\n".join(lines) + "\n"

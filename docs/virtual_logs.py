@@ -18,10 +18,9 @@ import dynident as di
 from dynident.control import ComputedTorque, gains_for
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, FrictionLaw, Polynomial, Tanh, Viscous
-from dynident.identify.friction import fit_log
-from dynident.mechanism.inertia import from_com
-from dynident.robots import dualv, er3a_c60, five_bar, mast
-from dynident.robots.proofs import random_motion
+from dynident.identify import fit_log
+from dynident.mechanism import from_com
+from dynident.robots import dualv, er3a_c60, five_bar, mast, random_motion
 from dynident.simulate import VirtualRobot
 from dynident.simulate.standard import with_noise
 

@@ -140,10 +140,10 @@ def test_an_unknown_name_lists_the_known_ones(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert run(monkeypatch, "prr3") == 1
     said = " ".join(capsys.readouterr().err.split())
-    assert "there is no robot 'prr3'" in said and all(name in said for name in robots.__all__)
+    assert "there is no robot 'prr3'" in said and all(name in said for name in robots.ROBOTS)
 
 
-@pytest.mark.parametrize("name", robots.__all__)
+@pytest.mark.parametrize("name", robots.ROBOTS)
 def test_every_robot_has_limits_or_says_what_to_give(name):
     mechanism = getattr(robots, name).mechanism()
     try:

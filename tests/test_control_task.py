@@ -25,7 +25,7 @@ from dynident.control.evaluate import Evaluator, rotation_vector
 from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion, forward_dynamics, forward_kinematics, frame_motion, inverse_dynamics, jacobian
-from dynident.mechanics.inverse_kinematics_numeric import pose_error
+from dynident.mechanics.inverse_kinematics_damped import pose_error
 from dynident.mechanism import Mechanism
 from dynident.robots import dualv, rrr
 

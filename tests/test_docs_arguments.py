@@ -23,6 +23,29 @@ INSIDE = (
     "dynident.graph.",
     *(f"dynident.mechanics.{file}." for file in ("batch", "branch", "equations", "functions", "solving", "vectors")),
     "dynident.friction.sides.",
+    *(
+        f"dynident.control.{name}"
+        for name in ("checks.no_room", "distribution.coupling_rows", "task_law.TaskErrorPID", "tick.")
+    ),
+    *(
+        f"dynident.identify.{name}"
+        for name in ("base.columns_of", "experiments.compensation.Compensation.", "experiments.plots.")
+    ),
+    *(f"dynident.identify.{name}" for name in ("factor.triangle", "plots.", "rows.check_projection")),
+    *(f"dynident.link.schedule.{name}" for name in ("clock_text", "seconds")),
+    *(f"dynident.mechanics.{name}" for name in ("actuation.least_torques", "geometry.", "matrices.")),
+    *(f"dynident.mechanics.inverse_kinematics_{name}" for name in ("arms.distance_to_curve", "chain.end_frame")),
+    *(f"dynident.mechanics.inverse_kinematics_damped.{name}" for name in ("pose_", "position_limits", "robot_size")),
+    *(f"dynident.mechanism.{name}" for name in ("describe.", "elements.rotation_exp", "files.is_mjcf", "graph.write_svg")),
+    "dynident.mechanism.inertia.pseudo_inertia",
+    "dynident.robots.proofs.proof_case",
+    *(f"dynident.signals.{name}" for name in ("readers.read_table", "resample.fill_holes", "resample.pieces_without_gaps")),
+    *(
+        f"dynident.simulate.{name}"
+        for name in ("record.tool_of", "reference.reference_of", "standard.home_of", "standard.poses_of")
+    ),
+    *(f"dynident.trajectory.{name}" for name in ("export.bound_from_spec", "family.finite_times", "family.positive")),
+    "dynident.trajectory.lead.resting_place",
 )
 NOTHING = (inspect.Signature.empty, None, "None", "NoReturn", "Never")
 

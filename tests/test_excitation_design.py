@@ -118,7 +118,7 @@ def test_a_design_is_never_worse_than_its_start(robot, monkeypatch):
     limits = limits_of(robot, {"default": BOX})
     good = design(robot, limits, family=FAMILY, criterion="d", starts=1, workers=1, iterations=20)
     poor = good.optimum.start
-    module = sys.modules["dynident.excitation.design"]
+    module = sys.modules["dynident.excitation.designs"]
     monkeypatch.setattr(module, "optimise", lambda *given: Optimum(poor, -1e9, good.optimum.x, 1, 0.0))
     kept = design(robot, limits, family=FAMILY, criterion="d", start=good.optimum.x)
     assert kept.values() == good.values() and kept.values(kept.start) == good.values()

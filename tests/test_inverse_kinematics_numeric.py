@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dynident as di
-from dynident.mechanics.inverse_kinematics import inverse_kinematics
-from dynident.mechanics.inverse_kinematics_numeric import inverse_kinematics_numeric, pose_error
+from dynident.mechanics.inverse_kinematics_closed import inverse_kinematics
+from dynident.mechanics.inverse_kinematics_damped import inverse_kinematics_numeric, pose_error
 
 pi = np.pi
 UR10 = di.Mechanism.from_dh(

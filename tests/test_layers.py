@@ -1,9 +1,12 @@
-"""The house plan is enforced: a room imports only from the rooms below it."""
+"""The house plan is enforced: a room imports only from the rooms below it, and only through their doors."""
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +55,68 @@ def test_only_the_graph_talks_to_the_compiler() -> None:
     users = re.compile(r"^\s*(from|import) (llvmlite|numba)\b", re.M)
     imports = [file.relative_to(SOURCE) for file in SOURCE.rglob("*.py") if users.search(file.read_text(encoding="utf-8"))]
     assert imports == [Path("graph/machine.py")]
+
+
+# ---- doors -------------------------------------------------------------------------------------------------------------
+def _modules() -> dict[str, Path]:
+    """Every module by its dotted name; a package is its ``__init__``."""
+    found = {}
+    for file in sorted(SOURCE.rglob("*.py")):
+        parts = file.relative_to(SOURCE.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return found
+
+
+MODULES = _modules()
+
+
+@cache
+def _exported(module: str) -> frozenset[str]:
+    """Names that a door exports; one of them may be called like the file that it comes from, as `regressor` is."""
+    tree = ast.parse(MODULES[module].read_text(encoding="utf-8")) if module in MODULES else ast.Module([], [])
+    lists = [x.value for x in tree.body if isinstance(x, ast.Assign) and ast.unparse(x.targets[0]) == "__all__"]
+    return frozenset(name for names in lists for name in ast.literal_eval(names))
+
+
+def _imported(module: str, text: str) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of everything of ours that a module imports, in functions and for type checkers too."""
+    package = module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package.rsplit(".", node.level - 1)[0] if node.level else ""
+            origin = ".".join(part for part in (base, node.module) if part)
+            for alias in node.names:
+                inner = f"{origin}.{alias.name}"
+                yield node.lineno, inner if inner in MODULES and alias.name not in _exported(origin) else origin
+
+
+def _past_the_door(module: str, text: str) -> list[str]:
+    """Imports of a module that reach into another room: dynident.room is the door, dynident.room.anything is behind it."""
+    own = module.split(".")[1:2]
+    return [
+        f"{module}, line {line}: {name}"
+        for line, name in _imported(module, text)
+        if name in MODULES and name.count(".") > 1 and name.split(".")[1:2] != own
+    ]
+
+
+def test_rooms_are_entered_through_their_doors() -> None:
+    assert [found for name, file in MODULES.items() for found in _past_the_door(name, file.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from dynident.identify.fit import Fit",
+        "from dynident.identify import fit",
+        "import dynident.identify.fit",
+        "from ..identify.fit import Fit",
+        "def late():\n    from dynident.identify.friction import fit_log",
+    ],
+)
+def test_an_import_past_the_door_is_seen(text: str) -> None:
+    assert len(_past_the_door("dynident.validate.verdict", text)) == 1
+    assert _past_the_door("dynident.identify.score", text.replace("..identify.", ".")) == []
+    assert _past_the_door("dynident.validate.verdict", "from dynident.identify import Fit") == []

@@ -16,6 +16,7 @@ import dynident as di
 
 ROOT = Path(__file__).resolve().parents[1]
 DEMO = ROOT / "examples" / "demo"
+VERBS = ("judge", "hold_out", "write_urdf", "write_report", "VirtualRobot", "design", "derive", "tracking_proof")
 PROMISED = ("Mechanism", "Motion", "inverse_dynamics", "regressor", "base_parameters", "Log", "Regression", "OLS", "WLS")
 OF_A_MECHANISM = ("from_urdf", "from_mjcf", "from_dh", "parameters", "joint_names", "dof", "actuators", "with_payload")
 SCRIPT = """
@@ -66,6 +67,19 @@ def test_every_public_name_can_be_imported_and_called(name: str) -> None:
     assert name in dir(di)
 
 
+def test_the_verbs_of_the_readme_are_there() -> None:
+    assert set(VERBS) <= set(di.__all__)
+
+
+def test_rooms_are_attributes_and_each_top_level_name_has_one_meaning() -> None:
+    folders = {folder.name for folder in Path(di.__file__).parent.iterdir() if (folder / "__init__.py").is_file()}
+    for room in sorted(folders - {"cli"}):  # the command line needs an extra
+        assert process(f"import dynident as di; print(di.{room}.__name__)") == f"dynident.{room}"
+        assert room in dir(di)
+    files = {file.stem for file in Path(di.__file__).parent.glob("*.py")}
+    assert not (folders | files) & set(di.__all__)
+
+
 def test_all_is_sorted_out() -> None:
     assert len(set(di.__all__)) == len(di.__all__)
     assert isinstance(di.__version__, str)
@@ -94,6 +108,15 @@ def test_importing_is_cheap() -> None:
     assert process(f"import sys, dynident; print([m for m in {heavy} if m in sys.modules])") == "[]"
     use = "import sys, dynident as di; di.Mechanism, di.Log, di.Motion"
     assert process(f"{use}; print([m for m in ('llvmlite', 'scipy.signal') if m in sys.modules])") == "[]"
+
+
+def test_a_verdict_does_not_load_the_whole_house() -> None:
+    code = "import sys; from dynident.validate import judge; print(*(m for m in sys.modules if m.startswith('dynident.')))"
+    loaded = process(code).split()
+    assert len(loaded) < 100
+    assert {name.split(".")[1] for name in loaded}.isdisjoint(
+        {"simulate", "control", "drive", "trajectory", "report", "robots"}
+    )
 
 
 def test_the_command_line_is_the_module() -> None:

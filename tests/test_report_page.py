@@ -14,8 +14,10 @@ import pytest
 
 import dynident as di
 from dynident.errors import DynidentError, MissingExtraError
+from dynident.figures import extremes
 from dynident.identify import Score, evaluate
-from dynident.identify.plots import effort_units, extremes, plot_parameters, plot_score, true_base_values
+from dynident.identify.plots import plot_parameters, plot_score, true_base_values
+from dynident.mechanism import effort_units
 from dynident.report import write_report, write_verdict
 from dynident.report.figures import autocorrelation, independent_share, weak_directions
 from dynident.report.html import number, percent

@@ -78,7 +78,7 @@ def test_inverse_kinematics_on_every_branch() -> None:
     assert np.abs(rrr.forward_kinematics(branches.reshape(-1, 3), G).reshape(-1, 4, 3) - x[:, None]).max() < 1e-12
     near = np.abs((branches - q[:, None] + np.pi) % (2 * np.pi) - np.pi).max(axis=2).min(axis=1)
     assert near.max() < 1e-9
-    from dynident.mechanics.inverse_kinematics import inverse_kinematics
+    from dynident.mechanics.inverse_kinematics_closed import inverse_kinematics
 
     general = inverse_kinematics(rrr.mechanism(G), None, x)
     assert np.abs((branches - general + np.pi) % (2 * np.pi) - np.pi).max() < 1e-9  # the same branches under the same names

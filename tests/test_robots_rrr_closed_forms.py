@@ -35,7 +35,7 @@ def test_operations_are_not_above_the_papers() -> None:
 def test_the_steps_of_the_numeric_method_are_those_that_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    module = sys.modules["dynident.mechanics.inverse_kinematics_numeric"]
+    module = sys.modules["dynident.mechanics.inverse_kinematics_damped"]
     steps, own = 0, module.jacobian
 
     def jacobian(robot, q, *rest):

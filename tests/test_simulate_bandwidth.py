@@ -12,7 +12,7 @@ from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError
 from dynident.mechanism import Body, Joint, Mechanism
 from dynident.robots import dualv, five_bar, mast, rrr
-from dynident.simulate.bandwidth import Bode, actuators_alone, bandwidth
+from dynident.simulate.bode import Bode, actuators_alone, bandwidth
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.sweep import sweep
 

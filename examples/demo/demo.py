@@ -14,7 +14,7 @@ from rich.table import Table
 
 import dynident as di
 from dynident.files import write_atomic
-from dynident.mechanism.urdf_writer import write_urdf
+from dynident.mechanism import write_urdf
 from dynident.report import write_report
 from dynident.validate import judge
 

@@ -1,17 +1,35 @@
 """dynident: from a robot's description and its logs to a validated dynamic model.
 
-Names are loaded on first use, so that ``import dynident`` stays fast (scipy and the compiler come with the first computation).
+Names and rooms (``di.robots``, ``di.simulate``, ...) are loaded on first use, so that ``import dynident`` stays fast (scipy and
+the compiler come with the first computation).
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from dynident import control as control
+    from dynident import drive as drive
+    from dynident import excitation as excitation
+    from dynident import friction as friction
+    from dynident import graph as graph
+    from dynident import identify as identify
+    from dynident import link as link
+    from dynident import mechanics as mechanics
+    from dynident import mechanism as mechanism
+    from dynident import report as report
+    from dynident import robots as robots
+    from dynident import signals as signals
+    from dynident import simulate as simulate
+    from dynident import symbolic as symbolic
+    from dynident import trajectory as trajectory
+    from dynident import validate as validate
     from dynident.errors import DynidentError, DynidentWarning
+    from dynident.excitation import Plan, design, limits_of
     from dynident.identify import OLS, WLS, BaseParameters, Fit, Regression, Score, base_parameters, essential_parameters
     from dynident.mechanics import (
         Motion,
@@ -22,16 +40,54 @@ if TYPE_CHECKING:
         frame_motion,
         gravity,
         inverse_dynamics,
+        inverse_kinematics,
         jacobian,
         mass_matrix,
         momentum_regressor,
         regressor,
     )
-    from dynident.mechanism import Actuator, Body, Coupling, Joint, Limits, Loop, Mechanism, Parameters, Placement
+    from dynident.mechanism import (
+        Actuator,
+        Body,
+        Coupling,
+        Joint,
+        Limits,
+        Loop,
+        Mechanism,
+        Parameters,
+        Placement,
+        write_mjcf,
+        write_urdf,
+    )
+    from dynident.report import write_report
     from dynident.signals import Log, diagnose, prepare
+    from dynident.simulate import VirtualRobot
+    from dynident.symbolic import derive
+    from dynident.validate import cross_validate, hold_out, judge, tracking_proof
 
+_ROOMS = (
+    "control",
+    "drive",
+    "excitation",
+    "friction",
+    "graph",
+    "identify",
+    "link",
+    "mechanics",
+    "mechanism",
+    "report",
+    "robots",
+    "signals",
+    "simulate",
+    "symbolic",
+    "trajectory",
+    "validate",
+)
 _HOME = {
-    "dynident.errors": ("DynidentError", "DynidentWarning"),
+    "dynident.errors": (
+        "DynidentError",
+        "DynidentWarning",
+    ),
     "dynident.mechanism": (
         "Actuator",
         "Body",
@@ -42,6 +98,8 @@ _HOME = {
         "Mechanism",
         "Parameters",
         "Placement",
+        "write_mjcf",
+        "write_urdf",
     ),
     "dynident.mechanics": (
         "Motion",
@@ -52,12 +110,18 @@ _HOME = {
         "frame_motion",
         "gravity",
         "inverse_dynamics",
+        "inverse_kinematics",
         "jacobian",
         "mass_matrix",
         "momentum_regressor",
         "regressor",
     ),
-    "dynident.signals": ("Log", "diagnose", "prepare"),
+    "dynident.signals": (
+        "Log",
+        "diagnose",
+        "prepare",
+    ),
+    "dynident.symbolic": ("derive",),
     "dynident.identify": (
         "OLS",
         "WLS",
@@ -68,6 +132,19 @@ _HOME = {
         "base_parameters",
         "essential_parameters",
     ),
+    "dynident.validate": (
+        "cross_validate",
+        "hold_out",
+        "judge",
+        "tracking_proof",
+    ),
+    "dynident.simulate": ("VirtualRobot",),
+    "dynident.excitation": (
+        "Plan",
+        "design",
+        "limits_of",
+    ),
+    "dynident.report": ("write_report",),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
@@ -89,11 +166,16 @@ __all__ = [
     "Motion",
     "Parameters",
     "Placement",
+    "Plan",
     "Regression",
     "Score",
+    "VirtualRobot",
     "__version__",
     "base_parameters",
     "coriolis_matrix",
+    "cross_validate",
+    "derive",
+    "design",
     "diagnose",
     "energy_regressor",
     "essential_parameters",
@@ -101,20 +183,30 @@ __all__ = [
     "forward_kinematics",
     "frame_motion",
     "gravity",
+    "hold_out",
     "inverse_dynamics",
+    "inverse_kinematics",
     "jacobian",
+    "judge",
+    "limits_of",
     "mass_matrix",
     "momentum_regressor",
     "prepare",
     "regressor",
+    "tracking_proof",
+    "write_mjcf",
+    "write_report",
+    "write_urdf",
 ]
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"dynident.{name}")
     if name in _MODULE:
         return getattr(import_module(_MODULE[name]), name)
     raise AttributeError(f"module 'dynident' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted((*__all__, *_ROOMS))

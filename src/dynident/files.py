@@ -14,6 +14,8 @@ from typing import Any
 
 from dynident.errors import DynidentError
 
+BYTES = 64 << 20  # of a text that people write: limits, plans, designs
+
 
 def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes:
     """Return the content of a regular file; a pipe, socket or device, on which reading may wait for ever, is refused."""
@@ -26,6 +28,32 @@ def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes
         if most is not None and state.st_size > most:
             raise OSError(errno.EFBIG, f"it has {state.st_size} bytes, more than the {most} that are read")
         return stream.read()
+
+
+def read_text(path: str | os.PathLike[str], what: str) -> str:
+    """Return the content of a plain file of bounded size."""
+    try:
+        if not stat.S_ISREG(Path(path).stat().st_mode):  # a pipe would wait for ever
+            raise DynidentError(f"cannot read {what} from '{path}': it is not a plain file")
+        with Path(path).open(encoding="utf-8") as stream:
+            content = stream.read(BYTES + 1)
+    except (OSError, UnicodeDecodeError, TypeError) as error:
+        raise DynidentError(f"cannot read {what} from '{path}': {getattr(error, 'strerror', None) or error}") from error
+    if len(content) > BYTES:
+        raise DynidentError(f"cannot read {what} from '{path}': it holds more than {BYTES >> 20} MB; this cannot be meant")
+    return content
+
+
+def read_json(path: str | os.PathLike[str], what: str) -> Any:
+    """Return the plain data of a JSON file."""
+    try:
+        return json.loads(read_text(path, what))
+    except RecursionError:
+        raise DynidentError(f"cannot read {what} from '{path}': its lists are nested too deeply") from None
+    except ValueError as error:
+        if isinstance(error, DynidentError):
+            raise
+        raise DynidentError(f"cannot read {what} from '{path}': {error}") from error
 
 
 def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:

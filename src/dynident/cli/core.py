@@ -44,9 +44,7 @@ from dynident.cli.shared import (
 )
 from dynident.errors import DescriptionError, DynidentError
 from dynident.files import write_atomic
-from dynident.mechanism.describe import description, description_text
-from dynident.mechanism.files import is_mjcf, write_robot
-from dynident.mechanism.graph import write_svg
+from dynident.mechanism import description, description_text, is_mjcf, write_robot, write_svg
 
 
 @app.command(epilog="Example: dynident describe robot.urdf --sidecar drives.toml --json")

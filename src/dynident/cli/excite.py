@@ -150,7 +150,7 @@ def _sensible(
     time_budget: float, iterations: int | None, starts: int | None, repetitions: int, complete: bool, payload: float | None
 ) -> None:
     """Refuse numbers that cannot be meant, before any work."""
-    from dynident.trajectory.export import REPETITIONS  # noqa: PLC0415 - only this command needs it
+    from dynident.trajectory import REPETITIONS  # noqa: PLC0415 - only this command needs it
 
     if not 0.0 < time_budget < 1e6:
         raise DynidentError(f"--time-budget is {time_budget:g}; give the seconds that the search may take, above zero")
@@ -177,7 +177,7 @@ def _setting(
     family = Fourier(0.1, 5)
     if limits is not None:
         options["limits"], source = read_limits(limits, mechanism), f"the description's, completed by {limits}"
-    elif name in robots.__all__ and not Path(name).is_file():
+    elif name in robots.ROBOTS and not Path(name).is_file():
         known = published(name, mechanism)
         options["limits"], source, family = known.limits, known.source, known.family
         if known.base is not None:
@@ -210,7 +210,7 @@ def _known(mechanism: di.Mechanism, logs: list[di.Log], base: di.BaseParameters 
 
 def _first(path: Path) -> Any:
     """Return the trajectory of a plan.json or design.json."""
-    from dynident.excitation.checks import read_json  # noqa: PLC0415 - only this command needs it
+    from dynident.files import read_json  # noqa: PLC0415 - only this command needs it
     from dynident.trajectory import Trajectory, from_spec  # noqa: PLC0415
 
     try:

@@ -64,8 +64,8 @@ def friction(
     debug: Debug = False,
 ) -> int:
     """Study friction: against speed per temperature, over time with warm-up models, time constants, robots compared."""
-    from dynident.identify.experiments import friction_study  # noqa: PLC0415 - only this command needs it
-    from dynident.report.friction import write_friction_report  # noqa: PLC0415 - matplotlib
+    from dynident.identify import friction_study  # noqa: PLC0415 - only this command needs it
+    from dynident.report import write_friction_report  # noqa: PLC0415 - matplotlib
     from dynident.signals import CampaignLog  # noqa: PLC0415
 
     check_output(output, folder=True)

@@ -178,7 +178,7 @@ def record(
     On a terminal: p and Enter pauses, c and Enter continues, q and Enter or Ctrl-C aborts; each brings the robot to rest.
     """
     from dynident import link  # noqa: PLC0415 - only this command needs it
-    from dynident.link.schedule import seconds  # noqa: PLC0415
+    from dynident.link import seconds  # noqa: PLC0415
 
     if tell is not None:
         return _tell(tell, output or resume)
@@ -261,7 +261,7 @@ def _predictor(model: Path | None, campaign: Campaign) -> Any:
     else:
         named = [
             getattr(robots, name).mechanism()
-            for name in robots.__all__
+            for name in robots.ROBOTS
             if name.lower().replace("_", "-") == str(known["robot"]).lower()
         ]
         if not named or not plain:
@@ -341,7 +341,7 @@ def _keys(campaign: Campaign) -> None:
 
 def _view(progress: Progress, campaign: Campaign) -> Table:
     """Return the live view: where the campaign is, and the newest sample."""
-    from dynident.link.schedule import clock_text  # noqa: PLC0415 - only here
+    from dynident.link import clock_text  # noqa: PLC0415 - only here
 
     title = f"{progress.what}: cycle {min(progress.done + 1, progress.total)} of {progress.total}, {progress.motion:.1f} of "
     title += f"{progress.duration:.1f} s, {clock_text(progress.left)} left, {progress.acknowledged} samples on disk"

@@ -19,7 +19,7 @@ from dynident.files import write_atomic
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dynident.simulate.robot import VirtualRobot
+    from dynident.simulate import VirtualRobot
 
 Array = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ def ready_machines() -> tuple[str, ...]:
     """Return the names of robots that are complete machines, with drives, control and sensors."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
 
-    return tuple(name for name in robots.__all__ if hasattr(getattr(robots, name), "machine"))
+    return tuple(name for name in robots.ROBOTS if hasattr(getattr(robots, name), "machine"))
 
 
 def check_machine(name: str) -> None:
@@ -49,7 +49,7 @@ def ready_machine(name: str) -> VirtualRobot:
 
 def read_motion(path: Path, mechanism: di.Mechanism) -> di.Motion:
     """Read a motion from a table with the columns t and q_, v_, a_ of every coordinate, as excite writes motion.csv."""
-    from dynident.signals.readers import read_table  # noqa: PLC0415 - only this command needs it
+    from dynident.signals import read_table  # noqa: PLC0415 - only this command needs it
 
     table = read_table(path)
     names = mechanism.coordinate_names
@@ -108,11 +108,15 @@ def machine_of(
 ) -> tuple[VirtualRobot, Any]:
     """Return a ready machine by name, or the standard machine of a description, and what it shall do."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
-    from dynident.simulate.reference import reference_of  # noqa: PLC0415 - only the virtual robot needs them
-    from dynident.simulate.standard import poses_of, standard_controller, standard_machine  # noqa: PLC0415
+    from dynident.simulate import (  # noqa: PLC0415
+        poses_of,
+        reference_of,
+        standard_controller,
+        standard_machine,
+    )
 
-    if not robot.suffix and not robot.is_file() and str(robot) not in robots.__all__:
-        raise DynidentError(f"there is no machine '{robot}'; give a file, or one of {', '.join(robots.__all__)}")
+    if not robot.suffix and not robot.is_file() and str(robot) not in robots.ROBOTS:
+        raise DynidentError(f"there is no machine '{robot}'; give a file, or one of {', '.join(robots.ROBOTS)}")
     ready = str(robot) in ready_machines() and not robot.is_file()
     machine = ready_machine(str(robot)) if ready and sidecar is None else None
     mechanism = robot_of(robot, sidecar, search, arg, trust) if machine is None else machine.mechanism

@@ -56,9 +56,7 @@ def published(name: str, mechanism: di.Mechanism) -> Published:
 
 def _of_document_4(name: str, mechanism: di.Mechanism, **more: float) -> Published:
     """Return box limits, harmonics and base parameters of the two robots that [Roldan2017] identifies."""
-    from dynident import robots  # noqa: PLC0415 - loaded on use
-
-    data = getattr(robots, name)
+    data = getattr(di.robots, name)
     settings: dict[str, Any] = {"default": {"acceleration": data.ACCELERATION_LIMIT}, "margin": MARGIN, **more}
     base = di.base_parameters(mechanism, order=[data.STANDARD_NAMES[leader] for leader in data.BASE_LEADERS])
     family = Fourier(data.FUNDAMENTAL, data.HARMONICS, rest=False)
@@ -67,8 +65,7 @@ def _of_document_4(name: str, mechanism: di.Mechanism, **more: float) -> Publish
 
 def _cft(mechanism: di.Mechanism) -> Published:
     """Return the Cartesian limits of [Rodriguez2002, Table 5]; rates, which are not printed, are those of its excitation."""
-    from dynident.robots import cft  # noqa: PLC0415 - loaded on use
-
+    cft = di.robots.cft
     axes = [np.linspace(low, high, 9) for low, high in cft.LIMITS]
     q = cft.joint_from_cartesian(np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 4))
     _, v, a = cft.joint_motion(*cft.excitation(np.arange(400) / 40.0))
@@ -86,8 +83,7 @@ def _cft(mechanism: di.Mechanism) -> Published:
 
 def _dualv(mechanism: di.Mechanism) -> Published:
     """Return the box and the rates of the motion of `dualv.excitation`; the paper prints none."""
-    from dynident.robots import dualv  # noqa: PLC0415 - loaded on use
-
+    dualv = di.robots.dualv
     motion = dualv.excitation()
     joints = {
         name: {"lower": -half, "upper": half, "velocity": float(speed), "acceleration": float(push)}
@@ -101,8 +97,7 @@ def _dualv(mechanism: di.Mechanism) -> Published:
 
 def _er3a_c60(mechanism: di.Mechanism) -> Published:
     """Return ranges and speeds of [Pagani2022], and what is assumed beside them."""
-    from dynident.robots import er3a_c60  # noqa: PLC0415 - loaded on use
-
+    er3a_c60 = di.robots.er3a_c60
     settings = er3a_c60.limit_settings()
     source = "ranges and speeds of [Pagani2022, Table 4]; the others are assumed, see dynident.robots.er3a_c60.ASSUMPTIONS"
     return Published(limits_of(mechanism, settings), source, Fourier(er3a_c60.FUNDAMENTAL, er3a_c60.HARMONICS))

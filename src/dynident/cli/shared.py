@@ -15,8 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 import dynident as di
 from dynident.errors import DynidentError
 from dynident.files import to_json
-from dynident.mechanism import apply_sidecar
-from dynident.mechanism.files import read_robot
+from dynident.mechanism import apply_sidecar, read_robot
 
 USAGE, NOT_OK = 2, 3
 # Recent typer carries its own copy of click, older ones import it: the base class is found from what both export.
@@ -179,9 +178,9 @@ def robot_of(
     """Return the robot of a file, or the one of the literature with that name."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
 
-    if str(robot) in robots.__all__ and not robot.is_file():  # a folder of results may have the name of its robot
+    if str(robot) in robots.ROBOTS and not robot.is_file():  # a folder of results may have the name of its robot
         mechanism: di.Mechanism = getattr(robots, str(robot)).mechanism()
         return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar)
     if not robot.suffix and not robot.exists():  # meant as a name
-        raise DynidentError(f"there is no robot '{robot}'; give a file with its ending, or a name: {', '.join(robots.__all__)}")
+        raise DynidentError(f"there is no robot '{robot}'; give a file with its ending, or a name: {', '.join(robots.ROBOTS)}")
     return read_robot(robot, sidecar, search or (), xacro_arguments(arg), trust)

@@ -34,8 +34,7 @@ from dynident.files import to_json, write_atomic
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dynident.simulate.record import Run
-    from dynident.simulate.robot import VirtualRobot
+    from dynident.simulate import Run, VirtualRobot
 
 GRID = (0.4, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)  # Hz
 AMPLITUDES = {"N": 5e-3, "N m": 0.02}  # m, rad: of coordinates whose effort has this unit
@@ -87,7 +86,7 @@ def simulate(
     debug: Debug = False,
 ) -> int:
     """Run a plan on a virtual robot: writes the log that a recorder would have written, prints errors, limits and speed."""
-    from dynident.simulate.standard import with_noise  # noqa: PLC0415 - only this command needs it
+    from dynident.simulate import with_noise  # noqa: PLC0415 - only this command needs it
 
     _check_files(output, truth, figures)
     with progress(4, quiet) as announce:
@@ -130,13 +129,13 @@ def _check_files(output: Path | None, truth: Path | None, figures: Path | None) 
 
 
 def _run_figures(run: Run) -> dict[str, Figure]:
-    from dynident.simulate.plots import plot_torque_split, plot_tracking  # noqa: PLC0415 - matplotlib is an extra
+    from dynident.simulate import plot_torque_split, plot_tracking  # noqa: PLC0415 - matplotlib is an extra
 
     return {"tracking": plot_tracking(run), "torque_split": plot_torque_split(run.torque_split())}
 
 
 def _bode_figure(found: Mapping[str, Any], published: Mapping[float, tuple[float, float]]) -> Figure:
-    from dynident.simulate.plots import plot_bode  # noqa: PLC0415 - matplotlib is an extra
+    from dynident.simulate import plot_bode  # noqa: PLC0415 - matplotlib is an extra
 
     return plot_bode(*found.values(), labels=list(found), points=published or None)
 
@@ -152,7 +151,7 @@ def _published_bode(machine: str, coordinate: str) -> Mapping[float, tuple[float
 def _amplitude(machine: str, robot: VirtualRobot, coordinate: str) -> float:
     """Return the amplitude that a machine's paper or its assumptions name, else a small one."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
-    from dynident.identify.plots import effort_units  # noqa: PLC0415 - rarely needed
+    from dynident.mechanism import effort_units  # noqa: PLC0415 - rarely needed
 
     assumed = getattr(getattr(robots, machine), "ASSUMPTIONS", {}).get("amplitude")
     units = effort_units(robot.mechanism)
@@ -169,7 +168,7 @@ def _numbers(text: str, option: str, what: str) -> list[float]:
 
 def _turn_alone(robot: VirtualRobot) -> bool:
     """Tell whether the actuators can be measured alone, with a note if not: some papers print no rotors."""
-    from dynident.simulate.bandwidth import actuators_alone  # noqa: PLC0415 - only this command needs it
+    from dynident.simulate import actuators_alone  # noqa: PLC0415 - only this command needs it
 
     try:
         actuators_alone(robot)
@@ -198,7 +197,7 @@ def bandwidth(
 ) -> int:
     """Measure the bandwidth of a machine by stepped sines, with its mechanism and of the actuators alone."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
-    from dynident.simulate.bandwidth import bandwidth as measure  # noqa: PLC0415 - only this command needs it
+    from dynident.simulate import bandwidth as measure  # noqa: PLC0415 - only this command needs it
 
     if output is not None:
         check_output(output, folder=True)
@@ -266,7 +265,7 @@ def track(
 ) -> int:
     """Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
-    from dynident.robots.proofs import proof_case  # noqa: PLC0415 - only this command needs it
+    from dynident.robots import proof_case  # noqa: PLC0415 - only this command needs it
 
     check_machine(machine)
     if output is not None:

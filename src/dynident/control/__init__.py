@@ -2,10 +2,17 @@
 
 from dynident.checks import per_actuator
 from dynident.control.cascade import Cascade, CurrentLoop
-from dynident.control.checks import ControlWarning
+from dynident.control.checks import ControlWarning, no_room
 from dynident.control.computed_torque import ComputedTorque
 from dynident.control.controller import Controller, Machine, Measurement, Reference
-from dynident.control.distribution import actuator_rows, internal_basis, minimum_norm, remove_internal, with_preload
+from dynident.control.distribution import (
+    actuator_rows,
+    coupling_rows,
+    internal_basis,
+    minimum_norm,
+    remove_internal,
+    with_preload,
+)
 from dynident.control.feedforward import actuator_motion, feedforward_torques, motor_currents, motor_torques
 from dynident.control.filters import low_pass_share
 from dynident.control.linear import Axis
@@ -14,7 +21,9 @@ from dynident.control.open_loop import OpenLoop
 from dynident.control.pid import PID
 from dynident.control.task_cascade import TaskCascade
 from dynident.control.task_computed_torque import TaskComputedTorque
+from dynident.control.task_law import TaskErrorPID
 from dynident.control.task_pid import TaskPID
+from dynident.control.tick import clip, current_loop, low_pass_step, pid_law, velocity_loop
 from dynident.control.tuning import gains_for, pi_gains, pi_poles, tune_cascade
 from dynident.control.workspace import CoordinateSpace, MapSpace, ToolSpace, Workspace
 from dynident.control.zone import Gains, Trial, ZoneTuning, zone_tune_cascade, zone_tuning
@@ -37,6 +46,7 @@ __all__ = [
     "Reference",
     "TaskCascade",
     "TaskComputedTorque",
+    "TaskErrorPID",
     "TaskPID",
     "ToolSpace",
     "Trial",
@@ -44,21 +54,28 @@ __all__ = [
     "ZoneTuning",
     "actuator_motion",
     "actuator_rows",
+    "clip",
+    "coupling_rows",
+    "current_loop",
     "cutoff_frequency",
     "delayed_integrator",
     "feedforward_torques",
     "gains_for",
     "internal_basis",
     "low_pass_share",
+    "low_pass_step",
     "margins",
     "minimum_norm",
     "motor_currents",
     "motor_torques",
+    "no_room",
     "per_actuator",
     "pi_gains",
     "pi_poles",
+    "pid_law",
     "remove_internal",
     "tune_cascade",
+    "velocity_loop",
     "with_preload",
     "zone_tune_cascade",
     "zone_tuning",

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.drive.statespace import StateSpace
+from dynident.drive import StateSpace
 from dynident.errors import DynidentError
 
 Array = NDArray[np.float64]

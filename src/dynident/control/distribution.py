@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.actuation import actuator_jacobian, least_torques
+from dynident.mechanics import actuator_jacobian, least_torques
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]

@@ -19,10 +19,7 @@ from dynident.control.cascade import Cascade
 from dynident.control.connect import connect, delay_block, first_order, gain_block, low_pass_block, pi_block
 from dynident.control.margins import Margins, cutoff_frequency, margins
 from dynident.control.sampled import Settings, lift
-from dynident.drive import Drive
-from dynident.drive.chain import Chain
-from dynident.drive.statespace import StateSpace
-from dynident.drive.transfer import TransferFunction
+from dynident.drive import Chain, Drive, StateSpace, TransferFunction
 from dynident.errors import DynidentError, require
 
 Array = NDArray[np.float64]

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.control.cascade import Cascade
 from dynident.control.filters import low_pass_share
-from dynident.drive import Drive
-from dynident.drive.statespace import StateSpace
+from dynident.drive import Drive, StateSpace
 from dynident.errors import DynidentError
 
 Array = NDArray[np.float64]

@@ -23,7 +23,7 @@ from dynident.control.filters import low_pass_share
 from dynident.control.posture import loaded, weighted_inverse
 from dynident.control.task import Eyes, check_coordinates, drives_of, enough
 from dynident.control.task_law import TaskLaw
-from dynident.control.tick import clip, current_loop, low_pass, velocity_loop
+from dynident.control.tick import clip, current_loop, low_pass_step, velocity_loop
 from dynident.control.workspace import Workspace
 from dynident.errors import DynidentError, require
 
@@ -100,7 +100,7 @@ class TaskCascade(TaskLaw):
         wanted, actual, e = self._eyes.look(reference, measurement)
         here = self._eyes.here
         speed = self._kv * e + self._share * wanted.velocity
-        self._speed = low_pass(self._speed, speed, self._slow if self._tick else 1.0)
+        self._speed = low_pass_step(self._speed, speed, self._slow if self._tick else 1.0)
         if self._left:
             inverse, free = weighted_inverse(actual.jacobian, loaded(here, self._rotors), here)
             drift = self.posture * (reference.q - measurement.x) + float(np.min(self._share)) * reference.v

@@ -14,7 +14,7 @@ from dynident.control.checks import cycle_time, dead_time, no_room
 from dynident.control.controller import Machine, Measurement, Reference
 from dynident.control.filters import low_pass_share
 from dynident.control.task import Eyes, drives_of, torque_limits
-from dynident.control.tick import low_pass, pid
+from dynident.control.tick import low_pass_step, pid_law
 from dynident.control.workspace import Spot, Workspace
 from dynident.errors import DynidentError
 from dynident.mechanism import Mechanism
@@ -137,11 +137,11 @@ class TaskErrorPID(TaskLaw):
         kp, kd, ki = self._gains
         wanted, actual, e = self._eyes.look(reference, measurement)
         rate = wanted.velocity - actual.velocity
-        self._rate = low_pass(self._rate, rate, 1.0 if self._first else self._share)
+        self._rate = low_pass_step(self._rate, rate, 1.0 if self._first else self._share)
         if not self._full:
             self._sum = self._sum + self.cycle * e
         self._first = False
-        f = self._forces(reference, measurement, wanted, actual, pid(e, self._rate, self._sum, (kp, kd, ki)))
+        f = self._forces(reference, measurement, wanted, actual, pid_law(e, self._rate, self._sum, (kp, kd, ki)))
         tau = self._eyes.here.actuator_torques(f, self._preload)
         self._full = bool(np.any(np.abs(tau) > self._limits))
         return np.clip(tau, -self._limits, self._limits)

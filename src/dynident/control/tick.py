@@ -23,7 +23,7 @@ def clip(x: Any, limit: Any) -> Any:
     return minimum(maximum(x, -limit), limit)
 
 
-def low_pass(before: Any, value: Any, share: Any) -> Any:
+def low_pass_step(before: Any, value: Any, share: Any) -> Any:
     """Return the output of a sampled first-order low-pass; `share` is 1 at the first tick."""
     return before + share * (value - before)
 
@@ -40,11 +40,11 @@ def velocity_loop(error: Any, feed: Any, integral: Any, before: Any, gains: Any,
     """Move a velocity loop by one tick; `gains` are kP, kI and the share of its low-pass, `windup` whether integrals wait."""
     kp, ki, share = gains
     fixed, grown = kp * error + feed, integral + ki * error * dt
-    smooth = low_pass(before, fixed + grown, share)
+    smooth = low_pass_step(before, fixed + grown, share)
     held = limit(smooth)
     cut = opposite(equal(held, smooth))
     waits = both(both(cut, windup), (smooth - held) * error > 0.0)  # conditional integration: not further into the limit
-    waited = limit(low_pass(before, fixed + integral, share))
+    waited = limit(low_pass_step(before, fixed + integral, share))
     return Moved(where(waits, waited, held), where(waits, integral, grown), cut)
 
 
@@ -59,7 +59,7 @@ def current_loop(error: Any, integral: Any, gains: Any, dt: Any, limit: Any, win
     return Moved(where(waits, clip(kp * error + integral, limit), held), where(waits, integral, grown), cut)
 
 
-def pid(error: Any, slope: Any, integral: Any, gains: Any) -> Any:
+def pid_law(error: Any, slope: Any, integral: Any, gains: Any) -> Any:
     """Return kp e + kd e' + ki int e dt."""
     kp, kd, ki = gains
     return kp * error + kd * slope + ki * integral

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dynident.control.evaluate import Evaluator, rotation_vector
 from dynident.errors import DynidentError
-from dynident.mechanics.inverse_kinematics_chain import end_frame
+from dynident.mechanics import end_frame
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]

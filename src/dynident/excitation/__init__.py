@@ -2,7 +2,7 @@
 
 from dynident.excitation.campaigns import check_plan, complete_test, payload_plan, plan_within, validation_motion
 from dynident.excitation.criteria import Criterion
-from dynident.excitation.design import Design, check_motion, design, relative_sizes
+from dynident.excitation.designs import Design, check_motion, design, relative_sizes
 from dynident.excitation.equations import Equations, FunctionEquations, RobotEquations
 from dynident.excitation.limits import Box, Effort, Limit, Loops, Polygon, TaskBox, ToolBox
 from dynident.excitation.limits_file import MotionLimits, limits_of, read_limits

@@ -16,9 +16,17 @@ from dynident.excitation.limits import State, all_excess, all_names
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.plan import Plan, Stage
 from dynident.excitation.problem import Problem, feasible_start
-from dynident.trajectory import Curve, Multisine, Strokes, Trajectory, friction_plateaus, sample, warming
-from dynident.trajectory.family import positive
-from dynident.trajectory.lead import resting_place
+from dynident.trajectory import (
+    Curve,
+    Multisine,
+    Strokes,
+    Trajectory,
+    friction_plateaus,
+    positive,
+    resting_place,
+    sample,
+    warming,
+)
 
 Array = NDArray[np.float64]
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import stat
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +15,6 @@ Array = NDArray[np.float64]
 
 MOST = 12_000_000  # numbers per array: two million samples of six axes
 CYCLES = 1_000_000
-BYTES = 64 << 20  # of a limits, plan or design file
 LARGEST = 1e9  # rad, m and their rates: beyond it nothing is a robot, and polynomials overflow
 
 
@@ -30,32 +25,6 @@ def shown(value: object) -> str:
     except ValueError:  # Python refuses to print very long integers
         return "a number of thousands of digits"
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def read_text(path: str | os.PathLike[str], what: str) -> str:
-    """Return the content of a plain file of bounded size."""
-    try:
-        if not stat.S_ISREG(Path(path).stat().st_mode):  # a pipe would wait for ever
-            raise DynidentError(f"cannot read {what} from '{path}': it is not a plain file")
-        with Path(path).open(encoding="utf-8") as stream:
-            content = stream.read(BYTES + 1)
-    except (OSError, UnicodeDecodeError, TypeError) as error:
-        raise DynidentError(f"cannot read {what} from '{path}': {getattr(error, 'strerror', None) or error}") from error
-    if len(content) > BYTES:
-        raise DynidentError(f"cannot read {what} from '{path}': it holds more than {BYTES >> 20} MB; this cannot be meant")
-    return content
-
-
-def read_json(path: str | os.PathLike[str], what: str) -> Any:
-    """Return the plain data of a JSON file."""
-    try:
-        return json.loads(read_text(path, what))
-    except RecursionError:
-        raise DynidentError(f"cannot read {what} from '{path}': its lists are nested too deeply") from None
-    except ValueError as error:
-        if isinstance(error, DynidentError):
-            raise
-        raise DynidentError(f"cannot read {what} from '{path}': {error}") from error
 
 
 def whole(value: Any, what: str) -> int:

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from dynident.errors import DynidentError, require
 from dynident.excitation.checks import real
 from dynident.graph import Compiled, absolute, reverse
-from dynident.identify import BaseParameters, Projection, Rows, projected
-from dynident.identify.rows import check_projection
+from dynident.identify import BaseParameters, Projection, Rows, check_projection, projected
 from dynident.mechanics import Equations as Expressions
 from dynident.mechanics import Motion, cached, close_positions, compiled, entering, has_opaque_couplings
 from dynident.mechanism import Mechanism

@@ -9,14 +9,15 @@ from numpy.typing import NDArray
 
 from dynident.excitation.equations import RobotEquations
 from dynident.excitation.limits import ToolBox
-from dynident.identify.plots import BLUE, GRID, INK, MUTED, ORANGE, effort_units, label, new_figure, pretty_unit
+from dynident.figures import BLUE, GRID, INK, MUTED, ORANGE, label, new_figure, pretty_unit
 from dynident.mechanics import forward_kinematics
+from dynident.mechanism import effort_units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dynident.excitation.design import Design
+    from dynident.excitation.designs import Design
 
 Array = NDArray[np.float64]
 

@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 
 from dynident.checks import numbers
 from dynident.errors import DynidentError, require
-from dynident.excitation.checks import LARGEST, read_text, real, shown, text, vector
+from dynident.excitation.checks import LARGEST, real, shown, text, vector
 from dynident.excitation.limits import Box, Effort, Limit, Loops, Polygon, ToolBox
 from dynident.excitation.obstacles import Capsule, Collision
+from dynident.files import read_text
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]

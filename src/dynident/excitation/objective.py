@@ -25,10 +25,9 @@ from dynident.errors import DynidentError, require
 from dynident.excitation.checks import motion_family, vector
 from dynident.excitation.criteria import Criterion
 from dynident.excitation.equations import Equations
-from dynident.identify.factor import one_blas_thread, triangle
-from dynident.identify.regression import Regression
+from dynident.identify import Regression, triangle
 from dynident.mechanics import Motion
-from dynident.parallel import SMALL, cores
+from dynident.parallel import SMALL, cores, one_blas_thread
 from dynident.trajectory import Family
 
 Array = NDArray[np.float64]

@@ -19,9 +19,7 @@ from dynident.excitation.checks import real, text
 from dynident.excitation.equations import inputs_of
 from dynident.excitation.limits import Limit, State
 from dynident.graph import Compiled, Node, either, maximum, minimum, sqrt, where
-from dynident.mechanics import Outputs, close_positions, function_of
-from dynident.mechanics.equations import Equations
-from dynident.mechanics.vectors import Vector, dot, plus, scale, times, vector
+from dynident.mechanics import Equations, Outputs, Vector, close_positions, dot, function_of, plus, scale, times, vector
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]

@@ -27,8 +27,7 @@ from dynident.excitation.peaks import peaks, slopes
 from dynident.excitation.problem import Problem, check_start, feasible_start, typical
 from dynident.excitation.search import cma_es, evolution, pattern_search
 from dynident.excitation.sqp import SLACK, Budget, Descent
-from dynident.identify.factor import one_blas_thread
-from dynident.parallel import cores
+from dynident.parallel import cores, one_blas_thread
 
 Array = NDArray[np.float64]
 Progress = Callable[[dict[str, Any]], None]

@@ -19,12 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.excitation.checks import CYCLES, LARGEST, fits, motion_curve, read_json, real, shown, text, vector, whole
-from dynident.files import to_json, write_atomic
+from dynident.excitation.checks import CYCLES, LARGEST, fits, motion_curve, real, shown, text, vector, whole
+from dynident.files import read_json, to_json, write_atomic
 from dynident.mechanics import Motion
-from dynident.trajectory import Curve, Joined, cycle, from_spec
-from dynident.trajectory.export import REPETITIONS, bound_from_spec
-from dynident.trajectory.family import positive
+from dynident.trajectory import REPETITIONS, Curve, Joined, bound_from_spec, cycle, from_spec, positive
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from dynident.errors import DynidentError, require
 from dynident.excitation.limits import State, all_excess, all_names
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.objective import Objective
-from dynident.trajectory.family import Family
+from dynident.trajectory import Family
 
 Array = NDArray[np.float64]
 

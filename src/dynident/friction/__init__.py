@@ -1,5 +1,10 @@
 """What resists: static, dynamic and thermal laws of joint friction, and the joint terms that are linear columns."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from dynident.friction.bristles import Dahl, GeneralisedMaxwellSlip, LuGre
 from dynident.friction.dissipation import Dissipation, dissipation
 from dynident.friction.dynamic import DynamicLaw, Response
@@ -10,24 +15,46 @@ from dynident.friction.modifiers import Asymmetric, LoadDependent, Ripple, Tempe
 from dynident.friction.sides import directed
 from dynident.friction.state import State
 from dynident.friction.terms import ASYMMETRIC, SYMMETRIC, TERMS, JointTerm, check_terms, register, term_of
-from dynident.friction.thermal import (
-    AdvancedSecondOrder,
-    FirstOrder,
-    Fractional,
-    Recurrence,
-    SecondOrder,
-    Thermal,
-    ThermalModel,
-    TwoPole,
-    WarmFriction,
-    Warming,
-    copper_losses,
-    duty_cycle,
-    iron_losses,
-    mean_power,
-    mittag_leffler,
-    mittag_leffler_derivatives,
-)
+
+if TYPE_CHECKING:
+    from dynident.friction.thermal import (
+        AdvancedSecondOrder,
+        FirstOrder,
+        Fractional,
+        Recurrence,
+        SecondOrder,
+        Thermal,
+        ThermalModel,
+        TwoPole,
+        WarmFriction,
+        Warming,
+        copper_losses,
+        duty_cycle,
+        iron_losses,
+        mean_power,
+        mittag_leffler,
+        mittag_leffler_derivatives,
+    )
+
+# Thermal models are imported on first use: most robots are identified without a temperature.
+_LATER = {
+    "AdvancedSecondOrder": "thermal",
+    "FirstOrder": "thermal",
+    "Fractional": "thermal",
+    "Recurrence": "thermal",
+    "SecondOrder": "thermal",
+    "Thermal": "thermal",
+    "ThermalModel": "thermal",
+    "TwoPole": "thermal",
+    "WarmFriction": "thermal",
+    "Warming": "thermal",
+    "copper_losses": "thermal",
+    "duty_cycle": "thermal",
+    "iron_losses": "thermal",
+    "mean_power": "thermal",
+    "mittag_leffler": "thermal",
+    "mittag_leffler_derivatives": "thermal",
+}
 
 __all__ = [
     "ASYMMETRIC",
@@ -79,3 +106,9 @@ __all__ = [
     "register",
     "term_of",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(f"dynident.friction.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'dynident.friction' has no attribute '{name}'")

@@ -1,5 +1,10 @@
 """Expressions, their derivatives, printers for people, and one compiler: what must be fast is written once and printed."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from dynident.graph.cache import clear as clear_cache
 from dynident.graph.cache import usage as cache_usage
 from dynident.graph.calculus import derivative, forward, jacobian, reverse
@@ -30,23 +35,42 @@ from dynident.graph.expression import (
     where,
 )
 from dynident.graph.function import Function
-from dynident.graph.machine import Machine, vector_width
+from dynident.graph.machine import SLOW, Machine, vector_width
 from dynident.graph.names import comment, identifier, identifiers
 from dynident.graph.operations import OPERATIONS, sympy_functions
-from dynident.graph.print_c import c_files, c_function, c_helpers, c_number, c_prototype
-from dynident.graph.print_latex import latex_align, latex_equations, latex_number, latex_text
-from dynident.graph.print_numpy import numpy_function, numpy_helpers
 from dynident.graph.print_routine import compile_routines
-from dynident.graph.routine import Routine
-from dynident.graph.substitute import rebuilt, substitute
+from dynident.graph.routine import Place, Routine
+from dynident.graph.substitution import rebuilt, substitute
+
+if TYPE_CHECKING:
+    from dynident.graph.print_c import c_files, c_function, c_helpers, c_number, c_prototype
+    from dynident.graph.print_latex import latex_align, latex_equations, latex_number, latex_text
+    from dynident.graph.print_numpy import numpy_function, numpy_helpers
+
+# Printers for people are imported on first use: computing needs none of them.
+_LATER = {
+    "c_files": "print_c",
+    "c_function": "print_c",
+    "c_helpers": "print_c",
+    "c_number": "print_c",
+    "c_prototype": "print_c",
+    "latex_align": "print_latex",
+    "latex_equations": "print_latex",
+    "latex_number": "print_latex",
+    "latex_text": "print_latex",
+    "numpy_function": "print_numpy",
+    "numpy_helpers": "print_numpy",
+}
 
 __all__ = [
     "OPERATIONS",
+    "SLOW",
     "Compiled",
     "Function",
     "Graph",
     "Machine",
     "Node",
+    "Place",
     "Routine",
     "absolute",
     "arctan2",
@@ -95,3 +119,9 @@ __all__ = [
     "vector_width",
     "where",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(f"dynident.graph.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'dynident.graph' has no attribute '{name}'")

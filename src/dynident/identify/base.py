@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import ConditionWarning, IdentificationError, require
-from dynident.identify.factor import one_blas_thread
 from dynident.identify.manifold import random_closed_motion
 from dynident.mechanics import Motion, regressor_rows
 from dynident.mechanism import Mechanism
+from dynident.parallel import one_blas_thread
 
 Array = NDArray[np.float64]
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import ConditionWarning, IdentificationError
-from dynident.identify.factor import one_blas_thread
 from dynident.identify.fit import Fit
 from dynident.identify.physical import physical_parameters
 from dynident.identify.regression import Regression
 from dynident.identify.solve import Solution, solve
 from dynident.identify.standard import recover_standard
+from dynident.parallel import one_blas_thread
 
 Array = NDArray[np.float64]
 

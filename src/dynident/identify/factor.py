@@ -13,38 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.parallel import cores
+from dynident.parallel import cores, one_blas_thread
 
 Array = NDArray[np.float64]
 SAFE = 1e-7  # smallest over largest eigenvalue of scaled cross products: estimates then agree with reflections to about 1e-9
 Tile = Callable[["Workspace"], list[Array]]
 """Rows [W, y] of one tile, one array (k + 1, T) per row group."""
-
-
-@lru_cache(maxsize=1)
-def _blas() -> Any:
-    """Return the controller of all BLAS libraries in the process; SciPy has one of its own, so it must be loaded first."""
-    import scipy.linalg  # noqa: F401, PLC0415 - costs import time
-    from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - costs import time
-
-    return ThreadpoolController()
-
-
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Return a context in which BLAS keeps to one thread.
-
-    On matrices of a few hundred rows its threads only wait for each other: 5 ms become 100 ms on a busy machine.
-    """
-    context: AbstractContextManager[Any] = _blas().limit(limits=1)
-    return context
 
 
 def triangle(rows: Array) -> Array:

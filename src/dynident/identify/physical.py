@@ -21,8 +21,7 @@ from dynident.errors import IdentificationError, missing_extra
 from dynident.friction import term_of
 from dynident.identify.fit import Fit
 from dynident.identify.standard import natural_spread
-from dynident.mechanism import Parameters
-from dynident.mechanism.inertia import pseudo_inertia
+from dynident.mechanism import Parameters, pseudo_inertia
 
 Array = NDArray[np.float64]
 

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import DynidentError, missing_extra
+from dynident.errors import DynidentError
+from dynident.figures import (
+    BLUE,
+    BUCKETS,
+    GREEN,
+    GRID,
+    INK,
+    MUTED,
+    ORANGE,
+    SKY,
+    WIDTH,
+    extremes,
+    label,
+    new_figure,
+    plain_axes,
+    pretty_unit,
+)
 from dynident.identify.fit import GOOD, POOR, Fit
 from dynident.identify.score import Score
-from dynident.mechanism import Mechanism, Parameters
+from dynident.mechanism import Parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,50 +35,11 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# Okabe and Ito's palette, which readers with any colour vision can tell apart; ink and grid are greys.
-BLUE, ORANGE, GREEN, SKY = "#0072B2", "#D55E00", "#009E73", "#A6D3EE"
-INK, MUTED, GRID = "#333333", "#767676", "#E3E6E8"
 VERDICT_COLOURS = {"good": BLUE, "poor": "#E69F00", "insignificant": ORANGE, "not excited": MUTED, "dropped": MUTED}
 
 HIDDEN = ("not excited", "dropped")  # verdicts of parameters without an estimate
 
-WIDTH = 11.0  # inches
-BUCKETS = 600  # drawn columns per panel: about one per pixel of a laptop
 MOST_PER_COLUMN = 8  # joints below each other before a second column is opened
-LONGEST_LABEL = 34
-
-
-def new_figure(width: float, height: float) -> Figure:
-    """Return an empty matplotlib figure, or say which extra is missing."""
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - matplotlib is an extra
-    except ImportError as error:
-        raise missing_extra("matplotlib", "report", "drawing figures") from error
-    return Figure(figsize=(width, height), facecolor="white")
-
-
-def label(name: str, longest: int = LONGEST_LABEL) -> str:
-    """Return a name as text that matplotlib draws literally: one short line, no mathematics."""
-    clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
-    if len(clean) > longest:
-        half = (longest - 1) // 2
-        clean = f"{clean[:half]}\N{HORIZONTAL ELLIPSIS}{clean[-half:]}"
-    return clean.replace("$", r"\$")
-
-
-def pretty_unit(unit: str) -> str:
-    """Return a unit with raised exponents, as in kg m²."""
-    return unit.replace("^2", "\N{SUPERSCRIPT TWO}").replace("^3", "\N{SUPERSCRIPT THREE}")
-
-
-def effort_units(mechanism: Mechanism) -> dict[str, str]:
-    """Return the unit of the effort of every coordinate."""
-    units = {}
-    for joint in mechanism.joints:
-        for coordinate in joint.coordinates:
-            sliding = joint.kind == "prismatic" or coordinate.endswith((".x", ".y", ".z"))
-            units[coordinate] = "N" if sliding else "N m"
-    return units
 
 
 def true_base_values(fit: Fit, truth: Mapping[str, float] | Parameters) -> Array:
@@ -161,20 +138,6 @@ def _draw_joint(upper: Axes, lower: Axes, score: Score, j: int, shown: NDArray[n
         plain_axes(axes)
         axes.margins(x=0.0)
     lower.locator_params(axis="y", nbins=3)
-
-
-def extremes(t: Array, y: Array, buckets: int = BUCKETS, pick: Callable[..., Any] | None = None) -> tuple[Array, Array]:
-    """Thin a long signal for drawing without losing a peak."""
-    if t.size <= 2 * buckets:
-        return t, y
-    edges = np.linspace(0, t.size, buckets + 1).astype(int)
-    starts = edges[:-1]
-    if pick is not None:
-        return t[starts], np.asarray(pick.reduceat(y, starts))  # type: ignore[attr-defined]
-    low = [i + int(np.argmin(y[i:j])) for i, j in zip(starts, edges[1:], strict=True)]
-    high = [i + int(np.argmax(y[i:j])) for i, j in zip(starts, edges[1:], strict=True)]
-    index = np.sort(np.concatenate([low, high]))
-    return t[index], y[index]
 
 
 # ------------------------------------------------------------------------------------------------------------- parameters
@@ -303,15 +266,3 @@ def _legend(figure: Figure, with_truth: bool, height: float) -> None:
         marks.append(Line2D([], [], marker="x", color=GREEN, mew=1.7, linestyle="none", label="truth"))
     top = 1.0 - 0.05 / height
     figure.legend(handles=marks, loc="upper center", ncols=6, frameon=False, fontsize=8.5, bbox_to_anchor=(0.5, top))
-
-
-def plain_axes(axes: Axes) -> None:
-    """Give axes the common quiet look."""
-    axes.grid(color=GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=8, colors=INK, length=3, width=0.6)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(MUTED)
-        axes.spines[side].set_linewidth(0.6)

@@ -10,7 +10,7 @@ from dynident.link.messages import Framer, Message, Samples, critical_velocity, 
 from dynident.link.plant import Plant
 from dynident.link.progress import Listener, Progress
 from dynident.link.recorder import DiskFullError, Recorder
-from dynident.link.schedule import Settings, describe
+from dynident.link.schedule import Settings, clock_text, describe, seconds
 from dynident.link.simple_client import SimpleClient
 from dynident.link.simple_server import SimpleServer
 from dynident.link.text_file import export_text
@@ -41,6 +41,7 @@ __all__ = [
     "ThermalObserver",
     "UnreachableError",
     "Watch",
+    "clock_text",
     "critical_velocity",
     "decode",
     "describe",
@@ -48,4 +49,5 @@ __all__ = [
     "export_text",
     "mcap_writer",
     "open_controller",
+    "seconds",
 ]

@@ -1,11 +1,9 @@
 """How a robot moves: kinematics, dynamics and regressors, batched over samples, for trees and robots with loops."""
 
-from dynident.mechanics.actuation import actuator_jacobian, actuator_torques, generalised_efforts, preload
+from dynident.mechanics.actuation import actuator_jacobian, actuator_torques, generalised_efforts, least_torques, preload
 from dynident.mechanics.batch import TreeMotion, at_rest, coordinates, entering, node_values, project, tree_motion, values_of
 from dynident.mechanics.branch import REACH
-from dynident.mechanics.closure import (
-    SINGULAR as CLOSURE_SINGULAR,
-)
+from dynident.mechanics.closure import SINGULAR as CLOSURE_SINGULAR
 from dynident.mechanics.closure import (
     close_motion,
     close_positions,
@@ -17,24 +15,38 @@ from dynident.mechanics.closure import (
 from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
 from dynident.mechanics.equations import Equations, has_opaque_couplings, positions_of
 from dynident.mechanics.functions import Outputs, cached, compiled, function_of, geometry_key
-from dynident.mechanics.inverse_kinematics import arm_structure, choose_posture, inverse_kinematics, reach, singularities
-from dynident.mechanics.inverse_kinematics_numeric import inverse_kinematics_numeric
+from dynident.mechanics.geometry import Geometry, Pose, compose
+from dynident.mechanics.inverse_kinematics_arms import distance_to_curve
+from dynident.mechanics.inverse_kinematics_chain import end_frame
+from dynident.mechanics.inverse_kinematics_closed import arm_structure, choose_posture, inverse_kinematics, reach, singularities
+from dynident.mechanics.inverse_kinematics_damped import (
+    inverse_kinematics_numeric,
+    pose_error,
+    pose_targets,
+    position_limits,
+    robot_size,
+)
 from dynident.mechanics.joint_reactions import joint_reactions
 from dynident.mechanics.kinematics import body_motions, forward_kinematics, frame_motion, jacobian
+from dynident.mechanics.matrices import energies
 from dynident.mechanics.motion import Motion
 from dynident.mechanics.reactions import Conditioning, closure_conditioning, reactions
 from dynident.mechanics.regressor import energy_regressor, momentum_regressor, regressor, regressor_rows
-from dynident.mechanics.solving import solve_general, solve_symmetric
-from dynident.mechanics.vectors import times
+from dynident.mechanics.solving import NodeRows, factor_symmetric, solve_factored, solve_general, solve_symmetric
+from dynident.mechanics.vectors import Vector, cross, dot, matrix, plus, scale, snapped, times, vector
 
 __all__ = [
     "CLOSURE_SINGULAR",
     "REACH",
     "Conditioning",
     "Equations",
+    "Geometry",
     "Motion",
+    "NodeRows",
     "Outputs",
+    "Pose",
     "TreeMotion",
+    "Vector",
     "actuator_jacobian",
     "actuator_torques",
     "arm_structure",
@@ -48,11 +60,18 @@ __all__ = [
     "closure_conditioning",
     "closure_starts",
     "compiled",
+    "compose",
     "coordinates",
     "coordinates_from_actuators",
     "coriolis_matrix",
+    "cross",
+    "distance_to_curve",
+    "dot",
+    "end_frame",
+    "energies",
     "energy_regressor",
     "entering",
+    "factor_symmetric",
     "forward_dynamics",
     "forward_kinematics",
     "frame_motion",
@@ -66,10 +85,16 @@ __all__ = [
     "inverse_kinematics_numeric",
     "jacobian",
     "joint_reactions",
+    "least_torques",
     "mass_matrix",
+    "matrix",
     "momentum_regressor",
     "motion_from_actuators",
     "node_values",
+    "plus",
+    "pose_error",
+    "pose_targets",
+    "position_limits",
     "positions_of",
     "preload",
     "project",
@@ -77,10 +102,15 @@ __all__ = [
     "reactions",
     "regressor",
     "regressor_rows",
+    "robot_size",
+    "scale",
     "singularities",
+    "snapped",
+    "solve_factored",
     "solve_general",
     "solve_symmetric",
     "times",
     "tree_motion",
     "values_of",
+    "vector",
 ]

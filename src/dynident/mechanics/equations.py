@@ -21,7 +21,7 @@ from dynident.mechanics.geometry import Geometry, Pose, compose, numeric_geometr
 from dynident.mechanics.loops import Loops
 from dynident.mechanics.matrices import coriolis_matrix, energies, mass_matrix
 from dynident.mechanics.recursion import Recursion
-from dynident.mechanics.solving import Rows, eliminate
+from dynident.mechanics.solving import NodeRows, eliminate
 from dynident.mechanics.vectors import Inertia, Vector, back, cross, dot, moved, plus, vector
 from dynident.mechanism import FREE, NODE_DOF, SPHERICAL, Coupling, LoopArrays, Mechanism
 
@@ -78,7 +78,7 @@ class Equations:
         return has_opaque_couplings(self.mechanism)
 
     @cached_property
-    def G(self) -> Rows | None:
+    def G(self) -> NodeRows | None:
         """dv_t/dnu, (n_tree, n); None for a plain tree, where it is the identity."""
         if self.mechanism.loops:
             return self._closed[0]
@@ -117,7 +117,7 @@ class Equations:
         return self._closed[4]
 
     @cached_property
-    def _closed(self) -> tuple[Rows, list[Node], Node, Node, list[Node]]:
+    def _closed(self) -> tuple[NodeRows, list[Node], Node, Node, list[Node]]:
         """G, b, pivot ratio, branch and correction of a robot with loops."""
         graph, closure = self.graph, self.mechanism.closure
         free, bound = [int(i) for i in closure.independent], [int(i) for i in closure.dependent]
@@ -125,7 +125,7 @@ class Equations:
         J = loops.jacobian
         right = [[*(-row[i] for i in free), -phi] for row, phi in zip(J, loops.residuals, strict=True)]
         projector, pivot, branch = eliminate([[row[i] for i in bound] for row in J], right)
-        G: Rows = [[graph.zero] * len(free) for _ in self.x]
+        G: NodeRows = [[graph.zero] * len(free) for _ in self.x]
         for k, i in enumerate(free):
             G[i][k] = graph.one
         gap = [graph.zero] * len(self.x)
@@ -178,7 +178,7 @@ class Equations:
             return list(rows)
         return [total([x * row[j] for x, row in zip(rows, self.G, strict=True)]) for j in range(self.mechanism.dof)]
 
-    def sandwich(self, M: Rows, right: Rows | None = None) -> Rows:
+    def sandwich(self, M: NodeRows, right: NodeRows | None = None) -> NodeRows:
         """Return G^T M G, or G^T M right."""
         if self.G is None:
             return M
@@ -245,7 +245,7 @@ class Equations:
             tau = [x + entry * values[column] * c for x, c in zip(tau, row, strict=True)]
         return tau
 
-    def regressor(self, columns: Sequence[int] | None = None) -> Rows:
+    def regressor(self, columns: Sequence[int] | None = None) -> NodeRows:
         """Return Y (n, m) of tau = Y phi for standard parameters in link frames, all of them or some columns."""
         wanted = range(len(self.mechanism.parameters)) if columns is None else columns
         made = self._columns({int(c) for c in wanted})
@@ -276,7 +276,7 @@ class Equations:
                 made[column] = [entry * c for c in row]
         return made
 
-    def tree_mass(self) -> Rows:
+    def tree_mass(self) -> NodeRows:
         """Return the mass matrix of the tree with rotors and motors."""
         M = mass_matrix(self.recursion, self.bodies(self.phi))
         for column, symbol, d, _ in self.joint_columns:
@@ -288,11 +288,11 @@ class Equations:
                 M = [[x + ia * (row[i] * row[j]) for j, x in enumerate(line)] for i, line in enumerate(M)]
         return M
 
-    def mass_matrix(self) -> Rows:
+    def mass_matrix(self) -> NodeRows:
         """Return M(q)."""
         return self.sandwich(self.tree_mass())
 
-    def coriolis_matrix(self) -> Rows:
+    def coriolis_matrix(self) -> NodeRows:
         """Return C(q, v) of the Christoffel symbols: G^T (C_t G + M_t Gdot) where G depends on q."""
         C = self.sandwich(coriolis_matrix(self.recursion, self.bodies(self.phi)))
         if self.G is None or all(c.function is None for c in self.mechanism.couplings):
@@ -336,11 +336,11 @@ class Equations:
         node, own = self.geometry.frames[link]
         return compose(self.recursion.world(node), own)
 
-    def node_jacobian(self, node: int) -> Rows:
+    def node_jacobian(self, node: int) -> NodeRows:
         """Return J (6, n) of a node's origin in its own axes, linear rows first."""
         return self._jacobian(node, lambda w, u: (*u, *w))
 
-    def jacobian(self, link: str) -> Rows:
+    def jacobian(self, link: str) -> NodeRows:
         """Return J (6, n) of a link's origin in its own axes, linear rows first."""
         node, (P, lever) = self.geometry.frames[link]
         return self._jacobian(node, lambda w, u: (*back(P, plus(u, cross(w, lever))), *back(P, w)))
@@ -356,7 +356,7 @@ class Equations:
         shift = plus(cross(al, lever), cross(w, cross(w, lever)))
         return back(P, plus(u, cross(w, lever))), back(P, w), back(P, plus(ac, shift)), back(P, al)
 
-    def _jacobian(self, node: int, column: Callable[[Vector, Vector], tuple[Node, ...]]) -> Rows:
+    def _jacobian(self, node: int, column: Callable[[Vector, Vector], tuple[Node, ...]]) -> NodeRows:
         n = len(self.tree_q)
         columns: list[tuple[Node, ...]] = [(self.graph.zero,) * 6] * n
         for d, (w, u) in (self.recursion.columns[node] if node >= 0 else {}).items():

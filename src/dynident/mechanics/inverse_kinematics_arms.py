@@ -256,7 +256,9 @@ class ElbowArm:
         v = position[far] - o1
         height = v @ k1
         radius = np.linalg.norm(v - height[:, None] * k1, axis=1)
-        edges = [nearest(partial(self._meridian, edge), low, high, radius, height) for edge, low, high in self._edges()]
+        edges = [
+            distance_to_curve(partial(self._meridian, edge), low, high, radius, height) for edge, low, high in self._edges()
+        ]
         result[far] = np.min(edges, axis=0)
         return result, np.zeros(len(position))
 
@@ -296,7 +298,7 @@ class ElbowArm:
         return {"shoulder": np.abs(reach) / longest, "elbow": elbow}
 
 
-def nearest(curve: Callable[[Array], tuple[Array, Array]], low: float, high: float, x: Array, y: Array) -> Array:
+def distance_to_curve(curve: Callable[[Array], tuple[Array, Array]], low: float, high: float, x: Array, y: Array) -> Array:
     """Return the distance of points (x, y) to a plane curve over [low, high]: best of a grid, then ternary search."""
     grid, step = np.linspace(low, high, 361, retstep=True)
     cx, cy = curve(grid)

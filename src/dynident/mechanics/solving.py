@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dynident.graph import Node, absolute, maximum, minimum, total, where
 
-Rows = list[list[Node]]
+NodeRows = list[list[Node]]
 
 
 def reciprocal(x: Node) -> Node:
@@ -15,7 +15,7 @@ def reciprocal(x: Node) -> Node:
     return x.graph.const(math.inf) if x.is_const(0.0) else 1.0 / x
 
 
-def factor_symmetric(M: Sequence[Sequence[Node]]) -> tuple[Rows, list[Node], list[Node]]:
+def factor_symmetric(M: Sequence[Sequence[Node]]) -> tuple[NodeRows, list[Node], list[Node]]:
     """Return L, the pivots and their inverses of M = L D L^T, without row exchanges; only the lower triangle of M is read."""
     n, zero = len(M), M[0][0].graph.zero
     L, LD = [[zero] * n for _ in range(n)], [[zero] * n for _ in range(n)]
@@ -30,7 +30,7 @@ def factor_symmetric(M: Sequence[Sequence[Node]]) -> tuple[Rows, list[Node], lis
     return L, pivots, inverses
 
 
-def solve_factored(L: Rows, inverses: Sequence[Node], right: Sequence[Sequence[Node]]) -> Rows:
+def solve_factored(L: NodeRows, inverses: Sequence[Node], right: Sequence[Sequence[Node]]) -> NodeRows:
     """Return M^-1 B from what `factor_symmetric` gave."""
     n, zero = len(inverses), inverses[0].graph.zero
     x = [list(row) for row in right]
@@ -43,23 +43,23 @@ def solve_factored(L: Rows, inverses: Sequence[Node], right: Sequence[Sequence[N
     return x
 
 
-def solve_symmetric(M: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> tuple[Rows, list[Node]]:
+def solve_symmetric(M: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> tuple[NodeRows, list[Node]]:
     """Return M^-1 B and the pivots by M = L D L^T without square roots or row exchanges; reads the lower triangle of M."""
     L, pivots, inverses = factor_symmetric(M)
     return solve_factored(L, inverses, right), pivots
 
 
-def solve_general(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> tuple[Rows, Node]:
+def solve_general(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> tuple[NodeRows, Node]:
     """Return A^-1 B and the ratio of the smallest to the largest pivot, by `eliminate`."""
     x, ratio, _ = eliminate(A, right)
     return x, ratio
 
 
-def eliminate(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> tuple[Rows, Node, Node]:
+def eliminate(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> tuple[NodeRows, Node, Node]:
     """Return A^-1 B, the ratio of the smallest to the largest pivot and the sign of det A, by elimination with row exchanges.
 
     The largest entry of a column is brought up by comparing and exchanging rows one after the other, which suits code without
-    branches. Rows whose entry is zero by the robot's structure are not compared.
+    branches. NodeRows whose entry is zero by the robot's structure are not compared.
     """
     n, width = len(A), len(right[0])
     rows = [[*a, *b] for a, b in zip(A, right, strict=True)]
@@ -86,7 +86,7 @@ def eliminate(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> t
             factor = rows[i][k] * inverse
             for c in range(k + 1, n + width):
                 rows[i][c] = rows[i][c] - factor * rows[k][c]
-    x: Rows = [[] for _ in range(n)]
+    x: NodeRows = [[] for _ in range(n)]
     for i in range(n - 1, -1, -1):
         inverse = reciprocal(rows[i][i])
         for c in range(width):

@@ -6,15 +6,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dynident.mechanism.coupling import Coupling
-from dynident.mechanism.elements import Actuator, Body, Joint, Limits, Loop, Placement
-from dynident.mechanism.inertia import Consistency, check_consistency
+from dynident.mechanism.elements import Actuator, Body, Joint, Limits, Loop, Placement, rotation_exp
+from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
+from dynident.mechanism.inertia import Consistency, check_consistency, from_com, from_principal, pseudo_inertia
 from dynident.mechanism.loops import DOT, LINEAR, POINT, SLIDE, Closure, LoopArrays
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import FIXED, FREE, NODE_DOF, PRISMATIC, REVOLUTE, SPHERICAL, Tree
 
 if TYPE_CHECKING:
+    from dynident.mechanism.describe import description, description_text, effort_units
     from dynident.mechanism.dh import read_dh
+    from dynident.mechanism.files import is_mjcf, read_robot, write_robot
+    from dynident.mechanism.graph import write_svg
     from dynident.mechanism.mjcf import read_mjcf
     from dynident.mechanism.mjcf_writer import write_mjcf
     from dynident.mechanism.sidecar import apply_sidecar, write_sidecar
@@ -24,11 +28,18 @@ if TYPE_CHECKING:
 # Readers and writers are imported on first use: most programs need one of them.
 _LATER = {
     "apply_sidecar": "sidecar",
+    "description": "describe",
+    "description_text": "describe",
+    "effort_units": "describe",
+    "is_mjcf": "files",
     "read_dh": "dh",
     "read_mjcf": "mjcf",
+    "read_robot": "files",
     "read_urdf": "urdf",
     "write_mjcf": "mjcf_writer",
+    "write_robot": "files",
     "write_sidecar": "sidecar",
+    "write_svg": "graph",
     "write_urdf": "urdf_writer",
 }
 
@@ -36,6 +47,7 @@ __all__ = [
     "DOT",
     "FIXED",
     "FREE",
+    "INERTIA_SYMBOLS",
     "LINEAR",
     "NODE_DOF",
     "POINT",
@@ -58,11 +70,22 @@ __all__ = [
     "Tree",
     "apply_sidecar",
     "check_consistency",
+    "description",
+    "description_text",
+    "effort_units",
+    "from_com",
+    "from_principal",
+    "is_mjcf",
+    "pseudo_inertia",
     "read_dh",
     "read_mjcf",
+    "read_robot",
     "read_urdf",
+    "rotation_exp",
     "write_mjcf",
+    "write_robot",
     "write_sidecar",
+    "write_svg",
     "write_urdf",
 ]
 

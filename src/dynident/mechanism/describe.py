@@ -91,3 +91,13 @@ def description_text(data: Mapping[str, Any]) -> str:
     if data.get("unidentifiable"):
         lines.append(f"no torque ever shows: {', '.join(data['unidentifiable'])}")
     return "\n".join(lines)
+
+
+def effort_units(mechanism: Mechanism) -> dict[str, str]:
+    """Return the unit of the effort of every coordinate."""
+    units = {}
+    for joint in mechanism.joints:
+        for coordinate in joint.coordinates:
+            sliding = joint.kind == "prismatic" or coordinate.endswith((".x", ".y", ".z"))
+            units[coordinate] = "N" if sliding else "N m"
+    return units

@@ -47,7 +47,26 @@ def read_robot(
     arguments: Mapping[str, object] | None = None,
     trust: bool = False,
 ) -> Mechanism:
-    """Read a URDF, xacro or MJCF file."""
+    """Read a URDF, xacro or MJCF file.
+
+    Parameters
+    ----------
+    path : path-like
+        Description file.
+    sidecar : path-like, optional
+        TOML file with what the description cannot say.
+    search : sequence of path-like
+        Folders outside the robot's own that it may read from.
+    arguments : mapping of str to object, optional
+        Values of ``<xacro:arg>``.
+    trust : bool
+        Accept files that read anything and, in a .xacro, run code.
+
+    Returns
+    -------
+    Mechanism
+        The robot.
+    """
     if is_mjcf(path):
         from dynident.mechanism.sidecar import apply_sidecar  # noqa: PLC0415 - readers import Mechanism
 
@@ -64,7 +83,28 @@ def write_robot(
     search: Sequence[str | os.PathLike[str]] = (),
     trust: bool = False,
 ) -> Path:
-    """Write a copy of a description with identified parameters."""
+    """Write a copy of a description with identified parameters.
+
+    Parameters
+    ----------
+    source : path-like
+        The file the robot was read from.
+    mechanism : Mechanism
+        The robot.
+    parameters : Parameters
+        Its identified standard parameters.
+    path : path-like
+        File to write.
+    search : sequence of path-like
+        Folders outside the robot's own that its includes may be in.
+    trust : bool
+        Accept includes from anywhere.
+
+    Returns
+    -------
+    pathlib.Path
+        The file written.
+    """
     from dynident.mechanism.mjcf_writer import write_mjcf  # noqa: PLC0415 - writers import readers
     from dynident.mechanism.urdf_writer import write_urdf  # noqa: PLC0415 - writers import readers
 

@@ -1,6 +1,29 @@
 """Reports: self-contained HTML pages for people, one JSON file for machines."""
 
-from dynident.report.friction import write_friction_report
-from dynident.report.report import write_report, write_verdict
+from __future__ import annotations
 
-__all__ = ["write_friction_report", "write_report", "write_verdict"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dynident.report.friction import write_friction_report
+    from dynident.report.report import write_report, write_verdict
+
+# Each report is imported on first use: the one on friction brings its experiments with it.
+_LATER = {
+    "write_friction_report": "friction",
+    "write_report": "report",
+    "write_verdict": "report",
+}
+
+__all__ = [
+    "write_friction_report",
+    "write_report",
+    "write_verdict",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(f"dynident.report.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'dynident.report' has no attribute '{name}'")

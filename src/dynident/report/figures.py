@@ -11,8 +11,8 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, SKY, WIDTH, label, new_figure, plain_axes
 from dynident.identify import Fit, Score
-from dynident.identify.plots import BLUE, GREEN, INK, MUTED, ORANGE, SKY, WIDTH, label, new_figure, plain_axes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynident import __version__
+from dynident.figures import BLUE, GREEN, MUTED, ORANGE, finish, label, new_figure, one_axes, per_second, pretty_unit
 from dynident.files import write_atomic
-from dynident.identify.experiments import FrictionStudy, JointStudy
-from dynident.identify.experiments.plots import draw_warmup, finish, one_axes, per_second, plot_torques
-from dynident.identify.plots import BLUE, GREEN, MUTED, ORANGE, label, new_figure, pretty_unit
+from dynident.identify import FrictionStudy, JointStudy, draw_warmup, plot_torques
 from dynident.report.figures import data_address
 from dynident.report.html import Html, badge, bullets, escape, figure, join, number, page, percent, section, table, tag
 from dynident.report.origin import date
 from dynident.report.sections import several
 from dynident.report.style import CSS
-from dynident.validate.maintenance import Maintenance
-from dynident.validate.repeatability import Repeatability
+from dynident.validate import Maintenance, Repeatability
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dynident.identify import Fit
-from dynident.identify.plots import plot_parameters, pretty_unit, true_base_values
+from dynident.figures import pretty_unit
+from dynident.identify import Fit, plot_parameters, true_base_values
 from dynident.mechanism import Parameters
 from dynident.report.figures import data_address, plot_singular_values, plot_truth, weak_directions
 from dynident.report.html import Html, badge, details, figure, join, number, percent, section, table, tag

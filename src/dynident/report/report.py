@@ -8,9 +8,9 @@ from pathlib import Path
 
 from dynident import __version__
 from dynident.errors import DynidentError
+from dynident.figures import new_figure
 from dynident.files import write_atomic
 from dynident.identify import Fit, Score
-from dynident.identify.plots import new_figure
 from dynident.mechanism import Parameters
 from dynident.report import model, origin, sections
 from dynident.report.html import escape, page

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dynident.identify import Fit, Score
-from dynident.identify.plots import effort_units, plot_score
+from dynident.identify import Fit, Score, plot_score
+from dynident.mechanism import effort_units
 from dynident.report.figures import data_address, independent_share, plot_residuals
 from dynident.report.html import Html, badge, details, figure, join, number, percent, section, table, tag
 from dynident.validate import Verdict

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dynident.robots import cft, dualv, er3a_c60, five_bar, mast, prr2, prs3, replalink, rrr
+    from dynident.robots.proofs import proof_case, random_motion
 
-__all__ = ["cft", "dualv", "er3a_c60", "five_bar", "mast", "prr2", "prs3", "replalink", "rrr"]
+ROBOTS = ("cft", "dualv", "er3a_c60", "five_bar", "mast", "prr2", "prs3", "replalink", "rrr")
+"""Names of the robots; each is a module of this room."""
+
+__all__ = [
+    "ROBOTS",
+    "cft",
+    "dualv",
+    "er3a_c60",
+    "five_bar",
+    "mast",
+    "proof_case",
+    "prr2",
+    "prs3",
+    "random_motion",
+    "replalink",
+    "rrr",
+]
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name in __all__:
+def __getattr__(name: str) -> Any:
+    if name in ROBOTS:
         return import_module(f"dynident.robots.{name}")
+    if name in ("proof_case", "random_motion"):
+        return getattr(import_module("dynident.robots.proofs"), name)
     raise AttributeError(f"module 'dynident.robots' has no attribute '{name}'")

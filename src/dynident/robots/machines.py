@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.control import gains_for
 from dynident.friction import TERMS
 from dynident.mechanism import Mechanism
-from dynident.simulate.standard import actuator_inertia
+from dynident.simulate import actuator_inertia
 
 Array = NDArray[np.float64]
 

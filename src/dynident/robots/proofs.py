@@ -18,14 +18,12 @@ from dynident import robots
 from dynident.control import Cascade
 from dynident.errors import DynidentError
 from dynident.friction import FrictionLaw, Sigmoid
-from dynident.identify.plots import effort_units
 from dynident.mechanics import Motion
+from dynident.mechanism import effort_units
 from dynident.robots import cft, dualv, rrr
-from dynident.simulate.robot import VirtualRobot
-from dynident.simulate.standard import home_of, with_noise
+from dynident.simulate import VirtualRobot, home_of, with_noise
 from dynident.trajectory import Fourier, Trajectory, joint_motion, write
-from dynident.validate.tracking import identify_friction, identify_machine, tracking_proof
-from dynident.validate.tracking_result import TrackingProof
+from dynident.validate import TrackingProof, identify_friction, identify_machine, tracking_proof
 
 Array = NDArray[np.float64]
 
@@ -115,7 +113,28 @@ class ProofCase:
 def random_motion(
     centre: ArrayLike, box: ArrayLike, seed: int = 0, duration: float = 10.0, harmonics: int = 5, periods: int = 1
 ) -> Trajectory:
-    """Return a random Fourier motion from rest to rest that fills a box around a pose."""
+    """Return a random Fourier motion from rest to rest that fills a box around a pose.
+
+    Parameters
+    ----------
+    centre : array_like, (n,)
+        Where it starts and ends.
+    box : array_like, (n,)
+        Largest distance from there.
+    seed : int
+        Seed of the coefficients.
+    duration : float
+        One period [s].
+    harmonics : int
+        Number of harmonics.
+    periods : int
+        How many periods.
+
+    Returns
+    -------
+    Trajectory
+        The motion.
+    """
     start, width = np.asarray(centre, dtype=np.float64), np.asarray(box, dtype=np.float64)
     if start.shape != width.shape or start.ndim != 1 or not np.all(width > 0.0):
         raise DynidentError(f"box is {width.tolist()} around {start.tolist()}; give one half-width above zero per coordinate")
@@ -140,7 +159,7 @@ def proof_case(name: str, machine: VirtualRobot | None = None, seed: int = 0) ->
     machine = _ready(name) if machine is None else machine
     make = {"dualv": _dualv, "rrr": _rrr}.get(name)
     case = _other(name, machine, seed) if make is None else make(machine, seed)
-    notes = getattr(getattr(robots, name), "NOTES", ()) if name in robots.__all__ else ()
+    notes = getattr(getattr(robots, name), "NOTES", ()) if name in robots.ROBOTS else ()
     return replace(case, options={"notes": notes, **case.options})
 
 
@@ -193,7 +212,7 @@ def _other(name: str, machine: VirtualRobot, seed: int) -> ProofCase:
 
 
 def _ready(name: str) -> VirtualRobot:
-    module: Any = getattr(robots, name) if name in robots.__all__ else None
+    module: Any = getattr(robots, name) if name in robots.ROBOTS else None
     if not hasattr(module, "machine"):
         raise DynidentError(f"there is no machine '{name}'; give your own as machine=")
     options = {"added_inertia": 0.2} if name == "cft" else {}  # Table 4 alone makes M indefinite

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from dynident.signals.log import EFFORT_KINDS, Log
+from dynident.signals.log import EFFORT_KINDS, MINIMUM_SAMPLES, Log
 
 if TYPE_CHECKING:
     from dynident.signals.campaign import (
@@ -22,12 +23,48 @@ if TYPE_CHECKING:
     from dynident.signals.differentiate import butterworth, fourier, kalman_smoother, savitzky_golay, smoothing_spline
     from dynident.signals.preparation import Prepared, prepare
     from dynident.signals.quality import Finding, Quality, diagnose
-    from dynident.signals.resample import split_at_gaps
+    from dynident.signals.readers import read_table
+    from dynident.signals.resample import fill_holes, pieces_without_gaps, split_at_gaps
     from dynident.signals.segments import Segment, read_segment, seal_segment, segment_frame, segment_start
+
+# Everything but Log needs scipy, which is slow to import: imported on first use.
+_LATER = {
+    "CampaignLog": "campaign",
+    "Cutoff": "cutoff",
+    "Decimator": "decimate",
+    "Finding": "quality",
+    "GAP": "campaign",
+    "Prepared": "preparation",
+    "Quality": "quality",
+    "REPEATED": "campaign",
+    "Recording": "campaign",
+    "Segment": "segments",
+    "automatic_cutoff": "cutoff",
+    "butterworth": "differentiate",
+    "campaign_columns": "campaign",
+    "diagnose": "quality",
+    "fill_holes": "resample",
+    "fourier": "differentiate",
+    "is_campaign": "campaign",
+    "kalman_smoother": "differentiate",
+    "pieces_without_gaps": "resample",
+    "prepare": "preparation",
+    "read_campaign": "campaign",
+    "read_journal": "campaign",
+    "read_segment": "segments",
+    "read_table": "readers",
+    "savitzky_golay": "differentiate",
+    "seal_segment": "segments",
+    "segment_frame": "segments",
+    "segment_start": "segments",
+    "smoothing_spline": "differentiate",
+    "split_at_gaps": "resample",
+}
 
 __all__ = [
     "EFFORT_KINDS",
     "GAP",
+    "MINIMUM_SAMPLES",
     "REPEATED",
     "CampaignLog",
     "Cutoff",
@@ -42,13 +79,16 @@ __all__ = [
     "butterworth",
     "campaign_columns",
     "diagnose",
+    "fill_holes",
     "fourier",
     "is_campaign",
     "kalman_smoother",
+    "pieces_without_gaps",
     "prepare",
     "read_campaign",
     "read_journal",
     "read_segment",
+    "read_table",
     "savitzky_golay",
     "seal_segment",
     "segment_frame",
@@ -57,41 +97,8 @@ __all__ = [
     "split_at_gaps",
 ]
 
-# Everything but Log needs scipy, which is slow to import: loaded at first use (PEP 562).
-_HOME = {
-    "GAP": "campaign",
-    "REPEATED": "campaign",
-    "CampaignLog": "campaign",
-    "Cutoff": "cutoff",
-    "Decimator": "decimate",
-    "Finding": "quality",
-    "Prepared": "preparation",
-    "Quality": "quality",
-    "Recording": "campaign",
-    "Segment": "segments",
-    "automatic_cutoff": "cutoff",
-    "butterworth": "differentiate",
-    "campaign_columns": "campaign",
-    "diagnose": "quality",
-    "fourier": "differentiate",
-    "is_campaign": "campaign",
-    "kalman_smoother": "differentiate",
-    "prepare": "preparation",
-    "read_campaign": "campaign",
-    "read_journal": "campaign",
-    "read_segment": "segments",
-    "savitzky_golay": "differentiate",
-    "seal_segment": "segments",
-    "segment_frame": "segments",
-    "segment_start": "segments",
-    "smoothing_spline": "differentiate",
-    "split_at_gaps": "resample",
-}
 
-
-def __getattr__(name: str) -> object:
-    if name in _HOME:
-        from importlib import import_module  # noqa: PLC0415
-
-        return getattr(import_module(f"dynident.signals.{_HOME[name]}"), name)
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(f"dynident.signals.{_LATER[name]}"), name)
     raise AttributeError(f"module 'dynident.signals' has no attribute '{name}'")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError, SignalWarning, require
-from dynident.mechanics.motion import Motion
+from dynident.mechanics import Motion
 from dynident.signals import resample as rs
 from dynident.signals.cutoff import RATIO, Cutoff, automatic_cutoff, rounding_span
 from dynident.signals.decimate import HALF, Decimator

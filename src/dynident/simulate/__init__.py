@@ -1,17 +1,17 @@
 """The whole machine in time: drives, control loops and mechanism together, and the log that it would have written."""
 
-from dynident.simulate.bandwidth import Bode, actuators_alone, bandwidth
 from dynident.simulate.batch import monte_carlo, simulate
+from dynident.simulate.bode import Bode, actuators_alone, bandwidth
 from dynident.simulate.inputs import Disturbance
 from dynident.simulate.options import End
 from dynident.simulate.plots import plot_bode, plot_step, plot_torque_split, plot_tracking
-from dynident.simulate.record import Run, Truth
-from dynident.simulate.reference import Reference
+from dynident.simulate.record import Run, Truth, tool_of
+from dynident.simulate.reference import Reference, reference_of
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.sensors import Sensors
 from dynident.simulate.sizing import MotorLoad, Sizing, size_motors
 from dynident.simulate.split import TorqueSplit
-from dynident.simulate.standard import actuator_inertia, standard_controller, standard_machine, with_noise
+from dynident.simulate.standard import actuator_inertia, home_of, poses_of, standard_controller, standard_machine, with_noise
 from dynident.simulate.steps import (
     StepMetrics,
     TrackingError,
@@ -45,13 +45,16 @@ __all__ = [
     "actuator_inertia",
     "actuators_alone",
     "bandwidth",
+    "home_of",
     "monte_carlo",
     "path_deviation",
     "plot_bode",
     "plot_step",
     "plot_torque_split",
     "plot_tracking",
+    "poses_of",
     "radial_deviation",
+    "reference_of",
     "simulate",
     "size_motors",
     "standard_controller",
@@ -59,6 +62,7 @@ __all__ = [
     "step_metrics",
     "sweep",
     "time_lag",
+    "tool_of",
     "tracking_error",
     "with_noise",
 ]

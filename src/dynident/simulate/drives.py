@@ -14,9 +14,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dynident.graph import Graph, Node, both, equal, maximum, minimum, total, where
-from dynident.mechanics import Equations
-from dynident.mechanics.solving import Rows
-from dynident.mechanics.vectors import cross, dot, plus, scale
+from dynident.mechanics import Equations, NodeRows, cross, dot, plus, scale
 from dynident.simulate.friction import Given, Owner, Side, force_of
 from dynident.simulate.shape import INDUCTIVE, RESISTIVE, Memory, Shape, starts
 
@@ -116,7 +114,7 @@ class Drives:
         return total([self.graph.zero, *(x[i] * c for i, c in enumerate(row) if c)])
 
     @cached_property
-    def A(self) -> Rows:
+    def A(self) -> NodeRows:
         """Actuator rows (k, n)."""
         return [self._forms(row) for row in self.shape.rows]
 

@@ -13,10 +13,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from dynident.graph import Function, Node, absolute, both, equal, maximum, minimum, opposite, total, where
-from dynident.mechanics import Equations
-from dynident.mechanics.matrices import energies
-from dynident.mechanics.solving import Rows, factor_symmetric, solve_factored
-from dynident.mechanics.vectors import dot
+from dynident.mechanics import Equations, NodeRows, dot, energies, factor_symmetric, solve_factored
 from dynident.simulate.drives import Drives, clip, inertial_torques
 from dynident.simulate.friction import Owner
 from dynident.simulate.shape import starts
@@ -30,7 +27,7 @@ class Dynamics(Drives):
     # ---- equation of motion -----------------------------------------------------------------------------------------
 
     @cached_property
-    def mass(self) -> Rows:
+    def mass(self) -> NodeRows:
         """Inertia of mechanism and drives (n, n), with what the losses of rigid gears make of it."""
         M = [list(row) for row in self.eq.mass_matrix()]
         for a in range(self.k):
@@ -45,13 +42,13 @@ class Dynamics(Drives):
         return (self.drives[a].kept - 1.0) * (ratio * ratio) * self.p("before")[a]
 
     @staticmethod
-    def _add(M: Rows, row: Sequence[Node], inertia: Node) -> None:
+    def _add(M: NodeRows, row: Sequence[Node], inertia: Node) -> None:
         for i in range(len(row)):
             for j in range(len(row)):
                 M[i][j] = M[i][j] + inertia * (row[i] * row[j])
 
     @cached_property
-    def motors(self) -> Rows:
+    def motors(self) -> NodeRows:
         """Inertia of the actuators alone, for the loops that join them to the mechanism step by step."""
         M = [[self.graph.zero] * self.n for _ in range(self.n)]
         for a in range(self.k):

@@ -10,8 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.control import PID, Cascade, ComputedTorque, OpenLoop, feedforward_torques, low_pass_share, per_actuator
-from dynident.control.distribution import coupling_rows
+from dynident.control import (
+    PID,
+    Cascade,
+    ComputedTorque,
+    OpenLoop,
+    coupling_rows,
+    feedforward_torques,
+    low_pass_share,
+    per_actuator,
+)
 from dynident.drive import Drive
 from dynident.errors import SimulationError
 from dynident.mechanics import Motion, at_rest, mass_matrix, node_values, tree_motion

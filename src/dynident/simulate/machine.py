@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control.distribution import coupling_rows
+from dynident.control import coupling_rows
 from dynident.drive import Drive
 from dynident.errors import SimulationError
-from dynident.graph import Graph, compile_routines
-from dynident.graph.machine import SLOW
+from dynident.graph import SLOW, Graph, compile_routines
 from dynident.mechanics import at_rest, node_values, tree_motion
 from dynident.mechanism import Mechanism
 from dynident.simulate.dynamics import Dynamics

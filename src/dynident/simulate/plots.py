@@ -9,26 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import SimulationError
-from dynident.identify.plots import (
-    BLUE,
-    GREEN,
-    INK,
-    MUTED,
-    ORANGE,
-    WIDTH,
-    effort_units,
-    extremes,
-    label,
-    new_figure,
-    plain_axes,
-)
+from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, WIDTH, extremes, label, new_figure, plain_axes
+from dynident.mechanism import effort_units
 from dynident.simulate.steps import StepMetrics, step_metrics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dynident.simulate.bandwidth import Bode
+    from dynident.simulate.bode import Bode
     from dynident.simulate.record import Run
     from dynident.simulate.split import TorqueSplit
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import SimulationError
 from dynident.files import to_json, write_atomic
-from dynident.mechanics import Motion, forward_kinematics
-from dynident.mechanics.inverse_kinematics_chain import end_frame
+from dynident.mechanics import Motion, end_frame, forward_kinematics
 from dynident.mechanism import Mechanism, Parameters
 from dynident.signals import Log
 from dynident.simulate.split import TorqueSplit, split_torques

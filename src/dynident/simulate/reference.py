@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import SimulationError, SimulationWarning, require
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
-from dynident.trajectory import Interpolated, cycle_from_spec
-from dynident.trajectory.family import times
+from dynident.trajectory import Interpolated, cycle_from_spec, finite_times
 
 Array = NDArray[np.float64]
 Curve = Callable[[Array], tuple[Array, Array, Array]]
@@ -64,7 +63,7 @@ class Reference:
         Motion
             Positions, velocities and accelerations.
         """
-        at = times(t)
+        at = finite_times(t)
         for before, motion in list(self._sampled):  # many runs ask for the same times
             if np.array_equal(before, at):
                 return motion
@@ -153,7 +152,7 @@ def _cycles(
     period, last = max(period, curve.duration), max(1, cycles) - 1
 
     def ordered(t: Array) -> tuple[Array, Array, Array]:
-        at = times(t)
+        at = finite_times(t)
         turn = np.clip(np.floor(at / period + 1e-12), 0, last)  # at rest between the end of a cycle and the next start
         q, v, a = curve(at - turn * period)
         return q[:, order], v[:, order], a[:, order]

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from dynident.drive import Drive
 from dynident.errors import SimulationError, SimulationWarning
-from dynident.mechanics import Motion
-from dynident.mechanics.inverse_kinematics_numeric import limits_of
+from dynident.mechanics import Motion, position_limits
 from dynident.simulate.record import Run, Truth
 from dynident.simulate.recorder import record
 from dynident.simulate.reference import Reference
@@ -99,7 +98,7 @@ def _notes(robot: VirtualRobot, truth: Truth, saturation: Mapping[str, float]) -
                 f"{100.0 * float(fast.mean()):.3g} % of the time, first at t = {truth.t[int(fast.argmax())]:.6g} s and with up "
                 f"to {float(speed.max()):.4g} rad/s"
             )
-    lower, upper = limits_of(robot.mechanism)
+    lower, upper = position_limits(robot.mechanism)
     outside = np.mean((truth.motion.q < lower - 1e-6) | (truth.motion.q > upper + 1e-6), axis=0)
     notes += [
         f"joint '{robot.mechanism.coordinate_names[i]}' was outside its limits {lower[i]:.6g} to {upper[i]:.6g} "

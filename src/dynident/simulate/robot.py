@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynident.control import PID, Cascade, ComputedTorque, Controller, OpenLoop
-from dynident.control.checks import no_room
+from dynident.control import PID, Cascade, ComputedTorque, Controller, OpenLoop, no_room
 from dynident.drive import Drive
 from dynident.errors import SimulationError, require
 from dynident.friction import DynamicLaw, Friction, Thermal

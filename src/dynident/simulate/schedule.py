@@ -9,7 +9,7 @@ import numpy as np
 
 from dynident.control import Cascade, OpenLoop
 from dynident.errors import SimulationError
-from dynident.signals.log import MINIMUM_SAMPLES
+from dynident.signals import MINIMUM_SAMPLES
 from dynident.simulate.laws import fed_with_voltage
 from dynident.simulate.stability import check_step, log_ticks, ticks
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import flag, gain, per_actuator
 from dynident.errors import SimulationError
-from dynident.signals.log import MINIMUM_SAMPLES
+from dynident.signals import MINIMUM_SAMPLES
 
 Array = NDArray[np.float64]
 

@@ -12,15 +12,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.control.distribution import coupling_rows
+from dynident.control import coupling_rows
 from dynident.drive import Drive
 from dynident.errors import SimulationError
-from dynident.graph import Graph, Node
-from dynident.graph.routine import Place
-from dynident.mechanics import geometry_key
-from dynident.mechanics.equations import has_opaque_couplings, positions_of
-from dynident.mechanism import Mechanism
-from dynident.mechanism.tree import FREE, SPHERICAL
+from dynident.graph import Graph, Node, Place
+from dynident.mechanics import geometry_key, has_opaque_couplings, positions_of
+from dynident.mechanism import FREE, SPHERICAL, Mechanism
 from dynident.simulate.friction import Owner, asks_load, jumps
 
 Array = NDArray[np.float64]

@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.control import PID, Cascade, ComputedTorque, low_pass_share
-from dynident.control.distribution import coupling_rows
-from dynident.control.task_law import TaskErrorPID
+from dynident.control import PID, Cascade, ComputedTorque, TaskErrorPID, coupling_rows, low_pass_share
 from dynident.mechanics import Motion, actuator_jacobian, at_rest, tree_motion
 from dynident.simulate.failure import inertia_of
 from dynident.simulate.laws import believed, table_of

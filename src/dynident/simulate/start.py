@@ -16,13 +16,13 @@ from dynident.mechanics import (
     close_positions,
     close_rates,
     coordinates_from_actuators,
+    end_frame,
     inverse_kinematics,
     inverse_kinematics_numeric,
     jacobian,
+    position_limits,
     tree_motion,
 )
-from dynident.mechanics.inverse_kinematics_chain import end_frame
-from dynident.mechanics.inverse_kinematics_numeric import limits_of
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -211,7 +211,7 @@ def _solve_pose(mechanism: Mechanism, rotation: Array | None, position: Array, f
         found = branches[np.isfinite(branches).all(axis=1)]
         turns = np.array([name in _turning(mechanism) for name in mechanism.coordinate_names])
         found = found + np.where(turns, 2.0 * np.pi * np.round((near - found) / (2.0 * np.pi)), 0.0)
-        lower, upper = limits_of(mechanism)
+        lower, upper = position_limits(mechanism)
         inside = found[np.all((found >= lower) & (found <= upper), axis=1)]
         best = inside if len(inside) else found
         if len(best):
@@ -237,7 +237,7 @@ def _turning(mechanism: Mechanism) -> set[str]:
 
 
 def _within_limits(mechanism: Mechanism, x: Array) -> None:
-    lower, upper = limits_of(mechanism)
+    lower, upper = position_limits(mechanism)
     outside = np.flatnonzero((x < lower - 1e-9) | (x > upper + 1e-9))
     if outside.size:
         j = int(outside[0])

@@ -12,6 +12,7 @@ import math
 from dynident.friction import DynamicLaw
 from dynident.graph import (
     Node,
+    Place,
     Routine,
     absolute,
     both,
@@ -24,8 +25,7 @@ from dynident.graph import (
     sqrt,
     where,
 )
-from dynident.graph.routine import Place
-from dynident.mechanics.solving import solve_factored
+from dynident.mechanics import solve_factored
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.shape import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE, starts
 from dynident.simulate.sticking import Sticking

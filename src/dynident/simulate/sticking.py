@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from dynident.graph import Function, Node, Routine, absolute, both, either, equal, maximum, minimum, opposite, total, where
-from dynident.mechanics.solving import Rows, solve_factored
+from dynident.mechanics import NodeRows, solve_factored
 from dynident.simulate.dynamics import Dynamics
 
 SWEEPS = 200  # at most; one or two while everything rests
@@ -65,7 +65,7 @@ class Sticking:
             for i in range(j + 1, n):
                 for e in range(j + 1, i):
                     filled[i][e] = filled[i][e] or (filled[i][j] and filled[e][j])
-        L: Rows = [
+        L: NodeRows = [
             [m.symbol(graph, "L" + which, i * n + j) if j < i and filled[i][j] else zero for j in range(n)] for i in range(n)
         ]
         D = m.symbols(graph, "D" + which)

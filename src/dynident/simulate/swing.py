@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import SimulationError
-from dynident.mechanics import Motion, forward_kinematics, jacobian, mass_matrix
-from dynident.mechanics.inverse_kinematics_numeric import pose_error
+from dynident.mechanics import Motion, forward_kinematics, jacobian, mass_matrix, pose_error
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]

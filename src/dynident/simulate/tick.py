@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dynident.control.tick import clip, current_loop, low_pass, pid, velocity_loop
+from dynident.control import clip, current_loop, low_pass_step, pid_law, velocity_loop
 from dynident.graph import Function, Node, Routine, both, either, equal, floor, minimum, opposite, where
 from dynident.simulate.drives import within_voltage
 from dynident.simulate.dynamics import Dynamics
@@ -94,7 +94,7 @@ class Tick:
             seen = self._quantised(value, self._p(r, "resolution", a)) / where(motor, ratio, 1.0)
             true = where(motor, self._w(r, "omega", a) / ratio, self._w(r, "rho_v", a))
             rate = where(self._p(r, "exact_speed", a) > 0.0, true, (seen - self._s(r, "sensed", a)) / time)
-            smooth = low_pass(self._s(r, "sensed_v", a), rate, self._p(r, "blend", a))
+            smooth = low_pass_step(self._s(r, "sensed_v", a), rate, self._p(r, "blend", a))
             sensed.append(seen)
             slow.append(where(equal(step, 0.0), true, smooth))
         found = {"sensed": sensed, "sensed_v": slow, "sensed_current": self._sensed_currents(r)}
@@ -192,7 +192,7 @@ class Tick:
             for a in range(k):
                 speed = self._p(r, "kp", a) * (row(a) - self._s(r, "sensed", a)) + self._p(r, "share", a) * row(k + a)
                 wanted = clip(speed, self._p(r, "speed_limit", a))
-                self._put(r, "issued", a, low_pass(self._s(r, "issued", a), wanted, self._first(r, "slow_out", a)))
+                self._put(r, "issued", a, low_pass_step(self._s(r, "issued", a), wanted, self._first(r, "slow_out", a)))
         inner = self._p(r, "inner")
         with r.when(self._due(step, inner)):
             self._wishes(r, step / inner)
@@ -259,11 +259,11 @@ class Tick:
         """Move filter and integral of a PID; return its output and the error."""
         dt = self._p(r, "outer") * self._p(r, "step")
         error = wanted - place
-        slow = low_pass(self._s(r, "slope", i), slope - speed, self._first(r, "slow_out", i))
+        slow = low_pass_step(self._s(r, "slope", i), slope - speed, self._first(r, "slow_out", i))
         integral = self._s(r, "integral", i) + error * dt
         self._put(r, "slope", i, slow)
         self._put(r, "integral", i, integral)
-        return pid(error, slow, integral, tuple(self._p(r, name, i) for name in ("kp", "kd", "ki"))), error
+        return pid_law(error, slow, integral, tuple(self._p(r, name, i) for name in ("kp", "kd", "ki"))), error
 
     def _pid(self, r: Routine) -> None:
         k, row, w = self.k, self._row(r, 3 * self.k), self.memory.work

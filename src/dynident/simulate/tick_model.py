@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from dynident.control.distribution import coupling_rows
+from dynident.control import coupling_rows
 from dynident.graph import Function, Node, Routine, absolute, maximum, minimum, opposite, total, where
-from dynident.mechanics import Equations, positions_of
-from dynident.mechanics.solving import Rows, solve_symmetric
-from dynident.mechanics.vectors import dot
+from dynident.mechanics import Equations, NodeRows, dot, positions_of, solve_symmetric
 from dynident.simulate.drives import inertial_torques
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Given, softened
@@ -44,7 +42,7 @@ class Model:
         return self.memory.numbers.symbols(self.graph, name)
 
     @cached_property
-    def A(self) -> Rows:
+    def A(self) -> NodeRows:
         """Actuator rows (k, n)."""
         G, zero = self.eq.G, self.graph.zero
         if G is None:

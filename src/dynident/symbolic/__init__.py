@@ -1,7 +1,7 @@
 """Closed forms: derivation on shared expressions, base parameters, programs in C, NumPy and LaTeX."""
 
 from dynident.symbolic.contributions import Contributions, contributions
-from dynident.symbolic.derive import DEFAULT, QUANTITIES, derive
+from dynident.symbolic.derivation import DEFAULT, QUANTITIES, derive
 from dynident.symbolic.print_c import CSources, to_c
 from dynident.symbolic.print_latex import to_latex
 from dynident.symbolic.print_numpy import to_numpy

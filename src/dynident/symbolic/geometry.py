@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.graph import Graph, identifiers
-from dynident.mechanics.geometry import Geometry, Pose, compose
-from dynident.mechanics.vectors import matrix, plus, scale, snapped, vector
-from dynident.mechanism import Joint, Mechanism
-from dynident.mechanism.tree import FIXED
+from dynident.mechanics import Geometry, Pose, compose, matrix, plus, scale, snapped, vector
+from dynident.mechanism import FIXED, Joint, Mechanism
 
 Array = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from dynident.graph import latex_align, latex_equations, latex_number, latex_text
-from dynident.mechanism.inertia import SYMBOLS
+from dynident.mechanism import INERTIA_SYMBOLS
 from dynident.symbolic.program import Program, Quantity, place
 
 _COORDINATE = {"q": "q", "v": r"\dot{q}", "a": r"\ddot{q}"}
@@ -66,7 +66,7 @@ def _symbol(program: Program, array: str, element: int) -> str:
     if array == "geometry":
         return _length(own)
     symbol, owner = own.split("_", 1)
-    number = _owners(program).get((symbol in SYMBOLS, owner), 0)
+    number = _owners(program).get((symbol in INERTIA_SYMBOLS, owner), 0)
     head, tail = (symbol[0], symbol[1:]) if len(symbol) > 1 else (symbol, "")
     if symbol in ("mx", "my", "mz"):
         return rf"mc_{{{symbol[1]}{number}}}"
@@ -88,7 +88,7 @@ def _owners(program: Program) -> dict[tuple[bool, str], int]:
     numbers: dict[tuple[bool, str], int] = {}
     for name in program.inputs.get("phi", ()):
         symbol, owner = name.split("_", 1)
-        key = (symbol in SYMBOLS, owner)
+        key = (symbol in INERTIA_SYMBOLS, owner)
         if key not in numbers:
             numbers[key] = 1 + sum(inertial == key[0] for inertial, _ in numbers)
     return numbers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dynident.graph import Node, total
-from dynident.mechanics.equations import Equations
+from dynident.mechanics import Equations
 from dynident.symbolic.program import Quantity
 
 Rows = Sequence[Sequence[Node]]

@@ -9,7 +9,7 @@ from pathlib import Path
 from dynident.files import write_atomic
 from dynident.graph import identifier
 from dynident.mechanism import Mechanism
-from dynident.symbolic.derive import DEFAULT, derive
+from dynident.symbolic.derivation import DEFAULT, derive
 from dynident.symbolic.print_c import to_c
 from dynident.symbolic.print_latex import to_latex
 from dynident.symbolic.print_numpy import to_numpy

@@ -1,12 +1,12 @@
 """How a robot is asked to move: families with exact derivatives, plateaus, paths, letters, and joining them smoothly."""
 
 from dynident.trajectory.bspline import BSpline
-from dynident.trajectory.export import cycle_from_spec, from_spec, to_csv, to_ros, to_ros_json
-from dynident.trajectory.family import Curve, Family, Trajectory, sample
+from dynident.trajectory.export import REPETITIONS, bound_from_spec, cycle_from_spec, from_spec, to_csv, to_ros, to_ros_json
+from dynident.trajectory.family import Curve, Family, Trajectory, finite_times, positive, sample
 from dynident.trajectory.fourier import Fourier
 from dynident.trajectory.interpolated import Interpolated
 from dynident.trajectory.join import Bridge, Joined, join
-from dynident.trajectory.lead import Lead, cycle, leads
+from dynident.trajectory.lead import Lead, cycle, leads, resting_place
 from dynident.trajectory.letters import strokes
 from dynident.trajectory.moves import Moves
 from dynident.trajectory.multisine import Multisine, harmonic_sines, random_multisine
@@ -19,6 +19,7 @@ from dynident.trajectory.task import Segment, Task, TipMotion, along, joint_moti
 from dynident.trajectory.workspace import workspace_sines
 
 __all__ = [
+    "REPETITIONS",
     "Arc",
     "BSpline",
     "Bridge",
@@ -45,15 +46,19 @@ __all__ = [
     "Trapezoid",
     "VelocityProfile",
     "along",
+    "bound_from_spec",
     "cycle",
     "cycle_from_spec",
+    "finite_times",
     "friction_plateaus",
     "from_spec",
     "harmonic_sines",
     "join",
     "joint_motion",
     "leads",
+    "positive",
     "random_multisine",
+    "resting_place",
     "sample",
     "strokes",
     "through",

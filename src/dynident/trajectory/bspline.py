@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.trajectory.family import Described, positive, times
+from dynident.trajectory.family import Described, finite_times, positive
 
 Array = NDArray[np.float64]
 
@@ -81,7 +81,7 @@ class BSpline(Described):
         ndarray, (N, size)
             d^order Phi / dt^order; at rest outside.
         """
-        time = times(t)
+        time = finite_times(t)
         out = np.asarray(self._spline(np.clip(time, 0.0, self.duration), order))
         if order:
             out[(time < 0.0) | (time > self.duration)] = 0.0

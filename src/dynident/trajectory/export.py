@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
-from dynident.mechanics.motion import Motion
+from dynident.mechanics import Motion
 from dynident.trajectory.bspline import BSpline
 from dynident.trajectory.family import Curve, Family, Trajectory, sample
 from dynident.trajectory.fourier import Fourier

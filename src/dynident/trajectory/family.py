@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import Motion
+from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]
 State = tuple[Array, Array, Array]  # q, v, a
@@ -95,7 +95,7 @@ class Family(Protocol):
         """
 
 
-def times(t: ArrayLike) -> Array:
+def finite_times(t: ArrayLike) -> Array:
     """Return times as a vector of finite numbers."""
     array = np.atleast_1d(numbers(t, "t"))
     if array.ndim != 1 or not np.all(np.isfinite(array)):
@@ -181,7 +181,7 @@ class CurveBase(Described, ABC):
         q, v, a : ndarray, (N, n)
             Positions, velocities and accelerations.
         """
-        return self._at(times(t))
+        return self._at(finite_times(t))
 
     @abstractmethod
     def _at(self, t: Array) -> State:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.trajectory.family import Described, positive, times
+from dynident.trajectory.family import Described, finite_times, positive
 
 Array = NDArray[np.float64]
 
@@ -104,7 +104,7 @@ class Fourier(Described):
         ndarray, (N, size)
             d^order Phi / dt^order; the motion repeats outside its duration.
         """
-        time = times(t)
+        time = finite_times(t)
         full = np.zeros((time.size, 2 * self.harmonics + 1))
         full[:, 0] = 1.0 if order == 0 else 0.0
         w = 2.0 * np.pi * self.frequency * np.arange(1.0, self.harmonics + 1.0)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import Motion
+from dynident.mechanics import Motion
 from dynident.trajectory.family import CurveBase, State, plain
 from dynident.trajectory.polynomial import hermite
 

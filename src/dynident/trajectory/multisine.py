@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.trajectory.family import Described, positive, times
+from dynident.trajectory.family import Described, finite_times, positive
 
 Array = NDArray[np.float64]
 
@@ -85,7 +85,7 @@ class Multisine(Described):
         ndarray, (N,)
             d^order w / dt^order.
         """
-        time, F = times(t), self.fade
+        time, F = finite_times(t), self.fade
         rise, fall = time / F, (self.duration - time) / F
         value = np.full(time.size, 1.0 if order == 0 else 0.0)
         for u, sense in ((rise, 1.0), (fall, -1.0)):
@@ -109,7 +109,7 @@ class Multisine(Described):
         ndarray, (N, size)
             d^order Phi / dt^order.
         """
-        time = times(t)
+        time = finite_times(t)
         w = 2.0 * np.pi * np.array(self.frequencies)
         angle = np.outer(time, w) + np.array(self.phases)
         out = np.zeros((time.size, self.size))

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.trajectory.family import CurveBase, State, positive, times
+from dynident.trajectory.family import CurveBase, State, finite_times, positive
 
 Array = NDArray[np.float64]
 
@@ -71,7 +71,7 @@ class Plateau:
             Distance (signed), speed and acceleration.
         """
         r, V, T = self.ramp, self.speed, self.duration
-        now = np.clip(times(t), 0.0, T)
+        now = np.clip(finite_times(t), 0.0, T)
         half = now > 0.5 * T
         u = np.clip(np.where(half, T - now, now) / r, 0.0, 1.0)  # the second half mirrors the first
         late = np.where(half, T - now, now) - r

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.trajectory.family import Described, times
+from dynident.trajectory.family import Described, finite_times
 
 Array = NDArray[np.float64]
 
@@ -102,7 +102,7 @@ class Quintics(Described):
         ndarray, (N, size)
             d^order Phi / dt^order; at rest outside.
         """
-        time = times(t)
+        time = finite_times(t)
         knots = np.array(self.knots)
         inside = np.clip(time, 0.0, self.duration)
         span = np.clip(np.searchsorted(knots, inside, side="right") - 1, 0, knots.size - 2)

@@ -13,10 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics import Motion, forward_kinematics, frame_motion, jacobian
-from dynident.mechanics.inverse_kinematics import choose_posture
-from dynident.mechanics.inverse_kinematics_chain import end_frame
-from dynident.mechanics.inverse_kinematics_numeric import inverse_kinematics_numeric, size_of, targets
+from dynident.mechanics import (
+    Motion,
+    choose_posture,
+    end_frame,
+    forward_kinematics,
+    frame_motion,
+    inverse_kinematics_numeric,
+    jacobian,
+    pose_targets,
+    robot_size,
+)
 from dynident.mechanism import Mechanism
 from dynident.trajectory.letters import joined, strokes
 from dynident.trajectory.paths import Hop, Line, Path
@@ -241,7 +248,7 @@ def joint_motion(
         Joint positions, velocities and accelerations.
     """
     name = end_frame(mechanism, frame)
-    R, _ = targets(rotation, tip.x)
+    R, _ = pose_targets(rotation, tip.x)
     if start is None:
         q = choose_posture(mechanism, R, tip.x, posture, name)
     else:
@@ -252,7 +259,7 @@ def joint_motion(
             f"robot '{mechanism.name}' has {mechanism.dof} coordinates but the task fixes {rows}, so joint velocities are not "
             "determined; lock joints with mechanism.lock or give a rotation"
         )
-    scale = np.r_[np.ones(3), np.full(rows - 3, size_of(mechanism))]
+    scale = np.r_[np.ones(3), np.full(rows - 3, robot_size(mechanism))]
     J = jacobian(mechanism, q, name, "world")[:, :rows] * scale[:, None]
     U, sizes, Vt = np.linalg.svd(J, full_matrices=False)
     near = sizes[:, -1] / sizes[:, 0]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
 from dynident.files import to_json
-from dynident.identify.experiments import Compensation, FrictionHistory
+from dynident.identify import Compensation, FrictionHistory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,8 +119,15 @@ class Maintenance:
         matplotlib.figure.Figure
             Two panels.
         """
-        from dynident.identify.experiments.plots import finish  # noqa: PLC0415 - matplotlib is an extra
-        from dynident.identify.plots import BLUE, INK, MUTED, ORANGE, label, new_figure  # noqa: PLC0415
+        from dynident.figures import (  # noqa: PLC0415
+            BLUE,
+            INK,
+            MUTED,
+            ORANGE,
+            finish,
+            label,
+            new_figure,
+        )
 
         figure = new_figure(7.6, 4.8)
         above, below = figure.add_axes((0.1, 0.47, 0.87, 0.45)), figure.add_axes((0.1, 0.11, 0.87, 0.25))

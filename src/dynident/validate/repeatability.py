@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
 from dynident.files import to_json
-from dynident.identify import Fit
-from dynident.identify.experiments import FrictionHistory, Spread, Warmup, fit_warmup, nested_spread
+from dynident.identify import Fit, FrictionHistory, Spread, Warmup, fit_warmup, nested_spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -209,8 +208,15 @@ class Repeatability:
         matplotlib.figure.Figure
             The figure.
         """
-        from dynident.identify.experiments.plots import one_axes  # noqa: PLC0415 - matplotlib is an extra
-        from dynident.identify.plots import BLUE, GREEN, INK, MUTED, ORANGE, label  # noqa: PLC0415
+        from dynident.figures import (  # noqa: PLC0415
+            BLUE,
+            GREEN,
+            INK,
+            MUTED,
+            ORANGE,
+            label,
+            one_axes,
+        )
 
         entry = self[name or self.parameters[0].name]
         title = f"{label(entry.name)} over cycles, tests and robots"

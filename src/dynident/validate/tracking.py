@@ -19,14 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.control import PID, Cascade, ComputedTorque, actuator_motion, feedforward_torques
 from dynident.errors import DynidentError, require
 from dynident.friction import Friction, FrictionLaw, term_of
-from dynident.identify import OLS, WLS, Fit, Regression, base_parameters, recover_standard
-from dynident.identify.rows import Projection
+from dynident.identify import OLS, WLS, Fit, Projection, Regression, base_parameters, recover_standard
 from dynident.mechanics import forward_kinematics
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
-from dynident.simulate.record import Run, tool_of
-from dynident.simulate.robot import VirtualRobot
-from dynident.simulate.standard import actuator_inertia
+from dynident.simulate import Run, VirtualRobot, actuator_inertia, tool_of
 from dynident.validate.tracking_result import ALONE, CATALOGUE, IDENTIFIED, TrackingProof, Trial
 
 Array = NDArray[np.float64]
@@ -148,7 +145,7 @@ def identify_friction(
     Known
         Bodies and friction apart.
     """
-    from dynident.identify.friction import fit_log  # noqa: PLC0415 - only proofs with a law of their own need it
+    from dynident.identify import fit_log  # noqa: PLC0415 - only proofs with a law of their own need it
 
     fit = fit_log(prior or catalogue_model(machine.model), _logs(machine, training, seed), law, starts=starts, seed=seed)
     rank = fit.base.rank

@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.signals import Log
-from dynident.signals.resample import fill_holes
+from dynident.signals import Log, fill_holes
 
 Array = NDArray[np.float64]
 

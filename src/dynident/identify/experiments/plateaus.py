@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError, LogError
 from dynident.identify.experiments.detection import constant_speeds, smooth_speeds
-from dynident.signals import Log
-from dynident.signals.resample import pieces_without_gaps
+from dynident.signals import Log, pieces_without_gaps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.identify.plots import BLUE, GREEN, GRID, INK, MUTED, ORANGE, label, new_figure, plain_axes
+from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, finish, label, new_figure, one_axes, per_second
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,29 +32,6 @@ def ordered_colours(count: int) -> list[Any]:
 
     scale = LinearSegmentedColormap.from_list("cold_hot", COLD_HOT)
     return [scale(x) for x in (np.linspace(0.0, 1.0, count) if count > 1 else [0.0])]
-
-
-def one_axes(width: float, height: float, x: str, y: str, title: str) -> tuple[Figure, Axes]:
-    """Return a figure with one pair of axes."""
-    figure = new_figure(width, height)
-    axes = figure.add_axes((0.8 / width, 0.6 / height, 1.0 - 1.0 / width, 1.0 - 1.0 / height))
-    finish(axes, x, y, title)
-    return figure, axes
-
-
-def finish(axes: Axes, x: str, y: str, title: str) -> None:
-    """Give axes their labels and the house style."""
-    plain_axes(axes)
-    axes.grid(visible=True, color=GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.set_xlabel(x, fontsize=9, color=INK)
-    axes.set_ylabel(y, fontsize=9, color=INK)
-    axes.set_title(title, loc="left", fontsize=10, color=INK, pad=5)
-
-
-def per_second(unit: str) -> str:
-    """Return the unit of the speed of a joint whose effort has a unit."""
-    return "rad/s" if unit == "N m" else "m/s"
 
 
 def plot_plateaus(plateaus: Plateaus) -> Figure:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.factor import one_blas_thread
 from dynident.identify.friction.problem import Problem, Projection
+from dynident.parallel import one_blas_thread
 
 Array = NDArray[np.float64]
 

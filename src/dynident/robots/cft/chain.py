@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynident.mechanism import Body, Coupling, Joint, Mechanism, Placement
-from dynident.mechanism.elements import rotation_exp
+from dynident.mechanism import Body, Coupling, Joint, Mechanism, Placement, rotation_exp
 from dynident.robots.cft.data import D6, D20, GRAVITY, L2, L4, L5, L6, L7, L8, THETA, Array, columns
 from dynident.robots.cft.dynamics import _theta
 

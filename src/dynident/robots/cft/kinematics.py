@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.errors import DynidentError
-from dynident.mechanics.inverse_kinematics_arms import nearest
+from dynident.mechanics import distance_to_curve
 from dynident.robots.cft.data import (
     AMPLIFIER,
     CONVERSIONS,
@@ -70,7 +70,7 @@ def joint_from_cartesian(xc: ArrayLike) -> Array:
     if np.any(r > 2.0 * L4 * (1.0 + 1e-13)):
         i = int(np.argmax(r))
         # The nuts stay within the circle r = 2 L4, which the pantograph enlarges to an ellipse.
-        away = nearest(
+        away = distance_to_curve(
             lambda t: (2.0 * L4 * REACH * np.cos(t), 2.0 * L4 * UP * np.sin(t)),
             -np.pi,
             np.pi,

@@ -34,7 +34,7 @@ from dynident.robots.cft.data import (
 )
 from dynident.robots.cft.kinematics import REACH, UP, joint_from_cartesian, joint_motion
 from dynident.robots.machines import servo_gains
-from dynident.simulate.robot import VirtualRobot
+from dynident.simulate import VirtualRobot
 
 Array = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from dynident.robots.assumptions import Assumption
 from dynident.robots.dualv.data import TABLE_2
 from dynident.robots.dualv.model import mechanism
 from dynident.robots.machines import servo_gains
-from dynident.simulate.robot import VirtualRobot
+from dynident.simulate import VirtualRobot
 
 BANDWIDTH, DAMPING, DERIVATIVE_FILTER, LARGEST_TORQUE = 70.0, 0.7, 70.0, 127.0  # Hz, -, Hz, N m: section 5
 FIRST_MODE = 100.0  # Hz: "the natural frequency of the robot estimated at about 100Hz using finite element analysis"

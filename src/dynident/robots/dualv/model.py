@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynident.errors import DynidentError
-from dynident.mechanism import Actuator, Body, Joint, Loop, Mechanism, Placement
-from dynident.mechanism.elements import rotation_exp
+from dynident.mechanism import Actuator, Body, Joint, Loop, Mechanism, Placement, rotation_exp
 from dynident.robots.dualv.data import TABLE_2
 from dynident.robots.dualv.geometry import HALF_TURNS, Geometry
 from dynident.robots.dualv.kinematics import inverse_kinematics

@@ -15,8 +15,7 @@ from dynident.robots.er3a_c60.data import AMBIENT, JOINTS
 from dynident.robots.er3a_c60.data import ASSUMPTIONS as ARM
 from dynident.robots.er3a_c60.model import assumed, friction_laws, mechanism, thermal_models
 from dynident.robots.machines import without_terms
-from dynident.simulate.robot import VirtualRobot
-from dynident.simulate.sensors import Sensors
+from dynident.simulate import Sensors, VirtualRobot
 
 STEP = 2.5e-4  # s
 

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.excitation.limits_file import MotionLimits, limits_of
+from dynident.excitation import MotionLimits, limits_of
 from dynident.friction import Friction, Polynomial, SecondOrder
-from dynident.mechanism import Actuator, Limits, Mechanism
-from dynident.mechanism.elements import rotation_exp
-from dynident.mechanism.inertia import from_principal
+from dynident.mechanism import Actuator, Limits, Mechanism, from_principal, rotation_exp
 from dynident.robots.er3a_c60.data import (
     AMBIENT,
     ASSUMPTIONS,

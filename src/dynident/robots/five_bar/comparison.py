@@ -9,7 +9,7 @@ import numpy as np
 from dynident.control import actuator_motion
 from dynident.robots.five_bar.machine import circle, machine, x_move
 from dynident.robots.five_bar.model import GEAR, POSITION_GAINS
-from dynident.simulate.steps import path_deviation, radial_deviation, time_lag
+from dynident.simulate import path_deviation, radial_deviation, time_lag
 
 CENTRE, RADIUS = (0.0, 0.9), 0.2
 PUBLISHED = {0.628: ((0.25, 0.5), (0.1, 0.3), None), 1.256: ((0.3, 0.7), (0.25, 0.6), 40e-3)}

@@ -26,7 +26,7 @@ from dynident.robots.five_bar.model import (
     mechanism,
 )
 from dynident.robots.machines import without_terms
-from dynident.simulate.robot import VirtualRobot
+from dynident.simulate import VirtualRobot
 from dynident.trajectory import Arc, Line, Trapezoid
 
 VELOCITY_CYCLE, STEP = 250e-6, 125e-6  # s, sec. 4.1.3

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanism import Actuator, Body, Joint, Loop, Mechanism, Placement
-from dynident.mechanism.inertia import from_com
+from dynident.mechanism import Actuator, Body, Joint, Loop, Mechanism, Placement, from_com
 from dynident.robots.five_bar.geometry import Geometry
 from dynident.robots.five_bar.kinematics import inverse_kinematics
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.mechanics.motion import Motion
+from dynident.mechanics import Motion
 from dynident.robots.mast import assembly, tripod
 from dynident.robots.mast.data import BAR, RADIUS, TRIPOD
 from dynident.robots.mast.tripod import LegMotion, three

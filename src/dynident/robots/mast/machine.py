@@ -21,7 +21,7 @@ from dynident.robots.mast.data import (
     PITCH,
     TABLE_4_2,
 )
-from dynident.simulate.robot import VirtualRobot
+from dynident.simulate import VirtualRobot
 
 STEP = 1.25e-4  # s
 

@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanism import Actuator, Body, Joint, Limits, Loop, Mechanism, Placement
-from dynident.mechanism.elements import rotation_exp
-from dynident.mechanism.inertia import from_com
+from dynident.mechanism import Actuator, Body, Joint, Limits, Loop, Mechanism, Placement, from_com, rotation_exp
 from dynident.robots.mast.dynamics import Bodies
 from dynident.robots.mast.tripod import Tripod, leg_motion
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.mechanics.motion import Motion
+from dynident.mechanics import Motion
 from dynident.robots.prr2.inputs import fourier
 
 Array = NDArray[np.float64]

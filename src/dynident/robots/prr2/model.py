@@ -7,9 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.mechanism import Actuator, Body, Coupling, Joint, Limits, Loop, Mechanism, Placement
-from dynident.mechanism.elements import rotation_exp
-from dynident.mechanism.inertia import from_com
+from dynident.mechanism import Actuator, Body, Coupling, Joint, Limits, Loop, Mechanism, Placement, from_com, rotation_exp
 from dynident.robots.prr2.data import (
     ASSEMBLY_MODES,
     BAR,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics.motion import Motion
+from dynident.mechanics import Motion
 from dynident.robots.prr2.inputs import fourier
 
 Array = NDArray[np.float64]

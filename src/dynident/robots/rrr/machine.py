@@ -12,13 +12,12 @@ from dynident.control import PID, ComputedTorque, gains_for
 from dynident.drive import Drive, Encoder, Motor
 from dynident.errors import DynidentError
 from dynident.friction import Friction, Tanh, Viscous
-from dynident.mechanism import Mechanism
-from dynident.mechanism.inertia import from_com
+from dynident.mechanism import Mechanism, from_com
 from dynident.robots.assumptions import Assumption
 from dynident.robots.machines import servo_gains
 from dynident.robots.rrr.dynamics import mechanism
 from dynident.robots.rrr.kinematics import EXAMPLE, JOINTS, Geometry
-from dynident.simulate.robot import VirtualRobot
+from dynident.simulate import VirtualRobot
 
 Array = NDArray[np.float64]
 

@@ -19,8 +19,7 @@ from dynident.checks import numbers
 from dynident.control import PID, Cascade, actuator_motion
 from dynident.errors import SimulationError, SimulationWarning, require
 from dynident.files import to_json
-from dynident.mechanics import Motion, actuator_jacobian, forward_kinematics, jacobian
-from dynident.mechanics.inverse_kinematics_chain import end_frame
+from dynident.mechanics import Motion, actuator_jacobian, end_frame, forward_kinematics, jacobian
 from dynident.mechanism import Actuator, Body, Joint, Mechanism
 from dynident.parallel import cores
 from dynident.simulate.results import notify

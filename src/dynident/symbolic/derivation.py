@@ -10,7 +10,7 @@ import numpy as np
 
 from dynident.errors import DescriptionError, DynidentError
 from dynident.graph import Graph
-from dynident.mechanics.equations import Equations
+from dynident.mechanics import Equations
 from dynident.mechanism import Mechanism
 from dynident.symbolic.geometry import read_geometry
 from dynident.symbolic.program import Program, Quantity

@@ -15,7 +15,14 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.mechanics.inverse_kinematics_arms import Arm, ElbowArm, PlanarArm, WristArm
 from dynident.mechanics.inverse_kinematics_chain import EXACT, PARALLEL, Array, Chain, chain_of, end_frame
-from dynident.mechanics.inverse_kinematics_numeric import PoseTask, damped_least_squares, limits_of, middle_of, size_of, targets
+from dynident.mechanics.inverse_kinematics_damped import (
+    PoseTask,
+    damped_least_squares,
+    middle_of,
+    pose_targets,
+    position_limits,
+    robot_size,
+)
 from dynident.mechanism import Mechanism
 
 
@@ -92,7 +99,7 @@ def inverse_kinematics(
     Examples
     --------
     >>> import dynident as di
-    >>> from dynident.mechanics.inverse_kinematics import inverse_kinematics
+    >>> from dynident.mechanics import inverse_kinematics
     >>> arm = di.Mechanism.from_dh([(0.5, 0, 0, 0), (0.5, 0, 0, 0)])
     >>> inverse_kinematics(arm, None, [0.5, 0.5, 0.0]).round(4)
     array([[[ 1.5708, -1.5708],
@@ -107,7 +114,7 @@ def inverse_kinematics(
     free = np.full(mechanism.dof, np.inf)
     pick = found[:, 0]
     task = PoseTask(
-        mechanism, end_frame(mechanism, frame), None if R is None else R[pick], p[pick], -free, free, size_of(mechanism)
+        mechanism, end_frame(mechanism, frame), None if R is None else R[pick], p[pick], -free, free, robot_size(mechanism)
     )
     polished, left = damped_least_squares(task, q[tuple(found.T)], 1e-14 * task.size, 30)
     q[tuple(found.T)] = np.where((left < 1e-9 * task.size)[:, None], polished, np.nan)
@@ -212,7 +219,7 @@ def choose_posture(
 
 def _into_limits(mechanism: Mechanism, q: Array, revolute: NDArray[np.bool_], path: bool) -> Array:
     """Shift angles by whole turns into the limits (a whole path at once), or say which joint cannot."""
-    lower, upper = limits_of(mechanism)
+    lower, upper = position_limits(mechanism)
     middle = middle_of(lower, upper)
     centre = 0.5 * (q.max(axis=0) + q.min(axis=0)) if path else q
     outside = np.any((q < lower) | (q > upper), axis=0) & revolute
@@ -242,7 +249,7 @@ def _targets(arm: Arm, rotation: ArrayLike | None, position: ArrayLike) -> tuple
         raise DynidentError(f"rotation is missing: this {arm.kind} reaches poses; give (samples, 3, 3) or one (3, 3)")
     if not arm.needs_rotation and rotation is not None:
         raise DynidentError(f"rotation is given, but this {arm.kind} can only place a point; give rotation=None")
-    return targets(rotation, position)
+    return pose_targets(rotation, position)
 
 
 def singularities(mechanism: Mechanism, q: ArrayLike, frame: str | None = None) -> dict[str, Array]:

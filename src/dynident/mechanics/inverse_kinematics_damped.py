@@ -22,7 +22,7 @@ from dynident.mechanism import Mechanism
 TOGETHER = 64  # random starts tried at once: a step of many samples costs little more than that of one
 
 
-def targets(rotation: ArrayLike | None, position: ArrayLike) -> tuple[Array | None, Array]:
+def pose_targets(rotation: ArrayLike | None, position: ArrayLike) -> tuple[Array | None, Array]:
     """Return targets as batches after checking them."""
     p = np.atleast_2d(numbers(position, "position"))
     if p.ndim != 2 or p.shape[1] != 3:
@@ -42,7 +42,7 @@ def targets(rotation: ArrayLike | None, position: ArrayLike) -> tuple[Array | No
     return R, p
 
 
-def limits_of(mechanism: Mechanism) -> tuple[Array, Array]:
+def position_limits(mechanism: Mechanism) -> tuple[Array, Array]:
     """Return the position limits of the independent coordinates."""
     single = {joint.name: joint.limits for joint in mechanism.joints if len(joint.coordinates) == 1}
     names = mechanism.coordinate_names
@@ -188,13 +188,13 @@ def inverse_kinematics_numeric(
     if failure not in ("raise", "nan"):
         raise DynidentError(f"failure is {failure!r}; give 'raise' or 'nan'")
     name = end_frame(mechanism, frame)
-    R, p = targets(rotation, position)
-    lower, upper = limits_of(mechanism)
+    R, p = pose_targets(rotation, position)
+    lower, upper = position_limits(mechanism)
     middle = middle_of(lower, upper)
     first = coordinates(mechanism, middle if start is None else start, "start")
     if len(first) not in (1, len(p)):
         raise DynidentError(f"start has {len(first)} rows but there are {len(p)} targets; give one row, or one per target")
-    task = PoseTask(mechanism, name, R, p, lower, upper, size_of(mechanism))
+    task = PoseTask(mechanism, name, R, p, lower, upper, robot_size(mechanism))
     done = tolerance * task.size
     q = np.array(np.broadcast_to(first, (len(p), mechanism.dof)))
     if path:
@@ -224,7 +224,7 @@ def inverse_kinematics_numeric(
     return q
 
 
-def size_of(mechanism: Mechanism) -> float:
+def robot_size(mechanism: Mechanism) -> float:
     """Return the size of a robot: the sum of the distances between neighbouring joints."""
     shifts = [np.linalg.norm(joint.placement.translation) for joint in mechanism.joints]
     return float(np.sum(shifts)) or 1.0

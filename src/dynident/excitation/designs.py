@@ -21,13 +21,10 @@ from dynident.excitation.optimise import Optimum, Progress, optimise
 from dynident.excitation.plan import Plan, Stage
 from dynident.excitation.problem import Problem, check_frequencies
 from dynident.files import to_json
-from dynident.identify.base import BaseParameters, base_parameters, columns_of
-from dynident.identify.regression import Regression
-from dynident.identify.rows import Projection
+from dynident.identify import BaseParameters, Projection, Regression, base_parameters, columns_of
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
-from dynident.trajectory import Curve, Family, Fourier, Trajectory, sample
-from dynident.trajectory.family import positive
+from dynident.trajectory import Curve, Family, Fourier, Trajectory, positive, sample
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
