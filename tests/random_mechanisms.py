@@ -25,7 +25,7 @@ from dynident.mechanism.elements import COORDINATES
 KINDS = tuple(COORDINATES)
 SCALAR_KINDS = ("fixed", "revolute", "continuous", "prismatic", "universal", "planar")
 
-PROPERTY = settings(max_examples=30, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+PROPERTY = settings(max_examples=20, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 # ---- random robots ---------------------------------------------------------------------------------------------------
 
