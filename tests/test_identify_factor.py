@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import dynident as di
 from dynident.identify.factor import RowGroup, Tile, Workspace, accumulate, triangle
+from dynident.mechanics import regressor_rows
 from dynident.signals import Decimator
 
 CUTS = (0, 7, 400, 401, 1000, 2000)  # tiles of very different length, some shorter than the triangle is wide
@@ -153,3 +156,20 @@ def test_workspace_gives_rows_of_their_own_and_the_same_memory_again() -> None:
         assert not np.shares_memory(a, b)
     large = work.rows("a", 7, 64)
     assert np.shares_memory(large, work.rows("a", 3, 5))
+
+
+def test_columns_that_one_joint_sees_only_together_lose_nothing() -> None:
+    """The first joint of an arm on a vertical axis sees base parameters in fixed combinations: its own columns are dependent."""
+    robot = di.Mechanism.from_urdf(Path(__file__).parents[1] / "examples" / "demo" / "robot.urdf")
+    rng = np.random.default_rng(4)
+    q, v, a = (rng.uniform(-2.0, 2.0, (3000, robot.dof)) for _ in range(3))
+    motion = di.Motion(np.arange(3000) * 1e-3, q, v, a)
+    effort = di.inverse_dynamics(robot, motion) + rng.normal(0.0, 0.3, q.shape)
+    evidence = di.Regression.from_motion(robot, motion, effort)
+    W = regressor_rows(robot, motion, evidence.base.columns)
+    for group, rows, y in zip(evidence.groups, W, effort.T, strict=True):
+        stacked = np.vstack([rows[group.columns], y])
+        products = stacked @ stacked.T
+        np.testing.assert_allclose(group.R.T @ group.R, products, rtol=0.0, atol=1e-11 * np.abs(products).max())
+    whole = np.linalg.lstsq(W.transpose(0, 2, 1).reshape(-1, W.shape[1]), effort.T.ravel(), rcond=None)[0]
+    np.testing.assert_allclose(di.OLS().fit(evidence).result_.values, whole, rtol=0.0, atol=1e-9 * np.abs(whole).max())

@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 SAFE = 1e-7  # smallest over largest eigenvalue of scaled cross products: estimates then agree with reflections to about 1e-9
 Tile = Callable[["Workspace"], list[Array]]
 """Rows [W, y] of one tile, one array (k + 1, T) per row group."""
+Relation = tuple[NDArray[np.int64], Array]
+"""Independent columns of a row group, and T with W[:, others] = W[:, independent] T."""
 
 
 def triangle(rows: Array) -> Array:
@@ -111,12 +113,17 @@ class Workspace:
 
 
 def accumulate(
-    names: Iterable[str], columns: list[NDArray[np.int64]], tiles: list[Tile], independence: float = 1.0
+    names: Iterable[str],
+    columns: list[NDArray[np.int64]],
+    tiles: list[Tile],
+    independence: float = 1.0,
+    relations: Callable[[int], Relation] | None = None,
 ) -> tuple[RowGroup, ...]:
     """Reduce tiles of rows to one factor per group, all cores at work.
 
-    Cross products are summed first, which is twice as fast as reflections; a group whose matrix of them is too badly
-    conditioned to be trusted is folded again by Householder reflections.
+    Cross products are summed first, which is twice as fast as reflections. One joint may see base parameters only in fixed
+    combinations; `relations` tells for a group which columns are independent and what the others are of them, known from the
+    robot and not from the products. A group whose products are still too badly conditioned is folded by reflections.
     """
     labels = tuple(names)
     sizes = [c.size + 1 for c in columns]
@@ -142,7 +149,11 @@ def accumulate(
     # Several BLAS threads on matrices this small get in each other's way; the tiles are what is parallel.
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         parts = list(pool.map(products, shares))
-        found = [_triangle_of(np.sum([part[0][i] for part in parts], axis=0)) for i in range(len(sizes))]
+        sums = [np.sum([part[0][i] for part in parts], axis=0) for i in range(len(sizes))]
+        found = [_triangle_of(total) for total in sums]
+        for i, R in enumerate(found):
+            if R is None and relations is not None:
+                found[i] = _related_triangle(sums[i], *relations(i))
         unsafe = [i for i, R in enumerate(found) if R is None]
         if unsafe:
             folded = list(pool.map(lambda share: reflections(share, unsafe), shares))
@@ -151,6 +162,20 @@ def accumulate(
     total = sum(part[1] for part in parts)
     groups = zip(labels, columns, found, strict=True)
     return tuple(RowGroup(label, c, R, total, independence) for label, c, R in groups if R is not None)
+
+
+def _related_triangle(products: Array, kept: NDArray[np.int64], T: Array) -> Array | None:
+    """Return R of columns of which those not kept are W[:, kept] T; None where rounding could be seen in it."""
+    if kept.size == products.shape[0] - 1:
+        return None
+    own = np.append(kept, products.shape[0] - 1)
+    inner = _triangle_of(products[np.ix_(own, own)])
+    if inner is None:
+        return None
+    R = np.zeros((own.size, products.shape[0]))
+    R[:, own] = inner
+    R[:, np.setdiff1d(np.arange(products.shape[0]), own)] = inner[:, :-1] @ T
+    return R
 
 
 def _triangle_of(products: Array) -> Array | None:

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import numbers
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import write_atomic
-from dynident.identify.base import BaseParameters, base_parameters, columns_of
-from dynident.identify.factor import RowGroup, Tile, Workspace, accumulate
+from dynident.identify.base import BaseParameters, base_parameters, columns_of, random_motion
+from dynident.identify.factor import Relation, RowGroup, Tile, Workspace, accumulate
 from dynident.identify.matching import match
 from dynident.identify.rows import Projection, Rows, check_projection, moving_rows
 from dynident.mechanics import Motion, closure_starts, motion_from_actuators
@@ -180,7 +180,12 @@ class Regression:
 
         tiles = [tile(piece, outputs, start) for (piece, outputs), start in zip(spans, starts, strict=True)]
         names = [rows.names[i] for i in used]
-        groups = accumulate(names, columns, tiles, filter_.independence)
+
+        def relation(k: int) -> Relation:
+            states = random_motion(mechanism, 2 * max(c.size for c in columns) + 8)
+            return compiled.relation(used[k], columns[k], states)
+
+        groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation)
         if fit_for_use is not None:
             counts = fit_for_use.sum(axis=0).tolist()
             groups = tuple(replace(group, count=count) for group, count in zip(groups, counts, strict=True))

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError, SignalWarning
 from dynident.graph import Node, absolute, maximum, minimum, sqrt, total
+from dynident.identify.factor import Relation
 from dynident.mechanics import Equations, Motion, cached, close_positions, compiled, entering, solve_general
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator
@@ -29,6 +30,7 @@ from dynident.signals import Decimator
 Array = NDArray[np.float64]
 Projection = str | tuple[str, ...]
 
+DEPENDENT = 1e-9  # part of a column of unit length, along unrelated states, below which it depends on the others by structure
 SINGULAR = 1e-7  # pivot ratio of the closure or of a projection below which its equations mean nothing
 
 #: Share of its rows below which a joint that was left out near standstill is warned about.
@@ -221,6 +223,7 @@ class CompiledRows:
 
     def __init__(self, rows: Rows, columns: Sequence[int]) -> None:
         self.rows = rows
+        self._relations: dict[tuple[int, bytes], Relation] = {}
         x = Equations(rows.mechanism)
         tau = x.graph.symbols("tau", len(rows.efforts))
         y, size = list(tau), x.graph.one
@@ -236,6 +239,25 @@ class CompiledRows:
         self.height = len(entries)
         outputs = {"W": entries, "size": [size]}
         self._function = compiled(rows.mechanism, "rows", outputs, frozenset({"W"}), {"tau": len(tau)})
+
+    def relation(self, i: int, columns: NDArray[np.int64], motion: Motion) -> Relation:
+        """Return which columns of equation i are independent along unrelated states, and what the others are of them."""
+        from scipy.linalg import qr  # noqa: PLC0415 - scipy.linalg costs import time
+
+        key = (i, columns.tobytes())
+        if key not in self._relations:
+            flat = np.empty((self.height, len(motion)))
+            self(motion, None, flat)
+            own = self.first[i] + np.flatnonzero(np.isin(self.seen[i], columns))
+            W = flat[own].T
+            size = np.linalg.norm(W, axis=0)
+            _, R, order = qr(W / np.where(size > 0.0, size, 1.0), mode="economic", pivoting=True)
+            rank = int(np.count_nonzero(np.abs(np.diagonal(R)) > DEPENDENT * np.abs(R[0, 0])))
+            kept = np.sort(order[:rank])
+            others = np.setdiff1d(np.arange(own.size), kept)
+            T = np.linalg.lstsq(W[:, kept] / size[kept], W[:, others], rcond=None)[0] / size[kept][:, None]
+            self._relations[key] = kept, T
+        return self._relations[key]
 
     def __call__(self, motion: Motion, effort: Array | None, out: Array, start: Array | None = None, first: int = 0) -> None:
         """Write all rows of a stretch of motion into out (height, at least N)."""
