@@ -159,7 +159,7 @@ def test_workspace_gives_rows_of_their_own_and_the_same_memory_again() -> None:
 
 
 def test_columns_that_one_joint_sees_only_together_lose_nothing() -> None:
-    """The first joint of an arm on a vertical axis sees base parameters in fixed combinations: its own columns are dependent."""
+    """The first joint of an arm on a vertical axis sees base parameters in fixed combinations only."""
     robot = di.Mechanism.from_urdf(Path(__file__).parents[1] / "examples" / "demo" / "robot.urdf")
     rng = np.random.default_rng(4)
     q, v, a = (rng.uniform(-2.0, 2.0, (3000, robot.dof)) for _ in range(3))
