@@ -254,7 +254,7 @@ def test_trap_23_the_public_interface_is_alive_and_tested():
             "JointStudy",
             "Spread",
             "Warmup",
-            "draw_warmup",  # figures of the report, looked at by its tests
+            "draw_warmup",  # drawn into the friction report, not called by name
             "plot_torques",
         }
         assert set(unused) <= results  # these are returned by functions that are tested
