@@ -4,6 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Properties draw the same examples on every machine; DYNIDENT_EXPLORE=1 draws new ones.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("explore", deadline=None)
+settings.load_profile("explore" if os.environ.get("DYNIDENT_EXPLORE") else "same")
 
 
 @pytest.fixture(scope="session")

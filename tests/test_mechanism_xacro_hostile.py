@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dynident import Mechanism
@@ -312,6 +312,8 @@ TOKENS = [
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(TOKENS), min_size=1, max_size=14).map(" ".join) | st.text(max_size=40))
+@example("len ,")
+@example("[max, math]")
 def test_any_expression_has_a_value_or_a_sentence(tmp_path, text):
     if not all(character.isprintable() for character in text) or "}" in text or "$" in text:
         return

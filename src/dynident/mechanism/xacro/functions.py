@@ -96,7 +96,10 @@ def checked(value: Any, budget: Budget) -> Any:
                 raise ExpressionError(f"makes a list of more than {MAX_ITEMS} items or {MAX_NESTING} levels")
             inner = chain(item.keys(), item.values()) if isinstance(item, dict) else item
             waiting.extend((part, depth + 1) for part in inner)
-        elif item is not None and not isinstance(item, float | Function | Namespace):
+        elif isinstance(item, Function | Namespace):
+            if depth:  # a list of functions could be written as text
+                refuse("puts a function into a list")
+        elif item is not None and not isinstance(item, float):
             refuse(f"makes a value of the kind '{type(item).__name__}'")
     if size > MAX_ITEMS:
         raise ExpressionError(f"makes a value of more than {MAX_ITEMS} items")
