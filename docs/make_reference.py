@@ -23,6 +23,7 @@ ROOMS = {
     "Controllers and campaigns": "dynident.link",
     "Validation": "dynident.validate",
     "Report": "dynident.report",
+    "Results": "dynident.results",
 }
 
 

@@ -60,12 +60,13 @@ if TYPE_CHECKING:
         write_urdf,
     )
     from dynident.report import write_report
+    from dynident.results import load
     from dynident.signals import Log, diagnose, prepare
     from dynident.simulate import VirtualRobot
     from dynident.symbolic import derive
     from dynident.validate import cross_validate, hold_out, judge, tracking_proof
 
-_ROOMS = (
+ROOMS = (
     "control",
     "drive",
     "excitation",
@@ -88,6 +89,7 @@ _HOME = {
         "DynidentError",
         "DynidentWarning",
     ),
+    "dynident.results": ("load",),
     "dynident.mechanism": (
         "Actuator",
         "Body",
@@ -189,6 +191,7 @@ __all__ = [
     "jacobian",
     "judge",
     "limits_of",
+    "load",
     "mass_matrix",
     "momentum_regressor",
     "prepare",
@@ -201,7 +204,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in ROOMS:
         return import_module(f"dynident.{name}")
     if name in _MODULE:
         return getattr(import_module(_MODULE[name]), name)
@@ -209,4 +212,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted((*__all__, *_ROOMS))
+    return sorted((*__all__, *ROOMS))

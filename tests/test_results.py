@@ -1,0 +1,148 @@
+"""The protocol of results: what is written comes back equal, and what is not a result is refused in one sentence."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import dynident as di
+from dynident.friction import Coulomb, FrictionLaw, Viscous
+from dynident.results import Result
+from dynident.validate import CrossValidation
+
+Array = NDArray[np.float64]
+FOLDS = CrossValidation(("a", "b"), np.array([0.1, 1.0 / 3.0]), np.array([[1.0, np.nan], [np.inf, 2.0]]), 0.2)
+
+
+@dataclass(frozen=True, eq=False)
+class Study(Result):
+    """Every type that a field of a result may have."""
+
+    name: str
+    count: int
+    error: float
+    where: Literal["joint", "tool"]
+    law: FrictionLaw
+    long: Array
+    empty: Array
+    used: NDArray[np.bool_]
+    pairs: tuple[tuple[int, float], ...]
+    notes: Mapping[str, float] = field(default_factory=dict)
+    hot: float | None = None
+    maybe: Array | None = None
+    derived = ("twice",)
+
+    @property
+    def twice(self) -> float:
+        """Shown in the file, computed from the fields."""
+        return 2.0 * self.error
+
+
+def study() -> Study:
+    rng = np.random.default_rng(3)
+    law = Coulomb() + Viscous()
+    return Study(
+        "x", 2, float("inf"), "tool", law, rng.normal(size=(700, 2)), np.zeros((0, 3)), np.array([True, False]), ((1, 0.1),)
+    )
+
+
+def through_json(result: Result) -> dict[str, Any]:
+    """What `save` writes, as another program reads it."""
+    return dict(json.loads(Path(result.save("result.json")).read_text(encoding="utf-8")))
+
+
+def same(a: Study, b: Study) -> None:
+    for name in ("name", "count", "error", "where", "law", "pairs", "notes", "hot", "maybe", "twice"):
+        assert getattr(a, name) == getattr(b, name), name
+    for name in ("long", "empty", "used"):
+        x, y = getattr(a, name), getattr(b, name)
+        assert x.dtype == y.dtype
+        np.testing.assert_array_equal(x, y, strict=True)
+
+
+def test_every_type_of_field_comes_back_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = study()
+    data = through_json(made)
+    assert data["twice"] == "inf"  # JSON has no infinity
+    assert data["law"]["kind"] == "friction.Sum"
+    same(made, Study.from_dict(data))
+    listed = made.to_dict()
+    assert listed["long"] == made.long.tolist()
+    same(made, copy.deepcopy(made))
+    same(made, pickle.loads(pickle.dumps(made)))  # noqa: S301 - our own bytes
+
+
+def test_a_file_says_what_it_holds(tmp_path: Path) -> None:
+    path = FOLDS.save(tmp_path / "folds.json")
+    for found in (di.load(path), CrossValidation.load(path)):
+        assert isinstance(found, CrossValidation)
+        assert found.joints == FOLDS.joints
+        np.testing.assert_array_equal(found.relative, FOLDS.relative)
+        np.testing.assert_array_equal(found.rmse, FOLDS.rmse)
+    with pytest.raises(di.DynidentError, match=r"holds validate\.CrossValidation"):
+        Study.load(path)
+
+
+def test_a_notebook_shows_the_summary_and_runs_nothing_of_it() -> None:
+    shown = CrossValidation(("a",), np.array([0.1]), np.array([[1.0]]), 0.2)._repr_html_()
+    assert "cross-validation over time" in shown
+    assert "&lt;b&gt;" in replace(study(), name="<b>")._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[1, 2]", "has no 'kind'"),
+        ('{"kind": 3}', "has no 'kind'"),
+        ('{"kind": "os.system"}', "does not know"),
+        ('{"kind": "validate.judge"}', "does not know"),
+        ('{"kind": "validate.nothing"}', "does not know"),
+        ('{"kind": "mechanics.Motion", "t": [0]}', "no result by itself"),
+        ('{"kind": "validate.CrossValidation"', "cannot read a result"),
+        ('{"kind": "validate.CrossValidation", "joints": ["a"]}', "not a whole validate.CrossValidation"),
+        ('{"kind": "validate.CrossValidation", "more": 1}', "has a field 'more'"),
+        ('{"kind": "validate.CrossValidation", "joints": 3}', "is '3', not a list"),
+        ('{"kind": "validate.CrossValidation", "joints": [3]}', r"joints\[0\]' is '3', not str"),
+        ('{"kind": "validate.CrossValidation", "overall": true}', "is 'True', not a number"),
+        ('{"kind": "validate.CrossValidation", "relative": [[1], [1, 2]]}', "not an array of numbers"),
+        ('{"kind": "validate.CrossValidation", "relative": {"dtype": "O", "shape": [1], "base64": ""}}', "not an array"),
+        ('{"kind": "validate.CrossValidation", "relative": {"dtype": "<f8", "shape": [9], "base64": "AA=="}}', "not an array"),
+    ],
+)
+def test_what_is_no_result_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(di.DynidentError, match=message):
+        di.load(path)
+
+
+@pytest.mark.parametrize(
+    ("field_", "value", "message"),
+    [
+        ("where", "wrist", "not one of joint, tool"),
+        ("law", {"kind": "mechanics.Motion"}, "not a FrictionLaw"),
+        ("law", {"kind": "friction.Friction"}, "not a FrictionLaw"),
+        ("law", 3, "does not know"),
+        ("pairs", [[1]], "not a list of 2"),
+        ("hot", "warm", "not a number"),
+        ("notes", [], "not an object"),
+        ("used", [0.5], None),
+    ],
+)
+def test_a_wrong_field_is_named(field_: str, value: object, message: str | None) -> None:
+    data = {**study().to_dict(), field_: value}
+    if message is None:
+        assert Study.from_dict(data).used.dtype == np.bool_
+        return
+    with pytest.raises(di.DynidentError, match=message):
+        Study.from_dict(data)
