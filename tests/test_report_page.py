@@ -18,9 +18,9 @@ from dynident.figures import extremes
 from dynident.identify import Score, evaluate
 from dynident.identify.plots import plot_parameters, plot_score, true_base_values
 from dynident.mechanism import effort_units
+from dynident.pages import number, percent
 from dynident.report import write_report, write_verdict
 from dynident.report.figures import autocorrelation, independent_share, weak_directions
-from dynident.report.html import number, percent
 from dynident.report.model import standard_states
 from dynident.signals import Quality
 from dynident.signals.quality import Finding

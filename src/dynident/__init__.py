@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dynident import signals as signals
     from dynident import simulate as simulate
     from dynident import symbolic as symbolic
+    from dynident import testbench as testbench
     from dynident import trajectory as trajectory
     from dynident import validate as validate
     from dynident.errors import DynidentError, DynidentWarning
@@ -64,7 +65,8 @@ if TYPE_CHECKING:
     from dynident.signals import Log, diagnose, prepare
     from dynident.simulate import VirtualRobot
     from dynident.symbolic import derive
-    from dynident.validate import cross_validate, hold_out, judge, tracking_proof
+    from dynident.testbench import friction_study, tracking_proof
+    from dynident.validate import cross_validate, hold_out, judge
 
 ROOMS = (
     "control",
@@ -81,6 +83,7 @@ ROOMS = (
     "signals",
     "simulate",
     "symbolic",
+    "testbench",
     "trajectory",
     "validate",
 )
@@ -138,13 +141,16 @@ _HOME = {
         "cross_validate",
         "hold_out",
         "judge",
-        "tracking_proof",
     ),
     "dynident.simulate": ("VirtualRobot",),
     "dynident.excitation": (
         "Plan",
         "design",
         "limits_of",
+    ),
+    "dynident.testbench": (
+        "friction_study",
+        "tracking_proof",
     ),
     "dynident.report": ("write_report",),
 }
@@ -184,6 +190,7 @@ __all__ = [
     "forward_dynamics",
     "forward_kinematics",
     "frame_motion",
+    "friction_study",
     "gravity",
     "hold_out",
     "inverse_dynamics",

@@ -18,59 +18,39 @@ from dynident.identify.score import Score
 from dynident.identify.standard import recover_standard
 
 if TYPE_CHECKING:
-    from dynident.identify.experiments import (
-        Compensation,
-        FrictionHistory,
-        FrictionStudy,
-        JointStudy,
-        Spread,
-        Warmup,
-        fit_warmup,
-        friction_study,
-        nested_spread,
-    )
-    from dynident.identify.experiments.plots import draw_warmup, plot_torques
-    from dynident.identify.friction import fit_log
+    from dynident.identify.friction import AxisFit, Choice, RobotFit, choose, fit_axis, fit_log
     from dynident.identify.payload import Payload, payload_of, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
     from dynident.identify.subsets import Individual, Statistics, enumerate_subsets, individual_parameters
 
-# What only some programs need is imported on first use: figures, friction experiments, payloads, subsets.
+# What only some programs need is imported on first use: figures, friction laws, payloads, subsets.
 _LATER = {
-    "Compensation": "experiments",
-    "FrictionHistory": "experiments",
-    "FrictionStudy": "experiments",
+    "AxisFit": "friction",
+    "Choice": "friction",
     "Individual": "subsets",
-    "JointStudy": "experiments",
     "Payload": "payload",
-    "Spread": "experiments",
     "Statistics": "subsets",
-    "Warmup": "experiments",
-    "draw_warmup": "experiments.plots",
+    "RobotFit": "friction",
+    "choose": "friction",
     "enumerate_subsets": "subsets",
+    "fit_axis": "friction",
     "fit_log": "friction",
-    "fit_warmup": "experiments",
-    "friction_study": "experiments",
     "individual_parameters": "subsets",
-    "nested_spread": "experiments",
     "payload_of": "payload",
     "payload_regression": "payload",
     "plot_parameters": "plots",
     "plot_score": "plots",
-    "plot_torques": "experiments.plots",
     "true_base_values": "plots",
 }
 
 __all__ = [
     "OLS",
     "WLS",
+    "AxisFit",
     "BaseParameters",
-    "Compensation",
+    "Choice",
     "Fit",
-    "FrictionHistory",
-    "FrictionStudy",
     "Individual",
-    "JointStudy",
     "Matched",
     "Metrics",
     "Observability",
@@ -78,29 +58,25 @@ __all__ = [
     "Prediction",
     "Projection",
     "Regression",
+    "RobotFit",
     "Rows",
     "Score",
-    "Spread",
     "Statistics",
-    "Warmup",
     "base_parameters",
     "check_projection",
+    "choose",
     "columns_of",
-    "draw_warmup",
     "enumerate_subsets",
     "essential_parameters",
     "evaluate",
+    "fit_axis",
     "fit_log",
-    "fit_warmup",
-    "friction_study",
     "individual_parameters",
     "match",
-    "nested_spread",
     "payload_of",
     "payload_regression",
     "plot_parameters",
     "plot_score",
-    "plot_torques",
     "projected",
     "recover_standard",
     "triangle",

@@ -6,18 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dynident.report.friction import write_friction_report
     from dynident.report.report import write_report, write_verdict
 
-# Each report is imported on first use: the one on friction brings its experiments with it.
+# Imported on first use: a report brings figures with it.
 _LATER = {
-    "write_friction_report": "friction",
     "write_report": "report",
     "write_verdict": "report",
 }
 
 __all__ = [
-    "write_friction_report",
     "write_report",
     "write_verdict",
 ]

@@ -160,7 +160,7 @@ class Warmup:
         matplotlib.figure.Figure
             The figure.
         """
-        from dynident.identify.experiments.plots import plot_warmup  # noqa: PLC0415 - matplotlib is an extra
+        from dynident.testbench.plots import plot_warmup  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_warmup([self])
 

@@ -1,13 +1,15 @@
-"""The friction command: curves per temperature, warm-up, time constants and robots compared."""
+"""Commands of the test bench: friction over speed, temperature and time; the proof of a model in closed loop."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import dynident as di
+from dynident.cli.machines import Machine, Results, Seed, check_machine, write_figures
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -32,7 +34,7 @@ from dynident.cli.shared import (
     progress,
     robot_of,
 )
-from dynident.files import write_atomic
+from dynident.files import to_json, write_atomic
 
 
 @app.command(epilog="Example: dynident friction robot.urdf cold.csv warm.csv --effort joint_torque -o friction/")
@@ -64,9 +66,8 @@ def friction(
     debug: Debug = False,
 ) -> int:
     """Study friction: against speed per temperature, over time with warm-up models, time constants, robots compared."""
-    from dynident.identify import friction_study  # noqa: PLC0415 - only this command needs it
-    from dynident.report import write_friction_report  # noqa: PLC0415 - matplotlib
     from dynident.signals import CampaignLog  # noqa: PLC0415
+    from dynident.testbench import friction_study, write_friction_report  # noqa: PLC0415 - only this command needs it
 
     check_output(output, folder=True)
     read_log = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
@@ -89,4 +90,54 @@ def friction(
     elif not quiet:
         out.print(study.summary())
         out.print(f"\nwritten: {report}, {data}")
+    return 0
+
+
+def _tests_table(tests: Sequence[Mapping[str, Any]]) -> str:
+    """Return a document's tests as text: found here, by its own model, by its experiment."""
+    lines = [f"{'tests of the source':<64}{'found':>9}{'model':>9}{'measured':>10}"]
+    for row in tests:
+        cells = ["-" if row[key] is None else f"{row[key]:.3g}" for key in ("found", "model", "experiment")]
+        what = f"{row['test']}: {row['quantity']} [{row['unit']}]"
+        lines.append(f"{what:<64}{cells[0]:>9}{cells[1]:>9}{cells[2]:>10}")
+    return "\n".join(lines)
+
+
+@app.command(epilog="Example: dynident track dualv -o out/")
+def track(
+    machine: Machine,
+    seed: Seed = 0,
+    output: Results = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one."""
+    from dynident import robots  # noqa: PLC0415 - rarely needed
+    from dynident.robots import proof_case  # noqa: PLC0415 - only this command needs it
+
+    check_machine(machine)
+    if output is not None:
+        check_output(output, folder=True)
+    with progress(3, quiet) as step:
+        step("preparing")
+        case = proof_case(machine, seed=seed)
+        step("identifying from its own log, then tracking")
+        proof = case.run(seed)
+        compare = getattr(getattr(robots, machine), "compare", None)
+        tests = [] if compare is None else [row._asdict() for row in compare()]  # tests that the source itself describes
+        numbers = {**proof.to_dict(), **({"document_tests": tests} if tests else {})}
+        step("writing")
+        files = []
+        if output is not None:
+            files = [write_atomic(output / "tracking.json", to_json(numbers))]
+            files += write_figures(proof.figures(case.published), output)
+    if as_json:
+        print_json({**numbers, "written": [str(f) for f in files]})
+    elif not quiet:
+        out.print(case.table(proof))
+        if tests:
+            out.print("\n" + _tests_table(tests))
+        if files:
+            out.print("written: " + ", ".join(str(path) for path in files))
     return 0

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from dynident.errors import DynidentError, IdentificationError
 from dynident.figures import per_second
 from dynident.files import to_json
-from dynident.identify.experiments.curves import FrictionCurves, friction_curves
-from dynident.identify.experiments.history import FrictionHistory
-from dynident.identify.experiments.plateaus import Plateau, Plateaus, find_plateaus
-from dynident.identify.experiments.warmup import Warmup, fit_warmup
-from dynident.identify.matching import match
+from dynident.identify import match
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
+from dynident.testbench.curves import FrictionCurves, friction_curves
+from dynident.testbench.history import FrictionHistory
+from dynident.testbench.plateaus import Plateau, Plateaus, find_plateaus
+from dynident.testbench.warmup import Warmup, fit_warmup
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,15 +10,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynident import __version__
-from dynident.figures import BLUE, GREEN, MUTED, ORANGE, finish, label, new_figure, one_axes, per_second, pretty_unit
+from dynident.figures import (
+    BLUE,
+    GREEN,
+    MUTED,
+    ORANGE,
+    data_address,
+    finish,
+    label,
+    new_figure,
+    one_axes,
+    per_second,
+    pretty_unit,
+)
 from dynident.files import write_atomic
-from dynident.identify import FrictionStudy, JointStudy, draw_warmup, plot_torques
-from dynident.report.figures import data_address
-from dynident.report.html import Html, badge, bullets, escape, figure, join, number, page, percent, section, table, tag
-from dynident.report.origin import date
-from dynident.report.sections import several
-from dynident.report.style import CSS
-from dynident.validate import Maintenance, Repeatability
+from dynident.pages import Html, badge, bullets, date, escape, figure, join, number, page, percent, section, several, table, tag
+from dynident.testbench.maintenance import Maintenance
+from dynident.testbench.plots import draw_warmup, plot_torques
+from dynident.testbench.repeatability_study import Repeatability
+from dynident.testbench.study import FrictionStudy, JointStudy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -135,7 +145,7 @@ def write_friction_report(
         parts.append(("maintenance", "Maintenance", _maintenance(checks)))
     parts.append(("notes", "Notes", _notes(study)))
     footer = escape(f"Written by dynident {__version__}, {date()}. This page is self-contained: it loads and runs nothing.")
-    return write_atomic(path, page(f"{study.mechanism} - friction report", CSS, _headline(study, checks), parts, footer))
+    return write_atomic(path, page(f"{study.mechanism} - friction report", _headline(study, checks), parts, footer))
 
 
 def _headline(study: FrictionStudy, checks: Sequence[Maintenance]) -> Html:

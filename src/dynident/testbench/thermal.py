@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import IdentificationError, SignalWarning
 from dynident.friction import FirstOrder, Fractional, SecondOrder, TwoPole
-from dynident.identify.friction.thermal_data import Model, ThermalFit, ThermalTest
+from dynident.identify import Choice, choose
+from dynident.testbench.thermal_data import Model, ThermalFit, ThermalTest
 
 Array = NDArray[np.float64]
 Kind = type[FirstOrder] | type[SecondOrder] | type[TwoPole] | type[Fractional]
@@ -288,3 +290,31 @@ def _rescaled(model: Model, sign: float, scale: float, ambient: float) -> Model:
     power = {"K": 1.0, "C": 1.0, "c": -1.0}
     values = {n: float(getattr(model, n)) * scale ** power.get(n[0], 0.0) for n in model.names}
     return type(model)(**{**values, "alpha": sign * scale, "reference": ambient})
+
+
+def choose_thermal(tests: Sequence[ThermalTest], models: Sequence[Kind] = (FirstOrder, SecondOrder), blocks: int = 5) -> Choice:
+    """Choose the thermal model.
+
+    Parameters
+    ----------
+    tests : sequence of ThermalTest
+        Tests in the order of time.
+    models : sequence of type
+        Models to compare.
+    blocks : int
+        Number of blocks of time over all tests together.
+
+    Returns
+    -------
+    Choice
+        All models, and the one to take; errors are of the friction ratio.
+    """
+    series = list(tests)
+    ends = np.cumsum([test.t.size for test in series])
+    measured = np.concatenate([test.ratio for test in series])
+
+    def fit(kind: Kind, rows: NDArray[np.bool_]) -> tuple[Array, int]:
+        found = fit_thermal(series, kind, rows=np.split(rows, ends[:-1]))
+        return np.concatenate(found.predicted) - measured, found.parameters
+
+    return choose({kind.__name__: partial(fit, kind) for kind in models}, int(ends[-1]), blocks)

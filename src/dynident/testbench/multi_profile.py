@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.friction import FrictionLaw, State, Tanh, Viscous
-from dynident.identify.experiments.plateaus import inefficiency
 from dynident.mechanics import Motion
 from dynident.signals import Log, prepare
+from dynident.testbench.plateaus import inefficiency
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -168,7 +168,7 @@ class MultiProfile:
         matplotlib.figure.Figure
             The figure.
         """
-        from dynident.identify.experiments.plots import plot_multi_profile  # noqa: PLC0415 - matplotlib is an extra
+        from dynident.testbench.plots import plot_multi_profile  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_multi_profile(self)
 

@@ -277,7 +277,7 @@ class TrackingProof:
         str
             One line per controller and motion.
         """
-        from dynident.validate.tracking_table import table  # noqa: PLC0415 - it needs this module
+        from dynident.testbench.tracking_table import table  # noqa: PLC0415 - it needs this module
 
         return table(self, published, efforts)
 
@@ -294,7 +294,7 @@ class TrackingProof:
         matplotlib.figure.Figure
             The figure.
         """
-        from dynident.validate.tracking_plots import errors_over_time  # noqa: PLC0415 - matplotlib is an extra
+        from dynident.testbench.tracking_plots import errors_over_time  # noqa: PLC0415 - matplotlib is an extra
 
         return errors_over_time(self, motion or self.motions[0])
 
@@ -311,7 +311,7 @@ class TrackingProof:
         dict of str to matplotlib.figure.Figure
             Figures by name.
         """
-        from dynident.validate.tracking_plots import effort_bars, error_bars  # noqa: PLC0415 - matplotlib is an extra
+        from dynident.testbench.tracking_plots import effort_bars, error_bars  # noqa: PLC0415 - matplotlib is an extra
 
         over_time = {f"errors_{i + 1}": self.plot(motion) for i, motion in enumerate(self.motions)}
         seen = "encoder" in self.places  # a paper's errors are those of its encoders

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dynident.identify.experiments.curves import FrictionCurves
-    from dynident.identify.experiments.multi_profile import MultiProfile
-    from dynident.identify.experiments.plateaus import Plateaus
-    from dynident.identify.experiments.warmup import Warmup
+    from dynident.testbench.curves import FrictionCurves
+    from dynident.testbench.multi_profile import MultiProfile
+    from dynident.testbench.plateaus import Plateaus
+    from dynident.testbench.warmup import Warmup
 
 Array = NDArray[np.float64]
 
@@ -111,7 +111,7 @@ def plot_multi_profile(found: MultiProfile) -> Figure:
 
 def plot_torques(found: FrictionCurves) -> Figure:
     """Draw the torque of the first and of the last sweep, with gravity and friction as modelled."""
-    from dynident.identify.experiments.groups import group_plateaus  # noqa: PLC0415 - it imports what this draws
+    from dynident.testbench.groups import group_plateaus  # noqa: PLC0415 - it imports what this draws
 
     groups, labels, _ = group_plateaus(found.plateaus, found.top, "time", None)
     figure = new_figure(9.6, 3.6)

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.experiments.curve import FrictionCurve
-from dynident.identify.experiments.gravity import NO_GRAVITY, Gravity, plateau_gravity
-from dynident.identify.experiments.groups import group_plateaus
-from dynident.identify.experiments.history import FrictionHistory
-from dynident.identify.experiments.plateaus import Plateau, Plateaus, inefficiency, nearest_level
+from dynident.testbench.curve import FrictionCurve
+from dynident.testbench.gravity import NO_GRAVITY, Gravity, plateau_gravity
+from dynident.testbench.groups import group_plateaus
+from dynident.testbench.history import FrictionHistory
+from dynident.testbench.plateaus import Plateau, Plateaus, inefficiency, nearest_level
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -134,7 +134,7 @@ class FrictionCurves:
         matplotlib.figure.Figure
             The figure.
         """
-        from dynident.identify.experiments.plots import plot_curves  # noqa: PLC0415 - matplotlib is an extra
+        from dynident.testbench.plots import plot_curves  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_curves(self)
 

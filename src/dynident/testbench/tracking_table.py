@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynident.validate.tracking_result import ALONE, CATALOGUE, Published, TrackingProof, rms
+from dynident.testbench.tracking_result import ALONE, CATALOGUE, Published, TrackingProof, rms
 
 WHERE = {
     "joint": "largest (rms) tracking error",

@@ -7,7 +7,8 @@ import pytest
 
 from dynident.errors import IdentificationError
 from dynident.friction import LuGre, Tanh
-from dynident.identify.friction import fit_axis, fit_lugre, fit_static
+from dynident.identify import fit_axis
+from dynident.testbench import fit_lugre, fit_static
 
 TRUE = LuGre(sigma0=1e5, sigma1=300.0, fc=1.0, fs=1.5, vs=0.01, fv=0.4)
 

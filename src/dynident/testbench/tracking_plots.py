@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, SKY, extremes, label, new_figure, plain_axes
-from dynident.validate.tracking_result import ALONE, CATALOGUE, IDENTIFIED, Published, TrackingProof
+from dynident.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED, Published, TrackingProof
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

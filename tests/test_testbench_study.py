@@ -10,9 +10,9 @@ import pytest
 
 import dynident as di
 from dynident.errors import DynidentError, IdentificationError
-from dynident.identify.experiments import friction_study
 from dynident.signals import Log
-from test_friction_experiments import AXIS4, POWER, campaign, simulated, sweep
+from dynident.testbench import friction_study
+from test_testbench_plateaus import AXIS4, POWER, campaign, simulated, sweep
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
 
@@ -54,7 +54,7 @@ def test_study_as_json_and_text(study):
 
 
 def test_report_is_one_page_that_loads_nothing(study, tmp_path):
-    from dynident.report.friction import write_friction_report
+    from dynident.testbench import write_friction_report
 
     page = write_friction_report(tmp_path / "friction.html", study).read_text(encoding="utf-8")
     for word in ("Friction against speed", "Warm-up", "Robots compared", "Time constants"):
@@ -65,10 +65,14 @@ def test_report_is_one_page_that_loads_nothing(study, tmp_path):
 
 
 def test_report_with_repeatability_and_maintenance(study, tmp_path):
-    from dynident.identify.experiments import FrictionHistory, WarmupTime
-    from dynident.report.friction import write_friction_report
-    from dynident.validate.maintenance import FaultDetector
-    from dynident.validate.repeatability import estimates_of, repeatability
+    from dynident.testbench import (
+        FaultDetector,
+        FrictionHistory,
+        WarmupTime,
+        estimates_of,
+        repeatability,
+        write_friction_report,
+    )
 
     histories = [entry.history for entry in study.joints]
     found = repeatability([e for h, r in zip(histories, study.robots, strict=True) for e in estimates_of(_named(h, r))])
@@ -85,7 +89,7 @@ def _named(history, robot):
 
 
 def test_hostile_names_stay_text(tmp_path):
-    from dynident.report.friction import write_friction_report
+    from dynident.testbench import write_friction_report
 
     name = '<b onload="x">$\\frac'
     robot = di.Mechanism.from_dh([{"a": 0.0, "alpha": 0.0, "d": 0.0, "theta": 0.0, "joint": name}])
@@ -142,11 +146,11 @@ def test_wrong_arguments_of_a_study(robot):
 def test_every_result_draws_itself(study):
     from matplotlib.figure import Figure
 
-    from dynident.identify.experiments.plots import plot_plateaus
-    from dynident.report.friction import plot_friction_over_time, plot_robots, plot_time_constants
+    from dynident.testbench.plots import plot_plateaus
+    from dynident.testbench.report import plot_friction_over_time, plot_robots, plot_time_constants
 
     entry = study.of("axis")
-    plateaus = di.identify.experiments.Plateaus("axis", "N m", entry.curves.plateaus, entry.curves.top)
+    plateaus = di.testbench.Plateaus("axis", "N m", entry.curves.plateaus, entry.curves.top)
     drawn = (
         study.plot(),
         entry.curves.plot(),

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
 from dynident.files import to_json
-from dynident.identify import Compensation, FrictionHistory
+from dynident.testbench.compensation import Compensation
+from dynident.testbench.history import FrictionHistory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

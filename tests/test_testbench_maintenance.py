@@ -9,9 +9,15 @@ import pytest
 
 from dynident.errors import DynidentError
 from dynident.friction.thermal import SecondOrder
-from dynident.identify.experiments import FrictionHistory, MeasuredTemperature, NoCompensation, ThermalPrediction, WarmupTime
-from dynident.validate import maintenance
-from dynident.validate.maintenance import FaultDetector
+from dynident.testbench import (
+    FaultDetector,
+    FrictionHistory,
+    MeasuredTemperature,
+    NoCompensation,
+    ThermalPrediction,
+    WarmupTime,
+    maintenance,
+)
 
 # Axis 4 of [Pagani2022] with a steeper friction, so that cold is 70 % above hot.
 MODEL = SecondOrder(alpha=-0.0165, beta=1.0, K1=4.41, K2=4.57, C1=737.61, C2=9163.45)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError, LogError
-from dynident.identify.experiments.detection import constant_speeds, smooth_speeds
 from dynident.signals import Log, pieces_without_gaps
+from dynident.testbench.detection import constant_speeds, smooth_speeds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -154,7 +154,7 @@ class Plateaus:
         matplotlib.figure.Figure
             The figure.
         """
-        from dynident.identify.experiments.plots import plot_plateaus  # noqa: PLC0415 - matplotlib is an extra
+        from dynident.testbench.plots import plot_plateaus  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_plateaus(self)
 

@@ -24,7 +24,7 @@ from dynident.mechanics import forward_kinematics
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
 from dynident.simulate import Run, VirtualRobot, actuator_inertia, tool_of
-from dynident.validate.tracking_result import ALONE, CATALOGUE, IDENTIFIED, TrackingProof, Trial
+from dynident.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED, TrackingProof, Trial
 
 Array = NDArray[np.float64]
 Law = PID | ComputedTorque | Cascade

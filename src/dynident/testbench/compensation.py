@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
 from dynident.friction import ThermalModel
-from dynident.identify.experiments.history import FrictionHistory
-from dynident.identify.experiments.warmup import Warmup, fit_warmup
+from dynident.testbench.history import FrictionHistory
+from dynident.testbench.warmup import Warmup, fit_warmup
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,8 @@ import dynident as di
 from dynident.errors import DynidentError, IdentificationError, LogError
 from dynident.friction import Coulomb, Polynomial, Stribeck, Viscous
 from dynident.friction.thermal import SecondOrder
-from dynident.identify.experiments import (
+from dynident.signals import Log
+from dynident.testbench import (
     FrictionHistory,
     find_plateaus,
     fit_warmup,
@@ -22,7 +23,6 @@ from dynident.identify.experiments import (
     plateau_gravity,
     single_axis,
 )
-from dynident.signals import Log
 
 # Axis 4 of [Pagani2022, eq. 130], 27.2 N m cold at 60 % speed.
 AXIS4 = SecondOrder(alpha=-0.0141, beta=0.9971, K1=4.41, K2=4.57, C1=737.61, C2=9163.45)

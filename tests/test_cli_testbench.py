@@ -13,7 +13,7 @@ pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install '
 
 from dynident.__main__ import main
 from dynident.signals import Log
-from test_friction_experiments import campaign
+from test_testbench_plateaus import campaign
 
 URDF = """<robot name="one"><link name="base"/><link name="arm"><inertial><mass value="1"/>
 <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>

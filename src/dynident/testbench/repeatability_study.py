@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
 from dynident.files import to_json
-from dynident.identify import Fit, FrictionHistory, Spread, Warmup, fit_warmup, nested_spread
+from dynident.identify import Fit
+from dynident.testbench.history import FrictionHistory
+from dynident.testbench.variance import Spread, nested_spread
+from dynident.testbench.warmup import Warmup, fit_warmup
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -239,7 +242,20 @@ class Repeatability:
 
 
 def repeatability(estimates: Sequence[Estimate], tolerance: float = 0.02) -> Repeatability:
-    """Study how parameters drift over the warm-up and scatter between cycles, tests and robots."""
+    """Study how parameters drift over the warm-up and scatter between cycles, tests and robots.
+
+    Parameters
+    ----------
+    estimates : sequence of Estimate
+        One per cycle of every test of every robot.
+    tolerance : float
+        Drift that a warm-up may leave, as a part of the settled value.
+
+    Returns
+    -------
+    Repeatability
+        Drift, variance components and warm-up of every parameter.
+    """
     if not estimates:
         raise DynidentError("repeatability: no estimates; give one per cycle")
     if not 0.0 < tolerance < 1.0:

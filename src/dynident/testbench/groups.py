@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.experiments.plateaus import Plateau, nearest_level, speed_levels
+from dynident.testbench.plateaus import Plateau, nearest_level, speed_levels
 
 Array = NDArray[np.float64]
 Groups = list[NDArray[np.int64]]

@@ -9,8 +9,7 @@ import pytest
 
 from dynident.errors import DynidentError
 from dynident.friction.thermal import SecondOrder
-from dynident.identify.experiments import FrictionHistory, nested_spread
-from dynident.validate.repeatability import Estimate, estimates_of, repeatability
+from dynident.testbench import Estimate, FrictionHistory, estimates_of, nested_spread, repeatability
 
 AXIS4 = SecondOrder(alpha=-0.0141, beta=0.9971, K1=4.41, K2=4.57, C1=737.61, C2=9163.45)
 

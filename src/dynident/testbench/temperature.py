@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.friction import Coulomb, FrictionLaw, TemperatureDependent, Viscous
-from dynident.identify.friction.result import RobotFit
-from dynident.identify.friction.separable import fit_log
-from dynident.identify.metrics import Metrics
+from dynident.identify import Metrics, RobotFit, fit_log
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
 

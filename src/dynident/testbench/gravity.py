@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.friction import FrictionLaw, Polynomial
-from dynident.identify.experiments.plateaus import Plateau, Plateaus, inefficiency
 from dynident.signals import Log, prepare
+from dynident.testbench.plateaus import Plateau, Plateaus, inefficiency
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ import pytest
 
 from dynident.errors import IdentificationError, LogError, SignalWarning
 from dynident.friction import FirstOrder, Fractional, SecondOrder, TwoPole
-from dynident.identify.friction import ThermalTest, choose_thermal, fit_thermal
+from dynident.testbench import ThermalTest, choose_thermal, fit_thermal
 
 AXIS4 = SecondOrder(alpha=-0.0141, beta=0.9971, K1=4.41, K2=4.57, C1=737.61, C2=9163.45)  # [Pagani2022, eq. 130]
 POWER = 97.65
@@ -90,7 +90,7 @@ def test_heating_and_cooling_in_one_record() -> None:
 
 
 def test_jacobian_is_exact() -> None:
-    from dynident.identify.friction.thermal import _Curves
+    from dynident.testbench.thermal import _Curves
 
     hot = AXIS4.steady_state(POWER)
     t = np.arange(0.0, 3600.0, 300.0)

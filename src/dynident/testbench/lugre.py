@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import signal, time_axis
 from dynident.errors import IdentificationError
 from dynident.friction import LuGre, Stribeck, Viscous
-from dynident.identify.friction.result import AxisFit
-from dynident.identify.friction.separable import fit_axis
+from dynident.identify import AxisFit, fit_axis
 
 Array = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from dynident.mechanism.inertia import from_com
 from dynident.robots import dualv, rrr
 from dynident.robots.proofs import proof_case, random_motion
 from dynident.simulate import Sensors, VirtualRobot
-from dynident.validate import (
+from dynident.testbench import (
     TrackingProof,
     Trial,
     catalogue_model,
@@ -29,7 +29,7 @@ from dynident.validate import (
     tracking_proof,
     with_model,
 )
-from dynident.validate.tracking_result import ALONE, CATALOGUE, IDENTIFIED
+from dynident.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED
 
 T = np.linspace(0.0, 1.0, 200)
 FIT = SimpleNamespace(condition=12.0, values=np.ones(40), training_relative=0.03)
