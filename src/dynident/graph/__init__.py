@@ -36,19 +36,25 @@ from dynident.graph.expression import (
 )
 from dynident.graph.function import Function
 from dynident.graph.machine import SLOW, Machine, vector_width
-from dynident.graph.names import comment, identifier, identifiers
 from dynident.graph.operations import OPERATIONS, sympy_functions
-from dynident.graph.print_routine import compile_routines
-from dynident.graph.routine import Place, Routine
 from dynident.graph.substitution import rebuilt, substitute
 
 if TYPE_CHECKING:
+    from dynident.graph.names import comment, identifier, identifiers
     from dynident.graph.print_c import c_files, c_function, c_helpers, c_number, c_prototype
     from dynident.graph.print_latex import latex_align, latex_equations, latex_number, latex_text
     from dynident.graph.print_numpy import numpy_function, numpy_helpers
+    from dynident.graph.print_routine import compile_routines
+    from dynident.graph.routine import Place, Routine
 
-# Printers for people are imported on first use: computing needs none of them.
+# Printers for people and routines are imported on first use: most computations need none of them.
 _LATER = {
+    "Place": "routine",
+    "Routine": "routine",
+    "compile_routines": "print_routine",
+    "comment": "names",
+    "identifier": "names",
+    "identifiers": "names",
     "c_files": "print_c",
     "c_function": "print_c",
     "c_helpers": "print_c",

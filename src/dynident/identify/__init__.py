@@ -6,25 +6,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
-from dynident.identify.essential import essential_parameters
-from dynident.identify.estimators import OLS, WLS
 from dynident.identify.factor import triangle
 from dynident.identify.fit import Fit, Observability, Prediction
-from dynident.identify.matching import Matched, match
-from dynident.identify.metrics import Metrics, evaluate
-from dynident.identify.regression import Regression
 from dynident.identify.rows import Projection, Rows, check_projection, projected
-from dynident.identify.score import Score
-from dynident.identify.standard import recover_standard
 
 if TYPE_CHECKING:
+    from dynident.identify.essential import essential_parameters
+    from dynident.identify.estimators import OLS, WLS
     from dynident.identify.friction import AxisFit, Choice, RobotFit, choose, fit_axis, fit_log
+    from dynident.identify.matching import Matched, match
+    from dynident.identify.metrics import Metrics, evaluate
     from dynident.identify.payload import Payload, payload_of, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
+    from dynident.identify.regression import Regression
+    from dynident.identify.score import Score
+    from dynident.identify.standard import recover_standard
     from dynident.identify.subsets import Individual, Statistics, enumerate_subsets, individual_parameters
 
 # What only some programs need is imported on first use: figures, friction laws, payloads, subsets.
 _LATER = {
+    "Matched": "matching",
+    "Metrics": "metrics",
+    "OLS": "estimators",
+    "Regression": "regression",
+    "Score": "score",
+    "WLS": "estimators",
+    "essential_parameters": "essential",
+    "evaluate": "metrics",
+    "match": "matching",
+    "recover_standard": "standard",
     "AxisFit": "friction",
     "Choice": "friction",
     "Individual": "subsets",

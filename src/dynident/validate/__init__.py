@@ -1,8 +1,25 @@
 """Is it true: hold-out, cross-validation over time, the verdict."""
 
-from dynident.validate.crossvalidation import CrossValidation, cross_validate, time_blocks
-from dynident.validate.holdout import HoldOut, hold_out, split
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from dynident.validate.verdict import Check, Verdict, judge
+
+if TYPE_CHECKING:
+    from dynident.validate.crossvalidation import CrossValidation, cross_validate, time_blocks
+    from dynident.validate.holdout import HoldOut, hold_out, split
+
+# Imported on first use: a verdict needs no log.
+_LATER = {
+    "CrossValidation": "crossvalidation",
+    "HoldOut": "holdout",
+    "cross_validate": "crossvalidation",
+    "hold_out": "holdout",
+    "split": "holdout",
+    "time_blocks": "crossvalidation",
+}
 
 __all__ = [
     "Check",
@@ -15,3 +32,9 @@ __all__ = [
     "split",
     "time_blocks",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(f"dynident.validate.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'dynident.validate' has no attribute '{name}'")

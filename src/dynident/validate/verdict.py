@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynident.errors import require
 from dynident.files import to_json
 from dynident.friction import term_of
-from dynident.identify import Fit, Score
+from dynident.identify import Fit
+
+if TYPE_CHECKING:
+    from dynident.identify import Score
 
 # Limits that a usable rigid-body model meets; they are stated in every verdict.
 RELATIVE_LIMIT = 0.15

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.mechanics.batch import node_values, values_of
 from dynident.mechanics.kinematics import body_motions
+from dynident.mechanics.loop_reactions import reactions
 from dynident.mechanics.motion import Motion
-from dynident.mechanics.reactions import reactions
 from dynident.mechanism import Mechanism, Parameters
 
 Array = NDArray[np.float64]
