@@ -25,8 +25,8 @@ from dynident.mechanics.solving import NodeRows, factor_symmetric, solve_factore
 from dynident.mechanics.vectors import Vector, cross, dot, matrix, plus, scale, snapped, times, vector
 
 if TYPE_CHECKING:
-    from dynident.mechanics.branch import REACH
     from dynident.mechanics.actuation import actuator_jacobian, actuator_torques, generalised_efforts, least_torques, preload
+    from dynident.mechanics.branch import REACH
     from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
     from dynident.mechanics.inverse_kinematics_arms import distance_to_curve
     from dynident.mechanics.inverse_kinematics_chain import end_frame
