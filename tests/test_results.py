@@ -37,6 +37,7 @@ class Study(Result):
     used: NDArray[np.bool_]
     pairs: tuple[tuple[int, float], ...]
     notes: Mapping[str, float] = field(default_factory=dict)
+    drifts: Mapping[tuple[str, int], float] = field(default_factory=lambda: {("a", 1): 0.5})
     hot: float | None = None
     maybe: Array | None = None
     derived = ("twice",)
@@ -61,7 +62,7 @@ def through_json(result: Result) -> dict[str, Any]:
 
 
 def same(a: Study, b: Study) -> None:
-    for name in ("name", "count", "error", "where", "law", "pairs", "notes", "hot", "maybe", "twice"):
+    for name in ("name", "count", "error", "where", "law", "pairs", "notes", "drifts", "hot", "maybe", "twice"):
         assert getattr(a, name) == getattr(b, name), name
     for name in ("long", "empty", "used"):
         x, y = getattr(a, name), getattr(b, name)
@@ -74,7 +75,7 @@ def test_every_type_of_field_comes_back_exactly(tmp_path: Path, monkeypatch: pyt
     made = study()
     data = through_json(made)
     assert data["twice"] == "inf"  # JSON has no infinity
-    assert data["law"]["kind"] == "friction.Sum"
+    assert data["law"]["class"] == "friction.Sum"
     same(made, Study.from_dict(data))
     listed = made.to_dict()
     assert listed["long"] == made.long.tolist()
@@ -130,12 +131,13 @@ def test_what_is_no_result_is_refused(tmp_path: Path, content: str, message: str
     ("field_", "value", "message"),
     [
         ("where", "wrist", "not one of joint, tool"),
-        ("law", {"kind": "mechanics.Motion"}, "not a FrictionLaw"),
-        ("law", {"kind": "friction.Friction"}, "not a FrictionLaw"),
+        ("law", {"class": "mechanics.Motion"}, "not a FrictionLaw"),
+        ("law", {"class": "friction.Friction"}, "not a FrictionLaw"),
         ("law", 3, "does not know"),
         ("pairs", [[1]], "not a list of 2"),
         ("hot", "warm", "not a number"),
         ("notes", [], "not an object"),
+        ("drifts", {"a": 1.0}, "not a list"),
         ("used", [0.5], None),
     ],
 )
@@ -146,3 +148,10 @@ def test_a_wrong_field_is_named(field_: str, value: object, message: str | None)
         return
     with pytest.raises(di.DynidentError, match=message):
         Study.from_dict(data)
+
+
+def test_what_no_file_can_hold_is_told(tmp_path: Path) -> None:
+    odd = replace(study(), notes={"f": lambda: 0.0})  # type: ignore[dict-item]
+    with pytest.raises(di.DynidentError, match="a function cannot be written to a file"):
+        odd.save(tmp_path / "odd.json")
+    assert not list(tmp_path.iterdir())

@@ -14,7 +14,7 @@ import json
 import math
 import os
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
@@ -31,7 +31,20 @@ __all__ = ["Result", "load"]
 LONGEST = 512  # numbers of an array that are written as text; longer ones are packed
 
 
-class Result:
+class Frozen:
+    """Base of frozen dataclasses that are copied and pickled by their fields: caches stay behind, mappings may be read-only."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
+        return _again, (type(self), {k: dict(x) if isinstance(x, types.MappingProxyType) else x for k, x in given.items()})
+
+
+def _again(cls: type, given: dict[str, Any]) -> Any:
+    """Return an object that was taken apart for copying."""
+    return cls(**given)
+
+
+class Result(Frozen):
     """Base of what a verb returns; a frozen dataclass that inherits it can be shown, written and read back.
 
     A class whose file is more than its fields overrides `_content` and `from_dict`.
@@ -187,19 +200,35 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def _record(value: Any) -> dict[str, Any]:
-    """A dataclass inside a result, with its kind."""
+    """A dataclass inside a result, with its class: a field of it may be called kind."""
     content = value._content() if isinstance(value, Result) else _fields(value)
-    return {"kind": kind_of(type(value)), **content}
+    return {"class": kind_of(type(value)), **content}
+
+
+def _pairs(value: Mapping[Any, Any]) -> Any:
+    """A mapping as JSON has it: names are keys, other keys stand beside their values in a list."""
+    return dict(value) if all(isinstance(key, str) for key in value) else [[key, x] for key, x in value.items()]
+
+
+def _rest(value: Any, turned: Callable[[Any], Any]) -> Any:
+    """What is neither array, mapping nor list."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return turned(_record(value))
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise DynidentError(f"a {type(value).__name__} cannot be written to a file; only numbers, texts and arrays can")
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): _plain(x) for key, x in value.items()}
+        value = _pairs(value)
+    if isinstance(value, dict):
+        return {key: _plain(x) for key, x in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(x) for x in value]
-    return _plain(_record(value)) if is_dataclass(value) else value
+    return _rest(value, _plain)
 
 
 def _packed(value: Any) -> Any:
@@ -215,10 +244,12 @@ def _packed(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(key): _packed(x) for key, x in value.items()}
+        value = _pairs(value)
+    if isinstance(value, dict):
+        return {key: _packed(x) for key, x in value.items()}
     if isinstance(value, list | tuple):
         return [_packed(x) for x in value]
-    return _packed(_record(value)) if is_dataclass(value) else value
+    return _rest(value, _packed)
 
 
 # ---- reading -----------------------------------------------------------------------------------------------------------
@@ -238,7 +269,7 @@ def _built(cls: type, data: Any, where: str) -> Any:
     """Return an object of a dataclass."""
     if not isinstance(data, Mapping):
         raise _wrong(where, data, "an object")
-    hints, ignored = _hints(cls), {"kind", *getattr(cls, "derived", ())}
+    hints, ignored = _hints(cls), {"kind", "class", *getattr(cls, "derived", ())}
     unknown = [name for name in data if name not in hints and name not in ignored]
     if unknown:
         raise DynidentError(f"'{where}' has a field '{unknown[0]}' that {kind_of(cls)} has not; write the file again")
@@ -265,9 +296,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     if origin in (tuple, list, Sequence):
         return _sequence(origin, inner, value, where)
     if origin in (dict, Mapping):
-        if not isinstance(value, Mapping):
-            raise _wrong(where, value, "an object")
-        return {key: _value(inner[1] if inner else Any, x, f"{where}.{key}") for key, x in value.items()}
+        return _mapping(inner or (str, Any), value, where)
     if origin is float:
         return _number(value, where)
     if origin in (int, bool, str, type(None)):
@@ -279,7 +308,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
 
 def _nested(base: type, value: Any, where: str) -> Any:
     """Return an object of a class, or of one below it that the file names."""
-    kind = value.get("kind") if isinstance(value, Mapping) else None
+    kind = value.get("class") if isinstance(value, Mapping) else None
     cls = base if kind == kind_of(base) else class_of(str(kind))
     if not issubclass(cls, base):
         raise _wrong(where, kind, f"a {base.__name__}")
@@ -298,6 +327,16 @@ def _member(choices: tuple[Any, ...], value: Any, where: str) -> Any:
             except DynidentError as error:
                 problem = problem or error
     raise problem or _wrong(where, value, "null")
+
+
+def _mapping(inner: tuple[Any, ...], value: Any, where: str) -> dict[Any, Any]:
+    held = inner[1]
+    if inner[0] is str:
+        if not isinstance(value, Mapping):
+            raise _wrong(where, value, "an object")
+        return {name: _value(held, x, f"{where}.{name}") for name, x in value.items()}
+    rows = _sequence(list, (list[Any],), value, where)
+    return dict(_sequence(tuple, inner, row, f"{where}[{i}]") for i, row in enumerate(rows))
 
 
 def _sequence(origin: Any, inner: tuple[Any, ...], value: Any, where: str) -> Any:

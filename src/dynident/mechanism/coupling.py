@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
+from dynident.results import Frozen
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Coupling:
+class Coupling(Frozen):
     """A joint that follows others: q_joint = sum_i ratio_i q_i + offset (URDF `<mimic>` is the case of one).
 
     With a function it follows them in any smooth way, q_joint = function(q_1, q_2, ...) + offset.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +74,12 @@ class FrictionCurve:
     torque: Array
     std: Array
     count: NDArray[np.int64]
+    derived: ClassVar[tuple[str, ...]] = ("polynomial",)
+
+    @property
+    def polynomial(self) -> CurveFit:
+        """The polynomial of [Pagani2022] fitted to the points."""
+        return self.fit()
 
     @property
     def both(self) -> bool:
@@ -113,21 +120,3 @@ class FrictionCurve:
             np.sqrt(inflate * np.diag(inverse @ inverse.T)),
             float(np.linalg.norm(e) / np.linalg.norm(self.torque)),
         )
-
-    def to_dict(self) -> dict[str, object]:
-        """Return plain values for JSON.
-
-        Returns
-        -------
-        dict
-            The points.
-        """
-        return {
-            "label": self.label,
-            "t": self.t,
-            "temperature": self.temperature,
-            "speed": self.speed.tolist(),
-            "torque": self.torque.tolist(),
-            "std": self.std.tolist(),
-            "plateaus": self.count.tolist(),
-        }

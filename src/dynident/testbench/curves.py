@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
+from dynident.results import Result
 from dynident.testbench.curve import FrictionCurve
 from dynident.testbench.gravity import NO_GRAVITY, Gravity, plateau_gravity
 from dynident.testbench.groups import group_plateaus
@@ -26,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionCurves:
+class FrictionCurves(Result):
     """Friction of one joint: curves per temperature, and every plateau behind them.
 
     Parameters

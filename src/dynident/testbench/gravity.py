@@ -11,14 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.friction import FrictionLaw, Polynomial
+from dynident.results import Result
 from dynident.signals import Log, prepare
 from dynident.testbench.plateaus import Plateau, Plateaus, inefficiency
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -46,6 +51,7 @@ class Gravity:
     Qb: float
     covariance: Array
     removed: bool
+    derived: ClassVar[tuple[str, ...]] = ("std",)
 
     @property
     def std(self) -> Array:
@@ -84,17 +90,6 @@ class Gravity:
             return 0.0, 0.0
         x = np.array([np.cos(plateau.q).mean(), -np.sin(plateau.q).mean()])
         return float(x @ (self.Qa, self.Qb)), float(np.sqrt(max(x @ self.covariance @ x, 0.0)))
-
-    def to_dict(self) -> dict[str, object]:
-        """Return plain values for JSON.
-
-        Returns
-        -------
-        dict
-            Coefficients with their standard deviations.
-        """
-        qa, qb = self.std.tolist()
-        return {"Qa": self.Qa, "Qb": self.Qb, "Qa_std": qa, "Qb_std": qb, "unit": "N m", "removed": self.removed}
 
 
 NO_GRAVITY = Gravity(0.0, 0.0, np.zeros((2, 2)), removed=False)
@@ -147,7 +142,7 @@ def plateau_gravity(plateaus: Plateaus | Sequence[Plateau], joint: str = "") -> 
 
 
 @dataclass(frozen=True, eq=False)
-class SingleAxis:
+class SingleAxis(Result):
     """Identified model of one axis.
 
     Parameters
@@ -186,6 +181,18 @@ class SingleAxis:
         rows = zip(self.names, self.values, self.std, self.units, strict=True)
         head = f"single axis {self.joint}: training error {100 * self.relative:.2f} %, condition {self.condition:.3g}"
         return "\n".join([head, *(f"  {n:4} {x:12.5g} +- {s:.2g} {u}" for n, x, s, u in rows)])
+
+    def plot(self) -> Figure:
+        """Draw the parameters with their standard deviations.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.testbench.plots import plot_values  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_values(self.names, self.values, self.std, f"single axis {self.joint}")
 
 
 def single_axis(log: Log, joint: str, law: FrictionLaw | None = None, **options: object) -> SingleAxis:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import IdentificationError
+from dynident.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionHistory:
+class FrictionHistory(Result):
     """Friction of one joint at one speed during one test.
 
     Parameters
@@ -88,3 +92,27 @@ class FrictionHistory:
         fields = ("t", "friction", "std", "temperature", "power")
         parts: dict[str, Any] = {f: None if (x := getattr(self, f)) is None else x[keep] for f in fields}
         return replace(self, **parts)
+
+    def summary(self) -> str:
+        """Return the history as text.
+
+        Returns
+        -------
+        str
+            One line.
+        """
+        first, last = self.friction[0], self.friction[-1]
+        span = f"{self.t[0] / 60:.3g} to {self.t[-1] / 60:.3g} min"
+        return f"joint {self.joint} of {self.robot}, {self.name}: {len(self)} points, {span}, {first:.4g} to {last:.4g} {self.unit}"
+
+    def plot(self) -> Figure:
+        """Draw the friction over time.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.testbench.plots import plot_history  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_history(self)

@@ -11,6 +11,7 @@ cannot show sigma0, whatever the estimator, and is refused.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,10 @@ from dynident.checks import signal, time_axis
 from dynident.errors import IdentificationError
 from dynident.friction import LuGre, Stribeck, Viscous
 from dynident.identify import AxisFit, fit_axis
+from dynident.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -29,7 +34,7 @@ VAGUE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class LuGreFit:
+class LuGreFit(Result):
     """Result of both stages.
 
     Parameters
@@ -66,6 +71,20 @@ class LuGreFit:
         rows = [f"{n:<7} {getattr(self.law, n):>12.5g} +- {s:.3g}" for n, s in self.std.items()]
         error = f"error on the pre-sliding record {100 * self.relative:.2f} %, {self.resolution:.0f} samples per deflection"
         return "\n".join([*rows, error, *self.notes])
+
+    def plot(self) -> Figure:
+        """Draw the parameters with their standard deviations.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.testbench.plots import plot_values  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_values(
+            tuple(self.std), np.array([getattr(self.law, n) for n in self.std]), np.array(list(self.std.values())), "LuGre"
+        )
 
 
 def fit_static(v: ArrayLike, force: ArrayLike, exponent: float = 2.0) -> AxisFit:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.files import to_json
+from dynident.results import Result
 from dynident.testbench.compensation import Compensation
 from dynident.testbench.history import FrictionHistory
 
@@ -34,7 +34,7 @@ POWER = 0.9
 
 
 @dataclass(frozen=True, eq=False)
-class Maintenance:
+class Maintenance(Result):
     """What a check of one test says.
 
     Parameters
@@ -75,20 +75,6 @@ class Maintenance:
     size_std: float
     onset: float
     notes: tuple[str, ...] = ()
-
-    def to_json(self) -> str:
-        """Return the answer as JSON text.
-
-        Returns
-        -------
-        str
-            JSON object.
-        """
-        keys = ("alarm", "probability", "false_alarm", "threshold", "detectable", "size", "size_std", "onset")
-        data: dict[str, object] = {"format": "dynident-maintenance-1", "joint": self.history.joint, "test": self.history.name}
-        data |= {key: getattr(self, key) for key in keys}
-        data |= {"t": self.history.t.tolist(), "residual": self.residual.tolist(), "notes": list(self.notes)}
-        return to_json(data)
 
     def summary(self) -> str:
         """Return the answer as text.

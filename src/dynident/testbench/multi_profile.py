@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError
 from dynident.friction import FrictionLaw, State, Tanh, Viscous
 from dynident.mechanics import Motion
+from dynident.results import Result
 from dynident.signals import Log, prepare
 from dynident.testbench.plateaus import inefficiency
 
@@ -95,7 +96,7 @@ def _pair(profile: Array, s: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class MultiProfile:
+class MultiProfile(Result):
     """Identified actuator.
 
     Parameters

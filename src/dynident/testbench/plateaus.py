@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError, LogError
+from dynident.results import Result
 from dynident.signals import Log, pieces_without_gaps
 from dynident.testbench.detection import constant_speeds, smooth_speeds
 
@@ -91,7 +92,7 @@ class Plateau:
 
 
 @dataclass(frozen=True, eq=False)
-class Plateaus:
+class Plateaus(Result):
     """All plateaus of one joint, in time order.
 
     Parameters

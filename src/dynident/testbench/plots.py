@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dynident.testbench.curves import FrictionCurves
+    from dynident.testbench.history import FrictionHistory
     from dynident.testbench.multi_profile import MultiProfile
     from dynident.testbench.plateaus import Plateaus
+    from dynident.testbench.thermal_data import ThermalFit
     from dynident.testbench.warmup import Warmup
 
 Array = NDArray[np.float64]
@@ -106,6 +108,40 @@ def plot_multi_profile(found: MultiProfile) -> Figure:
     below.plot(found.t, found.measured - found.predicted, color=ORANGE, linewidth=0.7)
     finish(above, "", "torque [N m]", f"{label(found.joint)}: multi-profile test, error {100 * found.relative:.2f} %")
     finish(below, "time [s]", "rest [N m]", "")
+    return figure
+
+
+def plot_history(history: FrictionHistory) -> Figure:
+    """Draw the friction of one joint over time."""
+    title = f"{label(history.joint)} of {label(history.robot)}, {label(history.name)}"
+    figure, axes = one_axes(7.2, 3.6, "time since the cold start [min]", f"friction [{history.unit}]", title)
+    axes.errorbar(
+        history.t / 60.0, history.friction, 2.0 * np.asarray(history.std), fmt="o-", color=BLUE, markersize=3.5, linewidth=0.9
+    )
+    return figure
+
+
+def plot_thermal(fit: ThermalFit) -> Figure:
+    """Draw measured and fitted friction ratios of every test."""
+    title = f"{type(fit.model).__name__}: mean error {100 * fit.mean_error:.2f} %"
+    figure, axes = one_axes(7.2, 3.6, "time [min]", "friction over cold friction", title)
+    for test, ratio, colour in zip(fit.tests, fit.predicted, ordered_colours(len(fit.tests)), strict=True):
+        axes.plot(test.t / 60.0, test.ratio, "o", color=colour, markersize=3.0, label=label(test.name))
+        axes.plot(test.t / 60.0, ratio, color=INK, linewidth=1.1)
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def plot_values(names: Sequence[str], values: Array, std: Array, title: str) -> Figure:
+    """Draw parameters relative to their own size, with two standard deviations."""
+    size = np.where(values == 0.0, 1.0, np.abs(values))
+    figure, axes = one_axes(7.2, 0.8 + 0.3 * len(names), "value and two standard deviations over |value|", "", title)
+    axes.errorbar(
+        values / size, np.arange(len(names)), xerr=2.0 * np.minimum(std / size, 1e3), fmt="o", color=BLUE, markersize=4
+    )
+    axes.set_yticks(np.arange(len(names)), [f"{label(n)} = {x:.4g}" for n, x in zip(names, values, strict=True)])
+    axes.invert_yaxis()
+    figure.subplots_adjust(left=0.3)
     return figure
 
 

@@ -9,15 +9,15 @@ the settled cycles is split into variance components of the nested model above (
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.files import to_json
 from dynident.identify import Fit
+from dynident.results import Result
 from dynident.testbench.history import FrictionHistory
 from dynident.testbench.variance import Spread, nested_spread
 from dynident.testbench.warmup import Warmup, fit_warmup
@@ -117,7 +117,7 @@ class ParameterRepeatability:
 
 
 @dataclass(frozen=True, eq=False)
-class Repeatability:
+class Repeatability(Result):
     """How the parameters repeat over cycles, tests and robots.
 
     Parameters
@@ -136,6 +136,7 @@ class Repeatability:
     tolerance: float
     estimates: tuple[Estimate, ...] = field(repr=False)
     notes: tuple[str, ...] = ()
+    derived: ClassVar[tuple[str, ...]] = ("warmup",)
 
     def __getitem__(self, name: str) -> ParameterRepeatability:
         for entry in self.parameters:
@@ -147,30 +148,6 @@ class Repeatability:
     def warmup(self) -> float:
         """Recommended warm-up: the time after which all parameters are within the tolerance [s]."""
         return max(entry.warmup for entry in self.parameters)
-
-    def to_json(self) -> str:
-        """Return the study as JSON text.
-
-        Returns
-        -------
-        str
-            JSON object.
-        """
-        rows = [
-            {
-                "name": p.name,
-                **asdict(p.spread),
-                "warmup": p.warmup,
-                "settled_only": p.settled,
-                "drifts": [
-                    {"robot": r, "test": t, "change": w.change, "time_constants": w.time_constants.tolist()}
-                    for (r, t), w in p.drifts.items()
-                ],
-            }
-            for p in self.parameters
-        ]
-        head = {"format": "dynident-repeatability-1", "tolerance": self.tolerance, "warmup": self.warmup}
-        return to_json({**head, "parameters": rows, "notes": list(self.notes)})
 
     def summary(self) -> str:
         """Return the study as text.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynident.errors import DynidentError, IdentificationError
 from dynident.figures import per_second
-from dynident.files import to_json
 from dynident.identify import match
 from dynident.mechanism import Mechanism
+from dynident.results import Result
 from dynident.signals import Log
 from dynident.testbench.curves import FrictionCurves, friction_curves
 from dynident.testbench.history import FrictionHistory
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class JointStudy:
+class JointStudy(Result):
     """Friction of one joint of one robot.
 
     Parameters
@@ -43,61 +43,29 @@ class JointStudy:
     history: FrictionHistory
     warmups: tuple[Warmup, ...]
 
-    def to_dict(self, tolerance: float) -> dict[str, object]:
-        """Return plain values for JSON.
-
-        Parameters
-        ----------
-        tolerance : float
-            Drift that a warm-up may leave.
+    def summary(self) -> str:
+        """Return the joint as text.
 
         Returns
         -------
-        dict
-            Curves, gravity, history, warm-up.
+        str
+            Curves, then the warm-up.
         """
-        c = self.curves
-        fits = [curve.fit() for curve in c.curves]
-        return {
-            "robot": self.robot,
-            "joint": self.joint,
-            "unit": c.unit,
-            "top_speed": c.top,
-            "gravity": c.gravity.to_dict(),
-            "curves": [
-                {
-                    **curve.to_dict(),
-                    "law": f.law.name,
-                    "parameters": dict(zip(f.law.linear, f.values.tolist(), strict=True)),
-                    "parameters_std": dict(zip(f.law.linear, f.std.tolist(), strict=True)),
-                }
-                for curve, f in zip(c.curves, fits, strict=True)
-            ],
-            "history": {
-                "speed": self.history.speed,
-                "t": self.history.t.tolist(),
-                "friction": self.history.friction.tolist(),
-                "temperature": None if self.history.temperature is None else self.history.temperature.tolist(),
-            },
-            "warmup": [
-                {
-                    "order": w.order,
-                    "settled": w.settled,
-                    "settled_std": w.settled_std,
-                    "change": w.change,
-                    "time_constants": w.time_constants.tolist(),
-                    "time_constants_std": w.time_constants_std.tolist(),
-                    "mean_error": w.errors[0],
-                    "max_error": w.errors[1],
-                    "aicc": w.aicc,
-                    "complete": w.complete,
-                    "warmup_time": w.warmup_time(tolerance),
-                    "warmup_time_std": w.warmup_time_std(tolerance),
-                }
-                for w in self.warmups
-            ],
-            "notes": list(c.notes),
-        }
+        lines = [f"[{self.robot}] {self.curves.summary()}"]
+        if self.warmups:
+            speed = f"{self.history.speed:.4g} {per_second(self.curves.unit)}"
+            lines.append(f"  warm-up at {speed}: {self.warmups[0].summary()}")
+        return "\n".join(lines)
+
+    def plot(self) -> Figure:
+        """Draw friction against speed, one curve per temperature.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        return self.curves.plot()
 
 
 @dataclass(frozen=True)
@@ -118,7 +86,7 @@ class Failure:
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionStudy:
+class FrictionStudy(Result):
     """Friction of all joints that have plateaus.
 
     Parameters
@@ -143,6 +111,7 @@ class FrictionStudy:
     joints: tuple[JointStudy, ...]
     failures: tuple[Failure, ...]
     logs: tuple[str, ...]
+    derived: ClassVar[tuple[str, ...]] = ("warmup_times",)
 
     @property
     def robots(self) -> tuple[str, ...]:
@@ -170,25 +139,29 @@ class FrictionStudy:
         known = ", ".join(f"{entry.joint} of {entry.robot}" for entry in self.joints)
         raise DynidentError(f"the friction study has no joint '{joint}' of robot '{robot or 'any'}'; it has {known}")
 
-    def to_json(self) -> str:
-        """Return the study as JSON text.
+    @property
+    def warmup_times(self) -> tuple[tuple[float, float], ...]:
+        """Recommended warm-up of each joint and its standard deviation [s]; NaN without enough points."""
+        fits = [entry.warmups[0] if entry.warmups else None for entry in self.joints]
+        nan = float("nan")
+        return tuple(
+            (nan, nan) if w is None else (w.warmup_time(self.tolerance), w.warmup_time_std(self.tolerance)) for w in fits
+        )
+
+    def numbers(self) -> dict[str, Any]:
+        """Return the study as plain values, without the samples behind them.
 
         Returns
         -------
-        str
-            JSON object with `joints` and `failures`; SI units.
+        dict
+            As `to_dict`, less plateaus and covariances.
         """
-        return to_json(
-            {
-                "format": "dynident-friction-1",
-                "mechanism": self.mechanism,
-                "level": self.level,
-                "tolerance": self.tolerance,
-                "logs": list(self.logs),
-                "joints": [entry.to_dict(self.tolerance) for entry in self.joints],
-                "failures": [asdict(failure) for failure in self.failures],
-            }
-        )
+        data = self.to_dict()
+        for entry in data["joints"]:
+            del entry["curves"]["plateaus"], entry["curves"]["friction"], entry["curves"]["std"]
+            for warmup in entry["warmups"]:
+                del warmup["covariance"], warmup["t"], warmup["y"]
+        return data
 
     def summary(self) -> str:
         """Return the study as text.
@@ -199,14 +172,11 @@ class FrictionStudy:
             A few lines per joint.
         """
         lines = [f"friction study of {self.mechanism}: {len(self.joints)} joints from {len(self.logs)} logs"]
-        for entry in self.joints:
-            lines += [f"[{entry.robot}] {entry.curves.summary()}"]
-            if entry.warmups:
-                best = entry.warmups[0]
-                lines.append(f"  warm-up at {entry.history.speed:.4g} {per_second(entry.curves.unit)}: {best.summary()}")
-                if best.order:
-                    wait, spread = best.warmup_time(self.tolerance) / 60.0, best.warmup_time_std(self.tolerance) / 60.0
-                    lines.append(f"  recommended warm-up to within {100 * self.tolerance:g} %: {wait:.3g} +- {spread:.2g} min")
+        for entry, (wait, spread) in zip(self.joints, self.warmup_times, strict=True):
+            lines.append(entry.summary())
+            if entry.warmups and entry.warmups[0].order:
+                times = f"{wait / 60.0:.3g} +- {spread / 60.0:.2g} min"
+                lines.append(f"  recommended warm-up to within {100 * self.tolerance:g} %: {times}")
         return "\n".join([*lines, *(f"[{f.robot}] joint {f.joint}: {f.sentence}" for f in self.failures)])
 
     def plot(self, joint: str | None = None) -> Figure:

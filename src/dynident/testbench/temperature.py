@@ -12,13 +12,14 @@ from dynident.errors import IdentificationError
 from dynident.friction import Coulomb, FrictionLaw, TemperatureDependent, Viscous
 from dynident.identify import Metrics, RobotFit, fit_log
 from dynident.mechanism import Mechanism
+from dynident.results import Result
 from dynident.signals import Log
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class TemperatureComparison:
+class TemperatureComparison(Result):
     """The same law with and without temperature, on logs that neither has seen.
 
     Parameters

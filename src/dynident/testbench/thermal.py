@@ -266,6 +266,7 @@ def _result(curves: _Curves, u: Array, notes: list[str], alpha: float | None, ho
         float(e @ e),
         curves.size,
         tuple(said),
+        tuple(curves.tests),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,10 @@ from numpy.typing import NDArray
 from dynident.checks import signal, time_axis
 from dynident.errors import IdentificationError
 from dynident.friction import FirstOrder, Fractional, SecondOrder, TwoPole
+from dynident.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 Model = FirstOrder | SecondOrder | TwoPole | Fractional
@@ -76,7 +81,7 @@ class ThermalTest:
 
 
 @dataclass(frozen=True, eq=False)
-class ThermalFit:
+class ThermalFit(Result):
     """A fitted thermal model.
 
     Parameters
@@ -99,6 +104,8 @@ class ThermalFit:
         Number of fitted parameters, unknown first states included.
     notes : tuple of str
         What to know about the result.
+    tests : tuple of ThermalTest
+        What was fitted.
     """
 
     model: Model
@@ -111,6 +118,7 @@ class ThermalFit:
     rss: float
     parameters: int
     notes: tuple[str, ...]
+    tests: tuple[ThermalTest, ...] = field(repr=False)
 
     def summary(self) -> str:
         """Return the fit as text.
@@ -123,3 +131,15 @@ class ThermalFit:
         head = f"{type(self.model).__name__}: mean error {100 * self.mean_error:.2f} %, largest {100 * self.max_error:.2f} %"
         rows = [f"  {n:<12} {v:>12.5g}  ({100 * self.relative_std[n]:.2g} %)" for n, v in self.identifiable.items()]
         return "\n".join([head, *rows, *self.notes])
+
+    def plot(self) -> Figure:
+        """Draw measured and fitted friction ratios over time.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.testbench.plots import plot_thermal  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_thermal(self)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.files import to_json
 from dynident.identify import Fit
+from dynident.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,7 +105,7 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class TrackingProof:
+class TrackingProof(Result):
     """A model proved in closed loop.
 
     Parameters
@@ -221,8 +221,8 @@ class TrackingProof:
         """`effort_ratios` with the identified model, (motions, k)."""
         return self.effort_ratios()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data.
+    def numbers(self) -> dict[str, Any]:
+        """Return what the table shows as plain values.
 
         Returns
         -------
@@ -245,22 +245,12 @@ class TrackingProof:
                         lower = 100.0 * self.reduction(trial.controller, of, place)[i]
                         row[f"reduction_{prefix}{of}"] = _plain(lower, place)
             trials.append(row)
-        head = {"format": "dynident-tracking-1", "robot": self.robot, "how": self.how, "actuators": list(self.actuators)}
+        head = {"robot": self.robot, "how": self.how, "actuators": list(self.actuators)}
         head |= {"units": list(self.units), "effort_unit": self.effort_unit}
         identified = {"condition": self.fit.condition, "parameters": len(self.fit.values)}
         identified |= {"training_error": self.fit.training_relative}
         ratio = self.effort_ratio.tolist()
         return {**head, "identification": identified, "trials": trials, "effort_ratio": ratio, "notes": list(self.notes)}
-
-    def to_json(self) -> str:
-        """Return the proof as JSON text.
-
-        Returns
-        -------
-        str
-            JSON object.
-        """
-        return to_json(self.to_dict())
 
     def table(self, published: Published | None = None, efforts: Published | None = None) -> str:
         """Return errors and efforts as text, a paper's numbers beside them.
@@ -280,6 +270,16 @@ class TrackingProof:
         from dynident.testbench.tracking_table import table  # noqa: PLC0415 - it needs this module
 
         return table(self, published, efforts)
+
+    def summary(self) -> str:
+        """Return errors and efforts as text.
+
+        Returns
+        -------
+        str
+            One line per controller and motion.
+        """
+        return self.table()
 
     def plot(self, motion: str | None = None) -> Figure:
         """Draw the errors of all controllers over time, one panel per actuator.

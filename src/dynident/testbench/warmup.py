@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import IdentificationError
+from dynident.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +32,7 @@ APART = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class Warmup:
+class Warmup(Result):
     """A drift that settles.
 
     Parameters
@@ -62,6 +63,7 @@ class Warmup:
     t: Array
     y: Array
     aicc: float
+    derived: ClassVar[tuple[str, ...]] = ("change", "errors", "complete")
 
     def __call__(self, t: ArrayLike) -> Array:
         """Return the value at given times.
