@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
 
+import dynident as di
 from dynident.__main__ import main
 from dynident.signals import Log
 from test_testbench_plateaus import campaign
@@ -37,9 +38,9 @@ def test_friction_of_logs_is_studied_and_reported(monkeypatch, capsys, tmp_path)
     assert run(monkeypatch, "friction", "robot.urdf", *names, "-o", "out", "--json") == 0
     data = json.loads(capsys.readouterr().out)
     assert data["joints"][0]["joint"] == "axis"
-    assert data["joints"][0]["gravity"]["Qa"] == pytest.approx(12.0, rel=0.02)
+    assert data["joints"][0]["curves"]["gravity"]["Qa"] == pytest.approx(12.0, rel=0.02)
     assert "Friction against speed" in Path("out/friction.html").read_text(encoding="utf-8")
-    assert json.loads(Path("out/friction.json").read_text(encoding="utf-8")) == data
+    assert di.load("out/friction.json").numbers() == data
 
 
 def test_a_log_without_plateaus_is_one_sentence(monkeypatch, capsys, tmp_path):

@@ -133,7 +133,7 @@ def test_what_is_no_result_is_refused(tmp_path: Path, content: str, message: str
         ("where", "wrist", "not one of joint, tool"),
         ("law", {"class": "mechanics.Motion"}, "not a FrictionLaw"),
         ("law", {"class": "friction.Friction"}, "not a FrictionLaw"),
-        ("law", 3, "does not know"),
+        ("law", 3, "not a FrictionLaw"),
         ("pairs", [[1]], "not a list of 2"),
         ("hot", "warm", "not a number"),
         ("notes", [], "not an object"),

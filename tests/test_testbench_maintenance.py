@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -110,7 +108,7 @@ def test_limits_of_the_answer_are_stated():
     alone = FaultDetector(MeasuredTemperature()).fit([simulated(rng)])
     assert any("one healthy test only" in note for note in alone.check(simulated(rng)).notes)
     assert any("extrapolated" in note for note in alone.check(simulated(rng, ambient=-5.0)).notes)
-    data = json.loads(alone.check(simulated(rng)).to_json())
+    data = alone.check(simulated(rng)).to_dict()
     assert data["false_alarm"] == 0.01 and len(data["residual"]) == 24
 
 

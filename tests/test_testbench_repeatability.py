@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -89,7 +87,7 @@ def test_drift_warm_up_and_spread_of_a_campaign(campaign):
     assert s.robots / s.mean == pytest.approx(0.08 / np.sqrt(2) / 1.04, rel=0.4)
     assert s.robots_p < 0.01
     assert "robots differ" in found.summary()
-    assert json.loads(found.to_json())["parameters"][0]["name"] == "friction"
+    assert found.to_dict()["parameters"][0]["name"] == "friction"
 
 
 def test_a_steady_parameter_needs_no_warm_up(campaign):

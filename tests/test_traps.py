@@ -125,7 +125,7 @@ def test_trap_12_standard_parameters_are_no_measure_of_quality():
     np.testing.assert_allclose(near.exported().values, short.exported().values, atol=1e-9)  # same base parameters,
     motion = smooth(3, 50, seed=3)
     np.testing.assert_allclose(near.exported().predict(motion).effort, short.exported().predict(motion).effort, atol=1e-8)
-    text = judge(near).to_json()
+    text = str(judge(near).to_dict())
     assert "prior" not in text  # the verdict never measures the distance to the description
     assert np.all(np.abs(near.values - beta) < 6 * near.std)
 

@@ -79,7 +79,7 @@ class Result(Frozen):
         dict
             `kind`, then the fields: numbers, texts, lists and dicts.
         """
-        return {"kind": kind_of(type(self)), **_plain(self._content())}
+        return _written(self, _plain)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -111,7 +111,7 @@ class Result(Frozen):
             The file.
         """
         kind = kind_of(type(self))
-        text = json.dumps({"kind": kind, **_packed(self._content())}, indent=1, allow_nan=False)
+        text = json.dumps(_written(self, _packed), indent=1, allow_nan=False)
         if len(text) > BYTES:
             raise DynidentError(
                 f"cannot save {kind} to '{path}': it needs {len(text) >> 20} MB, more than is read back; save less"
@@ -199,60 +199,57 @@ def _fields(value: Any) -> dict[str, Any]:
     return {name: getattr(value, name) for name in (*names, *getattr(value, "derived", ()))}
 
 
-def _record(value: Any) -> dict[str, Any]:
-    """A dataclass inside a result, with its class: a field of it may be called kind."""
+def _walk(value: Any, leaf: Callable[[Any], Any], expected: frozenset[type] = frozenset()) -> Any:
+    """Return dicts and lists whose leaves were written by `leaf`; a dataclass names its class unless it is the one expected."""
+    if isinstance(value, Mapping):
+        if all(isinstance(key, str) for key in value):
+            return {key: _walk(x, leaf, expected) for key, x in value.items()}
+        value = list(value.items())  # JSON has only names as keys
+    if isinstance(value, list | tuple):
+        return [_walk(x, leaf, expected) for x in value]
+    if not is_dataclass(value) or isinstance(value, type):
+        return leaf(value)
     content = value._content() if isinstance(value, Result) else _fields(value)
-    return {"class": kind_of(type(value)), **content}
+    named = {} if expected == {type(value)} else {"class": kind_of(type(value))}
+    inner = _members(type(value))
+    return named | {name: _walk(x, leaf, inner.get(name, frozenset())) for name, x in content.items()}
 
 
-def _pairs(value: Mapping[Any, Any]) -> Any:
-    """A mapping as JSON has it: names are keys, other keys stand beside their values in a list."""
-    return dict(value) if all(isinstance(key, str) for key in value) else [[key, x] for key, x in value.items()]
-
-
-def _rest(value: Any, turned: Callable[[Any], Any]) -> Any:
-    """What is neither array, mapping nor list."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return turned(_record(value))
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise DynidentError(f"a {type(value).__name__} cannot be written to a file; only numbers, texts and arrays can")
+def _written(result: Result, leaf: Callable[[Any], Any]) -> dict[str, Any]:
+    return {"kind": kind_of(type(result)), **_walk(result, leaf, frozenset([type(result)]))}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
-    if isinstance(value, Mapping):
-        value = _pairs(value)
-    if isinstance(value, dict):
-        return {key: _plain(x) for key, x in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(x) for x in value]
-    return _rest(value, _plain)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise DynidentError(f"a {type(value).__name__} cannot be written to a file; only numbers, texts and arrays can")
 
 
 def _packed(value: Any) -> Any:
-    """Plain values that JSON can hold exactly."""
+    """A leaf that JSON can hold exactly."""
     if isinstance(value, np.ndarray):
         listed = value.ndim == 1 or 0 not in value.shape
-        if value.size <= LONGEST and listed and value.dtype.kind in "biuf" and np.isfinite(value).all():
-            return value.tolist()
-        content = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode("ascii")
-        return {"dtype": value.dtype.str, "shape": list(value.shape), "base64": content}
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        value = _pairs(value)
-    if isinstance(value, dict):
-        return {key: _packed(x) for key, x in value.items()}
-    if isinstance(value, list | tuple):
-        return [_packed(x) for x in value]
-    return _rest(value, _packed)
+        if value.size > LONGEST or not listed or value.dtype.kind not in "biuf" or not np.isfinite(value).all():
+            content = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode("ascii")
+            return {"dtype": value.dtype.str, "shape": list(value.shape), "base64": content}
+    plain = _plain(value)
+    return str(plain) if isinstance(plain, float) and not math.isfinite(plain) else plain
 
 
 # ---- reading -----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _members(cls: type) -> dict[str, frozenset[type]]:
+    """Dataclasses that each field of a class may hold."""
+    return {name: frozenset(_classes(hint)) for name, hint in _hints(cls).items()}
+
+
+def _classes(hint: Any) -> list[type]:
+    inner = [found for argument in get_args(hint) for found in _classes(argument)]
+    return [hint, *inner] if isinstance(hint, type) and is_dataclass(hint) else inner
 
 
 @cache
@@ -309,7 +306,9 @@ def _value(hint: Any, value: Any, where: str) -> Any:
 def _nested(base: type, value: Any, where: str) -> Any:
     """Return an object of a class, or of one below it that the file names."""
     kind = value.get("class") if isinstance(value, Mapping) else None
-    cls = base if kind == kind_of(base) else class_of(str(kind))
+    if kind is None and not (is_dataclass(base) and isinstance(value, Mapping)):
+        raise _wrong(where, value, f"a {base.__name__}")
+    cls = base if kind in (None, kind_of(base)) else class_of(str(kind))
     if not issubclass(cls, base):
         raise _wrong(where, kind, f"a {base.__name__}")
     return cls.from_dict(value) if issubclass(cls, Result) else _built(cls, value, where)
@@ -360,7 +359,11 @@ def _number(value: Any, where: str) -> float:
 
 def _array(inner: tuple[Any, ...], value: Any, where: str) -> Any:
     declared = get_args(inner[1])[0] if len(inner) > 1 and get_args(inner[1]) else np.float64
-    dtype = np.dtype(declared) if isinstance(declared, type) else np.dtype(np.float64)
+    return array_of(value, where, declared if isinstance(declared, type) else np.float64)
+
+
+def array_of(value: Any, where: str, dtype: Any = np.float64) -> Any:
+    """Return an array that was stored as a list or packed."""
     try:
         if isinstance(value, Mapping):
             stored = np.dtype(value["dtype"])

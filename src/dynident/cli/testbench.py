@@ -84,9 +84,9 @@ def friction(
         study = friction_study(mechanism, read, robots=owners, by=by, level=level, tolerance=tolerance)
         step("writing the report")
         report = write_friction_report(output / "friction.html", study)
-        data = write_atomic(output / "friction.json", study.to_json())
+        data = study.save(output / "friction.json")
     if as_json:
-        print_json(study.to_json())
+        print_json(study.numbers())
     elif not quiet:
         out.print(study.summary())
         out.print(f"\nwritten: {report}, {data}")
@@ -126,7 +126,7 @@ def track(
         proof = case.run(seed)
         compare = getattr(getattr(robots, machine), "compare", None)
         tests = [] if compare is None else [row._asdict() for row in compare()]  # tests that the source itself describes
-        numbers = {**proof.to_dict(), **({"document_tests": tests} if tests else {})}
+        numbers = {**proof.numbers(), **({"document_tests": tests} if tests else {})}
         step("writing")
         files = []
         if output is not None:

@@ -21,6 +21,7 @@ from dynident.identify.manifold import random_closed_motion
 from dynident.mechanics import Motion, regressor_rows
 from dynident.mechanism import Mechanism
 from dynident.parallel import one_blas_thread
+from dynident.results import Result
 
 Array = NDArray[np.float64]
 
@@ -29,7 +30,7 @@ BODY_ORDER = ("Ixx", "Ixy", "Ixz", "Iyz", "Izz", "mx", "my", "Iyy", "mz", "m")
 
 
 @dataclass(frozen=True, eq=False)
-class BaseParameters:
+class BaseParameters(Result):
     """The identifiable combinations beta = K phi.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Reports: self-contained HTML pages for people, one JSON file for machines."""
+"""Reports: self-contained HTML pages for people."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dynident.report.report import write_report, write_verdict
+    from dynident.report.report import write_report
 
 # Imported on first use: a report brings figures with it.
 _LATER = {
     "write_report": "report",
-    "write_verdict": "report",
 }
 
 __all__ = [
     "write_report",
-    "write_verdict",
 ]
 
 

@@ -78,21 +78,3 @@ def write_report(
     title = f"{fit.mechanism.name} - dynamic identification report"
     footer = escape(f"Written by dynident {__version__}. This page is self-contained: it loads and runs nothing.")
     return write_atomic(path, page(title, sections.headline(fit, verdict), parts, footer))
-
-
-def write_verdict(path: str | os.PathLike[str], verdict: Verdict) -> Path:
-    """Write the verdict as JSON for machines.
-
-    Parameters
-    ----------
-    path : path-like
-        File to write, as in "verdict.json".
-    verdict : Verdict
-        The verdict.
-
-    Returns
-    -------
-    pathlib.Path
-        The file.
-    """
-    return write_atomic(path, verdict.to_json() + "\n")

@@ -102,8 +102,8 @@ class FrictionHistory(Result):
             One line.
         """
         first, last = self.friction[0], self.friction[-1]
-        span = f"{self.t[0] / 60:.3g} to {self.t[-1] / 60:.3g} min"
-        return f"joint {self.joint} of {self.robot}, {self.name}: {len(self)} points, {span}, {first:.4g} to {last:.4g} {self.unit}"
+        what = f"{len(self)} points, {self.t[0] / 60:.3g} to {self.t[-1] / 60:.3g} min, {first:.4g} to {last:.4g} {self.unit}"
+        return f"joint {self.joint} of {self.robot}, {self.name}: {what}"
 
     def plot(self) -> Figure:
         """Draw the friction over time.

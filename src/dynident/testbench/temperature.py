@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from dynident.identify import Metrics, RobotFit, fit_log
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals import Log
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -65,6 +69,26 @@ class TemperatureComparison(Result):
             "the temperature helps on every held-out log" if self.helps else "the temperature does not help on all of them"
         )
         return "\n".join([*lines, f"alpha at {self.reference:.1f} degree Celsius: {slopes}", verdict])
+
+    def plot(self) -> Figure:
+        """Draw the errors of the held-out logs without and with temperature.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import BLUE, ORANGE, label, one_axes  # noqa: PLC0415 - matplotlib is an extra
+
+        figure, axes = one_axes(7.2, 3.6, "held-out log", "relative error [%]", "Friction with and without temperature")
+        at = np.arange(len(self.held_out))
+        for k, (name, colour) in enumerate((("without temperature", BLUE), ("with temperature", ORANGE))):
+            axes.bar(
+                at + 0.4 * k - 0.2, [100 * pair[k].relative for pair in self.held_out.values()], 0.38, color=colour, label=name
+            )
+        axes.set_xticks(at, [label(name, 18) for name in self.held_out])
+        axes.legend(frameon=False, fontsize=8)
+        return figure
 
 
 def compare_temperature(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynident.errors import require
-from dynident.files import to_json
 from dynident.friction import term_of
 from dynident.identify import Fit
+from dynident.results import Result
 
 if TYPE_CHECKING:
     from dynident.identify import Score
@@ -45,7 +45,7 @@ class Check:
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class Verdict(Result):
     """All checks of a fit.
 
     Parameters
@@ -64,22 +64,12 @@ class Verdict:
     validated: bool
     checks: tuple[Check, ...]
     scores: tuple[dict[str, Any], ...]
+    derived: ClassVar[tuple[str, ...]] = ("ok",)
 
     @property
     def ok(self) -> bool:
         """True when the model was validated and every check passed."""
         return self.validated and all(check.ok for check in self.checks)
-
-    def to_json(self) -> str:
-        """Return the verdict as JSON text.
-
-        Returns
-        -------
-        str
-            JSON object with `ok`, `validated`, `checks` and `scores`.
-        """
-        data = {"format": "dynident-verdict-1", "robot": self.robot, "ok": self.ok, "validated": self.validated}
-        return to_json({**data, "checks": [asdict(check) for check in self.checks], "scores": self.scores})
 
     def summary(self) -> str:
         """Return the verdict as text, one line per check.
