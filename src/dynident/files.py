@@ -10,7 +10,7 @@ import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from dynident.errors import DynidentError
 
@@ -81,6 +81,15 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
         Path(temporary).unlink(missing_ok=True)
         raise
     return target
+
+
+class _Hash(Protocol):
+    def hexdigest(self) -> str: ...
+
+
+def hash_bytes(hashed: _Hash) -> bytes:
+    """Return the bytes of a finished hash."""
+    return bytes.fromhex(hashed.hexdigest())
 
 
 def to_json(data: Any) -> str:

@@ -65,7 +65,7 @@ def provenance(fit: Fit, scores: Sequence[Score]) -> Html:
             number(source.get("cutoff"), 3),
             number(source.get("bandwidth"), 3),
             str(source.get("effort_kind", "")),
-            tag("span", digest(source.get("sha256", "")), class_="mono"),
+            tag("span", checksums(source.get("sha256", "")), class_="mono"),
         )
         for use, source in entries
     ]
@@ -87,7 +87,7 @@ def provenance(fit: Fit, scores: Sequence[Score]) -> Html:
     return section("provenance", "Provenance", logs, table(("What", "Which"), facts))
 
 
-def digest(sha256: object) -> str:
+def checksums(sha256: object) -> str:
     """Return a checksum record as readable text."""
     text = str(sha256)
     try:
