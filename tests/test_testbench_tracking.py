@@ -20,7 +20,7 @@ from dynident.robots.proofs import proof_case, random_motion
 from dynident.simulate import Sensors, VirtualRobot
 from dynident.testbench import (
     TrackingProof,
-    Trial,
+    TrackingTrial,
     catalogue_model,
     feedback_alone,
     identify_friction,
@@ -34,13 +34,13 @@ T = np.linspace(0.0, 1.0, 200)
 FIT = SimpleNamespace(condition=12.0, values=np.ones(40), training_relative=0.03)
 
 
-def made(controller: str, motion: str, largest, model=0.0, feedback=1.0) -> Trial:
+def made(controller: str, motion: str, largest, model=0.0, feedback=1.0) -> TrackingTrial:
     """A trial whose errors are sines with given largest values and whose efforts have given RMS values."""
     k = len(largest)
     wave = np.sin(2.0 * np.pi * T)[:, None]
     flat = np.where(np.arange(T.size) % 2, 1.0, -1.0)[:, None]
     error = wave / np.abs(wave).max() * np.asarray(largest)
-    return Trial(controller, motion, T, error, flat * np.broadcast_to(model, k), flat * np.broadcast_to(feedback, k))
+    return TrackingTrial(controller, motion, T, error, flat * np.broadcast_to(model, k), flat * np.broadcast_to(feedback, k))
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynident.graph.cache import clear as clear_cache
 from dynident.graph.cache import usage as cache_usage
-from dynident.graph.calculus import derivative, forward, jacobian, reverse
+from dynident.graph.calculus import derivative, derivative_matrix, forward, reverse
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import (
     Graph,
@@ -18,7 +18,7 @@ from dynident.graph.expression import (
     cos,
     either,
     equal,
-    evaluate,
+    evaluate_nodes,
     exp,
     floor,
     log,
@@ -35,7 +35,7 @@ from dynident.graph.expression import (
     where,
 )
 from dynident.graph.function import Function
-from dynident.graph.machine import SLOW, Machine, vector_width
+from dynident.graph.machine import SLOW, MachineCode, vector_width
 from dynident.graph.operations import OPERATIONS, sympy_functions
 from dynident.graph.substitution import rebuilt, substitute
 
@@ -74,7 +74,7 @@ __all__ = [
     "Compiled",
     "Function",
     "Graph",
-    "Machine",
+    "MachineCode",
     "Node",
     "Place",
     "Routine",
@@ -92,15 +92,15 @@ __all__ = [
     "compile_routines",
     "cos",
     "derivative",
+    "derivative_matrix",
     "either",
     "equal",
-    "evaluate",
+    "evaluate_nodes",
     "exp",
     "floor",
     "forward",
     "identifier",
     "identifiers",
-    "jacobian",
     "latex_align",
     "latex_equations",
     "latex_number",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dynident.testbench.lugre import LuGreFit, fit_lugre, fit_static
     from dynident.testbench.maintenance import FaultDetector, Maintenance
     from dynident.testbench.multi_profile import MultiProfile, multi_profile_motion, multi_profile_test
-    from dynident.testbench.plateaus import Plateau, Plateaus, find_plateaus
+    from dynident.testbench.plateaus import Plateaus, SpeedPlateau, find_plateaus
     from dynident.testbench.repeatability_study import (
         Estimate,
         ParameterRepeatability,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         tracking_proof,
         with_model,
     )
-    from dynident.testbench.tracking_result import TrackingProof, Trial
+    from dynident.testbench.tracking_result import TrackingProof, TrackingTrial
     from dynident.testbench.variance import Spread, nested_spread
     from dynident.testbench.warmup import Warmup, fit_warmup
 
@@ -79,7 +79,7 @@ _HOME = {
         "multi_profile_test",
     ),
     "plateaus": (
-        "Plateau",
+        "SpeedPlateau",
         "Plateaus",
         "find_plateaus",
     ),
@@ -119,7 +119,7 @@ _HOME = {
     ),
     "tracking_result": (
         "TrackingProof",
-        "Trial",
+        "TrackingTrial",
     ),
     "variance": (
         "Spread",
@@ -150,17 +150,17 @@ __all__ = [
     "MultiProfile",
     "NoCompensation",
     "ParameterRepeatability",
-    "Plateau",
     "Plateaus",
     "Repeatability",
     "SingleAxis",
+    "SpeedPlateau",
     "Spread",
     "TemperatureComparison",
     "ThermalFit",
     "ThermalPrediction",
     "ThermalTest",
     "TrackingProof",
-    "Trial",
+    "TrackingTrial",
     "Warmup",
     "WarmupTime",
     "catalogue_model",

@@ -18,7 +18,7 @@ from dynident.testbench.curve import FrictionCurve
 from dynident.testbench.gravity import NO_GRAVITY, Gravity, plateau_gravity
 from dynident.testbench.groups import group_plateaus
 from dynident.testbench.history import FrictionHistory
-from dynident.testbench.plateaus import Plateau, Plateaus, inefficiency, nearest_level
+from dynident.testbench.plateaus import Plateaus, SpeedPlateau, inefficiency, nearest_level
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,7 +56,7 @@ class FrictionCurves(Result):
     levels: Array
     curves: tuple[FrictionCurve, ...]
     gravity: Gravity
-    plateaus: tuple[Plateau, ...]
+    plateaus: tuple[SpeedPlateau, ...]
     friction: Array
     std: Array
     notes: tuple[str, ...]
@@ -197,7 +197,7 @@ def friction_curves(
     )
 
 
-def _usable(plateaus: Plateaus) -> tuple[tuple[Plateau, ...], list[str]]:
+def _usable(plateaus: Plateaus) -> tuple[tuple[SpeedPlateau, ...], list[str]]:
     """Leave out saturated plateaus, and those during which other joints moved where there are enough without."""
     notes = []
     good = [p for p in plateaus.items if not p.saturated]
@@ -223,13 +223,13 @@ def _usable(plateaus: Plateaus) -> tuple[tuple[Plateau, ...], list[str]]:
     return tuple(sorted(good, key=lambda p: p.t)), notes
 
 
-def _mean_std(p: Plateau, gravity: Gravity) -> float:
+def _mean_std(p: SpeedPlateau, gravity: Gravity) -> float:
     e = p.tau - gravity.torque(p.q)
     return float(e.std(ddof=1) * np.sqrt(inefficiency(e) / e.size))
 
 
 def _curve(
-    items: Sequence[Plateau], label: str, friction: Array, std: Array, common: Array, level: NDArray[np.int64]
+    items: Sequence[SpeedPlateau], label: str, friction: Array, std: Array, common: Array, level: NDArray[np.int64]
 ) -> FrictionCurve:
     """Average the plateaus of one group by level and direction."""
     sign = np.sign([p.speed for p in items])

@@ -20,7 +20,7 @@ from dynident.errors import IdentificationError
 from dynident.friction import FrictionLaw, Polynomial
 from dynident.results import Result
 from dynident.signals import Log, prepare
-from dynident.testbench.plateaus import Plateau, Plateaus, inefficiency
+from dynident.testbench.plateaus import Plateaus, SpeedPlateau, inefficiency
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,7 +73,7 @@ class Gravity:
         """
         return np.asarray(self.Qa * np.cos(q) - self.Qb * np.sin(q)) if self.removed else np.zeros_like(q)
 
-    def mean(self, plateau: Plateau) -> tuple[float, float]:
+    def mean(self, plateau: SpeedPlateau) -> tuple[float, float]:
         """Return the mean gravity torque of a plateau and its standard deviation.
 
         Parameters
@@ -95,7 +95,7 @@ class Gravity:
 NO_GRAVITY = Gravity(0.0, 0.0, np.zeros((2, 2)), removed=False)
 
 
-def plateau_gravity(plateaus: Plateaus | Sequence[Plateau], joint: str = "") -> Gravity:
+def plateau_gravity(plateaus: Plateaus | Sequence[SpeedPlateau], joint: str = "") -> Gravity:
     """Fit gravity to the course of the torque within plateaus.
 
         tau_k(i) - mean tau_k = Q_a [cos q_k(i) - mean] - Q_b [sin q_k(i) - mean] + noise

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.testbench.plateaus import Plateau, nearest_level, speed_levels
+from dynident.testbench.plateaus import SpeedPlateau, nearest_level, speed_levels
 
 Array = NDArray[np.float64]
 Groups = list[NDArray[np.int64]]
@@ -23,7 +23,9 @@ TURN = 2.0
 PAUSE = 4.0
 
 
-def group_plateaus(items: Sequence[Plateau], top: float, by: str, width: float | None) -> tuple[Groups, list[str], list[str]]:
+def group_plateaus(
+    items: Sequence[SpeedPlateau], top: float, by: str, width: float | None
+) -> tuple[Groups, list[str], list[str]]:
     """Group plateaus."""
     if by not in ("auto", "temperature", "time", "all"):
         raise IdentificationError(f"by = {by!r}; plateaus are grouped by 'auto', 'temperature', 'time' or 'all'")
@@ -70,7 +72,7 @@ def _by_temperature(heat: Array, width: float | None) -> tuple[Groups, list[str]
     return groups, [f"{heat[g].mean():.1f} degC" for g in groups]
 
 
-def _by_time(items: Sequence[Plateau], top: float, width: float | None) -> tuple[Groups, list[str]]:
+def _by_time(items: Sequence[SpeedPlateau], top: float, width: float | None) -> tuple[Groups, list[str]]:
     t = np.array([p.t for p in items])
     if width is not None:
         number = ((t - t[0]) / width).astype(int)
@@ -80,7 +82,7 @@ def _by_time(items: Sequence[Plateau], top: float, width: float | None) -> tuple
     return groups, [_span(t[g]) for g in groups]
 
 
-def _sweeps(items: Sequence[Plateau], top: float) -> Groups:
+def _sweeps(items: Sequence[SpeedPlateau], top: float) -> Groups:
     """Cut where a pause is long, and where all speeds were run and the first one comes again."""
     v = np.array([p.speed for p in items])
     keys = [(int(k), bool(s > 0.0)) for k, s in zip(nearest_level(v, speed_levels(v, top)), v, strict=True)]

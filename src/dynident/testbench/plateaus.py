@@ -33,7 +33,7 @@ SATURATED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Plateau:
+class SpeedPlateau:
     """One stretch of constant speed of one joint.
 
     Parameters
@@ -75,7 +75,7 @@ class Plateau:
         """Number of samples."""
         return int(self.q.size)
 
-    def later(self, seconds: float) -> Plateau:
+    def later(self, seconds: float) -> SpeedPlateau:
         """Return the same plateau on a clock that started earlier.
 
         Parameters
@@ -109,7 +109,7 @@ class Plateaus(Result):
 
     joint: str
     unit: str
-    items: tuple[Plateau, ...]
+    items: tuple[SpeedPlateau, ...]
     top: float
     notes: tuple[str, ...] = ()
 
@@ -250,7 +250,7 @@ def find_plateaus(
                 continue
             at_limit = float(np.mean(np.abs(tau) >= limit * (1.0 - 1e-9)))
             items.append(
-                Plateau(
+                SpeedPlateau(
                     log=log.name,
                     t=float(0.5 * (log.t[start + a] + log.t[start + b - 1])),
                     duration=float(log.t[start + b - 1] - log.t[start + a]),

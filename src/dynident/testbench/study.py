@@ -14,7 +14,7 @@ from dynident.results import Result
 from dynident.signals import Log
 from dynident.testbench.curves import FrictionCurves, friction_curves
 from dynident.testbench.history import FrictionHistory
-from dynident.testbench.plateaus import Plateau, Plateaus, find_plateaus
+from dynident.testbench.plateaus import Plateaus, SpeedPlateau, find_plateaus
 from dynident.testbench.warmup import Warmup, fit_warmup
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ def _joint_study(
     if kind is None or not logs:
         raise IdentificationError(f"robot '{mechanism.name}' or its logs have no joint '{name}'")
     unit = "N" if kind == "prismatic" else "N m"
-    items: list[Plateau] = []
+    items: list[SpeedPlateau] = []
     notes: list[str] = []
     problems = []
     for log, seconds in logs:

@@ -24,7 +24,7 @@ from dynident.mechanics import forward_kinematics
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
 from dynident.simulate import Run, VirtualRobot, actuator_inertia, tool_of
-from dynident.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED, TrackingProof, Trial
+from dynident.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED, TrackingProof, TrackingTrial
 
 Array = NDArray[np.float64]
 Law = PID | ComputedTorque | Cascade
@@ -317,7 +317,7 @@ def _believed(model: Mechanism, catalogue: Mechanism) -> Mechanism:
     return model.with_parameters(model.parameters.replace(np.array([known.get(name, 0.0) for name in model.parameters.names])))
 
 
-def _trial(controller: str, motion: str, run: Run, known: Known | None, tool: str | None) -> Trial:
+def _trial(controller: str, motion: str, run: Run, known: Known | None, tool: str | None) -> TrackingTrial:
     """Return errors and effort shares of a run."""
     machine, truth = run.robot, run.truth
     wanted = actuator_motion(machine.mechanism, run.reference).q
@@ -345,7 +345,7 @@ def _trial(controller: str, motion: str, run: Run, known: Known | None, tool: st
     if tool is not None:
         places = [forward_kinematics(machine.mechanism, q, tool)[1] for q in (run.reference.q, truth.motion.q)]
         away = np.linalg.norm(places[0] - places[1], axis=1)
-    return Trial(controller, motion, truth.t, error, share, total - share, limited, seen, away)
+    return TrackingTrial(controller, motion, truth.t, error, share, total - share, limited, seen, away)
 
 
 def _units(mechanism: Mechanism) -> tuple[str, ...]:

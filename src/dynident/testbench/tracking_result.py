@@ -31,7 +31,7 @@ def rms(x: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class TrackingTrial:
     """One controller on one motion.
 
     Parameters
@@ -132,7 +132,7 @@ class TrackingProof(Result):
     actuators: tuple[str, ...]
     units: tuple[str, ...]
     effort_unit: str
-    trials: tuple[Trial, ...]
+    trials: tuple[TrackingTrial, ...]
     fit: Fit = field(repr=False)
     how: str = ""
     notes: tuple[str, ...] = ()
@@ -147,7 +147,7 @@ class TrackingProof(Result):
         """Motions, in the order in which they were run."""
         return tuple(dict.fromkeys(trial.motion for trial in self.trials))
 
-    def trial(self, controller: str, motion: str) -> Trial:
+    def trial(self, controller: str, motion: str) -> TrackingTrial:
         """Return one trial.
 
         Parameters
