@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import dynident as di
-from dynident.cli.machines import Machine, Results, Seed, check_machine, write_figures
+from dynident.cli.machines import Machine, Results, Seed, check_machine, save_figures
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -35,6 +35,7 @@ from dynident.cli.shared import (
     robot_of,
 )
 from dynident.files import to_json, write_atomic
+from dynident.outputs import output_set
 
 
 @app.command(epilog="Example: dynident friction robot.urdf cold.csv warm.csv --effort joint_torque -o friction/")
@@ -83,13 +84,14 @@ def friction(
         owners = None if robots is None else [name.strip() for name in robots.split(",")]
         study = friction_study(mechanism, read, robots=owners, by=by, level=level, tolerance=tolerance)
         step("writing the report")
-        report = write_friction_report(output / "friction.html", study)
-        data = study.save(output / "friction.json")
+        with output_set(output, ("friction.html", "friction.json")) as stage:
+            write_friction_report(stage / "friction.html", study)
+            study.save(stage / "friction.json")
     if as_json:
         print_json(study.numbers())
     elif not quiet:
         out.print(study.summary())
-        out.print(f"\nwritten: {report}, {data}")
+        out.print(f"\nwritten: {output / 'friction.html'}, {output / 'friction.json'}")
     return 0
 
 
@@ -130,8 +132,10 @@ def track(
         step("writing")
         files = []
         if output is not None:
-            files = [write_atomic(output / "tracking.json", to_json(numbers))]
-            files += write_figures(proof.figures(case.published), output)
+            with output_set(output, ("tracking.json", "errors_*.png", "largest_errors*.png", "efforts.png")) as stage:
+                write_atomic(stage / "tracking.json", to_json(numbers))
+                save_figures(proof.figures(case.published), stage)
+                files = [output / path.name for path in sorted(stage.iterdir())]
     if as_json:
         print_json({**numbers, "written": [str(f) for f in files]})
     elif not quiet:

@@ -20,7 +20,7 @@ from dynident.mechanics.functions import Outputs, cached, compiled, function_of,
 from dynident.mechanics.geometry import Geometry, Pose, compose
 from dynident.mechanics.matrices import energies
 from dynident.mechanics.motion import Motion
-from dynident.mechanics.regressor import energy_regressor, momentum_regressor, regressor, regressor_rows
+from dynident.mechanics.regressor import energy_regressor, momentum_regressor, regressor, regressor_rows, weighted_regressor
 from dynident.mechanics.solving import NodeRows, factor_symmetric, solve_factored, solve_general, solve_symmetric
 from dynident.mechanics.vectors import Vector, cross, dot, matrix, plus, scale, snapped, times, vector
 
@@ -161,6 +161,7 @@ __all__ = [
     "tree_motion",
     "values_of",
     "vector",
+    "weighted_regressor",
 ]
 
 
