@@ -7,6 +7,7 @@ import json
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,9 +16,13 @@ import pytest
 from numpy.typing import NDArray
 
 import dynident as di
+from dynident.excitation import Stage
 from dynident.friction import Coulomb, FrictionLaw, Viscous
 from dynident.results import Result
-from dynident.validate import CrossValidation
+from dynident.robots import dualv
+from dynident.trajectory import Fourier, Trajectory
+from dynident.validate import CrossValidation, judge
+from identify_cases import RRR, arm, evidence, simulated_log
 
 Array = NDArray[np.float64]
 FOLDS = CrossValidation(("a", "b"), np.array([0.1, 1.0 / 3.0]), np.array([[1.0, np.nan], [np.inf, 2.0]]), 0.2)
@@ -155,3 +160,56 @@ def test_what_no_file_can_hold_is_told(tmp_path: Path) -> None:
     with pytest.raises(di.DynidentError, match="a function cannot be written to a file"):
         odd.save(tmp_path / "odd.json")
     assert not list(tmp_path.iterdir())
+
+
+# ---- the nouns ---------------------------------------------------------------------------------------------------------
+@cache
+def nouns() -> dict[str, Any]:
+    robot = arm(RRR)
+    fit = di.WLS().fit(di.Regression.from_log(robot, simulated_log(robot, noise=0.1))).result_
+    score = fit.score(simulated_log(robot, seed=2, noise=0.1))
+    curve = Trajectory.from_vector(Fourier(0.25, 2), np.full(3, 0.1))
+    plan = di.Plan("arm", ("a",), [Stage("one", "training", curve)], 2, 100.0, [1.0], [5.0], [0.0])
+    return {
+        "mechanism.Mechanism": dualv.mechanism(),
+        "identify.BaseParameters": fit.base,
+        "identify.Fit": fit,
+        "identify.Score": score,
+        "validate.Verdict": judge(fit, [score]),
+        "excitation.Plan": plan,
+    }
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["mechanism.Mechanism", "identify.BaseParameters", "identify.Fit", "identify.Score", "validate.Verdict", "excitation.Plan"],
+)
+def test_nouns_are_saved_loaded_copied_and_pickled(kind: str, tmp_path: Path) -> None:
+    made = nouns()[kind]
+    written = json.dumps(made.to_dict())
+    assert made.to_dict()["kind"] == kind
+    for again in (di.load(made.save(tmp_path / "x.json")), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):  # noqa: S301
+        assert type(again) is type(made)
+        assert json.dumps(again.to_dict()) == written
+        assert again.summary() == made.summary()
+
+
+def test_a_robot_from_its_file_moves_as_before(tmp_path: Path) -> None:
+    robot = dualv.mechanism()
+    again = di.Mechanism.load(robot.save(tmp_path / "robot.json"))
+    rng = np.random.default_rng(0)
+    q = 0.05 * rng.normal(size=(5, robot.dof))
+    motion = di.Motion(np.arange(5.0), q, rng.normal(size=q.shape), rng.normal(size=q.shape))
+    np.testing.assert_array_equal(di.inverse_dynamics(again, motion), di.inverse_dynamics(robot, motion))
+
+
+def test_a_robot_with_a_function_of_the_user_is_not_written_but_its_fit_is(tmp_path: Path) -> None:
+    plain = arm(RRR)
+    robot = replace(plain, couplings=(di.Coupling("joint_3", ("joint_2",), function=lambda x: np.sin(x[:, 0])),), actuators=())
+    with pytest.raises(di.DynidentError, match="a function cannot be written to a file"):
+        robot.save(tmp_path / "robot.json")
+    fit = di.OLS().fit(evidence(robot, 400, noise=0.1)[0]).result_
+    path = fit.save(tmp_path / "fit.json")
+    with pytest.raises(di.DynidentError, match="has functions that no file holds; give the mechanism"):
+        di.load(path)
+    np.testing.assert_array_equal(di.Fit.load(path, robot).values, fit.values)

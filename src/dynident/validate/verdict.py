@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynident.errors import require
 from dynident.friction import term_of
-from dynident.identify import Fit
 from dynident.results import Result
 
 if TYPE_CHECKING:
-    from dynident.identify import Score
+    from dynident.identify import Fit, Score
 
 # Limits that a usable rigid-body model meets; they are stated in every verdict.
 RELATIVE_LIMIT = 0.15
@@ -98,6 +97,8 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
     Verdict
         Checks with numbers and sentences.
     """
+    from dynident.identify import Fit  # noqa: PLC0415 - whoever has a fit has loaded it
+
     require(fit, Fit, "fit")
     held_out = [score for score in scores if not score.training]
     checks = []
