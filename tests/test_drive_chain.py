@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
-from dynident.drive import Chain, StateSpace, TransferFunction, plot_responses
+from dynident.drive import Chain, StateSpace, TransferFunction, plot_bode
 from dynident.errors import DynidentError
 from dynident.robots.mast import data as mast
 
@@ -249,7 +249,7 @@ def test_bode_data_and_figure() -> None:
     assert len(above.lines) == len(below.lines) == 2
     assert below.get_xlabel() == "frequency [Hz]"
     assert "TF2" in above.get_legend().get_texts()[1].get_text()
-    assert len(plot_responses([bode]).axes[0].lines) == 1
+    assert len(plot_bode([bode]).axes[0].lines) == 1
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from dynident.checks import per_actuator
 from dynident.control.cascade import Cascade, CurrentLoop
 from dynident.control.checks import ControlWarning, no_room
 from dynident.control.computed_torque import ComputedTorque
-from dynident.control.controller import ControlLaw, Machine, Measurement, ReferenceSignal
+from dynident.control.controller import Controller, Machine, Measurement, Reference
 from dynident.control.distribution import (
     actuator_rows,
     coupling_rows,
@@ -33,8 +33,8 @@ __all__ = [
     "Axis",
     "Cascade",
     "ComputedTorque",
-    "ControlLaw",
     "ControlWarning",
+    "Controller",
     "CoordinateSpace",
     "CurrentLoop",
     "Gains",
@@ -43,7 +43,7 @@ __all__ = [
     "Margins",
     "Measurement",
     "OpenLoop",
-    "ReferenceSignal",
+    "Reference",
     "TaskCascade",
     "TaskComputedTorque",
     "TaskErrorPID",

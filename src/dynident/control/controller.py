@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-class ReferenceSignal(Protocol):
+class Reference(Protocol):
     """What is wanted now: n coordinates x, k actuators rho."""
 
     @property
@@ -76,7 +76,7 @@ class Machine(Protocol):
         """One drive per actuator, in the order of ``mechanism.actuators``."""
 
 
-class ControlLaw(Protocol):
+class Controller(Protocol):
     """A control law in Python: reset once, then one update per cycle.
 
     An attribute `delay` [s], where there is one, is the time from the measurement to the command at the motors.
@@ -101,7 +101,7 @@ class ControlLaw(Protocol):
             What the sensors say at the start.
         """
 
-    def update(self, t: float, reference: ReferenceSignal, measurement: Measurement) -> Array:
+    def update(self, t: float, reference: Reference, measurement: Measurement) -> Array:
         """Return the command that is held until the next update.
 
         Parameters

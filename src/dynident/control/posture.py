@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import gain
-from dynident.control.controller import Measurement, ReferenceSignal
+from dynident.control.controller import Measurement, Reference
 from dynident.control.distribution import SINGULAR
 from dynident.control.evaluate import Evaluator
 from dynident.errors import DynidentError
@@ -70,6 +70,6 @@ class Posture:
             raise DynidentError(f"{owner}: posture has shape {values.shape}; give two numbers, kp [1/s^2] and kd [1/s]")
         return cls(*values.tolist())
 
-    def pull(self, reference: ReferenceSignal, measurement: Measurement) -> Array:
+    def pull(self, reference: Reference, measurement: Measurement) -> Array:
         """Return the acceleration back to the reference."""
         return np.asarray(self.kd * (reference.v - measurement.v) + self.kp * (reference.q - measurement.x))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.control.controller import Machine, Measurement, ReferenceSignal
+from dynident.control.controller import Machine, Measurement, Reference
 from dynident.control.evaluate import Evaluator
 from dynident.control.workspace import Bound, Spot, Workspace
 from dynident.drive import Drive
@@ -57,7 +57,7 @@ class Eyes:
         self.space: Bound = space.bind(mechanism)
         self.here, self.there = Evaluator(mechanism), Evaluator(mechanism)
 
-    def look(self, reference: ReferenceSignal, measurement: Measurement) -> tuple[Spot, Spot, Array]:
+    def look(self, reference: Reference, measurement: Measurement) -> tuple[Spot, Spot, Array]:
         """Return the wanted spot, the actual spot and the error between them."""
         if self.space.placed:
             self.there.place(reference.q, reference.v)

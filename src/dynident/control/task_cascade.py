@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dynident.checks import finite_scalar
 from dynident.control.cascade import Cascade
-from dynident.control.controller import Machine, Measurement, ReferenceSignal
+from dynident.control.controller import Machine, Measurement, Reference
 from dynident.control.evaluate import Evaluator, solve
 from dynident.control.filters import low_pass_share
 from dynident.control.posture import loaded, weighted_inverse
@@ -87,7 +87,7 @@ class TaskCascade(TaskLaw):
         self._speed, self._wanted, self._feed = np.zeros(m), np.zeros(k), np.zeros(k)
         self._sum, self._amps, self._charge = np.zeros(k), np.zeros(k), np.zeros(k)
 
-    def _output(self, reference: ReferenceSignal, measurement: Measurement) -> Array:
+    def _output(self, reference: Reference, measurement: Measurement) -> Array:
         inner, outer = self.loops.current_ticks, self.loops.velocity_ticks
         if self._tick % (inner * outer) == 0:
             self._position_loop(reference, measurement)
@@ -96,7 +96,7 @@ class TaskCascade(TaskLaw):
         self._tick += 1
         return self._amps if self.loops.current is None else self._current_loop(measurement)
 
-    def _position_loop(self, reference: ReferenceSignal, measurement: Measurement) -> None:
+    def _position_loop(self, reference: Reference, measurement: Measurement) -> None:
         wanted, actual, e = self._eyes.look(reference, measurement)
         here = self._eyes.here
         speed = self._kv * e + self._share * wanted.velocity

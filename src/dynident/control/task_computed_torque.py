@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control.controller import Machine, Measurement, ReferenceSignal
+from dynident.control.controller import Machine, Measurement, Reference
 from dynident.control.evaluate import solve
 from dynident.control.posture import Posture, weighted_inverse
 from dynident.control.task import check_coordinates, enough
@@ -81,7 +81,7 @@ class TaskComputedTorque(TaskErrorPID):
         self._left = enough(self._owner, self.space.bind(self.model), self.model)
         self._look_with(self.model, robot)
 
-    def _forces(self, reference: ReferenceSignal, measurement: Measurement, wanted: Spot, actual: Spot, push: Array) -> Array:
+    def _forces(self, reference: Reference, measurement: Measurement, wanted: Spot, actual: Spot, push: Array) -> Array:
         u = wanted.jacobian @ reference.a + wanted.bias + push
         here = self._eyes.here
         if self._left:

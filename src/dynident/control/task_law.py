@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import gain, per_actuator
 from dynident.control.checks import cycle_time, dead_time, no_room
-from dynident.control.controller import Machine, Measurement, ReferenceSignal
+from dynident.control.controller import Machine, Measurement, Reference
 from dynident.control.filters import low_pass_share
 from dynident.control.task import Eyes, drives_of, torque_limits
 from dynident.control.tick import low_pass_step, pid_law
@@ -50,7 +50,7 @@ class TaskLaw(ABC):
         """
         self._prepare(robot)
 
-    def update(self, t: float, reference: ReferenceSignal, measurement: Measurement) -> Array:
+    def update(self, t: float, reference: Reference, measurement: Measurement) -> Array:
         """Return what is held until the next update: torques, currents or voltages, as `command` says.
 
         Parameters
@@ -74,7 +74,7 @@ class TaskLaw(ABC):
         """Forget the past and read the robot."""
 
     @abstractmethod
-    def _output(self, reference: ReferenceSignal, measurement: Measurement) -> Array:
+    def _output(self, reference: Reference, measurement: Measurement) -> Array:
         """Return the command, (k,)."""
 
     def _each(self, values: ArrayLike, count: int, field: str) -> Array:
@@ -133,7 +133,7 @@ class TaskErrorPID(TaskLaw):
         self._limits = torque_limits(drives_of(robot))
         self._sum, self._rate, self._first, self._full = np.zeros(rows), np.zeros(rows), True, False
 
-    def _output(self, reference: ReferenceSignal, measurement: Measurement) -> Array:
+    def _output(self, reference: Reference, measurement: Measurement) -> Array:
         kp, kd, ki = self._gains
         wanted, actual, e = self._eyes.look(reference, measurement)
         rate = wanted.velocity - actual.velocity
@@ -179,5 +179,5 @@ class TaskErrorPID(TaskLaw):
         return actual.jacobian, np.array(S).T, np.array(P).T, np.array(D).T
 
     @abstractmethod
-    def _forces(self, reference: ReferenceSignal, measurement: Measurement, wanted: Spot, actual: Spot, push: Array) -> Array:
+    def _forces(self, reference: Reference, measurement: Measurement, wanted: Spot, actual: Spot, push: Array) -> Array:
         """Return the generalised forces (n,) for what the PID asks for in the work space, (m,)."""

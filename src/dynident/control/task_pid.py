@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.control.checks import optional_model
-from dynident.control.controller import Machine, Measurement, ReferenceSignal
+from dynident.control.controller import Machine, Measurement, Reference
 from dynident.control.evaluate import Evaluator
 from dynident.control.posture import Posture, loaded, weighted_inverse
 from dynident.control.task import check_coordinates, drives_of, enough
@@ -84,7 +84,7 @@ class TaskPID(TaskErrorPID):
             check_coordinates(self._owner, self.feedforward, robot.mechanism)
             self._model = Evaluator(self.feedforward)
 
-    def _forces(self, reference: ReferenceSignal, measurement: Measurement, wanted: Spot, actual: Spot, push: Array) -> Array:
+    def _forces(self, reference: Reference, measurement: Measurement, wanted: Spot, actual: Spot, push: Array) -> Array:
         f = actual.jacobian.T @ push
         if self._left:
             here, J = self._eyes.here, actual.jacobian

@@ -8,18 +8,18 @@ from dynident.drive.modal_fit import ModalFit, fit_modal
 from dynident.drive.modes import Modes
 from dynident.drive.motor import Motor
 from dynident.drive.statespace import StateSpace
-from dynident.drive.transfer import FrequencyResponse, TransferFunction, plot_responses
+from dynident.drive.transfer import Bode, TransferFunction, plot_bode
 from dynident.drive.transmission import Transmission, reflected_inertia
 from dynident.drive.two_mass import TwoMass
 from dynident.drive.velocity import adaptive_difference, difference, low_pass, tracking_observer
 
 __all__ = [
     "ActuatorFit",
+    "Bode",
     "Chain",
     "CurrentSensor",
     "Drive",
     "Encoder",
-    "FrequencyResponse",
     "ModalFit",
     "Modes",
     "Motor",
@@ -32,7 +32,7 @@ __all__ = [
     "fit_actuator",
     "fit_modal",
     "low_pass",
-    "plot_responses",
+    "plot_bode",
     "quantise",
     "reflected_inertia",
     "tracking_observer",

@@ -21,7 +21,7 @@ Complex = NDArray[np.complex128]
 
 
 @dataclass(frozen=True, eq=False)
-class FrequencyResponse:
+class Bode:
     """Magnitude and phase over the frequency.
 
     Parameters
@@ -133,7 +133,7 @@ class TransferFunction:
 
     __rmul__ = __mul__
 
-    def bode(self, frequency: ArrayLike) -> FrequencyResponse:
+    def bode(self, frequency: ArrayLike) -> Bode:
         """Magnitude and phase.
 
         Parameters
@@ -152,7 +152,7 @@ class TransferFunction:
                 "frequency of a Bode diagram must increase and be above zero; give a one-dimensional array in Hz"
             )
         H = self.response(f)
-        return FrequencyResponse(f, np.abs(H), np.rad2deg(np.unwrap(np.angle(H))), self.name)
+        return Bode(f, np.abs(H), np.rad2deg(np.unwrap(np.angle(H))), self.name)
 
     def plot(self, frequency: ArrayLike, *others: TransferFunction) -> Figure:
         """Draw the Bode diagram.
@@ -169,7 +169,7 @@ class TransferFunction:
         matplotlib.figure.Figure
             Magnitude above phase.
         """
-        return plot_responses([function.bode(frequency) for function in (self, *others)])
+        return plot_bode([function.bode(frequency) for function in (self, *others)])
 
     def to_control(self) -> Any:
         """Return the python-control system.
@@ -192,7 +192,7 @@ def import_control(purpose: str) -> Any:
     return control
 
 
-def plot_responses(curves: Sequence[FrequencyResponse]) -> Figure:
+def plot_bode(curves: Sequence[Bode]) -> Figure:
     """Draw Bode diagrams on common axes.
 
     Parameters

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynident.control import PID, Cascade, ComputedTorque, ControlLaw, OpenLoop, no_room
+from dynident.control import PID, Cascade, ComputedTorque, Controller, OpenLoop, no_room
 from dynident.drive import Drive
 from dynident.errors import SimulationError, require
 from dynident.friction import DynamicLaw, Friction, Thermal
@@ -92,7 +92,7 @@ class VirtualRobot(_Options, Frozen):
 
     mechanism: Mechanism
     drives: Sequence[Drive]
-    controller: Cascade | PID | ComputedTorque | OpenLoop | ControlLaw
+    controller: Cascade | PID | ComputedTorque | OpenLoop | Controller
 
     def __post_init__(self) -> None:
         require(self.mechanism, Mechanism, "mechanism")
