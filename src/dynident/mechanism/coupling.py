@@ -52,13 +52,35 @@ class Coupling(Frozen):
         object.__setattr__(self, "of", MappingProxyType({k: float(v) for k, v in of.items()}))
 
     def value_at(self, held: Mapping[str, float]) -> float:
-        """Return q_joint where everything that it follows is held."""
+        """Return q_joint where everything that it follows is held.
+
+        Parameters
+        ----------
+        held : mapping of str to float
+            Positions of the joints that are held [rad or m].
+
+        Returns
+        -------
+        float
+            Position of the joint [rad or m].
+        """
         if self.function is None:
             return self.offset + sum(ratio * held[name] for name, ratio in self.of.items())
         return float(self.evaluate(np.array([[held[name] for name in self.of]]))[0][0])
 
     def holding(self, held: Mapping[str, float]) -> Coupling:
-        """Return the coupling to the joints that still move, with the others held."""
+        """Return the coupling to the joints that still move, with the others held.
+
+        Parameters
+        ----------
+        held : mapping of str to float
+            Positions of the joints that are held [rad or m].
+
+        Returns
+        -------
+        Coupling
+            The same coupling when none of its joints is held.
+        """
         free = {name: ratio for name, ratio in self.of.items() if name not in held}
         if len(free) == len(self.of):
             return self
