@@ -15,14 +15,15 @@ ROOMS = {
     "Motions": "dynident.trajectory",
     "Identification": "dynident.identify",
     "Friction identification": "dynident.identify.friction",
-    "Friction experiments": "dynident.identify.experiments",
     "Drives": "dynident.drive",
     "Control": "dynident.control",
     "Virtual robot": "dynident.simulate",
     "Excitation": "dynident.excitation",
     "Controllers and campaigns": "dynident.link",
     "Validation": "dynident.validate",
+    "Test bench": "dynident.testbench",
     "Report": "dynident.report",
+    "Results": "dynident.results",
 }
 
 

@@ -19,7 +19,7 @@ from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, note, notes,
 from dynident.errors import DynidentError, LinkError
 
 if TYPE_CHECKING:
-    from dynident.link import Campaign, Controller, Progress
+    from dynident.link import Campaign, Progress, RemoteController
     from dynident.simulate import VirtualRobot
 
 MOST_SHOWN = 8  # channels in the live view
@@ -270,7 +270,7 @@ def _predictor(model: Path | None, campaign: Campaign) -> Any:
     return lambda motion: di.inverse_dynamics(mechanism, motion, mechanism.parameters)
 
 
-def _run(campaign: Campaign, wire: Controller, model: Path | None, mcap: Path | None, as_json: bool, quiet: bool) -> int:
+def _run(campaign: Campaign, wire: RemoteController, model: Path | None, mcap: Path | None, as_json: bool, quiet: bool) -> int:
     from dynident import link  # noqa: PLC0415 - only this command needs it
 
     campaign.predict = _predictor(model, campaign)

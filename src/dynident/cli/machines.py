@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 import dynident as di
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from dynident.simulate import VirtualRobot
 
 Array = NDArray[np.float64]
+
+Machine = Annotated[str, typer.Argument(help="Ready machine, such as mast or dualv.", show_default=False)]
+Seed = Annotated[int, typer.Option(help="Seed of all noise.")]
+Results = Annotated[
+    Path | None, typer.Option("-o", "--output", "--figures", help="Folder for the numbers (JSON) and figures (PNG).")
+]
 
 
 def ready_machines() -> tuple[str, ...]:

@@ -22,8 +22,8 @@ from dynident.mechanics import Motion
 from dynident.mechanism import effort_units
 from dynident.robots import cft, dualv, rrr
 from dynident.simulate import VirtualRobot, home_of, with_noise
+from dynident.testbench import TrackingProof, identify_friction, identify_machine, tracking_proof
 from dynident.trajectory import Fourier, Trajectory, joint_motion, write
-from dynident.validate import TrackingProof, identify_friction, identify_machine, tracking_proof
 
 Array = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ class ProofCase:
     efforts : mapping, optional
         Effort shares of the paper.
     options : mapping
-        Passed to `dynident.validate.tracking_proof`.
+        Passed to `dynident.testbench.tracking_proof`.
     second : (str, projection), optional
         Name and projection of a second identification from the same logs, whose model is tried too.
     friction : (str, FrictionLaw), optional
@@ -76,7 +76,7 @@ class ProofCase:
         seed : int
             Seed of all noise.
         **options
-            Passed to `dynident.validate.tracking_proof`.
+            Passed to `dynident.testbench.tracking_proof`.
 
         Returns
         -------

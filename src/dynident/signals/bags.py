@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import LogError, missing_extra
+from dynident.files import hash_bytes
 from dynident.signals.log import FIELDS
 from dynident.signals.messages import MESSAGE, Kind, Topic
 from dynident.signals.readers import GROWTH, LARGEST, ROOM, Table, check_room
@@ -180,7 +181,7 @@ def read_bag(path: Path, wanted: list[str] | None) -> Table:
     refused: set[str] = set()
     for file in files:
         with file.open("rb") as stream:
-            hashed.update(hashlib.file_digest(stream, "sha256").digest())
+            hashed.update(hash_bytes(hashlib.file_digest(stream, "sha256")))
         ending = file.suffix.lower()
         source = _mcap(file, own, notes) if ending == ".mcap" else _sqlite(file, notes) if ending == ".db3" else _ros1(file)
         for kind, time, raw in source:
