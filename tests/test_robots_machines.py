@@ -13,9 +13,8 @@ from dynident.drive import Drive, Motor
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion, actuator_jacobian, generalised_efforts, inverse_dynamics, mass_matrix
 from dynident.robots import cft, dualv, er3a_c60, five_bar, mast, rrr
-from dynident.robots.assumptions import Assumption, listed
-from dynident.robots.cft.machine import friction as cft_friction
-from dynident.robots.machines import servo_gains
+from dynident.robots.cft import friction_laws as cft_friction
+from dynident.robots.shared import Assumption, listed, servo_gains
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.steps import path_deviation
 

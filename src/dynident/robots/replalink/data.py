@@ -1,4 +1,4 @@
-"""Numbers of RePlaLink: section 6.2 of the thesis, and the geometry recovered from its base parameters."""
+"""RePlaLink: the numbers of [Roldan2017, section 6.2], and what had to be assumed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics import Motion
-from dynident.robots.prr2.inputs import fourier
-
-Array = NDArray[np.float64]
+from dynident.robots.shared import Assumption
 
 
 @dataclass(frozen=True)
@@ -120,33 +116,23 @@ ASSEMBLY_MODES = ("up", "down")
 WORKING_MODES = ("++", "+-", "-+", "--")
 """Signs of sin(alpha2 - alpha1) and of sin(alpha3 - alpha4): how the two elbows A and B are bent."""
 
+CONTROL_CYCLE = 0.0012  # control period [s], 6.2.5
 
-def thesis_system() -> tuple[Array, Array]:
-    """Return (6.47) to (6.64) as printed.
-
-    Returns
-    -------
-    C : ndarray, (9, 15)
-        Coefficients, columns in the order of `PARAMETER_NAMES`.
-    V : ndarray, (9,)
-        Identified values.
-    """
-    rows = [[terms.get(name, 0.0) for name in PARAMETER_NAMES] for terms, _ in THESIS_EQUATIONS]
-    return np.array(rows), np.array([value for _, value in THESIS_EQUATIONS])
-
-
-def initial_motion(sampling: float = SAMPLING) -> Motion:
-    """Return one period of the motion of Table 6.3, with which the thesis starts its optimisation.
-
-    Parameters
-    ----------
-    sampling : float
-        Sampling time [s].
-
-    Returns
-    -------
-    Motion
-        2.2 s of the two motors.
-    """
-    C, D = INITIAL_AMPLITUDES
-    return fourier(np.arange(0.0, 1.0 / FUNDAMENTAL - 0.5 * sampling, sampling), START, C, D, FUNDAMENTAL)
+ASSUMPTIONS: Mapping[str, Assumption] = {
+    "geometry": Assumption("base distance", "m", "not printed and not in the base parameters, see `Geometry`"),
+    "masses": Assumption(
+        "theoretical",
+        "",
+        "those of the drawings. The identified base parameters are those of no robot (the fifth is negative)",
+    ),
+    "bandwidth": Assumption(10.0, "Hz", "of the position loops; no gains are printed, usual for servo drives of this size"),
+    "velocity_bandwidth": Assumption(50.0, "Hz", "of the velocity loops: five times the position loops'"),
+    "velocity_reset": Assumption(0.2, "-", "corner of the velocity loops' integral, over their bandwidth"),
+    "velocity_feedforward": Assumption(1.0, "-", "figure 6.18 shows no lag"),
+    "current_limit": Assumption(
+        12.0, "A", "130 N m at the gearbox output, four times the largest torque measured; that of the drives is not printed"
+    ),
+    "encoder": Assumption(2.0 * np.pi / 2**18, "rad", "18 bit on the motor, usual for servo motors"),
+    "encoder_filter": Assumption(400.0, "Hz", "of the velocity from counts: eight times the velocity loops"),
+}
+"""Everything that [Roldan2017, section 6.2] does not print."""

@@ -18,33 +18,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.robots.mast.hamel import rate_matrix
+from dynident.robots.shared import check_length
 
 Array = NDArray[np.float64]
+Mode = str | Sequence[int] | None
 
 PLATFORM = ("z", "psi", "theta")
 SINGULAR = 1e-9  # sine or determinant, relative to its size at best, below which a configuration counts as singular
-
-
-def three(**given: ArrayLike) -> list[Array]:
-    """Return arrays (N, 3) after checking that they are finite and of as many samples; one sample may be a vector."""
-    arrays: dict[str, Array] = {}
-    for what, values in given.items():
-        array = numbers(values, what)
-        array = array[None] if array.ndim == 1 else array
-        if array.ndim != 2 or array.shape[1] != 3:
-            raise DynidentError(f"{what} has shape {np.shape(values)}; give (samples, 3)")
-        if not np.all(np.isfinite(array)):
-            raise DynidentError(f"{what} is not finite at sample {int(np.argwhere(~np.isfinite(array))[0][0])}; remove it")
-        arrays[what] = array
-    if len({len(array) for array in arrays.values()}) > 1:
-        sizes = ", ".join(f"{what} {len(array)}" for what, array in arrays.items())
-        raise DynidentError(f"numbers of samples differ ({sizes}); give as many of each")
-    return list(arrays.values())
 
 
 class PlatformMotion(NamedTuple):
@@ -143,9 +126,7 @@ class Tripod:
 
     def __post_init__(self) -> None:
         for label in ("offset", "length", "radius"):
-            value = getattr(self, label)
-            if not isinstance(value, int | float | np.floating) or not np.isfinite(value) or value <= 0.0:
-                raise DynidentError(f"{self.name}: {label} is {value!r}; give a positive length in metres")
+            check_length(self.name, label, getattr(self, label))
 
     @property
     def outward(self) -> Array:
@@ -153,28 +134,25 @@ class Tripod:
         b = np.array(self.bearings)
         return np.stack([np.cos(b), np.sin(b), np.zeros(3)], axis=1)
 
-    def signs(self, working_mode: str | Sequence[int]) -> Array:
+    def signs(self, working_mode: Mode = None) -> Array:
         """Return the branch of each leg.
 
         Parameters
         ----------
-        working_mode : str or sequence of int
-            One of `modes` for all legs, or three of +1 (first mode) and -1.
+        working_mode : str or sequence of int, optional
+            One of `modes` for all legs, the first when omitted; or three of +1 (first mode) and -1.
 
         Returns
         -------
         ndarray, (3,)
             Signs.
         """
-        if isinstance(working_mode, str):
-            if working_mode not in self.modes:
-                raise DynidentError(f"{self.name}: working mode is {working_mode!r}; it is one of {', '.join(self.modes)}, "
-                                    "or three signs")  # fmt: skip
-            return np.full(3, 1.0 - 2.0 * self.modes.index(working_mode))
-        signs = np.asarray(working_mode, dtype=np.float64)
+        if working_mode is None or working_mode in self.modes:
+            return np.full(3, -1.0 if working_mode == self.modes[1] else 1.0)
+        signs = np.zeros(0) if isinstance(working_mode, str) else np.asarray(working_mode, dtype=np.float64)
         if signs.shape != (3,) or not np.all(np.abs(signs) == 1.0):
             raise DynidentError(
-                f"{self.name}: working mode is {working_mode!r}; give one of {', '.join(self.modes)}, or three signs"
+                f"{self.name}: working mode is {working_mode!r}; it is one of {', '.join(self.modes)}, or three signs"
             )
         return signs
 
@@ -203,6 +181,19 @@ def attitude(angles: Array) -> Array:
     return np.moveaxis(np.array(rows), 2, 0)
 
 
+def rate_matrix(angles: Array) -> tuple[Array, Array]:
+    """Return D^T with w = D^T q_dot for the angles q = (theta, psi, phi), and its slopes."""
+    D, slope = np.zeros((len(angles), 3, 3)), np.zeros((len(angles), 3, 3, 3))
+    (_, c1, c2), (_, s1, s2) = np.cos(angles).T, np.sin(angles).T
+    D[:, 0, 0], D[:, 0, 1] = s2 * c1, c2
+    D[:, 1, 0], D[:, 1, 1] = c2 * c1, -s2
+    D[:, 2, 0], D[:, 2, 2] = -s1, 1.0
+    slope[:, 1, 0, 0], slope[:, 1, 1, 0], slope[:, 1, 2, 0] = -s2 * s1, -c2 * s1, -c1
+    slope[:, 2, 0, 0], slope[:, 2, 0, 1] = c2 * c1, -s2
+    slope[:, 2, 1, 0], slope[:, 2, 1, 1] = -s2 * c1, -c2
+    return D, slope
+
+
 def crosses(w: Array) -> Array:
     """Return [w]x of many vectors."""
     out = np.zeros((*w.shape, 3))
@@ -211,20 +202,7 @@ def crosses(w: Array) -> Array:
 
 
 def platform_motion(t: Tripod, x: Array, v: Array, a: Array) -> PlatformMotion:
-    """Return the motion of the platform, parasitic motions included.
-
-    Parameters
-    ----------
-    t : Tripod
-        Robot.
-    x, v, a : ndarray, (N, 3)
-        z, psi, theta and derivatives.
-
-    Returns
-    -------
-    PlatformMotion
-        Attitude, centre, angular velocity and their derivatives.
-    """
+    """Return the motion of the platform, parasitic motions included, from z, psi, theta (N, 3) and derivatives."""
     phi = spin(t, np.stack([x[:, 1:], v[:, 1:], a[:, 1:]]))
     angles, rates, accelerations = (np.column_stack([y[:, 2], y[:, 1], f]) for y, f in zip((x, v, a), phi, strict=True))
     D, slope = rate_matrix(angles)

@@ -1,4 +1,4 @@
-"""Slider forces by the principle of energy equivalence, body by body, and by Boltzmann-Hamel (thesis 3.4.1, 3.4.2, 4.2.1).
+"""Slider forces by the principle of energy equivalence, body by body, and by Boltzmann-Hamel [Roldan2017, 3.4, 4.2.1].
 
     t = sum_b J_b^T f_b,    f_b = M_b (J_b q_ddot + J_b_dot q_dot) + g_b                                   (3.37), (4.20)
 
@@ -6,6 +6,10 @@ The mechanism is cut into free bodies: three sliders, three bars moving in their
 its rotation. Each gives the forces of its own motion, and the Jacobian of its own coordinates carries them to the sliders;
 joint reactions cancel in the sum. The rotation of the platform is written either with body moments, J_R^T (I w_dot + w x I w),
 or with the moments of its angles after Boltzmann and Hamel; both are (3.69) and (3.70) of the thesis.
+
+    w = D^T q_dot,   D d/dt(dT/dw) + Omega dT/dw = tau_q,   Omega = D_dot - [q_dot^T dD/dq]          (3.44), (3.60), (3.61)
+
+The moments tau_q belong to the angles, so they are projected with dq/dx; (3.65) prints J_R^T, which is for body moments.
 """
 
 from __future__ import annotations
@@ -13,13 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.checks import choice
 from dynident.errors import DynidentError
-from dynident.robots.mast.hamel import body_moments, generalised_moments
-from dynident.robots.mast.tripod import LegMotion, PlatformMotion, Tripod, check_parallel, leg_motion, platform_motion
-
-Array = NDArray[np.float64]
+from dynident.robots.shared import Array
+from dynident.robots.tripod import LegMotion, PlatformMotion, Tripod, check_parallel, leg_motion, platform_motion, rate_matrix
 
 FORMULATIONS = ("energy", "boltzmann-hamel")
 
@@ -94,12 +96,27 @@ def body_jacobians(t: Tripod, x: Array, signs: Array, bodies: Bodies) -> dict[st
     return found
 
 
+def generalised_moments(angles: Array, rates: Array, accelerations: Array, inertia: Array) -> Array:
+    """Return tau_q of the Boltzmann-Hamel equations (3.60)."""
+    D, slope = rate_matrix(angles)
+    D_dot = np.einsum("skij,sk->sij", slope, rates)
+    w = np.einsum("sij,sj->si", D, rates)
+    w_dot = np.einsum("sij,sj->si", D, accelerations) + np.einsum("sij,sj->si", D_dot, rates)
+    momentum, change = w @ inertia.T, w_dot @ inertia.T
+    gradient = np.einsum("skij,sj,si->sk", slope, rates, momentum)  # (3.56): dT/dq_k = q_dot^T dD/dq_k dT/dw
+    return np.asarray(np.einsum("sij,si->sj", D, change) + np.einsum("sij,si->sj", D_dot, momentum) - gradient)
+
+
+def body_moments(w: Array, w_dot: Array, inertia: Array) -> Array:
+    """Return m = I w_dot + w x I w (3.64), in body axes and without singularity."""
+    return np.asarray(w_dot @ inertia.T + np.cross(w, w @ inertia.T))
+
+
 def contributions(
     t: Tripod, x: Array, v: Array, a: Array, signs: Array, bodies: Bodies, formulation: str = "energy"
 ) -> dict[str, Array]:
     """Return what each body adds to the forces of z, psi, theta."""
-    if formulation not in FORMULATIONS:
-        raise DynidentError(f"formulation is {formulation!r}; it is one of {', '.join(FORMULATIONS)}")
+    choice("formulation", formulation, FORMULATIONS)
     J = body_jacobians(t, x, signs, bodies)
     p, leg = platform_motion(t, x, v, a), leg_motion(t, x, v, a, signs)
     share, up, c = bodies.bar_centre, np.array([0.0, bodies.gravity]), bodies.platform_centre
@@ -126,24 +143,7 @@ def slider_forces(t: Tripod, x: Array, generalised: Array, A: Array) -> Array:
 
 
 def mass_matrix(t: Tripod, x: Array, signs: Array, bodies: Bodies) -> Array:
-    """Return the mass matrix of z, psi, theta, sum_b J_b^T M_b J_b.
-
-    Parameters
-    ----------
-    t : Tripod
-        Robot.
-    x : ndarray, (N, 3)
-        Poses.
-    signs : ndarray, (3,)
-        Branch of each leg.
-    bodies : Bodies
-        Masses.
-
-    Returns
-    -------
-    ndarray, (N, 3, 3)
-        Mass matrix.
-    """
+    """Return the mass matrix of z, psi, theta, sum_b J_b^T M_b J_b."""
     M = np.zeros((len(x), 3, 3))
     bar, slider = np.diag([bodies.bar_mass, bodies.bar_mass, bodies.bar_inertia]), bodies.slider_mass * np.eye(2)
     own = {f"bar_{i}": bar for i in (1, 2, 3)} | {f"slider_{i}": slider for i in (1, 2, 3)}

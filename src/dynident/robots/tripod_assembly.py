@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.robots.mast.tripod import Tripod, leg_motion, platform_joints, platform_motion, three
-
-Array = NDArray[np.float64]
+from dynident.robots.shared import Array, samples_of
+from dynident.robots.tripod import Tripod, leg_motion, platform_joints, platform_motion
 
 DEGREE = 16
 CLOSED = 1e-12  # residual of a closed platform, relative to the bar
@@ -50,26 +49,9 @@ def closure(t: Tripod, x: Array, feet: Array) -> tuple[Array, Array]:
 
 
 def forward_kinematics(t: Tripod, rho: ArrayLike, start: ArrayLike, signs: Array) -> Array:
-    """Return the pose of the platform on the branch of a known pose, by continuation on the straight way of the sliders.
-
-    Parameters
-    ----------
-    t : Tripod
-        Robot.
-    rho : array_like, (N, 3)
-        Slider positions [m].
-    start : array_like, (3,)
-        Pose on the wanted assembly mode.
-    signs : ndarray, (3,)
-        Branch of the legs there.
-
-    Returns
-    -------
-    ndarray, (N, 3)
-        z, psi, theta.
-    """
-    (sliders,) = three(rho=rho)
-    (first,) = three(start=start)
+    """Return poses (N, 3) on the branch of a known pose, by continuation on the straight way of the sliders."""
+    (sliders,) = samples_of(3, rho=rho)
+    (first,) = samples_of(3, start=start)
     origin = leg_motion(t, first, np.zeros((1, 3)), np.zeros((1, 3)), signs).slider
     side = np.sign(np.linalg.det(closure(t, first, _feet(t, origin))[1]))
     x, waiting = np.full_like(sliders, np.nan), np.arange(len(sliders))
@@ -113,21 +95,8 @@ def _newton(t: Tripod, x: Array, feet: Array, tolerance: float = CLOSED) -> tupl
 
 
 def assembly_modes(t: Tripod, rho: ArrayLike) -> Array:
-    """Return every pose that the platform can be assembled in, in the operation mode of home (phi of `spin`).
-
-    Parameters
-    ----------
-    t : Tripod
-        Robot.
-    rho : array_like, (N, 3)
-        Slider positions [m].
-
-    Returns
-    -------
-    ndarray, (N, 16, 3)
-        z, psi, theta, highest z first; NaN where there are fewer.
-    """
-    (sliders,) = three(rho=rho)
+    """Return every pose (N, 16, 3) that the platform can be assembled in, in the operation mode of home (phi of `spin`)."""
+    (sliders,) = samples_of(3, rho=rho)
     feet = _feet(t, sliders) / t.length
     M = {pair: _distance(t, feet, *pair) for pair in ((0, 1), (0, 2), (1, 2))}
     gamma = _candidates(M)

@@ -1,20 +1,47 @@
-"""Kinematics of RePlaLink in closed form: a five-bar with the tool D on the bar A-C, beyond C.
-
-A = A0 + a0a e(alpha1),   B = B0 + b0b e(alpha4),   C = A + ac e(alpha2) = B + bc e(alpha3),   D = A + ad e(alpha2)
-"""
+"""RePlaLink: the closed forms of [Roldan2017, section 6.2]."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.checks import choice
 from dynident.errors import DynidentError
-from dynident.robots.prr2.inputs import choice, samples_of
-from dynident.robots.replalink.data import ASSEMBLY_MODES, RECOVERED, Geometry
+from dynident.mechanics import Motion
+from dynident.robots.replalink.data import (
+    ASSEMBLY_MODES,
+    BASE_LEADERS,
+    FUNDAMENTAL,
+    INITIAL_AMPLITUDES,
+    PARAMETER_NAMES,
+    RECOVERED,
+    SAMPLING,
+    START,
+    THEORETICAL,
+    THESIS_EQUATIONS,
+    Geometry,
+)
+from dynident.robots.shared import Array, fourier, parameter_values, samples_of, system
 
-Array = NDArray[np.float64]
+
+def thesis_system() -> tuple[Array, Array]:
+    """Return (6.47) to (6.64) as printed.
+
+    Returns C (9, 15): coefficients, columns in the order of `PARAMETER_NAMES`; V (9,): identified values.
+    """
+    return system(THESIS_EQUATIONS, PARAMETER_NAMES)
+
+
+def initial_motion(sampling: float = SAMPLING) -> Motion:
+    """Return one period of the motion of Table 6.3, with which the thesis starts its optimisation.
+
+    `sampling`: sampling time [s]. Returns `Motion`: 2.2 s of the two motors.
+    """
+    C, D = INITIAL_AMPLITUDES
+    return fourier(np.arange(0.0, 1.0 / FUNDAMENTAL - 0.5 * sampling, sampling), START, C, D, FUNDAMENTAL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,22 +73,11 @@ def forward_kinematics(q: ArrayLike, assembly: str = "up", geometry: Geometry = 
     The closed form of the thesis (B.18 to B.27) divides by x_B - x_A and has a wrong sign in phi; its passive angles
     by arccos lose half of the turn.
 
-    Parameters
-    ----------
-    q : array_like, (N, 2)
-        alpha1, alpha4 [rad].
-    assembly : {"up", "down"}
-        Side of the line A-B on which C is.
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    Pose
-        Angles and points.
+    `q` (N, 2): alpha1, alpha4 [rad]; `assembly` {"up", "down"}: side of the line A-B on which C is. Returns `Pose`: angles
+    and points.
     """
     (drive,) = samples_of(2, q=q)
-    g, side = geometry, 1.0 - 2.0 * choice(assembly, ASSEMBLY_MODES, "assembly")
+    g, side = geometry, 1.0 if choice("assembly", assembly, ASSEMBLY_MODES) == "up" else -1.0
     A = g.a0a * _unit(drive[:, 0])
     B = np.array([g.base, 0.0]) + g.b0b * _unit(drive[:, 1])
     across = B - A
@@ -87,17 +103,8 @@ def forward_kinematics(q: ArrayLike, assembly: str = "up", geometry: Geometry = 
 def inverse_kinematics(tool: ArrayLike, geometry: Geometry = RECOVERED) -> Array:
     """Return the motor angles for a place of the tool D.
 
-    Parameters
-    ----------
-    tool : array_like, (N, 2)
-        D [m].
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    ndarray, (N, 4, 2)
-        alpha1, alpha4 [rad] in (-pi, pi], second axis in the order of `WORKING_MODES`; NaN out of reach.
+    `tool` (N, 2): D [m]. Returns (N, 4, 2): alpha1, alpha4 [rad] in (-pi, pi], second axis in the order of `WORKING_MODES`;
+    NaN out of reach.
     """
     (place,) = samples_of(2, tool=tool)
     g = geometry
@@ -126,19 +133,8 @@ def _two_link(point: Array, near: float, far: float, bend: float) -> Array:
 def singularity(q: ArrayLike, assembly: str = "up", geometry: Geometry = RECOVERED) -> tuple[Array, Array]:
     """Return how far the mechanism is from its singularities, 1 at best and 0 on one.
 
-    Parameters
-    ----------
-    q : array_like, (N, 2)
-        alpha1, alpha4 [rad].
-    assembly : {"up", "down"}
-        Assembly mode.
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    parallel, serial : ndarray, (N,)
-        |sin(alpha3 - alpha2)| (the motors do not hold C) and the smaller of |sin(alpha2 - alpha1)|, |sin(alpha3 - alpha4)|.
+    `q` (N, 2): alpha1, alpha4 [rad]; `assembly` {"up", "down"}: assembly mode. Returns parallel, serial (N,): |sin(alpha3 -
+    alpha2)| (the motors do not hold C) and the smaller of |sin(alpha2 - alpha1)|, |sin(alpha3 - alpha4)|.
     """
     a1, a2, a3, a4 = forward_kinematics(q, assembly, geometry).angles.T
     return np.abs(np.sin(a3 - a2)), np.minimum(np.abs(np.sin(a2 - a1)), np.abs(np.sin(a3 - a4)))
@@ -180,19 +176,8 @@ def body_jacobians(q: ArrayLike, v: ArrayLike, assembly: str = "up", geometry: G
 
     The printed second row of (B.2) has l2 for l3; rows lost in (B.16) and (B.17) are reconstructed.
 
-    Parameters
-    ----------
-    q, v : array_like, (N, 2)
-        alpha1, alpha4 and their speeds.
-    assembly : {"up", "down"}
-        Assembly mode.
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    J, J_dot : ndarray, (N, 5, 3, 2)
-        Rows x, y of the centre of mass and angle; columns alpha1, alpha4.
+    `q`, `v` (N, 2): alpha1, alpha4 and their speeds; `assembly` {"up", "down"}: assembly mode. Returns J, J_dot (N, 5, 3, 2):
+    rows x, y of the centre of mass and angle; columns alpha1, alpha4.
     """
     drive, speed = samples_of(2, q=q, v=v)
     g = geometry
@@ -221,3 +206,107 @@ def body_jacobians(q: ArrayLike, v: ArrayLike, assembly: str = "up", geometry: G
     J[:, :4, 2], J_dot[:, :4, 2] = turn, turn_dot
     J[:, 4, 2], J_dot[:, 4, 2] = turn[:, 1], turn_dot[:, 1]
     return J, J_dot
+
+
+def regressor(
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    assembly: str = "up",
+    gravity: float = 0.0,
+    geometry: Geometry = RECOVERED,
+) -> Array:
+    """Return K of (6.44): tau = K Phi, by energy equivalence.
+
+    (6.35) has lost the rows of the second motor and (6.5) prints the translational Jacobian for the rotational one; both are as
+    in (5.9) to (5.12) here.
+
+    `q`, `v`, `a` (N, 2): alpha1, alpha4 with speeds and accelerations; `assembly` {"up", "down"}: assembly mode; `gravity`:
+    along -y [m/s^2]; 0 for the horizontal plane of the thesis. Returns (N, 2, 15): columns in the order of `PARAMETER_NAMES`
+    [N m per unit].
+    """
+    drive, speed, acceleration = samples_of(2, q=q, v=v, a=a)
+    J, J_dot = body_jacobians(drive, speed, assembly, geometry)
+    motion = np.einsum("sbij,sj->sbi", J, acceleration) + np.einsum("sbij,sj->sbi", J_dot, speed)
+    K = np.zeros((len(drive), 2, 15))
+    K[:, :, :5] = np.einsum("sbij,sbi->sjb", J[:, :, :2], motion[:, :, :2] + [0.0, gravity])
+    K[:, :, 5:9] = np.einsum("sbj,sb->sjb", J[:, :4, 2], motion[:, :4, 2])
+    rows = [0, 1]
+    K[:, rows, [9, 10]] = acceleration
+    K[:, rows, [11, 12]] = np.sign(speed)
+    K[:, rows, [13, 14]] = speed
+    return K
+
+
+def inverse_dynamics(
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    parameters: Mapping[str, float] | None = None,
+    assembly: str = "up",
+    geometry: Geometry = RECOVERED,
+) -> Array:
+    """Return the motor torques at the gearbox output, in the horizontal plane.
+
+    `q`, `v`, `a` (N, 2): alpha1, alpha4 with speeds and accelerations; `parameters`: numbers that differ from `THEORETICAL`
+    (without friction); `assembly` {"up", "down"}: assembly mode. Returns (N, 2): torques [N m].
+    """
+    phi = parameter_values(parameters, PARAMETER_NAMES, THEORETICAL)
+    return np.asarray(regressor(q, v, a, assembly, 0.0, geometry) @ phi)
+
+
+def dynamics_matrices(
+    q: ArrayLike,
+    v: ArrayLike,
+    parameters: Mapping[str, float] | None = None,
+    assembly: str = "up",
+    geometry: Geometry = RECOVERED,
+) -> tuple[Array, Array]:
+    """Return M and C of tau = M a + C v: M = sum J^T M_b J + motors, C = sum J^T M_b J_dot.
+
+    `q`, `v` (N, 2): alpha1, alpha4 and their speeds; `parameters`: numbers that differ from `THEORETICAL`; friction does not
+    enter; `assembly` {"up", "down"}: assembly mode. Returns M, C (N, 2, 2): mass matrix [kg m^2] and Coriolis matrix [kg
+    m^2/s]; dM/dt - 2 C is skew-symmetric.
+    """
+    phi = parameter_values(parameters, PARAMETER_NAMES, THEORETICAL)
+    J, J_dot = body_jacobians(q, v, assembly, geometry)
+    mass = np.stack([phi[:5], phi[:5], np.array([*phi[5:9], 0.0])], axis=1)
+    M, C = (np.einsum("sbij,bi,sbik->sjk", J, mass, right) for right in (J, J_dot))
+    return M + np.diag(phi[9:11]), C
+
+
+def base_matrix(geometry: Geometry = RECOVERED) -> Array:
+    """Return the exact base parameters (6.47) to (6.55) in the horizontal plane, beta = K Phi of rank 9, for any motion.
+
+    For a bar XY of length l with the centre of mass at the fraction s, and any point of it at the fraction r,
+
+        alpha_dot^2 = ((1-s) v_X^2 + s v_Y^2 - v_c^2) / (s (1-s) l^2),   v_r^2 = (1-r) v_X^2 + r v_Y^2 - r (1-r) l^2 alpha_dot^2
+
+    so every moment is a combination of masses; A, B move like the centres of mass of the driven bars, and C is on bar A-D.
+
+    Returns (9, 15): K; rows led by `BASE_LEADERS`, columns in the order of `PARAMETER_NAMES`.
+    """
+    g = geometry
+    column = {name: i for i, name in enumerate(PARAMETER_NAMES)}
+    row = {name: i for i, name in enumerate(BASE_LEADERS)}
+    unit = {name: np.eye(9)[i] for name, i in row.items()}
+    at_A = (g.a0a / g.com1) ** 2 * unit["m1"]  # what 1 kg at A counts for
+    at_B = (g.b0b / g.com4) ** 2 * unit["m4"]
+    s, k = g.com2 / g.ad, g.ac / g.ad
+    turn2 = ((1.0 - s) * at_A + s * unit["m5"] - unit["m2"]) / (s * (1.0 - s) * g.ad**2)
+    at_C = (1.0 - k) * at_A + k * unit["m5"] - k * (1.0 - k) * g.ad**2 * turn2
+    s = g.com3 / g.bc
+    turn3 = ((1.0 - s) * at_B + s * at_C - unit["m3"]) / (s * (1.0 - s) * g.bc**2)
+    K = np.zeros((9, 15))
+    for name, i in row.items():
+        K[i, column[name]] = 1.0
+    for name, combination in (
+        ("I1", unit["m1"] / g.com1**2),
+        ("I6", unit["m1"] / g.com1**2),
+        ("I2", turn2),
+        ("I3", turn3),
+        ("I4", unit["m4"] / g.com4**2),
+        ("I7", unit["m4"] / g.com4**2),
+    ):
+        K[:, column[name]] = combination
+    return K
