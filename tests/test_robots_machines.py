@@ -8,6 +8,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 
+from dynident import robots
 from dynident.control import OpenLoop, actuator_motion
 from dynident.drive import Drive, Motor
 from dynident.errors import DynidentError
@@ -18,13 +19,13 @@ from dynident.robots.shared import Assumption, listed, servo_gains
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.steps import path_deviation
 
-NAMES = ("rrr", "cft", "dualv", "five_bar", "mast", "er3a_c60")
+NAMES = robots.ROBOTS
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_robot_has_a_machine_and_one_table_of_assumptions(name: str) -> None:
-    module = import_module(f"dynident.robots.{name}.machine")
-    robot = import_module(f"dynident.robots.{name}").machine()
+    module = import_module(f"dynident.robots.{name}")
+    robot = module.machine()
     assert isinstance(robot, VirtualRobot)
     assert robot.name
     assert "ASSUMPTIONS" in module.machine.__doc__

@@ -20,8 +20,10 @@ from dynident.friction import Friction, Tanh, Viscous
 from dynident.mechanics import Motion
 from dynident.mechanism import Actuator, Body, Coupling, Joint, Loop, Mechanism, Placement, rotation_exp
 from dynident.robots.cft.closed_forms import *
+from dynident.robots.cft.closed_forms import _theta
 from dynident.robots.cft.data import *
-from dynident.robots.shared import columns, servo_gains
+from dynident.robots.cft.verdict import *
+from dynident.robots.shared import Array, columns, servo_gains
 from dynident.simulate import VirtualRobot
 
 __all__ = [
@@ -44,6 +46,35 @@ def modified_dh(alpha: float, a: float, theta: float, d: float) -> Placement:
     """Return the transform (2): Rx(alpha) Tx(a) Rz(theta) Tz(d)."""
     x, z = np.eye(3)[0], np.eye(3)[2]
     return Placement(rotation_exp(alpha * x), a * x) @ Placement(rotation_exp(theta * z), d * z)
+
+
+def carriage(q: ArrayLike) -> Array:
+    """Return q3 = d20' + L4 (sin q4 + sin(q4 + q5)) (56), the forward position of the carriage.
+
+    `q` (N, 4): q1, q2, q4, q5. Returns (N,): q3 [m].
+    """
+    _, _, q4, q5 = columns(q, 4, "q").T
+    return np.asarray(D20 + L4 * (np.sin(q4) + np.sin(q4 + q5)))
+
+
+def inertias_from_theta(theta: ArrayLike = THETA) -> dict[str, Array]:
+    """Return inertial parameters of the links that make the complete chain equal to Appendix B.
+
+    Appendix B is the chain without the masses of links 3, 4 and 5 (while keeping the first moments of 4 and 5), without the
+    own inertia of links 4, 5 and 6 about the pitch axis, and with one constant yaw inertia theta_4. Such links cannot exist,
+    which is why M is not positive definite everywhere.
+
+    `theta` (32,): parameters of Table 4. Returns (10,): m, mx, my, mz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz of ``link_1`` ...
+    ``link_8`` in the frames of Table 2.
+    """
+    t = np.concatenate([[0.0], _theta(theta, 12)[:12]])  # so that t[k] is theta_k
+    phi = {f"link_{i}": np.zeros(10) for i in range(1, 9)}
+    phi["link_2"][[0, 1, 2, 9]] = t[1], t[2], t[3], t[4]
+    phi["link_4"][[1, 2]] = t[5], t[6]
+    phi["link_5"][[1, 2]] = t[9], t[10]
+    phi["link_6"][[0, 1, 2]] = t[11], t[7], t[8]
+    phi["link_7"][0] = t[12]
+    return phi
 
 
 def mechanism(theta: ArrayLike | None = THETA, terms: tuple[str, ...] = ()) -> Mechanism:

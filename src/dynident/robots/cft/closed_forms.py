@@ -13,8 +13,6 @@ which the first 12 are inertial. One sample may be a vector.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -28,43 +26,20 @@ from dynident.robots.cft.data import (
     D20,
     DS,
     ENCODER_FACTORS,
-    EXCITATION_A,
-    EXCITATION_B,
-    EXCITATION_FREQUENCY,
-    EXCITATION_OFFSET,
     GEAR_RATIOS,
     GRAVITY,
     HEIGHT,
-    JOINTS,
     L2,
     L4,
     L5,
     L6,
     L7,
     L8,
-    LIMITS,
     THETA,
     TORQUE_CONSTANT,
     TURN,
 )
 from dynident.robots.shared import Array, columns, samples_of
-
-
-def excitation(t: ArrayLike) -> tuple[Array, Array, Array]:
-    """Return the excitation of Table 3 in Cartesian coordinates, its velocity and acceleration.
-
-    Table 3 is read as amplitudes of position, x = x_0 + sum a_l sin(l w t) - b_l cos(l w t), without the factor
-    1/(l w) of (43). This and the frequency are inferred: it is the reading that gives the printed J_k.
-
-    `t` (N,): time [s]; one period is 10 s. Returns x, v, a (N, 4): xc1 ... xc4.
-    """
-    time = np.atleast_1d(numbers(t, "t"))
-    w = 2.0 * np.pi * EXCITATION_FREQUENCY * np.arange(1, 5)
-    s, c = np.sin(np.outer(time, w)), np.cos(np.outer(time, w))
-    A, B = EXCITATION_A, EXCITATION_B
-    x = EXCITATION_OFFSET + s @ A.T - c @ B.T
-    return x, c @ (A * w).T + s @ (B * w).T, -s @ (A * w**2).T + c @ (B * w**2).T
-
 
 UP, REACH = (L4 + L6) / L4, L6 / L4  # 7 and 6: how much the pantograph enlarges the nuts' motions (47)
 
@@ -253,35 +228,6 @@ def encoder_position(pulses: ArrayLike) -> Array:
     `pulses` (N, 4): counts since the zero of each axis. Returns (N, 4): xc1 ... xc4 [m, m, rad, m].
     """
     return np.asarray(columns(pulses, 4, "pulses") * ENCODER_FACTORS)
-
-
-def carriage(q: ArrayLike) -> Array:
-    """Return q3 = d20' + L4 (sin q4 + sin(q4 + q5)) (56), the forward position of the carriage.
-
-    `q` (N, 4): q1, q2, q4, q5. Returns (N,): q3 [m].
-    """
-    _, _, q4, q5 = columns(q, 4, "q").T
-    return np.asarray(D20 + L4 * (np.sin(q4) + np.sin(q4 + q5)))
-
-
-def inertias_from_theta(theta: ArrayLike = THETA) -> dict[str, Array]:
-    """Return inertial parameters of the links that make the complete chain equal to Appendix B.
-
-    Appendix B is the chain without the masses of links 3, 4 and 5 (while keeping the first moments of 4 and 5), without the
-    own inertia of links 4, 5 and 6 about the pitch axis, and with one constant yaw inertia theta_4. Such links cannot exist,
-    which is why M is not positive definite everywhere.
-
-    `theta` (32,): parameters of Table 4. Returns (10,): m, mx, my, mz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz of ``link_1`` ...
-    ``link_8`` in the frames of Table 2.
-    """
-    t = np.concatenate([[0.0], _theta(theta, 12)[:12]])  # so that t[k] is theta_k
-    phi = {f"link_{i}": np.zeros(10) for i in range(1, 9)}
-    phi["link_2"][[0, 1, 2, 9]] = t[1], t[2], t[3], t[4]
-    phi["link_4"][[1, 2]] = t[5], t[6]
-    phi["link_5"][[1, 2]] = t[9], t[10]
-    phi["link_6"][[0, 1, 2]] = t[11], t[7], t[8]
-    phi["link_7"][0] = t[12]
-    return phi
 
 
 Columns = Array | list[Array]  # of samples (q, v) or of parameters (theta), broadcast against each other
@@ -534,106 +480,3 @@ def forward_dynamics(q: ArrayLike, v: ArrayLike, tau: ArrayLike, theta: ArrayLik
     C = coriolis_matrix(x, dx, theta)
     rest = torque - np.einsum("nij,nj->ni", C, dx) - gravity(x, theta) - friction(dx, theta)
     return np.asarray(np.linalg.solve(M, rest[..., None])[..., 0])
-
-
-@dataclass(frozen=True)
-class FrictionVerdict:
-    """Whether a joint's friction takes energy out, as it must.
-
-    Parameters
-    ----------
-    joint : str
-        Joint.
-    terms : tuple of (float, float)
-        (B, w) of both tanh terms with w > 0: (B, w) and (-B, -w) are the same law.
-    coulomb : float
-        Net Coulomb level B_1 + B_2 at high speed [N or N m].
-    slope : float
-        Slope at zero velocity; negative feeds energy.
-    feeds_below : float
-        Largest speed below which f(v) v < 0 [m/s or rad/s]; 0 when the friction is passive.
-    worst : float
-        Most negative friction at positive speed [N or N m]; 0 when passive.
-    """
-
-    joint: str
-    terms: tuple[tuple[float, float], tuple[float, float]]
-    coulomb: float
-    slope: float
-    feeds_below: float
-    worst: float
-
-    @property
-    def passive(self) -> bool:
-        """True when f(v) v >= 0 at every speed."""
-        return self.feeds_below == 0.0
-
-
-def friction_report(theta: ArrayLike = THETA) -> tuple[FrictionVerdict, ...]:
-    """Return for each joint whether its friction is passive, found on a fine grid of speeds and refined by bisection.
-
-    `theta` (32,): parameters of Table 4. Returns one per joint of `JOINTS`.
-    """
-    values = _theta(theta, 32)
-    Bv, *rest = values[12:].reshape(5, 4)
-    B, w = np.array(rest[:2]) * np.sign(rest[2:]), np.abs(rest[2:])
-    speeds = np.geomspace(1e-8, 1e3, 20001)
-    grid = friction(np.tile(speeds[:, None], (1, 4)), values)
-    verdicts = []
-    for j, joint in enumerate(JOINTS):
-        negative = np.flatnonzero(grid[:, j] < 0.0)
-        below = 0.0
-        if negative.size:
-            low, high = speeds[negative[-1]], speeds[min(negative[-1] + 1, speeds.size - 1)]
-            for _ in range(80):
-                middle = 0.5 * (low + high)
-                active = friction(np.full(4, middle), values)[0, j] < 0.0
-                low, high = (middle, high) if active else (low, middle)
-            below = float(high)
-        pairs = ((float(B[0, j]), float(w[0, j])), (float(B[1, j]), float(w[1, j])))
-        slope = float(Bv[j] + B[0, j] * w[0, j] + B[1, j] * w[1, j])
-        worst = min(float(grid[:, j].min()), 0.0)
-        verdicts.append(FrictionVerdict(joint, pairs, float(B[:, j].sum()), slope, below, worst))
-    return tuple(verdicts)
-
-
-@dataclass(frozen=True, eq=False)
-class Definiteness:
-    """Eigenvalues of M on a grid of the workspace.
-
-    Parameters
-    ----------
-    xc : ndarray, (N, 4)
-        Grid points.
-    smallest : ndarray, (N,)
-        Smallest eigenvalue of M at each.
-    """
-
-    xc: Array
-    smallest: Array
-
-    @property
-    def indefinite(self) -> float:
-        """Part of the points at which M is not positive definite."""
-        return float(np.mean(self.smallest <= 0.0))
-
-    @property
-    def worst(self) -> tuple[Array, float]:
-        """The point with the smallest eigenvalue, and that eigenvalue."""
-        i = int(np.argmin(self.smallest))
-        return self.xc[i], float(self.smallest[i])
-
-
-def definiteness(
-    theta: ArrayLike = THETA, grid: tuple[int, int, int] = (31, 31, 13), added_inertia: float = 0.0
-) -> Definiteness:
-    """Return the smallest eigenvalue of M over the limits of xc1, xc2 and xc3 (M does not depend on the rail).
-
-    `theta` (32,): parameters of Table 4; `grid`: points along xc1, xc2 and xc3; `added_inertia`: inertia added to q4 and q5
-    [kg m^2]. Returns `Definiteness`: grid and eigenvalues.
-    """
-    axes = [np.linspace(low, high, count) for (low, high), count in zip(LIMITS[:3], grid, strict=True)]
-    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
-    xc = np.column_stack([points, np.full(len(points), EXCITATION_OFFSET[3])])
-    M = mass_matrix(joint_from_cartesian(xc), theta) + np.diag([0.0, 0.0, added_inertia, added_inertia])
-    return Definiteness(xc, np.asarray(np.linalg.eigvalsh(M)[:, 0], dtype=np.float64))

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from dynident.checks import numbers
 from dynident.robots.shared import Array, Assumption
 
 JOINTS = ("q1", "q2", "q4", "q5")
@@ -146,3 +148,19 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     "cycle": Assumption(1e-3, "s", "of the controller"),
 }
 """Everything that the report does not print."""
+
+
+def excitation(t: ArrayLike) -> tuple[Array, Array, Array]:
+    """Return the excitation of Table 3 in Cartesian coordinates, its velocity and acceleration.
+
+    Table 3 is read as amplitudes of position, x = x_0 + sum a_l sin(l w t) - b_l cos(l w t), without the factor
+    1/(l w) of (43). This and the frequency are inferred: it is the reading that gives the printed J_k.
+
+    `t` (N,): time [s]; one period is 10 s. Returns x, v, a (N, 4): xc1 ... xc4.
+    """
+    time = np.atleast_1d(numbers(t, "t"))
+    w = 2.0 * np.pi * EXCITATION_FREQUENCY * np.arange(1, 5)
+    s, c = np.sin(np.outer(time, w)), np.cos(np.outer(time, w))
+    A, B = EXCITATION_A, EXCITATION_B
+    x = EXCITATION_OFFSET + s @ A.T - c @ B.T
+    return x, c @ (A * w).T + s @ (B * w).T, -s @ (A * w**2).T + c @ (B * w**2).T

@@ -9,20 +9,23 @@ Arrays are batched: platform poses (N, 3) as x, y, phi; joints (N, 4, 3) as leg,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynident import mechanics
 from dynident.control import PID, ComputedTorque, gains_for
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError
 from dynident.friction import Stribeck, Viscous
+from dynident.mechanics import Motion
 from dynident.mechanism import Actuator, Body, Joint, Loop, Mechanism, Placement, rotation_exp
 from dynident.robots.dualv.closed_forms import *
 from dynident.robots.dualv.data import *
-from dynident.robots.shared import servo_gains
+from dynident.robots.shared import Array, servo_gains
 from dynident.simulate import VirtualRobot
 
 __all__ = [
@@ -240,3 +243,45 @@ def machine(
         kp, kd = servo_gains(empty, np.zeros(3), bandwidth, damping)
         law = PID(kp, kd, feedforward=known if controller == "feedforward" else None, project=True, **filtering)
     return VirtualRobot(robot, drives, law, step=step, name="DualV")
+
+
+def excitation(
+    seed: int = 0,
+    box: Sequence[float] = BOX,
+    duration: float = 1.0,
+    rate: float = 250.0,
+    harmonics: int = 4,
+) -> Motion:
+    """Return a random periodic motion of the platform that fills a box, x_k = sum_h s_h sin(2 pi h t / T + phase_h).
+
+    `seed`: seed of amplitudes and phases; another one is another trajectory; `box` (3,): largest |x|, |y|, |phi| [m, m, rad];
+    `duration`: one period T [s]; the frequencies are 1/T to harmonics/T; `rate`: samples per second [Hz]; `harmonics`: number
+    of harmonics. Returns `Motion`: samples of x, y, phi with exact derivatives.
+    """
+    limits = np.asarray(box, dtype=np.float64)
+    if limits.shape != (3,) or not np.all(limits > 0.0) or not duration > 0.0 or not rate * duration >= 2.0 or harmonics < 1:
+        raise DynidentError(
+            f"DualV: box {tuple(box)}, duration {duration}, rate {rate}, harmonics {harmonics}; give three positive "
+            "half-widths, at least two samples and one harmonic"
+        )
+    generator = np.random.default_rng(seed)
+    t = np.arange(round(duration * rate)) / rate
+    w = 2.0 * np.pi * np.arange(1, harmonics + 1) / duration
+    size = generator.uniform(0.3, 1.0, (harmonics, 3)) / np.arange(1, harmonics + 1)[:, None]
+    angle = w[:, None] * t + generator.uniform(0.0, 2.0 * np.pi, (3, harmonics, 1))  # (3, harmonics, N)
+
+    def summed(wave: Array, order: int) -> Array:
+        return np.asarray(np.einsum("hk,kht->tk", size * w[:, None] ** order, wave))
+
+    x = summed(np.sin(angle), 0)
+    scale = limits / np.max(np.abs(x), axis=0)
+    return Motion(t, scale * x, scale * summed(np.cos(angle), 1), -scale * summed(np.sin(angle), 2))
+
+
+def preload(t: ArrayLike, x: ArrayLike, geometry: Geometry | None = None) -> Array:
+    """Return motor torques that only stress the robot, (5 + 2 sin 3 t) N m along the null vector.
+
+    `t` (N,): time [s]; `x` (N, 3): poses. Returns (N, 4): torques [N m] with J_inv^T tau = 0.
+    """
+    size = 5.0 + 2.0 * np.sin(3.0 * np.asarray(t, dtype=np.float64))
+    return np.asarray(size[:, None] * preload_direction(x, geometry))

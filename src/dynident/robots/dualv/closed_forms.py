@@ -6,8 +6,7 @@ lengths and working mode, that of Table 1 when omitted.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -15,9 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.errors import DynidentError
-from dynident.identify import Fit
-from dynident.mechanics import Motion
-from dynident.robots.dualv.data import BOX, HALF_TURNS, TABLE_2, Geometry
+from dynident.robots.dualv.data import HALF_TURNS, Geometry
 from dynident.robots.shared import Array, columns
 
 
@@ -405,94 +402,3 @@ def idle_torques(
     right = np.concatenate([legs.reshape(samples, 12, 1), (Y_p @ values)[..., None]], axis=1)
     multipliers = (np.linalg.pinv(A) @ right)[..., 0]
     return np.asarray(-J.B_p * multipliers[:, 12:])
-
-
-def excitation(
-    seed: int = 0,
-    box: Sequence[float] = BOX,
-    duration: float = 1.0,
-    rate: float = 250.0,
-    harmonics: int = 4,
-) -> Motion:
-    """Return a random periodic motion of the platform that fills a box, x_k = sum_h s_h sin(2 pi h t / T + phase_h).
-
-    `seed`: seed of amplitudes and phases; another one is another trajectory; `box` (3,): largest |x|, |y|, |phi| [m, m, rad];
-    `duration`: one period T [s]; the frequencies are 1/T to harmonics/T; `rate`: samples per second [Hz]; `harmonics`: number
-    of harmonics. Returns `Motion`: samples of x, y, phi with exact derivatives.
-    """
-    limits = np.asarray(box, dtype=np.float64)
-    if limits.shape != (3,) or not np.all(limits > 0.0) or not duration > 0.0 or not rate * duration >= 2.0 or harmonics < 1:
-        raise DynidentError(
-            f"DualV: box {tuple(box)}, duration {duration}, rate {rate}, harmonics {harmonics}; give three positive "
-            "half-widths, at least two samples and one harmonic"
-        )
-    generator = np.random.default_rng(seed)
-    t = np.arange(round(duration * rate)) / rate
-    w = 2.0 * np.pi * np.arange(1, harmonics + 1) / duration
-    size = generator.uniform(0.3, 1.0, (harmonics, 3)) / np.arange(1, harmonics + 1)[:, None]
-    angle = w[:, None] * t + generator.uniform(0.0, 2.0 * np.pi, (3, harmonics, 1))  # (3, harmonics, N)
-
-    def summed(wave: Array, order: int) -> Array:
-        return np.asarray(np.einsum("hk,kht->tk", size * w[:, None] ** order, wave))
-
-    x = summed(np.sin(angle), 0)
-    scale = limits / np.max(np.abs(x), axis=0)
-    return Motion(t, scale * x, scale * summed(np.cos(angle), 1), -scale * summed(np.sin(angle), 2))
-
-
-def preload(t: ArrayLike, x: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return motor torques that only stress the robot, (5 + 2 sin 3 t) N m along the null vector.
-
-    `t` (N,): time [s]; `x` (N, 3): poses. Returns (N, 4): torques [N m] with J_inv^T tau = 0.
-    """
-    size = 5.0 + 2.0 * np.sin(3.0 * np.asarray(t, dtype=np.float64))
-    return np.asarray(size[:, None] * preload_direction(x, geometry))
-
-
-_BODY = {"m": "m", "mx": "mx", "my": "my", "Izz": "zz"}
-
-
-def paper_symbol(name: str) -> str:
-    """Return the paper's symbol of a parameter, as in zz_11R for ``Izz_link1_1R`` and m_5 for ``m_payload``.
-
-    `name`: name of a standard or base parameter of `dynident.robots.dualv.mechanism`. Returns symbol: index 4 is the
-    platform, 5 the payload; fs is Coulomb friction.
-    """
-    found = re.fullmatch(r"(?P<symbol>[A-Za-z]+)_(?:link|q)(?P<joint>\d)_(?P<leg>\d)(?P<tail>R?)", name)
-    if found:
-        symbol = _BODY.get(found["symbol"], found["symbol"])
-        return f"{'fs' if symbol == 'fc' else symbol}_{found['joint']}{found['leg']}{found['tail']}"
-    found = re.fullmatch(r"(?P<symbol>[A-Za-z]+)_(?P<body>platform|payload)(?P<tail>R?)", name)
-    if found:
-        return f"{_BODY.get(found['symbol'], found['symbol'])}_{4 if found['body'] == 'platform' else 5}{found['tail']}"
-    return name
-
-
-def _rows(name: str, given: Fit | Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
-    if isinstance(given, Fit):
-        percent = 100.0 * given.relative_std
-        chosen = zip(given.base.names, given.values, percent, given.active, strict=True)
-        return {label: (float(value), float(sigma)) for label, value, sigma, active in chosen if active}
-    if not isinstance(given, Mapping):
-        raise DynidentError(
-            f"DualV: '{name}' is a {type(given).__name__}; give a Fit, or a mapping of name to (value, percent)"
-        )
-    return dict(given)
-
-
-def essential_table(cases: Mapping[str, Fit | Mapping[str, tuple[float, float]]] | None = None) -> str:
-    """Return a table like the paper's Table 2: one row per essential parameter, value and relative deviation per case.
-
-    `cases`: what each case found; the published Table 2 when omitted. Returns lines of equal width; parameters that a case
-    dropped are marked by a dash.
-    """
-    found = {label: _rows(label, given) for label, given in (cases or TABLE_2).items()}
-    names = list(dict.fromkeys(name for rows in found.values() for name in rows))
-    head = f"{'param.':<9}" + "".join(f"{label:>13}{'%sigma':>9}" for label in found)
-    lines = [head, "-" * len(head)]
-    for name in names:
-        line = f"{paper_symbol(name):<9}"
-        for rows in found.values():
-            line += f"{rows[name][0]:>13.3g}{rows[name][1]:>9.2f}" if name in rows else f"{'-':>13}{'-':>9}"
-        lines.append(line)
-    return "\n".join(lines)

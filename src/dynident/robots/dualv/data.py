@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from dynident.errors import DynidentError
+from dynident.identify import Fit
 from dynident.robots.shared import Array, Assumption, check_length
 
 ANCHOR_RADIUS = 0.41  # l_OA, Table 1 [m]
@@ -163,3 +165,52 @@ NOTES = (
     "platform",
 )
 """What to know when its results are held beside the paper's."""
+
+
+_BODY = {"m": "m", "mx": "mx", "my": "my", "Izz": "zz"}
+
+
+def paper_symbol(name: str) -> str:
+    """Return the paper's symbol of a parameter, as in zz_11R for ``Izz_link1_1R`` and m_5 for ``m_payload``.
+
+    `name`: name of a standard or base parameter of `dynident.robots.dualv.mechanism`. Returns symbol: index 4 is the
+    platform, 5 the payload; fs is Coulomb friction.
+    """
+    found = re.fullmatch(r"(?P<symbol>[A-Za-z]+)_(?:link|q)(?P<joint>\d)_(?P<leg>\d)(?P<tail>R?)", name)
+    if found:
+        symbol = _BODY.get(found["symbol"], found["symbol"])
+        return f"{'fs' if symbol == 'fc' else symbol}_{found['joint']}{found['leg']}{found['tail']}"
+    found = re.fullmatch(r"(?P<symbol>[A-Za-z]+)_(?P<body>platform|payload)(?P<tail>R?)", name)
+    if found:
+        return f"{_BODY.get(found['symbol'], found['symbol'])}_{4 if found['body'] == 'platform' else 5}{found['tail']}"
+    return name
+
+
+def _rows(name: str, given: Fit | Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    if isinstance(given, Fit):
+        percent = 100.0 * given.relative_std
+        chosen = zip(given.base.names, given.values, percent, given.active, strict=True)
+        return {label: (float(value), float(sigma)) for label, value, sigma, active in chosen if active}
+    if not isinstance(given, Mapping):
+        raise DynidentError(
+            f"DualV: '{name}' is a {type(given).__name__}; give a Fit, or a mapping of name to (value, percent)"
+        )
+    return dict(given)
+
+
+def essential_table(cases: Mapping[str, Fit | Mapping[str, tuple[float, float]]] | None = None) -> str:
+    """Return a table like the paper's Table 2: one row per essential parameter, value and relative deviation per case.
+
+    `cases`: what each case found; the published Table 2 when omitted. Returns lines of equal width; parameters that a case
+    dropped are marked by a dash.
+    """
+    found = {label: _rows(label, given) for label, given in (cases or TABLE_2).items()}
+    names = list(dict.fromkeys(name for rows in found.values() for name in rows))
+    head = f"{'param.':<9}" + "".join(f"{label:>13}{'%sigma':>9}" for label in found)
+    lines = [head, "-" * len(head)]
+    for name in names:
+        line = f"{paper_symbol(name):<9}"
+        for rows in found.values():
+            line += f"{rows[name][0]:>13.3g}{rows[name][1]:>9.2f}" if name in rows else f"{'-':>13}{'-':>9}"
+        lines.append(line)
+    return "\n".join(lines)

@@ -34,10 +34,10 @@ from dynident.simulate import VirtualRobot
 __all__ = [
     "ACCELERATION_LIMIT", "ASSEMBLY_MODES", "ASSUMPTIONS", "BAR", "BASE_LEADERS", "CONDITION_FMINCON", "CONDITION_INITIAL",
     "CONDITION_PATTERNSEARCH", "CUTOFF", "FUNDAMENTAL", "GEAR", "GRAVITY", "HARMONICS", "INITIAL_AMPLITUDES", "MOTOR_RATIO",
-    "PARAMETER_NAMES", "PITCH", "POSITION_LIMITS", "RAIL", "SAMPLING", "SPACING", "STANDARD_NAMES", "START", "TABLE_6_2",
-    "THEORETICAL", "THESIS_EQUATIONS", "TORQUE_CONSTANT", "TRUSTED", "VALIDATION", "VELOCITY_LIMIT", "WORKING_MODES",
-    "WORKSPACE", "bar_angle", "base_matrix", "body_jacobians", "dynamics_matrices", "forward_kinematics", "fourier",
-    "initial_motion", "inverse_dynamics", "inverse_kinematics", "machine", "mechanism", "regressor", "singularity",
+    "NOTES", "PARAMETER_NAMES", "PITCH", "POSITION_LIMITS", "RAIL", "SAMPLING", "SPACING", "STANDARD_NAMES", "START",
+    "TABLE_6_2", "THEORETICAL", "THESIS_EQUATIONS", "TORQUE_CONSTANT", "TRUSTED", "VALIDATION", "VELOCITY_LIMIT",
+    "WORKING_MODES", "WORKSPACE", "bar_angle", "base_matrix", "body_jacobians", "dynamics_matrices", "forward_kinematics",
+    "fourier", "initial_motion", "inverse_dynamics", "inverse_kinematics", "machine", "mechanism", "regressor", "singularity",
     "thesis_system",
 ]  # fmt: skip
 

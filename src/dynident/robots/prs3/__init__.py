@@ -20,7 +20,7 @@ from dynident.robots.tripod_dynamics import FORMULATIONS, Bodies
 from dynident.simulate import VirtualRobot
 
 __all__ = [
-    "ALPHA_0", "ASSUMPTIONS", "BENDING_STIFFNESS", "BODIES", "DENSITY", "FORMULATIONS", "GEAR", "HEIGHT", "LEG",
+    "ALPHA_0", "ASSUMPTIONS", "BENDING_STIFFNESS", "BODIES", "BOX", "DENSITY", "FORMULATIONS", "GEAR", "HEIGHT", "LEG",
     "MOTOR_RATIO", "NEEDED", "NOTES", "OFFSET", "PITCH", "RADIUS", "REVOLUTE_FLEXURE", "REVOLUTE_STIFFNESS", "SECTION",
     "SPHERICAL_FLEXURE", "TABLE_2", "TABLE_3_GUIDES", "TABLE_4", "TILT", "TORQUE_CONSTANT", "TORSION_STIFFNESS", "TRAVEL",
     "TRIPOD", "WORKING_MODES", "Bodies", "assembly_modes", "forward_kinematics", "inverse_dynamics", "inverse_kinematics",

@@ -22,6 +22,8 @@ YOUNG, POISSON, YIELD = 72e9, 0.33, 503e6  # Al 7075 [Pa, -, Pa]
 REVOLUTE_FLEXURE = {"R": 0.008, "t": 0.002}  # [m]
 SPHERICAL_FLEXURE = {"R": 0.004, "t": 0.003, "l": 0.005}  # [m]
 TRAVEL, TILT = 0.002, np.deg2rad(0.2)  # wanted range: z +- 2 mm, psi and theta +- 0.2 degrees
+BOX = (TRAVEL, TILT, TILT)
+"""The same around home, z, psi, theta: what `dynident track` moves in."""
 NEEDED = {"s": (-2.15e-3, 2.30e-3), "alpha": 1.7, "beta_m": 1.9, "beta_n": 0.2, "beta_l": 0.2}
 """Figures 6 and 7: sliders [m] and joint angles [+- degrees] that the wanted range asks for."""
 GEAR, PITCH, TORQUE_CONSTANT = 14.0, 0.07, 30.2e-3  # GP-32A, ZLW-1040, RE-40 [-, m/rev, N m/A]

@@ -25,8 +25,8 @@ from dynident.robots.shared import PARAMETERS, at, parameter_values, planar_body
 from dynident.simulate import VirtualRobot, actuator_inertia
 
 __all__ = [
-    "ACCELERATION_LIMIT", "ASSEMBLY_MODES", "ASSUMPTIONS", "BASE_LEADERS", "CONDITION_PATTERNSEARCH", "CUTOFF", "FUNDAMENTAL",
-    "GEAR", "HARMONICS", "INITIAL_AMPLITUDES", "PARAMETER_NAMES", "POSITION_LIMITS", "RECOVERED", "SAMPLING",
+    "ACCELERATION_LIMIT", "ASSEMBLY_MODES", "ASSUMPTIONS", "BASE_LEADERS", "BOX", "CONDITION_PATTERNSEARCH", "CUTOFF",
+    "FUNDAMENTAL", "GEAR", "HARMONICS", "INITIAL_AMPLITUDES", "PARAMETER_NAMES", "POSITION_LIMITS", "RECOVERED", "SAMPLING",
     "STANDARD_NAMES", "START", "TABLE_6_4", "THEORETICAL", "THESIS_EQUATIONS", "TORQUE_CONSTANT", "TRUSTED", "VELOCITY_LIMIT",
     "WORKING_MODES", "Geometry", "Pose", "base_matrix", "body_jacobians", "dynamics_matrices", "forward_kinematics",
     "fourier", "initial_motion", "inverse_dynamics", "inverse_kinematics", "machine", "mechanism", "regressor", "singularity",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from dynident.errors import DynidentError
-from dynident.robots.shared import Assumption
+from dynident.robots.shared import Assumption, check_length
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,7 @@ class Geometry:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if not isinstance(value, int | float | np.floating) or not np.isfinite(value) or value <= 0.0:
-                raise DynidentError(f"RePlaLink: {field.name} is {value!r}; give a positive length in metres")
+            check_length("RePlaLink", field.name, getattr(self, field.name))
         if not (self.com2 < self.ad and self.com3 < self.bc):
             raise DynidentError(
                 f"RePlaLink: centres of mass at {self.com2} and {self.com3} m are not on bars of {self.ad} and {self.bc} m"
@@ -102,6 +100,8 @@ BASE_LEADERS = ("Fc1", "Fc4", "c1", "c4", "m1", "m2", "m3", "m4", "m5")
 
 FUNDAMENTAL, HARMONICS, START = 0.45, 5, (2.0944, 1.0472)  # [Hz], -, alpha_0 [rad]
 POSITION_LIMITS = ((0.6981, 3.6652), (-0.3142, 2.4435))  # alpha_1, alpha_4 [rad]; the polygon beside them is not printed
+BOX = (0.2, 0.2)
+"""Half-widths around `START` that keep away from singularities [rad], with the assumed base distance."""
 VELOCITY_LIMIT, ACCELERATION_LIMIT = 2.0, 30.0  # [rad/s], [rad/s^2]
 INITIAL_AMPLITUDES = (
     np.array([[0.4533, 0.4334, 0.3349, 0.1488, 0.1128], [0.4152, 0.3869, 0.3470, 0.3085, 0.1391]]),
