@@ -213,9 +213,8 @@ def _other(name: str, machine: VirtualRobot, seed: int) -> ProofCase:
 
 
 def _ready(name: str) -> VirtualRobot:
-    module: Any = getattr(robots, name) if name in robots.ROBOTS else None
-    if not hasattr(module, "machine"):
+    if name not in robots.ROBOTS:
         raise DynidentError(f"there is no machine '{name}'; give your own as machine=")
     options = {"added_inertia": 0.2} if name == "cft" else {}  # Table 4 alone makes M indefinite
-    machine: VirtualRobot = module.machine(**options)
+    machine: VirtualRobot = getattr(robots, name).machine(**options)
     return machine
