@@ -133,7 +133,7 @@ def joint_motion(xc: ArrayLike, vc: ArrayLike, ac: ArrayLike) -> tuple[Array, Ar
 def tool_position(q: ArrayLike, tool: bool = True) -> Array:
     """Return the position of the tool's end (59), with a misprinted sign corrected in y.
 
-    `q` (N, 4): joint positions; `tool`: false for the point P_e at the wrist, that is L7 = L8 = 0. Returns (N, 3): x, y, z in
+    `q` (N, 4): joint positions; `tool`: False for the point P_e at the wrist, that is L7 = L8 = 0. Returns (N, 3): x, y, z in
     the base frame [m].
     """
     q1, q2, q4, q5 = columns(q, 4, "q").T

@@ -60,7 +60,7 @@ def parasitic_motion(x: ArrayLike) -> Array:
 def jacobians(x: ArrayLike, working_mode: Mode = None) -> tuple[Array, Array]:
     """Return J_x and J_q of (B.28) to (B.38).
 
-    `x` (N, 3): z, psi, theta; `working_mode` {"below", "above"} or three signs: working mode. Returns J_x, J_q (N, 3, 3): J_x
+    `x` (N, 3): z, psi, theta; `working_mode` {"below", "above"} or three signs. Returns J_x, J_q (N, 3, 3): J_x
     v = J_q rho_dot.
     """
     (pose,) = samples_of(3, x=x)
@@ -79,7 +79,7 @@ def jacobians(x: ArrayLike, working_mode: Mode = None) -> tuple[Array, Array]:
 def bar_jacobians(x: ArrayLike, working_mode: Mode = None) -> Array:
     """Return the Jacobians of the bars' middles with respect to the sliders (B.51), (B.55), (B.56).
 
-    `x` (N, 3): z, psi, theta; `working_mode` {"below", "above"} or three signs: working mode. Returns (N, 3, 3, 3): bar; rows
+    `x` (N, 3): z, psi, theta; `working_mode` {"below", "above"} or three signs. Returns (N, 3, 3, 3): bar; rows
     x (y for bar 2), z, gamma; columns rho_1 to rho_3.
     """
     (pose,) = samples_of(3, x=x)
@@ -106,7 +106,7 @@ def bar_jacobians(x: ArrayLike, working_mode: Mode = None) -> Array:
 def platform_jacobians(x: ArrayLike, working_mode: Mode = None) -> tuple[Array, Array]:
     """Return the Jacobians of the platform with respect to the sliders: J_G (not printed) and J_R (B.59).
 
-    `x` (N, 3): z, psi, theta; `working_mode` {"below", "above"} or three signs: working mode. Returns J_G (N, 3, 3): velocity
+    `x` (N, 3): z, psi, theta; `working_mode` {"below", "above"} or three signs. Returns J_G (N, 3, 3): velocity
     of the centre, base axes; J_R (N, 3, 3): angular velocity, platform axes.
     """
     (pose,) = samples_of(3, x=x)

@@ -149,7 +149,7 @@ def machine(
 ) -> VirtualRobot:
     """Return the scissor on its belt drives with cascaded loops; what is not printed is in `ASSUMPTIONS`.
 
-    Rotors and friction (Table 6.2) are in the drives only: of m1 and m2 the sliders keep what is not the rotor.
+    Sliders (m1 and m2, which hold the reflected inertia of the drives) and friction (Table 6.2) are in the drives only.
 
     Parameters
     ----------
@@ -175,13 +175,12 @@ def machine(
     phi = dict(
         zip(PARAMETER_NAMES, parameter_values({**friction, **(values or {})}, PARAMETER_NAMES, THEORETICAL), strict=True)
     )
-    sliders = {f"m{i}": phi[f"m{i}"] - ROTOR * MOTOR_RATIO**2 for i in (1, 2)}
-    robot = without_terms(mechanism("full", {**phi, **sliders}), ("rho1", "rho2"))
-    motor = Motor(TORQUE_CONSTANT, inertia=ROTOR, current_limit=ASSUMPTIONS["current_limit"].value)
+    robot = without_terms(mechanism("full", {**phi, "m1": 0.0, "m2": 0.0}), ("rho1", "rho2"))
+    limit = ASSUMPTIONS["current_limit"].value
     drives = [
         Drive(
             f"motor{i}",
-            motor,
+            Motor(TORQUE_CONSTANT, inertia=phi[f"m{i}"] / MOTOR_RATIO**2, current_limit=limit),
             Transmission.belt(PITCH, GEAR),
             (Coulomb() + Viscous()).using(fc=phi[f"Fc{i}"] / MOTOR_RATIO, fv=phi[f"c{i}"] / MOTOR_RATIO**2),
             Encoder(),

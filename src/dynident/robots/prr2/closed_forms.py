@@ -66,7 +66,7 @@ def bar_angle(rho: ArrayLike, assembly: str = "below") -> Array:
 def forward_kinematics(rho: ArrayLike, assembly: str = "below") -> Array:
     """Return the centre of the platform.
 
-    `rho` (N, 2): slider positions [m]; `assembly` {"below", "above"}: assembly mode. Returns (N, 2): x, y [m] from the origin
+    `rho` (N, 2): slider positions [m]; `assembly` {"below", "above"}. Returns (N, 2): x, y [m] from the origin
     of slider 1.
     """
     (position,) = samples_of(2, rho=rho)
@@ -100,7 +100,7 @@ def singularity(rho: ArrayLike) -> tuple[Array, Array]:
 def body_jacobians(rho: ArrayLike, v: ArrayLike, assembly: str = "below") -> tuple[Array, Array]:
     """Return the Jacobians of the six bodies and their time derivatives (appendix B.3, reconstructed).
 
-    `rho`, `v` (N, 2): slider positions [m] and velocities [m/s]; `assembly` {"below", "above"}: assembly mode. Returns J,
+    `rho`, `v` (N, 2): slider positions [m] and velocities [m/s]; `assembly` {"below", "above"}. Returns J,
     J_dot (N, 6, 3, 2): rows x, y, angle of each body's centre; columns rho_1, rho_2.
     """
     position, velocity = samples_of(2, rho=rho, v=v)
@@ -129,7 +129,7 @@ def regressor(rho: ArrayLike, v: ArrayLike, a: ArrayLike, assembly: str = "below
 
     Friction is Fc sign(v) + c v (6.14); (5.17) prints sign(v) c v, which would not oppose the motion.
 
-    `rho`, `v`, `a` (N, 2): slider positions, velocities, accelerations; `assembly` {"below", "above"}: assembly mode;
+    `rho`, `v`, `a` (N, 2): slider positions, velocities, accelerations; `assembly` {"below", "above"};
     `gravity`: along -y [m/s^2]. Returns (N, 2, 13): columns in the order of `PARAMETER_NAMES` [N per unit].
     """
     position, velocity, acceleration = samples_of(2, rho=rho, v=v, a=a)
@@ -150,7 +150,7 @@ def inverse_dynamics(
     """Return the slider forces F = M a + C v + g + friction.
 
     `rho`, `v`, `a` (N, 2): slider positions, velocities, accelerations; `parameters`: numbers that differ from `THEORETICAL`
-    (without friction); `assembly` {"below", "above"}: assembly mode. Returns (N, 2): forces [N].
+    (without friction); `assembly` {"below", "above"}. Returns (N, 2): forces [N].
     """
     return np.asarray(regressor(rho, v, a, assembly) @ parameter_values(parameters, PARAMETER_NAMES, THEORETICAL))
 
@@ -161,7 +161,7 @@ def dynamics_matrices(
     """Return M, C and g of F = M a + C v + g: M = sum J^T M_b J, C = sum J^T M_b J_dot, g = sum J^T g_b.
 
     `rho`, `v` (N, 2): slider positions and velocities; `parameters`: numbers that differ from `THEORETICAL`; friction does
-    not enter; `assembly` {"below", "above"}: assembly mode. Returns M, C (N, 2, 2): mass matrix [kg] and Coriolis matrix
+    not enter; `assembly` {"below", "above"}. Returns M, C (N, 2, 2): mass matrix [kg] and Coriolis matrix
     [kg/s]; dM/dt - 2 C is skew-symmetric; g (N, 2): gravity forces [N].
     """
     phi = parameter_values(parameters, PARAMETER_NAMES, THEORETICAL)

@@ -74,7 +74,6 @@ the inverse problem, but in them the sliders cannot hold the platform at all (pa
 ASSEMBLY_MODES = ("below", "above")
 """Platform under the rail (sin alpha > 0, as built), or over it."""
 
-ROTOR = 1.42e-5  # RE-40, Table 4.2 [kg m^2]
 POSITION_CYCLE = 0.005  # control period of the validation [s], 6.1.7
 
 ASSUMPTIONS: Mapping[str, Assumption] = {
@@ -84,7 +83,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         "those of the drawings. The identified means of Table 6.2 have bars of 3.4 kg, three times their weight on the scales",
     ),
     "sliders": Assumption(
-        "m1, m2 less the reflected rotor", "kg", "1.6 and 1.1 kg: the rotor of Table 4.2 is 22.4 of the 24.0 and 23.5 kg"
+        "in the drives", "", "m1 and m2 are sliders with their drives; at the motor 1.52e-5 and 1.49e-5 kg m^2"
     ),
     "position_gain": Assumption(22.8, "1/s", "not printed; that of MAST, the same guides, drives and controller"),
     "velocity_gain": Assumption(0.9, "A s/rad", "[Ruiz2016], the same drives; its units are swapped"),

@@ -82,7 +82,7 @@ def parasitic_motion(x: ArrayLike) -> Array:
 def spherical_angles(x: ArrayLike, working_mode: Mode = None) -> Array:
     """Return the angles of the spherical joints, R_iR^T R R_im = R_m(beta_m) R_n(beta_n) R_l(beta_l) (24), (32), (33).
 
-    `x` (N, 3): z, psi, theta; `working_mode` {"inward", "outward"} or three signs: working mode. Returns (N, 3, 3): leg;
+    `x` (N, 3): z, psi, theta; `working_mode` {"inward", "outward"} or three signs. Returns (N, 3, 3): leg;
     beta_m and beta_n (bending), beta_l (torsion) [rad]; zero at home.
     """
     (pose,) = samples_of(3, x=x)

@@ -133,7 +133,7 @@ def _two_link(point: Array, near: float, far: float, bend: float) -> Array:
 def singularity(q: ArrayLike, assembly: str = "up", geometry: Geometry = RECOVERED) -> tuple[Array, Array]:
     """Return how far the mechanism is from its singularities, 1 at best and 0 on one.
 
-    `q` (N, 2): alpha1, alpha4 [rad]; `assembly` {"up", "down"}: assembly mode. Returns parallel, serial (N,): |sin(alpha3 -
+    `q` (N, 2): alpha1, alpha4 [rad]; `assembly` {"up", "down"}. Returns parallel, serial (N,): |sin(alpha3 -
     alpha2)| (the motors do not hold C) and the smaller of |sin(alpha2 - alpha1)|, |sin(alpha3 - alpha4)|.
     """
     a1, a2, a3, a4 = forward_kinematics(q, assembly, geometry).angles.T
@@ -176,7 +176,7 @@ def body_jacobians(q: ArrayLike, v: ArrayLike, assembly: str = "up", geometry: G
 
     The printed second row of (B.2) has l2 for l3; rows lost in (B.16) and (B.17) are reconstructed.
 
-    `q`, `v` (N, 2): alpha1, alpha4 and their speeds; `assembly` {"up", "down"}: assembly mode. Returns J, J_dot (N, 5, 3, 2):
+    `q`, `v` (N, 2): alpha1, alpha4 and their speeds; `assembly` {"up", "down"}. Returns J, J_dot (N, 5, 3, 2):
     rows x, y of the centre of mass and angle; columns alpha1, alpha4.
     """
     drive, speed = samples_of(2, q=q, v=v)
@@ -221,7 +221,7 @@ def regressor(
     (6.35) has lost the rows of the second motor and (6.5) prints the translational Jacobian for the rotational one; both are as
     in (5.9) to (5.12) here.
 
-    `q`, `v`, `a` (N, 2): alpha1, alpha4 with speeds and accelerations; `assembly` {"up", "down"}: assembly mode; `gravity`:
+    `q`, `v`, `a` (N, 2): alpha1, alpha4 with speeds and accelerations; `assembly` {"up", "down"}; `gravity`:
     along -y [m/s^2]; 0 for the horizontal plane of the thesis. Returns (N, 2, 15): columns in the order of `PARAMETER_NAMES`
     [N m per unit].
     """
@@ -249,7 +249,7 @@ def inverse_dynamics(
     """Return the motor torques at the gearbox output, in the horizontal plane.
 
     `q`, `v`, `a` (N, 2): alpha1, alpha4 with speeds and accelerations; `parameters`: numbers that differ from `THEORETICAL`
-    (without friction); `assembly` {"up", "down"}: assembly mode. Returns (N, 2): torques [N m].
+    (without friction); `assembly` {"up", "down"}. Returns (N, 2): torques [N m].
     """
     phi = parameter_values(parameters, PARAMETER_NAMES, THEORETICAL)
     return np.asarray(regressor(q, v, a, assembly, 0.0, geometry) @ phi)
@@ -265,7 +265,7 @@ def dynamics_matrices(
     """Return M and C of tau = M a + C v: M = sum J^T M_b J + motors, C = sum J^T M_b J_dot.
 
     `q`, `v` (N, 2): alpha1, alpha4 and their speeds; `parameters`: numbers that differ from `THEORETICAL`; friction does not
-    enter; `assembly` {"up", "down"}: assembly mode. Returns M, C (N, 2, 2): mass matrix [kg m^2] and Coriolis matrix [kg
+    enter; `assembly` {"up", "down"}. Returns M, C (N, 2, 2): mass matrix [kg m^2] and Coriolis matrix [kg
     m^2/s]; dM/dt - 2 C is skew-symmetric.
     """
     phi = parameter_values(parameters, PARAMETER_NAMES, THEORETICAL)
