@@ -186,7 +186,7 @@ def force_from_torque(q: ArrayLike, torque: ArrayLike) -> Array:
 
 
 def cartesian_force(force: ArrayLike) -> Array:
-    """Return the forces that do the same work on xc1 and xc2 as the nuts' forces: a seventh and a sixth of them (I-C3).
+    """Return the forces that do the same work on xc1 and xc2 as the nuts' forces: a seventh and a sixth of them.
 
     `force` (N, 4): F_xc1 ... F_xc4 of the nuts. Returns (N, 4): power-consistent forces, tau = J^T F with
     `cartesian_jacobian`.
