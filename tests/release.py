@@ -67,7 +67,7 @@ def main(folder: Path) -> None:
         settings = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
 
         def run(*command: str) -> str:
-            print("$ python", *command[:3] if command[0] == "-m" else "...", flush=True)
+            print("$ python", *(command[:3] if command[0] == "-m" else ("-c", "...")), flush=True)
             return subprocess.run(
                 [str(python), *command], cwd=place, env=settings, check=True, text=True, stdout=subprocess.PIPE
             ).stdout
