@@ -199,6 +199,7 @@ class Machine:
         put("step", self.step)
         put("limit", FASTEST)
         put("phi", phi)
+        put("lumped", self.code.shape.lumping @ phi[: self.mechanism.tree.inertias.size])
         for name in ("ratio", "efficiency"):
             put(name, [getattr(drive.transmission, name) for drive in drives])
         for name, field in (("torque", "torque_constant"), ("emf", "emf_constant"), *((f, f) for f in MOTOR)):

@@ -19,6 +19,7 @@ from dynident.graph import Graph, Node, Place
 from dynident.mechanics import geometry_key, has_opaque_couplings, positions_of
 from dynident.mechanism import FREE, SPHERICAL, Mechanism
 from dynident.simulate.friction import Owner, asks_load, jumps
+from dynident.simulate.lumping import lumping
 
 Array = NDArray[np.float64]
 
@@ -140,6 +141,11 @@ class Shape:
     def rows(self) -> Array:
         """N (k, n_tree) with rho = N q_t."""
         return coupling_rows(self.mechanism)
+
+    @cached_property
+    def lumping(self) -> Array:
+        """L of `simulate.lumping`."""
+        return lumping(self.mechanism)
 
     @property
     def shafts(self) -> list[int]:
@@ -279,7 +285,9 @@ class Memory:
         self.state.add("pose", positions_of(model))
         self.state.add("step")
         # Behind the state come commands on their way, `late` rows of k, and `late_wish` rows of wanted speeds.
-        self.numbers = Fields("p", step=1, limit=1, phi=len(shape.mechanism.parameters))
+        self.numbers = Fields(
+            "p", step=1, limit=1, phi=len(shape.mechanism.parameters), lumped=shape.mechanism.tree.inertias.size
+        )
         for name in DRIVE_NUMBERS:
             self.numbers.add(name, k)
         for name in ("shaft_inertia", "stiffness", "damping"):

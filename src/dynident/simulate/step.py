@@ -25,8 +25,7 @@ from dynident.graph import (
     sqrt,
     where,
 )
-from dynident.mechanics import solve_factored
-from dynident.simulate.dynamics import Dynamics
+from dynident.simulate.dynamics import Dynamics, solve
 from dynident.simulate.shape import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE, starts
 from dynident.simulate.sticking import Sticking
 
@@ -127,7 +126,7 @@ class Step:
             for i in range(n):
                 terms = [r.load("m", m.at("other", i * n + j)) * last[j] for j in range(n)]
                 right.append([force[i] - sum(terms[1:], terms[0])])
-            r.store_all("k", at, [x[0] for x in solve_factored(L, D, right)])
+            r.store_all("k", at, [x[0] for x in solve(L, D, right)])
             if self.hold is not None:
                 with r.when(r.load("m", m.at("stuck")) > 0.0):
                     r.call(self.hold, y="y", k="k", s="s", p="p", w="w", m="m")
