@@ -279,7 +279,7 @@ class Dynamics(Drives):
             "joint_power": power,
             "energy": self._energy(eq),
         }
-        return Function("record", self.inputs("z", "k"), {"r": [node for name in self.memory.record for node in values[name]]})
+        return Function("record", self.inputs("z", "k"), {name: values[name] for name in self.memory.record})
 
     def _energy(self, eq: Equations) -> tuple[Node, Node]:
         """Return kinetic and potential energy: bodies, rotors, shaft masses, shafts, springs."""

@@ -26,8 +26,8 @@ CANCELLED = 3e-3  # smallest eigenvalue of the mass matrix, scaled to a unit dia
 ROUNDING = 1e-12  # below zero, of that eigenvalue
 
 
-def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, record: Array, every: int) -> str:
-    """Return in one sentence why a run stopped; `record` are the true signals so far, one row every `every` steps."""
+def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Array, v: Array, every: int) -> str:
+    """Return in one sentence why a run stopped; x and v are positions and velocities so far, one row every `every` steps."""
     first = machine.memory.state.at("v")
     when, name = f"t = {machine.done * machine.step:.6g} s", robot.name or robot.mechanism.name
     speeds = np.abs(np.maximum(np.abs(machine.of("v")), np.abs(machine.stage[first : first + robot.mechanism.dof])))
@@ -52,8 +52,7 @@ def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, recor
         what = culprit(robot, index)
     elif speeds[fastest] <= FASTEST:
         what = f"joint '{joint}' at {speeds[fastest]:.3g} {unit} tears the loops of robot '{name}'"
-    fields, start = machine.memory.record, machine.done * machine.step - (record.shape[0] - 1) * every * machine.step
-    v, x = (fields.view(record.T, label).T for label in ("v", "q"))
+    start = machine.done * machine.step - (x.shape[0] - 1) * every * machine.step
     rows = np.flatnonzero(np.abs(v).max(axis=1) <= RUNAWAY)[-LATEST:]
     rows = np.unique(np.append(rows, 0))
     weak = weightless(robot, machine, x[rows], np.asarray(start + rows * every * machine.step))

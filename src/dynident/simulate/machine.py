@@ -7,6 +7,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
+from copy import copy
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -159,10 +160,15 @@ class Machine:
         self._fill(start)
         ring = (self.number("late") + self.number("late_wish")) * len(drives)
         self.state = np.zeros(self.memory.state.size + int(ring))
-        self._views = {name: self.memory.state.view(self.state, name) for name in self.memory.state}
-        self._constants = {name: self.memory.numbers.view(self.numbers, name) for name in self.memory.numbers}
         self._given: Tables | None = None
         self._begin(start, np.zeros_like(start) if v is None else np.array(v, dtype=np.float64))
+
+    def fresh(self) -> Machine:
+        """Return another machine that is as this one is now."""
+        other = copy(self)
+        other.numbers, other.state, other._given = self.numbers.copy(), self.state.copy(), None
+        other._work, other._motion, other._call = self._work.copy(), self._motion.copy(), self._call.copy()
+        return other
 
     def number(self, name: str) -> float:
         """Return a constant by its name."""
@@ -170,7 +176,7 @@ class Machine:
 
     def of(self, name: str) -> Array:
         """Return a part of the state by its name; what is written into it acts."""
-        return self._views[name]
+        return self.memory.state.view(self.state, name)
 
     @property
     def stage(self) -> Array:
@@ -328,14 +334,14 @@ class Machine:
                 f"{self.done * self.step:.6g} s; it is too close to a singularity"
             )
         x, v = (self.memory.work.view(self._work, name).copy() for name in ("x", "v"))
-        rho, rho_v, current = (self._views[name].copy() for name in ("sensed", "sensed_v", "sensed_current"))
+        rho, rho_v, current = (self.of(name).copy() for name in ("sensed", "sensed_v", "sensed_current"))
         return {"rho": rho, "rho_v": rho_v, "x": x, "v": v, "current": current}
 
     def hold(self, kind: str, values: ArrayLike) -> NDArray[np.bool_]:
         """Hold a command of a controller in Python, within the limits of motors and amplifiers; return which were cut."""
         wanted = np.array(values, dtype=np.float64)
         names = ("ratio", "torque", "voltage_limit", "current_limit", "resistance", "emf")
-        ratio, torque, top, most, R, emf = (self._constants[name] for name in names)
+        ratio, torque, top, most, R, emf = (self.memory.numbers.view(self.numbers, name) for name in names)
         if kind == "torque":
             wanted = wanted / (ratio * torque)
         if kind == "voltage":

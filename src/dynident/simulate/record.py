@@ -127,7 +127,7 @@ class Truth:
         whole = hashlib.sha256()
         for name, values in self.arrays().items():
             whole.update(name.encode())
-            whole.update(np.ascontiguousarray(values).tobytes())
+            whole.update(np.ascontiguousarray(values))
         return whole.hexdigest()
 
     def save(self, path: str | os.PathLike[str]) -> Path:

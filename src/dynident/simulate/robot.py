@@ -155,6 +155,11 @@ class VirtualRobot(_Options):
         return f"VirtualRobot('{title}': {self.mechanism.dof} coordinates, {len(self.drives)} drives, {law})"
 
     @cached_property
+    def prepared(self) -> dict[Any, Any]:
+        """The machine of the last run before it moved, by start and options."""
+        return {}
+
+    @cached_property
     def _identified(self) -> tuple[Mechanism, tuple[str, ...]]:
         if self.sensors.effort == "voltage" and any(drive.motor.resistance == 0.0 for drive in self.drives):
             which = next(drive.actuator for drive in self.drives if drive.motor.resistance == 0.0)

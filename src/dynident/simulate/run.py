@@ -17,14 +17,15 @@ from dynident.control import PID, Cascade, ComputedTorque, OpenLoop
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.simulate.failure import loop_gain, reason
 from dynident.simulate.inputs import disturbance_of, push_table, wrench_tables
-from dynident.simulate.laws import believed, table_of
+from dynident.simulate.laws import believed, fed_with_voltage, table_of
 from dynident.simulate.machine import Machine, Tables
 from dynident.simulate.options import End, Options, Raw
 from dynident.simulate.reference import Reference
 from dynident.simulate.results import energies, means
-from dynident.simulate.schedule import Schedule, schedule
+from dynident.simulate.schedule import Schedule, loop_cycles, schedule
 from dynident.simulate.sensors import Readings, streams
 from dynident.simulate.shape import FINE
+from dynident.simulate.stability import check_step
 from dynident.simulate.start import start_state
 from dynident.simulate.thermal import Heat
 
@@ -41,6 +42,21 @@ log = logging.getLogger(__name__)
 def run_machine(robot: VirtualRobot, reference: Reference, options: Options) -> Raw:
     """Run the compiled machine along a reference."""
     return _Run(robot, reference, options).all()
+
+
+def _machine(robot: VirtualRobot, x: Array, v: Array, **how: Any) -> Machine:
+    """Return a machine at its start; many runs of one robot from one place prepare it once."""
+    key = (x.tobytes(), v.tobytes(), *how.values())
+    made = robot.prepared.get(key)
+    if made is None:
+        cycles, voltage = loop_cycles(robot.controller).values(), fed_with_voltage(robot.controller)
+        check_step(robot.drives, robot.step, how["integrator"], voltage, min(cycles, default=robot.step))
+        law = believed(robot.controller, robot.mechanism)
+        made = Machine(robot.mechanism, robot.drives, law, step=robot.step, x=x, v=v, friction=robot.friction, **how)
+        robot.prepared.clear()
+        if made.shape.law.kind != "held":  # a controller in Python may have changed when it is asked again
+            robot.prepared[key] = made
+    return made.fresh()
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +94,13 @@ class _Run:
         here = reference.sample([0.0])
         x, v = start_state(mechanism, start, (here.q[0], here.v[0]))  # type: ignore[arg-type]
         self.x, self.v = x, v
-        self.law = believed(robot.controller, mechanism)
         how = {"method": options.method, "loop": options.loop, "integrator": options.integrator}
         push = disturbance_of(options.disturbance)
         links = tuple(options.wrenches) if isinstance(options.wrenches, Mapping) else ()
         wrench_tables(mechanism, options.wrenches, np.zeros(1))  # checks them
         moving = tuple(link for link in links if mechanism.frame(link)[0] >= 0)
-        more: dict[str, Any] = {"friction": robot.friction, "pushed": push is not None, "links": moving, **how}
-        self.machine = Machine(mechanism, robot.drives, self.law, step=step, x=x, v=v, **more)
+        self.machine = _machine(robot, x, v, pushed=push is not None, links=moving, **how)
+        self.law = self.machine.law
         if self.before is not None:
             self._restore(self.before)
         if options.method == "decoupled" and options.loop != "exact":
@@ -210,6 +225,7 @@ class _Run:
         thin = plan.thinning(machine.memory.record.size)
         self.fine = plan.every // thin
         self.record = np.zeros(((plan.rows - 1) * thin + 1, machine.memory.record.size))
+        self.signals = machine.memory.record.blocks(self.record)
         if not self.compiled:
             self._reset()
         shown: list[tuple[float, dict[str, Array], Array]] = []
@@ -249,8 +265,8 @@ class _Run:
         if self.heat is None:
             return
         origin = self.first // self.fine
-        rows = self.record[-(-begin // self.fine) - origin : (self.machine.done - 1) // self.fine + 1 - origin]
-        part = {name: self.machine.memory.record.view(rows.T, name).T for name in self.machine.memory.record}
+        rows = slice(-(-begin // self.fine) - origin, (self.machine.done - 1) // self.fine + 1 - origin)
+        part = {name: values[rows] for name, values in self.signals.items()}
         self.heat.add(part["joint_power"], part["friction"] * part["omega"], part["current"])
 
     def _some(self, steps: int) -> None:
@@ -267,8 +283,9 @@ class _Run:
     def _step(self, steps: int) -> None:
         status, index = self.machine.run(steps, self.tables, self.record, self.first // self.fine, self.fine)
         if status != FINE:
-            rows = self.record[: (self.machine.done - self.first) // self.fine + 1]
-            raise SimulationError(reason(self.robot, self.machine, status, index, rows, self.fine))
+            rows = (self.machine.done - self.first) // self.fine + 1
+            x, v = (self.signals[name][:rows] for name in ("q", "v"))
+            raise SimulationError(reason(self.robot, self.machine, status, index, x, v, self.fine))
 
     # ---- controllers in Python ----
 
@@ -309,8 +326,7 @@ class _Run:
 
     def _raw(self, end_state: dict[str, Array], cut: Array, thin: int, shown: list[Any]) -> Raw:
         robot, plan, machine, step = self.robot, self.plan, self.machine, self.robot.step
-        fields = machine.memory.record
-        signals = {name: fields.view(self.record.T, name).T for name in fields}
+        signals = self.signals
         t = _grid(self.first // plan.every, self.first // plan.every + plan.rows, plan.every * step)
         electric = np.concatenate([signals["current"], signals["voltage"]], axis=1)
         tail = np.zeros((0, electric.shape[1])) if self.before is None else self.before.tail
@@ -319,7 +335,7 @@ class _Run:
         names = ("theta", "omega", "current", "voltage", "friction")
         energy = energies(robot.drives, cycle, *(signals[name] for name in names))
         energy["gear"] = np.asarray(np.trapezoid(signals["loss"] * signals["rho_v"], dx=cycle, axis=0))
-        logged = {name: values[::thin].copy() for name, values in signals.items()}
+        logged = {name: np.ascontiguousarray(values[::thin]) for name, values in signals.items()}
         count = len(robot.drives)
         logged["mean_current"], logged["mean_voltage"] = mean[:, :count], mean[:, count:]
         zones, temperature = self._temperatures(t, shown)

@@ -258,11 +258,20 @@ class Fields:
         return values[first : first + count]
 
 
+class Records(Fields):
+    """Signals that are recorded: one block of rows per signal, one block after the other in one array."""
+
+    def blocks(self, record: Array) -> dict[str, Array]:
+        """Return the signals (N, count) of a record of N rows, by name."""
+        rows = record.shape[0]
+        return {name: self.view(record.reshape(-1, rows or 1), name).reshape(rows, -1) for name in self}
+
+
 class Memory:
     """The names of everything that compiled code reads and writes.
 
     ``state`` (array s) is all that is carried from step to step: who has it can go on. ``numbers`` (p) are constants of a run,
-    ``work`` (w) and ``motion`` (m, results of one evaluation) are scratch, ``record`` is one row of signals, ``call`` (a) are
+    ``work`` (w) and ``motion`` (m, results of one evaluation) are scratch, ``record`` are signals over time, ``call`` (a) are
     the arguments of one stretch of steps and what came of it.
     """
 
@@ -338,7 +347,7 @@ class Memory:
             self.work.add(name, count)
         for name, count in {"correction": positions_of(model), "size": 1, "ok": 1}.items():
             self.work.add(name, count)
-        self.record = Fields("r", q=n, v=n, a=n)
+        self.record = Records("record", q=n, v=n, a=n)
         for name in RECORDED:
             self.record.add(name, k)
         for name, count in {"joint_friction": nt, "joint_power": nt, "energy": 2}.items():

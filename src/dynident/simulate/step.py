@@ -218,8 +218,9 @@ class Step:
         row = floor(step / every)
         due = both(equal(row * every, step), row - r.load("a", a.at("record")) < rows)
         with r.when(due):
-            place = (row - r.load("a", a.at("record"))) * float(self.memory.record.size)
-            r.call(self.d.record(), **inputs, r=("record", place))
+            here, fields = row - r.load("a", a.at("record")), self.memory.record
+            places = {name: ("record", rows * float(fields.at(name)) + here * float(fields.count(name))) for name in fields}
+            r.call(self.d.record(), **inputs, **places)
 
     def _keep_loads(self, r: Routine) -> None:
         """Loads are those of the step that ends: friction that grows with the load is one step late."""
