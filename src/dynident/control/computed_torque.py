@@ -2,6 +2,9 @@
 
 a = a_ref + kp e + kd e' + ki int e dt,   e = x_ref - x
 A^T tau = ID_model(x, v, a),              minimum norm (+ preload) when there are more motors than freedoms
+
+Jumps of the model's friction follow the wanted velocity: with the sign of the measured one they push whatever moves about rest,
+a positive feedback that no gains outweigh where the real friction is smaller.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ class ComputedTorque:
     preload : float or array_like (k,)
         Torques whose internal part is added [N m, N]; refused on a robot without more motors than freedoms.
     on : {"measurement", "reference"}
-        Where the model is evaluated: at the measured x and v, or at those of the reference.
+        Where the model is evaluated: at the measured x and v, or at those of the reference. Dry friction always has the sign
+        of the wanted velocity.
     delay : float
         Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step;
         nothing flows before the first command has arrived.

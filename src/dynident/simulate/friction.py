@@ -231,14 +231,14 @@ def jumps(owner: Owner) -> bool:
     return _jumps[key]
 
 
-def softened(owner: Owner, given: Given, numbers: Sequence[Node], slope: Node) -> Node:
-    """Return the friction of a controller's model, whose jumps set in with a slope [N m s/rad]: it keeps no side."""
+def softened(owner: Owner, given: Given, numbers: Sequence[Node], slope: Node, wanted: Node) -> Node:
+    """Return the friction of a controller's model, whose jumps follow the `wanted` speed and set in with a slope [N m s/rad]."""
     force = force_of(owner, given, numbers, ())
     up, down = force(1.0), -force(-1.0)
     if up is -down:
         return up
     middle, level = 0.5 * (up - down), 0.5 * (up + down)
-    result: Node = middle + where(slope * absolute(given.v) < level, slope * given.v, level * sign(given.v))
+    result: Node = middle + where(slope * absolute(wanted) < level, slope * wanted, level * sign(wanted))
     return result
 
 

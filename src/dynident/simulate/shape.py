@@ -341,6 +341,7 @@ class Memory:
             "x": n,
             "v": n,
             "a": n,
+            "wanted": n,
         }.items():
             self.work.add(name, count)
         for name, count in {"rho": k, "rho_v": k, "current": k, "theta": k, "omega": k, "drift": nq}.items():

@@ -299,7 +299,8 @@ class Tick:
             r.store_all("w", w.at("error"), errors)
             r.store_all("w", w.at("v"), [row(n + c) for c in range(n)])
             r.call(model.moved(), s="s", p="p", w="w")
-        places = {"q": self.memory.state.place("pose"), "v": w.place("v"), "a": w.place("a")}
+        r.store_all("w", w.at("wanted"), [row(n + c) for c in range(n)])
+        places = {"q": self.memory.state.place("pose"), "v": w.place("v"), "a": w.place("a"), "r": w.place("wanted")}
         r.call(model.torques(), **places, p="p", t=w.place("torque"), ok=w.place("ok"))
         with r.when(opposite(self._w(r, "ok") > 0.0)):
             r.store("w", w.at("status"), LOST_CLOSURE)

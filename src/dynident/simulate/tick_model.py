@@ -176,18 +176,20 @@ class Model:
     def torques(self) -> Function:
         """Return the motor torques that give accelerations at a pose, with the preload, and whether there are any."""
         eq, owners = self.eq, self.shape.law.frictions
-        tree = inertial_torques(eq)
+        tree, wanted = inertial_torques(eq), self.graph.symbols("r", self.n)
+        if eq.G is not None:
+            wanted = [dot(row, wanted) for row in eq.G]
         first, numbers, one, zero = starts(owners, "numbers"), self.p("model_law"), self.graph.one, self.graph.zero
         for i, owner in enumerate(owners):
             form = [self.graph.const(float(c)) for c in owner.form]
             given = Given(dot(form, eq.tree_v), dot(form, eq.tree_q), zero, one, zero, zero)
-            rub = softened(owner, given, numbers[first[i] : first[i + 1]], self.p("model_slope")[i])
+            rub = softened(owner, given, numbers[first[i] : first[i + 1]], self.p("model_slope")[i], dot(form, wanted))
             tree = [x + rub * c for x, c in zip(tree, form, strict=True)]
         part, ok = self._divided(eq.project(tree))
         load = self.p("preload")[: self.k]
         internal = self._internal(load) if self.k > self.n else [zero] * self.k
         torque = [dot(row, part) + x for row, x in zip(self.A, internal, strict=True)]
-        return Function("model_torques", self._inputs(v=self.n, a=self.n), {"t": torque, "ok": [ok]})
+        return Function("model_torques", self._inputs(v=self.n, a=self.n, r=self.n), {"t": torque, "ok": [ok]})
 
     def distribute(self) -> Routine:
         """Return what takes the internal part out of the torques, where the law says so, and adds that of the preload."""
