@@ -25,7 +25,7 @@ INSIDE = (
     "dynident.friction.sides.",
     *(
         f"dynident.control.{name}"
-        for name in ("checks.no_room", "distribution.coupling_rows", "task_law.TaskErrorPID", "tick.")
+        for name in ("checks.no_room", "distribution.coupling_rows", "task.bound_space", "workspace.own_coordinates", "tick.")
     ),
     *(
         f"dynident.identify.{name}"

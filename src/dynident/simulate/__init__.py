@@ -10,6 +10,7 @@ from dynident.simulate.reference import Reference, reference_of
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.sensors import Sensors
 from dynident.simulate.sizing import MotorLoad, Sizing, size_motors
+from dynident.simulate.small_signal import Growth, small_motions
 from dynident.simulate.split import TorqueSplit
 from dynident.simulate.standard import actuator_inertia, home_of, poses_of, standard_controller, standard_machine, with_noise
 from dynident.simulate.steps import (
@@ -29,6 +30,7 @@ __all__ = [
     "Bode",
     "Disturbance",
     "End",
+    "Growth",
     "Heating",
     "MotorLoad",
     "Reference",
@@ -57,6 +59,7 @@ __all__ = [
     "reference_of",
     "simulate",
     "size_motors",
+    "small_motions",
     "standard_controller",
     "standard_machine",
     "step_metrics",

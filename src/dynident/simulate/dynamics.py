@@ -99,10 +99,8 @@ class Dynamics(Drives):
         used = factor(self.motors) if shape.loop else whole
         L, pivots, inverses = used
         force = self.force
-        if shape.loop:
-            acceleration = [graph.zero] * self.n  # `decoupled` finds them
-        else:
-            acceleration = [x[0] for x in solve(L, inverses, [[x] for x in force])]
+        # Where drives and mechanism are joined step by step, `decoupled` finds the accelerations.
+        acceleration = [graph.zero] * self.n if shape.loop else [x[0] for x in solve(L, inverses, [[x] for x in force])]
         diagonal = self.motors if shape.loop else M
         solid = [absolute(d) - TINY * absolute(diagonal[i][i]) for i, d in enumerate(pivots[::-1])]
         worst = solid[0]

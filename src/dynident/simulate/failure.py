@@ -12,7 +12,7 @@ from dynident.errors import DynidentError
 from dynident.mechanics import mass_matrix
 from dynident.mechanism import Mechanism
 from dynident.simulate.machine import FASTEST, Machine
-from dynident.simulate.shape import LOST_CLOSURE, SINGULAR_MASS, UNSTABLE
+from dynident.simulate.shape import LOST_CLOSURE, LOST_TASK, SINGULAR_MASS, UNSTABLE
 
 if TYPE_CHECKING:
     from dynident.simulate.robot import VirtualRobot
@@ -46,6 +46,11 @@ def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Ar
         return (
             f"robot '{name}': its loops cannot be followed further at {when}, with joint '{joint}' at {speeds[fastest]:.3g} "
             f"{unit} (a singularity, or unstable control threw it there); stay away from it, or lower the gains"
+        )
+    if status == LOST_TASK and speeds[fastest] <= RUNAWAY:
+        return (
+            f"robot '{name}': the work space does not determine the coordinates at {when} (a singularity): the tool "
+            "cannot move along all of its rows; keep the reference away from it, or leave rows out"
         )
     what = f"joint '{joint}' passed {FASTEST:.0e} {unit}"
     if status == UNSTABLE:

@@ -232,7 +232,7 @@ def jumps(owner: Owner) -> bool:
 
 
 def softened(owner: Owner, given: Given, numbers: Sequence[Node], slope: Node, wanted: Node) -> Node:
-    """Return the friction of a controller's model, whose jumps follow the `wanted` speed and set in with a slope [N m s/rad]."""
+    """Return the friction of a controller's model; its jumps follow the `wanted` speed and set in with a slope [N m s/rad]."""
     force = force_of(owner, given, numbers, ())
     up, down = force(1.0), -force(-1.0)
     if up is -down:

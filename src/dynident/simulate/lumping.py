@@ -1,7 +1,7 @@
 """Inertia that a body's parent may carry as well, moved there: the same motion with fewer operations.
 
-What looks alike from all sides of the axis u of a hinge (a mass at its origin, a first moment along u, an inertia J (1 - u u^T))
-rests in the parent as much as in the child, and so does the inertia tensor behind a slide. Moved from the tips to the base,
+What looks alike from all sides of the axis u of a hinge rests in the parent as much as in the child: a mass at its origin, a
+first moment along u, an inertia J (1 - u u^T). So does the inertia tensor behind a slide. Moved from the tips to the base,
 
     phi' = L phi     has zeros for m, h.u and one moment of inertia behind every hinge, for six moments behind every slide.
 

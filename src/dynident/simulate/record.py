@@ -127,7 +127,7 @@ class Truth:
         whole = hashlib.sha256()
         for name, values in self.arrays().items():
             whole.update(name.encode())
-            whole.update(np.ascontiguousarray(values))
+            whole.update(memoryview(np.ascontiguousarray(values)).cast("B"))
         return whole.hexdigest()
 
     def save(self, path: str | os.PathLike[str]) -> Path:

@@ -12,12 +12,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynident.control import PID, Cascade, ComputedTorque, Controller, OpenLoop, no_room
+from dynident.control import (
+    PID,
+    Cascade,
+    ComputedTorque,
+    Controller,
+    OpenLoop,
+    TaskCascade,
+    TaskComputedTorque,
+    TaskPID,
+    bound_space,
+    no_room,
+)
 from dynident.drive import Drive
 from dynident.errors import SimulationError, require
 from dynident.friction import DynamicLaw, Friction, Thermal
 from dynident.mechanism import Mechanism
 from dynident.simulate.inputs import Disturbance
+from dynident.simulate.laws import COMPILED
 from dynident.simulate.model import Law, check_gears, identified_model, joint_side
 from dynident.simulate.options import End, Options
 from dynident.simulate.record import Run
@@ -29,8 +41,6 @@ from dynident.simulate.sensors import Sensors
 from dynident.simulate.start import Start
 from dynident.simulate.stream import StreamedRun, stream
 from dynident.simulate.thermal import heating_of
-
-COMPILED = (Cascade, PID, ComputedTorque, OpenLoop)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,7 +68,7 @@ class VirtualRobot(_Options):
         The robot: tree, couplings or loops, with its own joint terms.
     drives : sequence of Drive
         One for every actuator of the mechanism, in any order.
-    controller : Cascade, PID, ComputedTorque, OpenLoop or Controller
+    controller : Cascade, PID, ComputedTorque, OpenLoop, TaskPID, TaskComputedTorque, TaskCascade or Controller
         Control law; anything else that has `cycle`, `command`, `reset` and `update` is called from Python once per cycle.
     friction : mapping of str to Friction or DynamicLaw
         Laws on tree coordinates, beside the joint terms of the mechanism. A load-dependent one looks at what the drives left of
@@ -91,7 +101,7 @@ class VirtualRobot(_Options):
 
     mechanism: Mechanism
     drives: Sequence[Drive]
-    controller: Cascade | PID | ComputedTorque | OpenLoop | Controller
+    controller: Cascade | PID | ComputedTorque | OpenLoop | TaskPID | TaskComputedTorque | TaskCascade | Controller
 
     def __post_init__(self) -> None:
         require(self.mechanism, Mechanism, "mechanism")
@@ -303,11 +313,14 @@ def _ordered(mechanism: Mechanism, drives: object) -> tuple[Drive, ...]:
 
 def _check_controller(controller: object, mechanism: Mechanism) -> None:
     if isinstance(controller, COMPILED):
-        no_room(type(controller).__name__, getattr(controller, "preload", 0.0), mechanism)
+        owner = getattr(controller, "owner", type(controller).__name__)
+        no_room(owner, getattr(controller, "preload", 0.0), mechanism)
+        if isinstance(controller, TaskPID | TaskComputedTorque | TaskCascade):
+            bound_space(owner, controller.space, getattr(controller, "model", mechanism))
         return
     lacking = [name for name in ("cycle", "command", "reset", "update") if not hasattr(controller, name)]
     if lacking:
         raise SimulationError(
             f"controller is a {type(controller).__name__} without {', '.join(lacking)}; give a Cascade, PID, ComputedTorque, "
-            "OpenLoop, or an object with cycle, command, reset and update"
+            "OpenLoop, a law in a work space, or an object with cycle, command, reset and update"
         )

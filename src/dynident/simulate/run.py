@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.checks import numbers
-from dynident.control import PID, Cascade, ComputedTorque, OpenLoop
+from dynident.control import OpenLoop
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.simulate.failure import loop_gain, reason
 from dynident.simulate.inputs import disturbance_of, push_table, wrench_tables
-from dynident.simulate.laws import believed, fed_with_voltage, table_of
+from dynident.simulate.laws import COMPILED, believed, fed_with_voltage, table_of
 from dynident.simulate.machine import Machine, Tables
 from dynident.simulate.options import End, Options, Raw
 from dynident.simulate.reference import Reference
@@ -106,7 +106,7 @@ class _Run:
         if options.method == "decoupled" and options.loop != "exact":
             self._warn_of_loop()
         self.how, self.push, self.links = how, push, moving
-        self.compiled = isinstance(robot.controller, Cascade | PID | ComputedTorque | OpenLoop)
+        self.compiled = isinstance(robot.controller, COMPILED)
         self.streams = streams(options.seed)
         if self.before is not None:
             for name, state in self.before.noise.items():

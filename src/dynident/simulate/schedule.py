@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynident.control import Cascade, OpenLoop
+from dynident.control import OpenLoop
 from dynident.errors import SimulationError
 from dynident.signals import MINIMUM_SAMPLES
+from dynident.simulate.laws import loops_of
 from dynident.simulate.stability import log_ticks, ticks
 
 if TYPE_CHECKING:
@@ -26,9 +27,10 @@ def loop_cycles(controller: Any) -> dict[str, float]:
     """Return the cycle times of a controller by name [s]; none of an open loop."""
     if isinstance(controller, OpenLoop):
         return {}
-    if isinstance(controller, Cascade):
-        inner = {} if controller.current is None else {"current.cycle": controller.current.cycle}
-        return {"position_cycle": controller.position_cycle, "velocity_cycle": controller.velocity_cycle, **inner}
+    loops = loops_of(controller)
+    if loops is not None:
+        inner = {} if loops.current is None else {"current.cycle": loops.current.cycle}
+        return {"position_cycle": loops.position_cycle, "velocity_cycle": loops.velocity_cycle, **inner}
     cycle = controller.cycle
     if isinstance(cycle, bool) or not isinstance(cycle, int | float | np.number) or not 0.0 < cycle < np.inf:
         raise SimulationError(f"controller: cycle is {cycle!r}; give a time in seconds, above zero")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from dynident.simulate.lumping import lumping
 Array = NDArray[np.float64]
 
 IDEAL, RESISTIVE, INDUCTIVE = "current", "resistance", "winding"  # what a drive is fed with, and what that meets
-FINE, SINGULAR_MASS, LOST_CLOSURE, UNSTABLE = 0, 1, 2, 3
+FINE, SINGULAR_MASS, LOST_CLOSURE, UNSTABLE, LOST_TASK = 0, 1, 2, 3, 4
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class LawShape:
     Parameters
     ----------
     kind : str
-        "held" (a controller in Python), "open", "cascade", "pid", "projected" or "computed".
+        "held" (a controller in Python), "open", "cascade", "pid", "projected", "computed", "task forces", "task computed" or
+        "task cascade".
     current_loop : bool
         Whether a cascade has one.
     torque : bool
@@ -72,6 +74,8 @@ class LawShape:
         What the law believes the robot to be.
     frictions : tuple of Owner
         Friction of that model.
+    space : Workspace, optional
+        What a law in a work space controls.
     """
 
     kind: str
@@ -80,13 +84,19 @@ class LawShape:
     current_loop: bool = False
     torque: bool = False
     on_reference: bool = False
+    space: Any = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether the law needs to know where the robot is, not only its motors."""
+        return self.kind not in ("open", "cascade", "pid")
 
     @property
     def key(self) -> Hashable:
         """The same without numbers."""
-        model = geometry_key(self.model) if self.kind in ("held", "projected", "computed") else None
+        model = geometry_key(self.model) if self.asks else None
         owners = tuple(owner.shape for owner in self.frictions)
-        return self.kind, model, owners, self.current_loop, self.torque, self.on_reference
+        return self.kind, model, owners, self.current_loop, self.torque, self.on_reference, self.space
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,6 +323,9 @@ class Memory:
         self.numbers.add("model_phi", len(model.parameters))
         self.numbers.add("model_zero", k)
         self.numbers.add("model_inverse", n * k)
+        self.numbers.add("task_inertia", k)
+        self.numbers.add("posture", 2)
+        self.numbers.add("posture_share", 1)
         self.numbers.add("model_law", starts(shape.law.frictions, "numbers")[-1])
         self.numbers.add("model_slope", len(shape.law.frictions))
         looped, joined, solves = bool(shape.mechanism.loops), bool(shape.loop), bool(B or shape.loop)
@@ -342,6 +355,8 @@ class Memory:
             "v": n,
             "a": n,
             "wanted": n,
+            "task": n,
+            "rate": n,
         }.items():
             self.work.add(name, count)
         for name, count in {"rho": k, "rho_v": k, "current": k, "theta": k, "omega": k, "drift": nq}.items():

@@ -6,21 +6,21 @@ Where motors were at their limits the loops are looked at without limits:
     z' = P z,    z = (positions, velocities, shafts, windings, memory of the controller),    unstable where |eig P| > 1
 
 P is the derivative of the compiled machine itself over a period, without friction, limits, counts and losses of gears. A law in
-Python has no such map; that of a work space is moved by hand, on linear rows and with rigid drives.
+Python has no such map.
 """
 
 from __future__ import annotations
 
 from math import lcm
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from dynident.control import PID, Cascade, ComputedTorque, TaskErrorPID, coupling_rows, low_pass_share
+from dynident.control import OpenLoop, coupling_rows
 from dynident.mechanics import Motion, actuator_jacobian, at_rest, tree_motion
 from dynident.simulate.failure import inertia_of
-from dynident.simulate.laws import believed, table_of
+from dynident.simulate.laws import COMPILED, believed, table_of
 from dynident.simulate.machine import Machine, Tables
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ HELD = 0.9  # mean current over a cycle of the log, over that at the sample, bel
 
 
 class Growth(NamedTuple):
-    """How small motions grow.
+    """How small motions of a machine grow.
 
     Parameters
     ----------
     factor : float
-        Over one period.
+        Over one period; the machine is unstable where it is above 1.
     period : float
-        Period of the control [s].
+        Cycle of the control, of its position loop in a cascade [s].
     shape : ndarray, (n,)
         Velocities of the motion that grows most.
     """
@@ -62,36 +62,24 @@ class Growth(NamedTuple):
     shape: Array
 
 
-class _Rows:
-    """Signals as rows over the state at the start of a period: blocks of n or k rows by name."""
+def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
+    """Return how small motions of a machine about a pose grow over a cycle of its control, without friction and limits.
 
-    def __init__(self, sizes: dict[str, int]) -> None:
-        ends = np.cumsum(list(sizes.values())).tolist()
-        self.at = {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
-        self.Z: Array = np.eye(ends[-1])
+    Parameters
+    ----------
+    robot : VirtualRobot
+        The machine.
+    q : array_like, (n,)
+        Pose, at which it is asked to rest.
 
-    def __getitem__(self, name: str) -> Array:
-        return np.asarray(self.Z[self.at[name]].copy())
-
-    def __setitem__(self, name: str, rows: Array) -> None:
-        self.Z[self.at[name]] = rows
-
-
-def growth(robot: VirtualRobot, inertia: Array, x: Array) -> Growth | None:
-    """Return how small motions of a robot and its controller grow about a pose, or None for a law that is not known.
-
-    `inertia` (n, n) is the mass matrix at the pose with the drives; a law of a work space needs it, and a run before.
+    Returns
+    -------
+    Growth or None
+        The motion that grows most; None for an open loop, and for a controller in Python, of which only commands are known.
     """
-    law: Any = robot.controller
-    if isinstance(law, TaskErrorPID):
-        return _task_growth(robot, law, inertia, x)
-    return _growth(robot, x) if isinstance(law, Cascade | PID | ComputedTorque) else None
-
-
-def _growth(robot: VirtualRobot, x: Array) -> Growth:
-    """Differentiate the compiled machine over a period."""
-    law: Any = robot.controller
-    mechanism = robot.mechanism
+    law, mechanism, x = robot.controller, robot.mechanism, np.array(q, dtype=np.float64)
+    if not isinstance(law, COMPILED) or isinstance(law, OpenLoop):
+        return None
     machine = Machine(mechanism, robot.drives, believed(law, mechanism), step=robot.step, x=x, friction=robot.friction)
     for name, value in FREE_OF.items():
         machine.memory.numbers.view(machine.numbers, name)[:] = value
@@ -120,45 +108,9 @@ def _growth(robot: VirtualRobot, x: Array) -> Growth:
     P = np.column_stack([(end(SMALL * column) - end(-SMALL * column)) / (2.0 * SMALL) for column in lift.T])
     values, vectors = np.linalg.eig(np.where(np.isfinite(P), P, 0.0))
     worst = int(np.argmax(np.abs(values)))
-    cycle = law.position_cycle if isinstance(law, Cascade) else law.cycle
+    cycle = float(machine.number("outer") * robot.step)
     factor = float(np.abs(values[worst])) ** (cycle / (period * robot.step))
     return Growth(factor, cycle, np.abs(vectors[n : 2 * n, worst]))
-
-
-def _task_growth(robot: VirtualRobot, law: TaskErrorPID, inertia: Array, x: Array) -> Growth:
-    """Move a law of a work space over one cycle on linear rows; forces are S (PID of J dx) + P dx + D dv."""
-    A = actuator_jacobian(robot.mechanism, x[None])[0]
-    k, n = A.shape
-    tick, delay = law.cycle, law.delay
-    whole = int(np.floor(delay / tick + 1e-9))
-    part = max(delay - whole * tick, 0.0)
-    J, S, P, D = law.feedback(x)
-    wide = J.shape[0]
-    kp, kd, ki = (np.broadcast_to(np.asarray(g, dtype=np.float64), (wide,))[:, None] for g in (law.kp, law.kd, law.ki))
-    share = np.broadcast_to(low_pass_share(law.derivative_filter, law.cycle), (wide,))[:, None]
-    see = np.asarray(np.linalg.pinv(A), dtype=np.float64)
-    sizes = {"q": n, "v": n, "last": k, "speed": k, "sum": wide, "slow": wide} | {f"force{i}": n for i in range(whole + 2)}
-    rows = _Rows(sizes)
-    exact = np.array([drive.encoder.velocity == "exact" for drive in robot.drives])[:, None]
-    blend = np.array([float(low_pass_share(drive.encoder.filter, tick)) for drive in robot.drives])[:, None]
-    rho = A @ rows["q"]
-    speed = np.where(exact, A @ rows["v"], (rho - rows["last"]) / tick)
-    rows["speed"] = rows["speed"] + blend * (speed - rows["speed"])
-    rows["last"] = rho
-    for j in range(whole + 1, 0, -1):
-        rows[f"force{j}"] = rows[f"force{j - 1}"]
-    place, rate = see @ rho, see @ rows["speed"]
-    rows["slow"] = rows["slow"] + share * (-J @ rate - rows["slow"])
-    rows["sum"] = rows["sum"] - law.cycle * (J @ place)
-    rows["force0"] = S @ (kd * rows["slow"] + ki * rows["sum"] - kp * (J @ place)) - P @ place - D @ rate
-    turn = np.linalg.inv(inertia)
-    for h, held in ((part, whole + 1), (tick - part, whole)):
-        a = turn @ rows[f"force{held}"]
-        rows["q"] = rows["q"] + h * rows["v"] + 0.5 * h**2 * a
-        rows["v"] = rows["v"] + h * a
-    values, vectors = np.linalg.eig(rows.Z)
-    worst = int(np.argmax(np.abs(values)))
-    return Growth(float(np.abs(values[worst])), tick, np.abs(vectors[rows.at["v"], worst]))
 
 
 def _swings(truth: Truth, actuator: int, hit: NDArray[np.bool_]) -> bool:
@@ -198,7 +150,7 @@ def limit_cycle(robot: VirtualRobot, machine: Machine, truth: Truth, at_limit: A
     x, span = truth.motion.q[found], float(truth.t[-1] - truth.t[0])
     inertia = _stiff(robot, inertia_of(robot.mechanism, machine.reflected, x), x)
     for i, row in enumerate(found):
-        case = growth(robot, inertia[i], x[i])
+        case = small_motions(robot, x[i])
         if case is not None and span / case.period * np.log(max(case.factor, 1e-300)) >= np.log(GROWTH):
             joint = robot.mechanism.coordinate_names[int(np.argmax(case.shape * np.sqrt(np.abs(np.diag(inertia[i])))))]
             worst = int(np.argmax(at_limit))

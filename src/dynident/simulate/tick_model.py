@@ -173,6 +173,12 @@ class Model:
         part, _ = self._fitted(load)
         return [x - dot(row, part) for x, row in zip(load, self.A, strict=True)]
 
+    def shared(self, force: Sequence[Node]) -> tuple[list[Node], Node]:
+        """Return the least motor torques for forces on the coordinates, with the preload, and whether there are any."""
+        part, ok = self._divided(force)
+        internal = self._internal(self.p("preload")[: self.k]) if self.k > self.n else [self.graph.zero] * self.k
+        return [dot(row, part) + x for row, x in zip(self.A, internal, strict=True)], ok
+
     def torques(self) -> Function:
         """Return the motor torques that give accelerations at a pose, with the preload, and whether there are any."""
         eq, owners = self.eq, self.shape.law.frictions
@@ -185,10 +191,7 @@ class Model:
             given = Given(dot(form, eq.tree_v), dot(form, eq.tree_q), zero, one, zero, zero)
             rub = softened(owner, given, numbers[first[i] : first[i + 1]], self.p("model_slope")[i], dot(form, wanted))
             tree = [x + rub * c for x, c in zip(tree, form, strict=True)]
-        part, ok = self._divided(eq.project(tree))
-        load = self.p("preload")[: self.k]
-        internal = self._internal(load) if self.k > self.n else [zero] * self.k
-        torque = [dot(row, part) + x for row, x in zip(self.A, internal, strict=True)]
+        torque, ok = self.shared(eq.project(tree))
         return Function("model_torques", self._inputs(v=self.n, a=self.n, r=self.n), {"t": torque, "ok": [ok]})
 
     def distribute(self) -> Routine:
