@@ -16,8 +16,7 @@ from dynident.mechanics import actuator_jacobian, mass_matrix
 from dynident.mechanism.inertia import from_com
 from dynident.robots import dualv
 from dynident.simulate import VirtualRobot, small_motions, standard_machine, sweep
-from dynident.simulate.directions import cascade_for, kept, spread
-from dynident.simulate.standard import actuator_inertia, poses_of
+from dynident.simulate.standard import actuator_inertia, cascade_for, kept, poses_of, spread
 from simulate_cases import arm, cascade, excitation, geared_arm, geared_drives
 
 EXACT = Encoder(velocity="exact")

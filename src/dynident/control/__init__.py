@@ -1,9 +1,7 @@
 """How the robot is made to follow: cascades, PID, computed torque, feed-forward, distribution over actuators, tuning."""
 
 from dynident.checks import per_actuator
-from dynident.control.cascade import Cascade, CurrentLoop
 from dynident.control.checks import ControlWarning, no_room
-from dynident.control.computed_torque import ComputedTorque
 from dynident.control.controller import Controller, Machine, Measurement, Reference
 from dynident.control.distribution import (
     actuator_rows,
@@ -14,13 +12,11 @@ from dynident.control.distribution import (
     with_preload,
 )
 from dynident.control.feedforward import actuator_motion, feedforward_torques, motor_currents, motor_torques
-from dynident.control.filters import low_pass_share
+from dynident.control.laws import PID, Cascade, ComputedTorque, CurrentLoop, OpenLoop
 from dynident.control.linear import Axis
 from dynident.control.margins import Margins, cutoff_frequency, delayed_integrator, margins
-from dynident.control.open_loop import OpenLoop
-from dynident.control.pid import PID
 from dynident.control.task import TaskCascade, TaskComputedTorque, TaskPID, bound_space
-from dynident.control.tick import clip, current_loop, low_pass_step, pid_law, velocity_loop
+from dynident.control.tick import clip, current_loop, low_pass_share, low_pass_step, pid_law, velocity_loop
 from dynident.control.tuning import gains_for, pi_gains, pi_poles, tune_cascade
 from dynident.control.workspace import Bound, CoordinateSpace, MapSpace, ToolSpace, Workspace, own_coordinates
 from dynident.control.zone import Gains, Trial, ZoneTuning, zone_tune_cascade, zone_tuning

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control.cascade import Cascade
-from dynident.control.filters import low_pass_share
+from dynident.control.laws import Cascade
+from dynident.control.tick import low_pass_share
 from dynident.drive import Drive, StateSpace
 from dynident.errors import DynidentError
 

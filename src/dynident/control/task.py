@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.checks import finite_scalar, gain
-from dynident.control.cascade import Cascade
 from dynident.control.checks import cycle_time, dead_time, optional_model
+from dynident.control.laws import Cascade
 from dynident.control.workspace import Bound, Workspace
 from dynident.errors import DynidentError, require
 from dynident.mechanism import Mechanism

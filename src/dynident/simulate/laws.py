@@ -32,7 +32,7 @@ from dynident.mechanism import Mechanism
 from dynident.simulate.friction import Owner, owners_of
 from dynident.simulate.model import joint_side
 from dynident.simulate.shape import GAINS, LawShape
-from dynident.simulate.tick_task import reference_in, task_jacobian, task_table
+from dynident.simulate.tick_model import reference_in, task_jacobian, task_table
 
 Array = NDArray[np.float64]
 Put = Callable[[str, Any], None]

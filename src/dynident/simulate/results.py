@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from dynident.drive import Drive
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.mechanics import Motion, position_limits
+from dynident.simulate.inputs import Reference
 from dynident.simulate.record import Run, Truth
-from dynident.simulate.recorder import record
-from dynident.simulate.reference import Reference
-from dynident.simulate.small_signal import limit_cycle
+from dynident.simulate.sensors import record
+from dynident.simulate.stability import limit_cycle
 
 if TYPE_CHECKING:
-    from dynident.simulate.options import Options, Raw
     from dynident.simulate.robot import VirtualRobot
+    from dynident.simulate.schedule import Options, Raw
 
 Array = NDArray[np.float64]
 

@@ -28,16 +28,14 @@ from dynident.drive import Drive
 from dynident.errors import SimulationError, require
 from dynident.friction import DynamicLaw, Friction, Thermal
 from dynident.mechanism import Mechanism
-from dynident.simulate.inputs import Disturbance
+from dynident.simulate.inputs import Disturbance, Reference, reference_of
 from dynident.simulate.laws import COMPILED
 from dynident.simulate.model import Law, check_gears, identified_model, joint_side
-from dynident.simulate.options import End, Options
 from dynident.simulate.record import Run
-from dynident.simulate.recorder import check_channels
-from dynident.simulate.reference import Reference, reference_of
 from dynident.simulate.results import finish
 from dynident.simulate.run import run_machine
-from dynident.simulate.sensors import Sensors
+from dynident.simulate.schedule import End, Options
+from dynident.simulate.sensors import Sensors, check_channels
 from dynident.simulate.start import Start
 from dynident.simulate.stream import StreamedRun, stream
 from dynident.simulate.thermal import heating_of

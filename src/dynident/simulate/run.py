@@ -15,17 +15,14 @@ from numpy.typing import NDArray
 from dynident.checks import numbers
 from dynident.control import OpenLoop
 from dynident.errors import SimulationError, SimulationWarning
-from dynident.simulate.failure import loop_gain, reason
-from dynident.simulate.inputs import disturbance_of, push_table, wrench_tables
+from dynident.simulate.inputs import Reference, disturbance_of, push_table, wrench_tables
 from dynident.simulate.laws import COMPILED, believed, fed_with_voltage, table_of
 from dynident.simulate.machine import Machine, Tables
-from dynident.simulate.options import End, Options, Raw
-from dynident.simulate.reference import Reference
 from dynident.simulate.results import energies, means
-from dynident.simulate.schedule import Schedule, loop_cycles, schedule
+from dynident.simulate.schedule import End, Options, Raw, Schedule, loop_cycles, schedule
 from dynident.simulate.sensors import Readings, streams
 from dynident.simulate.shape import FINE
-from dynident.simulate.stability import check_step
+from dynident.simulate.stability import check_step, loop_gain, reason
 from dynident.simulate.start import start_state
 from dynident.simulate.thermal import Heat
 

@@ -14,8 +14,7 @@ from dynident.graph import Function, Node, Place, Routine, both, either, equal, 
 from dynident.simulate.drives import within_voltage
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.shape import IDEAL, LOST_CLOSURE, LOST_TASK
-from dynident.simulate.tick_model import Model
-from dynident.simulate.tick_task import TaskModel
+from dynident.simulate.tick_model import Model, TaskModel
 
 ARRAYS = ("s", "p", "w", "a", "table", "noise")
 
