@@ -286,21 +286,11 @@ def _not_below(name: str, value: float) -> float:
 
 
 class Placed(NamedTuple):
-    """Gains of a rigid axis and its poles.
+    """Gains of a rigid axis and its poles."""
 
-    Parameters
-    ----------
-    position : float
-        kv [1/s].
-    velocity : float
-        a = Kt kP / J [1/s].
-    frequency : float
-        w of the pole pair [rad/s].
-    """
-
-    position: float
-    velocity: float
-    frequency: float
+    position: float  # kv [1/s]
+    velocity: float  # a = Kt kP / J [1/s]
+    frequency: float  # w of the pole pair [rad/s]
 
 
 def place_rigid(bandwidth: float, damping: float, natural: float, decay: float = 0.0) -> Placed:

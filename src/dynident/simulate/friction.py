@@ -50,27 +50,13 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Owner:
-    """Whose friction it is.
+    """Whose friction it is."""
 
-    Parameters
-    ----------
-    name : str
-        "joint elbow", "motor elbow", "gear elbow".
-    form : tuple of float, (n_tree,)
-        Row c with the owner's speed c v_t; of a rotor or gear the actuator's row, without its ratio.
-    motor : int
-        Actuator of a rotor or gear; -1 of a joint.
-    gear : bool
-        True for the loss of an elastic drive's gear, which acts on the actuator coordinate behind it.
-    parts : tuple of Part
-        What its friction is.
-    """
-
-    name: str
-    form: tuple[float, ...]
-    motor: int = -1
-    gear: bool = False
-    parts: tuple[Part, ...] = ()
+    name: str  # "joint elbow", "motor elbow", "gear elbow"
+    form: tuple[float, ...]  # row c with the owner's speed c v_t; of a rotor or gear the actuator's row, without its ratio
+    motor: int = -1  # actuator of a rotor or gear; -1 of a joint
+    gear: bool = False  # true for the loss of an elastic drive's gear, which acts on the actuator coordinate behind it
+    parts: tuple[Part, ...] = ()  # what its friction is
 
     @property
     def shape(self) -> Hashable:

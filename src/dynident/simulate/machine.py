@@ -38,13 +38,7 @@ _lock = threading.RLock()
 
 
 class Code:
-    """Machine code of all machines of one shape.
-
-    Parameters
-    ----------
-    shape : Shape
-        What it is made for.
-    """
+    """Machine code of all machines of one shape."""
 
     def __init__(self, shape: Shape) -> None:
         start = perf_counter()
@@ -75,49 +69,17 @@ def code_of(shape: Shape) -> Code:
 
 
 class Tables(NamedTuple):
-    """What a stretch of steps reads: the reference, noise of the sensors and external forces, and where their first rows are.
+    """What some steps read: the reference, noise of the sensors and external forces, and where their first rows are."""
 
-    Parameters
-    ----------
-    table, noise, push : ndarray
-        One row per tick of the law, per tick of the sensors, and every `push_every` steps.
-    first : tuple of int
-        Numbers of their first rows, counted from the start of time.
-    push_every : int
-        Steps between two rows of external forces.
-    """
-
-    table: Array
-    noise: Array
-    push: Array
-    first: tuple[int, int, int] = (0, 0, 0)
+    table: Array  # one row per tick of the law
+    noise: Array  # one row per tick of the sensors
+    push: Array  # one row every `push_every` steps
+    first: tuple[int, int, int] = (0, 0, 0)  # numbers of their first rows, counted from the start of time
     push_every: int = 1
 
 
 class Machine:
-    """One machine with its numbers and its state; not shared between threads.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates and k actuators.
-    drives : sequence of Drive
-        One per actuator, in their order.
-    law : Cascade, PID, ComputedTorque, OpenLoop or Controller
-        Control law.
-    step : float
-        Step [s].
-    x, v : array_like, (n,)
-        Positions and velocities at the start; at rest when v is omitted.
-    friction : mapping of str to Friction or DynamicLaw, optional
-        Friction of joints beside the mechanism's own terms.
-    method, loop, integrator : str
-        As in `VirtualRobot.simulate`.
-    pushed : bool
-        Whether disturbances act on the actuators.
-    links : sequence of str
-        Links with external wrenches.
-    """
+    """One machine with its numbers and its state; not shared between threads."""
 
     def __init__(
         self,

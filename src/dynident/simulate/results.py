@@ -38,7 +38,8 @@ def finish(robot: VirtualRobot, reference: Reference, raw: Raw, options: Options
                 f"instability: signals are no longer finite at t = {raw.t[bad]:.6g} s; lower the gains or the step"
             )
     truth = _truth(robot, raw)
-    unstable = limit_cycle(robot, raw.machine, truth, raw.at_limit, NOTICEABLE)
+    busy = np.flatnonzero(raw.at_limit > NOTICEABLE)
+    unstable = limit_cycle(robot, raw.machine, truth, raw.at_limit, busy) if busy.size else ""
     if unstable:
         raise SimulationError(unstable)
     names = [drive.actuator for drive in robot.drives]

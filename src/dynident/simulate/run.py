@@ -50,6 +50,7 @@ def _machine(robot: VirtualRobot, x: Array, v: Array, **how: Any) -> Machine:
         check_step(robot.drives, robot.step, how["integrator"], voltage, min(cycles, default=robot.step))
         law = believed(robot.controller, robot.mechanism)
         made = Machine(robot.mechanism, robot.drives, law, step=robot.step, x=x, v=v, friction=robot.friction, **how)
+        made.warm(np.ones(len(made.shape.owners)), np.full(len(made.shape.owners), robot.ambient))
         robot.prepared.clear()
         if made.shape.law.kind != "held":  # a controller in Python may have changed when it is asked again
             robot.prepared[key] = made
@@ -252,9 +253,8 @@ class _Run:
 
     def _warm(self, shown: list[tuple[float, dict[str, Array], Array]]) -> None:
         """Bring the friction to the present temperatures."""
-        heat = self.heat or Heat(self.robot.mechanism, self.robot.drives, {}, self.robot.ambient)
-        self.machine.warm(*heat.scales(self.machine.shape.owners))
         if self.heat is not None:
+            self.machine.warm(*self.heat.scales(self.machine.shape.owners))
             shown.append((self.machine.done * self.machine.step, self.heat.zones(), self.heat.temperature))
 
     def _heat_up(self, begin: int) -> None:

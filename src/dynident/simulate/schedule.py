@@ -114,51 +114,21 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Raw:
-    """What the compiled machine gave.
+    """What the compiled machine gave."""
 
-    Parameters
-    ----------
-    machine : Machine
-        At the end of the run.
-    signals : mapping of str to ndarray (N, ...)
-        True signals by name, see `shape.Memory.record`.
-    t : ndarray, (N,)
-        Times [s].
-    zones : mapping of str to ndarray (N, m)
-        Temperatures of all thermal zones by joint or actuator [degree Celsius].
-    temperature : ndarray (N, k) or None
-        Behind every actuator [degree Celsius].
-    at_limit : ndarray, (k,)
-        Share of time at a limit.
-    energy : dict of str to ndarray, (k,)
-        Energies of the run by kind [J].
-    readings : Readings or None
-        Noise of the current sensors that the control loops have seen.
-    push : ndarray, (N, k)
-        Disturbance torques [N m, N].
-    wrenches : dict of str to ndarray, (N, 6)
-        External wrenches.
-    settings : dict
-        Step, cycles, method, for the provenance.
-    streams : dict of str to Stream
-        Random streams of the recorder.
-    end : callable
-        From where to go on, once the recorder has drawn its noise.
-    """
-
-    machine: Machine
-    signals: Mapping[str, Array]
-    t: Array
-    zones: Mapping[str, Array]
-    temperature: Array | None
-    at_limit: Array
-    energy: dict[str, Array]
-    readings: Readings | None
-    push: Array
-    wrenches: dict[str, Array]
-    settings: dict[str, Any]
-    streams: dict[str, Stream]
-    end: Callable[[], End]
+    machine: Machine  # at the end of the run
+    signals: Mapping[str, Array]  # (N, ...) True signals by name, see `shape.Memory.record`
+    t: Array  # (N,) Times [s]
+    zones: Mapping[str, Array]  # (N, m) Temperatures of all thermal zones by joint or actuator [degree Celsius]
+    temperature: Array | None  # (N, k) Behind every actuator [degree Celsius]
+    at_limit: Array  # (k,) Share of time at a limit
+    energy: dict[str, Array]  # (k,) Energies of the run by kind [J]
+    readings: Readings | None  # noise of the current sensors that the control loops have seen
+    push: Array  # (N, k) Disturbance torques [N m, N]
+    wrenches: dict[str, Array]  # (N, 6) External wrenches
+    settings: dict[str, Any]  # step, cycles, method, for the provenance
+    streams: dict[str, Stream]  # random streams of the recorder
+    end: Callable[[], End]  # from where to go on, once the recorder has drawn its noise
 
 
 def ticks(cycles: Mapping[str, float], step: float) -> dict[str, int]:
@@ -215,24 +185,12 @@ def loop_cycles(controller: Any) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Schedule:
-    """When what happens in a run, in steps.
+    """When what happens in a run, in steps."""
 
-    Parameters
-    ----------
-    cycles : dict of str to float
-        Cycle times of the controller [s].
-    every : int
-        Steps between two samples of the log.
-    rows : int
-        Samples of the log.
-    finest : int
-        Steps between two changes of the motor currents.
-    """
-
-    cycles: dict[str, float]
-    every: int
-    rows: int
-    finest: int
+    cycles: dict[str, float]  # cycle times of the controller [s]
+    every: int  # steps between two samples of the log
+    rows: int  # samples of the log
+    finest: int  # steps between two changes of the motor currents
 
     @property
     def steps(self) -> int:

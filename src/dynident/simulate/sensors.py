@@ -116,21 +116,11 @@ class Sensors:
 
 
 class Readings(NamedTuple):
-    """Noise of the current sensors at the ticks at which a controller reads them.
+    """Noise of the current sensors at the ticks at which a controller reads them."""
 
-    Parameters
-    ----------
-    cycle : float
-        Time between two ticks [s]; the first is at zero.
-    noise : ndarray, (T, k)
-        Noise of every reading [A].
-    first : int
-        Number of its first tick.
-    """
-
-    cycle: float
-    noise: Array
-    first: int = 0
+    cycle: float  # time between two ticks [s]; the first is at zero
+    noise: Array  # (T, k) Noise of every reading [A]
+    first: int = 0  # number of its first tick
 
     def into(self, fresh: Array, when: Array) -> Array:
         """Return noise in which readings at a tick have that of the controller's reading: one instant has one reading."""

@@ -57,34 +57,17 @@ class DriveShape:
 
 @dataclass(frozen=True)
 class LawShape:
-    """How a control law is built: its kind, and what of it the code needs to know.
+    """How a control law is built: its kind, and what of it the code needs to know."""
 
-    Parameters
-    ----------
-    kind : str
-        "held" (a controller in Python), "open", "cascade", "pid", "projected", "computed", "task forces", "task computed" or
-        "task cascade".
-    current_loop : bool
-        Whether a cascade has one.
-    torque : bool
-        Whether an open loop commands torques.
-    on_reference : bool
-        Whether computed torque evaluates its model on the reference.
-    model : Mechanism
-        What the law believes the robot to be.
-    frictions : tuple of Owner
-        Friction of that model.
-    space : Workspace, optional
-        What a law in a work space controls.
-    """
-
+    # "held" (a controller in Python), "open", "cascade", "pid", "projected", "computed", "task forces", "task computed" or
+    # "task cascade"
     kind: str
-    model: Mechanism
-    frictions: tuple[Owner, ...] = ()
-    current_loop: bool = False
-    torque: bool = False
-    on_reference: bool = False
-    space: Any = None
+    model: Mechanism  # what the law believes the robot to be
+    frictions: tuple[Owner, ...] = ()  # friction of that model
+    current_loop: bool = False  # whether a cascade has one
+    torque: bool = False  # whether an open loop commands torques
+    on_reference: bool = False  # whether computed torque evaluates its model on the reference
+    space: Any = None  # what a law in a work space controls
 
     @property
     def asks(self) -> bool:
@@ -101,36 +84,16 @@ class LawShape:
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A machine without its numbers.
+    """A machine without its numbers."""
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The robot; only its geometry counts.
-    drives : tuple of DriveShape
-        One per actuator.
-    owners : tuple of Owner
-        Friction of joints, rotors and gears.
-    law : LawShape
-        The control law.
-    loop : str
-        "" where mechanism and drives are solved together, else "iterated" or "delayed".
-    integrator : str
-        "rk4", "midpoint" or "euler".
-    pushed : bool
-        Whether disturbances act on the actuators.
-    links : tuple of str
-        Links with external wrenches.
-    """
-
-    mechanism: Mechanism
-    drives: tuple[DriveShape, ...]
-    owners: tuple[Owner, ...]
-    law: LawShape
-    loop: str = ""
-    integrator: str = "rk4"
-    pushed: bool = False
-    links: tuple[str, ...] = ()
+    mechanism: Mechanism  # the robot; only its geometry counts
+    drives: tuple[DriveShape, ...]  # one per actuator
+    owners: tuple[Owner, ...]  # friction of joints, rotors and gears
+    law: LawShape  # the control law
+    loop: str = ""  # "" where mechanism and drives are solved together, else "iterated" or "delayed"
+    integrator: str = "rk4"  # "rk4", "midpoint" or "euler"
+    pushed: bool = False  # whether disturbances act on the actuators
+    links: tuple[str, ...] = ()  # links with external wrenches
 
     def __post_init__(self) -> None:
         if has_opaque_couplings(self.mechanism):
@@ -216,15 +179,7 @@ def starts(owners: Sequence[Owner], what: str) -> list[int]:
 
 
 class Fields:
-    """The fields of one array, one after the other.
-
-    Parameters
-    ----------
-    array : str
-        Name of the array in compiled code.
-    **counts : int
-        Numbers in every field.
-    """
+    """The fields of one array, one after the other."""
 
     def __init__(self, array: str, **counts: int) -> None:
         self.array, self.size = array, 0

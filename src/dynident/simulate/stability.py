@@ -212,14 +212,8 @@ def _stiff(robot: VirtualRobot, inertia: Array, x: Array) -> Array:
     return np.asarray(inertia + np.swapaxes(A, -1, -2) @ (reflected[:, None] * A))
 
 
-def limit_cycle(robot: VirtualRobot, machine: Machine, truth: Truth, at_limit: Array, noticeable: float) -> str:
-    """Return in one sentence that motors were at their limits because the loops are unstable there, or nothing.
-
-    `at_limit` (k,) is the share of time at a limit, `noticeable` the share from which it counts.
-    """
-    busy = np.flatnonzero(at_limit > noticeable)
-    if not busy.size:
-        return ""
+def limit_cycle(robot: VirtualRobot, machine: Machine, truth: Truth, at_limit: Array, busy: NDArray[np.intp]) -> str:
+    """Return in one sentence that `busy` motors were at their limits because the loops are unstable there, or nothing."""
     motors = [drive.motor for drive in robot.drives]
     amperes, volts = np.array([m.current_limit for m in motors]), np.array([m.voltage_limit for m in motors])
     hit = (np.abs(truth.current) >= AT * amperes) | (np.abs(truth.voltage) >= AT * volts)
