@@ -39,7 +39,7 @@ class Part:
     @property
     def shape(self) -> Hashable:
         """What compiled code depends on."""
-        what = (type(self.what), self.what.states) if isinstance(self.what, DynamicLaw) else self.what
+        what = self.what.structure if isinstance(self.what, DynamicLaw) else self.what
         return what, len(self.numbers), self.scaled
 
     @property
@@ -179,8 +179,7 @@ def force_of(owner: Owner, given: Given, numbers: Sequence[Node], memory: Sequen
 def _part_force(part: Part, given: Given, numbers: Sequence[Node], states: Sequence[Node], way: float) -> Node:
     graph, v = given.v.graph, given.v
     if isinstance(part.what, DynamicLaw):
-        names = part.what.parameters
-        return graph.node(part.what.force(states[:-1], v, dict(zip(names, numbers, strict=True))))
+        return graph.node(part.what.force(states[:-1], v, part.what.named(graph, numbers)))
     own = graph.symbol("own speed")  # sides are told apart by this symbol, whatever expression the speed is
     if isinstance(part.what, str):
         value = graph.node(numbers[0] * TERMS[part.what].expression(given.q, own, graph.zero))
