@@ -8,6 +8,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,12 @@ class Reference:
     source: Mapping[str, Any] = field(default_factory=dict)
     knots: Array | None = None
     _sampled: deque[tuple[Array, Motion]] = field(default_factory=lambda: deque(maxlen=3), repr=False)
+
+    @cached_property
+    def begin(self) -> tuple[Array, Array]:
+        """Position and velocity at the start, (n,) each."""
+        first = self.sample([0.0])
+        return first.q[0], first.v[0]
 
     def sample(self, t: ArrayLike) -> Motion:
         """Return the wanted motion at given times.

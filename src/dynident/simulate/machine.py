@@ -123,6 +123,7 @@ class Machine:
         ring = (self.number("late") + self.number("late_wish")) * len(drives)
         self.state = np.zeros(self.memory.state.size + int(ring))
         self._given: Tables | None = None
+        self.asked: dict[Any, Array] = {}  # the last reference as the law reads it, shared by fresh machines
         self._begin(start, np.zeros_like(start) if v is None else np.array(v, dtype=np.float64))
 
     def fresh(self) -> Machine:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dynident.drive import Drive
 from dynident.errors import SimulationError, SimulationWarning
-from dynident.mechanics import Motion, position_limits
+from dynident.mechanics import Motion
 from dynident.simulate.inputs import Reference
 from dynident.simulate.record import Run, Truth
 from dynident.simulate.sensors import record
@@ -99,7 +99,7 @@ def _notes(robot: VirtualRobot, truth: Truth, saturation: Mapping[str, float]) -
                 f"{100.0 * float(fast.mean()):.3g} % of the time, first at t = {truth.t[int(fast.argmax())]:.6g} s and with up "
                 f"to {float(speed.max()):.4g} rad/s"
             )
-    lower, upper = position_limits(robot.mechanism)
+    lower, upper = robot.position_limits
     outside = np.mean((truth.motion.q < lower - 1e-6) | (truth.motion.q > upper + 1e-6), axis=0)
     notes += [
         f"joint '{robot.mechanism.coordinate_names[i]}' was outside its limits {lower[i]:.6g} to {upper[i]:.6g} "

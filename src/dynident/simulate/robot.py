@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dynident.control import (
     PID,
@@ -27,6 +27,7 @@ from dynident.control import (
 from dynident.drive import Drive
 from dynident.errors import SimulationError, require
 from dynident.friction import DynamicLaw, Friction, Thermal
+from dynident.mechanics import Motion, position_limits
 from dynident.mechanism import Mechanism
 from dynident.simulate.inputs import Disturbance, Reference, reference_of
 from dynident.simulate.laws import COMPILED
@@ -39,6 +40,8 @@ from dynident.simulate.sensors import Sensors, check_channels
 from dynident.simulate.start import Start
 from dynident.simulate.stream import StreamedRun, stream
 from dynident.simulate.thermal import heating_of
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -168,6 +171,16 @@ class VirtualRobot(_Options):
         return {}
 
     @cached_property
+    def _asked(self) -> dict[str, tuple[object, Reference]]:
+        """The last motion as a reference: many runs follow one."""
+        return {}
+
+    @cached_property
+    def position_limits(self) -> tuple[Array, Array]:
+        """Lowest and highest positions of the coordinates, (n,) each."""
+        return position_limits(self.mechanism)
+
+    @cached_property
     def _identified(self) -> tuple[Mechanism, tuple[str, ...]]:
         if self.sensors.effort == "voltage" and any(drive.motor.resistance == 0.0 for drive in self.drives):
             which = next(drive.actuator for drive in self.drives if drive.motor.resistance == 0.0)
@@ -197,7 +210,11 @@ class VirtualRobot(_Options):
         Reference
             The wanted motion as a function of time.
         """
-        return reference_of(source, self.mechanism)
+        known, made = self._asked.get("last", (None, None))
+        if known is not source or made is None or not isinstance(source, Motion):
+            made = reference_of(source, self.mechanism)
+            self._asked["last"] = source, made
+        return made
 
     def simulate(
         self,

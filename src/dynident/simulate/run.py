@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 COMMANDS = ("torque", "current", "voltage")
 REPORTS = 20  # of the progress of a run, about
+KEPT = 4_000_000  # numbers of a reference, 32 MB, up to which it is kept for the next run
 
 log = logging.getLogger(__name__)
 
@@ -89,8 +90,9 @@ class _Run:
         self.first = 0 if self.before is None else round(self.before.time / step)
         self.plan: Schedule = schedule(robot, reference, options, self.first)
         start = options.start if self.before is None else {"q": self.before.origin}
-        here = reference.sample([0.0])
-        x, v = start_state(mechanism, start, (here.q[0], here.v[0]))  # type: ignore[arg-type]
+        x, v = reference.begin
+        if start is not None or not any(key[:2] == (x.tobytes(), v.tobytes()) for key in list(robot.prepared)):
+            x, v = start_state(mechanism, start, (x, v))  # type: ignore[arg-type]
         self.x, self.v = x, v
         how = {"method": options.method, "loop": options.loop, "integrator": options.integrator}
         push = disturbance_of(options.disturbance)
@@ -142,9 +144,15 @@ class _Run:
         robot, step, tick = self.robot, self.robot.step, self.machine.tick
         last = self.first + self.plan.steps
         row = self.first // tick
-        at = _grid(row, last // tick + 2, tick * step)
-        command = self._command(at)
-        table = table_of(robot.mechanism, self.law, self.reference.sample(at)) if command is None else command
+        known, key = self.machine.asked, (self.reference, row, last // tick)
+        table = known.get(key)
+        if table is None:
+            at = _grid(row, last // tick + 2, tick * step)
+            command = self._command(at)
+            table = table_of(robot.mechanism, self.law, self.reference.sample(at)) if command is None else command
+            known.clear()
+            if table.size < KEPT:  # the last one serves many runs
+                known[key] = table
         pace = tick if self.plan.cycles else self.plan.every
         when = _grid(self.first // pace, last // pace + 3, pace * step)
         torque = None if self.push is None else self.push.sample(when, len(robot.drives))
