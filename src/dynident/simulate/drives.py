@@ -13,15 +13,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dynident.graph import Graph, Node, both, equal, maximum, minimum, total, where
 from dynident.mechanics import Equations, NodeRows, cross, dot, plus, scale
 from dynident.simulate.friction import Given, Owner, Side, force_of
+from dynident.simulate.lumping import lumped_symbols
 from dynident.simulate.shape import INDUCTIVE, RESISTIVE, Memory, Shape, starts
-
-Array = NDArray[np.float64]
 
 TINY = 1e-13  # pivot of the mass matrix over its diagonal entry that is made of rounding errors
 
@@ -55,11 +51,6 @@ def within_voltage(current: Node, back: Node, top: Node, ohm: Node) -> Node:
     return result
 
 
-def lumped(symbols: Sequence[Node], lumping: Array) -> list[Node]:
-    """Return inertial parameters, zero where the robot's structure allows it."""
-    return [x if np.any(row) else x.graph.zero for x, row in zip(symbols, lumping, strict=True)]
-
-
 def inertial_torques(eq: Equations) -> list[Node]:
     """Return the torques of bodies and rotors on the tree's coordinates."""
     tree = eq.recursion.inverse_dynamics(eq.bodies(eq.phi))
@@ -82,7 +73,7 @@ class Drives:
         self.eq = Equations(shape.mechanism, graph)
         self.eq.x, self.eq.v = self.y("q"), self.y("v")
         self.eq.a = [graph.zero] * self.n
-        self.eq.phi = [*lumped(self.p("lumped"), shape.lumping), *self.p("phi")[len(self.p("lumped")) :]]
+        self.eq.phi = lumped_symbols(shape.mechanism, self.p("lumped"))
 
     # ---- reading
 

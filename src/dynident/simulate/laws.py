@@ -27,9 +27,10 @@ from dynident.control import (
 )
 from dynident.drive import Drive
 from dynident.errors import SimulationError
-from dynident.mechanics import Motion, at_rest, inverse_dynamics, mass_matrix, node_values, tree_motion
+from dynident.mechanics import Motion, at_rest, inverse_dynamics, mass_matrix, tree_motion
 from dynident.mechanism import Mechanism
 from dynident.simulate.friction import Owner, owners_of
+from dynident.simulate.lumping import lumped_values
 from dynident.simulate.model import joint_side
 from dynident.simulate.shape import GAINS, LawShape
 from dynident.simulate.tick_model import reference_in, task_jacobian, task_table
@@ -187,9 +188,7 @@ def fill(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], step: flo
     if shape.space is not None:
         _fill_posture(put, law, shape, drives, x)
     _fill_sensors(put, drives, plan["sense"] * step)
-    phi = np.array(model.parameters.values)
-    phi = node_values(model, phi)
-    put("model_phi", phi)
+    put("model_phi", lumped_values(model))
     N = coupling_rows(model)
     if not model.loops and all(c.function is None for c in model.couplings):
         G, g0 = model.coupling_map

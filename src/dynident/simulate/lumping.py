@@ -10,14 +10,35 @@ Accelerations are those of phi; the potential energy differs by a constant.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.graph import Node
+from dynident.mechanics import cached, node_values
 from dynident.mechanism import FIXED, PRISMATIC, REVOLUTE, SPHERICAL, Mechanism, pseudo_inertia
 
 Array = NDArray[np.float64]
 
 MOMENTS = (4, 7, 9)  # Ixx, Iyy, Izz among the ten parameters of a body
+
+
+def lumped_values(mechanism: Mechanism) -> Array:
+    """Return the standard parameters of a robot as compiled code of `lumped_symbols` takes them."""
+    phi, count = node_values(mechanism, np.array(mechanism.parameters.values)), mechanism.tree.inertias.size
+    phi[:count] = _map(mechanism) @ phi[:count]
+    return phi
+
+
+def lumped_symbols(mechanism: Mechanism, phi: Sequence[Node]) -> list[Node]:
+    """Return standard parameters as expressions, inertial ones zero where the robot's structure allows it."""
+    used = [bool(np.any(row)) for row in _map(mechanism)]
+    return [*(x if own else x.graph.zero for x, own in zip(phi, used, strict=False)), *phi[len(used) :]]
+
+
+def _map(mechanism: Mechanism) -> Array:
+    return cached(mechanism, "lumping", lambda: lumping(mechanism))
 
 
 def lumping(mechanism: Mechanism) -> Array:

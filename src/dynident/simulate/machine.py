@@ -23,6 +23,7 @@ from dynident.mechanism import Mechanism
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Law, owners_of, ramp_of
 from dynident.simulate.laws import fed_with_voltage, fill, joint_terms, shape_of, sticking
+from dynident.simulate.lumping import lumped_values
 from dynident.simulate.shape import FINE, DriveShape, Memory, Shape, starts
 from dynident.simulate.step import Step
 from dynident.simulate.tick import Tick
@@ -168,7 +169,7 @@ class Machine:
         put("step", self.step)
         put("limit", FASTEST)
         put("phi", phi)
-        put("lumped", self.code.shape.lumping @ phi[: self.mechanism.tree.inertias.size])
+        put("lumped", lumped_values(self.mechanism))
         for name in ("ratio", "efficiency"):
             put(name, [getattr(drive.transmission, name) for drive in drives])
         for name, field in (("torque", "torque_constant"), ("emf", "emf_constant"), *((f, f) for f in MOTOR)):

@@ -32,6 +32,7 @@ from dynident.mechanics import (
 from dynident.simulate.drives import inertial_torques
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Given, softened
+from dynident.simulate.lumping import lumped_symbols
 from dynident.simulate.shape import LOST_CLOSURE, Fields, LawShape, starts
 
 POSES = 6  # Gauss-Newton steps from the last pose to the sensed one
@@ -52,7 +53,7 @@ class Model:
         self.n, self.k, self.nq = self.mechanism.dof, len(self.shape.drives), positions_of(self.mechanism)
         self.rows = coupling_rows(self.mechanism)
         self.eq = Equations(self.mechanism, self.graph)
-        self.eq.phi = self.p("model_phi")
+        self.eq.phi = lumped_symbols(self.mechanism, self.p("model_phi"))
         # Without loops and with linear couplings A is constant.
         self.straight = not self.mechanism.loops and all(c.function is None for c in self.mechanism.couplings)
 
