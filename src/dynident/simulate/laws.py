@@ -39,16 +39,23 @@ Array = NDArray[np.float64]
 Put = Callable[[str, Any], None]
 
 COMPILED = (Cascade, PID, ComputedTorque, OpenLoop, TaskPID, TaskComputedTorque, TaskCascade)
-ROWS = {"kp": "position_gain", "share": "velocity_feedforward"}  # gains of a cascade that are per row of a work space
+NAMES = {"kp": "position_gain", "kd": "velocity_gain", "ki": "velocity_integral", "share": "velocity_feedforward"}
+ROWS = ("kp", "share")  # gains of a cascade that are per row of a work space
 WHOLE = 1e-6  # how far a cycle time may be from a whole number of steps
 
 
-def ticks(cycle: float, step: float, what: str) -> int:
-    """Return the whole number of steps in a cycle, at least 1."""
+def whole_steps(cycle: float, step: float) -> int:
+    """Return the whole number of steps in a cycle; 0 where it is none."""
     ratio = cycle / step
-    if round(ratio) < 1 or abs(ratio - round(ratio)) > WHOLE * ratio:
-        raise SimulationError(f"{what} = {cycle:g} s is {ratio:.6g} times the step {step:g} s; make it a whole multiple")
-    return round(ratio)
+    return round(ratio) if ratio >= 1.0 - WHOLE and abs(ratio - round(ratio)) <= WHOLE * ratio else 0
+
+
+def ticks(cycle: float, step: float, what: str) -> int:
+    """Return the whole number of steps in a cycle, or say that it is none."""
+    count = whole_steps(cycle, step)
+    if not count:
+        raise SimulationError(f"{what} = {cycle:g} s is {cycle / step:.6g} times the step {step:g} s; make it a whole multiple")
+    return count
 
 
 def delay_steps(law: object, step: float) -> int:
@@ -158,7 +165,7 @@ def fill(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], step: flo
             gains |= {"kpc": law.current.gain, "kic": law.current.integral}
         name = owner.owner if isinstance(owner, TaskCascade) else "cascade"
         gains = {
-            label: per_actuator(x, rows if label in ROWS else k, f"{name}: {ROWS.get(label, label)}")
+            label: per_actuator(x, rows if label in ROWS else k, f"{name}: {NAMES.get(label, label)}")
             for label, x in gains.items()
         }
         slow = per_actuator(law.position_filter, rows, f"{name}: position_filter")

@@ -56,28 +56,19 @@ def finish(robot: VirtualRobot, reference: Reference, raw: Raw, options: Options
 
 def _truth(robot: VirtualRobot, raw: Raw) -> Truth:
     s = raw.signals
+    names = ("rho", "rho_v", "theta", "omega", "current", "voltage", "friction", "joint_friction", "energy")
     return Truth(
         t=raw.t,
         motion=Motion(raw.t, s["q"], s["v"], s["a"]),
-        rho=s["rho"],
-        rho_v=s["rho_v"],
-        theta=s["theta"],
-        omega=s["omega"],
         torques=s["torque"],
         gear_loss=s["loss"],
         motor_torque=s["motor"],
-        current=s["current"],
-        voltage=s["voltage"],
-        friction=s["friction"],
-        joint_friction=s["joint_friction"],
         external=raw.push,
         parameters=robot.model.parameters,
-        energy=s["energy"],
-        mean_current=s["mean_current"],
-        mean_voltage=s["mean_voltage"],
         wrenches=raw.wrenches,
         temperature=raw.temperature,
         zones=raw.zones,
+        **{name: s[name] for name in (*names, "mean_current", "mean_voltage")},
     )
 
 

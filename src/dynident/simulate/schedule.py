@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dynident.control import OpenLoop
 from dynident.errors import SimulationError
 from dynident.signals import MINIMUM_SAMPLES
-from dynident.simulate.laws import loops_of
+from dynident.simulate.laws import loops_of, whole_steps
 from dynident.simulate.machine import Machine
 from dynident.simulate.sensors import Readings, Stream
 from dynident.simulate.start import Start
@@ -26,7 +26,6 @@ Array = NDArray[np.float64]
 Progress = Callable[[float, float], object]
 METHODS = ("coupled", "decoupled")
 LOOPS = ("exact", "iterated", "delayed")
-WHOLE = 1e-6  # how far a cycle time may be from a whole multiple of the step
 LOG_CYCLE = 1e-3  # recorders are rarely faster [s]
 MOST_NUMBERS = 50_000_000  # of a record, 400 MB
 MOST_WANTED = 250_000_000  # of the reference at every control cycle, 2 GB
@@ -134,25 +133,24 @@ class Raw:
 def ticks(cycles: Mapping[str, float], step: float) -> dict[str, int]:
     """Return how many steps each cycle takes, all of them whole numbers."""
     for name, cycle in cycles.items():
-        ratio = cycle / step
-        if ratio < 1.0 - WHOLE or abs(ratio - round(ratio)) > WHOLE * ratio:
+        if not whole_steps(cycle, step):
             better = _common(list(cycles.values()), step)
             what = f"give VirtualRobot(step={better:.9g})" if better else "make the cycle times multiples of each other"
             raise SimulationError(
-                f"{name} = {cycle:g} s is {ratio:.6g} times the step {step:g} s, not a whole multiple; {what}"
+                f"{name} = {cycle:g} s is {cycle / step:.6g} times the step {step:g} s, not a whole multiple; {what}"
             )
     return {name: round(cycle / step) for name, cycle in cycles.items()}
 
 
 def log_ticks(cycle: float, step: float) -> int:
     """Return the whole number of steps between two samples of a log."""
-    ratio = cycle / step
-    if ratio < 1.0 - WHOLE or abs(ratio - round(ratio)) > WHOLE * ratio:
+    count, ratio = whole_steps(cycle, step), cycle / step
+    if not count:
         near = max(1, round(ratio)) * step
         raise SimulationError(
             f"log_cycle = {cycle:g} s is {ratio:.6g} steps of {step:g} s, not a whole number; give log_cycle={near:.9g}"
         )
-    return round(ratio)
+    return count
 
 
 def _common(cycles: Sequence[float], step: float) -> float:
@@ -163,8 +161,7 @@ def _common(cycles: Sequence[float], step: float) -> float:
         for count in {first - offset, first + offset}:
             if count < 1:
                 continue
-            ratios = np.array(cycles) / (fastest / count)
-            if np.all(np.abs(ratios - np.round(ratios)) <= WHOLE * ratios):
+            if all(whole_steps(cycle, fastest / count) for cycle in cycles):
                 return fastest / count
     return 0.0
 
