@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         nested_spread,
     )
     from dynident.identify.experiments.plots import draw_warmup, plot_torques
-    from dynident.identify.friction import fit_log
+    from dynident.identify.friction import RobotFit, fit_log
     from dynident.identify.payload import Payload, payload_of, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
     from dynident.identify.subsets import Individual, Statistics, enumerate_subsets, individual_parameters
@@ -43,6 +43,7 @@ _LATER = {
     "Individual": "subsets",
     "JointStudy": "experiments",
     "Payload": "payload",
+    "RobotFit": "friction",
     "Spread": "experiments",
     "Statistics": "subsets",
     "Warmup": "experiments",
@@ -78,6 +79,7 @@ __all__ = [
     "Prediction",
     "Projection",
     "Regression",
+    "RobotFit",
     "Rows",
     "Score",
     "Spread",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
 from dynident.friction import TERMS
-from dynident.graph import Graph, Node, forward, jacobian, total
+from dynident.graph import Graph, Node, absolute, forward, jacobian, total, where
 from dynident.mechanics.geometry import Geometry, Pose, compose, numeric_geometry
 from dynident.mechanics.loops import Loops
 from dynident.mechanics.matrices import coriolis_matrix, energies, mass_matrix
@@ -62,6 +62,7 @@ class Equations:
         self.v, self.a = self.graph.symbols("v", n), self.graph.symbols("a", n)
         self._in_links = links or phi is not None
         self.width: Node | None = None  # speed over which jumps of friction are spread, for optimisers; None for true ones
+        self.rest: float | None = None  # speed below which dry friction counts as zero, for observers that see noise at rest
         self.phi = self.graph.symbols("phi", len(mechanism.parameters)) if phi is None else list(phi)
 
     # ---- the tree's motion ------------------------------------------------------------------------------------------
@@ -202,6 +203,8 @@ class Equations:
         """Return the regressor entry of a joint term."""
         if self.width is not None:
             return self.graph.node(TERMS[symbol].smooth(q, v, a, self.width))
+        if self.rest is not None and TERMS[symbol].jumps:
+            v = where(absolute(v) < self.rest, self.graph.zero, v)
         return self.graph.node(TERMS[symbol].expression(q, v, a))
 
     @cached_property
