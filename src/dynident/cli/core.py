@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -45,6 +44,7 @@ from dynident.cli.shared import (
 from dynident.errors import DescriptionError, DynidentError
 from dynident.files import write_atomic
 from dynident.mechanism import description, description_text, is_mjcf, write_robot, write_svg
+from dynident.outputs import output_set
 
 
 @app.command(epilog="Example: dynident describe robot.urdf --sidecar drives.toml --json")
@@ -175,13 +175,12 @@ def identify(
             step(f"comparing with {path.name}")
             shown.append(fit.score(read(path), allow_training=True))
         step("writing the results")
-        with tempfile.TemporaryDirectory() as folder:  # all results or none: a failure here leaves what was there
-            stage = Path(folder)
+        with output_set(output, ("fit.json", "identified.*", "report.html", "verdict.json")) as stage:
             write_atomic(stage / "fit.json", fit.to_json())
             _write_model(robot, fit, stage, output, search, trust)
             write_report(stage / "report.html", fit, shown, verdict)
             write_atomic(stage / "verdict.json", verdict.to_json())
-            written = [write_atomic(output / file.name, file.read_bytes()) for file in sorted(stage.iterdir())]
+            written = [output / file.name for file in sorted(stage.iterdir())]
     if as_json:
         print_json(verdict.to_json())
     elif not quiet:
