@@ -31,35 +31,43 @@ if TYPE_CHECKING:
     )
     from dynident.identify.experiments.plots import draw_warmup, plot_torques
     from dynident.identify.friction import RobotFit, fit_log
-    from dynident.identify.payload import Payload, payload_of, payload_regression
+    from dynident.identify.gains import Gains, estimate_gains, with_gain_uncertainty
+    from dynident.identify.load import Payload
+    from dynident.identify.payload import payload_of, payload_on_arm, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
     from dynident.identify.subsets import Individual, Statistics, enumerate_subsets, individual_parameters
+    from dynident.identify.wrist import payload_from_wrench
 
 # What only some programs need is imported on first use: figures, friction experiments, payloads, subsets.
 _LATER = {
     "Compensation": "experiments",
     "FrictionHistory": "experiments",
     "FrictionStudy": "experiments",
+    "Gains": "gains",
     "Individual": "subsets",
     "JointStudy": "experiments",
-    "Payload": "payload",
+    "Payload": "load",
     "RobotFit": "friction",
     "Spread": "experiments",
     "Statistics": "subsets",
     "Warmup": "experiments",
     "draw_warmup": "experiments.plots",
     "enumerate_subsets": "subsets",
+    "estimate_gains": "gains",
     "fit_log": "friction",
     "fit_warmup": "experiments",
     "friction_study": "experiments",
     "individual_parameters": "subsets",
     "nested_spread": "experiments",
+    "payload_from_wrench": "wrist",
     "payload_of": "payload",
+    "payload_on_arm": "payload",
     "payload_regression": "payload",
     "plot_parameters": "plots",
     "plot_score": "plots",
     "plot_torques": "experiments.plots",
     "true_base_values": "plots",
+    "with_gain_uncertainty": "gains",
 }
 
 __all__ = [
@@ -70,6 +78,7 @@ __all__ = [
     "Fit",
     "FrictionHistory",
     "FrictionStudy",
+    "Gains",
     "Individual",
     "JointStudy",
     "Matched",
@@ -90,6 +99,7 @@ __all__ = [
     "columns_of",
     "draw_warmup",
     "enumerate_subsets",
+    "estimate_gains",
     "essential_parameters",
     "evaluate",
     "fit_log",
@@ -98,7 +108,9 @@ __all__ = [
     "individual_parameters",
     "match",
     "nested_spread",
+    "payload_from_wrench",
     "payload_of",
+    "payload_on_arm",
     "payload_regression",
     "plot_parameters",
     "plot_score",
@@ -107,6 +119,7 @@ __all__ = [
     "recover_standard",
     "triangle",
     "true_base_values",
+    "with_gain_uncertainty",
 ]
 
 
