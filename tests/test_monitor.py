@@ -24,8 +24,10 @@ from simulate_cases import excitation, geared_arm
 GCC = shutil.which("gcc")
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-Wconversion", "-Wdouble-promotion", "-Wshadow", "-Wvla"]
 RAIL = """<robot name="slide"><link name="base"/><link name="cart"><inertial><mass value="2"/>
-<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link><joint name="rail" type="prismatic">
-<parent link="base"/><child link="cart"/><axis xyz="1 0 0"/><limit lower="-9" upper="9" effort="99" velocity="9"/></joint></robot>"""
+<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+<joint name="rail" type="prismatic">
+<parent link="base"/>
+<child link="cart"/><axis xyz="1 0 0"/><limit lower="-9" upper="9" effort="99" velocity="9"/></joint></robot>"""
 
 
 def known(robot: di.Mechanism, noise: float = 1e-6) -> di.Fit:

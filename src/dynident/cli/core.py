@@ -33,6 +33,7 @@ from dynident.cli.shared import (
     Unit,
     app,
     check_output,
+    load_fit,
     log_reader,
     note,
     out,
@@ -202,17 +203,6 @@ def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path, search: li
         note(f"{name} is not written: {error}{stale}")
 
 
-def _load_fit(path: Path, mechanism: di.Mechanism) -> di.Fit:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise DynidentError(f"cannot read the fit '{path}': {getattr(error, 'strerror', None) or error}") from error
-    try:
-        return di.Fit.from_json(text, mechanism)
-    except DynidentError as error:
-        raise DynidentError(f"fit '{path}': {error}") from error
-
-
 @app.command(epilog="Example: dynident validate robot.urdf out/fit.json other.csv --effort joint_torque --strict")
 def validate(
     robot: Robot,
@@ -240,7 +230,7 @@ def validate(
     read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
     with progress(len(logs) + 1) as step:
         step("reading the fit")
-        model = _load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
+        model = load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
         scores = []
         for path in logs:
             step(f"validating on {path.name}")
@@ -270,7 +260,7 @@ def export(
     if output.suffix.lower() not in endings:
         raise DynidentError(f"output '{output}' has the ending '{output.suffix}'; for this robot it is {', '.join(endings)}")
     check_output(output)
-    model = _load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
+    model = load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
     if output.suffix.lower() == ".json":
         path = write_atomic(output, model.standard.to_json())
     else:
@@ -314,7 +304,7 @@ def report(
     read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
     with progress(len(logs or []) + 2) as step:
         step("reading the fit")
-        model = _load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
+        model = load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
         scores = []
         for path in logs or []:
             step(f"comparing with {path.name}")

@@ -10,6 +10,7 @@ import typer
 import dynident as di
 from dynident.cli.shared import (
     NOT_OK,
+    Arg,
     AsJson,
     Debug,
     Effort,
@@ -27,13 +28,15 @@ from dynident.cli.shared import (
     Unit,
     app,
     check_output,
+    load_fit,
     log_reader,
     note,
     out,
     print_json,
     robot_of,
 )
-from dynident.files import read_text
+from dynident.errors import DynidentError
+from dynident.files import to_json, write_atomic
 
 
 @app.command(epilog="Example: dynident monitor robot.urdf out/fit.json run.csv --effort joint_torque --plot run.png")
@@ -49,7 +52,6 @@ def monitor(
     healthy: Annotated[
         list[Path] | None, typer.Option(help="Run in which nothing touched the robot: raises thresholds to its noise.")
     ] = None,
-    absent: Annotated[list[str] | None, typer.Option(help="Body of the fit that the robot does not carry.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw torques and thresholds to this file (one log).")] = None,
     c: Annotated[Path | None, typer.Option("--c", help="Write the monitor as C99 to this folder.")] = None,
     sidecar: Sidecar = None,
@@ -71,9 +73,9 @@ def monitor(
         if path is not None:
             check_output(path, folder)
     mechanism = robot_of(robot, sidecar, search, None, trust)
-    model = di.Fit.from_json(read_text(fit, "a fit"), mechanism)
+    model = load_fit(fit, mechanism)
     read = log_reader(effort, schema, joints, gain, topic, unit, rate)
-    options: dict[str, Any] = {"false_alarms": false_alarms, "hold": hold, "rest": rest, "absent": tuple(absent or ())}
+    options: dict[str, Any] = {"false_alarms": false_alarms, "hold": hold, "rest": rest}
     watching = di.monitor.Monitor(model, bandwidth=bandwidth, **options)
     for path in healthy or []:
         watching = watching.calibrated(read(path))
@@ -88,3 +90,85 @@ def monitor(
     else:
         out.print("\n\n".join(record.summary() for record in records))
     return NOT_OK if strict and any(record.events for record in records) else 0
+
+
+@app.command(
+    epilog="Example: dynident payload robot.urdf --unloaded empty.csv --loaded full.csv --effort joint_torque --link tool0"
+)
+def payload(
+    robot: Robot,
+    loaded: Annotated[list[Path] | None, typer.Option(help="Run with the load; may be given several times.")] = None,
+    unloaded: Annotated[list[Path] | None, typer.Option(help="Run without the load; may be given several times.")] = None,
+    fit: Annotated[Path | None, typer.Option(help="fit.json of the arm without the load, instead of runs without it.")] = None,
+    wrench: Annotated[
+        Path | None, typer.Option(help="Poses or a motion with a wrist sensor: columns of joints, fx fy fz tx ty tz, t.")
+    ] = None,
+    link: Annotated[str | None, typer.Option(help="Link that carries the load, or the sensor's frame.")] = None,
+    tilt: Annotated[bool, typer.Option("--tilt", help="Estimate the direction of gravity too (wrist sensor).")] = False,
+    reaction: Annotated[bool, typer.Option("--reaction", help="The sensor shows what it does to the load.")] = False,
+    gain_std: Annotated[float, typer.Option(help="Relative deviation of the drive gains, 0.05 for five per cent.")] = 0.0,
+    reach: Annotated[float | None, typer.Option(help="Largest distance of the load's centre that is believed [m].")] = None,
+    effort: Effort = None,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
+    schema: Schema = None,
+    joints: Joints = None,
+    gain: Gain = None,
+    topic: Topic = None,
+    unit: Unit = None,
+    rate: LogRate = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the load to this JSON file.")] = None,
+    strict: Strict = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Identify a load: from runs without and with it, on a known arm, or from a wrist sensor; for UR, Franka and KUKA too."""
+    from dynident import identify  # noqa: PLC0415 - only this command needs it
+
+    del debug
+    if output is not None:
+        check_output(output)
+    if sum((bool(unloaded), fit is not None, wrench is not None)) != 1 or (wrench is None) != bool(loaded):
+        raise DynidentError("say how: --loaded with --unloaded, --loaded with --fit, or --wrench alone")
+    if gain_std and not unloaded:
+        raise DynidentError("--gain-std is for runs without and with the load; give --unloaded and --loaded")
+    mechanism = robot_of(robot, sidecar, search, arg, trust)
+    read = log_reader(effort, schema, joints, gain, topic, unit, rate)
+    full, empty = [read(path) for path in loaded or []], [read(path) for path in unloaded or []]
+    if wrench is not None:
+        if link is None:
+            raise DynidentError("--wrench needs --link, the link whose frame is the sensor's")
+        motion, measured, independence = identify.read_wrench(mechanism, wrench)
+        sense = "reaction" if reaction else "load"
+        options: dict[str, Any] = {"sense": sense, "gravity": tilt, "independence": independence, "reach": reach}
+        load = identify.payload_from_wrench(mechanism, motion, measured, link, **options)
+    elif fit is not None:
+        load = identify.payload_on_arm(load_fit(fit, mechanism), full, link, reach=reach)
+    else:
+        evidence = identify.payload_regression(mechanism, empty, full, link)
+        load = identify.payload_of(identify.with_gain_uncertainty(di.WLS(), evidence, gain_std), reach=reach)
+    data = {"format": "dynident-payload-1", **load.to_dict()}
+    if output is not None:
+        write_atomic(output, to_json(data))
+    if as_json:
+        print_json(data)
+    else:
+        out.print("\n".join([load.summary(), *_conventions(load)]))
+    return NOT_OK if strict and not load.plausible else 0
+
+
+def _conventions(load: Any) -> list[str]:
+    """Return a plausible load as controllers want it, one line each."""
+    if not load.plausible:
+        return []
+    lines = []
+    for maker, call in (("ur", "set_target_payload"), ("franka", "setLoad"), ("kuka", "$LOAD")):
+        numbers = load.convention(maker)
+        shown = {
+            key: [float(f"{x:.6g}") for x in value] if isinstance(value, list) else float(f"{value:.6g}")
+            for key, value in numbers.items()
+        }
+        lines.append(f"{call:<18} " + ", ".join(f"{key} = {value}" for key, value in shown.items()))
+    return lines

@@ -184,3 +184,15 @@ def robot_of(
     if not robot.suffix and not robot.exists():  # meant as a name
         raise DynidentError(f"there is no robot '{robot}'; give a file with its ending, or a name: {', '.join(robots.ROBOTS)}")
     return read_robot(robot, sidecar, search or (), xacro_arguments(arg), trust)
+
+
+def load_fit(path: Path, mechanism: di.Mechanism) -> di.Fit:
+    """Return the fit of a file that `identify` wrote."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise DynidentError(f"cannot read the fit '{path}': {getattr(error, 'strerror', None) or error}") from error
+    try:
+        return di.Fit.from_json(text, mechanism)
+    except DynidentError as error:
+        raise DynidentError(f"fit '{path}': {error}") from error

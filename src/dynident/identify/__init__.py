@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dynident.identify.payload import payload_of, payload_on_arm, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
     from dynident.identify.subsets import Individual, Statistics, enumerate_subsets, individual_parameters
-    from dynident.identify.wrist import payload_from_wrench
+    from dynident.identify.wrist import payload_from_wrench, read_wrench
 
 # What only some programs need is imported on first use: figures, friction experiments, payloads, subsets.
 _LATER = {
@@ -66,6 +66,7 @@ _LATER = {
     "plot_parameters": "plots",
     "plot_score": "plots",
     "plot_torques": "experiments.plots",
+    "read_wrench": "wrist",
     "true_base_values": "plots",
     "with_gain_uncertainty": "gains",
 }
@@ -99,8 +100,8 @@ __all__ = [
     "columns_of",
     "draw_warmup",
     "enumerate_subsets",
-    "estimate_gains",
     "essential_parameters",
+    "estimate_gains",
     "evaluate",
     "fit_log",
     "fit_warmup",
@@ -116,6 +117,7 @@ __all__ = [
     "plot_score",
     "plot_torques",
     "projected",
+    "read_wrench",
     "recover_standard",
     "triangle",
     "true_base_values",

@@ -235,10 +235,10 @@ class Payload:
 def _about_com(phi: Array) -> Array:
     """Return the inertia about the centre of mass; NaN where an entry is not known."""
     m, h = phi[0], phi[1:4]
-    I = np.empty((3, 3))
-    I[UPPER] = phi[4:]
-    I.T[UPPER] = phi[4:]
-    return np.asarray(I - (h @ h * np.eye(3) - np.outer(h, h)) / m)
+    about_origin = np.empty((3, 3))
+    about_origin[UPPER] = phi[4:]
+    about_origin.T[UPPER] = phi[4:]
+    return np.asarray(about_origin - (h @ h * np.eye(3) - np.outer(h, h)) / m)
 
 
 def _violation(inertia: Array) -> float:

@@ -139,7 +139,7 @@ def _joints_of_motors(mechanism: Mechanism, log: Log, N: Array, turned: Array) -
         if worst > AGREE * size:
             i = int(np.argmax(np.nanmax(np.abs(apart), axis=0)))
             raise LogError(
-                f"log '{log.name}': motor positions do not agree, that of '{mechanism.actuators[i].name}' by {worst:.3g} rad or m; "
+                f"log '{log.name}': motor positions do not agree, that of '{mechanism.actuators[i].name}' by {worst:.3g}; "
                 "check ratios, offsets and signs of the motors that drive the same joint"
             )
     return np.asarray(inverse)

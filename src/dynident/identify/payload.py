@@ -131,7 +131,7 @@ def payload_on_arm(
     arm = np.setdiff1d(np.arange(base.rank), index)
     if [base.leaders[i] for i in arm] != list(fit.base.leaders):
         raise IdentificationError(
-            f"the load on '{_carrier(robot, name)}' changes the base parameters of the arm; fit runs without and with it together"
+            f"the load on '{_carrier(robot, name)}' changes the arm's base parameters; fit runs without and with it together"
         )
     parts = []
     for log in loaded:

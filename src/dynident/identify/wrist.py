@@ -8,20 +8,24 @@ a, al, w are those of the sensor's frame, g is gravity in its axes. Everything b
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import choice, numbers
-from dynident.errors import IdentificationError
+from dynident.checks import choice, numbers, time_axis
+from dynident.errors import IdentificationError, LogError
 from dynident.identify.load import Payload
 from dynident.mechanics import Motion, at_rest, forward_kinematics, frame_motion, robot_size
 from dynident.mechanism import INERTIA_SYMBOLS, Mechanism
+from dynident.signals import automatic_cutoff, butterworth, read_table
 
 Array = NDArray[np.float64]
 
 SEEN = 1e-7  # part of a column of unit length below which the data do not show it
 PASSES = 30
 CHANNELS = ("fx", "fy", "fz", "tx", "ty", "tz")
+LONG = ("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z")
 
 
 def payload_from_wrench(
@@ -91,6 +95,48 @@ def payload_from_wrench(
     w, a, al = velocity[:, 3:], acceleration[:, :3], acceleration[:, 3:]
     still = sign * _columns(w, a, al)
     return _solve(still, sign, R, y, bias, gravity, mechanism, independence, frame, reach)
+
+
+def read_wrench(
+    mechanism: Mechanism, path: str | os.PathLike[str], cutoff: float | None = None
+) -> tuple[Motion | Array, Array, float]:
+    """Read poses or a motion with the wrench of a wrist sensor, for `payload_from_wrench`.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot; its joints name the columns of positions, as in ``q_joint_1``, ``q:joint_1`` or ``joint_1`` [rad, m].
+    path : path-like
+        Table with these columns, the columns ``fx fy fz tx ty tz`` [N, N m] and, for a motion, the time ``t`` [s].
+    cutoff : float, optional
+        Low-pass frequency for positions and wrench alike [Hz]; from the spectrum of the positions when omitted.
+
+    Returns
+    -------
+    motion : Motion, or ndarray (N, n)
+        Motion, or poses where the table has no time.
+    wrench : ndarray, (N, 6)
+        Measured forces and moments.
+    independence : float
+        Effective number of independent samples per sample.
+    """
+    columns = {name.strip().lower(): np.asarray(x, dtype=np.float64) for name, x in read_table(path).columns.items()}
+
+    def find(what: str, *names: str) -> Array:
+        for name in names:
+            if name.lower() in columns:
+                return columns[name.lower()]
+        raise LogError(f"'{path}' has no column of {what}; name it {' or '.join(names)}")
+
+    q = np.column_stack([find(f"joint '{j}'", f"q_{j}", f"q:{j}", j) for j in mechanism.coordinate_names])
+    wrench = np.column_stack([find(f"the {axis}", axis, long) for axis, long in zip(CHANNELS, LONG, strict=True)])
+    if "t" not in columns and "time" not in columns:
+        return q, wrench, 1.0
+    t = time_axis(find("time", "t", "time"))
+    frequency = automatic_cutoff(t, q).frequency if cutoff is None else cutoff
+    motion = Motion(t, *butterworth(t, q, frequency))
+    rate = (t.size - 1) / float(t[-1] - t[0])
+    return motion, butterworth(t, wrench, frequency)[0], min(1.0, 2.0 * frequency / rate)
 
 
 def _cross(x: Array) -> Array:
@@ -186,7 +232,8 @@ def _turn(g: Array, step: Array) -> Array:
     if angle == 0.0:
         return g
     axis = step / angle
-    return g * np.cos(angle) + np.cross(axis, g) * np.sin(angle) + axis * (axis @ g) * (1.0 - np.cos(angle))
+    turned: Array = g * np.cos(angle) + np.cross(axis, g) * np.sin(angle) + axis * (axis @ g) * (1.0 - np.cos(angle))
+    return turned
 
 
 def _least_squares(W: Array, y: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
