@@ -22,6 +22,7 @@ ROOMS = {
     "Excitation": "dynident.excitation",
     "Controllers and campaigns": "dynident.link",
     "Validation": "dynident.validate",
+    "Monitor": "dynident.monitor",
     "Report": "dynident.report",
 }
 

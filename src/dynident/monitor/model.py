@@ -21,7 +21,7 @@ from dynident.mechanism import Mechanism
 Array = NDArray[np.float64]
 
 STATES = 200
-KEPT = 0.999  # share of the variance of torques that the directions must make
+KEPT = 0.99  # share of the variance of torques that the directions must make
 REACH, SPEED, RATE = np.pi, 1.0, 5.0  # of the states by which directions are ranked
 
 

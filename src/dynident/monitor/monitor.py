@@ -167,7 +167,7 @@ class Monitor:
         self.terms = terms_of(robot, model.laws, settings.rest)
         self.layout = Layout(robot.dof, len(robot.parameters), len(model.values) - 1)
         key = ("monitor", settings.rest, self.layout.k, tuple((j, f.law, f.values.tobytes()) for j, f in model.laws.items()))
-        self._machine = cached(robot, key, lambda: Machine(self.terms, self.layout))
+        self.machine = cached(robot, key, lambda: Machine(self.terms, self.layout))
         n = robot.dof
         self._phi = np.ascontiguousarray(model.values)
         self._setting = np.empty(self.layout.setting_size)
@@ -253,7 +253,7 @@ class Monitor:
         if temperature is None and self.terms.warm:
             raise DynidentError(f"the friction of {', '.join(self.terms.warm)} needs a temperature; give temperature=")
         now[0], self._t = t - self._t, t
-        self._machine.sample(*self._where)
+        self.machine.sample(*self._where)
         result = self._result.copy()
         return Reading(t, result[:n], result[n : 2 * n], bool(result[2 * n]), float(result[2 * n + 1]))
 
@@ -261,13 +261,6 @@ class Monitor:
     def setting(self) -> Array:
         """Numbers by which it judges, as machine code and C take them."""
         return self._setting.copy()
-
-    def replay(self, now: Array) -> Array:
-        """Return what fresh machine code says of samples in its own layout, for the self-test of generated C."""
-        result = np.empty((len(now), self.layout.result_size))
-        state = np.zeros(self.layout.state_size)
-        self._machine.run(np.ascontiguousarray(now), self._setting, self._phi, state, result)
-        return result
 
     def feed_arrays(self, t: Array, q: Array, effort: Array, temperature: Array | None = None) -> Array:
         """Take many samples at once and return what `update` would say of each.
@@ -295,7 +288,7 @@ class Monitor:
             if values is not None:
                 now[:, self.layout.now[name] : self.layout.now[name] + n] = values
         result = np.empty((count, self.layout.result_size))
-        self._machine.run(now, self._setting, self._phi, self._state, result)
+        self.machine.run(now, self._setting, self._phi, self._state, result)
         self._t = float(t[-1]) if count else self._t
         return result
 
