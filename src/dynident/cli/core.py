@@ -42,7 +42,7 @@ from dynident.cli.shared import (
     robot_of,
     with_terms,
 )
-from dynident.errors import DescriptionError, DynidentError
+from dynident.errors import DescriptionError, DynidentError, IdentificationError
 from dynident.files import write_atomic
 from dynident.mechanism import description, description_text, is_mjcf, write_robot, write_svg
 from dynident.outputs import output_set
@@ -69,9 +69,13 @@ def describe(
         check_output(svg)
         write_svg(mechanism, svg)
     if mechanism.dof:
-        base = di.base_parameters(mechanism)
-        data["base_parameters"] = {"rank": base.rank, "rank_gap": base.rank_gap, "expressions": list(base.expressions)}
-        data["unidentifiable"] = list(base.unidentifiable)
+        try:
+            base = di.base_parameters(mechanism)
+        except IdentificationError as error:  # too large
+            note(str(error))
+        else:
+            data["base_parameters"] = {"rank": base.rank, "rank_gap": base.rank_gap, "expressions": list(base.expressions)}
+            data["unidentifiable"] = list(base.unidentifiable)
     if as_json:
         print_json(data)
     else:
