@@ -36,8 +36,8 @@ class Gains:
     ----------
     joints : tuple of str
         Joints with efforts.
-    factors, std : ndarray, (n,)
-        True over nominal gain, and its standard deviation.
+    factors : ndarray, (n,)
+        True over nominal gain.
     covariance : ndarray, (n, n)
         Of the factors.
     values : ndarray, (b,)

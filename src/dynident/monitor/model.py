@@ -21,7 +21,7 @@ from dynident.mechanism import Mechanism
 Array = NDArray[np.float64]
 
 STATES = 200
-KEPT = 0.99  # share of the variance of torques that the directions must make
+KEPT = 0.95  # share of the variance of torques that directions must make; they are scaled to stand for all of it
 REACH, SPEED, RATE = np.pi, 1.0, 5.0  # of the states by which directions are ranked
 
 
@@ -111,5 +111,5 @@ def _directions(base: BaseParameters, covariance: Array) -> Array:
     power = np.clip(power[order], 0.0, None)
     if power.sum() > 0.0:
         kept = int(np.searchsorted(np.cumsum(power), KEPT * power.sum())) + 1
-        out[:kept] = (root @ turn[:, order[:kept]]).T
+        out[:kept] = (root @ turn[:, order[:kept]]).T * np.sqrt(power.sum() / power[:kept].sum())
     return out
