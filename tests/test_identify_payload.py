@@ -25,6 +25,7 @@ from dynident.identify import (
     with_gain_uncertainty,
 )
 from dynident.mechanism import from_com
+from dynident.monitor import Monitor
 from dynident.robots import dualv
 from random_mechanisms import PinRobot, pin_inertia
 
@@ -152,6 +153,11 @@ def test_a_loaded_fit_is_scored_on_unloaded_logs_without_its_load() -> None:
     assert fit.score(full).metrics.relative < 0.02
     with pytest.raises(DynidentError, match="no parameters of its own"):
         fit.without("tool")
+    again = di.Fit.from_json(fit.to_json(), robot)  # a stored fit brings its load
+    np.testing.assert_array_equal(again.values, fit.values)
+    assert payload_of(again).mass == payload_of(fit).mass
+    assert not Monitor(fit, absent=("payload",)).run(empty).events
+    assert Monitor(fit).run(empty).events
 
 
 # ---- a wrist sensor ------------------------------------------------------------------------------------------------------

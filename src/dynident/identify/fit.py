@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import to_json
-from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.base import BaseParameters
 from dynident.identify.rows import Projection, Rows, check_projection
-from dynident.identify.stored import stored_numbers, stored_options, stored_source
+from dynident.identify.stored import loads_of, stored_base, stored_numbers, stored_options, stored_source
 from dynident.mechanics import Motion, closure_starts
 from dynident.mechanism import Consistency, Mechanism, Parameters
 
@@ -323,6 +323,7 @@ class Fit:
             "joints": list(self.mechanism.joint_names),
             "terms": list(self.mechanism.terms),
             "leaders": list(self.base.leaders),
+            "loads": loads_of(self.mechanism),
             "fingerprint": self.base.fingerprint().tolist(),
             "estimator": self.estimator,
             "rows": self.rows,
@@ -365,7 +366,7 @@ class Fit:
             rows, terms = data["base_parameters"], tuple(data["terms"])
             moving = mechanism if mechanism.terms == terms else mechanism.with_terms(terms)
             moving = moving if moving.loops else moving.keep(data["joints"])
-            base = base_parameters(moving, order=data["leaders"])
+            moving, base = stored_base(moving, data["leaders"], data.get("loads", {}))
             if list(base.leaders) != data["leaders"] or not base.fits(data["fingerprint"]):
                 raise IdentificationError(
                     f"the fit of robot '{data['robot']}' does not belong to robot '{mechanism.name}': "

@@ -17,7 +17,7 @@ from dynident.errors import DescriptionError
 from dynident.friction import TERMS, Friction, Point
 from dynident.graph import Function, Graph, Node, absolute, maximum, reachable, reverse, total, where
 from dynident.mechanics import Equations, has_opaque_couplings
-from dynident.mechanism import SPHERICAL, Mechanism
+from dynident.mechanism import FREE, SPHERICAL, Mechanism
 
 POTENTIAL = ("k", "off")  # joint terms that `Equations.energies` counts as stored energy
 
@@ -53,7 +53,7 @@ def check_monitored(mechanism: Mechanism, laws: Mapping[str, Friction]) -> None:
     if mechanism.loops or has_opaque_couplings(mechanism):
         what = "loops" if mechanism.loops else "a coupling that is known by its numbers only"
         raise DescriptionError(f"robot '{name}' has {what}; the monitor is for trees whose couplings are expressions")
-    if np.any(mechanism.tree.arrays.kind >= SPHERICAL):
+    if np.isin(mechanism.tree.arrays.kind, (SPHERICAL, FREE)).any():
         raise DescriptionError(f"robot '{name}' has a spherical or free joint; the monitor is for joints that turn or slide")
     unknown = [joint for joint in laws if joint not in mechanism.coordinate_names]
     if unknown:
