@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -26,7 +25,7 @@ from dynident.identify import (
 )
 from dynident.mechanism import from_com
 from dynident.monitor import Monitor
-from dynident.robots import dualv
+from dynident.robots import dualv, rrr
 from random_mechanisms import PinRobot, pin_inertia
 
 MASS, COM, INERTIA = 1.7, np.array([0.04, -0.02, 0.08]), np.diag([0.02, 0.015, 0.01])
@@ -342,8 +341,7 @@ def test_the_command_knows_all_three_ways(tmp_path, capsys, monkeypatch) -> None
     from dynident.cli import run
 
     monkeypatch.chdir(tmp_path)
-    demo = Path(__file__).parents[1] / "examples" / "demo" / "robot.urdf"
-    robot = di.Mechanism.from_urdf(demo)
+    demo, robot = "rrr", rrr.mechanism()
     tool = robot.tree.bodies[-1]
     loaded = robot.with_payload(3.0, COM, INERTIA, body=tool)
     record(robot, 1, 0.1).to_csv("empty.csv")
@@ -362,20 +360,33 @@ def test_the_command_knows_all_three_ways(tmp_path, capsys, monkeypatch) -> None
         "wrist": ["--wrench", "poses.csv"],
     }
     for way, options in ways.items():
-        assert run(["payload", str(demo), *options, "--link", tool, "--json", "--strict", "-o", "load.json"]) == 0
+        assert run(["payload", demo, *options, "--link", tool, "--json", "--strict", "-o", "load.json"]) == 0
         data = json.loads(capsys.readouterr().out)
         assert abs(data["mass"] - 3.0) < 4.0 * data["mass_std"], way
         assert data["conventions"]["kuka"]["M"] == data["mass"]
         assert json.loads((tmp_path / "load.json").read_text(encoding="utf-8")) == data
-    assert run(["payload", str(demo), *ways["wrist"], "--link", tool, "--reaction", "--strict"]) == 3
+    assert run(["payload", demo, *ways["both"], "--link", tool, "--save-fit", "both.json"]) == 0
+    record(robot, 8, 0.1).to_csv("other.csv")
+    capsys.readouterr()
+    assert run(["validate", demo, "both.json", "other.csv", "--absent", "payload", "--json"]) == 0
+    assert "payload" not in capsys.readouterr().err
+    assert run(["monitor", demo, "both.json", "other.csv", "--absent", "payload", "--strict"]) == 0
+    known = ["--mass", "3", "--com", "0.04,-0.02,0.08", "--inertia", "0.02,0.015,0.01", "--link", tool]
+    capsys.readouterr()
+    assert run(["gains", demo, *ways["both"][:4], *known, "--json"]) == 0
+    factors = json.loads(capsys.readouterr().out)["joints"]
+    assert all(abs(x["factor"] - 1.0) < 4.0 * x["std"] for x in factors.values())
+    assert run(["payload", demo, *ways["wrist"], "--link", tool, "--reaction", "--strict"]) == 3
     assert "doubtful" in capsys.readouterr().out
-    assert run(["payload", str(demo), *ways["wrist"], "--link", tool]) == 0
+    assert run(["payload", demo, *ways["wrist"], "--link", tool]) == 0
     shown = capsys.readouterr().out
     assert all(word in shown for word in ("set_target_payload", "F_x_Cload", "$LOAD"))
     with pytest.raises(DynidentError, match="say how"):
-        run(["payload", str(demo), "--loaded", "full.csv"])
+        run(["payload", demo, "--loaded", "full.csv"])
+    with pytest.raises(DynidentError, match="--com is '1,2'; give three numbers"):
+        run(["gains", demo, *ways["both"][:4], "--mass", "3", "--com", "1,2"])
     with pytest.raises(DynidentError, match="no column of the fx"):
-        run(["payload", str(demo), "--wrench", "empty.csv", "--link", tool])
+        run(["payload", demo, "--wrench", "empty.csv", "--link", tool])
 
 
 def test_a_moving_sensor_is_read_with_its_clock(tmp_path) -> None:

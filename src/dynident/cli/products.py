@@ -1,15 +1,17 @@
-"""Commands that put an identified model to work: monitor, payload."""
+"""Commands that put an identified model to work: monitor, payload, gains."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 import dynident as di
 from dynident.cli.shared import (
     NOT_OK,
+    Absent,
     Arg,
     AsJson,
     Debug,
@@ -52,6 +54,7 @@ def monitor(
     healthy: Annotated[
         list[Path] | None, typer.Option(help="Run in which nothing touched the robot: raises thresholds to its noise.")
     ] = None,
+    absent: Absent = None,
     plot: Annotated[Path | None, typer.Option(help="Draw torques and thresholds to this file (one log).")] = None,
     c: Annotated[Path | None, typer.Option("--c", help="Write the monitor as C99 to this folder.")] = None,
     sidecar: Sidecar = None,
@@ -75,7 +78,7 @@ def monitor(
     mechanism = robot_of(robot, sidecar, search, None, trust)
     model = load_fit(fit, mechanism)
     read = log_reader(effort, schema, joints, gain, topic, unit, rate)
-    options: dict[str, Any] = {"false_alarms": false_alarms, "hold": hold, "rest": rest}
+    options: dict[str, Any] = {"false_alarms": false_alarms, "hold": hold, "rest": rest, "absent": tuple(absent or ())}
     watching = di.monitor.Monitor(model, bandwidth=bandwidth, **options)
     for path in healthy or []:
         watching = watching.calibrated(read(path))
@@ -120,6 +123,9 @@ def payload(
     unit: Unit = None,
     rate: LogRate = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the load to this JSON file.")] = None,
+    save_fit: Annotated[
+        Path | None, typer.Option(help="Write the fit of runs without and with the load, for validate and monitor.")
+    ] = None,
     strict: Strict = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -128,8 +134,11 @@ def payload(
     from dynident import identify  # noqa: PLC0415 - only this command needs it
 
     del debug
-    if output is not None:
-        check_output(output)
+    for path in (output, save_fit):
+        if path is not None:
+            check_output(path)
+    if save_fit is not None and not unloaded:
+        raise DynidentError("--save-fit is for runs without and with the load; give --unloaded and --loaded")
     if sum((bool(unloaded), fit is not None, wrench is not None)) != 1 or (wrench is None) != bool(loaded):
         raise DynidentError("say how: --loaded with --unloaded, --loaded with --fit, or --wrench alone")
     if gain_std and not unloaded:
@@ -148,7 +157,10 @@ def payload(
         load = identify.payload_on_arm(load_fit(fit, mechanism), full, link, reach=reach)
     else:
         evidence = identify.payload_regression(mechanism, empty, full, link)
-        load = identify.payload_of(identify.with_gain_uncertainty(di.WLS(), evidence, gain_std), reach=reach)
+        both = identify.with_gain_uncertainty(di.WLS(), evidence, gain_std)
+        load = identify.payload_of(both, reach=reach)
+        if save_fit is not None:
+            write_atomic(save_fit, both.to_json())
     data = {"format": "dynident-payload-1", **load.to_dict()}
     if output is not None:
         write_atomic(output, to_json(data))
@@ -172,3 +184,57 @@ def _conventions(load: Any) -> list[str]:
         }
         lines.append(f"{call:<18} " + ", ".join(f"{key} = {value}" for key, value in shown.items()))
     return lines
+
+
+def _three(text: str | None, option: str) -> list[float]:
+    """Return three numbers of an option, zeros when it was not given."""
+    if text is None:
+        return [0.0, 0.0, 0.0]
+    try:
+        values = [float(x) for x in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) != 3:
+        raise DynidentError(f"{option} is '{text}'; give three numbers separated by commas")
+    return values
+
+
+@app.command(
+    epilog="Example: dynident gains robot.urdf --unloaded empty.csv --loaded full.csv --mass 5.02 --com 0,0,0.06 --link tool0"
+)
+def gains(
+    robot: Robot,
+    loaded: Annotated[list[Path], typer.Option(help="Run with the known load; may be given several times.")],
+    unloaded: Annotated[list[Path], typer.Option(help="Run without it; may be given several times.")],
+    mass: Annotated[float, typer.Option(help="Mass of the load [kg].")],
+    com: Annotated[str | None, typer.Option(help="Its centre of mass in the frame of the link [m], as x,y,z.")] = None,
+    inertia: Annotated[str | None, typer.Option(help="Ixx,Iyy,Izz about its centre of mass [kg m^2].")] = None,
+    link: Annotated[str | None, typer.Option(help="Link that carries the load.")] = None,
+    effort: Effort = None,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
+    schema: Schema = None,
+    joints: Joints = None,
+    gain: Gain = None,
+    topic: Topic = None,
+    unit: Unit = None,
+    rate: LogRate = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Estimate drive gains together with the robot, from runs without and with a load of known mass."""
+    from dynident import identify  # noqa: PLC0415 - only this command needs it
+
+    del debug
+    mechanism = robot_of(robot, sidecar, search, arg, trust)
+    read = log_reader(effort, schema, joints, gain, topic, unit, rate)
+    empty, full = ([read(path) for path in paths] for paths in (unloaded, loaded))
+    evidence = identify.payload_regression(mechanism, empty, full, link)
+    found = identify.estimate_gains(evidence, mass, _three(com, "--com"), np.diag(_three(inertia, "--inertia")))
+    if as_json:
+        print_json({"format": "dynident-gains-1", "joints": found.to_dict()})
+    else:
+        out.print(found.summary())
+    return 0
