@@ -242,10 +242,17 @@ class Equations:
         """Return the torques of all tree coordinates."""
         values = self.phi if phi is None else phi
         tau = self.recursion.inverse_dynamics(self.bodies(values))
-        for column, _, d, entry in self.joint_columns:
-            tau[d] = tau[d] + entry * values[column]
-        for column, _, row, entry in self.motor_columns:
-            tau = [x + entry * values[column] * c for x, c in zip(tau, row, strict=True)]
+        return [x + y for x, y in zip(tau, self.tree_terms(values), strict=True)]
+
+    def tree_terms(self, values: Sequence[Node], rotors: bool = True) -> list[Node]:
+        """Return what joints and motors add to the torques of all tree coordinates, with or without rotor inertias."""
+        tau = [self.graph.zero] * len(self.tree_q)
+        for column, symbol, d, entry in self.joint_columns:
+            if rotors or not TERMS[symbol].rotor:
+                tau[d] = tau[d] + entry * values[column]
+        for column, symbol, row, entry in self.motor_columns:
+            if rotors or not TERMS[symbol].rotor:
+                tau = [x + entry * values[column] * c for x, c in zip(tau, row, strict=True)]
         return tau
 
     def regressor(self, columns: Sequence[int] | None = None) -> NodeRows:

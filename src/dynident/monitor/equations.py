@@ -1,9 +1,9 @@
 """What the observer computes from one sample: momentum, its rate by the model, friction laws, and limits of friction at rest.
 
-    L = T - V,    p = dL/dv = M(q) v,    dp/dt = u + tau + tau_ext,    u = dL/dq - friction = C^T v - g - friction
+    L = T - V,    p = dL/dv = M(q) v,    dp/dt = u + tau + tau_ext,    u = dL/dq - f = C^T v - g - f
 
-Springs and offsets are in V. No acceleration is needed, and p and u are linear in the standard parameters, so that the same
-function serves the model and every direction in which it is uncertain.
+f is what joints and motors resist with: friction, springs, offsets. No acceleration is needed, and p and u are linear in the
+standard parameters, so that the same function serves the model and every direction in which it is uncertain.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ import numpy as np
 from dynident.errors import DescriptionError
 from dynident.friction import TERMS, Friction, Point
 from dynident.graph import Function, Graph, Node, absolute, maximum, reachable, reverse, total, where
-from dynident.mechanics import Equations, has_opaque_couplings
+from dynident.mechanics import Equations, energies, has_opaque_couplings
 from dynident.mechanism import FREE, SPHERICAL, Mechanism
-
-POTENTIAL = ("k", "off")  # joint terms that `Equations.energies` counts as stored energy
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,19 +61,12 @@ def check_monitored(mechanism: Mechanism, laws: Mapping[str, Friction]) -> None:
 
 def _momentum(mechanism: Mechanism, rest: float) -> Function:
     x = Equations(mechanism, Graph())
-    zero = x.graph.zero
-    x.rest, x.a = rest, [zero] * mechanism.dof
-    kinetic, potential = x.energies()
+    x.rest, x.a = rest, [x.graph.zero] * mechanism.dof
+    kinetic, _ = x.energies()
+    _, potential = energies(x.recursion, x.bodies(x.phi))
     p = reverse([kinetic], [1.0], x.v)
     u = reverse([kinetic - potential], [1.0], x.x)
-    lost = [zero] * len(x.tree_q)
-    for column, symbol, d, entry in x.joint_columns:
-        if not TERMS[symbol].rotor and symbol not in POTENTIAL:
-            lost[d] = lost[d] + x.phi[column] * entry
-    for column, symbol, row, entry in x.motor_columns:
-        if not TERMS[symbol].rotor:
-            lost = [f + x.phi[column] * entry * c for f, c in zip(lost, row, strict=True)]
-    u = [a - f for a, f in zip(u, x.project(lost), strict=True)]
+    u = [a - f for a, f in zip(u, x.project(x.tree_terms(x.phi, rotors=False)), strict=True)]
     inputs = {"q": mechanism.dof, "v": mechanism.dof}
     return Function("momentum", inputs, {"p": p, "u": u}, {"phi": len(mechanism.parameters)})
 
