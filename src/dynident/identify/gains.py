@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import columns_of
+from dynident.identify.factor import RowGroup
 from dynident.identify.fit import Fit
 from dynident.identify.regression import Regression
 from dynident.mechanism import Mechanism, from_com
@@ -235,9 +236,10 @@ def with_gain_uncertainty(estimator: Any, evidence: Regression, std: float | Map
 
 def _refit(estimator: Any, evidence: Regression, j: int, factor: float) -> Array:
     """Return the base parameters with the efforts of one joint scaled."""
-    group = evidence.groups[j]
-    R = group.R.copy()
-    R[:, -1] *= factor
-    groups = tuple(replace(group, R=R) if i == j else other for i, other in enumerate(evidence.groups))
-    values: Array = estimator.fit(replace(evidence, groups=groups)).result_.values
+    groups = []
+    for i, group in enumerate(evidence.groups):
+        R = group.R.copy()
+        R[:, -1] *= factor if i == j else 1.0
+        groups.append(RowGroup(group.name, group.columns, R, group.count, group.independence))
+    values: Array = estimator.fit(replace(evidence, groups=tuple(groups))).result_.values
     return values

@@ -65,9 +65,12 @@ def payload_regression(
         raise IdentificationError("a payload needs runs without it and runs with it; give at least one log of each")
     robot = match(mechanism, unloaded[0]).mechanism.with_payload(1.0, body=body, name=name, separate=True)
     base = base_parameters(robot, removable=(name,))
-    parts = [Regression.from_log(robot, log, base, absent=(name,), **options) for log in unloaded]
-    parts += [Regression.from_log(robot, log, base, **options) for log in loaded]
-    return reduce(add, parts)
+    evidence = Regression.from_log(robot, unloaded[0], base, absent=(name,), **options)
+    for log in (*unloaded[1:], *loaded):  # the load is a difference of runs, so all are taken in one band
+        gone = (name,) if log in unloaded else ()
+        own = {**same_band(evidence.sources[:1], log.rate), **options}
+        evidence = evidence + Regression.from_log(robot, log, base, absent=gone, **own)
+    return evidence
 
 
 def payload_of(fit: Fit, name: str = "payload", reach: float | None = None) -> Payload:
