@@ -139,7 +139,6 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     prediction = fit.predict(motion)
     effort = rows.targets(motion, prepared.effort)[:, keep]
     low_pass = prepared.decimator.apply
-    _warn_of_loads(fit, log, low_pass(effort), low_pass(prediction.effort[:, keep]), motion, keep, low_pass)
     measured, predicted = low_pass(effort), low_pass(prediction.effort[:, keep])
     t = prepared.motion.t[prepared.decimator.centres(len(prepared))]
     std = prediction.std[prepared.decimator.centres(len(prepared))][:, keep]
@@ -153,6 +152,7 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     every = evaluate(effort, prediction.effort[:, keep], joints, prepared.motion.t)
     coverage = float(np.mean(np.abs(measured - predicted)[used] <= 2.0 * std[used]))
     notes = (*matched.notes, *prepared.explanation.splitlines())
+    _warn_of_loads(fit, log, measured, predicted, motion, keep, low_pass)
     return Score(
         log.name, joints, t, measured, predicted, std, metrics, every, coverage, training, prepared.quality, source, notes
     )
