@@ -120,7 +120,7 @@ class ToolSpace:
 
         def look(eq: Equations) -> Spot:
             R, p = eq.pose(name)
-            J, columns = eq.derivative_matrix(name), range(mechanism.dof)
+            J, columns = eq.jacobian(name), range(mechanism.dof)
             turned = [times(R, (half[0][j], half[1][j], half[2][j])) for half in (J[:3], J[3:]) for j in columns]
             rows = [[turned[j + half * len(columns)][i] for j in columns] for half in range(2) for i in range(3)]
             _, _, linear, angular = eq.link_motion(name)
