@@ -152,7 +152,7 @@ def test_a_loaded_fit_is_scored_on_unloaded_logs_without_its_load() -> None:
     assert fit.score(full).metrics.relative < 0.02
     with pytest.raises(DynidentError, match="no parameters of its own"):
         fit.without("tool")
-    again = di.Fit.from_json(fit.to_json(), robot)  # a stored fit brings its load
+    again = di.Fit.from_dict(fit.to_dict(), robot)  # a stored fit brings its load
     np.testing.assert_array_equal(again.values, fit.values)
     assert payload_of(again).mass == payload_of(fit).mass
     assert not Monitor(fit, absent=("payload",)).run(empty).events
@@ -347,7 +347,7 @@ def test_the_command_knows_all_three_ways(tmp_path, capsys, monkeypatch) -> None
     record(robot, 1, 0.1).to_csv("empty.csv")
     record(loaded, 3, 0.1).to_csv("full.csv")
     fit = di.WLS().fit(di.Regression.from_log(robot, di.Log.read("empty.csv"))).result_
-    (tmp_path / "fit.json").write_text(fit.to_json(), encoding="utf-8")
+    fit.save(tmp_path / "fit.json")
     rng = np.random.default_rng(0)
     q = rng.uniform(-1.5, 1.5, (20, robot.dof))
     weight = di.forward_kinematics(robot, q, tool)[0].transpose(0, 2, 1) @ [0.0, 0.0, -3.0 * 9.81]

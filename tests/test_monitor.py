@@ -279,7 +279,7 @@ def test_the_command_tells_events_and_its_code(tmp_path, capsys, monkeypatch) ->
     (tmp_path / "robot.urdf").write_text(RAIL, encoding="utf-8")
     described = di.Mechanism.from_urdf("robot.urdf").with_terms(("fc",))
     fit = di.WLS().fit(di.Regression.from_log(described, log)).result_
-    (tmp_path / "fit.json").write_text(fit.to_json(), encoding="utf-8")
+    fit.save("fit.json")
     log.to_csv("calm.csv")
     push.to_csv("push.csv")
     assert run(["monitor", "robot.urdf", "fit.json", "calm.csv", "--strict"]) == 0
