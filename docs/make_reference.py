@@ -37,7 +37,7 @@ def section(title: str, place: str, seen: set[int]) -> list[str]:
     names = [name for name in names if name not in again]
     seen |= {id(getattr(module, name)) for name in names}
     classes = [name for name in names if inspect.isclass(getattr(module, name))]
-    functions = [name for name in names if inspect.isfunction(getattr(module, name))]
+    functions = [name for name in names if inspect.isroutine(getattr(module, name))]
     others = [name for name in names if name not in classes and name not in functions]
     lines = [f"## {title}: `{place}`", ""]
     if others:

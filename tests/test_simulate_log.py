@@ -15,7 +15,7 @@ import dynident as di
 from dynident.drive import CurrentSensor, Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, Viscous
 from dynident.robots import dualv, five_bar
-from dynident.robots.machines import without_terms
+from dynident.robots.shared import without_terms
 from dynident.signals import Log, prepare
 from dynident.simulate import Run, Sensors, VirtualRobot
 from simulate_cases import arm, cascade, excitation, geared_arm, geared_drives, pid

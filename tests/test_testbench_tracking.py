@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 from types import SimpleNamespace
 
 import numpy as np
@@ -262,7 +261,7 @@ def test_dualv_follows_better_by_what_the_paper_claims_or_more(dualv_proof: Trac
 def test_the_structure_hides_its_give_from_the_encoders(dualv_proof: TrackingProof) -> None:
     """A held rotor and an arm that lags by torque / stiffness: what no rigid model and no encoder on the motor can mend."""
     trial = dualv_proof.trial(IDENTIFIED, "trajectory 1")
-    k, _ = import_module("dynident.robots.dualv.machine").shaft()
+    k, _ = dualv.shaft()
     bent = trial.error - trial.seen  # seen - true position of the joint
     behind = trial.model * (1.0 - 0.04 / 0.12)  # about the share of the torque that goes through the shaft
     for j in range(4):

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 
 import dynident as di
-from dynident.cli.machines import ready_machine, ready_machines
+from dynident.cli.machines import is_ready, ready_machine
 from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, note, notes, out, print_json, robot_of
 from dynident.errors import DynidentError, LinkError
 
@@ -32,7 +32,7 @@ Machine = Annotated[
 def _machine(robot: Path, sidecar: Path | None) -> VirtualRobot:
     from dynident.simulate import standard_machine  # noqa: PLC0415 - only this command needs it
 
-    if str(robot) in ready_machines() and not robot.is_file() and sidecar is None:
+    if is_ready(robot) and sidecar is None:
         return ready_machine(str(robot))
     machine = standard_machine(robot_of(robot, sidecar))
     note(f"'{robot}' has no drives of its own: ideal drives and a computed-torque controller are assumed")

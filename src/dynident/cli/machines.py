@@ -29,18 +29,19 @@ Results = Annotated[
 ]
 
 
-def ready_machines() -> tuple[str, ...]:
-    """Return the names of robots that are complete machines, with drives, control and sensors."""
+def check_machine(name: str) -> None:
+    """Refuse a name that is not that of a robot of the literature, all of which are machines."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
 
-    return tuple(name for name in robots.ROBOTS if hasattr(getattr(robots, name), "machine"))
+    if name not in robots.ROBOTS:
+        raise DynidentError(f"there is no machine '{name}'; machines are {', '.join(robots.ROBOTS)}")
 
 
-def check_machine(name: str) -> None:
-    """Refuse a name that is not that of a ready machine, with the names of those that are."""
-    names = ready_machines()
-    if name not in names:
-        raise DynidentError(f"there is no machine '{name}'; machines are {', '.join(names)}")
+def is_ready(robot: Path) -> bool:
+    """Tell whether an argument names a robot of the literature, and no file."""
+    from dynident import robots  # noqa: PLC0415 - rarely needed
+
+    return str(robot) in robots.ROBOTS and not robot.is_file()
 
 
 def ready_machine(name: str) -> VirtualRobot:
@@ -119,8 +120,7 @@ def machine_of(
 
     if not robot.suffix and not robot.is_file() and str(robot) not in robots.ROBOTS:
         raise DynidentError(f"there is no machine '{robot}'; give a file, or one of {', '.join(robots.ROBOTS)}")
-    ready = str(robot) in ready_machines() and not robot.is_file()
-    machine = ready_machine(str(robot)) if ready and sidecar is None else None
+    machine = ready_machine(str(robot)) if is_ready(robot) and sidecar is None else None
     mechanism = robot_of(robot, sidecar, search, arg, trust) if machine is None else machine.mechanism
     wanted = read_plan(plan, mechanism)
     if machine is None:
