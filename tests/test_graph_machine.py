@@ -69,6 +69,17 @@ def test_any_number_of_samples(width: int) -> None:
         close(run(function, width, some, samples), expected[:samples], 1e-11)
 
 
+def test_pieces_of_a_batch_are_the_batch() -> None:
+    function, arrays, expected = random_function(4, 23)
+    piece = g.Compiled(function, 4).over(arrays)
+    kept = [[i for i, node in enumerate(nodes) if node is not None] for nodes in function.outputs.values()]
+    for first, last in ((0, 8), (3, 14), (20, 23), (5, 5)):
+        out = {"plain": np.zeros((last - first, len(function.outputs["plain"])))}
+        out["rows"] = np.zeros((len(function.outputs["rows"]), last - first))
+        piece(first, last, out)
+        close(np.hstack([out["plain"][:, kept[0]], out["rows"][kept[1]].T]), expected[first:last], 1e-11)
+
+
 @pytest.mark.parametrize("width", [1, 4])
 @pytest.mark.parametrize("cut", [1, 2, 7, 40])
 def test_cutting_changes_nothing(monkeypatch: pytest.MonkeyPatch, width: int, cut: int) -> None:

@@ -76,6 +76,35 @@ class Compiled:
         words = self._words(arrays, 0, self.width)
         return lambda: self._call(*words)
 
+    def over(self, inputs: Mapping[str, Array]) -> Callable[[int, int, Mapping[str, Array]], None]:
+        """Return a call for one piece of a batch after the other, in the calling thread.
+
+        Parameters
+        ----------
+        inputs : mapping of str to ndarray
+            Inputs and shared arrays of the whole batch; where they are in memory is looked up once.
+
+        Returns
+        -------
+        callable
+            Takes the first sample, the last (not included), and the outputs of that piece, written from their start.
+        """
+        places = [self._place(name, inputs[name]) for name in (*self.function.inputs, *self.function.shared)]
+
+        def piece(first: int, last: int, outputs: Mapping[str, Array]) -> None:
+            whole = (last - first) // self.width * self.width
+            words = [whole // self.width]
+            for at, stride, step in places:
+                words += [at + step * first, stride]
+            for name in self.function.outputs:
+                words += self._place(name, outputs[name])[:2]
+            self._call(*words)
+            if whole < last - first:
+                parts = {name: self._from(name, array, first) for name, array in inputs.items()}
+                self._rest({**parts, **outputs}, whole, last - first)
+
+        return piece
+
     def _run(self, arrays: Mapping[str, Array], first: int, last: int) -> None:
         """Call the machine code for the samples from `first` up to `last`, a multiple of the width."""
         self._call(*self._words(arrays, first, last))
@@ -84,18 +113,23 @@ class Compiled:
         """Return the arguments of the machine code: number of steps, then address and stride of every array."""
         words: list[int] = [(last - first) // self.width]
         for name in self.function.arrays:
-            array = arrays[name]
-            stride = array.strides[0] // 8 if array.ndim > 1 else 1
-            if array.size and (array.dtype != np.float64 or (array.shape[-1] > 1 and array.strides[-1] != 8)):
-                raise ValueError(f"array '{name}' of '{self.function.name}' must be float64, its last axis contiguous")
-            if name in self.function.shared:
-                at = array.ctypes.data
-            elif name in self.function.rows:
-                at = array.ctypes.data + 8 * first
-            else:
-                at = array.ctypes.data + array.strides[0] * first
-            words += [at, stride]
+            at, stride, step = self._place(name, arrays[name])
+            words += [at + step * first, stride]
         return words
+
+    def _place(self, name: str, array: Array) -> tuple[int, int, int]:
+        """Return the address of an array, its stride in numbers, and the bytes from one sample to the next."""
+        if array.size and (array.dtype != np.float64 or (array.shape[-1] > 1 and array.strides[-1] != 8)):
+            raise ValueError(f"array '{name}' of '{self.function.name}' must be float64, its last axis contiguous")
+        stride = array.strides[0] // 8 if array.ndim > 1 else 1
+        step = 0 if name in self.function.shared else 8 if name in self.function.rows else array.strides[0]
+        return array.ctypes.data, stride, step
+
+    def _from(self, name: str, array: Array, first: int) -> Array:
+        """Return what an input holds from sample `first` on."""
+        if name in self.function.shared:
+            return array
+        return array[:, first:] if name in self.function.rows else array[first:]
 
     def _rest(self, arrays: Mapping[str, Array], first: int, last: int) -> None:
         """Compute the last samples, fewer than a vector holds, in copies that are filled up with the last of them."""

@@ -154,15 +154,15 @@ class Regression:
                 raise IdentificationError(f"moving has shape {moving.shape} but effort has {tau.shape}; they must agree")
             fit_for_use = moving_rows(rows.usable(moving)[:, used], filter_, [rows.names[i] for i in used])
         compiled = rows.compiled(base.columns)
+        write = compiled.over(motion, tau)
         seen = rows.seen(base.seen)
         columns = [np.intersect1d(compiled.seen[i], np.flatnonzero(seen[i])) for i in used]
         gone = np.flatnonzero(np.isin(base.columns, rows.absent))
 
         def tile(piece: slice, outputs: slice, start: Array | None) -> Tile:
             def compute(work: Workspace) -> list[Array]:
-                stretch = motion[piece]
-                flat = work.rows("rows", compiled.height, len(stretch))
-                compiled(stretch, tau[piece], flat, start, piece.start)
+                flat = work.rows("rows", compiled.height, piece.stop - piece.start)
+                write(piece, flat, start)
                 if filter_.factor > 1:
                     flat = filter_.apply_rows(flat, work.rows("filtered", compiled.height, outputs.stop - outputs.start))
                 blocks = []
