@@ -147,9 +147,9 @@ def mechanics(samples: int, repeats: int) -> list[Result]:
 
     rows: list[tuple[str, Callable[[], object], Callable[[], object], float | None, str]] = [
         ("regressor", lambda: peer.regressor(q, v, a, out), lambda: di.regressor(robot, motion), None, "Pinocchio loop"),
-        ("inverse_dynamics", lambda: peer.inverse_dynamics(q, v, a), lambda: di.inverse_dynamics(robot, motion), 30.0, "rnea loop"),
+        ("inverse_dynamics", lambda: peer.inverse_dynamics(q, v, a), lambda: di.inverse_dynamics(robot, motion), 30.0, "rnea"),
         ("mass_matrix", lambda: peer.mass_matrix(q), lambda: di.mass_matrix(robot, q), None, "crba loop"),
-        ("forward_dynamics", lambda: peer.forward_dynamics(q, v, tau), lambda: di.forward_dynamics(robot, q, v, tau), None, "aba"),
+        ("forward_dynamics", lambda: peer.forward_dynamics(q, v, tau), lambda: di.forward_dynamics(robot, q, v, tau), None, ""),
     ]  # fmt: skip
     with one_core():
         results = [

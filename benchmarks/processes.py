@@ -77,12 +77,7 @@ def first_use(quick: bool, repeats: int) -> list[Result]:
             ("describe, 6 axes", ["describe", str(URDF)], 1.5, 3.0),
             ("identify, 6 axes, 1000 samples", identify[0], 1.5, 3.0),
             ("identify, 6 axes, 20 000 samples", identify[1], 1.5, 3.0),
-            (
-                "excite, 6 axes, 12 starts of 20 steps",
-                ["excite", str(URDF), "--iterations", "20", "-q", "-o", "plan"],
-                1.3,
-                None,
-            ),
+            ("excite, 6 axes, 4 starts of 20 steps", [*excite, "-q", "-o", "plan"], 1.3, None),
             ("simulate, 6 axes, 10 s", ["simulate", plan, *run], 2.0, None),
             ("track dualv", ["track", "dualv", "-q"], 1.5, None),
         ]

@@ -12,6 +12,7 @@ from dynident.friction.forms import Point
 from dynident.friction.law import Friction, FrictionLaw, Sum
 from dynident.friction.laws import Coulomb, Offset, Polynomial, Sigmoid, SmoothStribeck, Stribeck, Tanh, Viscous
 from dynident.friction.modifiers import Asymmetric, LoadDependent, Ripple, TemperatureDependent
+from dynident.friction.printed import law_to_c, law_to_latex
 from dynident.friction.sides import directed
 from dynident.friction.state import State
 from dynident.friction.terms import ASYMMETRIC, SYMMETRIC, TERMS, JointTerm, check_terms, register, term_of
@@ -100,6 +101,8 @@ __all__ = [
     "dissipation",
     "duty_cycle",
     "iron_losses",
+    "law_to_c",
+    "law_to_latex",
     "mean_power",
     "mittag_leffler",
     "mittag_leffler_derivatives",
