@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import subprocess
@@ -67,6 +68,17 @@ def test_any_number_of_samples(width: int) -> None:
     for samples in sorted({0, 1, width - 1, width, width + 1, 2 * width + 1}):
         some = {name: array[:samples] if name != "p" else array for name, array in arrays.items()}
         close(run(function, width, some, samples), expected[:samples], 1e-11)
+
+
+def test_a_long_compilation_is_announced_before_it_begins(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("DYNIDENT_CACHE", "")
+    monkeypatch.setattr("dynident.graph.machine.SLOW", 1e-9)
+    with caplog.at_level(logging.INFO, logger="dynident.graph"):
+        g.Compiled(random_function(5, 1)[0], 1)
+    told = [record.getMessage().split(",")[0] for record in caplog.records if "random_5" in record.getMessage()]
+    assert told[0] == "compiling random_5" and told[1].startswith("compiled random_5 in")
 
 
 def test_pieces_of_a_batch_are_the_batch() -> None:
