@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter, process_time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from benchmarks.arms import URDF, Data, arm, record
 from benchmarks.peers import OUR_ORDER, Figaroh, Pinocchio
 from benchmarks.timing import interleaved, one_core
 from dynident.identify.factor import Workspace
-from dynident.identify.regression import ROWS
+from dynident.identify.regression import tile_length
 from dynident.identify.rows import Rows
 
 Array = NDArray[np.float64]
@@ -59,10 +60,16 @@ def agree(ours: Array, peer: Array, tolerance: float, what: str) -> None:
 
 
 def compare(
-    what: str, peer: Callable[[], object], ours: Callable[[], object], repeats: int, target: float | None, peer_name: str
+    what: str,
+    peer: Callable[[], object],
+    ours: Callable[[], object],
+    repeats: int,
+    target: float | None,
+    peer_name: str,
+    clock: Callable[[], float] = perf_counter,
 ) -> Result:
     """Time both and return their ratio."""
-    slow, fast = interleaved(peer, ours, repeats)
+    slow, fast = interleaved(peer, ours, repeats, clock)
     return Result(what, slow / fast, "x", target, f"{peer_name} {1e3 * slow:.1f} ms, ours {1e3 * fast:.1f} ms")
 
 
@@ -114,21 +121,24 @@ def base_rows(robot: di.Mechanism, peer: Pinocchio, data: Data, repeats: int) ->
     rows, base = Rows(robot), di.base_parameters(robot)
     compiled = rows.compiled(base.columns)
     samples, motion = len(data.motion), data.motion
-    tile = Workspace().rows("rows", compiled.height, ROWS)
-    out = np.zeros((ROWS, robot.dof, 10 * robot.dof))
+    length = tile_length(compiled.height, 1, loops=False)
+    tile = Workspace().rows("rows", compiled.height, length)
+    out = np.zeros((length, robot.dof, 10 * robot.dof))
 
     def ours() -> None:
-        write = compiled.over(motion, data.effort)
-        for first in range(0, samples, ROWS):
-            write(slice(first, min(first + ROWS, samples)), tile, None)
+        write = compiled.over(motion, data.effort)(tile)
+        for first in range(0, samples, length):
+            write(slice(first, min(first + length, samples)), None)
 
     def theirs() -> None:
-        for first in range(0, samples, ROWS):
-            part = motion[first : first + ROWS]
+        for first in range(0, samples, length):
+            part = motion[first : first + length]
             peer.regressor(part.q, part.v, part.a, out)
 
     with one_core():
-        return compare("base regressor, tile by tile, both on one core", theirs, ours, 2 * repeats, 50.0, "Pinocchio loop")
+        return compare(
+            "base regressor, tile by tile, both on one core", theirs, ours, 2 * repeats, 50.0, "Pinocchio loop", process_time
+        )
 
 
 def mechanics(samples: int, repeats: int) -> list[Result]:

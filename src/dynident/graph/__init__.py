@@ -39,6 +39,7 @@ from dynident.graph.machine import SLOW, Machine, vector_width
 from dynident.graph.names import comment, identifier, identifiers
 from dynident.graph.operations import OPERATIONS, sympy_functions
 from dynident.graph.print_routine import compile_routines
+from dynident.graph.products import Products
 from dynident.graph.routine import Place, Routine
 from dynident.graph.substitution import rebuilt, substitute
 
@@ -71,6 +72,7 @@ __all__ = [
     "Machine",
     "Node",
     "Place",
+    "Products",
     "Routine",
     "absolute",
     "arctan2",

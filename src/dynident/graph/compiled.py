@@ -76,32 +76,36 @@ class Compiled:
         words = self._words(arrays, 0, self.width)
         return lambda: self._call(*words)
 
-    def over(self, inputs: Mapping[str, Array]) -> Callable[[int, int, Mapping[str, Array]], None]:
+    def over(self, arrays: Mapping[str, Array]) -> Callable[[int, int], None]:
         """Return a call for one piece of a batch after the other, in the calling thread.
 
         Parameters
         ----------
-        inputs : mapping of str to ndarray
-            Inputs and shared arrays of the whole batch; where they are in memory is looked up once.
+        arrays : mapping of str to ndarray
+            Inputs and shared arrays of the whole batch, and outputs for the longest piece; where they are in memory is looked
+            up once, so they must live as long as what is returned.
 
         Returns
         -------
         callable
-            Takes the first sample, the last (not included), and the outputs of that piece, written from their start.
+            Takes the first sample and the last (not included); the outputs are written from their start.
         """
-        places = [self._place(name, inputs[name]) for name in (*self.function.inputs, *self.function.shared)]
+        function = self.function
+        places = [self._place(name, arrays[name]) for name in function.arrays]
+        moves = [
+            (at, stride, 0 if name in function.outputs else step)
+            for name, (at, stride, step) in zip(function.arrays, places, strict=True)
+        ]
 
-        def piece(first: int, last: int, outputs: Mapping[str, Array]) -> None:
-            whole = (last - first) // self.width * self.width
-            words = [whole // self.width]
-            for at, stride, step in places:
-                words += [at + step * first, stride]
-            for name in self.function.outputs:
-                words += self._place(name, outputs[name])[:2]
+        def piece(first: int, last: int) -> None:
+            steps = (last - first) // self.width
+            words = [steps]
+            for at, stride, step in moves:
+                words += (at + step * first, stride)
             self._call(*words)
-            if whole < last - first:
-                parts = {name: self._from(name, array, first) for name, array in inputs.items()}
-                self._rest({**parts, **outputs}, whole, last - first)
+            if steps * self.width < last - first:
+                parts = {name: self._from(name, arrays[name], first) for name in function.inputs}
+                self._rest({**arrays, **parts}, steps * self.width, last - first)
 
         return piece
 
@@ -127,8 +131,6 @@ class Compiled:
 
     def _from(self, name: str, array: Array, first: int) -> Array:
         """Return what an input holds from sample `first` on."""
-        if name in self.function.shared:
-            return array
         return array[:, first:] if name in self.function.rows else array[first:]
 
     def _rest(self, arrays: Mapping[str, Array], first: int, last: int) -> None:

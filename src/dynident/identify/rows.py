@@ -38,7 +38,7 @@ from dynident.signals import Decimator
 
 Array = NDArray[np.float64]
 Projection = str | tuple[str, ...]
-Writer = Callable[[slice, Array, Array | None], None]
+Writer = Callable[[slice, Array | None], None]
 
 DEPENDENT = 1e-9  # part of a column of unit length, along unrelated states, below which it depends on the others by structure
 SINGULAR = 1e-7  # pivot ratio of the closure or of a projection below which its equations mean nothing
@@ -168,7 +168,7 @@ class Rows:
         """
         compiled = self.compiled(columns)
         flat = np.empty((compiled.height, len(motion)))
-        compiled.over(motion, effort, first)(slice(0, len(motion)), flat, start)
+        compiled.over(motion, effort, first)(flat)(slice(0, len(motion)), start)
         W = np.zeros((len(compiled.seen), len(columns), len(motion)))
         y = None if effort is None else np.empty((len(compiled.seen), len(motion)))
         for i, (own, at) in enumerate(zip(compiled.seen, compiled.first, strict=True)):
@@ -214,7 +214,7 @@ class Rows:
             return effort
         compiled = self.compiled(np.zeros(0, dtype=np.int64))
         flat = np.empty((compiled.height, len(motion)))
-        compiled.over(motion, effort)(slice(0, len(motion)), flat, None)
+        compiled.over(motion, effort)(flat)(slice(0, len(motion)), None)
         return flat.T
 
 
@@ -256,7 +256,7 @@ class CompiledRows:
         key = (i, columns.tobytes())
         if key not in self._relations:
             flat = np.empty((self.height, len(motion)))
-            self.over(motion, None)(slice(0, len(motion)), flat, None)
+            self.over(motion, None)(flat)(slice(0, len(motion)), None)
             own = self.first[i] + np.flatnonzero(np.isin(self.seen[i], columns))
             W = flat[own].T
             size = np.linalg.norm(W, axis=0)
@@ -268,35 +268,38 @@ class CompiledRows:
             self._relations[key] = kept, T
         return self._relations[key]
 
-    def over(self, motion: Motion, effort: Array | None, first: int = 0) -> Writer:
-        """Return a call that writes all rows of a stretch of the motion into an array (height, at least its length).
+    def over(self, motion: Motion, effort: Array | None, first: int = 0) -> Callable[[Array], Writer]:
+        """Return a function that takes an array (height, at least a stretch's length) and returns what writes rows into it.
 
-        The call takes the stretch, the array and, for a robot with loops, a closed configuration near its first sample.
-        `first` is the number of the motion's first sample, for messages.
+        That takes a stretch of the motion and, for a robot with loops, a closed configuration near its first sample. `first`
+        is the number of the motion's first sample, for messages.
         """
         robot = self.rows.mechanism
         tau = np.zeros((len(motion), len(self.rows.efforts))) if effort is None else np.ascontiguousarray(effort)
-        if robot.loops or has_opaque_couplings(
-            robot
-        ):  # closing and following them for all samples at once would need memory for all
+        if robot.loops or has_opaque_couplings(robot):  # solved stretch by stretch: for all at once it would need memory
+            return lambda out: lambda piece, start: self._closed(motion[piece], tau[piece], out, start, first + piece.start)
+        inputs = {**entering(robot, motion), "tau": tau}
 
-            def closed(piece: slice, out: Array, start: Array | None) -> None:
-                stretch, number = motion[piece], first + piece.start
-                positions = close_positions(robot, stretch.q, start, first=number) if robot.loops else None
-                outputs = {"W": out, **({"size": np.empty((len(stretch), 1))} if robot.loops else {})}
-                inputs = {**entering(robot, stretch, positions), "tau": tau[piece]}
-                self._function(len(stretch), {**inputs, **outputs}, threads=False)
-                if robot.loops and len(stretch) and not np.min(outputs["size"]) > SINGULAR:
-                    sample = int(np.argmin(outputs["size"]))
-                    raise IdentificationError(
-                        f"robot '{robot.name}' is singular at t = {stretch.t[sample]:.6g} s (sample {number + sample}): its "
-                        "coordinates, or the motors of the projection, do not determine it; choose other motors, coordinates "
-                        "or another motion"
-                    )
+        def into(out: Array) -> Writer:
+            write = self._function.over({**inputs, "W": out})
+            return lambda piece, _: write(piece.start, piece.stop)
 
-            return closed
-        write = self._function.over({**entering(robot, motion), "tau": tau})
-        return lambda piece, out, _: write(piece.start, piece.stop, {"W": out})
+        return into
+
+    def _closed(self, stretch: Motion, tau: Array, out: Array, start: Array | None, number: int) -> None:
+        """Write the rows of a stretch whose loops are closed, or couplings followed, first; `number` is its first sample."""
+        robot = self.rows.mechanism
+        positions = close_positions(robot, stretch.q, start, first=number) if robot.loops else None
+        outputs = {"W": out, **({"size": np.empty((len(stretch), 1))} if robot.loops else {})}
+        inputs = {**entering(robot, stretch, positions), "tau": tau}
+        self._function(len(stretch), {**inputs, **outputs}, threads=False)
+        if robot.loops and len(stretch) and not np.min(outputs["size"]) > SINGULAR:
+            sample = int(np.argmin(outputs["size"]))
+            raise IdentificationError(
+                f"robot '{robot.name}' is singular at t = {stretch.t[sample]:.6g} s (sample {number + sample}): its "
+                "coordinates, or the motors of the projection, do not determine it; choose other motors, other coordinates or "
+                "another motion"
+            )
 
 
 def actuation(x: Equations) -> list[list[Node]]:

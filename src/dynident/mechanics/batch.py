@@ -31,16 +31,21 @@ def coordinates(mechanism: Mechanism, values: ArrayLike, what: str) -> Array:
     """Return an (N, n) array of coordinates after checking it against the robot; one sample may be a plain vector."""
     require(mechanism, Mechanism, "mechanism")
     array = numbers(values, what)
-    array = np.ascontiguousarray(array[None, :] if array.ndim == 1 else array)
+    array = _fitting(mechanism, array[None, :] if array.ndim == 1 else array, what)
+    if not np.all(np.isfinite(array)):
+        bad = int(np.argwhere(~np.isfinite(array))[0][0])
+        raise DynidentError(f"{what} is not finite at sample {bad}; remove or interpolate it")
+    return array
+
+
+def _fitting(mechanism: Mechanism, array: Array, what: str) -> Array:
+    """Return a contiguous array with one column per coordinate of the robot."""
     if array.ndim != 2 or array.shape[1] != mechanism.dof:
         raise DynidentError(
             f"{what} has shape {array.shape} but robot '{mechanism.name}' has {mechanism.dof} coordinates "
             f"({', '.join(mechanism.coordinate_names)}); give one column per coordinate"
         )
-    if not np.all(np.isfinite(array)):
-        bad = int(np.argwhere(~np.isfinite(array))[0][0])
-        raise DynidentError(f"{what} is not finite at sample {bad}; remove or interpolate it")
-    return array
+    return np.ascontiguousarray(array)
 
 
 def entering(mechanism: Mechanism, motion: Motion, positions: Array | None = None) -> dict[str, Array]:
@@ -62,7 +67,7 @@ def entering(mechanism: Mechanism, motion: Motion, positions: Array | None = Non
     """
     require(mechanism, Mechanism, "mechanism")
     require(motion, Motion, "motion")
-    q = coordinates(mechanism, motion.q, "motion.q")
+    q = _fitting(mechanism, motion.q, "motion.q")  # a motion is finite
     arrays = {"q": q, "v": np.ascontiguousarray(motion.v), "a": np.ascontiguousarray(motion.a)}
     if mechanism.loops:
         arrays["q"] = close_positions(mechanism, q) if positions is None else np.ascontiguousarray(positions)
