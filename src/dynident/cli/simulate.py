@@ -99,8 +99,8 @@ def simulate(
         announce("measuring efforts for the noise" if noise else "preparing")
         machine = machine if noise is None else with_noise(machine, wanted, noise, 1e-5 if noise > 0.0 else 0.0)
         announce("compiling the machine, where it is new")
-        few = {"duration": 4.0 * machine.step, "log_cycle": machine.step}  # what it takes is no part of the speed below
-        machine.simulate(wanted, method=method, loop=loop, seed=seed, **few)
+        cycle = machine.step  # a few steps: what they take to compile is no part of the speed below
+        machine.simulate(wanted, method=method, loop=loop, seed=seed, duration=4.0 * cycle, log_cycle=cycle)
         announce("simulating")
         begin = time.perf_counter()
         run = machine.simulate(wanted, method=method, loop=loop, seed=seed, progress=partial(_tell, announce))
