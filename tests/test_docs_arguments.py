@@ -24,6 +24,11 @@ INSIDE = (
     *(f"dynident.mechanics.{file}." for file in ("batch", "branch", "equations", "functions", "solving", "vectors")),
     "dynident.friction.sides.",
     *(
+        f"dynident.excitation.{name}."
+        for name in ("equations.Equations", "limits.Limit", "objective.Objective", "problem.Problem")
+    ),
+    *(f"dynident.excitation.equations.{name}Equations." for name in ("Robot", "Function")),
+    *(
         f"dynident.control.{name}"
         for name in ("checks.no_room", "distribution.coupling_rows", "task_law.TaskErrorPID", "tick.")
     ),

@@ -39,17 +39,10 @@ class Compiled:
         self._call = self._machine.function(f"{function.name}_{self.width}", kinds)
 
     def __call__(self, samples: int, arrays: Mapping[str, Array], threads: bool = True) -> None:
-        """Fill the outputs for all samples.
+        """Fill the outputs for all samples; results do not depend on whether long batches use all cores.
 
-        Parameters
-        ----------
-        samples : int
-            N.
-        arrays : mapping of str to ndarray
-            Inputs and outputs (N, ...) or, for rows, (k, at least N), and shared arrays (k,): float64, each sample's numbers
-            next to each other (rows: each entry's samples next to each other).
-        threads : bool
-            Whether long batches may use all cores; results do not depend on it.
+        Inputs and outputs are (N, ...) or, for rows, (k, at least N), shared arrays (k,): float64, each sample's numbers next
+        to each other (rows: each entry's samples next to each other).
         """
         whole = samples - samples % self.width
         if whole:
@@ -61,34 +54,15 @@ class Compiled:
             self._rest(arrays, whole, samples)
 
     def fixed(self, arrays: Mapping[str, Array]) -> Callable[[], None]:
-        """Return a call for one sample per vector lane on these very arrays, whose places in memory are looked up once.
-
-        Parameters
-        ----------
-        arrays : mapping of str to ndarray
-            As for a call with as many samples as the width; they must live as long as what is returned.
-
-        Returns
-        -------
-        callable
-            Takes nothing and fills the outputs.
-        """
+        """Return a call for one sample per vector lane on these very arrays, which must live as long as it."""
         words = self._words(arrays, 0, self.width)
         return lambda: self._call(*words)
 
     def over(self, arrays: Mapping[str, Array]) -> Callable[[int, int], None]:
-        """Return a call for one piece of a batch after the other, in the calling thread.
+        """Return a call for the samples from a first to a last (not included) of a batch, in the calling thread.
 
-        Parameters
-        ----------
-        arrays : mapping of str to ndarray
-            Inputs and shared arrays of the whole batch, and outputs for the longest piece; where they are in memory is looked
-            up once, so they must live as long as what is returned.
-
-        Returns
-        -------
-        callable
-            Takes the first sample and the last (not included); the outputs are written from their start.
+        Inputs are of the whole batch; outputs are for the longest piece and are written from their start. Where all arrays are
+        in memory is looked up once, so they must live as long as the call.
         """
         function = self.function
         places = [self._place(name, arrays[name]) for name in function.arrays]

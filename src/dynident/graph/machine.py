@@ -100,20 +100,7 @@ class Machine:
         return body
 
     def function(self, name: str, kinds: Sequence[Any]) -> Any:
-        """Return a function as a Python callable that releases the interpreter lock.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-        kinds : sequence of ctypes types
-            Of its arguments.
-
-        Returns
-        -------
-        callable
-            Returns nothing.
-        """
+        """Return a function, by name and ctypes types of its arguments, as a callable that releases the interpreter lock."""
         return ctypes.CFUNCTYPE(None, *kinds)(self.address(name))
 
     def address(self, name: str) -> int:

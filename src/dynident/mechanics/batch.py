@@ -49,21 +49,9 @@ def _fitting(mechanism: Mechanism, array: Array, what: str) -> Array:
 
 
 def entering(mechanism: Mechanism, motion: Motion, positions: Array | None = None) -> dict[str, Array]:
-    """Return the arrays that a robot's functions take: q (closed tree positions with loops), v, a, and G, b where needed.
+    """Return the contiguous arrays that a robot's functions take: q, v, a, and G, b where needed.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    motion : Motion
-        Motion of its independent coordinates.
-    positions : ndarray (N, n_tree), optional
-        Closed tree positions of a robot with loops, when they are known already.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Contiguous arrays.
+    With loops q are the closed positions (N, n_tree) of the tree, which may be given when they are known.
     """
     require(mechanism, Mechanism, "mechanism")
     require(motion, Motion, "motion")
@@ -136,20 +124,7 @@ class TreeMotion(NamedTuple):
 
 
 def tree_motion(mechanism: Mechanism, motion: Motion) -> TreeMotion:
-    """Return q, v, a of all tree coordinates: those of the robot, or what couplings and loop closure make of them.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    motion : Motion
-        Motion of its independent coordinates.
-
-    Returns
-    -------
-    TreeMotion
-        Tree motion and G.
-    """
+    """Return q, v, a of all tree coordinates: those of the robot, or what couplings and loop closure make of them."""
     arrays = entering(mechanism, motion)
     if not mechanism.loops and not mechanism.couplings:
         return TreeMotion(arrays["q"], arrays["v"], arrays["a"], None)
