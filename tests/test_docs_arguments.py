@@ -28,6 +28,7 @@ INSIDE = (
         for name in ("equations.Equations", "limits.Limit", "objective.Objective", "problem.Problem")
     ),
     *(f"dynident.excitation.equations.{name}Equations." for name in ("Robot", "Function")),
+    "dynident.symbolic.regroup.Coefficient.",
     *(
         f"dynident.control.{name}"
         for name in ("checks.no_room", "distribution.coupling_rows", "task_law.TaskErrorPID", "tick.")
