@@ -147,10 +147,13 @@ def accumulate(
 
     def products(share: list[Tile]) -> tuple[list[Array], int]:
         sums, count, work = gram.sums(), 0, Workspace()
+        rows, add = np.empty((0, 0)), gram.adding(np.empty((0, 0)), sums)
         for tile in share:
-            rows = tile(work)
+            found = tile(work)
+            if found is not rows:  # else the same memory again
+                rows, add = found, gram.adding(found, sums)
+            add(rows.shape[1])
             count += rows.shape[1]
-            work.once(("products", id(rows)), lambda rows=rows: (gram.adding(rows, sums), rows))[0](rows.shape[1])  # type: ignore[misc]
         return gram.matrices(sums), count
 
     def reflections(share: list[Tile], which: list[int]) -> list[Array]:
