@@ -56,7 +56,9 @@ def derive(
         step("finding the base parameters")
         base = di.base_parameters(mechanism)
         step("deriving and printing")
-        files = symbolic.write(mechanism, output, latex or every, c or every, numpy or every, columns=base.columns.tolist())
+        files = symbolic.write_program(
+            mechanism, output, latex or every, c or every, numpy or every, columns=base.columns.tolist()
+        )
         step("counting operations")
         program = symbolic.derive(mechanism, ("inverse_dynamics", "base_regressor"), columns=base.columns.tolist())
         table = symbolic.operation_table(program, mechanism)

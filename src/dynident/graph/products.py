@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.graph.machine import Machine, vector_width
+from dynident.graph.machine import MachineCode, vector_width
 
 Array = NDArray[np.float64]
 HIGH, WIDE = 4, 3  # rows that meet: twelve sums and what they need fit into sixteen registers
@@ -85,9 +85,9 @@ class Products:
 
 
 @lru_cache(maxsize=1)
-def _code() -> tuple[Machine, Any]:
+def _code() -> tuple[MachineCode, Any]:
     """Return the machine code, and its function of blocks, steps, rows with their stride, table and sums."""
-    machine = Machine(_text(vector_width()), "products of rows", loops=True)
+    machine = MachineCode(_text(vector_width()), "products of rows", loops=True)
     number, place = ctypes.c_int64, ctypes.c_void_p
     return machine, machine.function("products", [number, number, place, number, place, place])
 
