@@ -23,11 +23,8 @@ INSIDE = (
     "dynident.graph.",
     *(f"dynident.mechanics.{file}." for file in ("batch", "branch", "equations", "functions", "solving", "vectors")),
     "dynident.friction.sides.",
-    *(
-        f"dynident.excitation.{name}."
-        for name in ("equations.Equations", "limits.Limit", "objective.Objective", "problem.Problem")
-    ),
-    *(f"dynident.excitation.equations.{name}Equations." for name in ("Robot", "Function")),
+    *(f"dynident.excitation.equations.{name}Equations." for name in ("Excitation", "Robot", "Function")),
+    *(f"dynident.excitation.{name}." for name in ("objective.Objective", "problem.Problem")),
     "dynident.symbolic.regroup.Coefficient.",
     *(
         f"dynident.control.{name}"
