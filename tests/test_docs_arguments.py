@@ -23,6 +23,9 @@ INSIDE = (
     "dynident.graph.",
     *(f"dynident.mechanics.{file}." for file in ("batch", "branch", "equations", "functions", "solving", "vectors")),
     "dynident.friction.sides.",
+    *(f"dynident.excitation.equations.{name}Equations." for name in ("Excitation", "Robot", "Function")),
+    *(f"dynident.excitation.{name}." for name in ("objective.Objective", "problem.Problem")),
+    "dynident.symbolic.regroup.Coefficient.",
     *(
         f"dynident.control.{name}"
         for name in ("checks.no_room", "distribution.coupling_rows", "task.bound_space", "workspace.own_coordinates", "tick.")
