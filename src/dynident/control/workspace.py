@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.graph import Node, arctan2, both, forward, jacobian, sqrt, where
+from dynident.graph import Node, arctan2, both, derivative_matrix, forward, sqrt, where
 from dynident.mechanics import Equations, NodeRows, dot, end_frame, times
 from dynident.mechanism import Mechanism
 
@@ -196,7 +196,7 @@ class MapSpace:
 
         def look(eq: Equations) -> Spot:
             w, x = self._traced(eq), own_coordinates(eq)
-            J = jacobian(w, x)
+            J = derivative_matrix(w, x)
             rates = forward([entry for row in J for entry in row], dict(zip(x, eq.v, strict=True)))
             n = len(x)
             return Spot(w, J, [dot(rates[i * n : (i + 1) * n], eq.v) for i in range(len(w))])

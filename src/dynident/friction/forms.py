@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dynident.errors import DescriptionError
 from dynident.friction.sides import directed
 from dynident.friction.state import State
-from dynident.graph import Graph, Node, derivative, evaluate, reachable, substitute
+from dynident.graph import Graph, Node, derivative, evaluate_nodes, reachable, substitute
 
 if TYPE_CHECKING:
     from dynident.friction.law import FrictionLaw
@@ -92,7 +92,7 @@ class Forms:
         for first in range(0, len(rows), TILE):
             part = slice(first, first + TILE)
             here = {name: value[part] if np.ndim(value) else value for name, value in flat.items()}
-            for i, column in enumerate(evaluate(nodes, here)):
+            for i, column in enumerate(evaluate_nodes(nodes, here)):
                 rows[part, i] = column
         if form == "columns shape":
             return result.reshape(*state.v.shape, len(law.linear), len(law.shape))
