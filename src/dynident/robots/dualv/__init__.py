@@ -173,8 +173,9 @@ def _parts(robot: Mechanism) -> tuple[Mechanism, tuple[Drive, ...]]:
 
 def _heaviest(robot: Mechanism) -> float:
     """Return the largest inertia that a direction of the motors moves at home, of (A^+)^T M A^+."""
-    inverse = np.linalg.pinv(actuator_jacobian(robot, np.zeros((1, 3)))[0])
-    return float(np.linalg.eigvalsh(inverse.T @ mass_matrix(robot, np.zeros((1, 3)))[0] @ inverse)[-1])
+    home = np.zeros((1, 3))
+    inverse, M = np.linalg.pinv(mechanics.actuator_jacobian(robot, home)[0]), mechanics.mass_matrix(robot, home)[0]
+    return float(np.linalg.eigvalsh(inverse.T @ M @ inverse)[-1])
 
 
 def _ideal(robot: Mechanism) -> tuple[Mechanism, tuple[Drive, ...]]:
