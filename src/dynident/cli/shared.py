@@ -62,6 +62,10 @@ Unit = Annotated[
 LogRate = Annotated[float | None, typer.Option("--rate", help="Sampling rate [Hz] of logs without a time column.")]
 FitFile = Annotated[Path, typer.Argument(help="fit.json written by identify.", show_default=False)]
 Terms = Annotated[str | None, typer.Option(help="Joint terms by commas, e.g. ia,fv,fc,off or ia,fvp,fvn,fcp,fcn; '' for none.")]
+Absent = Annotated[
+    list[str] | None,
+    typer.Option(help="Body that the fit knows apart and the robot did not carry, such as payload; several times."),
+]
 AllowTraining = Annotated[bool, typer.Option("--allow-training", help="Accept logs that were used for the fit.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 3 when the verdict is not ok.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")]

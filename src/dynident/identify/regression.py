@@ -97,7 +97,7 @@ class Regression:
         motion : Motion
             N samples.
         effort : array_like, (N, n) or (N, k)
-            Measured joint torques and forces [N m, N]; of the k motors when the robot has loops.
+            Measured joint torques and forces [N m, N]; of the k motors when the robot has loops, or more motors than joints.
         base : BaseParameters, optional
             Base parameters; found when omitted.
         decimator : Decimator, optional
@@ -121,6 +121,9 @@ class Regression:
         require(mechanism, Mechanism, "mechanism")
         require(motion, Motion, "motion")
         tau = numbers(effort, "effort")
+        motors = len(mechanism.actuators)
+        if not mechanism.loops and motors > mechanism.dof and tau.shape == (len(motion), motors):
+            tau = tau @ mechanism.actuator_matrix[0]  # a preload of redundant motors drops out
         if tau.shape != (len(motion), len(rows.efforts)):
             if mechanism.loops:
                 raise IdentificationError(
