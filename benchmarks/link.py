@@ -231,7 +231,7 @@ def streaming(clients: int = 20, seconds: float = 10.0) -> dict[str, Any]:
 
     process = FORK.Process(target=listen)
     process.start()
-    sys.setswitchinterval(2e-4)  # as dynident controller does
+    sys.setswitchinterval(2e-5)  # as dynident controller does
     server = SimpleServer(Emulator(er3a_c60.machine(), period=1e-3), motion_port=0, state_port=port).start()
     ready.set()
     found: dict[str, Any] = result.get(timeout=seconds + 60.0)

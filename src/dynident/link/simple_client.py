@@ -79,13 +79,13 @@ class SimpleClient(RemoteController):
         except ValueError:
             raise LinkError(f"state is '{state}'; give the number of the state port") from None
         self.transport, self.order, self.mode, self.points = transport, order, mode, points
+        super().__init__()
         self.identity = Identity()
         self._motion: Wire | None = None
         self._feedback: Wire | None = None
         self._ours = False
         self._status = Status()
         self._here: Array | None = None
-        self._queue: queue.Queue[tuple[float, Samples] | None] = queue.Queue()
         self._lock = threading.RLock()
         self._halt = threading.Event()
         self._closed = threading.Event()
@@ -416,25 +416,3 @@ class SimpleClient(RemoteController):
         self._here = np.array(message.q[:n])
         self._counter += 1
         self._queue.put((now, Samples.from_table(row)))
-
-    def samples(self, timeout: float) -> list[tuple[float, Samples]]:
-        """Return what has come since the last call.
-
-        Parameters
-        ----------
-        timeout : float
-            How long to wait for something [s].
-
-        Returns
-        -------
-        list of (float, Samples)
-            Host time of arrival and samples; `ConnectionError` when the wire is cut.
-        """
-        out = []
-        with contextlib.suppress(queue.Empty):
-            out.append(self._queue.get(timeout=timeout) if timeout > 0.0 else self._queue.get_nowait())
-            while True:
-                out.append(self._queue.get_nowait())
-        if None in out:
-            raise ConnectionError("the controller has closed the connection")
-        return [item for item in out if item is not None]
