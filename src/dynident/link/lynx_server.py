@@ -56,7 +56,7 @@ class LynxServer(Server):
         self._drop()
 
     def _turn(self) -> None:
-        for key, _ in self._selector.select(0.001 if self._client else 0.01):
+        for key, _ in self._events(0.002 if self._client else 0.01):
             if key.fileobj is self._listener:
                 self._accept()
             else:

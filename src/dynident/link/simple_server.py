@@ -97,6 +97,7 @@ class SimpleServer(Server):
         super().__init__(emulator, (self._motion, self._state))
         self._peers: dict[tuple[int, Address], _Peer] = {}
         self._last: Array | None = None
+        self._topics = FeedbackTask(emulator, order, full)  # says the same to all
         self._next_topic = 0.0
 
     def start(self) -> SimpleServer:
@@ -116,7 +117,7 @@ class SimpleServer(Server):
 
     # ------------------------------------------------------------------ the loop
     def _turn(self) -> None:
-        for key, events in self._selector.select(0.001 if self._peers else 0.005):
+        for key, events in self._events(0.002 if self._peers else 0.005):
             if isinstance(key.data, _Peer):
                 self._serve(key.data, events)
             elif self.transport == "tcp":
@@ -144,9 +145,10 @@ class SimpleServer(Server):
                     self._send(peer, frames)
         if now >= self._next_topic:
             self._next_topic = now + self.feedback
-            for peer in list(self._peers.values()):
-                if isinstance(peer.task, FeedbackTask):
-                    self._send(peer, peer.task.topics(self._last))
+            told = [p for p in self._peers.values() if isinstance(p.task, FeedbackTask)]
+            topics = self._topics.topics(self._last) if told else []
+            for peer in told:
+                self._send(peer, topics)
 
     def _task(self, sock: socket.socket, name: Address) -> Task:
         if sock is self._state:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import select
 import selectors
 import socket
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
@@ -14,6 +16,8 @@ from dynident.link.emulator import Emulator
 
 OUTBOX = 8 << 20  # bytes that wait for a slow client before it is dropped
 MOST_CLIENTS = 64
+TURN = 0.001  # least time between two batches of samples [s]
+MOST_HANDLES = 1024  # that select can watch
 
 
 def is_local(host: str) -> bool:
@@ -88,6 +92,7 @@ class Server(ABC):
         self._selector = selectors.DefaultSelector()
         for sock in self._ports:
             self._selector.register(sock, selectors.EVENT_READ, sock)
+        self._turned = 0.0
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -106,6 +111,17 @@ class Server(ABC):
             sock.close()
         self._selector.close()
         self.emulator.close()
+
+    def _events(self, longest: float) -> list[tuple[selectors.SelectorKey, int]]:
+        """Return what has come, at the latest when samples are due; they go out once per millisecond at most."""
+        wait = min(longest, max(self.emulator.until_due(), self._turned + TURN - time.monotonic(), 0.0))
+        handle = self._selector.fileno() if hasattr(self._selector, "fileno") else MOST_HANDLES
+        if 0.0 < wait < 2.0 * TURN and handle < MOST_HANDLES:  # epoll counts milliseconds, select microseconds
+            select.select([handle], [], [], wait)
+            wait = 0.0
+        events = self._selector.select(wait)
+        self._turned = time.monotonic()
+        return events
 
     def _run(self) -> None:
         while not self._done.is_set():
