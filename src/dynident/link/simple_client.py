@@ -125,6 +125,8 @@ class SimpleClient(RemoteController):
             if self._ours:
                 data = m.decode_json(reply.data)
                 self.identity, self._here = Identity.of(data), np.array(data["setpoint"])
+                if not data["yours"] and not data["client"]:
+                    raise LinkError(f"port {self.port} of {self.host} is no motion port; exchange it with the state port")
                 if not data["yours"]:
                     raise BusyError(f"another client ({data['client']}) has this controller; close it first")
             self._feedback = Wire(self.host, self.state_port, self.transport, self.order)
@@ -135,7 +137,7 @@ class SimpleClient(RemoteController):
             if isinstance(error, LinkError):
                 raise
             raise UnreachableError(
-                f"the controller at {self._motion.name} does not answer as simple_message ({error})"
+                f"the controller at {self._motion.name} does not answer as simple_message ({error}); check port and byte order"
             ) from error
         self._queue, self._told, self._closed = queue.Queue(), threading.Event(), threading.Event()
         listener = (self._feedback, self._queue, self._closed)

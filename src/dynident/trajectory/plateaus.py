@@ -17,8 +17,8 @@ from dynident.trajectory.family import CurveBase, State, finite_times, positive
 
 Array = NDArray[np.float64]
 
-SPEEDS = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0)
 READABLE = 0.4  # length of a plateau at which friction can be read [s]
+SPEEDS = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Plateaus of [Pagani2022, section 2.4], as shares of the largest speed."""
 
 
