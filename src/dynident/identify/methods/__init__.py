@@ -1,0 +1,11 @@
+"""The estimators of the field beside OLS and WLS, one idea a file, all with the protocol of `dynident.identify.estimators`."""
+
+from dynident.identify.methods.generalised import GLS
+from dynident.identify.methods.instrumental import IV
+from dynident.identify.methods.noise import NoiseBias, noise_bias, row_noise
+from dynident.identify.methods.recursive import RLS
+from dynident.identify.methods.robust import IRLS
+from dynident.identify.methods.sampled import SampledRegression, Stretch
+from dynident.identify.methods.total import TLS
+
+__all__ = ["GLS", "IRLS", "IV", "RLS", "TLS", "NoiseBias", "SampledRegression", "Stretch", "noise_bias", "row_noise"]
