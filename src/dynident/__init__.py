@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from dynident.signals import Log, diagnose, prepare
     from dynident.simulate import VirtualRobot
     from dynident.symbolic import derive
-    from dynident.validate import cross_validate, hold_out, judge, tracking_proof
+    from dynident.validate import compare, cross_validate, hold_out, judge, tracking_proof
 
 _ROOMS = (
     "control",
@@ -133,6 +133,7 @@ _HOME = {
         "essential_parameters",
     ),
     "dynident.validate": (
+        "compare",
         "cross_validate",
         "hold_out",
         "judge",
@@ -172,6 +173,7 @@ __all__ = [
     "VirtualRobot",
     "__version__",
     "base_parameters",
+    "compare",
     "coriolis_matrix",
     "cross_validate",
     "derive",

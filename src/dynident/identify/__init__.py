@@ -31,12 +31,38 @@ if TYPE_CHECKING:
     )
     from dynident.identify.experiments.plots import draw_warmup, plot_torques
     from dynident.identify.friction import fit_log
+    from dynident.identify.methods import (
+        GLS,
+        IRLS,
+        IV,
+        RLS,
+        TLS,
+        BiasDiagnosis,
+        NoiseBias,
+        SampledRegression,
+        Stretch,
+        diagnose_bias,
+        noise_bias,
+        row_noise,
+    )
     from dynident.identify.payload import Payload, payload_of, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
     from dynident.identify.subsets import Individual, Statistics, enumerate_subsets, individual_parameters
 
 # What only some programs need is imported on first use: figures, friction experiments, payloads, subsets.
 _LATER = {
+    "row_noise": "methods",
+    "noise_bias": "methods",
+    "diagnose_bias": "methods",
+    "Stretch": "methods",
+    "SampledRegression": "methods",
+    "NoiseBias": "methods",
+    "BiasDiagnosis": "methods",
+    "TLS": "methods",
+    "RLS": "methods",
+    "IV": "methods",
+    "IRLS": "methods",
+    "GLS": "methods",
     "Compensation": "experiments",
     "FrictionHistory": "experiments",
     "FrictionStudy": "experiments",
@@ -62,9 +88,15 @@ _LATER = {
 }
 
 __all__ = [
+    "GLS",
+    "IRLS",
+    "IV",
     "OLS",
+    "RLS",
+    "TLS",
     "WLS",
     "BaseParameters",
+    "BiasDiagnosis",
     "Compensation",
     "Fit",
     "FrictionHistory",
@@ -73,19 +105,23 @@ __all__ = [
     "JointStudy",
     "Matched",
     "Metrics",
+    "NoiseBias",
     "Observability",
     "Payload",
     "Prediction",
     "Projection",
     "Regression",
     "Rows",
+    "SampledRegression",
     "Score",
     "Spread",
     "Statistics",
+    "Stretch",
     "Warmup",
     "base_parameters",
     "check_projection",
     "columns_of",
+    "diagnose_bias",
     "draw_warmup",
     "enumerate_subsets",
     "essential_parameters",
@@ -96,6 +132,7 @@ __all__ = [
     "individual_parameters",
     "match",
     "nested_spread",
+    "noise_bias",
     "payload_of",
     "payload_regression",
     "plot_parameters",
@@ -103,6 +140,7 @@ __all__ = [
     "plot_torques",
     "projected",
     "recover_standard",
+    "row_noise",
     "triangle",
     "true_base_values",
 ]

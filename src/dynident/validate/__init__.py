@@ -10,6 +10,7 @@ from dynident.validate.holdout import HoldOut, hold_out, split
 from dynident.validate.verdict import Check, Verdict, judge
 
 if TYPE_CHECKING:
+    from dynident.validate.comparison import Comparison, ComparisonRow, compare, standard_estimators
     from dynident.validate.maintenance import FaultDetector, Maintenance
     from dynident.validate.repeatability import Estimate, ParameterRepeatability, Repeatability, estimates_of
     from dynident.validate.tracking import (
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 # The closed loop and the statistics of many logs bring the simulation with them: imported on first use.
 _LATER = {
+    "standard_estimators": "comparison",
+    "compare": "comparison",
+    "ComparisonRow": "comparison",
+    "Comparison": "comparison",
     "Estimate": "repeatability",
     "FaultDetector": "maintenance",
     "Known": "tracking",
@@ -44,6 +49,8 @@ _LATER = {
 
 __all__ = [
     "Check",
+    "Comparison",
+    "ComparisonRow",
     "CrossValidation",
     "Estimate",
     "FaultDetector",
@@ -56,6 +63,7 @@ __all__ = [
     "Trial",
     "Verdict",
     "catalogue_model",
+    "compare",
     "cross_validate",
     "estimates_of",
     "feedback_alone",
@@ -64,6 +72,7 @@ __all__ = [
     "identify_machine",
     "judge",
     "split",
+    "standard_estimators",
     "time_blocks",
     "tracking_proof",
     "with_model",

@@ -1,5 +1,6 @@
 """The estimators of the field beside OLS and WLS, one idea a file, all with the protocol of `dynident.identify.estimators`."""
 
+from dynident.identify.methods.diagnosis import BiasDiagnosis, diagnose_bias
 from dynident.identify.methods.generalised import GLS
 from dynident.identify.methods.instrumental import IV
 from dynident.identify.methods.noise import NoiseBias, noise_bias, row_noise
@@ -8,4 +9,17 @@ from dynident.identify.methods.robust import IRLS
 from dynident.identify.methods.sampled import SampledRegression, Stretch
 from dynident.identify.methods.total import TLS
 
-__all__ = ["GLS", "IRLS", "IV", "RLS", "TLS", "NoiseBias", "SampledRegression", "Stretch", "noise_bias", "row_noise"]
+__all__ = [
+    "GLS",
+    "IRLS",
+    "IV",
+    "RLS",
+    "TLS",
+    "BiasDiagnosis",
+    "NoiseBias",
+    "SampledRegression",
+    "Stretch",
+    "diagnose_bias",
+    "noise_bias",
+    "row_noise",
+]

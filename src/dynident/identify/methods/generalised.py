@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError
 from dynident.identify.estimators import WLS, _LeastSquares, group_sigma
 from dynident.identify.methods.sampled import SampledRegression, sampled
-from dynident.identify.methods.statistics import autocovariance, autoregression, free_rows
+from dynident.identify.methods.statistics import ORDER, free_rows, noise_filters
 from dynident.identify.regression import Regression
 from dynident.identify.solve import Solution, solve
 
@@ -49,7 +49,7 @@ class GLS(_LeastSquares):
         self,
         *,
         order: int | None = None,
-        largest: int = 12,
+        largest: int = ORDER,
         iterations: int = 20,
         convergence: float = 1e-3,
         recovery: str = "prior",
@@ -71,7 +71,7 @@ class GLS(_LeastSquares):
         solution, _ = WLS(tolerance=self.tolerance)._estimate(regression, active)
         for i in range(self.iterations):
             previous = solution
-            self.filters_ = self._filters(evidence, solution)
+            self.filters_ = noise_filters(evidence, solution.beta, self.largest, self.order)
             solution = self._solve(evidence, solution, active)
             self.n_iter_ = i + 1
             step = (solution.beta - previous.beta)[solution.solved]
@@ -81,17 +81,6 @@ class GLS(_LeastSquares):
 
     def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
         return solution.covariance()
-
-    def _filters(self, evidence: SampledRegression, solution: Solution) -> list[Array]:
-        """Return the coefficients of the noise filter of every group."""
-        residuals, filters = evidence.residuals(solution.beta), []
-        lags = min(self.order if self.order is not None else self.largest, min(s.t.size for s in evidence.stretches) // 4)
-        for g, group in enumerate(evidence.groups):
-            parts = [(part[g], s.used[g]) for part, s in zip(residuals, evidence.stretches, strict=True)]
-            exact = group.residual(solution.beta) <= 1e-24 * group.effort_square  # rounding is no noise to be filtered
-            covariance = autocovariance(parts, 0 if exact else lags)
-            filters.append(autoregression(covariance, group.count, None if self.order is None else covariance.size - 1)[0])
-        return filters
 
     def _solve(self, evidence: SampledRegression, before: Solution, active: NDArray[np.bool_]) -> Solution:
         """Solve with the filtered rows, every group with the variance of its white noise."""

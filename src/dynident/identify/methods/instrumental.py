@@ -1,7 +1,7 @@
 """Instrumental variables: rows are weighed with rows that share their motion but not their noise [Janot2014].
 
     beta = (W^T P W)^-1 W^T P y,      P = Z (Z^T Z)^-1 Z^T,      rows of every joint divided by their standard deviation
-    cov = (W^T P W)^-1 W^T Z (Z^T Z)^-1 S_Z (Z^T Z)^-1 Z^T W (W^T P W)^-1,     S_Z = long-run covariance of Z^T e
+    cov = A cov(Z^T e) A^T,     A = (W^T P W)^-1 W^T Z (Z^T Z)^-1,     e autoregressive (`statistics.py`)
 
 Z = W(q, v, a of another motion): the one that was asked for, the same motion in the other periods, or a simulated one.
 """
@@ -17,7 +17,7 @@ from dynident.errors import IdentificationError
 from dynident.identify.estimators import WLS, _LeastSquares, group_sigma
 from dynident.identify.factor import RowGroup
 from dynident.identify.methods.sampled import SampledRegression, Stretch, rows_along, sampled
-from dynident.identify.methods.statistics import lag_of, long_run
+from dynident.identify.methods.statistics import embedded, influence_covariance
 from dynident.identify.regression import Regression, robot_motion
 from dynident.identify.solve import Solution, solve
 from dynident.mechanics import Motion
@@ -40,7 +40,7 @@ class IV(_LeastSquares):
         periodic motion, one given for the only log, or ``instruments(stretch)``, which returns one for each log.
     period : float, optional
         Period of the motion [s], for "periods".
-    covariance : {"hac", "white"}
+    covariance : {"coloured", "white"}
         Whether noise that is correlated in time is allowed for.
     iterations : int
         Largest number of estimations of the joints' standard deviations.
@@ -51,14 +51,14 @@ class IV(_LeastSquares):
     """
 
     strength_: float
-    scores_: list[Array]
+    influence_: list[list[Array]]
 
     def __init__(
         self,
         *,
         instruments: Instruments = "reference",
         period: float | None = None,
-        covariance: str = "hac",
+        covariance: str = "coloured",
         iterations: int = 5,
         recovery: str = "prior",
         tolerance: float = 1e-8,
@@ -72,8 +72,8 @@ class IV(_LeastSquares):
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "IV")
-        if self.covariance not in ("hac", "white"):
-            raise IdentificationError(f"IV: covariance is {self.covariance!r}; it must be 'hac' or 'white'")
+        if self.covariance not in ("coloured", "white"):
+            raise IdentificationError(f"IV: covariance is {self.covariance!r}; it must be 'coloured' or 'white'")
         if self.iterations < 1:
             raise IdentificationError(f"IV: iterations is {self.iterations}; it must be 1 or more")
         Z = [rows_along(evidence, part, self._motion(evidence, part)) for part in evidence.stretches]
@@ -83,7 +83,7 @@ class IV(_LeastSquares):
             previous, sigma = sigma, group_sigma(regression, solution)
             if np.max(np.abs(sigma / previous - 1.0)) < 1e-4:
                 break
-        self.scores_ = self._scores(evidence, Z, sigma, solution)
+        self.influence_ = self._influence(evidence, Z, sigma, solution)
         return solution, sigma
 
     def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
@@ -91,12 +91,7 @@ class IV(_LeastSquares):
         evidence = sampled(regression, "IV")
         if self.covariance == "white":
             return solution.covariance()
-        rows = max(s.shape[0] for s in self.scores_)
-        total = evidence.rows
-        S = long_run(self.scores_, lag_of(rows)) * total / max(total - solution.solved.size, 1)
-        result = np.zeros(2 * (solution.beta.size,))
-        result[np.ix_(solution.solved, solution.solved)] = S
-        return result
+        return embedded(influence_covariance(evidence, solution.beta, self.influence_), solution)
 
     def _solve(self, evidence: SampledRegression, Z: list[list[Array]], sigma: Array, active: NDArray[np.bool_]) -> Solution:
         """Solve Q^T W beta = Q^T y with Q an orthonormal basis of the weighted instruments."""
@@ -120,8 +115,10 @@ class IV(_LeastSquares):
         self.strength_ = float(np.linalg.svd(Q.T @ kept, compute_uv=False)[-1] / smallest) if smallest > 0.0 else 0.0
         return solution
 
-    def _scores(self, evidence: SampledRegression, Z: list[list[Array]], sigma: Array, solution: Solution) -> list[Array]:
-        """Return the influence of every time on the solved parameters: (W^T P W)^-1 W^T Z (Z^T Z)^-1 z e."""
+    def _influence(
+        self, evidence: SampledRegression, Z: list[list[Array]], sigma: Array, solution: Solution
+    ) -> list[list[Array]]:
+        """Return the influence of every row on the solved parameters, (W^T P W)^-1 W^T Z (Z^T Z)^-1 z."""
         b = evidence.base.rank
         ZZ, ZW = np.zeros((b, b)), np.zeros((b, b))
         for part, own in zip(evidence.stretches, Z, strict=True):
@@ -134,13 +131,13 @@ class IV(_LeastSquares):
         first = np.linalg.lstsq(ZZ / np.outer(size, size), ZW[:, solution.solved] / size[:, None], rcond=1e-14)[0]
         A = first.T / size  # W^T Z (Z^T Z)^-1
         covariance = solution.covariance()[np.ix_(solution.solved, solution.solved)]
-        scores = []
-        for part, own, residuals in zip(evidence.stretches, Z, evidence.residuals(solution.beta), strict=True):
-            total = np.zeros((part.t.size, b))
-            for group, z, e, s in zip(evidence.groups, own, residuals, sigma, strict=True):
-                total[:, group.columns] += z * e[:, None] / s**2
-            scores.append(total @ A.T @ covariance)
-        return scores
+        influence = []
+        for own in Z:
+            parts = []
+            for group, z, s in zip(evidence.groups, own, sigma, strict=True):
+                parts.append(z / s**2 @ (A.T @ covariance)[group.columns])
+            influence.append(parts)
+        return influence
 
     def _motion(self, evidence: SampledRegression, part: Stretch) -> Motion:
         """Return the motion that the instruments of a stretch come from."""
@@ -203,7 +200,9 @@ def other_periods(evidence: SampledRegression, part: Stretch, period: float | No
     phase = np.arange(len(m)) % n
     count = np.bincount(phase, minlength=n)[phase] - 1
     if np.any(count == 0):  # the end of a last, incomplete period takes all there is
-        raise IdentificationError(f"IV: some phases of the motion are in the log only once; it needs two periods of {period:g} s")
+        raise IdentificationError(
+            f"IV: some phases of the motion are in the log only once; it needs two periods of {period:g} s"
+        )
     mean = []
     for x in (m.q, m.v, m.a):
         total = np.zeros((n, x.shape[1]))

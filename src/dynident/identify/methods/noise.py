@@ -46,8 +46,8 @@ def row_noise(regression: SampledRegression, draws: int = DRAWS, seed: int = 0) 
         clean = rows_along(regression, part, robot_motion(regression.mechanism, part.measured))
         for _ in range(draws):
             moved = rows_along(regression, part, robot_motion(regression.mechanism, noisy_motion(part, rng)))
-            for total, W, D in zip(totals, clean, moved, strict=True):
-                total += (D - W).T @ (D - W) / draws
+            for g, (W, D) in enumerate(zip(clean, moved, strict=True)):
+                totals[g] += (D - W).T @ (D - W) / draws
     return [total / max(group.count, 1) for total, group in zip(totals, regression.groups, strict=True)]
 
 

@@ -3,7 +3,7 @@
     R[k]^T R[k] = lambda R[k-1]^T R[k-1] + [w, y]^T [w, y] / sigma^2,       beta[k] from R[k]
     cov = P (sum_i lambda^(2 (k - i)) w_i^T w_i / sigma^2) P,     P = (sum_i lambda^(k - i) w_i^T w_i / sigma^2)^-1
 
-lambda = exp(-dt / tau): what is older than the memory tau counts less than 1/e. An infinite memory gives weighted least squares.
+lambda = exp(-dt / tau): what is older than the memory tau counts less than 1/e; an infinite one gives weighted least squares.
 Reflections keep R triangular: no covariance is propagated, so none can lose its sign.
 """
 
@@ -53,9 +53,7 @@ class RLS(_LeastSquares):
     times_: Array
     history_: Array
 
-    def __init__(
-        self, *, memory: float = math.inf, history: int = 0, recovery: str = "prior", tolerance: float = 1e-8
-    ) -> None:
+    def __init__(self, *, memory: float = math.inf, history: int = 0, recovery: str = "prior", tolerance: float = 1e-8) -> None:
         self.memory = memory
         self.history = history
         self.recovery = recovery
@@ -108,7 +106,8 @@ class RLS(_LeastSquares):
         tau = numbers(effort, "effort").reshape(len(motion), -1)
         if tau.shape[1] != len(self.rows_.efforts) or not np.isfinite(tau).all():
             raise IdentificationError(
-                f"effort has shape {np.shape(effort)} for {len(motion)} samples; give {len(self.rows_.efforts)} finite numbers each"
+                f"effort has shape {np.shape(effort)} for {len(motion)} samples; give {len(self.rows_.efforts)} finite numbers "
+                "for each"
             )
         if len(motion) and motion.t[0] <= self.last_:
             raise IdentificationError(f"the sample at {motion.t[0]:g} s is not later than the last one at {self.last_:g} s")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -126,7 +126,9 @@ class SampledRegression(Regression):
         SampledRegression
             The evidence.
         """
-        evidence = super().from_motion(mechanism, motion, effort, base, decimator, skip, projection, absent, moving)
+        evidence = cast(
+            "Self", super().from_motion(mechanism, motion, effort, base, decimator, skip, projection, absent, moving)
+        )
         rows = Rows(mechanism, evidence.projection, tuple(columns_of(mechanism, absent)))
         filter_ = decimator or Decimator(1, 1.0)
         W, y = filtered_rows(rows, motion, np.asarray(effort, dtype=np.float64), evidence.base, evidence.groups, filter_)
@@ -168,7 +170,7 @@ class SampledRegression(Regression):
         SampledRegression
             The evidence.
         """
-        evidence = super().from_log(mechanism, log, base, projection, absent, **options)
+        evidence = cast("Self", super().from_log(mechanism, log, base, projection, absent, **options))
         (stretch,) = evidence.stretches
         matched = match(mechanism, log)
         cutoff, t = float(evidence.sources[0]["cutoff"]), stretch.motion.t
@@ -186,13 +188,13 @@ class SampledRegression(Regression):
 
     def __add__(self, other: Regression) -> Self:
         """Return the evidence of both; both must have kept their rows."""
-        merged = super().__add__(other)
+        merged = cast("Self", super().__add__(other))
         if not isinstance(other, SampledRegression):
             raise IdentificationError("evidence with rows and evidence without them cannot be merged; keep the rows of both")
         names = [group.name for group in merged.groups]
         if any([group.name for group in part.groups] != names for part in (self, other)):
             raise IdentificationError("these two logs have usable efforts of different joints; their rows cannot be merged")
-        return replace(merged, stretches=(*self.stretches, *other.stretches))  # type: ignore[return-value]
+        return replace(merged, stretches=(*self.stretches, *other.stretches))
 
     def with_rows(self, rows: Sequence[Sequence[tuple[Array, Array]]], counts: Sequence[int] | None = None) -> Regression:
         """Return the evidence of other rows.

@@ -1,6 +1,7 @@
-"""Statistics that several estimators share: free rows, scores, long-run covariance, autoregression.
+"""Statistics that several estimators share: free rows, autoregression, covariance under coloured noise.
 
-    S = sum_{|l| <= L} (1 - |l| / (L + 1)) sum_k s[k] s[k - l]^T        [Newey1987]
+e_g = w_g / a_g(z),   cov(w_g, w_h) = Omega_gh        noise of joint g is autoregressive, joints are noisy together
+cov(sum_g U_g^T e_g) = sum_gh Omega_gh V_g^T V_h,     V_g = U_g / a_g(z^-1), filtered backwards in time
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.identify.methods.sampled import SampledRegression
 from dynident.identify.regression import Regression
 from dynident.identify.solve import Solution
 
@@ -24,22 +26,6 @@ def free_rows(regression: Regression, solution: Solution) -> Array:
     share = np.sum(seen / np.maximum(seen.sum(axis=0), 1.0), axis=1)
     rows = np.array([group.count * group.independence for group in regression.groups])
     return np.asarray(np.maximum(rows - share, 1.0))
-
-
-def lag_of(rows: int) -> int:
-    """Return the number of lags of a long-run covariance of some rows."""
-    return int(4.0 * (rows / 100.0) ** (2.0 / 9.0)) + 2
-
-
-def long_run(scores: Sequence[Array], lags: int) -> Array:
-    """Return the long-run covariance of sums of scores (M, b), stretch by stretch, Bartlett's weights."""
-    total = np.zeros(2 * (scores[0].shape[1],))
-    for s in scores:
-        total += s.T @ s
-        for lag in range(1, min(lags, s.shape[0] - 1) + 1):
-            cross = s[lag:].T @ s[:-lag]
-            total += (1.0 - lag / (lags + 1.0)) * (cross + cross.T)
-    return total
 
 
 def autocovariance(parts: Sequence[tuple[Array, NDArray[np.bool_]]], lags: int) -> Array:
@@ -76,8 +62,85 @@ def autoregression(covariance: Array, rows: int, order: int | None = None) -> tu
     return best
 
 
-def ljung_box(covariance: Array, rows: float) -> tuple[float, int]:
-    """Return Ljung and Box's statistic of an autocovariance and its degrees of freedom [Ljung1978]."""
-    r = covariance[1:] / covariance[0] if covariance[0] > 0.0 else np.zeros(covariance.size - 1)
+def ljung_box(covariance: Array, rows: float, known: Array) -> tuple[float, int]:
+    """Return the statistic of an autocovariance against a known autocorrelation, and its degrees of freedom [Ljung1978]."""
+    r = covariance / covariance[0] if covariance[0] > 0.0 else known
     lags = np.arange(1, covariance.size)
-    return float(rows * (rows + 2.0) * np.sum(r**2 / np.maximum(rows - lags, 1.0))), covariance.size - 1
+    spread = 1.0 + 2.0 * float(np.sum(known[1:] ** 2))  # Bartlett's variance of a correlation
+    return float(rows * (rows + 2.0) * np.sum((r - known)[1:] ** 2 / np.maximum(rows - lags, 1.0)) / spread), lags.size
+
+
+ORDER = 12  # largest order of a noise filter
+RING = 200  # rows before the first one whose noise is felt through the filter
+
+
+def noise_filters(evidence: SampledRegression, beta: Array, largest: int = ORDER, order: int | None = None) -> list[Array]:
+    """Return the coefficients a of the noise filter of every group, from its residuals."""
+    residuals, filters = evidence.residuals(beta), []
+    lags = min(largest if order is None else order, min(s.t.size for s in evidence.stretches) // 4)
+    for g, group in enumerate(evidence.groups):
+        parts = [(part[g], s.used[g]) for part, s in zip(residuals, evidence.stretches, strict=True)]
+        exact = group.residual(beta) <= 1e-24 * group.effort_square  # rounding is no noise to be filtered
+        covariance = autocovariance(parts, 0 if exact else lags)
+        filters.append(autoregression(covariance, group.count, None if order is None else covariance.size - 1)[0])
+    return filters
+
+
+def influence_covariance(evidence: SampledRegression, beta: Array, influence: Sequence[Sequence[Array]]) -> Array:
+    """Return the covariance (k, k) of sum_g U_g^T e_g from the influence U_g (M, k) of every row, under coloured noise."""
+    from scipy.signal import lfilter  # noqa: PLC0415 - scipy costs import time
+
+    filters = noise_filters(evidence, beta)
+    groups, k = len(filters), influence[0][0].shape[1]
+    white, total = np.zeros((groups, groups)), 0
+    result = np.zeros((k, k))
+    spread: list[list[Array]] = []
+    for part, residuals, U in zip(evidence.stretches, evidence.residuals(beta), influence, strict=True):
+        innovations = np.zeros((part.t.size, groups))
+        back = []
+        for g, a in enumerate(filters):
+            polynomial = np.append(1.0, a)
+            innovations[:, g] = lfilter(polynomial, [1.0], residuals[g])
+            padded = np.vstack([np.zeros((RING if a.size else 0, k)), U[g]])
+            back.append(lfilter([1.0], polynomial, padded[::-1], axis=0)[::-1] if a.size else padded)
+        whole = np.all(part.used, axis=0)
+        whole[: max(a.size for a in filters)] = False
+        white += innovations[whole].T @ innovations[whole]
+        total += int(whole.sum())
+        spread.append(back)
+    white *= evidence.rows / (max(total, 1) * max(evidence.rows - k, 1))
+    for back in spread:
+        for g in range(groups):
+            for h in range(groups):
+                n = min(back[g].shape[0], back[h].shape[0])
+                result += white[g, h] * back[g][-n:].T @ back[h][-n:]
+    return 0.5 * (result + result.T)
+
+
+def embedded(covariance: Array, solution: Solution) -> Array:
+    """Return the covariance (b, b) of all base parameters from that of the solved ones."""
+    result = np.zeros(2 * (solution.beta.size,))
+    result[np.ix_(solution.solved, solution.solved)] = covariance
+    return result
+
+
+def least_squares_influence(
+    evidence: SampledRegression, solution: Solution, sigma: Array, inverse: Array | None = None
+) -> list[list[Array]]:
+    """Return the influence of every row on the solved parameters of weighted least squares, (W^T W)^-1 w / sigma^2."""
+    P = solution.covariance()[np.ix_(solution.solved, solution.solved)] if inverse is None else inverse
+    influence = []
+    for part in evidence.stretches:
+        own = []
+        for group, W, s in zip(evidence.groups, part.W, sigma, strict=True):
+            full = np.zeros((part.t.size, solution.beta.size))
+            full[:, group.columns] = W / s**2
+            own.append(full[:, solution.solved] @ P)
+        influence.append(own)
+    return influence
+
+
+def coloured_covariance(evidence: SampledRegression, solution: Solution, sigma: Array, inverse: Array | None = None) -> Array:
+    """Return the covariance (b, b) of weighted least squares under coloured noise."""
+    influence = least_squares_influence(evidence, solution, sigma, inverse)
+    return embedded(influence_covariance(evidence, solution.beta, influence), solution)

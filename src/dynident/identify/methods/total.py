@@ -18,6 +18,7 @@ from dynident.errors import IdentificationError
 from dynident.identify.estimators import WLS, _LeastSquares, group_sigma
 from dynident.identify.methods.noise import DRAWS, row_noise
 from dynident.identify.methods.sampled import sampled
+from dynident.identify.methods.statistics import coloured_covariance
 from dynident.identify.regression import Regression
 from dynident.identify.solve import Solution, solve
 
@@ -46,6 +47,7 @@ class TLS(_LeastSquares):
     """
 
     mu_: float
+    inverse_: Array
 
     def __init__(
         self,
@@ -90,11 +92,10 @@ class TLS(_LeastSquares):
         root = np.linalg.cholesky(np.eye(kept.size) - self.mu_ * ratio)
         beta = np.zeros_like(plain.beta)
         beta[kept] = plain.beta[kept] + inverse @ np.linalg.solve(root.T, np.linalg.solve(root, self.mu_ * ratio @ start))
-        self.gain_ = np.linalg.inv(np.eye(kept.size) - self.mu_ * ratio)  # by how much errors grow
+        self.inverse_ = inverse @ np.linalg.inv(root).T  # (S - mu NC)^-1 = inverse inverse^T
         return replace(plain, beta=beta)
 
     def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
-        inverse = np.linalg.inv(solution.precision_root) / solution.scale[:, None] @ self.gain_
-        result = np.zeros(2 * (solution.beta.size,))
-        result[np.ix_(solution.solved, solution.solved)] = inverse @ inverse.T
-        return result
+        """Return the covariance from the influence of every time on the estimate."""
+        evidence = sampled(regression, "TLS")
+        return coloured_covariance(evidence, solution, sigma, self.inverse_ @ self.inverse_.T)
