@@ -19,7 +19,7 @@ SIGMA = np.array([2.0, 0.5, 0.1])
 RUNS = 30
 
 
-def instruments(part):
+def instruments(_, part):
     """The measured motion: valid instruments where positions are exact."""
     return part.motion
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dynident.identify.experiments.plots import draw_warmup, plot_torques
     from dynident.identify.friction import fit_log
     from dynident.identify.methods import (
+        DIDIM,
         GLS,
         IRLS,
         IV,
@@ -39,11 +40,14 @@ if TYPE_CHECKING:
         TLS,
         BiasDiagnosis,
         NoiseBias,
+        OutputError,
         SampledRegression,
         Stretch,
+        Visible,
         diagnose_bias,
         noise_bias,
         row_noise,
+        simulated_instruments,
     )
     from dynident.identify.payload import Payload, payload_of, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
@@ -51,6 +55,10 @@ if TYPE_CHECKING:
 
 # What only some programs need is imported on first use: figures, friction experiments, payloads, subsets.
 _LATER = {
+    "simulated_instruments": "methods",
+    "Visible": "methods",
+    "OutputError": "methods",
+    "DIDIM": "methods",
     "row_noise": "methods",
     "noise_bias": "methods",
     "diagnose_bias": "methods",
@@ -88,6 +96,7 @@ _LATER = {
 }
 
 __all__ = [
+    "DIDIM",
     "GLS",
     "IRLS",
     "IV",
@@ -107,6 +116,7 @@ __all__ = [
     "Metrics",
     "NoiseBias",
     "Observability",
+    "OutputError",
     "Payload",
     "Prediction",
     "Projection",
@@ -117,6 +127,7 @@ __all__ = [
     "Spread",
     "Statistics",
     "Stretch",
+    "Visible",
     "Warmup",
     "base_parameters",
     "check_projection",
@@ -141,6 +152,7 @@ __all__ = [
     "projected",
     "recover_standard",
     "row_noise",
+    "simulated_instruments",
     "triangle",
     "true_base_values",
 ]

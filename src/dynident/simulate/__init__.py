@@ -2,6 +2,7 @@
 
 from dynident.simulate.batch import monte_carlo, simulate
 from dynident.simulate.bode import Bode, actuators_alone, bandwidth
+from dynident.simulate.closed_loop import ClosedLoop, reference_motion
 from dynident.simulate.inputs import Disturbance
 from dynident.simulate.options import End
 from dynident.simulate.plots import plot_bode, plot_step, plot_torque_split, plot_tracking
@@ -27,6 +28,7 @@ from dynident.simulate.thermal import Heating
 
 __all__ = [
     "Bode",
+    "ClosedLoop",
     "Disturbance",
     "End",
     "Heating",
@@ -54,6 +56,7 @@ __all__ = [
     "plot_tracking",
     "poses_of",
     "radial_deviation",
+    "reference_motion",
     "reference_of",
     "simulate",
     "size_motors",

@@ -23,7 +23,7 @@ from dynident.identify.solve import Solution, solve
 from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]
-Instruments = str | Motion | Callable[[Stretch], Motion]
+Instruments = str | Motion | Callable[[int, Stretch], Motion]
 
 WEAK = 0.05  # smallest singular value of the scaled Q_Z^T W over that of W, below which instruments say too little
 
@@ -37,7 +37,8 @@ class IV(_LeastSquares):
     ----------
     instruments : {"reference", "periods"}, Motion or callable
         Motion of the instruments: the one that was asked for (the log's `reference`), the mean of the other periods of a
-        periodic motion, one given for the only log, or ``instruments(stretch)``, which returns one for each log.
+        periodic motion, one given for the only log, or ``instruments(i, stretch)``, which returns that of log i, such as
+        `simulated_instruments`.
     period : float, optional
         Period of the motion [s], for "periods".
     covariance : {"coloured", "white"}
@@ -76,7 +77,7 @@ class IV(_LeastSquares):
             raise IdentificationError(f"IV: covariance is {self.covariance!r}; it must be 'coloured' or 'white'")
         if self.iterations < 1:
             raise IdentificationError(f"IV: iterations is {self.iterations}; it must be 1 or more")
-        Z = [rows_along(evidence, part, self._motion(evidence, part)) for part in evidence.stretches]
+        Z = [rows_along(evidence, part, self._motion(evidence, i, part)) for i, part in enumerate(evidence.stretches)]
         _, sigma = WLS(tolerance=self.tolerance)._estimate(regression, active)
         for _ in range(self.iterations):
             solution = self._solve(evidence, Z, sigma, active)
@@ -139,14 +140,14 @@ class IV(_LeastSquares):
             influence.append(parts)
         return influence
 
-    def _motion(self, evidence: SampledRegression, part: Stretch) -> Motion:
+    def _motion(self, evidence: SampledRegression, i: int, part: Stretch) -> Motion:
         """Return the motion that the instruments of a stretch come from."""
         if isinstance(self.instruments, Motion):
             if len(evidence.stretches) > 1:
                 raise IdentificationError("IV: one motion of instruments was given for several logs; give a function instead")
             return resampled(self.instruments, part.motion.t)
         if callable(self.instruments):
-            return resampled(self.instruments(part), part.motion.t)
+            return resampled(self.instruments(i, part), part.motion.t)
         if self.instruments == "reference":
             if part.reference is None:
                 raise IdentificationError(

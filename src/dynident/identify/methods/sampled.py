@@ -20,7 +20,7 @@ from dynident.errors import IdentificationError
 from dynident.identify.base import BaseParameters, columns_of
 from dynident.identify.factor import RowGroup, triangle
 from dynident.identify.matching import match
-from dynident.identify.regression import Regression, robot_motion
+from dynident.identify.regression import Regression, robot_motion, source_of
 from dynident.identify.rows import Projection, Rows
 from dynident.mechanics import Motion, closure_starts
 from dynident.mechanism import Mechanism
@@ -185,6 +185,39 @@ class SampledRegression(Regression):
             reference = robot_motion(matched.mechanism, asked)
         found = replace(stretch, measured=measured, noise=noise, cutoff=cutoff, options=options, reference=reference)
         return replace(evidence, stretches=(found,))
+
+    @classmethod
+    def without_effort(
+        cls, mechanism: Mechanism, log: Log, base: BaseParameters | None = None, **options: Any
+    ) -> SampledRegression:
+        """Take the positions of a log that has no usable efforts, for `OutputError(outputs=("position",))`.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            Robot without loops.
+        log : Log
+            Log on the joint side; its efforts are not looked at.
+        base : BaseParameters, optional
+            Base parameters; found when omitted.
+        **options
+            Passed to `dynident.signals.prepare`.
+
+        Returns
+        -------
+        SampledRegression
+            Evidence whose efforts are all zero.
+        """
+        if mechanism.loops:
+            raise IdentificationError(f"robot '{mechanism.name}' has loops; logs without efforts are fitted for trees only")
+        # Preparation refuses dead efforts; these are never used.
+        alive = replace(log, effort=log.position, effort_kind="joint_torque", gain=None, position_side="joint")
+        matched = match(mechanism, alive)
+        prepared = signals.prepare(matched.log, **options)
+        evidence = cls.from_motion(matched.mechanism, prepared.motion, np.zeros_like(prepared.effort), base, prepared.decimator)
+        source = {**source_of(log, prepared), "effort_kind": "none"}
+        notes = (*matched.notes, *prepared.explanation.splitlines(), "efforts are not used")
+        return replace(evidence, sources=(source,), options=dict(options), notes=notes)
 
     def __add__(self, other: Regression) -> Self:
         """Return the evidence of both; both must have kept their rows."""
