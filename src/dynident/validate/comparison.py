@@ -16,22 +16,28 @@ import numpy as np
 from dynident.errors import DynidentError, DynidentWarning, require
 from dynident.files import to_json
 from dynident.identify import (
+    DIDIM,
     GLS,
     IRLS,
     IV,
+    ML,
     OLS,
     RLS,
     TLS,
     WLS,
     BiasDiagnosis,
+    Entropic,
     Fit,
+    Kalman,
     SampledRegression,
     base_parameters,
     diagnose_bias,
     match,
+    simulated_instruments,
 )
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
+from dynident.simulate import ClosedLoop
 from dynident.validate.holdout import split
 
 
@@ -164,7 +170,9 @@ class Comparison:
         return to_json(self.to_dict())
 
 
-def standard_estimators(evidence: SampledRegression, period: float | None = None) -> dict[str, Any]:
+def standard_estimators(
+    evidence: SampledRegression, period: float | None = None, loop: ClosedLoop | None = None
+) -> dict[str, Any]:
     """Return the estimators that a comparison tries by default.
 
     Parameters
@@ -173,6 +181,9 @@ def standard_estimators(evidence: SampledRegression, period: float | None = None
         What they will be fitted to; instruments from the reference need logs that have one.
     period : float, optional
         Period of the motion [s], for instruments from other periods.
+    loop : ClosedLoop, optional
+        The closed loop of the robot, for estimators that simulate it. `OutputError` is not among them: it takes two
+        simulations per parameter and step, minutes for six axes.
 
     Returns
     -------
@@ -186,12 +197,19 @@ def standard_estimators(evidence: SampledRegression, period: float | None = None
         "IRLS Huber": IRLS(),
         "IRLS Tukey": IRLS(loss="tukey"),
         "TLS": TLS(),
+        "ML": ML(),
         "RLS": RLS(),
+        "Entropic": Entropic(),
     }
     if all(part.reference is not None for part in evidence.stretches):
         found["IV reference"] = IV()
     if period is not None:
         found["IV periods"] = IV(instruments="periods", period=period)
+    if not evidence.mechanism.loops:
+        found["EKF"], found["UKF"] = Kalman(rate=100.0), Kalman(kind="unscented", rate=100.0)
+    if loop is not None:
+        found["IV simulated"] = IV(instruments=simulated_instruments(loop, WLS().fit(evidence).result_))
+        found["DIDIM"] = DIDIM(loop=loop)
     if find_spec("cvxpy"):
         found["WLS physical"] = WLS(recovery="physical")
     return found
@@ -204,6 +222,7 @@ def compare(
     *,
     estimators: Mapping[str, Any] | None = None,
     period: float | None = None,
+    loop: ClosedLoop | None = None,
     **options: Any,
 ) -> Comparison:
     """Fit all estimators to the same logs and judge them on others.
@@ -220,6 +239,8 @@ def compare(
         Which ones; `standard_estimators` when omitted. Physically consistent ones are judged as exported.
     period : float, optional
         Period of the motion [s], for instruments from other periods.
+    loop : ClosedLoop, optional
+        The closed loop of the robot, for DIDIM and simulated instruments.
     **options
         Passed to `dynident.signals.prepare`.
 
@@ -242,7 +263,7 @@ def compare(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DynidentWarning)  # the log's quality is told by every other command
         evidence = reduce(add, [SampledRegression.from_log(robot, log, base, **options) for log in training])
-    chosen = standard_estimators(evidence, period) if estimators is None else estimators
+    chosen = standard_estimators(evidence, period, loop) if estimators is None else estimators
     rows = tuple(_row(name, estimator, evidence, held_out) for name, estimator in chosen.items())
     if not any(row.fit for row in rows):
         raise DynidentError(f"no estimator could be fitted: {rows[0].note if rows else 'none was given'}")

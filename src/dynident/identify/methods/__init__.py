@@ -2,8 +2,11 @@
 
 from dynident.identify.methods.diagnosis import BiasDiagnosis, diagnose_bias
 from dynident.identify.methods.direct import DIDIM, simulated_instruments
+from dynident.identify.methods.entropic import Entropic
 from dynident.identify.methods.generalised import GLS
 from dynident.identify.methods.instrumental import IV
+from dynident.identify.methods.kalman import Kalman
+from dynident.identify.methods.likelihood import ML
 from dynident.identify.methods.noise import NoiseBias, noise_bias, row_noise
 from dynident.identify.methods.output_error import OutputError, Visible
 from dynident.identify.methods.recursive import RLS
@@ -16,9 +19,12 @@ __all__ = [
     "GLS",
     "IRLS",
     "IV",
+    "ML",
     "RLS",
     "TLS",
     "BiasDiagnosis",
+    "Entropic",
+    "Kalman",
     "NoiseBias",
     "OutputError",
     "SampledRegression",

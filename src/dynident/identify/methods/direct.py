@@ -61,13 +61,12 @@ def model_of(base: BaseParameters, beta: Array, combinations: Array | None = Non
     return base.mechanism.with_parameters(recover_standard(base, beta, known))
 
 
-def simulated_motion(loop: Loop, model: Mechanism, i: int, part: Stretch, factors: Mapping[str, float] | None = None) -> Motion:
-    """Return the simulated motion of log i, positions filtered and differentiated like the measured ones.
+def filtered_motion(found: Motion, part: Stretch) -> Motion:
+    """Return a simulated motion with its positions filtered and differentiated like the measured ones.
 
     A sampled controller's torque changes in steps, so that the acceleration at a sample is that of the cycle to come; the
     filter sees the positions only, and is as late or early as with the log.
     """
-    found = loop.motion(model, i, part.motion.t, factors)
     if part.cutoff <= 0.0:
         return found
     extra = min(int(EDGE * part.rate / part.cutoff), len(found) // 4)
@@ -150,7 +149,7 @@ class DIDIM(_LeastSquares):
         for i in range(self.iterations):
             parts = []
             for k, part in enumerate(evidence.stretches):
-                W = rows_along(evidence, part, simulated_motion(loop, model, k, part))
+                W = rows_along(evidence, part, filtered_motion(loop.motion(model, k, part.motion.t), part))
                 parts.append(replace(part, W=tuple(W)))
             rows = [list(zip(part.W, part.y, strict=True)) for part in parts]
             groups = evidence.with_rows(rows).groups

@@ -19,9 +19,9 @@ from dynident.errors import IdentificationError, SimulationError
 from dynident.identify.estimators import _LeastSquares, group_sigma
 from dynident.identify.factor import RowGroup
 from dynident.identify.fit import Fit
-from dynident.identify.methods.direct import Loop, check_loop, model_of, simulated_motion
+from dynident.identify.methods.direct import Loop, check_loop, filtered_motion, model_of
 from dynident.identify.methods.generalised import filtered
-from dynident.identify.methods.sampled import SampledRegression, rows_along, sampled
+from dynident.identify.methods.sampled import SampledRegression, Stretch, rows_along, sampled
 from dynident.identify.methods.statistics import ORDER, autocovariance, autoregression
 from dynident.identify.regression import Regression
 from dynident.identify.solve import Solution, solve
@@ -224,7 +224,7 @@ class _Problem:
         found = []
         for part in self.evidence.stretches:
             if "position" in self.kinds:
-                found += list(part.decimator.apply(part.motion.q).T)
+                found += _means(part.positions, part)
             if "effort" in self.kinds:
                 found += list(part.y)
         return found
@@ -235,11 +235,11 @@ class _Problem:
         beta = self.evidence.base.values(model.parameters.values)
         given = dict(zip(self.names, factors.tolist(), strict=True))
         for k, part in enumerate(self.evidence.stretches):
-            motion = simulated_motion(self.loop, model, k, part, given)
+            motion = self.loop.motion(model, k, part.motion.t, given)
             if "position" in self.kinds:
-                found += list(part.decimator.apply(motion.q).T)
+                found += _means(motion.q, part)
             if "effort" in self.kinds:
-                rows = rows_along(self.evidence, part, motion)
+                rows = rows_along(self.evidence, part, filtered_motion(motion, part))
                 found += [W @ beta[group.columns] for W, group in zip(rows, self.evidence.groups, strict=True)]
         return found
 
@@ -267,6 +267,13 @@ class _Problem:
         return [np.column_stack([column[c] for column in columns]) for c in range(len(columns[0]))]
 
 
+def _means(q: Array, part: Stretch) -> list[Array]:
+    """Return the means of positions over as many samples as a row stands for: white noise stays white."""
+    size = part.decimator.factor
+    count = q.shape[0] // size
+    return list(q[: count * size].reshape(count, size, -1).mean(axis=1).T)
+
+
 def _moved(model: Mechanism, K: Array, change: Array, spread: Array) -> Mechanism:
     """Return the model with base parameters changed by the smallest plausible change of standard ones."""
     root = K * spread
@@ -279,12 +286,14 @@ def _linear(
 ) -> Solution:
     """Solve the linear problem about theta, every channel whitened by the filter of its own residuals."""
     blocks, targets = [], []
+    samples = sum(e.size for e in residuals)
+    paid = samples / max(samples - int(active.sum()), 1)  # every channel pays its share of the unknowns
     for block, e in zip(J, residuals, strict=True):
         used = np.ones(e.size, dtype=bool)
         a, _ = autoregression(autocovariance([(e - np.mean(e), used)], min(ORDER, e.size // 4)), e.size)
         rows, y, _ = filtered(block, e + block @ np.where(active, theta, 0.0), used, a)
         white = filtered(block, e, used, a)[1]
-        s = max(float(np.sqrt(np.mean(white**2))), 1e-13 * max(float(np.max(np.abs(e))), 1e-9), 1e-14)
+        s = max(float(np.sqrt(paid * np.mean(white**2))), 1e-13 * max(float(np.max(np.abs(e))), 1e-9), 1e-14)
         blocks.append(rows / s)
         targets.append(y / s)
     stacked, y = np.vstack(blocks), np.concatenate(targets)

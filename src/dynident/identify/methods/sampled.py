@@ -53,6 +53,8 @@ class Stretch:
         What they should give.
     used : tuple of ndarray of bool, (M,)
         Which rows are used.
+    positions, effort : ndarray, (N, n), (N, k)
+        Measured positions before any filter, and efforts [rad, m, N m, N].
     noise : ndarray, (n,)
         Standard deviation of the white noise of the measured positions [rad, m]; zero where nothing is known of it.
     cutoff : float
@@ -71,6 +73,8 @@ class Stretch:
     W: tuple[Array, ...]
     y: tuple[Array, ...]
     used: tuple[NDArray[np.bool_], ...]
+    positions: Array
+    effort: Array
     noise: Array
     cutoff: float = 0.0
     options: Mapping[str, Any] | None = None
@@ -131,7 +135,8 @@ class SampledRegression(Regression):
         )
         rows = Rows(mechanism, evidence.projection, tuple(columns_of(mechanism, absent)))
         filter_ = decimator or Decimator(1, 1.0)
-        W, y = filtered_rows(rows, motion, np.asarray(effort, dtype=np.float64), evidence.base, evidence.groups, filter_)
+        tau = np.asarray(effort, dtype=np.float64)
+        W, y = filtered_rows(rows, motion, tau, evidence.base, evidence.groups, filter_)
         usable = np.ones((y[0].size, len(W)), dtype=bool)
         if moving is not None:
             usable = filter_.usable(rows.usable(moving)[:, [rows.names.index(group.name) for group in evidence.groups]])
@@ -144,6 +149,8 @@ class SampledRegression(Regression):
             tuple(w * usable[:, [g]] for g, w in enumerate(W)),
             tuple(v * usable[:, g] for g, v in enumerate(y)),
             tuple(usable.T),
+            motion.q,
+            tau,
             np.zeros(len(rows.efforts)),
         )
         return replace(evidence, stretches=(stretch,))
@@ -175,7 +182,7 @@ class SampledRegression(Regression):
         matched = match(mechanism, log)
         cutoff, t = float(evidence.sources[0]["cutoff"]), stretch.motion.t
         measured = _differentiated(matched.log.t, matched.log.position, t, cutoff, options)
-        raw = np.column_stack([np.interp(t, *_finite(matched.log.t, column)) for column in matched.log.position.T])
+        raw = _at(matched.log.t, matched.log.position, t)
         # What the low-pass took away is noise above the cut-off; white noise has as much density below it.
         share = max(1.0 - 2.0 * cutoff / stretch.rate, 0.1)
         noise = np.sqrt(np.var(raw - measured.q, axis=0) / share)
@@ -183,7 +190,9 @@ class SampledRegression(Regression):
         if matched.log.reference is not None and np.isfinite(matched.log.reference).all():
             asked = _differentiated(matched.log.t, matched.log.reference, t, cutoff, options)
             reference = robot_motion(matched.mechanism, asked)
-        found = replace(stretch, measured=measured, noise=noise, cutoff=cutoff, options=options, reference=reference)
+        found = replace(
+            stretch, measured=measured, positions=raw, noise=noise, cutoff=cutoff, options=options, reference=reference
+        )
         return replace(evidence, stretches=(found,))
 
     @classmethod
@@ -215,9 +224,12 @@ class SampledRegression(Regression):
         matched = match(mechanism, alive)
         prepared = signals.prepare(matched.log, **options)
         evidence = cls.from_motion(matched.mechanism, prepared.motion, np.zeros_like(prepared.effort), base, prepared.decimator)
+        (stretch,) = evidence.stretches
+        raw = _at(matched.log.t, matched.log.position, stretch.motion.t)
         source = {**source_of(log, prepared), "effort_kind": "none"}
         notes = (*matched.notes, *prepared.explanation.splitlines(), "efforts are not used")
-        return replace(evidence, sources=(source,), options=dict(options), notes=notes)
+        found = replace(stretch, positions=raw, cutoff=prepared.cutoff.frequency, options=options)
+        return replace(evidence, sources=(source,), options=dict(options), notes=notes, stretches=(found,))
 
     def __add__(self, other: Regression) -> Self:
         """Return the evidence of both; both must have kept their rows."""
@@ -313,9 +325,10 @@ def rows_along(regression: SampledRegression, stretch: Stretch, motion: Motion) 
     return [w * used[:, None] for w, used in zip(W, stretch.used, strict=True)]
 
 
-def _finite(t: Array, values: Array) -> tuple[Array, Array]:
+def _at(t: Array, values: Array, wanted: Array) -> Array:
+    """Return columns at other times, missing values bridged."""
     good = np.isfinite(values)
-    return t[good], values[good]
+    return np.column_stack([np.interp(wanted, t[ok], x[ok]) for x, ok in zip(values.T, good.T, strict=True)])
 
 
 def differentiated(rate: float, q: Array, cutoff: float, options: Mapping[str, Any] | None) -> tuple[Array, Array, Array]:
@@ -331,6 +344,6 @@ def _differentiated(t: Array, q: Array, wanted: Array, cutoff: float, options: M
     step = (wanted[-1] - wanted[0]) / (wanted.size - 1)
     before, after = int((wanted[0] - t[0]) / step + 1e-6), int((t[-1] - wanted[-1]) / step + 1e-6)
     clock = wanted[0] + step * np.arange(-before, wanted.size + after)
-    even = np.column_stack([np.interp(clock, *_finite(t, column)) for column in q.T])
+    even = _at(t, q, clock)
     keep = slice(before, before + wanted.size)
     return Motion(wanted, *(x[keep] for x in differentiated(1.0 / step, even, cutoff, options)))
