@@ -10,7 +10,24 @@ import pytest
 
 import dynident as di
 from dynident.errors import IdentificationError
-from dynident.identify import GLS, IRLS, IV, OLS, RLS, TLS, WLS, Fit, Regression, SampledRegression, base_parameters
+from dynident.identify import (
+    DIDIM,
+    GLS,
+    IRLS,
+    IV,
+    ML,
+    OLS,
+    RLS,
+    TLS,
+    WLS,
+    Entropic,
+    Fit,
+    Kalman,
+    OutputError,
+    Regression,
+    SampledRegression,
+    base_parameters,
+)
 from dynident.mechanics import Motion, inverse_dynamics, regressor
 from dynident.signals import Decimator, Log
 from identify_cases import DOWN_Y, PLANAR, RRR, arm, resting, smooth
@@ -33,8 +50,9 @@ ESTIMATORS = {
     "TLS": TLS,
     "IV": lambda **options: IV(**{"instruments": instruments, **options}),
     "RLS": RLS,
+    "ML": ML,
 }
-CLASSES = [OLS, WLS, GLS, IRLS, TLS, IV, RLS]
+CLASSES = [OLS, WLS, GLS, IRLS, TLS, IV, RLS, ML, Kalman, Entropic, DIDIM, OutputError]
 every = pytest.mark.parametrize("name", ESTIMATORS)
 
 
@@ -131,6 +149,15 @@ def test_who_needs_rows_says_so(name, noisy):
         (IV(instruments=instruments, covariance="robust"), "covariance is 'robust'"),
         (RLS(memory=0.0), "memory is 0"),
         (RLS(history=-1), "history is -1"),
+        (ML(iterations=0), "iterations is 0"),
+        (Kalman(kind="ensemble"), "kind is 'ensemble'"),
+        (Kalman(inflation=0.5), "inflation is 0.5"),
+        (Kalman(drift=-1.0), "drift is -1"),
+        (Kalman(rate=0.0), "rate is 0"),
+        (Kalman(position_noise=0.0), "position_noise is 0"),
+        (Entropic(gamma=0.0), "gamma is 0"),
+        (DIDIM(), "simulates the closed loop"),
+        (OutputError(), "simulates the closed loop"),
     ],
 )
 def test_bad_options_get_a_sentence(estimator, sentence, noisy):
@@ -296,7 +323,7 @@ def encoders():
             reference=motion.q,
             name=f"run{i}",
         )
-        for i in range(8)
+        for i in range(6)
     ]
     return (
         robot,
@@ -314,13 +341,14 @@ def test_noise_of_the_positions_is_found(encoders):
 def test_encoder_noise_biases_least_squares_but_not_instruments(encoders):
     _, evidence, beta = encoders
     mean, spread = {}, {}
-    for name, estimator in (("WLS", WLS()), ("TLS", TLS()), ("IV", IV())):
+    for name, estimator in (("WLS", WLS()), ("TLS", TLS()), ("ML", ML()), ("IV", IV())):
         fits = [estimator.fit(e).result_ for e in evidence]
         mean[name] = np.mean([f.values for f in fits], axis=0) - beta
         spread[name] = np.mean([f.std for f in fits], axis=0) / np.sqrt(len(fits))
     worst = int(np.argmax(np.abs(mean["WLS"] / spread["TLS"])))
     assert mean["WLS"][worst] / spread["TLS"][worst] < -10.0  # towards zero: the inertia about the first axis
     assert abs(mean["TLS"][worst]) < 0.15 * abs(mean["WLS"][worst])
+    assert abs(mean["ML"][worst]) < 0.15 * abs(mean["WLS"][worst])
     assert abs(mean["IV"][worst]) < 0.15 * abs(mean["WLS"][worst])
     # The predicted bias is the one that happens.
     found = [di.identify.diagnose_bias(e) for e in evidence[:3]]
@@ -430,3 +458,113 @@ def test_decimated_rows_are_kept_as_they_were_compressed(case):
         rows = np.column_stack([W, y])
         np.testing.assert_allclose(rows.T @ rows, group.R.T @ group.R, rtol=1e-9, atol=1e-6)
     assert len(part.t) == decimator.length(2000)
+
+
+# ---- Kalman filters and the entropic prior -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pendulum():
+    """One link in gravity with noisy encoder and efforts, four runs."""
+    robot = arm([(0.3, 0.0, 0.0, 0.0)], ("fv", "off"), DOWN_Y)
+    motion = smooth(1, 2000, seed=3, rate=200.0)
+    tau, rng = inverse_dynamics(robot, motion), np.random.default_rng(0)
+    base = base_parameters(robot)
+    logs = [
+        Log(
+            t=motion.t,
+            joints=robot.coordinate_names,
+            position=motion.q + rng.normal(size=tau.shape) * 1e-3,
+            effort=tau + rng.normal(size=tau.shape) * 0.05,
+            effort_kind="joint_torque",
+        )
+        for _ in range(4)
+    ]
+    return (
+        robot,
+        [SampledRegression.from_log(robot, log, base, cutoff=30.0) for log in logs],
+        base.values(robot.parameters.values),
+    )
+
+
+@pytest.mark.parametrize("kind", ["extended", "unscented"])
+def test_kalman_filters_find_the_truth_within_their_deviations(pendulum, kind):
+    _, evidence, beta = pendulum
+    filters = [Kalman(kind=kind).fit(e) for e in evidence[: 4 if kind == "extended" else 2]]
+    z = np.array([(f.coef_ - beta) / f.result_.std for f in filters])
+    assert np.max(np.abs(z)) < 4.0
+    assert np.sqrt(np.mean(z**2)) < 1.8
+    assert all(0.8 < f.consistency_ < 1.3 for f in filters)  # innovations as large as predicted
+    least_squares = WLS().fit(evidence[0]).result_
+    assert np.all(filters[0].result_.std < 0.6 * least_squares.std)  # positions are not differentiated
+
+
+def test_both_filters_agree_where_noise_is_small(pendulum):
+    _, evidence, _ = pendulum
+    one, other = (Kalman(kind=kind, rate=100.0).fit(evidence[0]) for kind in ("extended", "unscented"))
+    assert np.all(np.abs(one.coef_ - other.coef_) < 0.2 * one.result_.std)
+    np.testing.assert_allclose(other.result_.std, one.result_.std, rtol=0.05)
+
+
+def test_a_filter_that_forgets_has_wider_bands(pendulum):
+    _, evidence, _ = pendulum
+    still, drifting = (Kalman(drift=drift, rate=100.0).fit(evidence[0]).result_ for drift in (0.0, 0.3))
+    assert np.all(drifting.std > still.std)
+
+
+def test_a_filter_needs_all_efforts(case):
+    robot, base, motion, tau, _ = case
+    evidence = SampledRegression.from_motion(robot, motion, tau, base, skip=("joint_1",))
+    with pytest.raises(IdentificationError, match="efforts of all its joints"):
+        Kalman().fit(evidence)
+
+
+def test_entropic_prior_gives_possible_bodies_near_the_description(case):
+    """Few noisy data: free estimates are impossible bodies, those with the prior are possible and predict better."""
+    robot, base, _, _, beta = case
+    motion, new = smooth(3, 60, seed=3, rate=25.0), smooth(3, 200, seed=8, rate=25.0)
+    tau = inverse_dynamics(robot, motion) + np.random.default_rng(3).normal(size=(60, 3)) * SIGMA
+    evidence = Regression.from_motion(robot, motion, tau, base)
+    near = robot.with_parameters(robot.parameters.replace(robot.parameters.values * 1.1))
+    close = Regression.from_motion(near, motion, tau)
+    free, prior = WLS().fit(evidence).result_, Entropic().fit(close).result_
+    assert not all(c.ok for c in free.consistency())
+    assert all(c.ok for c in prior.consistency())
+    np.testing.assert_allclose(prior.exported().values, prior.values, rtol=1e-9, atol=1e-12)
+    truth = inverse_dynamics(robot, new)
+    error = [np.sqrt(np.mean(((f.predict(new).effort - truth) / SIGMA) ** 2)) for f in (free, prior)]
+    assert error[1] < 0.8 * error[0]
+    assert np.all(prior.std <= free.std * 1.001)
+    z = (prior.values - beta) / prior.std
+    assert np.sqrt(np.mean(z**2)) < 1.5
+
+
+def test_entropic_prior_vanishes_with_good_data_and_rules_with_none(case):
+    robot, base, motion, tau, beta = case
+    wrong = robot.with_parameters(robot.parameters.replace(robot.parameters.values * 1.3))
+    exact = Regression.from_motion(wrong, motion, tau + np.random.default_rng(0).normal(size=tau.shape) * 1e-4)
+    found = Entropic().fit(exact)
+    np.testing.assert_allclose(found.coef_, beta, atol=1e-3)
+    stiff = Entropic(gamma=1e9).fit(exact)
+    inertial = [i for i, name in enumerate(base.leaders) if not name.startswith(("fv", "fc", "off", "ia"))]
+    assert np.all(np.abs(stiff.coef_ - 1.3 * beta)[inertial] < np.abs(stiff.coef_ - beta)[inertial] + 1e-6)
+    with pytest.raises(IdentificationError, match="active leaves parameters out"):
+        Entropic().fit(exact, active=np.arange(base.rank) < 3)
+
+
+def test_entropic_prior_does_not_depend_on_units():
+    """The same robot in metres and in millimetres (and tonnes for the same torques in N mm): the same bodies."""
+    robot = arm(PLANAR, ("fv",), DOWN_Y)
+    small = arm([(1e3 * a, alpha, 1e3 * d, theta) for a, alpha, d, theta in PLANAR], ("fv",), tuple(1e3 * g for g in DOWN_Y))
+    units = np.ones(len(robot.parameters))  # t, t mm, t mm^2; friction in N mm s
+    for i in range(2):
+        units[10 * i : 10 * i + 10] = [1e-3, 1.0, 1.0, 1.0, *(1e3,) * 6]
+    units[20:] = 1e3
+    small = small.with_parameters(small.parameters.replace(robot.parameters.values * units))
+    motion = smooth(2, 80, seed=1, rate=25.0)
+    tau = inverse_dynamics(robot, motion)
+    np.testing.assert_allclose(inverse_dynamics(small, motion), 1e3 * tau, rtol=1e-9, atol=1e-6)
+    noisy = 0.8 * tau + np.random.default_rng(0).normal(size=tau.shape) * 0.5
+    one = Entropic().fit(Regression.from_motion(robot, motion, noisy)).result_.standard.values[:20]
+    other = Entropic().fit(Regression.from_motion(small, motion, 1e3 * noisy)).result_.standard.values[:20]
+    np.testing.assert_allclose(other / units[:20], one, rtol=1e-4, atol=1e-6)

@@ -93,7 +93,8 @@ class ClosedLoop:
             if kind == "gain" and rest in names:
                 drives, controller = _with_gain(drives, controller, names.index(rest), factor)
             elif kind == "controller" and is_dataclass(controller) and rest in {f.name for f in fields(controller)}:
-                controller = replace(controller, **{rest: factor * np.asarray(getattr(controller, rest), dtype=np.float64)})
+                law: Any = controller  # whatever it is, it is a dataclass with that field
+                controller = replace(law, **{rest: factor * np.asarray(getattr(law, rest), dtype=np.float64)})
             else:
                 raise SimulationError(
                     f"unknown names '{name}'; it is 'gain:<actuator>' of {', '.join(names)}, or 'controller.<field>' of "
@@ -166,7 +167,10 @@ def _with_gain(drives: list[Drive], controller: Any, i: int, factor: float) -> t
     if isinstance(controller, PID):  # it asks for torques, which the machine turns into currents by the true constant
         scale = np.ones(len(drives))
         scale[i] = factor
-        return drives, replace(controller, kp=scale * controller.kp, kd=scale * controller.kd, ki=scale * controller.ki)
+        gains: dict[str, Any] = {
+            name: scale * np.asarray(getattr(controller, name), dtype=np.float64) for name in ("kp", "kd", "ki")
+        }
+        return drives, replace(controller, **gains)
     if isinstance(controller, Cascade | OpenLoop):
         motor = drives[i].motor
         changed = replace(drives[i], motor=replace(motor, torque_constant=factor * motor.torque_constant))

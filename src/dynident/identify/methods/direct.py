@@ -34,7 +34,9 @@ Array = NDArray[np.float64]
 class Loop(Protocol):
     """A closed loop that can be run with any model: `dynident.simulate.ClosedLoop`."""
 
-    unknown: tuple[str, ...]
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Numbers of the machine that are estimated too."""
 
     @property
     def count(self) -> int:

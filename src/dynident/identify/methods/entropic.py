@@ -3,8 +3,8 @@
     phi = argmin 1/2 (K phi - beta)^T C^-1 (K phi - beta) + gamma sum_i D(P_i || P0_i) + 1/2 sum_t ((phi_t - phi0_t) / s_t)^2
     D(P || P0) = tr(P P0^-1) - log det(P P0^-1) - 4          P pseudo-inertia of a body, P0 that of its description
 
-D does not depend on frames or units, is infinite for impossible bodies, and near P0 is half the squared relative change: gamma = 1
-says that the description may be wrong by its own size. The cost is convex and smooth, so Newton's method solves it; terms that
+D does not depend on frames or units, is infinite for impossible bodies, and near P0 is half the squared relative change: with
+gamma = 1 the description may be wrong by its own size. The cost is convex and smooth, so Newton's method solves it; terms that
 dissipate are kept above zero by a small barrier.
 """
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError
 from dynident.friction import term_of
 from dynident.identify.estimators import WLS, _LeastSquares
+from dynident.identify.factor import triangle
 from dynident.identify.fit import Fit
 from dynident.identify.physical import _cholesky, _spread
 from dynident.identify.regression import Regression
@@ -156,7 +157,7 @@ def _curvature(basis: Array, inverse: Array, terms: NDArray[np.intp], gamma: flo
 def _solve(A: Array, prior: Array, right: Array) -> Array:
     """Return (A^T A + prior)^-1 right by reflections: A may be larger than the prior by many decades."""
     root = np.linalg.cholesky(prior).T
-    R = np.linalg.qr(np.vstack([A, root]), mode="r")
+    R = triangle(np.vstack([A, root]))
     return np.asarray(np.linalg.solve(R, np.linalg.solve(R.T, right)))
 
 
@@ -177,4 +178,4 @@ def _priors(fit: Fit) -> Array:
 
 def _phi(P: Array) -> Array:
     """Return the ten parameters of a pseudo-inertia."""
-    return np.linalg.lstsq(UNITS.reshape(10, 16).T, P.ravel(), rcond=None)[0]
+    return np.asarray(np.linalg.lstsq(UNITS.reshape(10, 16).T, P.ravel(), rcond=None)[0], dtype=np.float64)

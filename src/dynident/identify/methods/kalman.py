@@ -121,37 +121,58 @@ class _Model:
     """Accelerations of a robot, and their derivatives, as functions of base parameters."""
 
     def __init__(self, evidence: SampledRegression) -> None:
-        self.rows = Rows(evidence.mechanism)
-        self.columns = evidence.base.columns
+        self.code = Rows(evidence.mechanism).compiled(evidence.base.columns)
         self.n = evidence.mechanism.dof
 
-    def _regressor(self, q: Array, v: Array, a: Array) -> Array:
-        """Return W (n, b, N)."""
+    def _flat(self, q: Array, v: Array, a: Array) -> Array:
+        """Return the rows of all equations, samples last."""
         motion = Motion(np.arange(q.shape[0], dtype=np.float64), q, v, a)
-        return self.rows.equations(motion, None, self.columns)[0]
+        flat = np.empty((self.code.height, q.shape[0]))
+        self.code(motion, None, flat)
+        return flat
+
+    def torques(self, q: Array, v: Array, a: Array, beta: Array) -> Array:
+        """Return W beta (n, N) at N states, with one beta (b,) or one each (b, N)."""
+        flat = self._flat(q, v, a)
+        parts = zip(self.code.seen, self.code.first, strict=True)
+        if beta.ndim == 1:
+            return np.stack([beta[own] @ flat[at : at + own.size] for own, at in parts])
+        return np.stack([np.einsum("bN,bN->N", flat[at : at + own.size], beta[own]) for own, at in parts])
 
     def accelerations(self, q: Array, v: Array, beta: Array, tau: Array) -> tuple[Array, Array]:
-        """Return v' (N, n) and M^-1 (N, n, n) at N states, each with its own beta (N, b)."""
+        """Return v' (N, n) and M^-1 (N, n, n) at N states, with one beta (b,) or one each (N, b)."""
         N, n = q.shape
-        a = np.vstack([np.zeros((1, n)), np.eye(n)])
-        W = self._regressor(np.repeat(q, n + 1, axis=0), np.repeat(v, n + 1, axis=0), np.tile(a, (N, 1)))
-        torque = np.einsum("ibkj,kb->kji", W.reshape(n, -1, N, n + 1), beta)  # (N, n + 1, n)
-        M = np.swapaxes(torque[:, 1:] - torque[:, :1], 1, 2)
-        inverse = np.linalg.inv(0.5 * (M + np.swapaxes(M, 1, 2)))
-        return np.einsum("kij,kj->ki", inverse, tau - torque[:, 0]), inverse
+        a = np.repeat(np.vstack([np.zeros((1, n)), np.eye(n)]), N, axis=0)
+        own = beta if beta.ndim == 1 else np.tile(beta.T, (1, n + 1))
+        torque = self.torques(np.tile(q, (n + 1, 1)), np.tile(v, (n + 1, 1)), a, own).reshape(n, n + 1, N)
+        M = (torque[:, 1:] - torque[:, :1]).transpose(2, 0, 1)
+        inverse = np.asarray(np.linalg.inv(0.5 * (M + np.swapaxes(M, 1, 2))), dtype=np.float64)
+        return np.einsum("kij,kj->ki", inverse, tau - torque[:, 0].T), inverse
+
+    def step_error(self, part: Stretch, beta: Array, first: Array, tau: Array, every: int, dt: float) -> Array:
+        """Return the rms error (n,) of positions one step ahead, from the filtered motion: none is trusted more than that."""
+        q, v = part.motion.q[::every][: tau.shape[0] + 1], part.motion.v[::every][: tau.shape[0] + 1]
+        a, _ = self.accelerations(q[:-1], v[:-1], beta, first)
+        middle = v[:-1] + 0.5 * dt * a
+        a, _ = self.accelerations(q[:-1] + 0.5 * dt * v[:-1], middle, beta, tau)
+        ahead = q[:-1] + dt / 6.0 * (2.0 * v[:-1] + 4.0 * middle + dt * a)
+        return np.asarray(np.sqrt(np.mean((q[1:] - ahead) ** 2, axis=0)))
 
     def derivatives(self, q: Array, v: Array, beta: Array, tau: Array) -> tuple[Array, Array, Array]:
         """Return v' (n,), its derivatives (n, 2 n + b) by q, v and beta, and M^-1, at one state."""
         n = self.n
-        (a,), (inverse,) = self.accelerations(q[None], v[None], beta[None], tau)
+        (a,), (inverse,) = self.accelerations(q[None], v[None], beta, tau)
         step = SMALL * np.maximum(1.0, np.concatenate([np.abs(q), np.abs(v)]))
         shifts = np.vstack([np.diag(step), -np.diag(step), np.zeros((1, 2 * n))])
         Q, V = q + shifts[:, :n], v + shifts[:, n:]
         V = np.where(np.sign(V) == np.sign(v), V, v)  # the jump of dry friction is no slope
-        W = self._regressor(Q, V, np.repeat(a[None], 4 * n + 1, axis=0))
-        torque = np.einsum("ibk,b->ik", W, beta)
-        by_state = (torque[:, : 2 * n] - torque[:, 2 * n : 4 * n]) / (2.0 * step)
-        return a, -inverse @ np.hstack([by_state, W[:, :, -1]]), inverse
+        flat = self._flat(Q, V, np.repeat(a[None], 4 * n + 1, axis=0))
+        slopes = np.zeros((n, 2 * n + beta.size))
+        for i, (own, at) in enumerate(zip(self.code.seen, self.code.first, strict=True)):
+            torque = beta[own] @ flat[at : at + own.size]
+            slopes[i, : 2 * n] = (torque[: 2 * n] - torque[2 * n : 4 * n]) / (2.0 * step)
+            slopes[i, 2 * n + own] = flat[at : at + own.size, -1]
+        return a, -inverse @ slopes, inverse
 
 
 def _run(
@@ -175,6 +196,7 @@ def _run(
     ends = part.effort[: count * every + 1 : every]
     first = tau + 0.25 * (ends[:-1] - ends[1:])  # mean of the first half of a step
     z = part.positions[::every][: count + 1]
+    noise = np.maximum(noise, model.step_error(part, beta, first, tau, every, dt))
     # Rows low-passed at the decimator's cut-off have the variance s^2; white noise has rate / (2 cut-off) times it per sample.
     band = part.decimator.cutoff if part.decimator.factor > 1 else 0.5 * part.rate
     tau_variance = sigma**2 * max(1.0, 0.5 / dt / band)
@@ -208,7 +230,7 @@ def _extended(model: _Model, x: Array, C: Array, first: Array, tau: Array, dt: f
     """Advance mean and covariance by one step: midpoint rule, Simpson's for the positions, second-order transition."""
     n = model.n
     q, v, beta = x[:n], x[n : 2 * n], x[2 * n :]
-    (a,), _ = model.accelerations(q[None], v[None], beta[None], first)
+    (a,), _ = model.accelerations(q[None], v[None], beta, first)
     middle_q, middle_v = q + 0.5 * dt * v, v + 0.5 * dt * a
     a, slopes, inverse = model.derivatives(middle_q, middle_v, beta, tau)
     A = np.zeros((2 * n, x.size))

@@ -3,8 +3,8 @@
     beta = argmin sum_k e_k^T V_k(beta)^-1 e_k,     e_k = y_k - W_k beta,     V_k = sum_j J_kj C_j J_kj^T + diag(sigma^2)
     J_kj = d (W beta) / d (q_j, v_j, a_j) at row k,     C_j (3, 3) = covariance of the filtered noise of joint j
 
-What noise of q does to a row depends on where the robot is and on beta: V is computed row by row, joints together, and depends on
-beta while the minimum is sought, which is what takes the bias away. True positions are unknowns without a prior, so no
+What noise of q does to a row depends on where the robot is and on beta: V is computed row by row, joints together, and moves
+with beta while the minimum is sought, which is what takes the bias away. True positions are unknowns without a prior, so no
 log det V belongs to the cost [Fuller1987, sec. 3.2]. `TLS` is the same with one C for all rows of a joint.
 """
 
@@ -152,6 +152,10 @@ def _derivatives(
     for s, slopes in enumerate(D):
         for g, group in enumerate(evidence.groups):
             descent[group.columns] += (r[:, g] * moved[s]) @ slopes[g]
-    influence = np.linalg.solve(V, W)
+    influence = np.asarray(np.linalg.solve(V, W), dtype=np.float64)
     curvature = np.einsum("mga,mgb->ab", W, influence, optimize=True)
-    return curvature, np.einsum("mga,mg->a", W, r) + descent[solved], [influence[:, g] for g in range(G)]
+    return (
+        curvature,
+        np.einsum("mga,mg->a", W, r) + descent[solved],
+        [influence[:, g] for g in range(G)],
+    )

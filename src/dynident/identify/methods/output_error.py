@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError, SimulationError
 from dynident.identify.estimators import _LeastSquares, group_sigma
-from dynident.identify.factor import RowGroup
+from dynident.identify.factor import RowGroup, triangle
 from dynident.identify.fit import Fit
 from dynident.identify.methods.direct import Loop, check_loop, filtered_motion, model_of
 from dynident.identify.methods.generalised import filtered
@@ -156,19 +156,21 @@ class OutputError(_LeastSquares):
             if i == 0:
                 chosen = _without_hidden_gains(J, chosen, problem, self.tolerance)
                 self.held_ = tuple(n for n, used in zip(problem.names, chosen[evidence.base.rank :], strict=True) if not used)
-            solution = _linear(problem, J, residuals, theta, chosen, self.tolerance)
+            whiteners = _whiteners(residuals, int(chosen.sum()))
+            solution = _linear(problem, J, residuals, whiteners, theta, chosen, self.tolerance)
             self.n_iter_ = i + 1
             spread = np.sqrt(np.diag(solution.covariance()))
             change = solution.beta[solution.solved] - solution.combinations @ np.where(chosen, theta, 0.0)
             small = np.abs(change) <= self.convergence * spread[solution.solved]
-            step, cost = np.linalg.lstsq(solution.combinations, change, rcond=None)[0], _cost(residuals)
+            step = np.linalg.lstsq(solution.combinations, change, rcond=None)[0]
+            cost = _cost(measured, now, whiteners)
             for _ in range(HALVINGS):
                 trial = theta + step
                 beta, factors_new = trial[: evidence.base.rank], trial[evidence.base.rank :]
                 if np.all(factors_new > 0.05):
                     candidate = model_of(evidence.base, beta)
                     outputs = problem.simulated_or_none(candidate, factors_new)
-                    if outputs is not None and _cost([m - s for m, s in zip(measured, outputs, strict=True)]) <= cost * 1.001:
+                    if outputs is not None and _cost(measured, outputs, whiteners) <= cost:
                         model, factors, now = candidate, factors_new, outputs
                         break
                 step = 0.5 * step
@@ -281,25 +283,46 @@ def _moved(model: Mechanism, K: Array, change: Array, spread: Array) -> Mechanis
     return model.with_parameters(model.parameters.replace(phi))
 
 
-def _linear(
-    problem: _Problem, J: list[Array], residuals: list[Array], theta: Array, active: NDArray[np.bool_], tolerance: float
-) -> Solution:
-    """Solve the linear problem about theta, every channel whitened by the filter of its own residuals."""
-    blocks, targets = [], []
+def _whiteners(residuals: list[Array], unknowns: int) -> list[tuple[Array, float]]:
+    """Return the noise filter of every channel and the standard deviation behind it, from its residuals."""
     samples = sum(e.size for e in residuals)
-    paid = samples / max(samples - int(active.sum()), 1)  # every channel pays its share of the unknowns
-    for block, e in zip(J, residuals, strict=True):
+    paid = samples / max(samples - unknowns, 1)  # every channel pays its share of the unknowns
+    found = []
+    for e in residuals:
         used = np.ones(e.size, dtype=bool)
         a, _ = autoregression(autocovariance([(e - np.mean(e), used)], min(ORDER, e.size // 4)), e.size)
-        rows, y, _ = filtered(block, e + block @ np.where(active, theta, 0.0), used, a)
-        white = filtered(block, e, used, a)[1]
-        s = max(float(np.sqrt(paid * np.mean(white**2))), 1e-13 * max(float(np.max(np.abs(e))), 1e-9), 1e-14)
-        blocks.append(rows / s)
-        targets.append(y / s)
-    stacked, y = np.vstack(blocks), np.concatenate(targets)
-    group = RowGroup("outputs", np.arange(theta.size), np.linalg.qr(np.column_stack([stacked, y]), mode="r"), y.size)
-    shim = replace(problem.evidence.base, columns=np.arange(theta.size))
+        white = filtered(e[:, None], e, used, a)[1]
+        found.append((a, max(float(np.sqrt(paid * np.mean(white**2))), 1e-13 * float(np.max(np.abs(e))), 1e-14)))
+    return found
+
+
+def _linear(
+    problem: _Problem,
+    J: list[Array],
+    residuals: list[Array],
+    whiteners: list[tuple[Array, float]],
+    theta: Array,
+    active: NDArray[np.bool_],
+    tolerance: float,
+) -> Solution:
+    """Solve the linear problem about theta, every channel whitened."""
+    blocks = []
+    for block, e, (a, s) in zip(J, residuals, whiteners, strict=True):
+        rows, y, _ = filtered(block, e + block @ np.where(active, theta, 0.0), np.ones(e.size, dtype=bool), a)
+        blocks.append(np.column_stack([rows, y]) / s)
+    stacked = np.vstack(blocks)
+    group = RowGroup("outputs", np.arange(theta.size), triangle(stacked), stacked.shape[0])
+    shim = replace(problem.evidence.base, columns=np.arange(theta.size))  # as many unknowns, gains included
     return solve(Regression(shim, (group,)), np.ones(1), active, tolerance)
+
+
+def _cost(measured: list[Array], outputs: list[Array], whiteners: list[tuple[Array, float]]) -> float:
+    """Return the sum of squares of all whitened channels."""
+    total = 0.0
+    for m, o, (a, s) in zip(measured, outputs, whiteners, strict=True):
+        e = m - o
+        total += float(np.sum(filtered(e[:, None], e, np.ones(e.size, dtype=bool), a)[1] ** 2)) / s**2
+    return total
 
 
 def _without_hidden_gains(J: list[Array], chosen: NDArray[np.bool_], problem: _Problem, tolerance: float) -> NDArray[np.bool_]:
@@ -319,11 +342,6 @@ def _without_hidden_gains(J: list[Array], chosen: NDArray[np.bool_], problem: _P
         if rank(without) == rank(kept):
             kept = without
     return kept
-
-
-def _cost(residuals: list[Array]) -> float:
-    """Return a scale-free cost of all channels: the sum of the logarithms of their sizes."""
-    return float(np.exp(np.mean([np.log(max(float(np.mean(e**2)), 1e-300)) for e in residuals])))
 
 
 def _visible(problem: _Problem, stacked: Array) -> Visible:

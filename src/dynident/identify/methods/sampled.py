@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 TILE = 4096  # samples whose regressor is held at once
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Stretch:
     """Rows of one log, in the order of time.
 
@@ -86,7 +86,7 @@ class Stretch:
         return float((len(self.motion) - 1) / (self.motion.t[-1] - self.motion.t[0]))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SampledRegression(Regression):
     """A `Regression` that keeps its rows; every estimator takes it.
 
