@@ -465,9 +465,9 @@ def test_decimated_rows_are_kept_as_they_were_compressed(case):
 
 @pytest.fixture(scope="module")
 def pendulum():
-    """One link in gravity with noisy encoder and efforts, four runs."""
+    """One link in gravity with noisy encoder and efforts: evidence of runs, and the truth."""
     robot = arm([(0.3, 0.0, 0.0, 0.0)], ("fv", "off"), DOWN_Y)
-    motion = smooth(1, 2000, seed=3, rate=200.0)
+    motion = smooth(1, 800, seed=3, rate=100.0)
     tau, rng = inverse_dynamics(robot, motion), np.random.default_rng(0)
     base = base_parameters(robot)
     logs = [
@@ -478,38 +478,35 @@ def pendulum():
             effort=tau + rng.normal(size=tau.shape) * 0.05,
             effort_kind="joint_torque",
         )
-        for _ in range(4)
+        for _ in range(3)
     ]
-    return (
-        robot,
-        [SampledRegression.from_log(robot, log, base, cutoff=30.0) for log in logs],
-        base.values(robot.parameters.values),
-    )
+    evidence = [SampledRegression.from_log(robot, log, base, cutoff=25.0) for log in logs]
+    return evidence, base.values(robot.parameters.values)
 
 
-@pytest.mark.parametrize("kind", ["extended", "unscented"])
-def test_kalman_filters_find_the_truth_within_their_deviations(pendulum, kind):
-    _, evidence, beta = pendulum
-    filters = [Kalman(kind=kind).fit(e) for e in evidence[: 4 if kind == "extended" else 2]]
+@pytest.fixture(scope="module")
+def filters(pendulum):
+    return [Kalman().fit(evidence) for evidence in pendulum[0]]
+
+
+def test_kalman_filters_find_the_truth_within_their_deviations(pendulum, filters):
+    evidence, beta = pendulum
     z = np.array([(f.coef_ - beta) / f.result_.std for f in filters])
     assert np.max(np.abs(z)) < 4.0
     assert np.sqrt(np.mean(z**2)) < 1.8
     assert all(0.8 < f.consistency_ < 1.3 for f in filters)  # innovations as large as predicted
-    least_squares = WLS().fit(evidence[0]).result_
-    assert np.all(filters[0].result_.std < 0.6 * least_squares.std)  # positions are not differentiated
+    assert np.all(filters[0].result_.std < 0.8 * WLS().fit(evidence[0]).result_.std)  # positions are not differentiated
 
 
-def test_both_filters_agree_where_noise_is_small(pendulum):
-    _, evidence, _ = pendulum
-    one, other = (Kalman(kind=kind, rate=100.0).fit(evidence[0]) for kind in ("extended", "unscented"))
-    assert np.all(np.abs(one.coef_ - other.coef_) < 0.2 * one.result_.std)
-    np.testing.assert_allclose(other.result_.std, one.result_.std, rtol=0.05)
+def test_the_unscented_filter_agrees_where_noise_is_small(pendulum, filters):
+    other = Kalman(kind="unscented").fit(pendulum[0][0])
+    assert np.all(np.abs(filters[0].coef_ - other.coef_) < 0.2 * other.result_.std)
+    np.testing.assert_allclose(other.result_.std, filters[0].result_.std, rtol=0.05)
 
 
-def test_a_filter_that_forgets_has_wider_bands(pendulum):
-    _, evidence, _ = pendulum
-    still, drifting = (Kalman(drift=drift, rate=100.0).fit(evidence[0]).result_ for drift in (0.0, 0.3))
-    assert np.all(drifting.std > still.std)
+def test_a_filter_that_forgets_has_wider_bands(pendulum, filters):
+    drifting = Kalman(drift=0.3).fit(pendulum[0][0]).result_
+    assert np.all(drifting.std > filters[0].result_.std)
 
 
 def test_a_filter_needs_all_efforts(case):
@@ -519,24 +516,27 @@ def test_a_filter_needs_all_efforts(case):
         Kalman().fit(evidence)
 
 
-def test_entropic_prior_gives_possible_bodies_near_the_description(case):
-    """Few noisy data: free estimates are impossible bodies, those with the prior are possible and predict better."""
-    robot, base, _, _, beta = case
+def test_entropic_prior_gives_possible_bodies_that_predict_better(case):
+    """Few noisy data and a description 10 % off: free estimates are impossible bodies, and predict worse, draw by draw."""
+    robot, _, _, _, beta = case
     motion, new = smooth(3, 60, seed=3, rate=25.0), smooth(3, 200, seed=8, rate=25.0)
-    tau = inverse_dynamics(robot, motion) + np.random.default_rng(3).normal(size=(60, 3)) * SIGMA
-    evidence = Regression.from_motion(robot, motion, tau, base)
+    tau, truth, rng = inverse_dynamics(robot, motion), inverse_dynamics(robot, new), np.random.default_rng(3)
     near = robot.with_parameters(robot.parameters.replace(robot.parameters.values * 1.1))
-    close = Regression.from_motion(near, motion, tau)
-    free, prior = WLS().fit(evidence).result_, Entropic().fit(close).result_
-    assert not all(c.ok for c in free.consistency())
-    assert all(c.ok for c in prior.consistency())
-    np.testing.assert_allclose(prior.exported().values, prior.values, rtol=1e-9, atol=1e-12)
-    truth = inverse_dynamics(robot, new)
-    error = [np.sqrt(np.mean(((f.predict(new).effort - truth) / SIGMA) ** 2)) for f in (free, prior)]
-    assert error[1] < 0.8 * error[0]
-    assert np.all(prior.std <= free.std * 1.001)
-    z = (prior.values - beta) / prior.std
-    assert np.sqrt(np.mean(z**2)) < 1.5
+    base = base_parameters(near)
+    gain, z, impossible = [], [], 0
+    for _ in range(12):
+        evidence = Regression.from_motion(near, motion, tau + rng.normal(size=tau.shape) * 4.0 * SIGMA, base)
+        free, prior = WLS().fit(evidence).result_, Entropic().fit(evidence).result_
+        impossible += not all(c.ok for c in free.consistency())
+        assert all(c.ok for c in prior.consistency())
+        np.testing.assert_allclose(prior.exported().values, prior.values, rtol=1e-9, atol=1e-12)
+        assert np.all(prior.std <= free.std * 1.001)
+        worse, better = (np.mean(((f.predict(new).effort - truth) / SIGMA) ** 2) for f in (free, prior))
+        gain.append(np.log(worse / better))
+        z.append((prior.values - beta) / prior.std)
+    assert impossible > 0
+    assert np.mean(gain) > 3.0 * np.std(gain, ddof=1) / np.sqrt(len(gain))  # better, by three deviations of the mean
+    assert np.sqrt(np.mean(np.square(z))) < 1.5
 
 
 def test_entropic_prior_vanishes_with_good_data_and_rules_with_none(case):
@@ -545,9 +545,9 @@ def test_entropic_prior_vanishes_with_good_data_and_rules_with_none(case):
     exact = Regression.from_motion(wrong, motion, tau + np.random.default_rng(0).normal(size=tau.shape) * 1e-4)
     found = Entropic().fit(exact)
     np.testing.assert_allclose(found.coef_, beta, atol=1e-3)
-    stiff = Entropic(gamma=1e9).fit(exact)
-    inertial = [i for i, name in enumerate(base.leaders) if not name.startswith(("fv", "fc", "off", "ia"))]
-    assert np.all(np.abs(stiff.coef_ - 1.3 * beta)[inertial] < np.abs(stiff.coef_ - beta)[inertial] + 1e-6)
+    noisy = Regression.from_motion(wrong, motion, tau + np.random.default_rng(0).normal(size=tau.shape) * SIGMA)
+    stiff = Entropic(gamma=1e12).fit(noisy).result_.standard.values[:30]
+    np.testing.assert_allclose(stiff, 1.3 * robot.parameters.values[:30], rtol=1e-3, atol=1e-4)
     with pytest.raises(IdentificationError, match="active leaves parameters out"):
         Entropic().fit(exact, active=np.arange(base.rank) < 3)
 

@@ -139,7 +139,9 @@ def _newton(fit: Fit, gamma: float) -> tuple[Array, Array]:
         raise IdentificationError(f"Entropic: no minimum was found in {STEPS} steps; the data contradict every possible robot")
     phi = x * spread
     K = fit.base.regrouping * spread
-    covariance = K @ _solve(A, hessian, K.T)
+    # The spread of the prior is that about the description. Near a bound (an impossible body, friction of zero) the curvature of
+    # the cost is that of the wall, and says nothing about how well a parameter is known.
+    covariance = K @ _solve(A, _curvature(basis, inverse0, terms, gamma), K.T)
     return phi, 0.5 * (covariance + covariance.T)
 
 
