@@ -7,7 +7,6 @@ from dynident.identify.methods.generalised import GLS
 from dynident.identify.methods.instrumental import IV
 from dynident.identify.methods.kalman import Kalman
 from dynident.identify.methods.likelihood import ML
-from dynident.identify.methods.noise import NoiseBias, noise_bias, row_noise
 from dynident.identify.methods.output_error import OutputError, Visible
 from dynident.identify.methods.recursive import RLS
 from dynident.identify.methods.robust import IRLS
@@ -25,13 +24,10 @@ __all__ = [
     "BiasDiagnosis",
     "Entropic",
     "Kalman",
-    "NoiseBias",
     "OutputError",
     "SampledRegression",
     "Stretch",
     "Visible",
     "diagnose_bias",
-    "noise_bias",
-    "row_noise",
     "simulated_instruments",
 ]
