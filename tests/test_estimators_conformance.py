@@ -186,6 +186,25 @@ def test_covariance_is_calibrated_on_white_noise(name, case, noisy):
     assert np.max(np.abs(z.mean(axis=0))) < 4.5 / np.sqrt(RUNS)
 
 
+@pytest.mark.parametrize("name", ["WLS", "TLS", "IV"])
+def test_covariance_is_calibrated_on_few_rows_of_which_some_are_left_out(name, case):
+    """Sixty rows a joint, decimated, a third of them unused at different times: no colour is seen where there is none."""
+    robot, base, _, _, beta = case
+    motion = smooth(3, 360, seed=3, rate=30.0)
+    tau, rng, decimator = inverse_dynamics(robot, motion), np.random.default_rng(1), Decimator(5, 30.0)
+    moving = np.abs(motion.v) > 0.05
+    z = []
+    for _ in range(RUNS):
+        noisy = tau + rng.normal(size=tau.shape) * 0.1 * SIGMA
+        fit = (
+            ESTIMATORS[name]().fit(SampledRegression.from_motion(robot, motion, noisy, base, decimator, moving=moving)).result_
+        )
+        z.append(((fit.values - beta) / fit.std)[fit.solved])
+    assert fit.rows < 180
+    spread = 1.0 / np.sqrt(RUNS * beta.size)  # half of the numbers are independent
+    assert abs(np.sqrt(np.mean(np.square(z))) - 1.0) < 4.0 * spread + 0.1  # sigma itself is known from few rows
+
+
 @every
 def test_units_of_efforts_do_not_matter(name, case, noisy):
     """Efforts and noise a thousand times as large: parameters and deviations are so too."""

@@ -97,7 +97,7 @@ def _newton(fit: Fit, gamma: float) -> tuple[Array, Array]:
     whitening = np.linalg.inv(_cholesky(E @ fit.covariance @ E.T))
     A, target = whitening @ E @ fit.base.regrouping * spread, whitening @ (E @ fit.values)
     P0 = _priors(fit)
-    inverse0 = np.linalg.inv(P0)
+    inverse0 = np.asarray(np.linalg.inv(P0), dtype=np.float64)
     basis = UNITS[None] * spread[: 10 * bodies].reshape(bodies, 10)[:, :, None, None]
     pull = gamma * np.einsum("ikab,iba->ik", basis, inverse0).ravel()
     names = mechanism.parameters.names
@@ -139,8 +139,8 @@ def _newton(fit: Fit, gamma: float) -> tuple[Array, Array]:
         raise IdentificationError(f"Entropic: no minimum was found in {STEPS} steps; the data contradict every possible robot")
     phi = x * spread
     K = fit.base.regrouping * spread
-    # The spread of the prior is that about the description. Near a bound (an impossible body, friction of zero) the curvature of
-    # the cost is that of the wall, and says nothing about how well a parameter is known.
+    # The spread of the prior is that about the description. Near a bound (an impossible body, friction of zero) the curvature
+    # of the cost is that of the wall, and says nothing about how well a parameter is known.
     covariance = K @ _solve(A, _curvature(basis, inverse0, terms, gamma), K.T)
     return phi, 0.5 * (covariance + covariance.T)
 

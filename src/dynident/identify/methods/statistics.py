@@ -71,6 +71,7 @@ def ljung_box(covariance: Array, rows: float, known: Array) -> tuple[float, int]
 
 
 ORDER = 12  # largest order of a noise filter
+ENOUGH = 40  # rows per coefficient of a noise filter: the fit itself leaves residuals of few rows correlated
 RING = 200  # rows before the first one whose noise is felt through the filter
 
 
@@ -81,7 +82,8 @@ def noise_filters(evidence: SampledRegression, beta: Array, largest: int = ORDER
     for g, group in enumerate(evidence.groups):
         parts = [(part[g], s.used[g]) for part, s in zip(residuals, evidence.stretches, strict=True)]
         exact = group.residual(beta) <= 1e-24 * group.effort_square  # rounding is no noise to be filtered
-        covariance = autocovariance(parts, 0 if exact else lags)
+        most = lags if order is not None else min(lags, group.count // ENOUGH)
+        covariance = autocovariance(parts, 0 if exact else most)
         filters.append(autoregression(covariance, group.count, None if order is None else covariance.size - 1)[0])
     return filters
 
@@ -91,30 +93,61 @@ def influence_covariance(evidence: SampledRegression, beta: Array, influence: Se
     from scipy.signal import lfilter  # noqa: PLC0415 - scipy costs import time
 
     filters = noise_filters(evidence, beta)
-    groups, k = len(filters), influence[0][0].shape[1]
-    white, total = np.zeros((groups, groups)), 0
-    result = np.zeros((k, k))
+    k = influence[0][0].shape[1]
+    innovations: list[list[Array]] = []
+    valid: list[list[NDArray[np.bool_]]] = []
     spread: list[list[Array]] = []
     for part, residuals, U in zip(evidence.stretches, evidence.residuals(beta), influence, strict=True):
-        innovations = np.zeros((part.t.size, groups))
+        innovations.append([lfilter(np.append(1.0, a), [1.0], e) for a, e in zip(filters, residuals, strict=True)])
+        valid.append([_whole(used, a.size) for a, used in zip(filters, part.used, strict=True)])
         back = []
-        for g, a in enumerate(filters):
-            polynomial = np.append(1.0, a)
-            innovations[:, g] = lfilter(polynomial, [1.0], residuals[g])
-            padded = np.vstack([np.zeros((RING if a.size else 0, k)), U[g]])
-            back.append(lfilter([1.0], polynomial, padded[::-1], axis=0)[::-1] if a.size else padded)
-        whole = np.all(part.used, axis=0)
-        whole[: max(a.size for a in filters)] = False
-        white += innovations[whole].T @ innovations[whole]
-        total += int(whole.sum())
+        for a, u in zip(filters, U, strict=True):
+            padded = np.vstack([np.zeros((RING if a.size else 0, k)), u])
+            back.append(lfilter([1.0], np.append(1.0, a), padded[::-1], axis=0)[::-1] if a.size else padded)
         spread.append(back)
-    white *= evidence.rows / (max(total, 1) * max(evidence.rows - k, 1))
+    white = _innovation_covariance(evidence, filters, innovations, valid, k)
+    result = np.zeros((k, k))
     for back in spread:
-        for g in range(groups):
-            for h in range(groups):
+        for g in range(len(filters)):
+            for h in range(len(filters)):
                 n = min(back[g].shape[0], back[h].shape[0])
                 result += white[g, h] * back[g][-n:].T @ back[h][-n:]
     return 0.5 * (result + result.T)
+
+
+def _whole(used: NDArray[np.bool_], order: int) -> NDArray[np.bool_]:
+    """Return the rows whose filter saw used rows only."""
+    whole = used.copy()
+    whole[:order] = False
+    for lag in range(1, order + 1):
+        whole[lag:] &= used[:-lag]
+    return whole
+
+
+def _innovation_covariance(
+    evidence: SampledRegression,
+    filters: Sequence[Array],
+    innovations: Sequence[Sequence[Array]],
+    valid: Sequence[Sequence[NDArray[np.bool_]]],
+    parameters: int,
+) -> Array:
+    """Return Omega: variances from the rows of each group, correlations from rows that two groups share, if enough."""
+    G = len(filters)
+    variances, correlation = np.zeros(G), np.eye(G)
+    for g, group in enumerate(evidence.groups):
+        values = np.concatenate([w[g][ok[g]] for w, ok in zip(innovations, valid, strict=True)])
+        independent = values.size * (1.0 if filters[g].size else group.independence)
+        free = independent - parameters * group.count / evidence.rows
+        variances[g] = float(values @ values) / max(free, 1.0)
+        for h in range(g):
+            pairs = [(w[g][ok[g] & ok[h]], w[h][ok[g] & ok[h]]) for w, ok in zip(innovations, valid, strict=True)]
+            one, other = (np.concatenate(x) for x in zip(*pairs, strict=True))
+            size = float(np.linalg.norm(one) * np.linalg.norm(other))
+            if one.size >= ENOUGH and size > 0.0:
+                correlation[g, h] = correlation[h, g] = float(one @ other) / size
+    values, vectors = np.linalg.eigh(correlation)  # from different rows, it may have lost its sign
+    correlation = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return np.asarray(correlation * np.sqrt(np.outer(variances, variances)))
 
 
 def embedded(covariance: Array, solution: Solution) -> Array:
