@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from dynident.control import ComputedTorque
-from dynident.errors import IdentificationError, SimulationError
+from dynident.errors import IdentificationError, LogError, SimulationError
 from dynident.identify import DIDIM, IV, TLS, WLS, OutputError, SampledRegression, base_parameters, simulated_instruments
 from dynident.mechanics import Motion
 from dynident.robots import random_motion
+from dynident.signals import Log
 from dynident.simulate import ClosedLoop, reference_motion, standard_machine
 from identify_cases import DOWN_Y, PLANAR, arm
 
@@ -89,7 +90,22 @@ def test_output_error_finds_the_truth_from_efforts_and_positions(machine, run, e
 @pytest.fixture(scope="module")
 def without(robot, run):
     """The same log without efforts."""
-    return SampledRegression.without_effort(robot, replace(run.log, effort=np.zeros_like(run.log.effort)), cutoff=30.0)
+    return SampledRegression.without_effort(robot, replace(run.log, effort=None, effort_kind="none"), cutoff=30.0)
+
+
+def test_a_file_without_efforts_is_read_and_says_what_it_is_good_for(robot, run, without, tmp_path):
+    path = tmp_path / "positions.csv"
+    table = np.column_stack([run.log.t, run.log.position])
+    np.savetxt(path, table, delimiter=",", header="t,q_joint_1,q_joint_2", comments="", fmt="%.12g")
+    log = Log.read(path, "none", joints=["joint_1", "joint_2"])
+    assert log.effort_kind == "none"
+    found = SampledRegression.without_effort(robot, log, cutoff=30.0)
+    np.testing.assert_allclose(found.stretches[0].positions, without.stretches[0].positions, atol=1e-9)
+    with pytest.raises(LogError, match="has no effort"):
+        SampledRegression.from_log(robot, log)
+    with pytest.raises(LogError, match=r"no position columns|no effort columns"):
+        Log.read({"t": log.t, "x": log.t}, "none")
+    assert Log(t=log.t, joints=log.joints, position=log.position, effort=None, effort_kind="none").effort.shape == (4001, 2)
 
 
 def test_positions_alone_are_enough_where_gains_are_known(machine, run, without, beta):

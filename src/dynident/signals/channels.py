@@ -46,6 +46,7 @@ FAMILIES_OF_KIND: dict[str, tuple[str, ...]] = {
     "motor_torque": ("torque", "effort"),
     "motor_current": ("current", "effort"),
     "voltage": ("voltage", "effort"),
+    "none": (),
 }
 _AS_COMMANDED = " (commanded)"
 _MEASURED = ("actual", "act", "measured", "meas", "msr", "feedback", "fb", "present", "observation", "observed")
@@ -181,6 +182,8 @@ def find_channels(
         elif not source:
             maps[role] = _automatic(role, pool, kind, labels, notes)
     files = ", ".join(t.label for t in tables)
+    if kind == "none":  # nothing was measured: zeros, whatever the file has
+        maps["effort"] = {key: Channel(np.zeros_like(c.values), None, c.column) for key, c in maps.get("position", {}).items()}
     for role in REQUIRED:
         if not maps.get(role):
             raise LogError(

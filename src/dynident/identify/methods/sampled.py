@@ -206,7 +206,7 @@ class SampledRegression(Regression):
         mechanism : Mechanism
             Robot without loops.
         log : Log
-            Log on the joint side; its efforts are not looked at.
+            Log; its efforts are not looked at, and its effort kind may be "none".
         base : BaseParameters, optional
             Base parameters; found when omitted.
         **options
@@ -220,7 +220,8 @@ class SampledRegression(Regression):
         if mechanism.loops:
             raise IdentificationError(f"robot '{mechanism.name}' has loops; logs without efforts are fitted for trees only")
         # Preparation refuses dead efforts; these are never used.
-        alive = replace(log, effort=log.position, effort_kind="joint_torque", gain=None, position_side="joint")
+        kind = "motor_torque" if log.position_side == "motor" else "joint_torque"
+        alive = replace(log, effort=log.position, effort_kind=kind, gain=None)
         matched = match(mechanism, alive)
         prepared = signals.prepare(matched.log, **options)
         evidence = cls.from_motion(matched.mechanism, prepared.motion, np.zeros_like(prepared.effort), base, prepared.decimator)
