@@ -21,7 +21,6 @@ from dynident.friction import term_of
 from dynident.identify.estimators import WLS, _LeastSquares
 from dynident.identify.factor import triangle
 from dynident.identify.fit import Fit
-from dynident.identify.physical import _cholesky, _spread
 from dynident.identify.regression import Regression
 from dynident.identify.standard import natural_spread
 from dynident.mechanism import pseudo_inertia
@@ -31,6 +30,7 @@ Array = NDArray[np.float64]
 UNITS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])
 BARRIER = 1e-6
 STEPS = 200
+FLOOR = 1e-10  # of a correlation matrix, for data made without noise
 DONE = 1e-10  # Newton decrement, of a cost whose unit is half a squared standard deviation
 
 
@@ -94,7 +94,10 @@ def _newton(fit: Fit, gamma: float) -> tuple[Array, Array]:
     mechanism, E = fit.mechanism, fit.combinations
     bodies = len(mechanism.tree.bodies)
     spread, prior = _spread(fit), mechanism.parameters.values
-    whitening = np.linalg.inv(_cholesky(E @ fit.covariance @ E.T))
+    known = E @ fit.covariance @ E.T
+    size = np.sqrt(np.diag(known))
+    correlation = known / np.outer(size, size) + FLOOR * np.eye(size.size)
+    whitening = np.linalg.inv(size[:, None] * np.linalg.cholesky(correlation))
     A, target = whitening @ E @ fit.base.regrouping * spread, whitening @ (E @ fit.values)
     P0 = _priors(fit)
     inverse0 = np.asarray(np.linalg.inv(P0), dtype=np.float64)
@@ -143,6 +146,15 @@ def _newton(fit: Fit, gamma: float) -> tuple[Array, Array]:
     # of the cost is that of the wall, and says nothing about how well a parameter is known.
     covariance = K @ _solve(A, _curvature(basis, inverse0, terms, gamma), K.T)
     return phi, 0.5 * (covariance + covariance.T)
+
+
+def _spread(fit: Fit) -> Array:
+    """Return how far each standard parameter may plausibly be from the description; joint terms as far as their estimate."""
+    spread = natural_spread(fit.mechanism)
+    terms = [i for i, c in enumerate(fit.base.columns) if c >= 10 * len(fit.mechanism.tree.bodies) and fit.solved[i]]
+    columns = fit.base.columns[terms]
+    spread[columns] = np.maximum(spread[columns], np.abs(fit.values[terms]))
+    return spread
 
 
 def _curvature(basis: Array, inverse: Array, terms: NDArray[np.intp], gamma: float) -> Array:

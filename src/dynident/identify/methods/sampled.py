@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any, Self, cast
 
 import numpy as np
@@ -117,12 +118,14 @@ class SampledRegression(Regression):
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
         moving: NDArray[np.bool_] | None = None,
+        *more: Any,
+        **named: Any,
     ) -> Self:
         """Take a motion and its efforts, as `Regression.from_motion`, and keep the rows.
 
         Parameters
         ----------
-        mechanism, motion, effort, base, decimator, skip, projection, absent, moving
+        mechanism, motion, effort, base, decimator, skip, projection, absent, moving, *more, **named
             As of `Regression.from_motion`.
 
         Returns
@@ -131,7 +134,8 @@ class SampledRegression(Regression):
             The evidence.
         """
         evidence = cast(
-            "Self", super().from_motion(mechanism, motion, effort, base, decimator, skip, projection, absent, moving)
+            "Self",
+            super().from_motion(mechanism, motion, effort, base, decimator, skip, projection, absent, moving, *more, **named),
         )
         rows = Rows(mechanism, evidence.projection, tuple(columns_of(mechanism, absent)))
         filter_ = decimator or Decimator(1, 1.0)
@@ -334,9 +338,9 @@ def _at(t: Array, values: Array, wanted: Array) -> Array:
 
 def differentiated(rate: float, q: Array, cutoff: float, options: Mapping[str, Any] | None) -> tuple[Array, Array, Array]:
     """Return q, v, a of uniform samples by the method and the cut-off of a preparation."""
-    method = str((options or {}).get("method", "butterworth"))
-    more = {"period": options["period"]} if options and method == "fourier" else {}
-    q, v, a = getattr(signals, method)(rate, q, cutoff, **more)
+    given = dict(options or {})
+    method = getattr(signals, str(given.get("method", "butterworth")))
+    q, v, a = method(rate, q, cutoff, **{k: given[k] for k in signature(method).parameters if k in given and k != "cutoff"})
     return q, v, a
 
 
