@@ -31,6 +31,8 @@ UNITS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])
 BARRIER = 1e-6
 STEPS = 200
 FLOOR = 1e-10  # of a correlation matrix, for data made without noise
+SHORTEST = 1e-10  # part of Newton's step
+ROUNDING = 1e-10  # of the cost
 DONE = 1e-10  # Newton decrement, of a cost whose unit is half a squared standard deviation
 
 
@@ -132,11 +134,13 @@ def _newton(fit: Fit, gamma: float) -> tuple[Array, Array]:
         hessian[signed, signed] += BARRIER / x[signed] ** 2
         step = _solve(A, hessian, gradient)
         decrement = float(gradient @ step)
-        if decrement < DONE:
+        if decrement < DONE * (1.0 + gamma):
             break
         now, length = cost(x), 1.0
-        while cost(x - length * step) > now - 0.1 * length * decrement and length > 1e-12:
+        while cost(x - length * step) > now - 0.1 * length * decrement and length > SHORTEST:
             length *= 0.5
+        if length <= SHORTEST and decrement < ROUNDING * max(abs(now), 1.0):
+            break  # what is left to gain is rounding of the cost
         x = x - length * step
     else:
         raise IdentificationError(f"Entropic: no minimum was found in {STEPS} steps; the data contradict every possible robot")
