@@ -244,11 +244,11 @@ def _test_words(found: BiasDiagnosis, reason: str) -> list[str]:
                 f"({test}): nothing to do"
             )
         else:
-            words.append(
-                f"instruments and least squares differ by {size:.1f} standard deviations ('{found.names[worst]}': "
-                f"{found.difference[worst]:+.3g}; {test}): noise in the regressor, or a model that is wrong, biases least "
-                "squares"
-            )
+            name, shift = found.names[worst], found.difference[worst]
+            told = f"instruments and least squares differ by {size:.1f} standard deviations ('{name}': {shift:+.3g}; {test})"
+            cause = "noise in the regressor, or a model that is wrong,"
+            many = f"{cause} biases least squares" if size >= LARGE else f"{cause} shifts it, within its uncertainty"
+            words.append(f"{told}: {many}")
     coloured = {name: r for name, (r, p) in found.whiteness.items() if p < SURE}
     if coloured:
         joint = max(coloured, key=lambda name: abs(coloured[name]))
