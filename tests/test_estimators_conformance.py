@@ -33,7 +33,7 @@ from dynident.signals import Decimator, Log
 from identify_cases import DOWN_Y, PLANAR, RRR, arm, resting, smooth
 
 SIGMA = np.array([2.0, 0.5, 0.1])
-RUNS = 30
+RUNS = 24
 
 
 def instruments(_, part):
@@ -180,7 +180,7 @@ def test_exact_data_give_the_exact_parameters(name, case):
 def test_covariance_is_calibrated_on_white_noise(name, case, noisy):
     beta = case[-1]
     z = np.array([(f.values - beta) / f.std for f in (ESTIMATORS[name]().fit(e).result_ for e in noisy)])
-    # b parameters of 30 runs; those of a run are correlated, so half of them count. OLS has one sigma for unequal joints.
+    # b parameters of 24 runs; those of a run are correlated, so half of them count. OLS has one sigma for unequal joints.
     spread = 1.0 / np.sqrt(2.0 * RUNS * beta.size / 2.0)
     assert abs(np.sqrt(np.mean(z**2)) - 1.0) < 4.0 * spread + (0.15 if name == "OLS" else 0.0)
     assert np.max(np.abs(z.mean(axis=0))) < 4.5 / np.sqrt(RUNS)

@@ -26,9 +26,9 @@ def robot():
 
 @pytest.fixture(scope="module")
 def logs(robot):
-    """Two runs of eight seconds with their reference."""
-    made = [simulated_log(robot, 8.0, seed, noise=0.05) for seed in (1, 2)]
-    return [replace(log, reference=smooth(2, 1600, seed).q) for seed, log in zip((1, 2), made, strict=True)]
+    """Two runs of five seconds with their reference."""
+    made = [simulated_log(robot, 5.0, seed, noise=0.05) for seed in (1, 2)]
+    return [replace(log, reference=smooth(2, 1000, seed).q) for seed, log in zip((1, 2), made, strict=True)]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_a_refusal_is_a_row_and_the_end_is_held_out(robot, logs):
 
 def test_a_closed_loop_adds_those_that_simulate(robot, logs):
     machine = standard_machine(robot, controller="pd")
-    loop = ClosedLoop(machine, smooth(2, 1600, 1))
+    loop = ClosedLoop(machine, smooth(2, 1000, 1))
     evidence = di.identify.SampledRegression.from_log(robot, logs[0])
     assert {"DIDIM", "IV simulated", "IV periods"} <= set(standard_estimators(evidence, 1.0 / 0.15, loop))
 

@@ -1,11 +1,11 @@
 """Closed-loop output error: the simulated closed loop must do what the robot did [Gautier2013] [Landau1997].
 
-    theta = argmin sum_c ||a_c(z) (o_c - o_c(theta))||^2 / s_c^2,     theta = base parameters, factors on gains
+    theta = argmin sum_c ||o_c - o_c(theta)||^2 / s_c^2,     theta = base parameters, factors on gains
     o = positions of the joints, their efforts, or both;  o(theta) from the closed loop with the controller of the robot
 
-Gauss-Newton with central differences, two simulations per unknown. The noise filter a_c of every channel is estimated from the
-residuals, so that positions, whose errors last long, claim no more than they know. Positions alone are enough where no effort
-was logged: then only what the loop's gains do not hide is visible, and `visible` says before the fit what that is.
+Gauss-Newton with central differences, two simulations per unknown. The noise of every channel is autoregressive, estimated from
+the residuals, so that positions, whose errors last long, claim no more than they know. Positions alone are enough where no
+effort was logged: then only what the loop's gains do not hide is visible, and `visible` says before the fit what that is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynident.identify.fit import Fit
 from dynident.identify.methods.direct import Loop, check_loop, filtered_motion, model_of
 from dynident.identify.methods.generalised import filtered
 from dynident.identify.methods.sampled import SampledRegression, Stretch, rows_along, sampled
-from dynident.identify.methods.statistics import ORDER, autocovariance, autoregression
+from dynident.identify.methods.statistics import ENOUGH, ORDER, RING, autocovariance, autoregression
 from dynident.identify.regression import Regression
 from dynident.identify.solve import Solution, solve
 from dynident.identify.standard import natural_spread
@@ -81,6 +81,9 @@ class OutputError(_LeastSquares):
         ``unknown`` gains are estimated too.
     outputs : tuple of {"effort", "position"}
         What is compared; ("position",) for logs without efforts (`SampledRegression.without_effort`).
+    noise : {"white", "coloured"}
+        How channels are weighed: by the size of their residuals, which a model that is a little wrong survives; or whitened by
+        the filter of their residuals, which is better where these are noise. Deviations allow for colour in both cases.
     start : Fit, optional
         Where to begin; the description when omitted.
     iterations : int
@@ -104,6 +107,7 @@ class OutputError(_LeastSquares):
         *,
         loop: Loop | None = None,
         outputs: tuple[str, ...] = OUTPUTS,
+        noise: str = "white",
         start: Fit | None = None,
         iterations: int = 8,
         convergence: float = 0.05,
@@ -112,6 +116,7 @@ class OutputError(_LeastSquares):
     ) -> None:
         self.loop = loop
         self.outputs = outputs
+        self.noise = noise
         self.start = start
         self.iterations = iterations
         self.convergence = convergence
@@ -142,6 +147,8 @@ class OutputError(_LeastSquares):
         evidence = sampled(regression, "OutputError")
         if self.iterations < 1:
             raise IdentificationError(f"OutputError: iterations is {self.iterations}; it must be 1 or more")
+        if self.noise not in ("white", "coloured"):
+            raise IdentificationError(f"OutputError: noise is {self.noise!r}; it must be 'white' or 'coloured'")
         problem = _Problem(self, evidence)
         chosen = np.append(active, np.ones(problem.factors, dtype=bool))
         model, factors = problem.start, np.ones(problem.factors)
@@ -156,10 +163,11 @@ class OutputError(_LeastSquares):
             if i == 0:
                 chosen = _without_hidden_gains(J, chosen, problem, self.tolerance)
                 self.held_ = tuple(n for n, used in zip(problem.names, chosen[evidence.base.rank :], strict=True) if not used)
-            whiteners = _whiteners(residuals, int(chosen.sum()))
+            whiteners = _whiteners(residuals, int(chosen.sum()), self.noise == "coloured")
             solution = _linear(problem, J, residuals, whiteners, theta, chosen, self.tolerance)
             self.n_iter_ = i + 1
-            spread = np.sqrt(np.diag(solution.covariance()))
+            self.full_covariance_ = _covariance(J, residuals, whiteners, solution)
+            spread = np.sqrt(np.diag(self.full_covariance_))
             change = solution.beta[solution.solved] - solution.combinations @ np.where(chosen, theta, 0.0)
             small = np.abs(change) <= self.convergence * spread[solution.solved]
             step = np.linalg.lstsq(solution.combinations, change, rcond=None)[0]
@@ -185,8 +193,7 @@ class OutputError(_LeastSquares):
     def _finish(self, problem: _Problem, solution: Solution, model: Mechanism, factors: Array) -> tuple[Solution, Array]:
         """Keep the factors apart and return the solution of the base parameters."""
         b = problem.evidence.base.rank
-        full = solution.covariance()
-        self.full_covariance_ = full
+        full = self.full_covariance_
         self.factors_ = dict(zip(problem.names, factors.tolist(), strict=True))
         self.factors_std_ = dict(zip(problem.names, np.sqrt(np.diag(full))[b:].tolist(), strict=True))
         own = solution.solved < b
@@ -283,17 +290,41 @@ def _moved(model: Mechanism, K: Array, change: Array, spread: Array) -> Mechanis
     return model.with_parameters(model.parameters.replace(phi))
 
 
-def _whiteners(residuals: list[Array], unknowns: int) -> list[tuple[Array, float]]:
+def _whiteners(residuals: list[Array], unknowns: int, coloured: bool) -> list[tuple[Array, float]]:
     """Return the noise filter of every channel and the standard deviation behind it, from its residuals."""
     samples = sum(e.size for e in residuals)
     paid = samples / max(samples - unknowns, 1)  # every channel pays its share of the unknowns
     found = []
     for e in residuals:
         used = np.ones(e.size, dtype=bool)
-        a, _ = autoregression(autocovariance([(e - np.mean(e), used)], min(ORDER, e.size // 4)), e.size)
+        a = _filter(e) if coloured else np.empty(0)
         white = filtered(e[:, None], e, used, a)[1]
         found.append((a, max(float(np.sqrt(paid * np.mean(white**2))), 1e-13 * float(np.max(np.abs(e))), 1e-14)))
     return found
+
+
+def _filter(e: Array) -> Array:
+    """Return the noise filter of a channel."""
+    lags = min(ORDER, e.size // ENOUGH)
+    return autoregression(autocovariance([(e - np.mean(e), np.ones(e.size, dtype=bool))], lags), e.size)[0]
+
+
+def _covariance(J: list[Array], residuals: list[Array], whiteners: list[tuple[Array, float]], solution: Solution) -> Array:
+    """Return the covariance of the unknowns; where channels were not whitened, their colour widens it."""
+    plain = solution.covariance()
+    if any(a.size for a, _ in whiteners):
+        return plain
+    from scipy.signal import lfilter  # noqa: PLC0415 - scipy costs import time
+
+    result = np.zeros_like(plain)
+    samples = sum(e.size for e in residuals)
+    for block, e, (_, s) in zip(J, residuals, whiteners, strict=True):
+        polynomial = np.append(1.0, _filter(e))
+        white = lfilter(polynomial, [1.0], e)[polynomial.size - 1 :]
+        padded = np.vstack([np.zeros((RING, plain.shape[0])), block @ plain / s**2])
+        back = lfilter([1.0], polynomial, padded[::-1], axis=0)
+        result += float(np.mean(white**2)) * back.T @ back * samples / max(samples - solution.solved.size, 1)
+    return result
 
 
 def _linear(
