@@ -19,8 +19,8 @@ from dynident.friction import Asymmetric, Coulomb, LuGre, Offset, Stribeck, Visc
 from dynident.mechanics import actuator_jacobian, forward_dynamics, inverse_dynamics, jacobian
 from dynident.robots import dualv, five_bar
 from dynident.simulate import Disturbance, VirtualRobot
+from dynident.simulate.inputs import reference_of
 from dynident.simulate.model import seen_from, terms_of
-from dynident.simulate.reference import reference_of
 from simulate_cases import arm, cascade, excitation, geared_arm, geared_drives, pid
 
 

@@ -6,31 +6,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
-from dynident.identify.essential import essential_parameters
-from dynident.identify.estimators import OLS, WLS
 from dynident.identify.factor import triangle
 from dynident.identify.fit import Fit, Observability, Prediction
-from dynident.identify.matching import Matched, match
-from dynident.identify.metrics import Metrics, evaluate
-from dynident.identify.regression import Regression
 from dynident.identify.rows import Projection, Rows, check_projection, projected
-from dynident.identify.score import Score
-from dynident.identify.standard import recover_standard
 
 if TYPE_CHECKING:
-    from dynident.identify.experiments import (
-        Compensation,
-        FrictionHistory,
-        FrictionStudy,
-        JointStudy,
-        Spread,
-        Warmup,
-        fit_warmup,
-        friction_study,
-        nested_spread,
-    )
-    from dynident.identify.experiments.plots import draw_warmup, plot_torques
-    from dynident.identify.friction import fit_log
+    from dynident.identify.essential import essential_parameters
+    from dynident.identify.estimators import OLS, WLS
+    from dynident.identify.friction import AxisFit, Choice, RobotFit, choose, fit_axis, fit_log
+    from dynident.identify.gains import Gains, estimate_gains, with_gain_uncertainty
+    from dynident.identify.load import Payload
+    from dynident.identify.matching import Matched, match
     from dynident.identify.methods import (
         DIDIM,
         GLS,
@@ -49,50 +35,65 @@ if TYPE_CHECKING:
         diagnose_bias,
         simulated_instruments,
     )
-    from dynident.identify.payload import Payload, payload_of, payload_regression
+    from dynident.identify.metrics import Metrics, evaluate
+    from dynident.identify.payload import payload_of, payload_on_arm, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
+    from dynident.identify.regression import Regression
+    from dynident.identify.score import Score
+    from dynident.identify.standard import recover_standard
     from dynident.identify.subsets import Individual, Statistics, enumerate_subsets, individual_parameters
+    from dynident.identify.wrist import payload_from_wrench, read_wrench
 
-# What only some programs need is imported on first use: figures, friction experiments, payloads, subsets.
+# What only some programs need is imported on first use: figures, friction laws, payloads, subsets.
 _LATER = {
-    "ML": "methods",
-    "Kalman": "methods",
-    "Entropic": "methods",
     "simulated_instruments": "methods",
-    "Visible": "methods",
-    "OutputError": "methods",
-    "DIDIM": "methods",
     "diagnose_bias": "methods",
+    "Visible": "methods",
     "Stretch": "methods",
     "SampledRegression": "methods",
+    "OutputError": "methods",
+    "Kalman": "methods",
+    "Entropic": "methods",
     "BiasDiagnosis": "methods",
     "TLS": "methods",
     "RLS": "methods",
+    "ML": "methods",
     "IV": "methods",
     "IRLS": "methods",
     "GLS": "methods",
-    "Compensation": "experiments",
-    "FrictionHistory": "experiments",
-    "FrictionStudy": "experiments",
+    "DIDIM": "methods",
+    "Matched": "matching",
+    "Metrics": "metrics",
+    "OLS": "estimators",
+    "Regression": "regression",
+    "Score": "score",
+    "WLS": "estimators",
+    "essential_parameters": "essential",
+    "evaluate": "metrics",
+    "match": "matching",
+    "recover_standard": "standard",
+    "AxisFit": "friction",
+    "Choice": "friction",
     "Individual": "subsets",
-    "JointStudy": "experiments",
-    "Payload": "payload",
-    "Spread": "experiments",
+    "Payload": "load",
     "Statistics": "subsets",
-    "Warmup": "experiments",
-    "draw_warmup": "experiments.plots",
+    "RobotFit": "friction",
+    "choose": "friction",
     "enumerate_subsets": "subsets",
+    "fit_axis": "friction",
     "fit_log": "friction",
-    "fit_warmup": "experiments",
-    "friction_study": "experiments",
     "individual_parameters": "subsets",
-    "nested_spread": "experiments",
     "payload_of": "payload",
     "payload_regression": "payload",
     "plot_parameters": "plots",
     "plot_score": "plots",
-    "plot_torques": "experiments.plots",
     "true_base_values": "plots",
+    "Gains": "gains",
+    "estimate_gains": "gains",
+    "payload_from_wrench": "wrist",
+    "payload_on_arm": "payload",
+    "read_wrench": "wrist",
+    "with_gain_uncertainty": "gains",
 }
 
 __all__ = [
@@ -105,15 +106,14 @@ __all__ = [
     "RLS",
     "TLS",
     "WLS",
+    "AxisFit",
     "BaseParameters",
     "BiasDiagnosis",
-    "Compensation",
+    "Choice",
     "Entropic",
     "Fit",
-    "FrictionHistory",
-    "FrictionStudy",
+    "Gains",
     "Individual",
-    "JointStudy",
     "Kalman",
     "Matched",
     "Metrics",
@@ -123,38 +123,39 @@ __all__ = [
     "Prediction",
     "Projection",
     "Regression",
+    "RobotFit",
     "Rows",
     "SampledRegression",
     "Score",
-    "Spread",
     "Statistics",
     "Stretch",
     "Visible",
-    "Warmup",
     "base_parameters",
     "check_projection",
+    "choose",
     "columns_of",
     "diagnose_bias",
-    "draw_warmup",
     "enumerate_subsets",
     "essential_parameters",
+    "estimate_gains",
     "evaluate",
+    "fit_axis",
     "fit_log",
-    "fit_warmup",
-    "friction_study",
     "individual_parameters",
     "match",
-    "nested_spread",
+    "payload_from_wrench",
     "payload_of",
+    "payload_on_arm",
     "payload_regression",
     "plot_parameters",
     "plot_score",
-    "plot_torques",
     "projected",
+    "read_wrench",
     "recover_standard",
     "simulated_instruments",
     "triangle",
     "true_base_values",
+    "with_gain_uncertainty",
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, IdentificationError, require
-from dynident.files import to_json
-from dynident.identify.base import BaseParameters, base_parameters
+from dynident.files import read_json
+from dynident.identify.base import BaseParameters
 from dynident.identify.rows import Projection, Rows, check_projection
-from dynident.identify.stored import stored_numbers, stored_options, stored_source
+from dynident.identify.stored import loads_of, stored_base, stored_numbers, stored_options, stored_source
 from dynident.mechanics import Motion, closure_starts
 from dynident.mechanism import Consistency, Mechanism, Parameters
+from dynident.results import Result, array_of
 
 if TYPE_CHECKING:
     from dynident.identify.score import Score
@@ -73,7 +74,7 @@ class Observability:
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(Result):
     """An identified model.
 
     Parameters
@@ -215,6 +216,23 @@ class Fit:
 
         return score_fit(self, log, allow_training)
 
+    def without(self, *bodies: str) -> Fit:
+        """Return the fit without bodies that it knows apart from the others, such as a payload that was taken off.
+
+        Parameters
+        ----------
+        *bodies : str
+            Names of the bodies.
+
+        Returns
+        -------
+        Fit
+            Same fit; these bodies weigh nothing and add no uncertainty.
+        """
+        from dynident.identify.payload import without_body  # noqa: PLC0415 - payload needs Fit
+
+        return without_body(self, bodies)
+
     def observability(self) -> tuple[Observability, ...]:
         """Return how well each base parameter is known.
 
@@ -292,28 +310,24 @@ class Fit:
 
         return plot_parameters(self)
 
-    def to_json(self) -> str:
-        """Return everything as JSON text, exact floats.
-
-        Returns
-        -------
-        str
-            JSON object; `from_json` reads it back given the robot.
-        """
-        data = {
-            "format": "dynident-fit-1",
+    def _content(self) -> dict[str, Any]:
+        """Everything, and the robot itself unless one of its couplings is a function of the user's."""
+        opaque = any(coupling.function is not None for coupling in self.mechanism.couplings)
+        return {
             "robot": self.mechanism.name,
+            "mechanism": None if opaque else self.mechanism,
             "joints": list(self.mechanism.joint_names),
             "terms": list(self.mechanism.terms),
             "leaders": list(self.base.leaders),
+            "loads": loads_of(self.mechanism),
             "fingerprint": self.base.fingerprint().tolist(),
             "estimator": self.estimator,
             "rows": self.rows,
             "condition": self.condition,
             "training_relative": self.training_relative,
             "base_parameters": [asdict(row) for row in self.observability()],
-            "covariance": self.covariance.tolist(),
-            "combinations": self.combinations.tolist(),
+            "covariance": self.covariance,
+            "combinations": self.combinations,
             "sigma": dict(zip(self.groups, self.sigma.tolist(), strict=True)),
             "standard_parameters": self.standard.to_dict(),
             "standard_provenance": self.standard.provenance,
@@ -323,18 +337,40 @@ class Fit:
             "notes": list(self.notes),
             "projection": self.projection if isinstance(self.projection, str) else list(self.projection),
         }
-        return to_json(data)
 
     @classmethod
-    def from_json(cls, text: str, mechanism: Mechanism) -> Fit:
-        """Read what `to_json` wrote.
+    def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | None = None) -> Fit:
+        """Read what `save` wrote.
 
         Parameters
         ----------
-        text : str
-            JSON object.
-        mechanism : Mechanism
-            The robot it belongs to, as described; joints that were held still are held again.
+        path : path-like
+            File.
+        mechanism : Mechanism, optional
+            The robot it belongs to, as described now; the one in the file when omitted.
+
+        Returns
+        -------
+        Fit
+            The same fit.
+        """
+        data = read_json(path, "a fit")
+        try:
+            return cls.from_dict(data, mechanism)
+        except DynidentError as error:
+            raise IdentificationError(f"cannot read the fit '{path}': {error}") from error
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], mechanism: Mechanism | None = None) -> Fit:
+        """Return the fit that `to_dict` described.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+        mechanism : Mechanism, optional
+            The robot it belongs to, as described now; the one in the data when omitted. Joints that were held still are
+            held again.
 
         Returns
         -------
@@ -342,26 +378,30 @@ class Fit:
             The same fit.
         """
         try:
-            data = json.loads(text)
-            if not isinstance(data, dict) or data.get("format") != "dynident-fit-1":
-                raise IdentificationError("this is not a fit written by dynident ('format' is not dynident-fit-1)")
+            if not isinstance(data, Mapping) or data.get("kind", "identify.Fit") != "identify.Fit":
+                raise IdentificationError("this is not a fit written by dynident ('kind' is not identify.Fit)")
+            if mechanism is None:
+                if data["mechanism"] is None:
+                    raise IdentificationError(f"robot '{data['robot']}' has functions that no file holds; give the mechanism")
+                mechanism = Mechanism.from_dict(data["mechanism"])
             rows, terms = data["base_parameters"], tuple(data["terms"])
             moving = mechanism if mechanism.terms == terms else mechanism.with_terms(terms)
             moving = moving if moving.loops else moving.keep(data["joints"])
-            base = base_parameters(moving, order=data["leaders"])
+            moving, base = stored_base(moving, data["leaders"], data.get("loads", {}))
             if list(base.leaders) != data["leaders"] or not base.fits(data["fingerprint"]):
                 raise IdentificationError(
                     f"the fit of robot '{data['robot']}' does not belong to robot '{mechanism.name}': "
                     "geometry, gravity or terms differ"
                 )
             verdicts, b = [row["verdict"] for row in rows], base.rank
+            E = array_of(data["combinations"], "combinations")
             return cls(
                 base=base,
                 values=stored_numbers([row["value"] for row in rows], (b,), "base_parameters"),
                 covariance=stored_numbers(data["covariance"], (b, b), "covariance"),
                 solved=np.array([v not in ("dropped", "not excited") for v in verdicts]),
                 active=np.array([v != "dropped" for v in verdicts]),
-                combinations=stored_numbers(data["combinations"], (len(data["combinations"]), b), "combinations"),
+                combinations=stored_numbers(E, (len(E), b), "combinations"),
                 groups=tuple(data["sigma"]),
                 sigma=stored_numbers(list(data["sigma"].values()), (len(data["sigma"]),), "sigma"),
                 rows=int(data["rows"]),

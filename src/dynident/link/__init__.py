@@ -1,9 +1,9 @@
 """From a plan to a log on a controller: protocols, the virtual robot behind them, campaigns, a crash-safe recorder."""
 
 from dynident.link.campaign import AbortedError, Campaign
-from dynident.link.controller import Controller, Identity, Status, UnreachableError, open_controller
+from dynident.link.controller import Identity, RemoteController, Status, UnreachableError, open_controller
 from dynident.link.emulator import Emulator
-from dynident.link.live import Callback, RecursiveFit, ThermalObserver, mcap_writer
+from dynident.link.live import Callback, LiveMonitor, RecursiveFit, ThermalObserver, mcap_writer
 from dynident.link.lynx_client import LynxClient
 from dynident.link.lynx_server import LynxServer
 from dynident.link.messages import Framer, Message, Samples, critical_velocity, decode, encode
@@ -20,12 +20,12 @@ __all__ = [
     "AbortedError",
     "Callback",
     "Campaign",
-    "Controller",
     "DiskFullError",
     "Emulator",
     "Framer",
     "Identity",
     "Listener",
+    "LiveMonitor",
     "LynxClient",
     "LynxServer",
     "Message",
@@ -33,6 +33,7 @@ __all__ = [
     "Progress",
     "Recorder",
     "RecursiveFit",
+    "RemoteController",
     "Samples",
     "Settings",
     "SimpleClient",

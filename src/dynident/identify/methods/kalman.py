@@ -128,7 +128,7 @@ class _Model:
         """Return the rows of all equations, samples last."""
         motion = Motion(np.arange(q.shape[0], dtype=np.float64), q, v, a)
         flat = np.empty((self.code.height, q.shape[0]))
-        self.code(motion, None, flat)
+        self.code.over(motion, None)(flat)(slice(0, len(motion)), None)
         return flat
 
     def torques(self, q: Array, v: Array, a: Array, beta: Array) -> Array:
