@@ -7,8 +7,7 @@ cov(d) comes from the influence of every row on the difference, under coloured n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from dynident.identify.methods.statistics import (
     ljung_box,
 )
 from dynident.identify.solve import Solution
+from dynident.results import Result
 from dynident.signals import Decimator
 
 Array = NDArray[np.float64]
@@ -37,7 +37,7 @@ SMALL, LARGE = 0.5, 2.0  # bias, in standard deviations, that can be ignored; th
 
 
 @dataclass(frozen=True, eq=False)
-class BiasDiagnosis:
+class BiasDiagnosis(Result):
     """What speaks for and against least squares on some evidence.
 
     Parameters
@@ -68,7 +68,8 @@ class BiasDiagnosis:
     hausman: float
     degrees: int
     probability: float
-    sentences: tuple[str, ...] = field(default=())
+    sentences: tuple[str, ...] = ()
+    derived = ("biased",)
 
     @property
     def biased(self) -> bool:
@@ -91,27 +92,6 @@ class BiasDiagnosis:
             One sentence a line.
         """
         return "\n".join(self.sentences)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers and the sentences.
-
-        Returns
-        -------
-        dict
-            Ready for JSON.
-        """
-        return {
-            "biased": self.biased,
-            "noise_share": self.noise_share,
-            "whiteness": {name: {"lag_1": r, "probability": p} for name, (r, p) in self.whiteness.items()},
-            "bias": dict(zip(self.names, self.bias.tolist(), strict=True)),
-            "difference": dict(zip(self.names, self.difference.tolist(), strict=True)),
-            "std": dict(zip(self.names, self.std.tolist(), strict=True)),
-            "hausman": self.hausman,
-            "degrees": self.degrees,
-            "probability": self.probability,
-            "sentences": list(self.sentences),
-        }
 
 
 def diagnose_bias(regression: SampledRegression, instruments: IV | None = None) -> BiasDiagnosis:
@@ -147,7 +127,7 @@ def diagnose_bias(regression: SampledRegression, instruments: IV | None = None) 
         degrees,
         probability,
     )
-    return BiasDiagnosis(**{**vars(diagnosis), "sentences": (*_noise_words(diagnosis), *_test_words(diagnosis, reason))})
+    return replace(diagnosis, sentences=(*_noise_words(diagnosis), *_test_words(diagnosis, reason)))
 
 
 def _whiteness(regression: SampledRegression, solution: Solution) -> dict[str, tuple[float, float]]:

@@ -27,6 +27,7 @@ from dynident.identify.regression import Regression
 from dynident.identify.solve import Solution, solve
 from dynident.identify.standard import natural_spread
 from dynident.mechanism import Mechanism
+from dynident.results import Result
 
 Array = NDArray[np.float64]
 
@@ -37,7 +38,7 @@ SEEN = 1e-6  # singular value of the scaled sensitivities below which a directio
 
 
 @dataclass(frozen=True, eq=False)
-class Visible:
+class Visible(Result):
     """What a log can show through a closed loop, before any fit.
 
     Parameters
