@@ -98,7 +98,7 @@ def test_a_gear_in_the_mechanism_is_not_counted_twice() -> None:
     machine = five_bar.machine()
     model = machine.model
     assert [actuator.ratio for actuator in model.actuators] == [40.0, 40.0]
-    assert model.parameters["ia_alpha1"] == pytest.approx(40.0**2 * five_bar.model.MOTOR_INERTIA)
+    assert model.parameters["ia_alpha1"] == pytest.approx(40.0**2 * five_bar.MOTOR_INERTIA)
     assert any("more than viscous and Coulomb" in note for note in machine.model_notes)
 
 

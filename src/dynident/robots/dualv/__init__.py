@@ -171,16 +171,17 @@ def _parts(robot: Mechanism) -> tuple[Mechanism, tuple[Drive, ...]]:
     return bare, tuple(Drive(f"motor_{i}", motor, elastic, rub, encoder) for i in (1, 2, 3, 4))
 
 
+def _heaviest(robot: Mechanism) -> float:
+    """Return the largest inertia that a direction of the motors moves at home, of (A^+)^T M A^+."""
+    home = np.zeros((1, 3))
+    inverse, M = np.linalg.pinv(mechanics.actuator_jacobian(robot, home)[0]), mechanics.mass_matrix(robot, home)[0]
+    return float(np.linalg.eigvalsh(inverse.T @ M @ inverse)[-1])
+
+
 def _ideal(robot: Mechanism) -> tuple[Mechanism, tuple[Drive, ...]]:
     """Return the mechanism of Table 2 and drives without anything of their own: the current is the torque."""
     motor = Motor(ASSUMPTIONS["torque_constant"].value, current_limit=LARGEST_TORQUE)
     return robot, tuple(Drive(f"motor_{i}", motor, encoder=Encoder(velocity="exact")) for i in (1, 2, 3, 4))
-
-
-def _heaviest(robot: Mechanism) -> float:
-    """Return the largest inertia that a direction of the motors moves at home, of (A^+)^T M A^+."""
-    inverse = np.linalg.pinv(mechanics.actuator_jacobian(robot, np.zeros((1, 3)))[0])
-    return float(np.linalg.eigvalsh(inverse.T @ mechanics.mass_matrix(robot, np.zeros((1, 3)))[0] @ inverse)[-1])
 
 
 def machine(
