@@ -23,7 +23,7 @@ from dynident.errors import DescriptionError
 from dynident.friction.forms import CHANNELS, Point, forms_of
 from dynident.friction.sides import directed, smooth
 from dynident.friction.state import State
-from dynident.graph import Graph, Node, substitute
+from dynident.graph import Graph, Node, reachable, substitute
 
 Array = NDArray[np.float64]
 Values = Mapping[str, float] | ArrayLike
@@ -69,6 +69,11 @@ class FrictionLaw(ABC):
     def parameters(self) -> tuple[str, ...]:
         """All names: linear ones first, then shape."""
         return self.linear + self.shape
+
+    @property
+    def looks_at(self) -> frozenset[str]:
+        """Which of ``v``, ``q``, ``tau`` and ``T`` the torque depends on."""
+        return frozenset(node.name for node in reachable([forms_of(self).torque]) if node.name in CHANNELS)
 
     @abstractmethod
     def torque(self, x: Point, p: Mapping[str, Any]) -> Any:

@@ -41,6 +41,7 @@ from dynident.graph.operations import OPERATIONS, sympy_functions
 from dynident.graph.print_routine import compile_routines
 from dynident.graph.routine import Place, Routine
 from dynident.graph.substitution import rebuilt, substitute
+from dynident.graph.text import parse, write_text
 
 if TYPE_CHECKING:
     from dynident.graph.print_c import c_files, c_function, c_helpers, c_number, c_prototype
@@ -105,6 +106,7 @@ __all__ = [
     "numpy_function",
     "numpy_helpers",
     "opposite",
+    "parse",
     "power",
     "reachable",
     "rebuilt",
@@ -118,6 +120,7 @@ __all__ = [
     "total",
     "vector_width",
     "where",
+    "write_text",
 ]
 
 

@@ -25,6 +25,7 @@ from dynident.parallel import one_blas_thread
 Array = NDArray[np.float64]
 
 # Within a body the classical independent set of a revolute joint comes first, so that Iyy, mz and m are the ones regrouped.
+SLOWEST = 4.0  # decades of speed below the largest at which friction laws are looked at
 BODY_ORDER = ("Ixx", "Ixy", "Ixz", "Iyz", "Izz", "mx", "my", "Iyy", "mz", "m")
 
 
@@ -144,10 +145,17 @@ class BaseParameters:
 def random_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:
     """Return unrelated random states that reveal every parameter: a whole turn, speeds and accelerations of order 1 to 10."""
     if mechanism.loops:
-        return random_closed_motion(mechanism, 2 * samples, seed)
+        moved = random_closed_motion(mechanism, 2 * samples, seed)
+        if mechanism.friction:
+            slow = 10.0 ** np.random.default_rng(seed + 1).uniform(-SLOWEST, 0.0, (2 * samples, 1))
+            slow[::4], slow[1::4] = 1.0, 1.0
+            return Motion(moved.t, moved.q, moved.v * slow, moved.a)
+        return moved
     generator = np.random.default_rng(seed)
     n = mechanism.dof
     q, v, a = (generator.uniform(-size, size, (samples, n)) for size in (np.pi, 3.0, 10.0))
+    if mechanism.friction:  # the shape of a friction curve shows at any speed, down to very small ones
+        v[::2] *= 10.0 ** generator.uniform(-SLOWEST, 0.0, v[::2].shape)
     return Motion(np.arange(float(samples)), q, v, a)
 
 
@@ -208,6 +216,7 @@ def base_parameters(
     if order is not None:
         wanted = [mechanism.parameters.index(name) for name in order]
         ranking = [*dict.fromkeys([*wanted, *ranking])]
+    law_names = {own.name for own in mechanism.own_columns if own.kind in ("linear", "shape")}
     p, n = len(names), max(mechanism.dof, 1)
     if mechanism.dof == 0:
         raise IdentificationError(f"robot '{mechanism.name}' has no moving joint, so it has nothing to identify")
@@ -220,6 +229,10 @@ def base_parameters(
     W = Y.reshape(-1, p)
     size = np.linalg.norm(W, axis=0)
     relative = size / _family_size(mechanism.parameters.units, size)
+    # A curve of friction may bend at speeds that few samples have: whatever can be seen of it counts.
+    curved = [i for i, name in enumerate(names) if name in law_names]
+    relative[curved] = np.where(size[curved] > 0.0, 1.0, 0.0)
+    relative[mechanism.known_columns] = 0.0  # nothing is to be found where the value is known
     visible = relative > tolerance
     scaled = np.where(visible, W / np.where(visible, size, 1.0), 0.0)
 
@@ -236,7 +249,8 @@ def base_parameters(
             ConditionWarning,
             stacklevel=2,
         )
-    gap = min(_gap(singular, rank), _gap(np.sort(relative)[::-1], int(np.count_nonzero(visible))))
+    unknown = np.delete(relative, mechanism.known_columns)
+    gap = min(_gap(singular, rank), _gap(np.sort(unknown)[::-1], int(np.count_nonzero(visible))))
 
     columns = np.array(kept, dtype=np.int64)
     regrouping = np.zeros((rank, p))
@@ -245,7 +259,7 @@ def base_parameters(
     regrouping[:, columns] = np.eye(rank)
     nearest = np.round(regrouping)
     regrouping = np.where(np.abs(regrouping - nearest) < 1e-10 * np.maximum(1.0, np.abs(nearest)), nearest, regrouping)
-    invisible = tuple(names[j] for j in range(p) if not visible[j])
+    invisible = tuple(names[j] for j in range(p) if not visible[j] and j not in mechanism.known_columns)
     seen = np.any(np.abs(Y[:, :, columns]) > 1e-12 * size[columns], axis=0)
     return BaseParameters(mechanism, columns, regrouping, invisible, seen, gap)
 

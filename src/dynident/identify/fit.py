@@ -16,7 +16,7 @@ from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.rows import Projection, Rows, check_projection
 from dynident.identify.stored import stored_numbers, stored_options, stored_source
 from dynident.mechanics import Motion, closure_starts
-from dynident.mechanism import Consistency, Mechanism, Parameters
+from dynident.mechanism import Consistency, Mechanism, Parameters, own_parts, with_own_parts
 
 if TYPE_CHECKING:
     from dynident.identify.score import Score
@@ -157,7 +157,7 @@ class Fit:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.active, self.std / np.abs(self.values), np.nan)
 
-    def predict(self, motion: Motion) -> Prediction:
+    def predict(self, motion: Motion, temperature: Array | None = None, load: Array | None = None) -> Prediction:
         """Predict the efforts of a motion, tau = W beta, with var = sigma_g^2 + w cov w^T.
 
         With loops the columns are the projected rows of ``fit.equations``; `actuator_torques` distributes them to motors.
@@ -166,6 +166,9 @@ class Fit:
         ----------
         motion : Motion
             N samples of the robot's coordinates.
+        temperature, load : ndarray, (N, n) or (N, k), optional
+            Temperature [degree Celsius] and load [N m or N] of the joints (of the motors with loops), where friction laws need
+            them.
 
         Returns
         -------
@@ -177,12 +180,14 @@ class Fit:
         effort, std = np.empty((len(motion), n)), np.empty((len(motion), n))
         noise = self._noise()
         L = _root(self.covariance)
+        signals = self.equations.signals(temperature, load, len(motion)) or {}
         firsts = range(0, len(motion), ROWS)
         starts = closure_starts(self.mechanism, motion.q, firsts) if self.mechanism.loops else [None] * len(firsts)
         for first, start in zip(firsts, starts, strict=True):
             piece = slice(first, first + ROWS)
-            W, _ = self.equations.equations(motion[piece], None, self.base.columns, start, first)
-            effort[piece] = np.einsum("nbt,b->tn", W, self.values)
+            own = {name: values[piece] for name, values in signals.items()}
+            W, known = self.equations.equations(motion[piece], None, self.base.columns, start, first, own or None)
+            effort[piece] = np.einsum("nbt,b->tn", W, self.values) - known.T
             spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
             std[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread) + noise**2)
         return Prediction(motion.t, effort, std)
@@ -304,7 +309,7 @@ class Fit:
             "format": "dynident-fit-1",
             "robot": self.mechanism.name,
             "joints": list(self.mechanism.joint_names),
-            "terms": list(self.mechanism.terms),
+            **own_parts(self.mechanism),
             "leaders": list(self.base.leaders),
             "fingerprint": self.base.fingerprint().tolist(),
             "estimator": self.estimator,
@@ -345,8 +350,7 @@ class Fit:
             data = json.loads(text)
             if not isinstance(data, dict) or data.get("format") != "dynident-fit-1":
                 raise IdentificationError("this is not a fit written by dynident ('format' is not dynident-fit-1)")
-            rows, terms = data["base_parameters"], tuple(data["terms"])
-            moving = mechanism if mechanism.terms == terms else mechanism.with_terms(terms)
+            rows, moving = data["base_parameters"], with_own_parts(mechanism, data)
             moving = moving if moving.loops else moving.keep(data["joints"])
             base = base_parameters(moving, order=data["leaders"])
             if list(base.leaders) != data["leaders"] or not base.fits(data["fingerprint"]):

@@ -87,6 +87,8 @@ class Regression:
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
         moving: NDArray[np.bool_] | None = None,
+        temperature: Array | None = None,
+        load: Array | None = None,
     ) -> Regression:
         """Compress a motion and its efforts.
 
@@ -111,6 +113,9 @@ class Regression:
         moving : ndarray of bool, (N, n) or (N, k), optional
             False where the equation of a joint (of a motor with loops) is not to be used, because it stands and its friction
             is not known.
+        temperature, load : ndarray, (N, n) or (N, k), optional
+            Temperature [degree Celsius] and load [N m or N] of the joints (of the motors with loops), where friction laws need
+            them.
 
         Returns
         -------
@@ -154,6 +159,7 @@ class Regression:
                 raise IdentificationError(f"moving has shape {moving.shape} but effort has {tau.shape}; they must agree")
             fit_for_use = moving_rows(rows.usable(moving)[:, used], filter_, [rows.names[i] for i in used])
         compiled = rows.compiled(base.columns)
+        signals = rows.signals(temperature, load, len(motion)) or {}
         seen = rows.seen(base.seen)
         columns = [np.intersect1d(compiled.seen[i], np.flatnonzero(seen[i])) for i in used]
         gone = np.flatnonzero(np.isin(base.columns, rows.absent))
@@ -162,7 +168,8 @@ class Regression:
             def compute(work: Workspace) -> list[Array]:
                 stretch = motion[piece]
                 flat = work.rows("rows", compiled.height, len(stretch))
-                compiled(stretch, tau[piece], flat, start, piece.start)
+                own_signals = {name: values[piece] for name, values in signals.items()}
+                compiled(stretch, tau[piece], flat, start, piece.start, own_signals or None)
                 if filter_.factor > 1:
                     flat = filter_.apply_rows(flat, work.rows("filtered", compiled.height, outputs.stop - outputs.start))
                 blocks = []
@@ -237,9 +244,8 @@ class Regression:
                 "record a log in which the joints move"
             )
         motion = robot_motion(matched.mechanism, prepared.motion)
-        evidence = cls.from_motion(
-            matched.mechanism, motion, prepared.effort, base, prepared.decimator, skip, projection, absent, prepared.moving
-        )
+        given = (prepared.effort, base, prepared.decimator, skip, projection, absent, prepared.moving)
+        evidence = cls.from_motion(matched.mechanism, motion, *given, prepared.temperature, prepared.effort)
         kept = {name: value for name, value in options.items() if name != "like"}  # the band is in the source
         return replace(evidence, sources=(source_of(log, prepared),), options=kept, notes=tuple(notes))
 

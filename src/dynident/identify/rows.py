@@ -13,14 +13,15 @@ All three have the same exact solutions; they differ only in how they weigh nois
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import IdentificationError, SignalWarning
+from dynident.errors import IdentificationError, LogError, SignalWarning
 from dynident.graph import Node, absolute, maximum, minimum, sqrt, total
 from dynident.identify.factor import Relation
 from dynident.mechanics import Equations, Motion, cached, close_positions, compiled, entering, solve_general
@@ -35,6 +36,17 @@ SINGULAR = 1e-7  # pivot ratio of the closure or of a projection below which its
 
 #: Share of its rows below which a joint that was left out near standstill is warned about.
 FEW = 1.0 / 3.0
+
+
+Signals = Mapping[str, Array]
+"""Temperature ``T`` and ``load`` of the joints with friction laws, (N, laws) each."""
+LAW_SIGNALS = {"T": "T", "load": "tau"}  # and what a law calls them
+
+
+def law_signals(mechanism: Mechanism) -> tuple[str, ...]:
+    """Return which signals beside the motion the friction laws of a robot look at."""
+    used = {letter for friction in mechanism.friction.values() for letter in friction.law.looks_at}
+    return tuple(name for name, letter in LAW_SIGNALS.items() if letter in used)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +145,9 @@ class Rows:
         columns: NDArray[np.int64],
         start: Array | None = None,
         first: int = 0,
-    ) -> tuple[Array, Array | None]:
-        """Return W and y of a stretch of motion.
+        signals: Signals | None = None,
+    ) -> tuple[Array, Array]:
+        """Return W and y of a stretch of motion; what is known beforehand (force elements with known coefficients) is in y.
 
         Parameters
         ----------
@@ -148,23 +161,24 @@ class Rows:
             Closed configuration near the first sample of a robot with loops.
         first : int
             Number of the first sample, for messages.
+        signals : mapping of str to ndarray (N, laws), optional
+            Temperature and load of the joints whose friction laws need them (`signals`).
 
         Returns
         -------
         W : ndarray, (n, b, N)
             Rows of the base regressor.
-        y : ndarray (n, N) or None
-            What they should give.
+        y : ndarray (n, N)
+            What they should give; without efforts minus what is known beforehand.
         """
         compiled = self.compiled(columns)
         flat = np.empty((compiled.height, len(motion)))
-        compiled(motion, effort, flat, start, first)
+        compiled(motion, effort, flat, start, first, signals)
         W = np.zeros((len(compiled.seen), len(columns), len(motion)))
-        y = None if effort is None else np.empty((len(compiled.seen), len(motion)))
+        y = np.empty((len(compiled.seen), len(motion)))
         for i, (own, at) in enumerate(zip(compiled.seen, compiled.first, strict=True)):
             W[i, own] = flat[at : at + own.size]
-            if y is not None:
-                y[i] = flat[at + own.size]
+            y[i] = flat[at + own.size]
         W[:, np.isin(columns, self.absent)] = 0.0
         return W, y
 
@@ -183,7 +197,34 @@ class Rows:
         """
         wanted = tuple(int(c) for c in columns)
         projection = self.projection if self.mechanism.loops else "independent"
-        return cached(self.mechanism, ("rows", wanted, projection), lambda: CompiledRows(self, wanted))
+        return cached(self.mechanism, ("rows", wanted, projection), lambda: CompiledRows(self, wanted)).of(self)
+
+    def signals(self, temperature: Array | None, load: Array | None, samples: int) -> Signals | None:
+        """Return temperature and load of the joints whose friction laws need them, from columns as in `efforts`."""
+        robot = self.mechanism
+        wanted = law_signals(robot)
+        if not wanted:
+            return None
+        driven = {name: a.name for a in robot.actuators for name in a.coupling} if robot.loops else {}
+        found = {}
+        for name, given, where in (("T", temperature, "temperature"), ("load", load, "load")):
+            if name not in wanted:
+                continue
+            table = np.zeros((samples, len(robot.friction)))
+            for k, (coordinate, friction) in enumerate(robot.friction.items()):
+                if LAW_SIGNALS[name] not in friction.law.looks_at:
+                    continue
+                channel = driven.get(coordinate, coordinate)
+                if given is None or channel not in self.efforts:
+                    raise LogError(f"the law of joint '{coordinate}' needs its {where}, which was not recorded; give {where}=")
+                if given.shape != (samples, len(self.efforts)) or not np.isfinite(given).all():
+                    raise IdentificationError(
+                        f"{where} has shape {given.shape}; it must be finite and have the shape {(samples, len(self.efforts))} of "
+                        "the efforts"
+                    )
+                table[:, k] = given[:, self.efforts.index(channel)]
+            found[name] = table
+        return found
 
     def targets(self, motion: Motion, effort: Array) -> Array:
         """Return what the equations should give, without the regressor.
@@ -202,7 +243,8 @@ class Rows:
         """
         if not self.mechanism.loops:
             return effort
-        compiled = self.compiled(np.zeros(0, dtype=np.int64))
+        bare = replace(self.mechanism, friction={}, forces=())
+        compiled = Rows(bare, self.projection).compiled(np.zeros(0, dtype=np.int64))
         flat = np.empty((compiled.height, len(motion)))
         compiled(motion, effort, flat)
         return flat.T
@@ -225,12 +267,19 @@ class CompiledRows:
         self.rows = rows
         self._relations: dict[tuple[int, bytes], Relation] = {}
         x = Equations(rows.mechanism)
+        laws = len(rows.mechanism.friction)
+        self.signals = {name: laws for name in law_signals(rows.mechanism)}
+        x.channels = {name: x.graph.symbols(name, laws) for name in self.signals}
         tau = x.graph.symbols("tau", len(rows.efforts))
         y, size = list(tau), x.graph.one
-        Y = x.regressor(columns)
+        known = rows.mechanism.known_columns.tolist()
+        both, values = x.regressor([*columns, *known]), x.graph.symbols("known", len(known))
+        Y = [row[: len(columns)] for row in both]
         if rows.mechanism.loops:
             A = actuation(x)
             y = [total([row[j] * t for row, t in zip(A, tau, strict=True)]) for j in range(rows.mechanism.dof)]
+        y = [total([t, *(-c * value for c, value in zip(row[len(columns) :], values, strict=True))]) for t, row in zip(y, both, strict=True)]
+        if rows.mechanism.loops:
             solved, ratio = projected(x, rows, [[*line, t] for line, t in zip(Y, y, strict=True)])
             Y, y, size = [line[:-1] for line in solved], [line[-1] for line in solved], minimum(absolute(x.pivot), ratio)
         self.seen = [np.array([c for c, entry in enumerate(row) if not entry.is_const(0.0)], dtype=np.int64) for row in Y]
@@ -238,7 +287,16 @@ class CompiledRows:
         self.first = np.cumsum([0, *(own.size + 1 for own in self.seen)])[:-1]
         self.height = len(entries)
         outputs = {"W": entries, "size": [size]}
-        self._function = compiled(rows.mechanism, "rows", outputs, frozenset({"W"}), {"tau": len(tau)})
+        inputs, shared = {"tau": len(tau), **self.signals}, {"known": len(known)} if known else {}
+        self._function = compiled(rows.mechanism, "rows", outputs, frozenset({"W"}), inputs, shared=shared)
+
+    def of(self, rows: Rows) -> CompiledRows:
+        """Return the same code with the numbers of another robot of this geometry."""
+        if rows.mechanism is self.rows.mechanism:
+            return self
+        other = copy(self)
+        other.rows = rows
+        return other
 
     def relation(self, i: int, columns: NDArray[np.int64], motion: Motion) -> Relation:
         """Return which columns of equation i are independent along unrelated states, and what the others are of them."""
@@ -259,13 +317,23 @@ class CompiledRows:
             self._relations[key] = kept, T
         return self._relations[key]
 
-    def __call__(self, motion: Motion, effort: Array | None, out: Array, start: Array | None = None, first: int = 0) -> None:
+    def __call__(
+        self,
+        motion: Motion,
+        effort: Array | None,
+        out: Array,
+        start: Array | None = None,
+        first: int = 0,
+        signals: Signals | None = None,
+    ) -> None:
         """Write all rows of a stretch of motion into out (height, at least N)."""
         robot = self.rows.mechanism
         positions = close_positions(robot, motion.q, start, first=first) if robot.loops else None
         arrays = entering(robot, motion, positions)
         tau = np.zeros((len(motion), len(self.rows.efforts))) if effort is None else np.ascontiguousarray(effort)
         size = np.empty((len(motion), 1))
+        arrays["known"] = robot.parameters.values[robot.known_columns]
+        arrays |= signals or {name: np.zeros((len(motion), laws)) for name, laws in self.signals.items()}
         self._function(len(motion), {**arrays, "tau": tau, "W": out, "size": size}, threads=False)
         if robot.loops and len(motion) and not np.min(size) > SINGULAR:
             sample = int(np.argmin(size))

@@ -13,7 +13,7 @@ from dynident.mechanics.closure import (
     motion_from_actuators,
 )
 from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
-from dynident.mechanics.equations import Equations, has_opaque_couplings, positions_of
+from dynident.mechanics.equations import Equations, has_opaque_couplings, opaque_columns, positions_of
 from dynident.mechanics.functions import Outputs, cached, compiled, function_of, geometry_key
 from dynident.mechanics.geometry import Geometry, Pose, compose
 from dynident.mechanics.inverse_kinematics_arms import distance_to_curve
@@ -80,6 +80,7 @@ __all__ = [
     "geometry_key",
     "gravity",
     "has_opaque_couplings",
+    "opaque_columns",
     "inverse_dynamics",
     "inverse_kinematics",
     "inverse_kinematics_numeric",

@@ -7,18 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DescriptionError
-from dynident.friction import SYMMETRIC, TERMS, check_terms
+from dynident.friction import SYMMETRIC, TERMS, Friction, check_terms
 from dynident.mechanism import changes
 from dynident.mechanism import inertia as inertial
 from dynident.mechanism.checks import check_structure
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Actuator, Body, Joint, Loop, Placement, frozen
+from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.loops import Closure, find_closure
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import Tree, build_tree
@@ -26,6 +27,21 @@ from dynident.mechanism.tree import Tree, build_tree
 Array = NDArray[np.float64]
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
+
+
+class OwnColumn(NamedTuple):
+    """One column of a friction law or force element: name, unit, owner and value of its parameter, and what it is.
+
+    Kinds: `linear` and `shape` parameters of laws, the known `tangent` at which shape parameters are taken, `force` and
+    `known` elements, `opaque` columns.
+    """
+
+    name: str
+    unit: str
+    owner: str
+    value: float
+    kind: str
+    coordinate: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +75,12 @@ class Mechanism:
         With loops: a guess of one closed configuration, which selects the assembly and working mode; 0 where not named.
     source : str
         Where the description comes from.
+    joint_terms : mapping of str to tuple of str
+        Joint terms of single joints, in place of `terms`.
+    friction : mapping of str to Friction
+        Friction laws with their numbers by coordinate, in place of the friction among the joint's terms.
+    forces : tuple of Force or Columns
+        Springs, counterbalances, cables, known torques and other columns, with known or unknown coefficients.
     """
 
     name: str
@@ -72,12 +94,18 @@ class Mechanism:
     independent: tuple[str, ...] = ()
     home: Mapping[str, float] = field(default_factory=dict)
     source: str = ""
+    joint_terms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    friction: Mapping[str, Friction] = field(default_factory=dict)
+    forces: tuple[Force | Columns, ...] = ()
 
     def __post_init__(self) -> None:
-        for label in ("bodies", "joints", "loops", "couplings", "actuators", "independent"):
+        for label in ("bodies", "joints", "loops", "couplings", "actuators", "independent", "forces"):
             object.__setattr__(self, label, tuple(getattr(self, label)))
         object.__setattr__(self, "home", MappingProxyType({name: float(x) for name, x in self.home.items()}))
         object.__setattr__(self, "terms", check_terms(self.terms))
+        own = {name: check_terms(terms) for name, terms in self.joint_terms.items()}
+        object.__setattr__(self, "joint_terms", MappingProxyType(own))
+        object.__setattr__(self, "friction", MappingProxyType(dict(self.friction)))
         object.__setattr__(self, "gravity", frozen(self.gravity, (3,), "gravity"))
         check_structure(self)
         if not self.actuators:
@@ -194,8 +222,9 @@ class Mechanism:
         columns = []
         for coordinate in self.tree.coordinates:
             joint = self._coordinate_joint[coordinate]
-            base = () if joint.kind == "free" else self.terms
-            columns += [(coordinate, term) for term in dict.fromkeys((*base, *(key.split(".")[0] for key in joint.terms)))]
+            base = () if joint.kind == "free" else self.joint_terms.get(joint.name, self.terms)
+            named = dict.fromkeys((*base, *(key.split(".")[0] for key in joint.terms)))
+            columns += [(coordinate, t) for t in named if not (coordinate in self.friction and TERMS[t].friction)]
         return tuple(columns)
 
     @cached_property
@@ -240,7 +269,50 @@ class Mechanism:
             units.append(TERMS[symbol].unit_revolute)
             owners.append(actuator)
             values.append(prior[actuator].get(symbol, 0.0))
+        for own in self.own_columns:
+            names.append(own.name)
+            units.append(own.unit)
+            owners.append(own.owner)
+            values.append(own.value)
         return Parameters(tuple(names), np.array(values), tuple(units), tuple(owners), self.source or self.name)
+
+    @cached_property
+    def own_columns(self) -> tuple[OwnColumn, ...]:
+        """Columns of friction laws and of force elements, which come last among the parameters."""
+        found: list[OwnColumn] = []
+        for coordinate, friction in self.friction.items():
+            owner, linear = self._coordinate_joint[coordinate].name, len(friction.law.linear)
+            for i, (name, value) in enumerate(friction.parameters.items()):
+                kind = "linear" if i < linear else "shape"
+                found.append(OwnColumn(f"{name}_{coordinate}", "", owner, value, kind, coordinate))
+            if friction.law.shape:
+                found.append(OwnColumn(f"tangent_{coordinate}", "", owner, 1.0, "tangent", coordinate))
+        for force in self.forces:
+            if isinstance(force, Columns):
+                named = zip(force.names, force.units, force.values, strict=True)
+                found += [OwnColumn(name, unit, "", value, "opaque") for name, unit, value in named]
+            else:
+                at = next((self._coordinate_joint[c].name for c in force.coordinates), "")
+                found.append(OwnColumn(force.name, force.unit, at, float(force.value or 0.0), "known" if force.known else "force"))
+        return tuple(found)
+
+    @cached_property
+    def known_columns(self) -> NDArray[np.int64]:
+        """Parameters that are not identified: their values are known."""
+        first = len(self.parameters) - len(self.own_columns)
+        known = [first + i for i, own in enumerate(self.own_columns) if own.kind in ("known", "tangent")]
+        return np.array(known, dtype=np.int64)
+
+    @cached_property
+    def rotor_columns(self) -> NDArray[np.bool_]:
+        """Which parameters behind those of the bodies are inertias of rotors."""
+        terms = [TERMS[symbol].rotor for _, symbol in (*self.joint_columns, *self.actuator_columns)]
+        return np.array([*terms, *(False for _ in self.own_columns)], dtype=np.bool_)
+
+    @cached_property
+    def law_values(self) -> Array:
+        """Numbers of all friction laws, one law after the other: where their columns are taken."""
+        return np.concatenate([np.zeros(0), *(friction.values for friction in self.friction.values())])
 
     def _motor_parameter(self, actuator: str, symbol: str) -> str:
         # Motors and joints may share a name; their parameters may not.
@@ -265,6 +337,8 @@ class Mechanism:
     # ---- changed copies ---------------------------------------------------------------------------------------------
 
     with_terms = changes.with_terms
+    with_friction = changes.with_friction
+    with_forces = changes.with_forces
     with_parameters = changes.with_parameters
     with_payload = changes.with_payload
     without = changes.without

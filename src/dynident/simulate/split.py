@@ -104,7 +104,7 @@ def split_torques(robot: VirtualRobot, truth: Truth) -> TorqueSplit:
     rigid, rotors = values.copy(), values.copy()
     rigid[bodies:] = 0.0
     rotors[:bodies] = 0.0
-    rotors[bodies:] *= [symbol == "ia" for _, symbol in (*mechanism.joint_columns, *mechanism.actuator_columns)]
+    rotors[bodies:] *= mechanism.rotor_columns
     zero = np.zeros_like(motion.q)
     held = inverse_dynamics(mechanism, at_rest(mechanism, motion.q), rigid)
     pushed = inverse_dynamics(mechanism, Motion(motion.t, motion.q, zero, motion.a), rigid)
