@@ -391,13 +391,22 @@ class Friction:
         The law.
     values : ndarray, shape (k + s,)
         Its parameters in the order of ``law.parameters``.
+    known : tuple of str
+        Shape parameters that are not to be identified.
     """
 
     law: FrictionLaw
     values: Array
+    known: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", np.concatenate(self.law.split(self.values)))
+        object.__setattr__(self, "known", tuple(self.known))
+        wrong = [name for name in self.known if name not in self.law.shape]
+        if wrong:
+            raise DescriptionError(
+                f"the law '{self.law.name}' has no shape parameter '{wrong[0]}'; they are {', '.join(self.law.shape) or 'none'}"
+            )
 
     @property
     def parameters(self) -> dict[str, float]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import to_json
+from dynident.friction import Friction
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.rows import Projection, Rows, check_projection
 from dynident.identify.stored import stored_numbers, stored_options, stored_source
@@ -134,6 +135,11 @@ class Fit:
     def identified(self) -> Mechanism:
         """The robot with the identified standard parameters."""
         return self.mechanism.with_parameters(self.standard)
+
+    @property
+    def friction(self) -> Mapping[str, Friction]:
+        """Friction laws of the joints with their identified numbers; joints with friction terms are not among them."""
+        return self.identified.friction
 
     def exported(self) -> Fit:
         """Return the fit that the standard parameters alone stand for, beta = K phi: what a written URDF predicts.

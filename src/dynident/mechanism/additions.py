@@ -32,6 +32,7 @@ def own_parts(mechanism: Mechanism) -> dict[str, Any]:
         "joint_terms": {name: list(terms) for name, terms in mechanism.joint_terms.items()},
         "friction": [
             {"joint": name, "law": law_text(friction.law), "values": friction.parameters}
+            | ({"known": list(friction.known)} if friction.known else {})
             for name, friction in mechanism.friction.items()
         ],
         "forces": [force_table(force) for force in mechanism.forces if isinstance(force, Force)],
@@ -108,7 +109,7 @@ def force_of(table: Mapping[str, Any], where: str) -> Force:
 
 def friction_of(table: Mapping[str, Any], where: str) -> Any:
     """Return the friction law of a table, with its numbers where they are given."""
-    _known(table, ("joint", "law", "values"), where)
+    _known(table, ("joint", "law", "values", "known"), where)
     for key in ("joint", "law"):
         if not isinstance(table.get(key), str):
             raise DescriptionError(f"{where}: {key} is {table.get(key)!r}; give a text in quotes")
@@ -117,7 +118,10 @@ def friction_of(table: Mapping[str, Any], where: str) -> Any:
         return law
     if not isinstance(values, dict) or not all(isinstance(x, int | float) for x in values.values()):
         raise DescriptionError(f"{where}: values is {values!r}; give a number for each of {', '.join(law.parameters)}")
-    return Friction(law, np.concatenate(law.split({name: float(x) for name, x in values.items()})))
+    known = table.get("known", [])
+    if not isinstance(known, list) or not all(isinstance(name, str) for name in known):
+        raise DescriptionError(f"{where}: known is {known!r}; give a list of shape parameters")
+    return Friction(law, np.concatenate(law.split({name: float(x) for name, x in values.items()})), tuple(known))
 
 
 def _known(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.errors import DescriptionError, require
-from dynident.friction import Friction, FrictionLaw, check_terms, law_of
+from dynident.friction import TERMS, Friction, FrictionLaw, check_terms, law_of
 from dynident.mechanism import inertia as inertial
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Body, Joint, frozen
@@ -98,6 +98,23 @@ def with_friction(self: Mechanism, laws: Mapping[str, str | FrictionLaw | Fricti
     return replace(self, friction=ordered)
 
 
+def without_friction(self: Mechanism) -> Mechanism:
+    """Return a copy without friction laws, and without the friction terms of the joints that had one.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy: bodies, rotors, offsets, springs, and the friction terms of the other joints.
+    """
+    rid = {self._coordinate_joint[name].name for name in self.friction}
+    kept = {}
+    for name in rid:
+        joint = self.joint(name)
+        named = dict.fromkeys((*self.joint_terms.get(name, self.terms), *(key.split(".")[0] for key in joint.terms)))
+        kept[name] = [symbol for symbol in named if not TERMS[symbol].friction]
+    return replace(self, friction={}).with_terms(kept)
+
+
 def with_forces(self: Mechanism, *forces: Force | Columns) -> Mechanism:
     """Return a copy with more force elements: springs, counterbalances, cables, known torques.
 
@@ -160,7 +177,7 @@ def with_parameters(self: Mechanism, parameters: Parameters) -> Mechanism:
         motors[name][symbol] = parameters[self._motor_parameter(name, symbol)]
     actuators = tuple(replace(actuator, terms=motors[actuator.name]) for actuator in self.actuators)
     friction = {
-        coordinate: Friction(law.law, np.array([parameters[f"{name}_{coordinate}"] for name in law.law.parameters]))
+        coordinate: replace(law, values=np.array([parameters[f"{name}_{coordinate}"] for name in law.law.parameters]))
         for coordinate, law in self.friction.items()
     }
     forces = tuple(

@@ -32,8 +32,8 @@ STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 class OwnColumn(NamedTuple):
     """One column of a friction law or force element: name, unit, owner and value of its parameter, and what it is.
 
-    Kinds: `linear` and `shape` parameters of laws, the known `tangent` at which shape parameters are taken, `force` and
-    `known` elements, `opaque` columns.
+    Kinds: `linear`, `shape` and `settled` (known) shape parameters of laws, the `tangent` at which shape parameters are taken,
+    `force` and `known` elements, `opaque` columns.
     """
 
     name: str
@@ -283,7 +283,7 @@ class Mechanism:
         for coordinate, friction in self.friction.items():
             owner, linear = self._coordinate_joint[coordinate].name, len(friction.law.linear)
             for i, (name, value) in enumerate(friction.parameters.items()):
-                kind = "linear" if i < linear else "shape"
+                kind = "linear" if i < linear else "settled" if name in friction.known else "shape"
                 found.append(OwnColumn(f"{name}_{coordinate}", "", owner, value, kind, coordinate))
             if friction.law.shape:
                 found.append(OwnColumn(f"tangent_{coordinate}", "", owner, 1.0, "tangent", coordinate))
@@ -300,7 +300,7 @@ class Mechanism:
     def known_columns(self) -> NDArray[np.int64]:
         """Parameters that are not identified: their values are known."""
         first = len(self.parameters) - len(self.own_columns)
-        known = [first + i for i, own in enumerate(self.own_columns) if own.kind in ("known", "tangent")]
+        known = [first + i for i, own in enumerate(self.own_columns) if own.kind in ("known", "tangent", "settled")]
         return np.array(known, dtype=np.int64)
 
     @cached_property
@@ -338,6 +338,7 @@ class Mechanism:
 
     with_terms = changes.with_terms
     with_friction = changes.with_friction
+    without_friction = changes.without_friction
     with_forces = changes.with_forces
     with_parameters = changes.with_parameters
     with_payload = changes.with_payload
