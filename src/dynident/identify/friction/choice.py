@@ -485,9 +485,7 @@ class _Joint:
         self, prepared: PreparedLogs, laws: Mapping[str, FrictionLaw], joint: str, projection: Projection | None, seed: int
     ) -> None:
         self.law, self.seed = laws[joint], seed
-        # Rows of a tree's joint see its own friction only.
-        needed = dict(laws) if prepared.robot.loops else {joint: laws[joint]}
-        robot = with_laws(prepared.robot, needed)
+        robot = with_laws(prepared.robot, dict(laws))
         assembly = assemble(robot, prepared.recordings, projection)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SignalWarning)  # what is wrong with the data is said by the fit
@@ -496,15 +494,19 @@ class _Joint:
         seen = [g for g, i in enumerate(assembly.used) if i in assembly.laws[at].seen]
         self.problem = problem.only(seen)
         self.bounds = shape_bounds([f.law for f in robot.friction.values()], assembly.speeds(), list(robot.friction))
+        # Rows of a tree's joint see its own friction only: the shapes of others do not matter, wherever they are.
+        others = set() if robot.loops else set(range(problem.shapes)) - set(problem.families[at])
+        middle = np.where(self.bounds[:, 0] > 0.0, np.sqrt(np.abs(self.bounds.prod(axis=1))), self.bounds.mean(axis=1))
+        self.held = {s: float(middle[s]) for s in others}
         self.eta: Array | None = None
         self.sigma = np.ones(len(seen))
 
     def errors(self, rows: NDArray[np.bool_]) -> tuple[Array, int]:
         """Return the errors of all rows, weighted together, and the number of parameters of the law."""
         if self.eta is None:  # the first search has many starts, those on parts of the data go on from it
-            found = search(self.problem, self.bounds, None, STARTS, self.seed, 60)
+            found = search(self.problem, self.bounds, None, STARTS, self.seed, 60, self.held)
             self.eta, self.sigma = found.eta, found.sigma
-        found = search(self.problem.using(rows), self.bounds, self.eta, 1, self.seed, 30)
+        found = search(self.problem.using(rows), self.bounds, self.eta, 1, self.seed, 30, self.held)
         every = self.problem.errors(found.eta, found.projection.x) / self.sigma[:, None]
         if self.problem.masks is not None:
             every = np.where(np.concatenate(self.problem.masks, axis=1) > 0.0, every, np.nan)

@@ -113,7 +113,7 @@ class Assembly:
     @cached_property
     def base(self) -> BaseParameters:
         """Base parameters of bodies and terms."""
-        return base_parameters(self.bare.mechanism)
+        return cached(self.bare.mechanism, "base of bodies and terms", lambda: base_parameters(self.bare.mechanism))
 
     @cached_property
     def laws(self) -> list[LawRows]:
