@@ -122,6 +122,8 @@ class BaseParameters:
         ndarray, (4 n,)
             Torques in four fixed random states when the base parameters are 1, 2, ..., b over b.
         """
+        if self.mechanism.own_regressor:  # its names are all that is known of it
+            return np.zeros(0)
         W = regressor_rows(self.mechanism, random_motion(self.mechanism, 4), self.columns).transpose(2, 0, 1)
         return np.asarray(W @ np.arange(1.0, self.rank + 1.0)).ravel() / self.rank
 
@@ -139,7 +141,8 @@ class BaseParameters:
             True when it is the same robot.
         """
         mine, other = self.fingerprint(), np.asarray(fingerprint, dtype=np.float64)
-        return mine.shape == other.shape and bool(np.max(np.abs(mine - other)) <= 1e-6 * np.max(np.abs(mine)))
+        same = mine.shape == other.shape
+        return same and bool(np.max(np.abs(mine - other), initial=0.0) <= 1e-6 * np.max(np.abs(mine), initial=0.0))
 
 
 def random_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:
@@ -220,6 +223,9 @@ def base_parameters(
     p, n = len(names), max(mechanism.dof, 1)
     if mechanism.dof == 0:
         raise IdentificationError(f"robot '{mechanism.name}' has no moving joint, so it has nothing to identify")
+    if mechanism.own_regressor:  # a regressor of one's own has base parameters, by its maker's word
+        every = np.arange(p, dtype=np.int64)
+        return BaseParameters(mechanism, every, np.eye(p), (), np.ones((n, p), dtype=bool), float("inf"))
     samples = max(50, -(-3 * p // n))
     Y = regressor_rows(mechanism, random_motion(mechanism, samples, seed)).transpose(2, 0, 1)
     if removable:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import to_json
@@ -20,6 +20,7 @@ from dynident.mechanics import Motion, closure_starts
 from dynident.mechanism import Consistency, Mechanism, Parameters, own_parts, with_own_parts
 
 if TYPE_CHECKING:
+    from dynident.identify.metrics import Metrics
     from dynident.identify.score import Score
     from dynident.signals import Log
 
@@ -225,6 +226,27 @@ class Fit:
         from dynident.identify.score import score_fit  # noqa: PLC0415 - score needs Fit
 
         return score_fit(self, log, allow_training)
+
+    def score_rows(self, Y: ArrayLike, tau: ArrayLike) -> Metrics:
+        """Compare the model with rows of one's own, as those of `Regression.from_rows`.
+
+        Parameters
+        ----------
+        Y : array_like, (N, n, m) or (N, m)
+            Regressor, columns in the order of the base parameters.
+        tau : array_like, (N, n) or (N,)
+            Measured efforts.
+
+        Returns
+        -------
+        Metrics
+            Errors.
+        """
+        from dynident.identify.metrics import evaluate  # noqa: PLC0415 - few need it
+        from dynident.identify.regression import own_rows  # noqa: PLC0415
+
+        rows, effort = own_rows(Y, tau, self.base.rank)
+        return evaluate(effort, rows @ self.values, self.equations.names)
 
     def observability(self) -> tuple[Observability, ...]:
         """Return how well each base parameter is known.

@@ -96,12 +96,13 @@ def compiled(
     inputs = {"q": positions_of(mechanism), "v": n, "a": n, **(more or {})}
     if has_opaque_couplings(mechanism):
         inputs |= {"G": wide * n, "b": wide}
-    if opaque := opaque_columns(mechanism):
-        inputs["F"] = opaque
     same = {**({"phi": len(mechanism.parameters)} if parameters else {}), **(shared or {})}
-    if mechanism.law_values.size:
-        same["law"] = mechanism.law_values.size
-        if any(node.name == LOAD for node in reachable([x for nodes in outputs.values() for x in nodes if x is not None])):
+    if mechanism.friction or mechanism.forces:
+        nodes = reachable([node for own in outputs.values() for node in own if node is not None])
+        used = {node.name.split("[")[0] for node in nodes if node.op == "symbol"}
+        inputs |= {"F": opaque_columns(mechanism)} if "F" in used else {}
+        same |= {"law": mechanism.law_values.size} if "law" in used else {}
+        if LOAD in used and LOAD not in inputs:
             raise DescriptionError(
                 f"friction of robot '{mechanism.name}' depends on the load of its joints, which is known only where efforts were "
                 "measured: predict with load=, or leave that law out"

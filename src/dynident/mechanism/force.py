@@ -287,7 +287,8 @@ class _naming:  # noqa: N801 - used like a function
 
 def check_name(name: str, what: str) -> None:
     """Refuse a name that would be taken for a parameter of bodies or for a joint term."""
-    if not isinstance(name, str) or not name or not name.replace("_", "a").replace(".", "a").isalnum():
+    plain = isinstance(name, str) and bool(name) and (what == "column" or name.replace("_", "a").replace(".", "a").isalnum())
+    if not plain:
         raise DescriptionError(f"{what} name {name!r} must be letters, digits and underscores; rename it")
     first = name.split("_")[0]
     if first in TERMS or first in SYMBOLS:

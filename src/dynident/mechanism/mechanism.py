@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -471,3 +471,49 @@ class Mechanism:
         if not (loops or actuators or home):
             return tree
         return replace(tree, loops=tuple(loops), actuators=tuple(actuators), home=dict(home or {}))
+
+    @classmethod
+    def from_regressor(
+        cls,
+        names: Sequence[str],
+        function: Callable[[Array, Array, Array], Array] | None = None,
+        joints: Sequence[str] = (),
+        name: str = "robot",
+        units: Sequence[str] = (),
+        values: ArrayLike | None = None,
+    ) -> Mechanism:
+        """Make a robot that is nothing but a regressor of one's own: tau = Y(q, v, a) phi.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the m parameters phi; each is taken as a base parameter.
+        function : callable, optional
+            ``function(q, v, a)`` with (N, n) arrays returns Y (N, n, m); without it nothing can be predicted from a motion.
+        joints : sequence of str
+            Names of the n coordinates; ``joint_1`` alone when omitted.
+        name : str
+            Name of the robot.
+        units : sequence of str
+            Unit of each parameter.
+        values : array_like (m,), optional
+            Prior values; zero when omitted.
+
+        Returns
+        -------
+        Mechanism
+            Robot without bodies; `Regression`, `Fit` and scores work with it as with any other.
+        """
+        labels = tuple(joints) or ("joint_1",)
+        bodies = ("base", *(f"link of {label}" for label in labels))
+        chain = [Joint(label, "revolute", *bodies[i : i + 2]) for i, label in enumerate(labels)]
+        given = () if values is None else tuple(float(x) for x in np.ravel(np.asarray(values, dtype=np.float64)))
+        columns = Columns(tuple(names), function, given, tuple(units))
+        return cls(name, tuple(Body(body) for body in bodies), tuple(chain), terms=(), gravity=np.zeros(3), forces=(columns,))
+
+    @cached_property
+    def own_regressor(self) -> bool:
+        """True for a robot of `from_regressor`: its parameters are columns known by their numbers only."""
+        return bool(self.own_columns) and all(own.kind == "opaque" for own in self.own_columns) and len(self.parameters) == len(
+            self.own_columns
+        )

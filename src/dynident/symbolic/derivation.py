@@ -11,7 +11,7 @@ import numpy as np
 from dynident.errors import DescriptionError, DynidentError
 from dynident.graph import Graph
 from dynident.mechanics import Equations
-from dynident.mechanism import Mechanism
+from dynident.mechanism import Columns, Mechanism
 from dynident.symbolic.geometry import read_geometry
 from dynident.symbolic.program import Program, Quantity
 from dynident.symbolic.quantities import base_quantity, quantity
@@ -147,5 +147,8 @@ def _check(mechanism: Mechanism, quantities: Sequence[str], geometry: str, param
             f"closed forms are derived for trees, but robot '{mechanism.name}' has loops ({names}); "
             "remove them to get the forms of its spanning tree"
         )
+    opaque = [force for force in mechanism.forces if isinstance(force, Columns)]
+    if opaque:
+        raise DescriptionError(f"columns {', '.join(opaque[0].names[:3])} ... are known by their numbers only; they have no closed form")
     if mechanism.dof == 0:
         raise DescriptionError(f"robot '{mechanism.name}' has no moving joint, so it has no equations of motion")
