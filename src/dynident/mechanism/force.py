@@ -167,22 +167,27 @@ class Force:
     def coordinates(self) -> tuple[str, ...]:
         """Coordinates that it acts on or looks at."""
         assert not isinstance(self.on, str)
-        graph, seen = Graph(), dict.fromkeys(self.on)
-        texts = [(str(self.energy), None)] if self.energy else [(text, name) for name, text in self.on.items()]
-        for text, own in texts:
-            for node in reachable([self._parsed(graph, text, own)]):
-                if node.op == "symbol":
-                    seen[json.loads(node.name[2:-1])] = None
+        seen = dict.fromkeys(self.on)
+        seen |= {json.loads(node.name[2:-1]): None for node in reachable(self._nodes()) if node.op == "symbol"}
         return tuple(name for name in seen if name not in self.held)
+
+    def _nodes(self) -> list[Node]:
+        """Return its expressions on symbols of their own."""
+        assert not isinstance(self.on, str)
+        graph = Graph()
+        texts = [(str(self.energy), None)] if self.energy else [(text, name) for name, text in self.on.items()]
+        return [self._parsed(graph, text, own) for text, own in texts]
 
     @property
     def looks_at(self) -> frozenset[str]:
         """Which of q, v and a its expressions have in them."""
-        assert not isinstance(self.on, str)
-        graph = Graph()
-        texts = [(str(self.energy), None)] if self.energy else [(text, name) for name, text in self.on.items()]
-        nodes = [self._parsed(graph, text, own) for text, own in texts]
-        return frozenset(node.name[0] for node in reachable(nodes) if node.op == "symbol")
+        return frozenset(node.name[0] for node in reachable(self._nodes()) if node.op == "symbol")
+
+    @property
+    def jumps(self) -> bool:
+        """Whether it has a sign of, or a comparison with, a velocity in it."""
+        steps = [node for node in reachable(self._nodes()) if node.op in ("sign", "lt", "le", "eq")]
+        return any(node.name.startswith("v[") for node in reachable(steps) if node.op == "symbol")
 
 
 @dataclass(frozen=True, eq=False)

@@ -113,6 +113,9 @@ def split_torques(robot: VirtualRobot, truth: Truth) -> TorqueSplit:
     outside = np.zeros_like(motion.q)
     for link, wrench in truth.wrenches.items():
         outside = outside + np.einsum("sij,si->sj", jacobian(mechanism, motion.q, link), wrench)
+    forces = values.copy()
+    forces[: values.size - sum(len(force.names) for force in mechanism.forces)] = 0.0
+    outside = outside - inverse_dynamics(mechanism, motion, forces)  # springs and other force elements
     generalised = {
         "inertia": pushed - held,
         "velocity": moving - held,

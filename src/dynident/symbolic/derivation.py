@@ -105,6 +105,10 @@ def derive(
     regrouping = None
     if any(name.startswith("base_") for name in wanted):
         regressor = forms.get("regressor") or quantity(equations, "regressor", link)
+        if columns is not None:  # what is known is a parameter of the closed form like any other
+            first = len(mechanism.parameters) - len(mechanism.own_columns)
+            known = [first + i for i, own in enumerate(mechanism.own_columns) if own.kind in ("known", "settled")]
+            columns = list(dict.fromkeys([*columns, *known]))
         regrouping = regroup(_program(equations, {"regressor": regressor}), mechanism, columns)
         for name in wanted:
             if name.startswith("base_"):
