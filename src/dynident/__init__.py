@@ -30,7 +30,18 @@ if TYPE_CHECKING:
     from dynident import validate as validate
     from dynident.errors import DynidentError, DynidentWarning
     from dynident.excitation import Plan, design, limits_of
-    from dynident.identify import OLS, WLS, BaseParameters, Fit, Regression, Score, base_parameters, essential_parameters
+    from dynident.identify import (
+        OLS,
+        WLS,
+        BaseParameters,
+        Fit,
+        Regression,
+        Score,
+        base_parameters,
+        choose_friction,
+        essential_parameters,
+        fit_log,
+    )
     from dynident.mechanics import (
         Motion,
         coriolis_matrix,
@@ -49,7 +60,9 @@ if TYPE_CHECKING:
     from dynident.mechanism import (
         Actuator,
         Body,
+        Columns,
         Coupling,
+        Force,
         Joint,
         Limits,
         Loop,
@@ -91,7 +104,9 @@ _HOME = {
     "dynident.mechanism": (
         "Actuator",
         "Body",
+        "Columns",
         "Coupling",
+        "Force",
         "Joint",
         "Limits",
         "Loop",
@@ -130,7 +145,9 @@ _HOME = {
         "Regression",
         "Score",
         "base_parameters",
+        "choose_friction",
         "essential_parameters",
+        "fit_log",
     ),
     "dynident.validate": (
         "cross_validate",
@@ -154,10 +171,12 @@ __all__ = [
     "Actuator",
     "BaseParameters",
     "Body",
+    "Columns",
     "Coupling",
     "DynidentError",
     "DynidentWarning",
     "Fit",
+    "Force",
     "Joint",
     "Limits",
     "Log",
@@ -172,6 +191,7 @@ __all__ = [
     "VirtualRobot",
     "__version__",
     "base_parameters",
+    "choose_friction",
     "coriolis_matrix",
     "cross_validate",
     "derive",
@@ -179,6 +199,7 @@ __all__ = [
     "diagnose",
     "energy_regressor",
     "essential_parameters",
+    "fit_log",
     "forward_dynamics",
     "forward_kinematics",
     "frame_motion",

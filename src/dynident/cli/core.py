@@ -19,6 +19,7 @@ from dynident.cli.shared import (
     Debug,
     Effort,
     FitFile,
+    FrictionLaws,
     Gain,
     Joints,
     LogRate,
@@ -34,6 +35,7 @@ from dynident.cli.shared import (
     Unit,
     app,
     check_output,
+    friction_laws,
     log_reader,
     note,
     out,
@@ -125,6 +127,7 @@ def identify(
     unit: Unit = None,
     log_rate: LogRate = None,
     terms: Terms = None,
+    friction: FrictionLaws = None,
     estimator: Annotated[str, typer.Option(help="wls (every joint has its own noise) or ols.")] = "wls",
     recovery: Annotated[
         str, typer.Option(help="Standard parameters: auto, physical (possible bodies), prior or minimum_norm.")
@@ -155,16 +158,22 @@ def identify(
     with progress(2 * len(logs) + len(validate or []) + 3, quiet) as step:
         step("reading the robot")
         mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
+        laws = friction_laws(mechanism, friction)
         evidence: di.Regression | None = None
-        for path in logs:
-            step(f"reading and compressing {path.name}")
-            log = read(path)
-            base = evidence.base if evidence is not None else None
-            found = di.Regression.from_log(mechanism, log, base, _projection(projection), **options)
-            evidence = found if evidence is None else evidence + found
-        assert evidence is not None, "typer asks for one log at least"
+        if laws is None:
+            for path in logs:
+                step(f"reading and compressing {path.name}")
+                log = read(path)
+                base = evidence.base if evidence is not None else None
+                found = di.Regression.from_log(mechanism, log, base, _projection(projection), **options)
+                evidence = found if evidence is None else evidence + found
         step("estimating")
-        fit = di.essential_parameters(evidence, solver, essential) if essential is not None else solver.fit(evidence).result_
+        if evidence is None:
+            fit = _with_laws(mechanism, [read(path) for path in logs], laws, solver, essential, projection, options)
+        else:
+            fit = (
+                di.essential_parameters(evidence, solver, essential) if essential is not None else solver.fit(evidence).result_
+            )
         scores = []
         for path in validate or []:
             step(f"validating on {path.name}")
@@ -188,6 +197,22 @@ def identify(
         out.print("\n\n".join([fit.summary(), *(score.summary() for score in scores), verdict.summary()]))
         out.print(f"\nwritten: {', '.join(map(str, written))}")
     return NOT_OK if strict and not verdict.ok else 0
+
+
+def _with_laws(
+    mechanism: di.Mechanism,
+    logs: list[di.Log],
+    laws: Any,
+    solver: Any,
+    essential: float | None,
+    projection: str,
+    options: dict[str, Any],
+) -> di.Fit:
+    """Return the fit of bodies and friction laws together."""
+    if essential is not None:
+        raise DynidentError("--essential drops parameters of a linear model; leave it out, or leave out --friction")
+    wanted = None if projection == "gls" else _projection(projection)
+    return di.fit_log(mechanism, logs, laws, options, wanted, solver)
 
 
 def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path, search: list[Path] | None, trust: bool) -> None:

@@ -1,4 +1,4 @@
-"""Friction laws as text: ``stribeck + viscous``, ``asymmetric(coulomb + viscous)``, ``warm(stribeck(exponent=1), reference=25)``.
+"""Friction laws as text: ``stribeck + viscous``, ``asymmetric(tanh + viscous)``, ``warm(stribeck(exponent=1), reference=25)``.
 
 A law is named by its `name` or by its class; options are numbers, tuples of numbers, None or laws. Nothing in a text is run.
 """
@@ -14,7 +14,7 @@ from dynident.errors import DescriptionError
 from dynident.friction.law import FrictionLaw, Sum
 
 
-def _subclasses(of: type[FrictionLaw]) -> Iterator[type[FrictionLaw]]:
+def _subclasses(of: Any) -> Iterator[type[FrictionLaw]]:
     for law in of.__subclasses__():
         yield law
         yield from _subclasses(law)
@@ -72,7 +72,7 @@ def _law(part: ast.expr, text: str) -> FrictionLaw:
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=keywords) if name in known:
             options = {keyword.arg: _option(keyword.value, text) for keyword in keywords if keyword.arg}
             return known[name](*(_option(argument, text) for argument in arguments), **options)
-    names = sorted({law.name for law in known.values() if isinstance(law.name, str)})
+    names = sorted({str(law.name) for law in known.values() if isinstance(law.name, str)})
     raise DescriptionError(f"'{ast.unparse(part)[:60]}' in '{text}' is no friction law; known laws are {', '.join(names)}")
 
 
@@ -110,12 +110,13 @@ def law_text(law: FrictionLaw) -> str:
         default = option.default_factory() if option.default_factory is not MISSING else option.default
         if value != default:
             options.append(f"{option.name}={law_text(value) if isinstance(value, FrictionLaw) else repr(value)}")
-    return type(law).name + (f"({', '.join(options)})" if options else "")  # type: ignore[operator]
+    return law.name + (f"({', '.join(options)})" if options else "")
 
 
 def with_temperature(law: FrictionLaw) -> float | None:
     """Return the reference temperature of a law that has one, at the first place where it stands."""
     if hasattr(law, "reference"):
         return float(law.reference)
-    inner = law.members if isinstance(law, Sum) else [law.law] if isinstance(getattr(law, "law", None), FrictionLaw) else []
+    own = getattr(law, "law", None)
+    inner = law.members if isinstance(law, Sum) else (own,) if isinstance(own, FrictionLaw) else ()
     return next((found for member in inner if (found := with_temperature(member)) is not None), None)

@@ -113,7 +113,7 @@ class _Reader:
     def node(self, part: ast.expr, depth: int) -> Node:
         """Return the node of a part of the syntax tree."""
         if depth > DEEPEST:
-            self.refuse(f"is nested more than {DEEPEST} deep")
+            raise self.wrong(f"is nested more than {DEEPEST} deep")
         own = depth + 1
         match part:
             case ast.Constant(value=value) if isinstance(value, int | float) and not isinstance(value, bool):
@@ -137,15 +137,17 @@ class _Reader:
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
                 function, count = FUNCTIONS[name]
                 if len(arguments) != count:
-                    self.refuse(f"gives {len(arguments)} arguments to {name}(), which takes {count}")
+                    raise self.wrong(f"gives {len(arguments)} arguments to {name}(), which takes {count}")
                 return self.graph.node(function(*(self.node(argument, own) for argument in arguments)))
             case ast.Call(func=ast.Name(id=name)):
-                self.refuse(f"calls {name}(); the functions are {', '.join(FUNCTIONS)}")
-        return self.refuse(f"has '{ast.unparse(part)[:60]}' in it, which is not allowed; use numbers, + - * / ** and functions")
+                raise self.wrong(f"calls {name}(); the functions are {', '.join(FUNCTIONS)}")
+        raise self.wrong(f"has '{ast.unparse(part)[:60]}' in it, which is not allowed; use numbers, + - * / ** and functions")
 
     def _number(self, value: float) -> float:
         number = float(value) if abs(value) < 1e300 else math.inf
-        return number if math.isfinite(number) else self.refuse(f"has the number {value}; give a finite one")
+        if not math.isfinite(number):
+            raise self.wrong(f"has the number {value}; give a finite one")
+        return number
 
     def _index(self, part: ast.expr) -> str:
         match part:
@@ -153,18 +155,18 @@ class _Reader:
                 return name
             case ast.Name() | ast.Attribute():  # q[elbow], q[wrist.r1]
                 return ast.unparse(part)
-        return self.refuse(f"has '[{ast.unparse(part)[:60]}]' in it; give a name, as in q[joint1] or q[\"joint 1\"]")
+        raise self.wrong(f"has '[{ast.unparse(part)[:60]}]' in it; give a name, as in q[joint1] or q[\"joint 1\"]")
 
     def _named(self, name: str, index: str | None) -> Node:
         try:
             return self.lookup(name, index)
         except KeyError:
             whole = name if index is None else f"{name}[{index}]"
-            return self.refuse(f"uses '{whole}', which is not known here")
+            raise self.wrong(f"uses '{whole}', which is not known here")
 
-    def refuse(self, what: str) -> Any:
-        """Raise the sentence that says what is wrong with the expression."""
-        raise DescriptionError(f"the expression '{self.text[:200]}' {what}")
+    def wrong(self, what: str) -> DescriptionError:
+        """Return the sentence that says what is wrong with the expression."""
+        return DescriptionError(f"the expression '{self.text[:200]}' {what}")
 
 
 _WRITTEN = {op: f"{op}({{0}})" for op in ("sqrt", "sin", "cos", "exp", "log", "tanh", "abs", "sign", "floor")}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         nested_spread,
     )
     from dynident.identify.experiments.plots import draw_warmup, plot_torques
-    from dynident.identify.friction import fit_log
+    from dynident.identify.friction import choose_friction, fit_log
     from dynident.identify.payload import Payload, payload_of, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
     from dynident.identify.subsets import Individual, Statistics, enumerate_subsets, individual_parameters
@@ -46,6 +46,7 @@ _LATER = {
     "Spread": "experiments",
     "Statistics": "subsets",
     "Warmup": "experiments",
+    "choose_friction": "friction",
     "draw_warmup": "experiments.plots",
     "enumerate_subsets": "subsets",
     "fit_log": "friction",
@@ -85,6 +86,7 @@ __all__ = [
     "Warmup",
     "base_parameters",
     "check_projection",
+    "choose_friction",
     "columns_of",
     "draw_warmup",
     "enumerate_subsets",

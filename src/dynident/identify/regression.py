@@ -429,7 +429,9 @@ def own_rows(Y: ArrayLike, tau: ArrayLike, count: int) -> tuple[Array, Array]:
         )
     for label, values in (("Y", rows), ("tau", effort)):
         if not np.isfinite(values).all():
-            raise IdentificationError(f"{label} is not finite at sample {int(np.argwhere(~np.isfinite(values))[0][0])}; remove it")
+            raise IdentificationError(
+                f"{label} is not finite at sample {int(np.argwhere(~np.isfinite(values))[0][0])}; remove it"
+            )
     return rows, effort
 
 

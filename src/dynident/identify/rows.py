@@ -219,8 +219,8 @@ class Rows:
                     raise LogError(f"the law of joint '{coordinate}' needs its {where}, which was not recorded; give {where}=")
                 if given.shape != (samples, len(self.efforts)) or not np.isfinite(given).all():
                     raise IdentificationError(
-                        f"{where} has shape {given.shape}; it must be finite and have the shape {(samples, len(self.efforts))} of "
-                        "the efforts"
+                        f"{where} has shape {given.shape}; it must be finite and have the shape "
+                        f"{(samples, len(self.efforts))} of the efforts"
                     )
                 table[:, k] = given[:, self.efforts.index(channel)]
             found[name] = table
@@ -268,7 +268,7 @@ class CompiledRows:
         self._relations: dict[tuple[int, bytes], Relation] = {}
         x = Equations(rows.mechanism)
         laws = len(rows.mechanism.friction)
-        self.signals = {name: laws for name in law_signals(rows.mechanism)}
+        self.signals = dict.fromkeys(law_signals(rows.mechanism), laws)
         x.channels = {name: x.graph.symbols(name, laws) for name in self.signals}
         tau = x.graph.symbols("tau", len(rows.efforts))
         y, size = list(tau), x.graph.one
@@ -278,7 +278,10 @@ class CompiledRows:
         if rows.mechanism.loops:
             A = actuation(x)
             y = [total([row[j] * t for row, t in zip(A, tau, strict=True)]) for j in range(rows.mechanism.dof)]
-        y = [total([t, *(-c * value for c, value in zip(row[len(columns) :], values, strict=True))]) for t, row in zip(y, both, strict=True)]
+        y = [
+            total([t, *(-c * value for c, value in zip(row[len(columns) :], values, strict=True))])
+            for t, row in zip(y, both, strict=True)
+        ]
         if rows.mechanism.loops:
             solved, ratio = projected(x, rows, [[*line, t] for line, t in zip(Y, y, strict=True)])
             Y, y, size = [line[:-1] for line in solved], [line[-1] for line in solved], minimum(absolute(x.pivot), ratio)

@@ -104,8 +104,8 @@ def compiled(
         same |= {"law": mechanism.law_values.size} if "law" in used else {}
         if LOAD in used and LOAD not in inputs:
             raise DescriptionError(
-                f"friction of robot '{mechanism.name}' depends on the load of its joints, which is known only where efforts were "
-                "measured: predict with load=, or leave that law out"
+                f"friction of robot '{mechanism.name}' depends on the load of its joints, which is known only where efforts "
+                "were measured: predict with load=, or leave that law out"
             )
     return Compiled(Function(name, inputs, outputs, same, rows))
 

@@ -16,13 +16,13 @@ from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import FIXED, FREE, NODE_DOF, PRISMATIC, REVOLUTE, SPHERICAL, Tree
 
 if TYPE_CHECKING:
+    from dynident.mechanism.additions import own_parts, with_own_parts
     from dynident.mechanism.describe import description, description_text, effort_units
     from dynident.mechanism.dh import read_dh
     from dynident.mechanism.files import is_mjcf, read_robot, write_robot
     from dynident.mechanism.graph import write_svg
     from dynident.mechanism.mjcf import read_mjcf
     from dynident.mechanism.mjcf_writer import write_mjcf
-    from dynident.mechanism.additions import own_parts, with_own_parts
     from dynident.mechanism.sidecar import apply_sidecar, write_sidecar
     from dynident.mechanism.urdf import read_urdf
     from dynident.mechanism.urdf_writer import write_urdf

@@ -52,12 +52,12 @@ def _check_forces(mechanism: Mechanism) -> None:
             bent = curved.intersection(force.coordinates) if force.energy else ()
             if bent:
                 raise DescriptionError(
-                    f"force '{force.name}': an energy of '{min(bent)}' has no simple force, its velocities are not the rates of "
-                    "its positions; give the force on each coordinate"
+                    f"force '{force.name}': an energy of '{min(bent)}' has no simple force, its velocities are not the rates "
+                    "of its positions; give the force on each coordinate"
                 )
         elif mechanism.loops or mechanism.couplings:
             raise DescriptionError(
-                f"columns {', '.join(force.names[:3])} ... are given by numbers, which needs a robot without loops and couplings"
+                f"columns {', '.join(force.names[:3])} ... are given by numbers: the robot must have no loops and no couplings"
             )
 
 

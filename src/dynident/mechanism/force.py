@@ -246,11 +246,13 @@ class Columns:
         Y = np.asarray(self.function(q, v, a), dtype=np.float64)
         if Y.shape != (*q.shape, len(self.names)):
             raise DescriptionError(
-                f"the function of columns {self.names[0]} ... {self.names[-1]} returns shape {Y.shape} for {q.shape[0]} samples; "
-                f"it must return {(*q.shape, len(self.names))}"
+                f"the function of columns {self.names[0]} ... {self.names[-1]} returns shape {Y.shape} for {q.shape[0]} "
+                f"samples; it must return {(*q.shape, len(self.names))}"
             )
         if not np.isfinite(Y).all():
-            raise DescriptionError(f"the function of columns {self.names[0]} ... {self.names[-1]} returns values that are not finite")
+            raise DescriptionError(
+                f"the function of columns {self.names[0]} ... {self.names[-1]} returns values that are not finite"
+            )
         return Y
 
 
@@ -295,6 +297,6 @@ def check_name(name: str, what: str) -> None:
     plain = isinstance(name, str) and bool(name) and (what == "column" or name.replace("_", "a").replace(".", "a").isalnum())
     if not plain:
         raise DescriptionError(f"{what} name {name!r} must be letters, digits and underscores; rename it")
-    first = name.split("_")[0]
+    first = name.split("_", maxsplit=1)[0]
     if first in TERMS or first in SYMBOLS:
         raise DescriptionError(f"{what} name '{name}' begins like the parameter '{first}'; rename it, as in 'own_{name}'")

@@ -293,7 +293,9 @@ class Mechanism:
                 found += [OwnColumn(name, unit, "", value, "opaque") for name, unit, value in named]
             else:
                 at = next((self._coordinate_joint[c].name for c in force.coordinates), "")
-                found.append(OwnColumn(force.name, force.unit, at, float(force.value or 0.0), "known" if force.known else "force"))
+                found.append(
+                    OwnColumn(force.name, force.unit, at, float(force.value or 0.0), "known" if force.known else "force")
+                )
         return tuple(found)
 
     @cached_property
@@ -506,7 +508,7 @@ class Mechanism:
         """
         labels = tuple(joints) or ("joint_1",)
         bodies = ("base", *(f"link of {label}" for label in labels))
-        chain = [Joint(label, "revolute", *bodies[i : i + 2]) for i, label in enumerate(labels)]
+        chain = [Joint(label, "revolute", bodies[i], bodies[i + 1]) for i, label in enumerate(labels)]
         given = () if values is None else tuple(float(x) for x in np.ravel(np.asarray(values, dtype=np.float64)))
         columns = Columns(tuple(names), function, given, tuple(units))
         return cls(name, tuple(Body(body) for body in bodies), tuple(chain), terms=(), gravity=np.zeros(3), forces=(columns,))
@@ -514,6 +516,8 @@ class Mechanism:
     @cached_property
     def own_regressor(self) -> bool:
         """True for a robot of `from_regressor`: its parameters are columns known by their numbers only."""
-        return bool(self.own_columns) and all(own.kind == "opaque" for own in self.own_columns) and len(self.parameters) == len(
-            self.own_columns
+        return (
+            bool(self.own_columns)
+            and all(own.kind == "opaque" for own in self.own_columns)
+            and len(self.parameters) == len(self.own_columns)
         )

@@ -63,10 +63,10 @@ from numpy.typing import NDArray
 from dynident.errors import DescriptionError
 from dynident.files import write_atomic
 from dynident.friction import check_terms
+from dynident.mechanism.additions import force_of, friction_of, own_parts
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Actuator, Loop, Placement, frozen
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.additions import force_of, friction_of, own_parts
 from dynident.mechanism.xml import LARGEST, naming_file, read_bytes
 
 Array = NDArray[np.float64]

@@ -119,8 +119,8 @@ def owners_of(
 ) -> list[Owner]:
     """Return all owners: joints first, then rotors, then gears of elastic drives.
 
-    `terms` are forms, symbols and values of the mechanism's own terms; `friction` laws by tree coordinate beside its own; `motors` one
-    row, name, law, whether the gear has losses and whether the drive is rigid, per actuator.
+    `terms` are forms, symbols and values of the mechanism's own terms; `friction` laws by tree coordinate beside its own;
+    `motors` one row, name, law, whether the gear has losses and whether the drive is rigid, per actuator.
     """
     names = mechanism.tree.coordinates
     joints: dict[tuple[float, ...], list[Part]] = {}

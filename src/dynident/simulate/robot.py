@@ -120,8 +120,14 @@ class VirtualRobot(_Options):
                 raise SimulationError(f"{label} is a {type(getattr(self, label)).__name__}; give a mapping of names")
         for force in self.mechanism.forces:
             if not isinstance(force, Force) or "a" in force.looks_at or force.jumps:
-                what = "is known by its numbers only" if not isinstance(force, Force) else "jumps with the velocity or needs accelerations"
-                raise SimulationError(f"force '{force.names[0]}' {what}, so it cannot be simulated; use a friction law or a body")
+                what = (
+                    "is known by its numbers only"
+                    if not isinstance(force, Force)
+                    else "jumps with the velocity or needs accelerations"
+                )
+                raise SimulationError(
+                    f"force '{force.names[0]}' {what}, so it cannot be simulated; use a friction law or a body"
+                )
         laws, heat, drives = dict(self.friction), {}, list(self.drives)
         for name, value in self.thermal.items():
             if name not in tree and name not in motors:

@@ -1,4 +1,4 @@
-"""Identifying friction: laws in the fit of a robot, one axis, Kalman filter, LuGre protocol, thermal models, choice of model."""
+"""Identifying friction: laws in the fit of a robot, one axis, Kalman filter, LuGre protocol, thermal models, choice."""
 
 from dynident.identify.friction.choice import (
     Choice,

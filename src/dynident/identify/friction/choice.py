@@ -181,7 +181,9 @@ def choose(candidates: Mapping[str, Candidate], count: int, blocks: int = 5, spe
     found = {name: _contender(name, trial, blocks) for name, trial in tried.items()}
     usable = [c for c in found.values() if not c.failed]
     if not usable:
-        raise IdentificationError("no model could be fitted to every set of blocks: " + "; ".join(c.failed for c in found.values()))
+        raise IdentificationError(
+            "no model could be fitted to every set of blocks: " + "; ".join(c.failed for c in found.values())
+        )
     lowest = min(usable, key=lambda c: c.held_out)
     found = {name: c if c.failed else _criteria(c, lowest.effective) for name, c in found.items()}
     usable = [c for c in found.values() if not c.failed]
@@ -260,7 +262,9 @@ def _contender(name: str, trial: _Trial, blocks: int) -> Contender:
     scatter = float(np.sqrt(held + spread) - np.sqrt(held))
     faster = float(np.sqrt(np.nanmean(trial.faster))) if trial.faster.size else nan
     effective = effective_samples(trial.errors)
-    return Contender(name, float(np.sqrt(held)), scatter, float(np.sqrt(mean)), trial.parameters, effective, nan, nan, "", faster)
+    return Contender(
+        name, float(np.sqrt(held)), scatter, float(np.sqrt(mean)), trial.parameters, effective, nan, nan, "", faster
+    )
 
 
 def _criteria(c: Contender, n: float) -> Contender:
@@ -414,7 +418,9 @@ def choose_recorded(prepared: PreparedLogs, laws: Any, projection: Projection | 
     robot = prepared.robot
     given = dict(laws) if isinstance(laws, Mapping) else dict.fromkeys(driven(robot), laws)
     motors = {actuator.name: list(actuator.coupling) for actuator in robot.actuators}
-    named = {name if name in robot.tree.coordinates else next(iter(motors.get(name, [name]))): law for name, law in given.items()}
+    named = {
+        name if name in robot.tree.coordinates else next(iter(motors.get(name, [name]))): law for name, law in given.items()
+    }
     skipped = {name for recording in prepared.recordings for name in recording.skip}
     options = {name: _candidates(law) for name, law in named.items() if name not in skipped}
     chosen = {name: next(iter(own.values())) for name, own in options.items()}
@@ -469,9 +475,7 @@ def _chosen(
     seed: int,
 ) -> Choice:
     """Compare laws of one joint, the others being given."""
-    trials = {
-        text: _Joint(prepared, {**laws, joint: law}, joint, projection, seed).errors for text, law in candidates.items()
-    }
+    trials = {text: _Joint(prepared, {**laws, joint: law}, joint, projection, seed).errors for text, law in candidates.items()}
     at = list(prepared.robot.tree.coordinates).index(joint)
     bare = replace(prepared.robot, friction={}, forces=())
     speeds = [np.abs(tree_motion(bare, r.motion).v[:, at])[r.decimator.centres(len(r.motion))] for r in prepared.recordings]

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,7 +137,7 @@ class Assembly:
     def shapes(self) -> list[slice]:
         """Where the shape parameters of each law are in eta."""
         ends = np.cumsum([0, *(len(f.law.shape) for f in self.robot.friction.values())])
-        return [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     def frictions(self, eta: Array, x: Array) -> dict[str, Friction]:
         """Return the laws with their numbers."""

@@ -112,7 +112,6 @@ class AxisFit:
         lines.append("residual: " + ", ".join(f"{joint} {s:.4g}" for joint, s in self.sigma.items()))
         return "\n".join([*lines, *self.notes])
 
-
     def predict(self, state: State | ArrayLike, fixed: Mapping[str, ArrayLike] | None = None) -> Array:
         """Predict the effort.
 

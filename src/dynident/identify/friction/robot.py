@@ -59,8 +59,8 @@ def fit_robot(
 ) -> Fit:
     """Fit bodies and friction laws of a robot to a motion and its efforts.
 
-    A law replaces the friction among the terms of its joint (fv, fc, ...); rotor inertia, offset and spring stay. Laws are those of
-    joints, in joint radians and N m, as all joint terms are; a motor's name stands for the joint that it drives.
+    A law replaces the friction among the terms of its joint (fv, fc, ...); rotor inertia, offset and spring stay. Laws are
+    those of joints, in joint radians and N m, as all joint terms are; a motor's name stands for the joint that it drives.
 
     Parameters
     ----------

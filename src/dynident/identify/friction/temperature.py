@@ -106,4 +106,6 @@ def compare_temperature(
     inner = law or Coulomb() + Viscous()
     plain = fit_log(mechanism, training, inner)
     warm = fit_log(mechanism, training, TemperatureDependent(inner, reference))
-    return TemperatureComparison(plain, warm, {log.name: (plain.score(log).metrics, warm.score(log).metrics) for log in held_out}, reference)
+    return TemperatureComparison(
+        plain, warm, {log.name: (plain.score(log).metrics, warm.score(log).metrics) for log in held_out}, reference
+    )
