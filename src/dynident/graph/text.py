@@ -162,7 +162,7 @@ class _Reader:
             return self.lookup(name, index)
         except KeyError:
             whole = name if index is None else f"{name}[{index}]"
-            raise self.wrong(f"uses '{whole}', which is not known here")
+            raise self.wrong(f"uses '{whole}', which is not known here") from None
 
     def wrong(self, what: str) -> DescriptionError:
         """Return the sentence that says what is wrong with the expression."""

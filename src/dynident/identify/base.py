@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import ConditionWarning, IdentificationError, require
 from dynident.identify.manifold import random_closed_motion
+from dynident.identify.rows import Rows, law_signals
 from dynident.mechanics import Motion, regressor_rows
 from dynident.mechanism import Mechanism
 from dynident.parallel import one_blas_thread
@@ -227,7 +228,7 @@ def base_parameters(
         every = np.arange(p, dtype=np.int64)
         return BaseParameters(mechanism, every, np.eye(p), (), np.ones((n, p), dtype=bool), float("inf"))
     samples = max(50, -(-3 * p // n))
-    Y = regressor_rows(mechanism, random_motion(mechanism, samples, seed)).transpose(2, 0, 1)
+    Y = _random_regressor(mechanism, samples, seed).transpose(2, 0, 1)
     if removable:
         bare = Y.copy()
         bare[:, :, columns_of(mechanism, removable)] = 0.0
@@ -268,6 +269,19 @@ def base_parameters(
     invisible = tuple(names[j] for j in range(p) if not visible[j] and j not in mechanism.known_columns)
     seen = np.any(np.abs(Y[:, :, columns]) > 1e-12 * size[columns], axis=0)
     return BaseParameters(mechanism, columns, regrouping, invisible, seen, gap)
+
+
+def _random_regressor(mechanism: Mechanism, samples: int, seed: int) -> Array:
+    """Return the regressor (n, p, N) along unrelated states, temperatures and loads."""
+    motion = random_motion(mechanism, samples, seed)
+    wanted = law_signals(mechanism)
+    if not wanted:
+        return regressor_rows(mechanism, motion)
+    generator = np.random.default_rng(seed + 2)
+    shape = (len(motion), len(mechanism.friction))
+    signals = {name: generator.uniform(-50.0, 50.0, shape) for name in wanted}
+    every = np.arange(len(mechanism.parameters), dtype=np.int64)
+    return Rows(mechanism).equations(motion, None, every, signals=signals)[0]
 
 
 def columns_of(mechanism: Mechanism, bodies: Sequence[str]) -> list[int]:

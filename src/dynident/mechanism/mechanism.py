@@ -224,7 +224,8 @@ class Mechanism:
             joint = self._coordinate_joint[coordinate]
             base = () if joint.kind == "free" else self.joint_terms.get(joint.name, self.terms)
             named = dict.fromkeys((*base, *(key.split(".")[0] for key in joint.terms)))
-            columns += [(coordinate, t) for t in named if not (coordinate in self.friction and TERMS[t].friction)]
+            law = self.friction[coordinate].law.linear if coordinate in self.friction else None
+            columns += [(coordinate, t) for t in named if law is None or not (TERMS[t].friction or t in law)]
         return tuple(columns)
 
     @cached_property
