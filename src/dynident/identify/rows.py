@@ -265,7 +265,7 @@ class CompiledRows:
 
     def __init__(self, rows: Rows, columns: Sequence[int]) -> None:
         self.rows = rows
-        self._relations: dict[tuple[int, bytes], Relation] = {}
+        self._relations: dict[tuple[int, bytes, bytes], Relation] = {}
         x = Equations(rows.mechanism)
         laws = len(rows.mechanism.friction)
         self.signals = dict.fromkeys(law_signals(rows.mechanism), laws)
@@ -305,10 +305,12 @@ class CompiledRows:
         """Return which columns of equation i are independent along unrelated states, and what the others are of them."""
         from scipy.linalg import qr  # noqa: PLC0415 - scipy.linalg costs import time
 
-        key = (i, columns.tobytes())
+        key = (i, columns.tobytes(), self.rows.mechanism.law_values.tobytes())
         if key not in self._relations:
             flat = np.empty((self.height, len(motion)))
-            self(motion, None, flat)
+            generator = np.random.default_rng(0)
+            signals = {name: generator.uniform(-50.0, 50.0, (len(motion), laws)) for name, laws in self.signals.items()}
+            self(motion, None, flat, signals=signals or None)
             own = self.first[i] + np.flatnonzero(np.isin(self.seen[i], columns))
             W = flat[own].T
             size = np.linalg.norm(W, axis=0)
