@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,9 +43,10 @@ from dynident.cli.shared import (
     robot_of,
     with_terms,
 )
-from dynident.errors import DescriptionError, DynidentError
+from dynident.errors import DescriptionError, DynidentError, IdentificationError
 from dynident.files import write_atomic
 from dynident.mechanism import description, description_text, is_mjcf, write_robot, write_svg
+from dynident.outputs import output_set
 
 
 @app.command(epilog="Example: dynident describe robot.urdf --sidecar drives.toml --json")
@@ -70,9 +70,13 @@ def describe(
         check_output(svg)
         write_svg(mechanism, svg)
     if mechanism.dof:
-        base = di.base_parameters(mechanism)
-        data["base_parameters"] = {"rank": base.rank, "rank_gap": base.rank_gap, "expressions": list(base.expressions)}
-        data["unidentifiable"] = list(base.unidentifiable)
+        try:
+            base = di.base_parameters(mechanism)
+        except IdentificationError as error:  # too large
+            note(str(error))
+        else:
+            data["base_parameters"] = {"rank": base.rank, "rank_gap": base.rank_gap, "expressions": list(base.expressions)}
+            data["unidentifiable"] = list(base.unidentifiable)
     if as_json:
         print_json(data)
     else:
@@ -184,13 +188,12 @@ def identify(
             step(f"comparing with {path.name}")
             shown.append(fit.score(read(path), allow_training=True))
         step("writing the results")
-        with tempfile.TemporaryDirectory() as folder:  # all results or none: a failure here leaves what was there
-            stage = Path(folder)
+        with output_set(output, ("fit.json", "identified.*", "report.html", "verdict.json")) as stage:
             write_atomic(stage / "fit.json", fit.to_json())
             _write_model(robot, fit, stage, output, search, trust)
             write_report(stage / "report.html", fit, shown, verdict)
             write_atomic(stage / "verdict.json", verdict.to_json())
-            written = [write_atomic(output / file.name, file.read_bytes()) for file in sorted(stage.iterdir())]
+            written = [output / file.name for file in sorted(stage.iterdir())]
     if as_json:
         print_json(verdict.to_json())
     elif not quiet:

@@ -33,6 +33,7 @@ from dynident.cli.shared import (
     robot_of,
 )
 from dynident.files import write_atomic
+from dynident.outputs import output_set
 
 
 @app.command(epilog="Example: dynident friction robot.urdf cold.csv warm.csv --effort joint_torque -o friction/")
@@ -82,11 +83,12 @@ def friction(
         owners = None if robots is None else [name.strip() for name in robots.split(",")]
         study = friction_study(mechanism, read, robots=owners, by=by, level=level, tolerance=tolerance)
         step("writing the report")
-        report = write_friction_report(output / "friction.html", study)
-        data = write_atomic(output / "friction.json", study.to_json())
+        with output_set(output, ("friction.html", "friction.json")) as stage:
+            write_friction_report(stage / "friction.html", study)
+            write_atomic(stage / "friction.json", study.to_json())
     if as_json:
         print_json(study.to_json())
     elif not quiet:
         out.print(study.summary())
-        out.print(f"\nwritten: {report}, {data}")
+        out.print(f"\nwritten: {output / 'friction.html'}, {output / 'friction.json'}")
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 import dynident as di
 from dynident.cli.shared import note, robot_of
 from dynident.errors import DynidentError
-from dynident.files import write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,13 +85,10 @@ def read_plan(path: Path, mechanism: di.Mechanism) -> Any:
     return Plan.load(file) if file.suffix.lower() == ".json" else read_motion(file, mechanism)
 
 
-def write_figures(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
-    """Write figures as PNG; all are drawn before the first is written."""
-    with tempfile.TemporaryDirectory() as temporary:
-        staged = Path(temporary)
-        for name, figure in figures.items():
-            figure.savefig(staged / f"{name}.png", dpi=120)
-        return [write_atomic(folder / path.name, path.read_bytes()) for path in sorted(staged.iterdir())]
+def save_figures(figures: Mapping[str, Figure], folder: Path) -> None:
+    """Write figures as PNG."""
+    for name, figure in figures.items():
+        figure.savefig(folder / f"{name}.png", dpi=120)
 
 
 def machine_of(

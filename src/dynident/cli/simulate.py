@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
-from dynident.cli.machines import check_machine, machine_of, ready_machine, write_figures, write_log
+from dynident.cli.machines import check_machine, machine_of, ready_machine, save_figures, write_log
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -30,6 +31,7 @@ from dynident.cli.shared import (
 )
 from dynident.errors import DynidentError, SimulationError
 from dynident.files import to_json, write_atomic
+from dynident.outputs import output_set
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,9 +102,7 @@ def simulate(
         run = machine.simulate(wanted, method=method, loop=loop, seed=seed)
         seconds = time.perf_counter() - begin
         announce("writing")
-        written = [] if output is None else [write_log(run.log, output)]
-        written += [] if truth is None else [run.truth.save(truth)]
-        written += [] if figures is None else write_figures(_run_figures(run), figures)
+        written = _write_run(run, output, truth, figures)
     duration = float(run.truth.t[-1] - run.truth.t[0])
     if as_json:
         speed = {"seconds": seconds, "real_time_factor": duration / seconds, "written": [str(path) for path in written]}
@@ -113,6 +113,25 @@ def simulate(
         if written:
             out.print("written: " + ", ".join(str(path) for path in written))
     return 0
+
+
+def _write_run(run: Run, output: Path | None, truth: Path | None, figures: Path | None) -> list[Path]:
+    """Write log, truth and figures; those of one folder appear together."""
+    makers: dict[Path, Callable[[Path], Any]] = {}
+    if output is not None:
+        makers[output] = partial(write_log, run.log)
+    if truth is not None:
+        makers[truth] = run.truth.save
+    for folder in dict.fromkeys(path.parent for path in makers):
+        mine = {path.name: make for path, make in makers.items() if path.parent == folder}
+        with output_set(folder, tuple(mine)) as stage:
+            for name, make in mine.items():
+                make(stage / name)
+    drawn = _run_figures(run) if figures is not None else {}
+    if figures is not None:
+        with output_set(figures, tuple(f"{name}.png" for name in drawn)) as stage:
+            save_figures(drawn, stage)
+    return [*makers, *(figures / f"{name}.png" for name in drawn if figures is not None)]
 
 
 def _check_files(output: Path | None, truth: Path | None, figures: Path | None) -> None:
@@ -226,8 +245,10 @@ def bandwidth(
         numbers["notes"] = notes
         files = []
         if output is not None:
-            files = [write_atomic(output / "bandwidth.json", to_json(numbers))]
-            files += write_figures({"bandwidth": _bode_figure(found, published)}, output)
+            with output_set(output, ("bandwidth.json", "bandwidth.png")) as stage:
+                write_atomic(stage / "bandwidth.json", to_json(numbers))
+                save_figures({"bandwidth": _bode_figure(found, published)}, stage)
+                files = [output / path.name for path in sorted(stage.iterdir())]
     if as_json:
         print_json({**numbers, "written": [str(f) for f in files]})
     elif not quiet:
@@ -281,8 +302,10 @@ def track(
         step("writing")
         files = []
         if output is not None:
-            files = [write_atomic(output / "tracking.json", to_json(numbers))]
-            files += write_figures(proof.figures(case.published), output)
+            with output_set(output, ("tracking.json", "errors_*.png", "largest_errors*.png", "efforts.png")) as stage:
+                write_atomic(stage / "tracking.json", to_json(numbers))
+                save_figures(proof.figures(case.published), stage)
+                files = [output / path.name for path in sorted(stage.iterdir())]
     if as_json:
         print_json({**numbers, "written": [str(f) for f in files]})
     elif not quiet:

@@ -31,7 +31,7 @@ from dynident.mechanics.kinematics import body_motions, forward_kinematics, fram
 from dynident.mechanics.matrices import energies
 from dynident.mechanics.motion import Motion
 from dynident.mechanics.reactions import Conditioning, closure_conditioning, reactions
-from dynident.mechanics.regressor import energy_regressor, momentum_regressor, regressor, regressor_rows
+from dynident.mechanics.regressor import energy_regressor, momentum_regressor, regressor, regressor_rows, weighted_regressor
 from dynident.mechanics.solving import NodeRows, factor_symmetric, solve_factored, solve_general, solve_symmetric
 from dynident.mechanics.vectors import Vector, cross, dot, matrix, plus, scale, snapped, times, vector
 
@@ -114,4 +114,5 @@ __all__ = [
     "tree_motion",
     "values_of",
     "vector",
+    "weighted_regressor",
 ]

@@ -143,7 +143,8 @@ class Mechanism:
         curved = {c.joint for c in self.couplings if c.function is not None}
         free = [name for name in tree if name not in following]
         index = {name: i for i, name in enumerate(free)}
-        rows: dict[str, tuple[Array, float]] = {name: (np.eye(len(free))[index[name]], 0.0) for name in free}
+        unit = np.eye(len(free))
+        rows: dict[str, tuple[Array, float]] = {name: (unit[index[name]], 0.0) for name in free}
         waiting = {name: c for name, c in following.items() if name not in curved}
         rows |= {name: (np.zeros(len(free)), 0.0) for name in curved}  # filled in along a motion
         while waiting:
