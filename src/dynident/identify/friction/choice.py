@@ -3,7 +3,8 @@
 A richer law always fits its own data better, so the training error chooses nothing. Blocks of time, not random samples,
 are held out: neighbouring samples share their errors. The fastest stretches are held out together as well, since a model is
 used beyond the speeds it was fitted to. The simplest model is taken whose squared error exceeds that of the best by no more
-than one standard error of their difference over the blocks, in both tests.
+than one standard error of their difference over the blocks, in both tests; a gain below one per cent of the error does not
+count, however sure.
 
 For the same reason AIC and BIC count effective samples, ``N_eff = N / (1 + 2 sum_k rho_k)`` with rho the autocorrelation of
 the residuals.
@@ -39,6 +40,7 @@ Array = NDArray[np.float64]
 FAST = 0.2  # share of the record that is held out for its speed
 USUAL = ("coulomb + viscous", "asymmetric", "polynomial", "tanh + viscous", "stribeck + viscous")
 STARTS = 6  # per shape parameter
+WORTH = 0.02  # relative gain in squared error that is worth a parameter: one per cent of the error
 WARM = 2.0  # range of temperatures [K] from which a law that knows of them is tried
 Candidate = Callable[[NDArray[np.bool_]], tuple[Array, int]]
 """Fits the rows that are True and returns the errors of ALL rows and the number of parameters."""
@@ -242,13 +244,13 @@ def _mean_square(errors: Array) -> float:
 
 
 def _not_worse(squares: Mapping[str, Array]) -> set[str]:
-    """Return the models whose mean squared error is within one standard error (of the difference) of the lowest."""
+    """Return the models whose mean squared error is within one standard error (of the difference), or WORTH, of the lowest."""
     best = squares[min(squares, key=lambda name: float(np.nanmean(squares[name])))]
     found = set()
     for name, values in squares.items():
         more = (values - best)[np.isfinite(values - best)]
         spread = float(np.std(more, ddof=1) / np.sqrt(more.size)) if more.size > 1 else 0.0
-        if float(np.mean(more)) <= spread + 1e-12 * float(np.nanmean(best)):
+        if float(np.mean(more)) <= max(spread, WORTH * float(np.nanmean(best))):
             found.add(name)
     return found
 
