@@ -8,8 +8,6 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-from identify_cases import simulated_log, smooth
-from loop_cases import four_bar, slider_crank, states
 
 import dynident as di
 from dynident.errors import DescriptionError, IdentificationError, SimulationError
@@ -19,6 +17,8 @@ from dynident.mechanics import close_motion
 from dynident.mechanism import apply_sidecar, write_sidecar
 from dynident.robots import cft, rrr
 from dynident.robots.proofs import random_motion
+from identify_cases import simulated_log, smooth
+from loop_cases import four_bar, slider_crank, states
 
 SPRING = di.Force("spring", "joint_2", "q - 0.3", value=4.0, unit="N m/rad")
 # A linear spring of 900 N/m and free length 0.1 m between two points at 0.2 m and 0.15 m from a joint.
@@ -51,7 +51,10 @@ def balance_torque(q: np.ndarray) -> np.ndarray:
         ("max(x, 0.5) - min(x, 0.5) + abs(-x) * sign(x - 1)", lambda x: np.abs(x - 0.5) + x * np.sign(x - 1)),
         ("tan(x) if x <= 0.7 else atan2(1, x)", lambda x: np.where(x <= 0.7, np.tan(x), np.arctan2(1, x))),
         ("where(x != x, log(x), exp(-x) + floor(3 * x))", lambda x: np.exp(-x) + np.floor(3 * x)),
-        ("sqrt(x) * cos(x) * (x > 0.3) + tanh(x) * sin(x)", lambda x: np.sqrt(x) * np.cos(x) * (x > 0.3) + np.tanh(x) * np.sin(x)),
+        (
+            "sqrt(x) * cos(x) * (x > 0.3) + tanh(x) * sin(x)",
+            lambda x: np.sqrt(x) * np.cos(x) * (x > 0.3) + np.tanh(x) * np.sin(x),
+        ),
     ],
 )
 def test_texts_mean_what_numpy_means_and_come_back(text, value) -> None:
@@ -189,7 +192,9 @@ def test_a_joint_that_is_locked_stays_where_it_is_in_the_expressions() -> None:
 
 def test_a_sidecar_says_forces_laws_and_terms_of_single_joints(tmp_path: Path) -> None:
     law = di.friction.law_of("stribeck + viscous").using(fc=1.0, fs=1.3, vs=0.1, fv=0.2)
-    robot = arm().with_terms({"joint_2": ["ia", "k"]}).with_friction({"joint_1": law}).with_forces(SPRING, COUNTERBALANCE, CABLE)
+    robot = (
+        arm().with_terms({"joint_2": ["ia", "k"]}).with_friction({"joint_1": law}).with_forces(SPRING, COUNTERBALANCE, CABLE)
+    )
     again = apply_sidecar(arm(), write_sidecar(robot, tmp_path / "robot.toml"))
     assert again.parameters.names == robot.parameters.names
     np.testing.assert_array_equal(again.parameters.values, robot.parameters.values)
@@ -227,7 +232,7 @@ def test_exported_numpy_computes_the_same(tmp_path: Path) -> None:
     tau = di.inverse_dynamics(robot, motion)
     files = di.symbolic.write(robot, tmp_path, latex=False, c=False, quantities=("inverse_dynamics",))
     space: dict = {}
-    exec(compile(next(f for f in files if f.suffix == ".py").read_text(), "generated", "exec"), space)  # noqa: S102 - own text
+    exec(compile(next(f for f in files if f.suffix == ".py").read_text(), "generated", "exec"), space)
     found = space["inverse_dynamics"](q=motion.q, v=motion.v, a=motion.a, phi=robot.parameters.values)
     np.testing.assert_allclose(found, tau, atol=1e-12)
     # Base parameters alone would leave out what is known: the closed form keeps it.

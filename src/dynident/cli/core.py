@@ -45,7 +45,7 @@ from dynident.cli.shared import (
 )
 from dynident.errors import DescriptionError, DynidentError, IdentificationError
 from dynident.files import write_atomic
-from dynident.mechanism import description, description_text, is_mjcf, write_robot, write_svg
+from dynident.mechanism import description, description_text, is_mjcf, write_robot, write_sidecar, write_svg
 from dynident.outputs import output_set
 
 
@@ -229,6 +229,8 @@ def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path, search: li
     except DescriptionError as error:
         stale = "; the one in the folder is of an earlier fit" if (output / name).exists() else ""
         note(f"{name} is not written: {error}{stale}")
+    if fit.mechanism.friction or fit.mechanism.forces:
+        write_sidecar(fit.identified, stage / "identified.toml", structure=False)
 
 
 def _load_fit(path: Path, mechanism: di.Mechanism) -> di.Fit:
@@ -304,6 +306,9 @@ def export(
         path = write_atomic(output, model.standard.to_json())
     else:
         path = write_robot(robot, model.mechanism, model.standard, output, search or (), trust)
+        if model.mechanism.friction or model.mechanism.forces:
+            beside = write_sidecar(model.identified, output.with_suffix(".toml"), structure=False)
+            note(f"friction laws and force elements are in '{beside}': give it as --sidecar")
     impossible = [c.sentence for c in model.consistency() if not c.ok]
     for sentence in impossible:
         note(sentence)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -243,7 +243,7 @@ class Rows:
         """
         if not self.mechanism.loops:
             return effort
-        bare = replace(self.mechanism, friction={}, forces=())
+        bare = self.mechanism.altered(friction={}, forces=())
         compiled = Rows(bare, self.projection).compiled(np.zeros(0, dtype=np.int64))
         flat = np.empty((compiled.height, len(motion)))
         compiled(motion, effort, flat)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,7 +60,7 @@ def with_own_parts(mechanism: Mechanism, data: Mapping[str, Any]) -> Mechanism:
     laws = {table["joint"]: friction_of(table, "friction") for table in data.get("friction", [])}
     forces = [force_of(table, "force") for table in data.get("forces", [])]
     kept = [force for force in mechanism.forces if not isinstance(force, Force)]
-    return replace(changed, friction={}, forces=(*kept, *forces)).with_friction(laws)
+    return changed.altered(friction={}, forces=(*kept, *forces)).with_friction(laws)
 
 
 def force_table(force: Force) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,25 @@ from dynident.mechanism.parameters import Parameters
 
 if TYPE_CHECKING:
     from dynident.mechanism.mechanism import Mechanism
+
+
+def altered(self: Mechanism, **fields: Any) -> Mechanism:
+    """Return a copy with other parameters, terms, laws or forces; how its loops close stays, and is not found again.
+
+    Parameters
+    ----------
+    **fields
+        Fields of the mechanism by name; not those of its structure.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy.
+    """
+    new = replace(self, **fields)
+    if "closure" in vars(self):
+        vars(new)["closure"] = self.closure
+    return new
 
 
 def with_terms(self: Mechanism, terms: Iterable[str] | Mapping[str, Iterable[str]]) -> Mechanism:
@@ -57,7 +76,7 @@ def with_terms(self: Mechanism, terms: Iterable[str] | Mapping[str, Iterable[str
         chosen = own.get(joint.name, shared)
         kept = {k: v for k, v in joint.terms.items() if k.split(".")[0] in chosen}
         joints.append(replace(joint, terms=kept) if joint.name in changed else joint)
-    return replace(self, terms=shared, joint_terms=own, joints=tuple(joints))
+    return altered(self, terms=shared, joint_terms=own, joints=tuple(joints))
 
 
 def with_friction(self: Mechanism, laws: Mapping[str, str | FrictionLaw | Friction | None]) -> Mechanism:
@@ -95,7 +114,7 @@ def with_friction(self: Mechanism, laws: Mapping[str, str | FrictionLaw | Fricti
         middle = np.where(low > 0.0, np.sqrt(np.abs(low * high)), 0.5 * (low + high))
         found[own[0]] = Friction(law, np.concatenate([np.zeros(len(law.linear)), middle]))
     ordered = {name: found[name] for name in self.tree.coordinates if name in found}
-    return replace(self, friction=ordered)
+    return altered(self, friction=ordered)
 
 
 def without_friction(self: Mechanism) -> Mechanism:
@@ -112,7 +131,7 @@ def without_friction(self: Mechanism) -> Mechanism:
         joint = self.joint(name)
         named = dict.fromkeys((*self.joint_terms.get(name, self.terms), *(key.split(".")[0] for key in joint.terms)))
         kept[name] = [symbol for symbol in named if not TERMS[symbol].friction]
-    return replace(self, friction={}).with_terms(kept)
+    return altered(self, friction={}).with_terms(kept)
 
 
 def with_forces(self: Mechanism, *forces: Force | Columns) -> Mechanism:
@@ -133,7 +152,7 @@ def with_forces(self: Mechanism, *forces: Force | Columns) -> Mechanism:
             raise DescriptionError(f"a force is {force!r}; give dynident.Force(name, joint, expression)")
     new = {name for force in forces for name in force.names}
     kept = [force for force in self.forces if not new.intersection(force.names)]
-    return replace(self, forces=(*kept, *forces))
+    return altered(self, forces=(*kept, *forces))
 
 
 def with_parameters(self: Mechanism, parameters: Parameters) -> Mechanism:
@@ -186,7 +205,7 @@ def with_parameters(self: Mechanism, parameters: Parameters) -> Mechanism:
         else replace(force, value=parameters[force.name])
         for force in self.forces
     )
-    return replace(
+    return altered(
         self,
         bodies=tuple(bodies),
         joints=joints,

@@ -340,6 +340,7 @@ class Mechanism:
 
     # ---- changed copies ---------------------------------------------------------------------------------------------
 
+    altered = changes.altered
     with_terms = changes.with_terms
     with_friction = changes.with_friction
     without_friction = changes.without_friction

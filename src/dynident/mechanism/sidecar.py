@@ -146,7 +146,7 @@ def apply_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], drives: tu
         return changed.with_friction(laws).with_forces(*forces)
 
 
-def write_sidecar(mechanism: Mechanism, path: str | os.PathLike[str]) -> Path:
+def write_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], structure: bool = True) -> Path:
     """Write loops, couplings, actuators, terms, friction laws, force elements and gravity of a mechanism as a sidecar.
 
     Parameters
@@ -155,6 +155,8 @@ def write_sidecar(mechanism: Mechanism, path: str | os.PathLike[str]) -> Path:
         Robot.
     path : path-like
         TOML file to write.
+    structure : bool
+        False to leave out loops, couplings and actuators, which another file has already.
 
     Returns
     -------
@@ -162,16 +164,13 @@ def write_sidecar(mechanism: Mechanism, path: str | os.PathLike[str]) -> Path:
         The path written.
     """
     lines = [f"gravity = {_toml(mechanism.gravity)}", f"terms = {_toml(mechanism.terms)}"]
+    if not structure:
+        return write_atomic(path, "\n".join([*lines, *_own_lines(mechanism)]) + "\n")
     if mechanism.independent:
         lines.append(f"independent = {_toml(mechanism.independent)}")
     if mechanism.home:
         lines.append(f"home = {_toml(dict(mechanism.home))}")
-    parts = own_parts(mechanism)
-    if parts["joint_terms"]:
-        lines += ["", "[joint_terms]", *(f"{_toml(name)} = {_toml(terms)}" for name, terms in parts["joint_terms"].items())]
-    for label, key in (("friction", "friction"), ("force", "forces")):
-        for table in parts[key]:
-            lines += ["", f"[[{label}]]", *(f"{field} = {_toml(value)}" for field, value in table.items())]
+    lines += _own_lines(mechanism)
     for loop in mechanism.loops:
         lines += ["", "[[loop]]"]
         fields: dict[str, Any] = {key: getattr(loop, key) for key in ("name", "kind", "body_a", "body_b")}
@@ -186,6 +185,17 @@ def write_sidecar(mechanism: Mechanism, path: str | os.PathLike[str]) -> Path:
         values = ((key, getattr(actuator, key)) for key in _ACTUATOR)
         lines += [f"{key} = {_toml(value)}" for key, value in values if value is not None]
     return write_atomic(path, "\n".join(lines) + "\n")
+
+
+def _own_lines(mechanism: Mechanism) -> list[str]:
+    """Return the tables of joint terms, friction laws and force elements."""
+    parts, lines = own_parts(mechanism), list[str]()
+    if parts["joint_terms"]:
+        lines += ["", "[joint_terms]", *(f"{_toml(name)} = {_toml(terms)}" for name, terms in parts["joint_terms"].items())]
+    for label, key in (("friction", "friction"), ("force", "forces")):
+        for table in parts[key]:
+            lines += ["", f"[[{label}]]", *(f"{field} = {_toml(value)}" for field, value in table.items())]
+    return lines
 
 
 def rpy_of(rotation: Array) -> Array:

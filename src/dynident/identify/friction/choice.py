@@ -479,7 +479,7 @@ def _chosen(
     """Compare laws of one joint, the others being given."""
     trials = {text: _Joint(prepared, {**laws, joint: law}, joint, projection, seed).errors for text, law in candidates.items()}
     at = list(prepared.robot.tree.coordinates).index(joint)
-    bare = replace(prepared.robot, friction={}, forces=())
+    bare = prepared.robot.altered(friction={}, forces=())
     speeds = [np.abs(tree_motion(bare, r.motion).v[:, at])[r.decimator.centres(len(r.motion))] for r in prepared.recordings]
     return choose(trials, sum(speed.size for speed in speeds), blocks, np.concatenate(speeds))
 

@@ -122,7 +122,7 @@ class Assembly:
         projection = self.rows.projection if self.robot.loops else ""
         found = []
         for name, friction in self.robot.friction.items():
-            alone = replace(self.bare.mechanism, friction={name: friction})
+            alone = self.bare.mechanism.altered(friction={name: friction})
             rows = Rows(alone, self.rows.projection)
             found.append(cached(alone, ("law_rows", projection), lambda rows=rows: LawRows(rows)))  # type: ignore[misc]
         return found
@@ -151,7 +151,8 @@ class Assembly:
         """Return the velocity of every joint that has a law, over all recordings."""
         names = self.robot.tree.coordinates
         at = [names.index(name) for name in self.robot.friction]
-        moved = [tree_motion(replace(self.robot, friction={}, forces=()), r.motion).v for r in self.recordings]
+        still = self.robot.altered(friction={}, forces=())
+        moved = [tree_motion(still, r.motion).v for r in self.recordings]
         return [np.concatenate([v[:, i] for v in moved]) for i in at]
 
     def problem(self) -> tuple[Problem, list[str]]:

@@ -200,6 +200,7 @@ def prepared_logs(mechanism: Mechanism, log: Log | Sequence[Log], options: Mappi
 
 def with_laws(mechanism: Mechanism, laws: Laws) -> Mechanism:
     """Return the robot with the laws to be fitted, by joint or one for all driven joints."""
+    _ = mechanism.dof  # how loops close is found once, for all copies
     if isinstance(laws, Mapping):
         given = dict(laws)
         known = [*mechanism.tree.coordinates, *(actuator.name for actuator in mechanism.actuators)]
@@ -272,7 +273,7 @@ def find_shapes(assembly: Assembly, how: Search) -> tuple[Mechanism, Found, list
     free = [label for s, label in enumerate(names) if unsure[s] and not found.at_bound[s] and s not in held]
     if free:
         notes.append(f"{', '.join(free)}: these data do not determine it; it is held where the error is lowest")
-    return replace(robot, friction=frictions), found, notes
+    return robot.altered(friction=frictions), found, notes
 
 
 def fit_recordings(
@@ -286,7 +287,7 @@ def fit_recordings(
 ) -> Fit:
     """Fit bodies and friction of a robot with laws to several recordings at once."""
     skipped = {name for recording in recordings for name in recording.skip}
-    robot = replace(robot, friction={name: law for name, law in robot.friction.items() if name not in skipped})
+    robot = robot.altered(friction={name: law for name, law in robot.friction.items() if name not in skipped})
     assembly = assemble(robot, recordings, projection)
     found, _, notes = find_shapes(assembly, how)
     solver = WLS() if estimator is None else estimator
@@ -339,4 +340,4 @@ def _moved(robot: Mechanism, fit: Fit, at: Sequence[int]) -> Mechanism:
                 new = float(np.clip(new, old - step, old + step))
             numbers.append(new if name in friction.law.linear or label in shapes else old)
         frictions[joint] = replace(friction, values=np.array(numbers))
-    return replace(robot, friction=frictions)
+    return robot.altered(friction=frictions)
