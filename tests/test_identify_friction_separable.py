@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import dynident as di
 from dynident.errors import DynidentWarning, IdentificationError, SignalWarning
-from dynident.friction import Coulomb, LoadDependent, Offset, Sigmoid, State, Stribeck, Tanh, TemperatureDependent, Viscous
+from dynident.friction import Coulomb, LoadDependent, Offset, Sigmoid, Stribeck, Tanh, TemperatureDependent, Viscous
 from dynident.identify.friction import fit_axis, fit_log, fit_robot
 from dynident.identify.friction.problem import Problem
 from dynident.identify.friction.recording import Recording, assemble

@@ -65,12 +65,11 @@ def with_own_parts(mechanism: Mechanism, data: Mapping[str, Any]) -> Mechanism:
 
 def force_table(force: Force) -> dict[str, Any]:
     """Return a force element as plain data."""
-    assert not isinstance(force.on, str)
     table: dict[str, Any] = {"name": force.name}
     if force.energy:
         table["energy"] = force.energy
     else:
-        table["on"] = dict(force.on)
+        table["on"] = dict(force.texts)
     table |= {"value": force.value, "known": force.known}
     table |= {"unit": force.unit} if force.unit else {}
     return table | ({"held": dict(force.held)} if force.held else {})

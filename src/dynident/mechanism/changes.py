@@ -357,7 +357,7 @@ def lock(self: Mechanism, positions: Mapping[str, ArrayLike]) -> Mechanism:
             forces.append(force)
             continue
         own = {name: held[name] for name in force.coordinates if name in held}
-        if any(name not in held for name in (force.coordinates if force.energy else force.on)):
+        if any(name not in held for name in (force.coordinates if force.energy else force.texts)):
             forces.append(replace(force, held={**force.held, **own}))
     return replace(
         self,

@@ -94,10 +94,15 @@ class Force:
         return hash(self.key)
 
     @property
+    def texts(self) -> Mapping[str, str]:
+        """Expression by coordinate; empty for an element that is given by its energy."""
+        assert not isinstance(self.on, str)
+        return self.on
+
+    @property
     def key(self) -> tuple[Any, ...]:
         """What the code of the element depends on, without its coefficient."""
-        assert not isinstance(self.on, str)
-        return self.name, tuple(self.on.items()), self.energy, tuple(self.held.items())
+        return self.name, tuple(self.texts.items()), self.energy, tuple(self.held.items())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -137,7 +142,6 @@ class Force:
         dict of str to Node
             Force per unit of the coefficient.
         """
-        assert not isinstance(self.on, str)
         known: dict[Node, Node] = {}
         for coordinate, values in states.items():
             known |= {graph.symbol(f"{x}[{json.dumps(coordinate)}]"): value for x, value in zip("qva", values, strict=True)}
@@ -149,7 +153,7 @@ class Force:
             free = [name for name in states if graph.symbol(f"q[{json.dumps(name)}]") in reachable([potential])]
             found = {name: derivative(potential, graph.symbol(f"q[{json.dumps(name)}]")) for name in free}
         else:
-            found = {name: self._parsed(graph, text, name) for name, text in self.on.items() if name in states}
+            found = {name: self._parsed(graph, text, name) for name, text in self.texts.items() if name in states}
         return {name: substitute([node], known)[0] for name, node in found.items()}
 
     def potential(self, graph: Graph, states: States) -> Node:
@@ -166,16 +170,14 @@ class Force:
     @property
     def coordinates(self) -> tuple[str, ...]:
         """Coordinates that it acts on or looks at."""
-        assert not isinstance(self.on, str)
-        seen = dict.fromkeys(self.on)
+        seen = dict.fromkeys(self.texts)
         seen |= {json.loads(node.name[2:-1]): None for node in reachable(self._nodes()) if node.op == "symbol"}
         return tuple(name for name in seen if name not in self.held)
 
     def _nodes(self) -> list[Node]:
         """Return its expressions on symbols of their own."""
-        assert not isinstance(self.on, str)
         graph = Graph()
-        texts = [(str(self.energy), None)] if self.energy else [(text, name) for name, text in self.on.items()]
+        texts = [(str(self.energy), None)] if self.energy else [(text, name) for name, text in self.texts.items()]
         return [self._parsed(graph, text, own) for text, own in texts]
 
     @property
