@@ -12,7 +12,7 @@ from dynident.friction.forms import Point
 from dynident.friction.law import Friction, FrictionLaw, Sum
 from dynident.friction.laws import Coulomb, Offset, Polynomial, Sigmoid, SmoothStribeck, Stribeck, Tanh, Viscous
 from dynident.friction.modifiers import Asymmetric, LoadDependent, Ripple, TemperatureDependent
-from dynident.friction.names import law_of, law_text, with_temperature
+from dynident.friction.names import law_of, law_text, reference_temperature
 from dynident.friction.sides import directed
 from dynident.friction.state import State
 from dynident.friction.terms import ASYMMETRIC, SYMMETRIC, TERMS, JointTerm, check_terms, register, term_of
@@ -106,9 +106,9 @@ __all__ = [
     "mean_power",
     "mittag_leffler",
     "mittag_leffler_derivatives",
+    "reference_temperature",
     "register",
     "term_of",
-    "with_temperature",
 ]
 
 

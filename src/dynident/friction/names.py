@@ -113,10 +113,21 @@ def law_text(law: FrictionLaw) -> str:
     return law.name + (f"({', '.join(options)})" if options else "")
 
 
-def with_temperature(law: FrictionLaw) -> float | None:
-    """Return the reference temperature of a law that has one, at the first place where it stands."""
+def reference_temperature(law: FrictionLaw) -> float | None:
+    """Return the temperature at which the parameters of a law hold.
+
+    Parameters
+    ----------
+    law : FrictionLaw
+        Law, temperature-dependent or not.
+
+    Returns
+    -------
+    float or None
+        Reference temperature [degree Celsius] at the first place where one stands; None for a law without one.
+    """
     if hasattr(law, "reference"):
         return float(law.reference)
     own = getattr(law, "law", None)
     inner = law.members if isinstance(law, Sum) else (own,) if isinstance(own, FrictionLaw) else ()
-    return next((found for member in inner if (found := with_temperature(member)) is not None), None)
+    return next((found for member in inner if (found := reference_temperature(member)) is not None), None)

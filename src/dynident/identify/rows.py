@@ -200,7 +200,20 @@ class Rows:
         return cached(self.mechanism, ("rows", wanted, projection), lambda: CompiledRows(self, wanted)).of(self)
 
     def signals(self, temperature: Array | None, load: Array | None, samples: int) -> Signals | None:
-        """Return temperature and load of the joints whose friction laws need them, from columns as in `efforts`."""
+        """Return temperature and load of the joints whose friction laws need them.
+
+        Parameters
+        ----------
+        temperature, load : ndarray (N, k) or None
+            Columns as in `efforts` [degree Celsius, N m or N].
+        samples : int
+            N.
+
+        Returns
+        -------
+        mapping of str to ndarray (N, laws), or None
+            ``T`` and ``load``, those that a law looks at; None where none does.
+        """
         robot = self.mechanism
         wanted = law_signals(robot)
         if not wanted:

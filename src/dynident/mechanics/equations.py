@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
-from dynident.friction import TERMS, Point, with_temperature
+from dynident.friction import TERMS, Point, reference_temperature
 from dynident.graph import Graph, Node, derivative, forward, jacobian, substitute, total
 from dynident.mechanics.geometry import Geometry, Pose, compose, numeric_geometry
 from dynident.mechanics.loops import Loops
@@ -243,7 +243,7 @@ class Equations:
         """Return the torque of the friction law number k, given the nodes of its parameters."""
         coordinate, law = list(self.mechanism.friction.items())[k]
         d = self.mechanism.tree.coordinates.index(coordinate)
-        warm = with_temperature(law.law)
+        warm = reference_temperature(law.law)
         T: Node | float = self.channels["T"][k] if "T" in self.channels else (20.0 if warm is None else warm)
         load = self.channels["load"][k] if "load" in self.channels else self.graph.symbol(LOAD)
         point = Point(self.tree_v[d], self.tree_q[d], load, T)

@@ -157,7 +157,20 @@ class Force:
         return {name: substitute([node], known)[0] for name, node in found.items()}
 
     def potential(self, graph: Graph, states: States) -> Node:
-        """Return the energy per unit of the coefficient, zero where none was given."""
+        """Return the energy per unit of the coefficient, zero where none was given.
+
+        Parameters
+        ----------
+        graph : Graph
+            Where the expression lives.
+        states : mapping of str to (Node, Node, Node)
+            q, v, a of every coordinate of the tree.
+
+        Returns
+        -------
+        Node
+            The energy.
+        """
         if not self.energy:
             return graph.zero
         known = {graph.symbol(f"q[{json.dumps(name)}]"): values[0] for name, values in states.items()}
