@@ -10,7 +10,7 @@ import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from dynident.errors import DynidentError
 
@@ -90,6 +90,15 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
             raise DynidentError(told_why(target, error, len(data))) from error
         raise
     return target
+
+
+class _Hash(Protocol):
+    def hexdigest(self) -> str: ...
+
+
+def hash_bytes(hashed: _Hash) -> bytes:
+    """Return the bytes of a finished hash."""
+    return bytes.fromhex(hashed.hexdigest())
 
 
 def told_why(path: Path, error: OSError, needed: int | None = None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -189,13 +188,13 @@ def identify(
             shown.append(fit.score(read(path), allow_training=True))
         step("writing the results")
         with output_set(output, ("fit.json", "identified.*", "report.html", "verdict.json")) as stage:
-            write_atomic(stage / "fit.json", fit.to_json())
+            fit.save(stage / "fit.json")
             _write_model(robot, fit, stage, output, search, trust)
             write_report(stage / "report.html", fit, shown, verdict)
-            write_atomic(stage / "verdict.json", verdict.to_json())
+            verdict.save(stage / "verdict.json")
             written = [output / file.name for file in sorted(stage.iterdir())]
     if as_json:
-        print_json(verdict.to_json())
+        print_json(verdict.to_dict())
     elif not quiet:
         out.print("\n\n".join([fit.summary(), *(score.summary() for score in scores), verdict.summary()]))
         out.print(f"\nwritten: {', '.join(map(str, written))}")
@@ -233,17 +232,6 @@ def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path, search: li
         write_sidecar(fit.identified, stage / "identified.toml", structure=False)
 
 
-def _load_fit(path: Path, mechanism: di.Mechanism) -> di.Fit:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise DynidentError(f"cannot read the fit '{path}': {getattr(error, 'strerror', None) or error}") from error
-    try:
-        return di.Fit.from_json(text, mechanism)
-    except DynidentError as error:
-        raise DynidentError(f"fit '{path}': {error}") from error
-
-
 @app.command(epilog="Example: dynident validate robot.urdf out/fit.json other.csv --effort joint_torque --strict")
 def validate(
     robot: Robot,
@@ -271,14 +259,14 @@ def validate(
     read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
     with progress(len(logs) + 1) as step:
         step("reading the fit")
-        model = _load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
+        model = di.Fit.load(fit, robot_of(robot, sidecar, search, arg, trust))
         scores = []
         for path in logs:
             step(f"validating on {path.name}")
             scores.append(model.score(read(path), allow_training))
     verdict = judge(model, scores)
     if as_json:
-        print_json(verdict.to_json())
+        print_json(verdict.to_dict())
     else:
         out.print("\n\n".join([*(score.summary() for score in scores), verdict.summary()]))
     return NOT_OK if strict and not verdict.ok else 0
@@ -301,7 +289,7 @@ def export(
     if output.suffix.lower() not in endings:
         raise DynidentError(f"output '{output}' has the ending '{output.suffix}'; for this robot it is {', '.join(endings)}")
     check_output(output)
-    model = _load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
+    model = di.Fit.load(fit, robot_of(robot, sidecar, search, arg, trust))
     if output.suffix.lower() == ".json":
         path = write_atomic(output, model.standard.to_json())
     else:
@@ -348,7 +336,7 @@ def report(
     read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
     with progress(len(logs or []) + 2) as step:
         step("reading the fit")
-        model = _load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
+        model = di.Fit.load(fit, robot_of(robot, sidecar, search, arg, trust))
         scores = []
         for path in logs or []:
             step(f"comparing with {path.name}")
@@ -357,7 +345,7 @@ def report(
         verdict = judge(model, scores)
         written = write_report(output, model, scores, verdict)
     if as_json:
-        print_json({"written": str(written), "verdict": json.loads(verdict.to_json())})
+        print_json({"written": str(written), "verdict": verdict.to_dict()})
     else:
         out.print(f"written: {written}")
     return 0

@@ -11,6 +11,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 from dynident.errors import DescriptionError
+from dynident.friction import laws, modifiers
 from dynident.friction.law import FrictionLaw, Sum
 
 
@@ -21,7 +22,8 @@ def _subclasses(of: Any) -> Iterator[type[FrictionLaw]]:
 
 
 def _known() -> dict[str, type[FrictionLaw]]:
-    """Return all laws by name and by class, later definitions first."""
+    """Return all laws by name and by class: those of this room and whatever else was defined."""
+    assert laws, modifiers  # imported so that their laws are known
     found: dict[str, type[FrictionLaw]] = {}
     for law in _subclasses(FrictionLaw):
         if is_dataclass(law) and not law.__name__.startswith("_") and law is not Sum:

@@ -118,16 +118,12 @@ class _Reader:
         match part:
             case ast.Constant(value=value) if isinstance(value, int | float) and not isinstance(value, bool):
                 return self.graph.const(self._number(value))
-            case ast.Name(id="pi"):
-                return self.graph.const(math.pi)
             case ast.Name(id=name):
-                return self._named(name, None)
+                return self.graph.const(math.pi) if name == "pi" else self._named(name, None)
             case ast.Subscript(value=ast.Name(id=name), slice=index):
                 return self._named(name, self._index(index))
-            case ast.UnaryOp(op=ast.USub(), operand=inner):
-                return -self.node(inner, own)
-            case ast.UnaryOp(op=ast.UAdd(), operand=inner):
-                return self.node(inner, own)
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd() as op, operand=inner):
+                return -self.node(inner, own) if isinstance(op, ast.USub) else self.node(inner, own)
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
                 return _BINARY[type(op)](self.node(left, own), self.node(right, own))
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARE:

@@ -22,6 +22,7 @@ from dynident.identify.rows import Rows, law_signals
 from dynident.mechanics import Motion, inverse_dynamics, weighted_regressor
 from dynident.mechanism import FIXED, Mechanism
 from dynident.parallel import one_blas_thread
+from dynident.results import Result
 
 Array = NDArray[np.float64]
 
@@ -35,7 +36,7 @@ MOST = 600  # coordinates: the regrouping of more would not fit into memory
 
 
 @dataclass(frozen=True, eq=False)
-class BaseParameters:
+class BaseParameters(Result):
     """The identifiable combinations beta = K phi.
 
     Parameters

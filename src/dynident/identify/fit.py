@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -11,15 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError, IdentificationError, require
-from dynident.files import to_json
-from dynident.friction import Friction
+from dynident.files import read_json
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.rows import Projection, Rows, check_projection
 from dynident.identify.stored import stored_numbers, stored_options, stored_source
 from dynident.mechanics import Motion, closure_starts
-from dynident.mechanism import Consistency, Mechanism, Parameters, own_parts, with_own_parts
+from dynident.mechanism import Consistency, Force, Mechanism, Parameters, own_parts, with_own_parts
+from dynident.results import Result, array_of
 
 if TYPE_CHECKING:
+    from dynident.friction import Friction
     from dynident.identify.metrics import Metrics
     from dynident.identify.score import Score
     from dynident.signals import Log
@@ -75,7 +76,7 @@ class Observability:
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(Result):
     """An identified model.
 
     Parameters
@@ -325,17 +326,13 @@ class Fit:
 
         return plot_parameters(self)
 
-    def to_json(self) -> str:
-        """Return everything as JSON text, exact floats.
-
-        Returns
-        -------
-        str
-            JSON object; `from_json` reads it back given the robot.
-        """
-        data = {
-            "format": "dynident-fit-1",
+    def _content(self) -> dict[str, Any]:
+        """Everything, and the robot itself unless one of its couplings is a function of the user's."""
+        own = any(not isinstance(force, Force) for force in self.mechanism.forces)
+        opaque = own or any(coupling.function is not None for coupling in self.mechanism.couplings)
+        return {
             "robot": self.mechanism.name,
+            "mechanism": None if opaque else self.mechanism,
             "joints": list(self.mechanism.joint_names),
             **own_parts(self.mechanism),
             "leaders": list(self.base.leaders),
@@ -345,8 +342,8 @@ class Fit:
             "condition": self.condition,
             "training_relative": self.training_relative,
             "base_parameters": [asdict(row) for row in self.observability()],
-            "covariance": self.covariance.tolist(),
-            "combinations": self.combinations.tolist(),
+            "covariance": self.covariance,
+            "combinations": self.combinations,
             "sigma": dict(zip(self.groups, self.sigma.tolist(), strict=True)),
             "standard_parameters": self.standard.to_dict(),
             "standard_provenance": self.standard.provenance,
@@ -356,18 +353,40 @@ class Fit:
             "notes": list(self.notes),
             "projection": self.projection if isinstance(self.projection, str) else list(self.projection),
         }
-        return to_json(data)
 
     @classmethod
-    def from_json(cls, text: str, mechanism: Mechanism) -> Fit:
-        """Read what `to_json` wrote.
+    def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | None = None) -> Fit:
+        """Read what `save` wrote.
 
         Parameters
         ----------
-        text : str
-            JSON object.
-        mechanism : Mechanism
-            The robot it belongs to, as described; joints that were held still are held again.
+        path : path-like
+            File.
+        mechanism : Mechanism, optional
+            The robot it belongs to, as described now; the one in the file when omitted.
+
+        Returns
+        -------
+        Fit
+            The same fit.
+        """
+        data = read_json(path, "a fit")
+        try:
+            return cls.from_dict(data, mechanism)
+        except DynidentError as error:
+            raise IdentificationError(f"cannot read the fit '{path}': {error}") from error
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], mechanism: Mechanism | None = None) -> Fit:
+        """Return the fit that `to_dict` described.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+        mechanism : Mechanism, optional
+            The robot it belongs to, as described now; the one in the data when omitted. Joints that were held still are
+            held again.
 
         Returns
         -------
@@ -375,9 +394,12 @@ class Fit:
             The same fit.
         """
         try:
-            data = json.loads(text)
-            if not isinstance(data, dict) or data.get("format") != "dynident-fit-1":
-                raise IdentificationError("this is not a fit written by dynident ('format' is not dynident-fit-1)")
+            if not isinstance(data, Mapping) or data.get("kind", "identify.Fit") != "identify.Fit":
+                raise IdentificationError("this is not a fit written by dynident ('kind' is not identify.Fit)")
+            if mechanism is None:
+                if data["mechanism"] is None:
+                    raise IdentificationError(f"robot '{data['robot']}' has functions that no file holds; give the mechanism")
+                mechanism = Mechanism.from_dict(data["mechanism"])
             rows, moving = data["base_parameters"], with_own_parts(mechanism, data)
             moving = moving if moving.loops else moving.keep(data["joints"])
             base = base_parameters(moving, order=data["leaders"])
@@ -387,13 +409,14 @@ class Fit:
                     "geometry, gravity or terms differ"
                 )
             verdicts, b = [row["verdict"] for row in rows], base.rank
+            E = array_of(data["combinations"], "combinations")
             return cls(
                 base=base,
                 values=stored_numbers([row["value"] for row in rows], (b,), "base_parameters"),
                 covariance=stored_numbers(data["covariance"], (b, b), "covariance"),
                 solved=np.array([v not in ("dropped", "not excited") for v in verdicts]),
                 active=np.array([v != "dropped" for v in verdicts]),
-                combinations=stored_numbers(data["combinations"], (len(data["combinations"]), b), "combinations"),
+                combinations=stored_numbers(E, (len(E), b), "combinations"),
                 groups=tuple(data["sigma"]),
                 sigma=stored_numbers(list(data["sigma"].values()), (len(data["sigma"]),), "sigma"),
                 rows=int(data["rows"]),

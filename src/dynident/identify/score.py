@@ -13,13 +13,14 @@ from dynident.identify.fit import Fit
 from dynident.identify.matching import match
 from dynident.identify.metrics import Metrics, evaluate
 from dynident.identify.regression import dead_efforts, robot_motion, same_band, source_of
+from dynident.results import Result
 from dynident.signals import Log, Quality, prepare
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Score:
+class Score(Result):
     """A model against measurements.
 
     Parameters

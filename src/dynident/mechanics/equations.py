@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
-from dynident.friction import TERMS, Point, reference_temperature
-from dynident.graph import Graph, Node, derivative, forward, jacobian, substitute, total
+from dynident.friction import TERMS
+from dynident.graph import Graph, Node, derivative, derivative_matrix, forward, substitute, total
 from dynident.mechanics.geometry import Geometry, Pose, compose, numeric_geometry
 from dynident.mechanics.loops import Loops
 from dynident.mechanics.matrices import coriolis_matrix, energies, mass_matrix
@@ -91,7 +91,7 @@ class Equations:
         if self._opaque:
             n, flat = self.mechanism.dof, self.graph.symbols("G", len(self.tree_q) * self.mechanism.dof)
             return [flat[i * n : (i + 1) * n] for i in range(len(self.tree_q))]
-        return jacobian(self.tree_q, self.x) if self.mechanism.couplings else None
+        return derivative_matrix(self.tree_q, self.x) if self.mechanism.couplings else None
 
     @cached_property
     def bias(self) -> list[Node]:
@@ -241,13 +241,18 @@ class Equations:
 
     def _friction(self, k: int, numbers: Sequence[Node]) -> Node:
         """Return the torque of the friction law number k, given the nodes of its parameters."""
+        from dynident.friction import Point, reference_temperature  # noqa: PLC0415 - most robots have linear terms alone
+
         coordinate, law = list(self.mechanism.friction.items())[k]
         d = self.mechanism.tree.coordinates.index(coordinate)
         warm = reference_temperature(law.law)
         T: Node | float = self.channels["T"][k] if "T" in self.channels else (20.0 if warm is None else warm)
         load = self.channels["load"][k] if "load" in self.channels else self.graph.symbol(LOAD)
         point = Point(self.tree_v[d], self.tree_q[d], load, T)
-        return law.law.expression(self.graph, point, dict(zip(law.law.parameters, numbers, strict=True)), width=self.width)
+        torque: Node = law.law.expression(
+            self.graph, point, dict(zip(law.law.parameters, numbers, strict=True)), width=self.width
+        )
+        return torque
 
     @cached_property
     def law_columns(self) -> list[tuple[int, int, list[Node], dict[tuple[int, int], Node]]]:

@@ -57,10 +57,20 @@ def with_own_parts(mechanism: Mechanism, data: Mapping[str, Any]) -> Mechanism:
     changed = mechanism
     if mechanism.terms != terms or dict(mechanism.joint_terms) != own:
         changed = mechanism.with_terms(terms).with_terms(own)
-    laws = {table["joint"]: friction_of(table, "friction") for table in data.get("friction", [])}
-    forces = [force_of(table, "force") for table in data.get("forces", [])]
+    return with_laws_and_forces(changed, data.get("friction", []), data.get("forces", []))
+
+
+def with_laws_and_forces(mechanism: Mechanism, friction: Any, forces: Any) -> Mechanism:
+    """Return a robot whose laws and force elements are those of plain data."""
+    for name, tables in (("friction", friction), ("forces", forces)):
+        if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+            raise DescriptionError(f"{name} is {str(tables)[:60]}, not a list of tables; the file was cut or edited")
+    laws = {str(table.get("joint")): friction_of(table, "friction") for table in friction}
+    found = [force_of(table, "force") for table in forces]
     kept = [force for force in mechanism.forces if not isinstance(force, Force)]
-    return changed.altered(friction={}, forces=(*kept, *forces)).with_friction(laws)
+    if not (laws or found or mechanism.friction or len(kept) < len(mechanism.forces)):
+        return mechanism
+    return mechanism.altered(friction={}, forces=(*kept, *found)).with_friction(laws)
 
 
 def force_table(force: Force) -> dict[str, Any]:

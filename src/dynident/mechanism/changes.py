@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.errors import DescriptionError, require
-from dynident.friction import TERMS, Friction, FrictionLaw, check_terms, law_of
+from dynident.friction import TERMS, check_terms
 from dynident.mechanism import inertia as inertial
-from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Body, Joint, frozen
 from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.parameters import Parameters
 
 if TYPE_CHECKING:
+    from dynident.friction import Friction, FrictionLaw
     from dynident.mechanism.mechanism import Mechanism
 
 
@@ -94,6 +94,8 @@ def with_friction(self: Mechanism, laws: Mapping[str, str | FrictionLaw | Fricti
         The changed copy. A law without numbers gets linear parameters of zero and shape parameters in the middle of what a
         speed of 1 rad/s or m/s can show; `dynident.fit_friction` finds them.
     """
+    from dynident.friction import Friction, law_of  # noqa: PLC0415 - most robots have linear terms alone
+
     motors = {actuator.name: list(actuator.coupling) for actuator in self.actuators}
     found = dict(self.friction)
     for name, given in laws.items():
@@ -322,7 +324,7 @@ def lock(self: Mechanism, positions: Mapping[str, ArrayLike]) -> Mechanism:
     couplings = [coupling for coupling in self.couplings if coupling.joint not in held]
     while still := [c for c in couplings if c.joint not in held and all(name in held for name in c.of)]:
         for c in still:
-            held[c.joint] = c.offset + sum(ratio * held[name] for name, ratio in c.of.items())
+            held[c.joint] = c.value_at(held)
     joints = []
     for joint in self.joints:
         at_rest = [name in held for name in joint.coordinates]
@@ -339,11 +341,7 @@ def lock(self: Mechanism, positions: Mapping[str, ArrayLike]) -> Mechanism:
         free = {name: ratio for name, ratio in ratios.items() if name not in held}
         return free, sum(ratio * held[name] for name, ratio in ratios.items() if name in held)
 
-    kept = []
-    for coupling in couplings:
-        if coupling.joint not in held:
-            free, shift = split(coupling.of)
-            kept.append(Coupling(coupling.joint, free, coupling.offset + shift))
+    kept = [coupling.holding(held) for coupling in couplings if coupling.joint not in held]
     actuators = []
     for actuator in self.actuators:
         free, shift = split(actuator.coupling)

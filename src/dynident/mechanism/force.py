@@ -21,6 +21,7 @@ from dynident.errors import DescriptionError
 from dynident.friction import TERMS
 from dynident.graph import Graph, Node, derivative, parse, reachable, substitute, write_text
 from dynident.mechanism.inertia import SYMBOLS
+from dynident.results import Frozen
 
 Array = NDArray[np.float64]
 Written = str | Callable[[Any, Any, Any], Any]
@@ -30,7 +31,7 @@ States = Mapping[str, tuple[Node, Node, Node]]
 
 
 @dataclass(frozen=True)
-class Force:
+class Force(Frozen):
     """One force element: a column of the regressor and its coefficient.
 
     Texts have numbers, ``pi``, + - * / **, comparisons, ``x if c else y``, sin, cos, tan, sqrt, exp, log, tanh, abs, sign,

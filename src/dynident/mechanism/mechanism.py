@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DescriptionError
-from dynident.friction import SYMMETRIC, TERMS, Friction, check_terms
+from dynident.friction import SYMMETRIC, TERMS, check_terms
 from dynident.mechanism import changes
 from dynident.mechanism import inertia as inertial
 from dynident.mechanism.checks import check_structure
@@ -23,6 +23,7 @@ from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.loops import Closure, find_closure
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import Tree, build_tree
+from dynident.results import Result
 
 Array = NDArray[np.float64]
 
@@ -45,7 +46,7 @@ class OwnColumn(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Mechanism:
+class Mechanism(Result):
     """What a robot is: bodies and joints in a spanning tree, cut joints that close loops, couplings, actuators.
 
     A serial arm is the case without loops. Coordinates are the tree's, less those of coupled joints.
@@ -95,7 +96,7 @@ class Mechanism:
     home: Mapping[str, float] = field(default_factory=dict)
     source: str = ""
     joint_terms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    friction: Mapping[str, Friction] = field(default_factory=dict)
+    friction: Mapping[str, Any] = field(default_factory=dict)
     forces: tuple[Force | Columns, ...] = ()
 
     def __post_init__(self) -> None:
@@ -121,6 +122,37 @@ class Mechanism:
                         f"actuator '{actuator.name}' drives '{coordinate}', which is not an independent joint of "
                         f"'{self.name}'; joints are {', '.join(driveable)}"
                     )
+
+    def _content(self) -> dict[str, Any]:
+        """Fields as a file has them: laws and force elements are texts and numbers."""
+        from dynident.mechanism.additions import own_parts  # noqa: PLC0415 - additions import Mechanism
+
+        opaque = [force for force in self.forces if isinstance(force, Columns)]
+        if opaque:
+            raise DescriptionError(f"columns {', '.join(opaque[0].names[:3])} ... are given by a function, which no file holds")
+        parts = own_parts(self)
+        return {**super()._content(), "friction": parts["friction"], "forces": parts["forces"]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Mechanism:
+        """Return the robot that `to_dict` described.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Mechanism
+            The same robot.
+        """
+        from dynident.mechanism.additions import with_laws_and_forces  # noqa: PLC0415 - additions import Mechanism
+
+        if not isinstance(data, Mapping):
+            return super().from_dict(data)
+        rest = {name: value for name, value in data.items() if name not in ("friction", "forces")}
+        return with_laws_and_forces(super().from_dict(rest), data.get("friction", []), data.get("forces", []))
 
     # ---- what is in it ----------------------------------------------------------------------------------------------
 
@@ -189,6 +221,18 @@ class Mechanism:
             f"Mechanism('{self.name}': {self.dof} coordinates {', '.join(self.coordinate_names)}; "
             f"{len(self.bodies)} bodies{also}, {len(self.parameters)} parameters)"
         )
+
+    def summary(self) -> str:
+        """Return what the robot is made of as text.
+
+        Returns
+        -------
+        str
+            Joints, bodies, loops, drives.
+        """
+        from dynident.mechanism.describe import description, description_text  # noqa: PLC0415 - it imports Mechanism
+
+        return description_text(description(self))
 
     @property
     def dof(self) -> int:

@@ -23,13 +23,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError, IdentificationError, SignalWarning
-from dynident.friction import FirstOrder, FrictionLaw, SecondOrder, State, TemperatureDependent, law_of, law_text
+from dynident.friction import FrictionLaw, State, TemperatureDependent, law_of, law_text
 from dynident.identify.friction.recording import assemble
 from dynident.identify.friction.robot import PreparedLogs, driven, prepared_logs, with_laws
 from dynident.identify.friction.search import search, shape_bounds
 from dynident.identify.friction.separable import fit_axis
-from dynident.identify.friction.thermal import Kind, fit_thermal
-from dynident.identify.friction.thermal_data import ThermalTest
 from dynident.identify.rows import Projection, Rows
 from dynident.mechanics import tree_motion
 from dynident.mechanism import Mechanism
@@ -313,34 +311,6 @@ def choose_law(
 
     speed = np.abs(given.v) if extrapolate else None
     return choose({name: partial(fit, law) for name, law in laws.items()}, tau.size, blocks, speed)
-
-
-def choose_thermal(tests: Sequence[ThermalTest], models: Sequence[Kind] = (FirstOrder, SecondOrder), blocks: int = 5) -> Choice:
-    """Choose the thermal model.
-
-    Parameters
-    ----------
-    tests : sequence of ThermalTest
-        Tests in the order of time.
-    models : sequence of type
-        Models to compare.
-    blocks : int
-        Number of blocks of time over all tests together.
-
-    Returns
-    -------
-    Choice
-        All models, and the one to take; errors are of the friction ratio.
-    """
-    series = list(tests)
-    ends = np.cumsum([test.t.size for test in series])
-    measured = np.concatenate([test.ratio for test in series])
-
-    def fit(kind: Kind, rows: NDArray[np.bool_]) -> tuple[Array, int]:
-        found = fit_thermal(series, kind, rows=np.split(rows, ends[:-1]))
-        return np.concatenate(found.predicted) - measured, found.parameters
-
-    return choose({kind.__name__: partial(fit, kind) for kind in models}, int(ends[-1]), blocks)
 
 
 @dataclass(frozen=True)
