@@ -63,7 +63,7 @@ def test_terms_of_single_joints() -> None:
     own = [name for name in robot.parameters.names if name.endswith(("joint_1", "joint_2"))]
     assert own == ["ia_joint_1", "fv_joint_1", "fc_joint_2", "k_joint_2"]
     fit = di.WLS().fit(di.Regression.from_log(robot, log_of(robot, 500, 1, 0.01))).result_
-    assert di.Fit.from_json(fit.to_json(), arm()).mechanism.parameters.names == robot.parameters.names
+    assert di.Fit.from_dict(fit.to_dict(), arm()).mechanism.parameters.names == robot.parameters.names
     with pytest.raises(DescriptionError, match="elbow"):
         arm().with_terms({"elbow": ["fv"]})
     with pytest.raises(DescriptionError, match="unknown joint term"):

@@ -143,7 +143,7 @@ def test_bodies_and_shapes_of_all_joints_together() -> None:
     assert np.linalg.norm(fit.predict(again).effort[:, 0] - expected) < 0.01 * np.linalg.norm(expected)
     assert np.std(effort - fit.predict(motion).effort) == pytest.approx(0.02, rel=0.03)
     # What is stored, and what the identified robot does, is the same model.
-    loaded = di.Fit.from_json(fit.to_json(), robot)
+    loaded = di.Fit.from_dict(fit.to_dict(), robot)
     np.testing.assert_allclose(loaded.predict(again).effort, fit.predict(again).effort, rtol=1e-12)
     np.testing.assert_allclose(di.inverse_dynamics(fit.identified, again), fit.predict(again).effort, atol=1e-9)
 
