@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dynident.friction.modifiers import Asymmetric, LoadDependent, Ripple, TemperatureDependent
     from dynident.friction.names import law_of, law_text, reference_temperature
     from dynident.friction.passivity import Dissipation, dissipation
+    from dynident.friction.printed import law_to_c, law_to_latex
     from dynident.friction.state import State
     from dynident.friction.thermal import (
         AdvancedSecondOrder,
@@ -66,6 +67,8 @@ _LATER = {
     "law_of": "names",
     "law_text": "names",
     "reference_temperature": "names",
+    "law_to_c": "printed",
+    "law_to_latex": "printed",
     "AdvancedSecondOrder": "thermal",
     "FirstOrder": "thermal",
     "Fractional": "thermal",
@@ -130,6 +133,8 @@ __all__ = [
     "iron_losses",
     "law_of",
     "law_text",
+    "law_to_c",
+    "law_to_latex",
     "mean_power",
     "mittag_leffler",
     "mittag_leffler_derivatives",

@@ -13,7 +13,7 @@ All three have the same exact solutions; they differ only in how they weigh nois
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import reduce
@@ -24,12 +24,22 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError, LogError, SignalWarning
 from dynident.graph import Node, absolute, maximum, minimum, sqrt, total
 from dynident.identify.factor import Relation
-from dynident.mechanics import Equations, Motion, cached, close_positions, compiled, entering, solve_general
+from dynident.mechanics import (
+    Equations,
+    Motion,
+    cached,
+    close_positions,
+    compiled,
+    entering,
+    has_opaque_couplings,
+    solve_general,
+)
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator
 
 Array = NDArray[np.float64]
 Projection = str | tuple[str, ...]
+Writer = Callable[[slice, Array | None], None]
 
 DEPENDENT = 1e-9  # part of a column of unit length, along unrelated states, below which it depends on the others by structure
 SINGULAR = 1e-7  # pivot ratio of the closure or of a projection below which its equations mean nothing
@@ -173,7 +183,7 @@ class Rows:
         """
         compiled = self.compiled(columns)
         flat = np.empty((compiled.height, len(motion)))
-        compiled(motion, effort, flat, start, first, signals)
+        compiled.over(motion, effort, first, signals)(flat)(slice(0, len(motion)), start)
         W = np.zeros((len(compiled.seen), len(columns), len(motion)))
         y = np.empty((len(compiled.seen), len(motion)))
         for i, (own, at) in enumerate(zip(compiled.seen, compiled.first, strict=True)):
@@ -259,7 +269,7 @@ class Rows:
         bare = self.mechanism.altered(friction={}, forces=())
         compiled = Rows(bare, self.projection).compiled(np.zeros(0, dtype=np.int64))
         flat = np.empty((compiled.height, len(motion)))
-        compiled(motion, effort, flat)
+        compiled.over(motion, effort)(flat)(slice(0, len(motion)), None)
         return flat.T
 
 
@@ -284,7 +294,7 @@ class CompiledRows:
         self.signals = dict.fromkeys(law_signals(rows.mechanism), laws)
         x.channels = {name: x.graph.symbols(name, laws) for name in self.signals}
         tau = x.graph.symbols("tau", len(rows.efforts))
-        y, size = list(tau), x.graph.one
+        y, size = list(tau), dict[str, list[Node]]()
         known = rows.mechanism.known_columns.tolist()
         both, values = x.regressor([*columns, *known]), x.graph.symbols("known", len(known))
         Y = [row[: len(columns)] for row in both]
@@ -297,14 +307,14 @@ class CompiledRows:
         ]
         if rows.mechanism.loops:
             solved, ratio = projected(x, rows, [[*line, t] for line, t in zip(Y, y, strict=True)])
-            Y, y, size = [line[:-1] for line in solved], [line[-1] for line in solved], minimum(absolute(x.pivot), ratio)
+            Y, y = [line[:-1] for line in solved], [line[-1] for line in solved]
+            size = {"size": [minimum(absolute(x.pivot), ratio)]}
         self.seen = [np.array([c for c, entry in enumerate(row) if not entry.is_const(0.0)], dtype=np.int64) for row in Y]
         entries = [entry for row, own, t in zip(Y, self.seen, y, strict=True) for entry in (*(row[c] for c in own), t)]
         self.first = np.cumsum([0, *(own.size + 1 for own in self.seen)])[:-1]
         self.height = len(entries)
-        outputs = {"W": entries, "size": [size]}
         inputs, shared = {"tau": len(tau), **self.signals}, {"known": len(known)} if known else {}
-        self._function = compiled(rows.mechanism, "rows", outputs, frozenset({"W"}), inputs, shared=shared)
+        self._function = compiled(rows.mechanism, "rows", {"W": entries, **size}, frozenset({"W"}), inputs, shared=shared)
 
     def of(self, rows: Rows) -> CompiledRows:
         """Return the same code with the numbers of another robot of this geometry."""
@@ -323,7 +333,7 @@ class CompiledRows:
             flat = np.empty((self.height, len(motion)))
             generator = np.random.default_rng(0)
             signals = {name: generator.uniform(-50.0, 50.0, (len(motion), laws)) for name, laws in self.signals.items()}
-            self(motion, None, flat, signals=signals or None)
+            self.over(motion, None, signals=signals)(flat)(slice(0, len(motion)), None)
             own = self.first[i] + np.flatnonzero(np.isin(self.seen[i], columns))
             W = flat[own].T
             size = np.linalg.norm(W, axis=0)
@@ -335,29 +345,49 @@ class CompiledRows:
             self._relations[key] = kept, T
         return self._relations[key]
 
-    def __call__(
-        self,
-        motion: Motion,
-        effort: Array | None,
-        out: Array,
-        start: Array | None = None,
-        first: int = 0,
-        signals: Signals | None = None,
-    ) -> None:
-        """Write all rows of a stretch of motion into out (height, at least N)."""
+    def over(
+        self, motion: Motion, effort: Array | None, first: int = 0, signals: Signals | None = None
+    ) -> Callable[[Array], Writer]:
+        """Return a function that takes an array (height, at least a stretch's length) and returns what writes rows into it.
+
+        That takes a stretch of the motion and, for a robot with loops, a closed configuration near its first sample. `first`
+        is the number of the motion's first sample, for messages.
+        """
         robot = self.rows.mechanism
-        positions = close_positions(robot, motion.q, start, first=first) if robot.loops else None
-        arrays = entering(robot, motion, positions)
         tau = np.zeros((len(motion), len(self.rows.efforts))) if effort is None else np.ascontiguousarray(effort)
-        size = np.empty((len(motion), 1))
-        arrays["known"] = robot.parameters.values[robot.known_columns]
-        arrays |= signals or {name: np.zeros((len(motion), laws)) for name, laws in self.signals.items()}
-        self._function(len(motion), {**arrays, "tau": tau, "W": out, "size": size}, threads=False)
-        if robot.loops and len(motion) and not np.min(size) > SINGULAR:
-            sample = int(np.argmin(size))
+        more = signals or {name: np.zeros((len(motion), laws)) for name, laws in self.signals.items()}
+        if robot.loops or has_opaque_couplings(robot):  # solved stretch by stretch: for all at once it would need memory
+            return lambda out: (
+                lambda piece, start: self._closed(
+                    motion[piece], tau[piece], out, start, first + piece.start, {name: x[piece] for name, x in more.items()}
+                )
+            )
+        inputs = {**entering(robot, motion), **more, **self._known(), "tau": tau}
+
+        def into(out: Array) -> Writer:
+            write = self._function.over({**inputs, "W": out})
+            return lambda piece, _: write(piece.start, piece.stop)
+
+        return into
+
+    def _known(self) -> dict[str, Array]:
+        """Return the values of what is known beforehand."""
+        robot = self.rows.mechanism
+        return {"known": robot.parameters.values[robot.known_columns]}
+
+    def _closed(self, stretch: Motion, tau: Array, out: Array, start: Array | None, number: int, more: Signals) -> None:
+        """Write the rows of a stretch whose loops are closed, or couplings followed, first; `number` is its first sample."""
+        robot = self.rows.mechanism
+        positions = close_positions(robot, stretch.q, start, first=number) if robot.loops else None
+        outputs = {"W": out, **({"size": np.empty((len(stretch), 1))} if robot.loops else {})}
+        inputs = {**entering(robot, stretch, positions), **more, **self._known(), "tau": tau}
+        self._function(len(stretch), {**inputs, **outputs}, threads=False)
+        if robot.loops and len(stretch) and not np.min(outputs["size"]) > SINGULAR:
+            sample = int(np.argmin(outputs["size"]))
             raise IdentificationError(
-                f"robot '{robot.name}' is singular at t = {motion.t[sample]:.6g} s (sample {first + sample}): its coordinates, "
-                "or the motors of the projection, do not determine it; choose other motors, coordinates or another motion"
+                f"robot '{robot.name}' is singular at t = {stretch.t[sample]:.6g} s (sample {number + sample}): its "
+                "coordinates, or the motors of the projection, do not determine it; choose other motors, other coordinates or "
+                "another motion"
             )
 
 

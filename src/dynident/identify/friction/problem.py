@@ -115,8 +115,8 @@ class Problem:
         """Return one triangle of [W, Phi, dPhi, y] per group, by one pass over the samples."""
         sizes = [c.size + len(p) for c, p in zip(self.columns, self.bends, strict=True)]
 
-        def tile(i: int, _: Workspace) -> list[Array]:
-            return self.blocks(eta, i)
+        def tile(i: int, _: Workspace) -> Array:
+            return np.ascontiguousarray(np.vstack(self.blocks(eta, i)))
 
         tiles: list[Tile] = [partial(tile, i) for i in range(len(self.tiles))]
         groups = accumulate(self.names, [np.arange(size) for size in sizes], tiles, self.independence)

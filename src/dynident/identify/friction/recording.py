@@ -242,7 +242,8 @@ class _Tile:
         if self._fixed is not None:
             return self._fixed
         flat = np.empty((self.code.height, len(self.motion)))  # type: ignore[attr-defined]
-        self.code(self.motion, self.effort, flat, self.start, self.first)  # type: ignore[operator]
+        write = self.code.over(self.motion, self.effort, self.first)  # type: ignore[attr-defined]
+        write(flat)(slice(0, len(self.motion)), self.start)
         flat = self._filtered(flat)
         if self.keep:
             self._fixed = flat
