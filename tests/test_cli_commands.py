@@ -226,6 +226,14 @@ def test_identify_with_several_logs(quick: Runner) -> None:
         (["--estimator", "ols", "--recovery", "prior"], lambda fit: fit["estimator"].startswith("OLS")),
         (["--terms", "ia,fv", "--recovery", "prior"], lambda fit: fit["terms"] == ["ia", "fv"]),
         (["--terms", "ia,fvp,fvn,fcp,fcn", "--recovery", "prior"], lambda fit: "fcn_joint1" in fit["standard_parameters"]),
+        (
+            ["--terms", "joint1=ia,fv", "--friction", "joint2=tanh + viscous"],
+            lambda fit: (
+                fit["joint_terms"] == {"joint1": ["ia", "fv"]}
+                and fit["friction"][0]["law"] == "tanh + viscous"
+                and "tanh.beta_joint2" in fit["standard_parameters"]
+            ),
+        ),
         (["--recovery", "minimum_norm"], lambda fit: "minimum_norm" in fit["standard_provenance"]),
         (["--recovery", "physical"], lambda fit: "physically consistent" in fit["standard_provenance"]),
         (["--recovery", "prior"], lambda fit: "prior" in fit["standard_provenance"]),
@@ -243,6 +251,11 @@ def test_options_of_identify(options: list[str], check: Any, quick: Runner) -> N
     output = quick("identify", ROBOT, TRAIN, "-o", "out", *options)
     fit = strict_json(Path("out/fit.json").read_text())
     assert check(fit)
+    if "--friction" in options:  # the description and its sidecar are the identified robot, laws and all
+        robot = di.Mechanism.from_urdf("out/identified.urdf", "out/identified.toml")
+        assert {name: robot.parameters[name] for name in fit["standard_parameters"]} == pytest.approx(
+            fit["standard_parameters"], rel=1e-9, abs=1e-12
+        )
     assert "NOT VALIDATED" in output
     assert "written: out" in output
 

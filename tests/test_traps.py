@@ -249,7 +249,6 @@ def test_trap_23_the_public_interface_is_alive_and_tested():
             "Statistics",
             "Projection",  # a type
             "AxisFit",
-            "RobotFit",
             "Choice",
             "CurveFit",
             "FrictionCurve",

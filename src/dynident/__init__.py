@@ -32,7 +32,18 @@ if TYPE_CHECKING:
     from dynident import validate as validate
     from dynident.errors import DynidentError, DynidentWarning
     from dynident.excitation import Plan, design, limits_of
-    from dynident.identify import OLS, WLS, BaseParameters, Fit, Regression, Score, base_parameters, essential_parameters
+    from dynident.identify import (
+        OLS,
+        WLS,
+        BaseParameters,
+        Fit,
+        Regression,
+        Score,
+        base_parameters,
+        choose_friction,
+        essential_parameters,
+        fit_log,
+    )
     from dynident.mechanics import (
         Motion,
         coriolis_matrix,
@@ -51,7 +62,9 @@ if TYPE_CHECKING:
     from dynident.mechanism import (
         Actuator,
         Body,
+        Columns,
         Coupling,
+        Force,
         Joint,
         Limits,
         Loop,
@@ -98,7 +111,9 @@ _HOME = {
     "dynident.mechanism": (
         "Actuator",
         "Body",
+        "Columns",
         "Coupling",
+        "Force",
         "Joint",
         "Limits",
         "Loop",
@@ -137,7 +152,9 @@ _HOME = {
         "Regression",
         "Score",
         "base_parameters",
+        "choose_friction",
         "essential_parameters",
+        "fit_log",
     ),
     "dynident.validate": (
         "compare",
@@ -165,10 +182,12 @@ __all__ = [
     "Actuator",
     "BaseParameters",
     "Body",
+    "Columns",
     "Coupling",
     "DynidentError",
     "DynidentWarning",
     "Fit",
+    "Force",
     "Joint",
     "Limits",
     "Log",
@@ -183,6 +202,7 @@ __all__ = [
     "VirtualRobot",
     "__version__",
     "base_parameters",
+    "choose_friction",
     "compare",
     "coriolis_matrix",
     "cross_validate",
@@ -191,6 +211,7 @@ __all__ = [
     "diagnose",
     "energy_regressor",
     "essential_parameters",
+    "fit_log",
     "forward_dynamics",
     "forward_kinematics",
     "frame_motion",

@@ -18,6 +18,7 @@ from dynident.cli.shared import (
     Debug,
     Effort,
     FitFile,
+    FrictionLaws,
     Gain,
     Joints,
     LogRate,
@@ -33,6 +34,7 @@ from dynident.cli.shared import (
     Unit,
     app,
     check_output,
+    friction_laws,
     log_reader,
     note,
     out,
@@ -43,7 +45,7 @@ from dynident.cli.shared import (
 )
 from dynident.errors import DescriptionError, DynidentError, IdentificationError
 from dynident.files import write_atomic
-from dynident.mechanism import description, description_text, is_mjcf, write_robot, write_svg
+from dynident.mechanism import description, description_text, is_mjcf, write_robot, write_sidecar, write_svg
 from dynident.outputs import output_set
 
 
@@ -129,6 +131,7 @@ def identify(
     unit: Unit = None,
     log_rate: LogRate = None,
     terms: Terms = None,
+    friction: FrictionLaws = None,
     estimator: Annotated[str, typer.Option(help="wls (every joint has its own noise) or ols.")] = "wls",
     recovery: Annotated[
         str, typer.Option(help="Standard parameters: auto, physical (possible bodies), prior or minimum_norm.")
@@ -159,16 +162,22 @@ def identify(
     with progress(2 * len(logs) + len(validate or []) + 3, quiet) as step:
         step("reading the robot")
         mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
+        laws = friction_laws(mechanism, friction)
         evidence: di.Regression | None = None
-        for path in logs:
-            step(f"reading and compressing {path.name}")
-            log = read(path)
-            base = evidence.base if evidence is not None else None
-            found = di.Regression.from_log(mechanism, log, base, _projection(projection), **options)
-            evidence = found if evidence is None else evidence + found
-        assert evidence is not None, "typer asks for one log at least"
+        if laws is None:
+            for path in logs:
+                step(f"reading and compressing {path.name}")
+                log = read(path)
+                base = evidence.base if evidence is not None else None
+                found = di.Regression.from_log(mechanism, log, base, _projection(projection), **options)
+                evidence = found if evidence is None else evidence + found
         step("estimating")
-        fit = di.essential_parameters(evidence, solver, essential) if essential is not None else solver.fit(evidence).result_
+        if evidence is None:
+            fit = _with_laws(mechanism, [read(path) for path in logs], laws, solver, essential, projection, options)
+        else:
+            fit = (
+                di.essential_parameters(evidence, solver, essential) if essential is not None else solver.fit(evidence).result_
+            )
         scores = []
         for path in validate or []:
             step(f"validating on {path.name}")
@@ -193,6 +202,22 @@ def identify(
     return NOT_OK if strict and not verdict.ok else 0
 
 
+def _with_laws(
+    mechanism: di.Mechanism,
+    logs: list[di.Log],
+    laws: Any,
+    solver: Any,
+    essential: float | None,
+    projection: str,
+    options: dict[str, Any],
+) -> di.Fit:
+    """Return the fit of bodies and friction laws together."""
+    if essential is not None:
+        raise DynidentError("--essential drops parameters of a linear model; leave it out, or leave out --friction")
+    wanted = None if projection == "gls" else _projection(projection)
+    return di.fit_log(mechanism, logs, laws, options, wanted, solver)
+
+
 def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path, search: list[Path] | None, trust: bool) -> None:
     """Write the identified description; where the file's format cannot hold the parameters, say so and keep the fit."""
     if not robot.is_file():  # a robot of the library has no description to copy
@@ -204,6 +229,8 @@ def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path, search: li
     except DescriptionError as error:
         stale = "; the one in the folder is of an earlier fit" if (output / name).exists() else ""
         note(f"{name} is not written: {error}{stale}")
+    if fit.mechanism.friction or fit.mechanism.forces:
+        write_sidecar(fit.identified, stage / "identified.toml", structure=False)
 
 
 @app.command(epilog="Example: dynident validate robot.urdf out/fit.json other.csv --effort joint_torque --strict")
@@ -269,6 +296,9 @@ def export(
         path = write_atomic(output, model.standard.to_json())
     else:
         path = write_robot(robot, model.mechanism, model.standard, output, search or (), trust)
+        if model.mechanism.friction or model.mechanism.forces:
+            beside = write_sidecar(model.identified, output.with_suffix(".toml"), structure=False)
+            note(f"friction laws and force elements are in '{beside}': give it as --sidecar")
     impossible = [c.sentence for c in model.consistency() if not c.ok]
     for sentence in impossible:
         note(sentence)

@@ -13,7 +13,7 @@ from dynident.identify.rows import Projection, Rows, check_projection, projected
 if TYPE_CHECKING:
     from dynident.identify.essential import essential_parameters
     from dynident.identify.estimators import OLS, WLS
-    from dynident.identify.friction import AxisFit, Choice, RobotFit, choose, fit_axis, fit_log
+    from dynident.identify.friction import AxisFit, Choice, choose, choose_friction, fit_axis, fit_log
     from dynident.identify.gains import Gains, estimate_gains, with_gain_uncertainty
     from dynident.identify.load import Payload
     from dynident.identify.matching import Matched, match
@@ -77,8 +77,8 @@ _LATER = {
     "Individual": "subsets",
     "Payload": "load",
     "Statistics": "subsets",
-    "RobotFit": "friction",
     "choose": "friction",
+    "choose_friction": "friction",
     "enumerate_subsets": "subsets",
     "fit_axis": "friction",
     "fit_log": "friction",
@@ -123,7 +123,6 @@ __all__ = [
     "Prediction",
     "Projection",
     "Regression",
-    "RobotFit",
     "Rows",
     "SampledRegression",
     "Score",
@@ -133,6 +132,7 @@ __all__ = [
     "base_parameters",
     "check_projection",
     "choose",
+    "choose_friction",
     "columns_of",
     "diagnose_bias",
     "enumerate_subsets",

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import read_json
@@ -16,10 +16,12 @@ from dynident.identify.base import BaseParameters
 from dynident.identify.rows import Projection, Rows, check_projection
 from dynident.identify.stored import loads_of, stored_base, stored_numbers, stored_options, stored_source
 from dynident.mechanics import Motion, closure_starts
-from dynident.mechanism import Consistency, Mechanism, Parameters
+from dynident.mechanism import Consistency, Force, Mechanism, Parameters, own_parts, with_own_parts
 from dynident.results import Result, array_of
 
 if TYPE_CHECKING:
+    from dynident.friction import Friction
+    from dynident.identify.metrics import Metrics
     from dynident.identify.score import Score
     from dynident.signals import Log
 
@@ -136,6 +138,11 @@ class Fit(Result):
         """The robot with the identified standard parameters."""
         return self.mechanism.with_parameters(self.standard)
 
+    @property
+    def friction(self) -> Mapping[str, Friction]:
+        """Friction laws of the joints with their identified numbers; joints with friction terms are not among them."""
+        return self.identified.friction
+
     def exported(self) -> Fit:
         """Return the fit that the standard parameters alone stand for, beta = K phi: what a written URDF predicts.
 
@@ -158,7 +165,7 @@ class Fit(Result):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.active, self.std / np.abs(self.values), np.nan)
 
-    def predict(self, motion: Motion) -> Prediction:
+    def predict(self, motion: Motion, temperature: Array | None = None, load: Array | None = None) -> Prediction:
         """Predict the efforts of a motion, tau = W beta, with var = sigma_g^2 + w cov w^T.
 
         With loops the columns are the projected rows of ``fit.equations``; `actuator_torques` distributes them to motors.
@@ -167,6 +174,9 @@ class Fit(Result):
         ----------
         motion : Motion
             N samples of the robot's coordinates.
+        temperature, load : ndarray, (N, n) or (N, k), optional
+            Temperature [degree Celsius] and load [N m or N] of the joints (of the motors with loops), where friction laws need
+            them.
 
         Returns
         -------
@@ -178,12 +188,14 @@ class Fit(Result):
         effort, std = np.empty((len(motion), n)), np.empty((len(motion), n))
         noise = self._noise()
         L = _root(self.covariance)
+        signals = self.equations.signals(temperature, load, len(motion)) or {}
         firsts = range(0, len(motion), ROWS)
         starts = closure_starts(self.mechanism, motion.q, firsts) if self.mechanism.loops else [None] * len(firsts)
         for first, start in zip(firsts, starts, strict=True):
             piece = slice(first, first + ROWS)
-            W, _ = self.equations.equations(motion[piece], None, self.base.columns, start, first)
-            effort[piece] = np.einsum("nbt,b->tn", W, self.values)
+            own = {name: values[piece] for name, values in signals.items()}
+            W, known = self.equations.equations(motion[piece], None, self.base.columns, start, first, own or None)
+            effort[piece] = np.einsum("nbt,b->tn", W, self.values) - known.T
             spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
             std[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread) + noise**2)
         return Prediction(motion.t, effort, std)
@@ -215,6 +227,27 @@ class Fit(Result):
         from dynident.identify.score import score_fit  # noqa: PLC0415 - score needs Fit
 
         return score_fit(self, log, allow_training)
+
+    def score_rows(self, Y: ArrayLike, tau: ArrayLike) -> Metrics:
+        """Compare the model with rows of one's own, as those of `Regression.from_rows`.
+
+        Parameters
+        ----------
+        Y : array_like, (N, n, m) or (N, m)
+            Regressor, columns in the order of the base parameters.
+        tau : array_like, (N, n) or (N,)
+            Measured efforts.
+
+        Returns
+        -------
+        Metrics
+            Errors.
+        """
+        from dynident.identify.metrics import evaluate  # noqa: PLC0415 - few need it
+        from dynident.identify.regression import own_rows  # noqa: PLC0415
+
+        rows, effort = own_rows(Y, tau, self.base.rank)
+        return evaluate(effort, rows @ self.values, self.equations.names)
 
     def without(self, *bodies: str) -> Fit:
         """Return the fit without bodies that it knows apart from the others, such as a payload that was taken off.
@@ -312,12 +345,13 @@ class Fit(Result):
 
     def _content(self) -> dict[str, Any]:
         """Everything, and the robot itself unless one of its couplings is a function of the user's."""
-        opaque = any(coupling.function is not None for coupling in self.mechanism.couplings)
+        own = any(not isinstance(force, Force) for force in self.mechanism.forces)
+        opaque = own or any(coupling.function is not None for coupling in self.mechanism.couplings)
         return {
             "robot": self.mechanism.name,
             "mechanism": None if opaque else self.mechanism,
             "joints": list(self.mechanism.joint_names),
-            "terms": list(self.mechanism.terms),
+            **own_parts(self.mechanism),
             "leaders": list(self.base.leaders),
             "loads": loads_of(self.mechanism),
             "fingerprint": self.base.fingerprint().tolist(),
@@ -384,8 +418,7 @@ class Fit(Result):
                 if data["mechanism"] is None:
                     raise IdentificationError(f"robot '{data['robot']}' has functions that no file holds; give the mechanism")
                 mechanism = Mechanism.from_dict(data["mechanism"])
-            rows, terms = data["base_parameters"], tuple(data["terms"])
-            moving = mechanism if mechanism.terms == terms else mechanism.with_terms(terms)
+            rows, moving = data["base_parameters"], with_own_parts(mechanism, data)
             moving = moving if moving.loops else moving.keep(data["joints"])
             moving, base = stored_base(moving, data["leaders"], data.get("loads", {}))
             if list(base.leaders) != data["leaders"] or not base.fits(data["fingerprint"]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import write_atomic
 from dynident.identify.base import BaseParameters, base_parameters, columns_of, random_motion
-from dynident.identify.factor import Relation, RowGroup, Tile, Workspace, accumulate
+from dynident.identify.factor import Relation, RowGroup, Tile, Workspace, accumulate, triangle
 from dynident.identify.matching import match
 from dynident.identify.rows import Projection, Rows, check_projection, moving_rows
 from dynident.mechanics import Motion, closure_starts, motion_from_actuators
@@ -89,6 +89,8 @@ class Regression:
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
         moving: NDArray[np.bool_] | None = None,
+        temperature: Array | None = None,
+        load: Array | None = None,
     ) -> Regression:
         """Compress a motion and its efforts.
 
@@ -113,6 +115,9 @@ class Regression:
         moving : ndarray of bool, (N, n) or (N, k), optional
             False where the equation of a joint (of a motor with loops) is not to be used, because it stands and its friction
             is not known.
+        temperature, load : ndarray, (N, n) or (N, k), optional
+            Temperature [degree Celsius] and load [N m or N] of the joints (of the motors with loops), where friction laws need
+            them.
 
         Returns
         -------
@@ -159,7 +164,7 @@ class Regression:
             if moving.shape != tau.shape:
                 raise IdentificationError(f"moving has shape {moving.shape} but effort has {tau.shape}; they must agree")
             fit_for_use = moving_rows(rows.usable(moving)[:, used], filter_, [rows.names[i] for i in used])
-        into = compiled.over(motion, tau)
+        into = compiled.over(motion, tau, signals=rows.signals(temperature, load, len(motion)))
         seen = rows.seen(base.seen)
         columns = [np.intersect1d(compiled.seen[i], np.flatnonzero(seen[i])) for i in used]
         whole = [slice(compiled.first[i], compiled.first[i] + compiled.seen[i].size + 1) for i in used]
@@ -249,11 +254,69 @@ class Regression:
                 "record a log in which the joints move"
             )
         motion = robot_motion(matched.mechanism, prepared.motion)
-        evidence = cls.from_motion(
-            matched.mechanism, motion, prepared.effort, base, prepared.decimator, skip, projection, absent, prepared.moving
-        )
+        given = (prepared.effort, base, prepared.decimator, skip, projection, absent, prepared.moving)
+        evidence = cls.from_motion(matched.mechanism, motion, *given, prepared.temperature, prepared.effort)
         kept = {name: value for name, value in options.items() if name != "like"}  # the band is in the source
         return replace(evidence, sources=(source_of(log, prepared),), options=kept, notes=tuple(notes))
+
+    @classmethod
+    def from_rows(
+        cls,
+        Y: ArrayLike,
+        tau: ArrayLike,
+        names: Sequence[str],
+        joints: Sequence[str] = (),
+        regressor: Callable[[Array, Array, Array], Array] | None = None,
+        name: str = "robot",
+        units: Sequence[str] = (),
+        independence: float = 1.0,
+    ) -> Regression:
+        """Compress rows of one's own: any linear model tau = Y phi.
+
+        Parameters
+        ----------
+        Y : array_like, (N, n, m) or (N, m)
+            Regressor of N samples and n equations each.
+        tau : array_like, (N, n) or (N,)
+            Measured efforts.
+        names : sequence of str
+            Names of the m parameters.
+        joints : sequence of str
+            Names of the equations; ``joint_1``, ... when omitted.
+        regressor : callable, optional
+            ``regressor(q, v, a)`` with (N, n) arrays returns Y (N, n, m): with it a fit predicts motions and scores logs.
+        name : str
+            Name of the robot.
+        units : sequence of str
+            Unit of each parameter.
+        independence : float
+            Effective number of independent rows per row; below 1 when the rows were low-passed together.
+
+        Returns
+        -------
+        Regression
+            The evidence; `Fit.score_rows` compares a fit with other rows.
+
+        Examples
+        --------
+        >>> import numpy as np, dynident as di
+        >>> x = np.linspace(0.0, 1.0, 50)
+        >>> evidence = di.Regression.from_rows(np.column_stack([x, x**2]), 2 * x - 3 * x**2, ["slope", "bend"])
+        >>> di.OLS().fit(evidence).coef_.round(6)
+        array([ 2., -3.])
+        """
+        rows, effort = own_rows(Y, tau, len(names))
+        labels = tuple(joints) or tuple(f"joint_{i + 1}" for i in range(effort.shape[1]))
+        if len(labels) != effort.shape[1]:
+            raise IdentificationError(f"{len(labels)} joints are named but tau has {effort.shape[1]} columns; they must agree")
+        robot = Mechanism.from_regressor(names, regressor, labels, name, units)
+        base = replace(base_parameters(robot), seen=np.any(rows != 0.0, axis=0))
+        groups = []
+        for i, label in enumerate(labels):
+            own = np.flatnonzero(base.seen[i])
+            R = triangle(np.column_stack([rows[:, i, own], effort[:, i]]))
+            groups.append(RowGroup(label, own, R, rows.shape[0], independence))
+        return cls(base, tuple(groups))
 
     def __add__(self, other: Regression) -> Regression:
         """Return the evidence of both; they must belong to the same robot."""
@@ -370,6 +433,23 @@ def _same(base: BaseParameters, mechanism: Mechanism) -> bool:
     if base.mechanism.parameters.names != mechanism.parameters.names or base.mechanism.dof != mechanism.dof:
         return False
     return base.fits(replace(base, mechanism=mechanism).fingerprint())
+
+
+def own_rows(Y: ArrayLike, tau: ArrayLike, count: int) -> tuple[Array, Array]:
+    """Return rows and efforts of one's own as (N, n, m) and (N, n) after checking them."""
+    rows, effort = numbers(Y, "Y"), numbers(tau, "tau")
+    rows = rows[:, None, :] if rows.ndim == 2 else rows
+    effort = effort[:, None] if effort.ndim == 1 else effort
+    if rows.ndim != 3 or rows.shape[:2] != effort.shape or rows.shape[2] != count:
+        raise IdentificationError(
+            f"Y has shape {np.shape(Y)} and tau {np.shape(tau)} for {count} names; give (N, n, {count}) and (N, n)"
+        )
+    for label, values in (("Y", rows), ("tau", effort)):
+        if not np.isfinite(values).all():
+            raise IdentificationError(
+                f"{label} is not finite at sample {int(np.argwhere(~np.isfinite(values))[0][0])}; remove it"
+            )
+    return rows, effort
 
 
 def robot_motion(mechanism: Mechanism, measured: Motion) -> Motion:

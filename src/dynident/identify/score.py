@@ -137,7 +137,7 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     if not keep or (fit.mechanism.loops and skip):
         raise IdentificationError(f"log '{log.name}' has no usable effort channel of a joint that was fitted")
     motion = robot_motion(fit.mechanism, prepared.motion)
-    prediction = fit.predict(motion)
+    prediction = fit.predict(motion, prepared.temperature, prepared.effort)
     effort = rows.targets(motion, prepared.effort)[:, keep]
     low_pass = prepared.decimator.apply
     measured, predicted = low_pass(effort), low_pass(prediction.effort[:, keep])
