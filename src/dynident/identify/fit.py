@@ -105,6 +105,20 @@ class Fit:
         ||e|| / ||tau|| on the data it was fitted to; not a validation.
     projection : str or tuple of str
         How the equations of a robot with loops were projected.
+    free : ndarray (b,), optional
+        Base parameters of least squares alone, without belief and physical consistency; `values` when omitted.
+    standard_std : ndarray (p,), optional
+        Standard deviation of the standard parameters, where a belief makes it finite.
+    determined : ndarray of bool (p,), optional
+        Standard parameters that the data determine; the others are (nearly) those of the description.
+    scales : mapping of str to float
+        How far families of parameters are from the description, as the data told it; empty without a belief.
+    inflation : ndarray (groups,), optional
+        By how much dependent residuals inflate the variance of the parameters, per joint.
+    training_std : ndarray (groups,), optional
+        Root mean square of the parameters' share in `Prediction.std` over the training data, per joint.
+    speeds : mapping of str to float
+        Root mean square speed of joints in the training data.
     """
 
     base: BaseParameters
@@ -124,6 +138,13 @@ class Fit:
     notes: tuple[str, ...] = ()
     training_relative: float = float("nan")
     projection: Projection = "gls"
+    free: Array | None = None
+    standard_std: Array | None = None
+    determined: NDArray[np.bool_] | None = None
+    scales: Mapping[str, float] = field(default_factory=dict)
+    inflation: Array | None = None
+    training_std: Array | None = None
+    speeds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def mechanism(self) -> Mechanism:
@@ -149,7 +170,7 @@ class Fit:
     def std(self) -> Array:
         """Standard deviation of each base parameter; infinite where the data do not show it."""
         std = np.sqrt(np.clip(np.diag(self.covariance), 0.0, None))
-        return np.where(self.solved | ~self.active, std, np.inf)
+        return std if self.scales else np.where(self.solved | ~self.active, std, np.inf)
 
     @property
     def relative_std(self) -> Array:

@@ -18,7 +18,7 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import write_atomic
 from dynident.identify.base import BaseParameters, base_parameters, columns_of, random_motion
-from dynident.identify.factor import Relation, RowGroup, Tile, Workspace, accumulate
+from dynident.identify.factor import Relation, RowGroup, Tile, Workspace, accumulate, block_edges
 from dynident.identify.matching import match
 from dynident.identify.rows import Projection, Rows, check_projection, moving_rows
 from dynident.mechanics import Motion, closure_starts, motion_from_actuators
@@ -185,10 +185,14 @@ class Regression:
             states = random_motion(mechanism, 2 * max(c.size for c in columns) + 8)
             return compiled.relation(used[k], columns[k], states)
 
-        groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation)
+        times = [outputs for _, outputs in spans]
+        groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation, times)
         if fit_for_use is not None:
-            counts = fit_for_use.sum(axis=0).tolist()
-            groups = tuple(replace(group, count=count) for group, count in zip(groups, counts, strict=True))
+            edges = block_edges(len(fit_for_use))
+            inside = np.add.reduceat(fit_for_use.astype(np.int64), edges[:-1], axis=0).T.tolist()
+            groups = tuple(
+                replace(group, count=sum(n), counts=tuple(n)) for group, n in zip(groups, inside, strict=True)
+            )
         return cls(base, groups, projection=rows.projection)
 
     @classmethod
@@ -263,7 +267,7 @@ class Regression:
             raise IdentificationError(f"evidence projected on {self.projection} and on {other.projection} cannot be merged")
         names = [name for name in Rows(self.mechanism, self.projection).names if name in mine or name in theirs]
         groups = tuple(
-            mine[name].merge(theirs[name]) if name in mine and name in theirs else mine.get(name) or theirs[name]
+            (mine[name].merge(theirs[name]) if name in mine and name in theirs else mine.get(name) or theirs[name]).fewer()
             for name in names
         )
         return replace(
@@ -288,11 +292,11 @@ class Regression:
         """
         arrays: dict[str, Any] = {"columns": self.base.columns, "fingerprint": self.base.fingerprint()}
         for i, group in enumerate(self.groups):
-            arrays[f"R{i}"], arrays[f"columns{i}"] = group.R, group.columns
+            arrays[f"R{i}"], arrays[f"columns{i}"], arrays[f"products{i}"] = group.R, group.columns, group.products
         about = {
-            "format": "dynident-regression-1",
+            "format": "dynident-regression-2",
             "parameters": list(self.mechanism.parameters.names),
-            "groups": [[group.name, group.count, group.independence] for group in self.groups],
+            "groups": [[group.name, group.count, group.independence, list(group.counts)] for group in self.groups],
             "sources": [dict(source) for source in self.sources],
             "options": dict(self.options),
             "notes": list(self.notes),
@@ -321,11 +325,13 @@ class Regression:
         try:
             with np.load(path, allow_pickle=False) as data:
                 about = json.loads(bytes(data["about"]).decode())
-                if about.get("format") != "dynident-regression-1":
+                if about.get("format") != "dynident-regression-2":
                     raise IdentificationError(f"'{path}' is not a Regression file")
                 groups = tuple(
-                    RowGroup(name, data[f"columns{i}"], data[f"R{i}"], int(count), float(independence))
-                    for i, (name, count, independence) in enumerate(about["groups"])
+                    RowGroup(
+                        name, data[f"columns{i}"], data[f"R{i}"], int(count), float(independence), data[f"products{i}"], tuple(n)
+                    )
+                    for i, (name, count, independence, n) in enumerate(about["groups"])
                 )
                 columns, fingerprint = data["columns"], data["fingerprint"]
                 names, sources, options, notes = (about[key] for key in ("parameters", "sources", "options", "notes"))

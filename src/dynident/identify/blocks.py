@@ -1,0 +1,57 @@
+"""What contiguous stretches of time tell beside their sum: how dependent residuals are, and how well held-out stretches fit.
+
+With g_b = W_b^T e_b the score of stretch b of a joint and G = sum_b W_b^T W_b, residuals that are independent have
+
+    E sum_b g_b^T G^-1 g_b = sigma^2 (k - sum_b tr (G^-1 G_b)^2);
+
+the ratio of the two sides, the inflation c, is by how much the information about parameters is smaller than a count of rows says.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.identify.factor import RowGroup
+from dynident.identify.regression import Regression
+
+Array = NDArray[np.float64]
+
+RANK = 1e-9  # eigenvalues of the scaled products below this part of the largest are round-off
+FEWEST = 4  # stretches: fewer tell nothing about dependence
+
+
+def inflation(group: RowGroup, beta: Array, sigma: float) -> float:
+    """Return c >= 1 of one joint."""
+    if len(group.counts) < FEWEST or group.columns.size == 0:
+        return 1.0
+    G = group.products[:, :-1, :-1]
+    score = G @ beta[group.columns] - group.products[:, :-1, -1]
+    size = np.sqrt(np.diagonal(G.sum(axis=0)))
+    size = np.where(size > 0.0, size, 1.0)
+    values, vectors = np.linalg.eigh(G.sum(axis=0) / np.outer(size, size))
+    kept = values > RANK * values[-1]
+    root = vectors[:, kept] / np.sqrt(values[kept]) / size[:, None]  # root root^T = G^-1
+    z = score @ root
+    shares = root.T @ G @ root
+    expected = kept.sum() - float(np.sum(shares * shares.transpose(0, 2, 1)))
+    if expected < 1.0:
+        return 1.0
+    return max(1.0, float(np.sum(z**2)) / (sigma**2 * expected))
+
+
+def stretch_products(regression: Regression, weights: Array) -> Array:
+    """Return sum_g weight_g [W, tau]^T [W, tau] of every stretch on all base parameters, (K, b + 1, b + 1)."""
+    b = regression.base.rank
+    K = max(len(group.counts) for group in regression.groups)
+    total = np.zeros((K, b + 1, b + 1))
+    for group, weight in zip(regression.groups, weights, strict=True):
+        at = np.append(group.columns, b)
+        total[np.ix_(np.arange(len(group.counts)), at, at)] += weight * group.products
+    return total
+
+
+def squares(group: RowGroup, betas: Array) -> Array:
+    """Return ||W_b beta_b - tau_b||^2 of every stretch of a joint under its own parameters, (K, b) -> (K,)."""
+    full = np.concatenate([betas[:, group.columns], np.full((len(betas), 1), -1.0)], axis=1)
+    return np.clip(np.einsum("ki,kij,kj->k", full, group.products, full), 0.0, None)
