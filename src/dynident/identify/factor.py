@@ -112,6 +112,12 @@ class RowGroup:
         products = np.concatenate([self.products, other.products])
         return RowGroup(self.name, self.columns, R, count, independence, products, (*self.counts, *other.counts))
 
+    def padded(self, before: int, after: int) -> RowGroup:
+        """Return the same evidence with empty stretches around it, where other joints have some."""
+        size = self.R.shape[1]
+        products = np.concatenate([np.zeros((before, size, size)), self.products, np.zeros((after, size, size))])
+        return replace(self, products=products, counts=(*(0,) * before, *self.counts, *(0,) * after))
+
     def fewer(self, most: int = MOST_BLOCKS) -> RowGroup:
         """Return the same evidence with neighbouring stretches merged until there are at most `most`."""
         K = len(self.counts)
@@ -144,10 +150,11 @@ def accumulate(
     independence: float = 1.0,
     relations: Callable[[int], Relation] | None = None,
     outputs: Sequence[slice] | None = None,
+    stretches: int | None = None,
 ) -> tuple[RowGroup, ...]:
     """Reduce tiles of rows to one factor per group, all cores at work.
 
-    `outputs` are the rows of each tile in time; with it the cross products of `BLOCKS` stretches of time are kept too.
+    `outputs` are the rows of each tile in time; with it the cross products of stretches of time are kept too.
 
     Cross products are summed first, which is twice as fast as reflections. One joint may see base parameters only in fixed
     combinations; `relations` tells for a group which columns are independent and what the others are of them, known from the
@@ -156,7 +163,7 @@ def accumulate(
     labels = tuple(names)
     sizes = [c.size + 1 for c in columns]
 
-    edges = block_edges(outputs[-1].stop if outputs else 0)
+    edges = block_edges(outputs[-1].stop if outputs else 0, stretches)
     parts_of = [_parts(rows, edges) for rows in outputs] if outputs else [[(0, slice(None))] for _ in tiles]
 
     def products(share: list[int]) -> tuple[list[Array], int]:
@@ -181,8 +188,8 @@ def accumulate(
     # Several BLAS threads on matrices this small get in each other's way; the tiles are what is parallel.
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         parts = list(pool.map(products, shares))
-        stretches = [np.sum([part[0][i] for part in parts], axis=0) for i in range(len(sizes))]
-        sums = [each.sum(axis=0) for each in stretches]
+        kept = [np.sum([part[0][i] for part in parts], axis=0) for i in range(len(sizes))]
+        sums = [each.sum(axis=0) for each in kept]
         found = [_triangle_of(total) for total in sums]
         for i, R in enumerate(found):
             if R is None and relations is not None:
@@ -194,13 +201,14 @@ def accumulate(
                 found[i] = triangle(np.vstack([part[k] for part in folded]))
     total = sum(part[1] for part in parts)
     counts = tuple(int(n) for n in np.diff(edges)) if outputs else (total,)
-    groups = zip(labels, columns, found, stretches, strict=True)
+    groups = zip(labels, columns, found, kept, strict=True)
     return tuple(RowGroup(label, c, R, total, independence, P, counts) for label, c, R, P in groups if R is not None)
 
 
-def block_edges(rows: int) -> NDArray[np.int64]:
+def block_edges(rows: int, stretches: int | None = None) -> NDArray[np.int64]:
     """Return where the stretches of time begin and end that a log of so many rows is kept in."""
-    return np.linspace(0, rows, min(BLOCKS, max(rows // FEWEST_ROWS, 1)) + 1).astype(np.int64)
+    count = min(stretches or min(BLOCKS, max(rows // FEWEST_ROWS, 1)), max(rows, 1))
+    return np.linspace(0, rows, count + 1).astype(np.int64)
 
 
 def _parts(rows: slice, edges: NDArray[np.int64]) -> list[tuple[int, slice]]:

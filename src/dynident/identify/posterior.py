@@ -49,6 +49,8 @@ class Posterior:
         Residual standard deviation of a row, in the sense of `group_sigma`.
     inflation : ndarray, (groups,)
         c_g.
+    left_out : ndarray, (K, b)
+        Base parameters of the fit without each of the K stretches of time.
     held_out : ndarray, (groups,)
         Root mean square of the residuals of stretches that were left out of the fit, per row.
     scales : dict of str to float
@@ -62,6 +64,7 @@ class Posterior:
     target: Array
     sigma: Array
     inflation: Array
+    left_out: Array
     held_out: Array
     scales: dict[str, float]
 
@@ -131,9 +134,10 @@ def estimate(regression: Regression, prior: Prior, sigma: Array) -> Posterior:
     R = np.linalg.qr(stacked[:, [*free, x.size]], mode="r")
     root, target = np.eye(x.size), np.zeros(x.size)
     root[np.ix_(free, free)], target[free] = R[: free.size, :-1], R[: free.size, -1]
-    out = _held_out(regression, 1.0 / (sigma**2 * c), M, beta0, extra, rest, scale)
+    betas = _left_out(regression, 1.0 / (sigma**2 * c), M, beta0, extra, rest, scale)
+    out = np.sqrt([squares(g, betas[: len(g.counts)]).sum() / max(g.count, 1) for g in regression.groups])
     scales = dict(zip(prior.families, np.sqrt(s2).tolist(), strict=True))
-    return Posterior(prior, scale, x, root, target, sigma, c, out, scales)
+    return Posterior(prior, scale, x, root, target, sigma, c, betas, out, scales)
 
 
 def _evidence(A: Array, y: Array, family: NDArray[np.int64], s2: Array) -> tuple[Array, Array, Array]:
@@ -174,20 +178,20 @@ def _sigma(
     return np.array(result)
 
 
-def _held_out(
+def _left_out(
     regression: Regression, weights: Array, M: Array, beta0: Array, extra: Array, rest: Array, scale: Array
 ) -> Array:
-    """Return the root mean square residual of every joint over stretches that were left out one after the other."""
+    """Return the base parameters without each stretch of time; those of all data when there is only one."""
     parts = stretch_products(regression, weights)
-    N = M * scale
-    E = extra * scale
+    N, E = M * scale, extra * scale
     whole = N.T @ parts[:, :-1, :-1].sum(axis=0) @ N + E.T @ E + np.eye(N.shape[1])
-    right = N.T @ (parts[:, :-1, -1] - parts[:, :-1, :-1] @ beta0).T + (E.T @ rest)[:, None]
-    total = right.sum(axis=1) - (len(parts) - 1) * (E.T @ rest)
+    right = (parts[:, :-1, -1] - parts[:, :-1, :-1] @ beta0) @ N
+    total = right.sum(axis=0) + E.T @ rest
     if len(parts) == 1:
-        return np.sqrt([g.residual(beta0 + N @ np.linalg.solve(whole, total)) / max(g.count, 1) for g in regression.groups])
-    betas = []
-    for k, part in enumerate(parts):
-        own = right[:, k] - E.T @ rest
-        betas.append(beta0 + N @ np.linalg.solve(whole - N.T @ part[:-1, :-1] @ N, total - own))
-    return np.sqrt([squares(g, np.array(betas)[: len(g.counts)]).sum() / max(g.count, 1) for g in regression.groups])
+        return np.asarray(beta0 + N @ np.linalg.solve(whole, total))[None]
+    return np.array(
+        [
+            beta0 + N @ np.linalg.solve(whole - N.T @ part[:-1, :-1] @ N, total - own)
+            for part, own in zip(parts, right, strict=True)
+        ]
+    )

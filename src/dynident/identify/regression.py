@@ -87,6 +87,7 @@ class Regression:
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
         moving: NDArray[np.bool_] | None = None,
+        stretches: int | None = None,
     ) -> Regression:
         """Compress a motion and its efforts.
 
@@ -111,6 +112,8 @@ class Regression:
         moving : ndarray of bool, (N, n) or (N, k), optional
             False where the equation of a joint (of a motor with loops) is not to be used, because it stands and its friction
             is not known.
+        stretches : int, optional
+            Number of contiguous stretches of time whose evidence is kept apart; up to 12 when omitted, with 12 rows each.
 
         Returns
         -------
@@ -186,9 +189,9 @@ class Regression:
             return compiled.relation(used[k], columns[k], states)
 
         times = [outputs for _, outputs in spans]
-        groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation, times)
+        groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation, times, stretches)
         if fit_for_use is not None:
-            edges = block_edges(len(fit_for_use))
+            edges = block_edges(len(fit_for_use), stretches)
             inside = np.add.reduceat(fit_for_use.astype(np.int64), edges[:-1], axis=0).T.tolist()
             groups = tuple(
                 replace(group, count=sum(n), counts=tuple(n)) for group, n in zip(groups, inside, strict=True)
@@ -203,6 +206,7 @@ class Regression:
         base: BaseParameters | None = None,
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
+        stretches: int | None = None,
         **options: Any,
     ) -> Regression:
         """Prepare a log (check, filter, differentiate, decimate) and compress it.
@@ -219,6 +223,8 @@ class Regression:
             Equations of a robot with loops, see `from_motion`.
         absent : sequence of str
             Bodies that were not there, see `from_motion`.
+        stretches : int, optional
+            See `from_motion`.
         **options
             Passed to `dynident.signals.prepare`.
 
@@ -242,10 +248,55 @@ class Regression:
             )
         motion = robot_motion(matched.mechanism, prepared.motion)
         evidence = cls.from_motion(
-            matched.mechanism, motion, prepared.effort, base, prepared.decimator, skip, projection, absent, prepared.moving
+            matched.mechanism,
+            motion,
+            prepared.filtered,
+            base,
+            prepared.decimator,
+            skip,
+            projection,
+            absent,
+            prepared.moving,
+            stretches,
         )
         kept = {name: value for name, value in options.items() if name != "like"}  # the band is in the source
         return replace(evidence, sources=(source_of(log, prepared),), options=kept, notes=tuple(notes))
+
+    @classmethod
+    def from_logs(
+        cls,
+        mechanism: Mechanism,
+        logs: Sequence[Log],
+        base: BaseParameters | None = None,
+        projection: Projection | Sequence[str] = "gls",
+        absent: Sequence[str] = (),
+        **options: Any,
+    ) -> Regression:
+        """Prepare and compress the logs of one fit, all in one band that is chosen for them together.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            Robot; joints that the logs do not have are held at zero.
+        logs : sequence of Log
+            What was measured.
+        base : BaseParameters, optional
+            Base parameters; found when omitted.
+        projection : str or sequence of str
+            Equations of a robot with loops, see `from_motion`.
+        absent : sequence of str
+            Bodies that were not there, see `from_motion`.
+        **options
+            Passed to `dynident.signals.prepare`.
+
+        Returns
+        -------
+        Regression
+            The evidence of all logs, with the notes of every decision.
+        """
+        from dynident.identify.band import evidence_in_one_band  # noqa: PLC0415 - it stands on this class
+
+        return evidence_in_one_band(mechanism, logs, base, projection, absent, options)
 
     def __add__(self, other: Regression) -> Regression:
         """Return the evidence of both; they must belong to the same robot."""
@@ -266,13 +317,18 @@ class Regression:
         if self.projection != other.projection:
             raise IdentificationError(f"evidence projected on {self.projection} and on {other.projection} cannot be merged")
         names = [name for name in Rows(self.mechanism, self.projection).names if name in mine or name in theirs]
-        groups = tuple(
-            (mine[name].merge(theirs[name]) if name in mine and name in theirs else mine.get(name) or theirs[name]).fewer()
-            for name in names
-        )
+        before, after = (max(len(group.counts) for group in part.groups) for part in (self, other))
+        groups = []
+        for name in names:
+            if name in mine and name in theirs:
+                groups.append(mine[name].merge(theirs[name]).fewer())
+            elif name in mine:
+                groups.append(mine[name].padded(0, after).fewer())
+            else:
+                groups.append(theirs[name].padded(before, 0).fewer())
         return replace(
             self,
-            groups=groups,
+            groups=tuple(groups),
             sources=(*self.sources, *other.sources),
             notes=tuple(dict.fromkeys((*self.notes, *other.notes))),
         )
@@ -391,5 +447,4 @@ def same_band(sources: tuple[Mapping[str, Any], ...], rate: float) -> dict[str, 
         return {}
     cutoff = max(float(s["cutoff"]) for s in sources)
     bandwidth = max(float(s["bandwidth"]) for s in sources)
-    decimation = max(1, round(0.4 * rate / bandwidth)) if bandwidth < 0.45 * rate else 1
-    return {"cutoff": min(cutoff, 0.4 * rate), "decimation": decimation}
+    return {"cutoff": min(cutoff, 0.4 * rate), "band": min(bandwidth, 0.5 * rate), "decimation": "auto"}

@@ -119,7 +119,8 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     prediction = fit.predict(motion)
     effort = rows.targets(motion, prepared.effort)[:, keep]
     low_pass = prepared.decimator.apply
-    measured, predicted = low_pass(effort), low_pass(prediction.effort[:, keep])
+    filtered = rows.targets(motion, prepared.filtered)[:, keep]
+    measured, predicted = low_pass(filtered), low_pass(prediction.effort[:, keep])
     t = prepared.motion.t[prepared.decimator.centres(len(prepared))]
     std = prediction.std[prepared.decimator.centres(len(prepared))][:, keep]
     used = np.ones(measured.shape, dtype=bool)
