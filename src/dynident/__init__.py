@@ -30,7 +30,18 @@ if TYPE_CHECKING:
     from dynident import validate as validate
     from dynident.errors import DynidentError, DynidentWarning
     from dynident.excitation import Plan, design, limits_of
-    from dynident.identify import OLS, WLS, BaseParameters, Fit, Regression, Score, base_parameters, essential_parameters
+    from dynident.identify import (
+        MAP,
+        OLS,
+        WLS,
+        BaseParameters,
+        Fit,
+        Knowledge,
+        Regression,
+        Score,
+        base_parameters,
+        essential_parameters,
+    )
     from dynident.mechanics import (
         Motion,
         coriolis_matrix,
@@ -123,10 +134,12 @@ _HOME = {
     ),
     "dynident.symbolic": ("derive",),
     "dynident.identify": (
+        "MAP",
         "OLS",
         "WLS",
         "BaseParameters",
         "Fit",
+        "Knowledge",
         "Regression",
         "Score",
         "base_parameters",
@@ -149,6 +162,7 @@ _HOME = {
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "MAP",
     "OLS",
     "WLS",
     "Actuator",

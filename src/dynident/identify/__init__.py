@@ -6,12 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
+from dynident.identify.bayes import MAP
 from dynident.identify.essential import essential_parameters
 from dynident.identify.estimators import OLS, WLS
 from dynident.identify.factor import triangle
 from dynident.identify.fit import Fit, Observability, Prediction
 from dynident.identify.matching import Matched, match
 from dynident.identify.metrics import Metrics, evaluate
+from dynident.identify.prior import Knowledge
 from dynident.identify.regression import Regression
 from dynident.identify.rows import Projection, Rows, check_projection, projected
 from dynident.identify.score import Score
@@ -62,6 +64,8 @@ _LATER = {
 }
 
 __all__ = [
+    "MAP",
+    "Knowledge",
     "OLS",
     "WLS",
     "BaseParameters",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.estimators import WLS, Estimator, relative_error, training_std, typical_speeds
+from dynident.identify.estimators import WLS, Estimator, relative_error, training_parts, training_std, typical_speeds
 from dynident.identify.fit import Fit
 from dynident.identify.physical import cone_of, consistent
 from dynident.identify.posterior import Posterior, estimate
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 DETERMINED = 0.5  # of the deviation before the data: a parameter that is known better than this is determined by them
 REFUTED = 3.0  # deviations below zero at which a term is not called zero
-RECOVERIES = ("physical", "prior")
+RECOVERIES = ("auto", "physical", "prior")
 
 
 class MAP(Estimator):
@@ -36,13 +36,14 @@ class MAP(Estimator):
 
     Parameters
     ----------
-    recovery : {"physical", "prior"}
-        "physical" for parameters that bodies can have, "prior" without that condition.
+    recovery : {"auto", "physical", "prior"}
+        "physical" for parameters that bodies can have, "prior" without that condition; "auto" for possible bodies unless the
+        data refute them beyond doubt, which is said.
     known : Knowledge, optional
         Weighed masses, total mass, known centres, bodies without parameters.
     """
 
-    def __init__(self, *, recovery: str = "physical", known: Knowledge | None = None) -> None:
+    def __init__(self, *, recovery: str = "auto", known: Knowledge | None = None) -> None:
         self.recovery = recovery
         self.known = known
 
@@ -73,8 +74,8 @@ class MAP(Estimator):
             posterior = estimate(regression, prior, free.sigma_)
             spread = posterior.covariance()
             x, notes = posterior.x, regression.notes
-            if self.recovery == "physical" and chosen.all():
-                x, said = _possible(regression, posterior, np.sqrt(np.diag(spread)))
+            if self.recovery != "prior" and chosen.all():
+                x, said = _possible(regression, posterior, np.sqrt(np.diag(spread)), self.recovery == "physical")
                 notes = (*notes, *said)
         phi = posterior.standard(x)
         K = base.regrouping
@@ -84,7 +85,7 @@ class MAP(Estimator):
         values[~chosen] = 0.0
         covariance[~chosen] = covariance[:, ~chosen] = 0.0
         std = np.sqrt(np.clip(np.diag(spread), 0.0, None))
-        how = "physically consistent" if self.recovery == "physical" and chosen.all() else "prior recovery"
+        how = "prior recovery" if x is posterior.x else "physically consistent"
         self.coef_, self.covariance_, self.sigma_, self.condition_ = values, covariance, posterior.sigma, free.condition_
         self.result_ = Fit(
             base=base,
@@ -110,12 +111,13 @@ class MAP(Estimator):
             scales=posterior.scales,
             inflation=posterior.inflation,
             training_std=training_std(regression, covariance),
+            training_parts=training_parts(regression, values),
             speeds=typical_speeds(regression),
         )
         return self
 
 
-def _possible(regression: Regression, posterior: Posterior, std: Array) -> tuple[Array, tuple[str, ...]]:
+def _possible(regression: Regression, posterior: Posterior, std: Array, always: bool) -> tuple[Array, tuple[str, ...]]:
     """Return the parameters that bodies can have, unless the data refute that, and sentences about what was refuted.
 
     A sign that the data contradict by several deviations is no matter of noise: a delay, a wrong sign or a missing term makes
@@ -126,7 +128,7 @@ def _possible(regression: Regression, posterior: Posterior, std: Array) -> tuple
     size = prior.unit * np.where(undescribed, posterior.scale, 1.0)
     cone = cone_of(robot, prior.mean, prior.unit, size, posterior.free)
     phi, said = posterior.standard(), []
-    contradicted = phi[cone.signed] < -REFUTED * std[cone.signed]
+    contradicted = (phi[cone.signed] < -REFUTED * std[cone.signed]) & (not always)
     for k in cone.signed[contradicted]:
         said.append(
             f"{robot.parameters.names[k]} is {phi[k]:.3g} +- {std[k]:.2g}, negative beyond doubt: a delay, a wrong sign or a "
@@ -136,13 +138,14 @@ def _possible(regression: Regression, posterior: Posterior, std: Array) -> tuple
     x = consistent(posterior.root, posterior.target, cone, posterior.x)
     cost = float(np.sum((posterior.root @ x - posterior.target) ** 2))
     cost -= float(np.sum((posterior.root @ posterior.x - posterior.target) ** 2))
-    inequalities = 4 * len(cone.columns) + cone.signed.size
-    if cost > inequalities + 6.0 * np.sqrt(2.0 * inequalities):
+    active = cone.active(x)
+    if not always and cost > active + 4.0 * np.sqrt(2.0 * max(active, 1)):
         said.append(
-            f"these data refute bodies that can exist (chi2 grows by {cost:.0f} for {inequalities} inequalities): the sign, scale "
-            "or order of the efforts may be wrong; the parameters are given without that condition"
+            f"these data refute bodies that can exist (chi2 grows by {cost:.0f} for {active} inequalities): sign, scale or order "
+            "of the efforts may be wrong; the parameters are given without that condition (recovery='physical' imposes it)"
         )
-        x = posterior.x
+        return posterior.x, tuple(said)
+    x = x.copy()  # possible, even where the free optimum was so already
     return x, tuple(said)
 
 

@@ -151,6 +151,7 @@ class _LeastSquares(Estimator):
             projection=regression.projection,
             free=free,
             training_std=training_std(regression, covariance),
+            training_parts=training_parts(regression, values),
             speeds=typical_speeds(regression),
         )
         return self
@@ -195,6 +196,15 @@ def training_std(regression: Regression, covariance: Array) -> Array:
         W = group.R[:, :-1]
         C = covariance[np.ix_(group.columns, group.columns)]
         parts.append(np.sqrt(max(float(np.einsum("ti,ij,tj->", W, C, W)), 0.0) / max(group.count, 1)))
+    return np.array(parts)
+
+
+def training_parts(regression: Regression, beta: Array) -> Array:
+    """Return the mean over the training rows of every joint of sum_k (w_k beta_k)^2: how much torque its terms make."""
+    parts = []
+    for group in regression.groups:
+        terms = np.sum((group.R[:, :-1] * beta[group.columns]) ** 2)
+        parts.append(float(terms) / max(group.count, 1))
     return np.array(parts)
 
 

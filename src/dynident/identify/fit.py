@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 ROWS = 1024
+BEYOND = 2.0  # terms may contribute this much more than in training before the residuals are taken to grow with them
+SLOW = 0.05  # of the RMS speed in training: below, friction is not known
 GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
 
 
@@ -117,6 +119,8 @@ class Fit:
         By how much dependent residuals inflate the variance of the parameters, per joint.
     training_std : ndarray (groups,), optional
         Root mean square of the parameters' share in `Prediction.std` over the training data, per joint.
+    training_parts : ndarray (groups,), optional
+        Mean of sum_k (w_k beta_k)^2 over the training data, per joint: the size of what its terms contribute.
     speeds : mapping of str to float
         Root mean square speed of joints in the training data.
     """
@@ -144,6 +148,7 @@ class Fit:
     scales: Mapping[str, float] = field(default_factory=dict)
     inflation: Array | None = None
     training_std: Array | None = None
+    training_parts: Array | None = None
     speeds: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -179,7 +184,10 @@ class Fit:
             return np.where(self.active, self.std / np.abs(self.values), np.nan)
 
     def predict(self, motion: Motion) -> Prediction:
-        """Predict the efforts of a motion, tau = W beta, with var = sigma_g^2 + w cov w^T.
+        """Predict the efforts of a motion, tau = W beta, with var = w cov w^T + sigma_g^2 max(1, s / 2 s_train) + rest.
+
+        s = sum_k (w_k beta_k)^2 is the size of what the terms contribute: model errors grow with it where a motion leaves what
+        was trained. Near standstill friction may be anything within its limits, which adds fc^2 / 3.
 
         With loops the columns are the projected rows of ``fit.equations``; `actuator_torques` distributes them to motors.
 
@@ -196,7 +204,9 @@ class Fit:
         require(motion, Motion, "motion")
         n = self.mechanism.dof
         effort, std = np.empty((len(motion), n)), np.empty((len(motion), n))
-        noise = self._noise()
+        noise = self._of_groups(self.sigma)
+        parts = self._of_groups(np.full(len(self.groups), np.inf) if self.training_parts is None else self.training_parts)
+        parts = np.where(parts > 0.0, parts, np.inf)
         L = _root(self.covariance)
         firsts = range(0, len(motion), ROWS)
         starts = closure_starts(self.mechanism, motion.q, firsts) if self.mechanism.loops else [None] * len(firsts)
@@ -205,12 +215,28 @@ class Fit:
             W, _ = self.equations.equations(motion[piece], None, self.base.columns, start, first)
             effort[piece] = np.einsum("nbt,b->tn", W, self.values)
             spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
-            std[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread) + noise**2)
+            beyond = np.einsum("nbt,b->tn", W**2, self.values**2) / (BEYOND * parts)
+            residual = noise**2 * np.maximum(1.0, beyond) + self._resting(motion.v[piece])
+            std[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread) + residual)
         return Prediction(motion.t, effort, std)
 
-    def _noise(self) -> Array:
-        known = dict(zip(self.groups, self.sigma, strict=True))
+    def _of_groups(self, values: Array) -> Array:
+        known = dict(zip(self.groups, values, strict=True))
         return np.array([known.get(name, np.nan) for name in self.equations.names])
+
+    def _resting(self, v: Array) -> Array:
+        """Return the variance of friction near standstill, where it may be anything within its limits: fc^2 / 3 at rest."""
+        variance = np.zeros(v.shape)
+        if self.mechanism.loops:
+            return variance
+        level = dict(zip(self.standard.names, self.standard.values, strict=True))
+        for j, name in enumerate(self.mechanism.coordinate_names):
+            sides = [abs(level[f"{symbol}_{name}"]) for symbol in ("fc", "fcp", "fcn") if f"{symbol}_{name}" in level]
+            if sides:
+                slow = SLOW * self.speeds.get(name, 0.0)
+                near = np.exp(-((v[:, j] / slow) ** 2)) if slow > 0.0 else v[:, j] == 0.0
+                variance[:, j] = near * max(sides) ** 2 / 3.0
+        return variance
 
     @property
     def equations(self) -> Rows:
