@@ -55,6 +55,8 @@ class Case:
         What it is.
     poor : bool
         True when the training motion is slow, small and short.
+    world : World
+        What its torques have beside its rigid bodies.
     train, like, fast, slow : Log
         Training motion; other motions of its kind, twice as fast and large, and half as fast.
     """
@@ -63,6 +65,7 @@ class Case:
     described: di.Mechanism
     true: di.Mechanism
     poor: bool
+    world: "World"
     train: di.Log
     like: di.Log
     fast: di.Log
@@ -186,4 +189,4 @@ def population(count: int, seed: int = 0) -> Iterator[Case]:
             encoder=10.0 ** rng.uniform(-6, -4),
         )
         logs = {each: record(true, moved, world, rng, f"{k} {each}") for each, moved in runs.items()}
-        yield Case(f"{shape}, {size:g} m, {k}", described, true, poor, **logs)
+        yield Case(f"{shape}, {size:g} m, {k}", described, true, poor, world, **logs)

@@ -33,6 +33,7 @@ Array = NDArray[np.float64]
 
 STEP = 1.6  # ratio of neighbouring cut-offs that are tried
 STRETCHES = 8  # of time, at least, over all logs
+FEWEST = 7.0  # band times length of the shortest log: some rows are left when the ends are gone
 RATIO, EDGE = 2.5, 1.25  # cut-off over band: as wanted, and at least
 
 
@@ -62,12 +63,14 @@ def evidence_in_one_band(
     if options.get("cutoff", "auto") != "auto" or "like" in options:
         return compress()
     found = common_cutoff([each.log for each in robots])
+    shortest = min(log.duration for log in logs)
     asked = options.get("band", "auto")
 
     def width(cutoff: float) -> float:
         wanted = found.band if cutoff == found.frequency else cutoff / RATIO
         if cutoff > found.frequency:
             wanted = max(wanted, min(found.motion_band, cutoff / EDGE))
+        wanted = max(wanted, min(FEWEST / shortest, cutoff))
         return wanted if asked == "auto" else float(asked)
 
     def said(evidence: Regression, cutoff: float, tried: str) -> Regression:

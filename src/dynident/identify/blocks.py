@@ -21,10 +21,18 @@ RANK = 1e-9  # eigenvalues of the scaled products below this part of the largest
 FEWEST = 4  # stretches: fewer tell nothing about dependence
 
 
-def inflation(group: RowGroup, beta: Array, sigma: float) -> float:
-    """Return c >= 1 of one joint."""
-    if len(group.counts) < FEWEST or group.columns.size == 0:
-        return 1.0
+def inflation(regression: Regression, beta: Array, sigma: Array, correction: float = 1.0) -> Array:
+    """Return c >= 1 of every joint: all alike, since the weights of the joints against each other are those of their residuals."""
+    found, expected = 0.0, 0.0
+    for group, deviation in zip(regression.groups, sigma, strict=True):
+        if len(group.counts) >= FEWEST and group.columns.size:
+            own, wanted = _scores(group, beta)
+            found, expected = found + own / deviation**2, expected + wanted
+    return np.full(len(sigma), max(1.0, correction * found / expected) if expected >= 1.0 else 1.0)
+
+
+def _scores(group: RowGroup, beta: Array) -> tuple[float, float]:
+    """Return sum_b g_b^T G^-1 g_b of one joint, and what it would be for independent residuals of variance 1."""
     G = group.products[:, :-1, :-1]
     score = G @ beta[group.columns] - group.products[:, :-1, -1]
     size = np.sqrt(np.diagonal(G.sum(axis=0)))
@@ -34,10 +42,7 @@ def inflation(group: RowGroup, beta: Array, sigma: float) -> float:
     root = vectors[:, kept] / np.sqrt(values[kept]) / size[:, None]  # root root^T = G^-1
     z = score @ root
     shares = root.T @ G @ root
-    expected = kept.sum() - float(np.sum(shares * shares.transpose(0, 2, 1)))
-    if expected < 1.0:
-        return 1.0
-    return max(1.0, float(np.sum(z**2)) / (sigma**2 * expected))
+    return float(np.sum(z**2)), float(kept.sum() - np.sum(shares * shares.transpose(0, 2, 1)))
 
 
 def stretch_products(regression: Regression, weights: Array) -> Array:

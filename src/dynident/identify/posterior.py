@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.identify.blocks import inflation, squares, stretch_products
+from dynident.identify.blocks import FEWEST, inflation, squares, stretch_products
 from dynident.identify.prior import Prior
 from dynident.identify.regression import Regression
 
@@ -26,6 +26,8 @@ Array = NDArray[np.float64]
 
 FLOOR = 1e-6  # of the torque: smaller residuals are not believed
 REWEIGHTINGS = 8
+CORRECTED = 2  # re-weighting after which the inflation is corrected by stretches that were left out
+UNSURE = 0.05  # part of the noise that errors of left-out stretches may differ by for other reasons than parameters
 SCALES = 60
 CONVERGED = 1e-3
 LARGEST, SMALLEST = 1e3, 1e-3  # scales, in units of d
@@ -113,18 +115,19 @@ def estimate(regression: Regression, prior: Prior, sigma: Array) -> Posterior:
     extra = prior.rows * prior.unit * ~held
     rest = prior.values - prior.rows @ prior.mean
     s2 = np.ones(len(prior.families))
-    beta = None
-    c = np.ones(len(sigma))
-    for _ in range(REWEIGHTINGS):
-        if beta is not None:
-            c = np.array([inflation(g, beta, s) for g, s in zip(regression.groups, sigma, strict=True)])
+    beta, correction = None, 1.0
+    for turn in range(REWEIGHTINGS):
+        c = np.ones(len(sigma)) if beta is None else inflation(regression, beta, sigma, correction)
         T = weighted_triangle(regression, 1.0 / (sigma * np.sqrt(c)))
         A = np.vstack([T[:, :-1] @ M, extra])
         y = np.concatenate([T[:, -1] - T[:, :-1] @ beta0, rest])
-        x, s2, gamma = _evidence(A, y, prior.family, s2)
+        x, s2 = _evidence(A, y, prior.family, s2)
         beta = beta0 + M @ x
         previous, sigma = sigma, np.maximum(_sigma(regression, beta, M, A, s2[prior.family], sigma, c, held), floor)
-        if np.max(np.abs(sigma / previous - 1.0)) < CONVERGED:
+        scale = np.where(held, 0.0, np.sqrt(s2[prior.family]))
+        if turn == CORRECTED:
+            *_, correction = _left_out(regression, sigma, c, M, beta0, extra, rest, scale)
+        elif turn > CORRECTED and np.max(np.abs(sigma / previous - 1.0)) < CONVERGED:
             break
     scale = np.where(held, 0.0, np.sqrt(s2[prior.family]))
     free = np.flatnonzero(~held)
@@ -134,14 +137,14 @@ def estimate(regression: Regression, prior: Prior, sigma: Array) -> Posterior:
     R = np.linalg.qr(stacked[:, [*free, x.size]], mode="r")
     root, target = np.eye(x.size), np.zeros(x.size)
     root[np.ix_(free, free)], target[free] = R[: free.size, :-1], R[: free.size, -1]
-    betas = _left_out(regression, 1.0 / (sigma**2 * c), M, beta0, extra, rest, scale)
+    betas, _ = _left_out(regression, sigma, c, M, beta0, extra, rest, scale)
     out = np.sqrt([squares(g, betas[: len(g.counts)]).sum() / max(g.count, 1) for g in regression.groups])
     scales = dict(zip(prior.families, np.sqrt(s2).tolist(), strict=True))
     return Posterior(prior, scale, x, root, target, sigma, c, betas, out, scales)
 
 
-def _evidence(A: Array, y: Array, family: NDArray[np.int64], s2: Array) -> tuple[Array, Array, Array]:
-    """Return x, the squared scales that maximise the evidence, and how well each parameter is determined."""
+def _evidence(A: Array, y: Array, family: NDArray[np.int64], s2: Array) -> tuple[Array, Array]:
+    """Return x and the squared scales that maximise the evidence."""
     U, d, Vt = np.linalg.svd(A, full_matrices=False)
     project = U.T @ y
     free = family >= 0
@@ -159,7 +162,7 @@ def _evidence(A: Array, y: Array, family: NDArray[np.int64], s2: Array) -> tuple
         s2 = new
         if change < 2.0 * CONVERGED:
             break
-    return x, s2, gamma
+    return x, s2
 
 
 def _sigma(
@@ -179,19 +182,28 @@ def _sigma(
 
 
 def _left_out(
-    regression: Regression, weights: Array, M: Array, beta0: Array, extra: Array, rest: Array, scale: Array
-) -> Array:
-    """Return the base parameters without each stretch of time; those of all data when there is only one."""
-    parts = stretch_products(regression, weights)
+    regression: Regression, sigma: Array, c: Array, M: Array, beta0: Array, extra: Array, rest: Array, scale: Array
+) -> tuple[Array, float]:
+    """Return the base parameters without each stretch of time, and a correction of the inflation.
+
+    The squared errors of left-out stretches have two parts, noise and the uncertainty of the parameters; the correction is what
+    the second part really is over what the covariance says.
+    """
+    parts = stretch_products(regression, 1.0 / (sigma**2 * c))
     N, E = M * scale, extra * scale
     whole = N.T @ parts[:, :-1, :-1].sum(axis=0) @ N + E.T @ E + np.eye(N.shape[1])
     right = (parts[:, :-1, -1] - parts[:, :-1, :-1] @ beta0) @ N
     total = right.sum(axis=0) + E.T @ rest
-    if len(parts) == 1:
-        return np.asarray(beta0 + N @ np.linalg.solve(whole, total))[None]
-    return np.array(
-        [
-            beta0 + N @ np.linalg.solve(whole - N.T @ part[:-1, :-1] @ N, total - own)
-            for part, own in zip(parts, right, strict=True)
-        ]
+    if len(parts) < FEWEST:
+        return np.tile(beta0 + N @ np.linalg.solve(whole, total), (len(parts), 1)), 1.0
+    betas, said = [], 0.0
+    for part, own in zip(parts, right, strict=True):
+        inverse = N @ np.linalg.inv(whole - N.T @ part[:-1, :-1] @ N)
+        betas.append(beta0 + inverse @ (total - own))
+        said += float(np.sum((inverse @ N.T) * part[:-1, :-1]) * c[0])
+    noise = sum(group.count * group.independence for group in regression.groups)
+    found = sum(
+        float(squares(group, np.array(betas)).sum()) / deviation**2
+        for group, deviation in zip(regression.groups, sigma, strict=True)
     )
+    return np.array(betas), max(1.0, (found - noise + UNSURE * noise) / (said + UNSURE * noise))
