@@ -173,6 +173,7 @@ __all__ = [
     "DynidentWarning",
     "Fit",
     "Joint",
+    "Knowledge",
     "Limits",
     "Log",
     "Loop",

@@ -21,6 +21,7 @@ from dynident.errors import IdentificationError
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.blocks import squares
 from dynident.identify.estimators import WLS
+from dynident.identify.factor import BLOCKS
 from dynident.identify.matching import match
 from dynident.identify.posterior import estimate
 from dynident.identify.prior import prior_of
@@ -32,7 +33,6 @@ from dynident.signals import Cutoff, Log, common_cutoff
 Array = NDArray[np.float64]
 
 STEP = 1.6  # ratio of neighbouring cut-offs that are tried
-STRETCHES = 8  # of time, at least, over all logs
 FEWEST = 7.0  # band times length of the shortest log: some rows are left when the ends are gone
 RATIO, EDGE = 2.5, 1.25  # cut-off over band: as wanted, and at least
 
@@ -81,11 +81,11 @@ def evidence_in_one_band(
     if len(tried) == 1:
         alone = len(logs) == 1 and asked == "auto"
         return said(compress() if alone else compress(cutoff=found.frequency, band=width(found.frequency)), found.frequency, "")
-    stretches = max(2, -(-STRETCHES // len(logs)))
+    stretches = max(2, -(-BLOCKS // len(logs)))  # the same for all, so that they can be compared
     evidence = [compress(stretches, cutoff=cutoff, band=width(cutoff)) for cutoff in tried]
     errors = np.array([_errors(own, evidence[0]) for own in evidence])
     chosen, sentence = _choose(tried, errors, tried.index(found.frequency))
-    return said(compress(cutoff=tried[chosen], band=width(tried[chosen])), tried[chosen], sentence)
+    return said(evidence[chosen], tried[chosen], sentence)
 
 
 def _candidates(found: Cutoff) -> list[float]:

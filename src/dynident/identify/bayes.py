@@ -106,6 +106,8 @@ class MAP(Estimator):
             training_relative=relative_error(regression, values),
             projection=regression.projection,
             free=free.coef_,
+            free_relative=relative_error(regression, free.coef_),
+            description_relative=relative_error(regression, base.values(base.mechanism.parameters.values)),
             standard_std=std,
             determined=std < DETERMINED * prior.unit * posterior.scale,
             scales=posterior.scales,

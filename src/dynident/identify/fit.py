@@ -14,7 +14,8 @@ from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import to_json
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.rows import Projection, Rows, check_projection
-from dynident.identify.stored import stored_numbers, stored_options, stored_source
+from dynident.identify.stored import stored_flags, stored_numbers, stored_options, stored_source
+from dynident.identify.suspicions import HEAD
 from dynident.mechanics import Motion, closure_starts
 from dynident.mechanism import Consistency, Mechanism, Parameters
 
@@ -48,6 +49,24 @@ class Prediction:
     t: Array
     effort: Array
     std: Array
+
+
+@dataclass(frozen=True)
+class Undetermined:
+    """A standard parameter that the data do not determine.
+
+    Parameters
+    ----------
+    name, unit : str
+        The parameter.
+    value, description : float
+        What is exported, and what the description says.
+    """
+
+    name: str
+    value: float
+    description: float
+    unit: str
 
 
 @dataclass(frozen=True)
@@ -109,6 +128,8 @@ class Fit:
         How the equations of a robot with loops were projected.
     free : ndarray (b,), optional
         Base parameters of least squares alone, without belief and physical consistency; `values` when omitted.
+    free_relative, description_relative : float
+        ||e|| / ||tau|| on the training data of `free` and of the untouched description.
     standard_std : ndarray (p,), optional
         Standard deviation of the standard parameters, where a belief makes it finite.
     determined : ndarray of bool (p,), optional
@@ -143,6 +164,8 @@ class Fit:
     training_relative: float = float("nan")
     projection: Projection = "gls"
     free: Array | None = None
+    free_relative: float = float("nan")
+    description_relative: float = float("nan")
     standard_std: Array | None = None
     determined: NDArray[np.bool_] | None = None
     scales: Mapping[str, float] = field(default_factory=dict)
@@ -201,9 +224,14 @@ class Fit:
         Prediction
             Efforts and their standard deviations, memory proportional to N n only.
         """
+        effort, std, _ = self.evaluate(motion, self.values[None])
+        return Prediction(motion.t, effort[0], std)
+
+    def evaluate(self, motion: Motion, betas: Array) -> tuple[Array, Array, Array]:
+        """Return efforts of several sets of base parameters (m, N, n), the deviation of `predict` and its parameters' share."""
         require(motion, Motion, "motion")
-        n = self.mechanism.dof
-        effort, std = np.empty((len(motion), n)), np.empty((len(motion), n))
+        shape = (len(motion), self.mechanism.dof)
+        effort, std, share = np.empty((len(betas), *shape)), np.empty(shape), np.empty(shape)
         noise = self._of_groups(self.sigma)
         parts = self._of_groups(np.full(len(self.groups), np.inf) if self.training_parts is None else self.training_parts)
         parts = np.where(parts > 0.0, parts, np.inf)
@@ -213,12 +241,42 @@ class Fit:
         for first, start in zip(firsts, starts, strict=True):
             piece = slice(first, first + ROWS)
             W, _ = self.equations.equations(motion[piece], None, self.base.columns, start, first)
-            effort[piece] = np.einsum("nbt,b->tn", W, self.values)
+            effort[:, piece] = np.einsum("nbt,mb->mtn", W, betas, optimize=True)
             spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
+            share[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread))
             beyond = np.einsum("nbt,b->tn", W**2, self.values**2) / (BEYOND * parts)
             residual = noise**2 * np.maximum(1.0, beyond) + self._resting(motion.v[piece])
-            std[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread) + residual)
-        return Prediction(motion.t, effort, std)
+            std[piece] = np.sqrt(share[piece] ** 2 + residual)
+        return effort, std, share
+
+    @property
+    def suspicions(self) -> tuple[str, ...]:
+        """What looks wrong with the data, in sentences (see `dynident.identify.suspicions`)."""
+        return tuple(dict.fromkeys(note.removeprefix(HEAD) for note in self.notes if note.startswith(HEAD)))
+
+    def undetermined(self) -> tuple[Undetermined, ...]:
+        """Return the standard parameters that the data do not determine, with the value of the description beside them.
+
+        Returns
+        -------
+        tuple of Undetermined
+            One row per parameter; torques show some of them only together with others, or not at all.
+        """
+        return tuple(
+            Undetermined(name, float(self.standard.values[k]), float(self.mechanism.parameters.values[k]), unit)
+            for k, (name, unit) in enumerate(zip(self.standard.names, self.standard.units, strict=True))
+            if not self.shown[k]
+        )
+
+    @property
+    def shown(self) -> NDArray[np.bool_]:
+        """Which standard parameters the data determine each by itself."""
+        if self.determined is not None:
+            return self.determined
+        alone = np.zeros(len(self.standard), dtype=bool)
+        single = np.count_nonzero(self.base.regrouping, axis=1) == 1
+        alone[self.base.columns[single & self.solved]] = True
+        return alone
 
     def _of_groups(self, values: Array) -> Array:
         known = dict(zip(self.groups, values, strict=True))
@@ -320,10 +378,23 @@ class Fit:
         counts = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
         impossible = [c.name for c in self.consistency() if not c.ok]
         lines.append(f"verdicts: {counts}")
+        if self.free is not None:
+            lines.append(
+                f"training error: description {100 * self.description_relative:.2f} %, this model "
+                f"{100 * self.training_relative:.2f} %, least squares alone {100 * self.free_relative:.2f} %"
+            )
+        open_ones = self.undetermined()
+        if open_ones:
+            shown = ", ".join(f"{row.name} {row.value:.4g} (description {row.description:.4g})" for row in open_ones[:8])
+            lines.append(
+                f"{len(open_ones)} of {len(self.standard)} standard parameters are not determined by these data and rest on the "
+                f"description: {shown}{' ...' if len(open_ones) > 8 else ''}"
+            )
+        lines += [f"{HEAD}{text}" for text in self.suspicions]
         if impossible:
             lines.append(
-                f"standard parameters of {', '.join(impossible)} are physically impossible: torques alone do not fix them; "
-                "their base parameters and predictions hold"
+                f"standard parameters of {', '.join(impossible)} are physically impossible: they predict torques, but such bodies "
+                "cannot be simulated"
             )
         return "\n".join(lines)
 
@@ -369,6 +440,19 @@ class Fit:
             "options": dict(self.options),
             "notes": list(self.notes),
             "projection": self.projection if isinstance(self.projection, str) else list(self.projection),
+            "belief": {
+                "free": None if self.free is None else self.free.tolist(),
+                "free_relative": self.free_relative,
+                "description_relative": self.description_relative,
+                "standard_std": None if self.standard_std is None else self.standard_std.tolist(),
+                "determined": None if self.determined is None else self.determined.tolist(),
+                "undetermined": [asdict(row) for row in self.undetermined()],
+                "scales": dict(self.scales),
+                "inflation": None if self.inflation is None else self.inflation.tolist(),
+                "training_std": None if self.training_std is None else self.training_std.tolist(),
+                "training_parts": None if self.training_parts is None else self.training_parts.tolist(),
+                "speeds": dict(self.speeds),
+            },
         }
         return to_json(data)
 
@@ -401,7 +485,12 @@ class Fit:
                     f"the fit of robot '{data['robot']}' does not belong to robot '{mechanism.name}': "
                     "geometry, gravity or terms differ"
                 )
-            verdicts, b = [row["verdict"] for row in rows], base.rank
+            verdicts, b, belief = [row["verdict"] for row in rows], base.rank, dict(data.get("belief") or {})
+            groups, p = tuple(data["sigma"]), len(moving.parameters)
+
+            def numbers(key: str, size: int) -> Array | None:
+                return None if belief.get(key) is None else stored_numbers(belief[key], (size,), key)
+
             return cls(
                 base=base,
                 values=stored_numbers([row["value"] for row in rows], (b,), "base_parameters"),
@@ -409,7 +498,7 @@ class Fit:
                 solved=np.array([v not in ("dropped", "not excited") for v in verdicts]),
                 active=np.array([v != "dropped" for v in verdicts]),
                 combinations=stored_numbers(data["combinations"], (len(data["combinations"]), b), "combinations"),
-                groups=tuple(data["sigma"]),
+                groups=groups,
                 sigma=stored_numbers(list(data["sigma"].values()), (len(data["sigma"]),), "sigma"),
                 rows=int(data["rows"]),
                 condition=float("inf") if data["condition"] is None else float(data["condition"]),
@@ -427,6 +516,16 @@ class Fit:
                 notes=tuple(str(note) for note in data["notes"]),
                 training_relative=float("nan") if data["training_relative"] is None else float(data["training_relative"]),
                 projection=check_projection(data["projection"]),
+                free=numbers("free", b),
+                free_relative=float(belief.get("free_relative") or np.nan),
+                description_relative=float(belief.get("description_relative") or np.nan),
+                standard_std=numbers("standard_std", p),
+                determined=stored_flags(belief.get("determined"), p, "determined"),
+                scales={str(name): float(value) for name, value in dict(belief.get("scales") or {}).items()},
+                inflation=numbers("inflation", len(groups)),
+                training_std=numbers("training_std", len(groups)),
+                training_parts=numbers("training_parts", len(groups)),
+                speeds={str(name): float(value) for name, value in dict(belief.get("speeds") or {}).items()},
             )
         except DynidentError:
             raise

@@ -9,8 +9,11 @@ chosen here: the data choose them (`dynident.identify.posterior`).
 
 from __future__ import annotations
 
+import os
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +58,35 @@ class Knowledge:
     total_mass: Value | None = None
     centres: Mapping[str, Sequence[float]] = field(default_factory=dict)
     without: Sequence[str] = ()
+
+    @classmethod
+    def from_sidecar(cls, path: str | os.PathLike[str]) -> Knowledge:
+        """Read the table [known] of a sidecar.
+
+        Parameters
+        ----------
+        path : path-like
+            TOML file with a table [known], whose keys are the fields of this class.
+
+        Returns
+        -------
+        Knowledge
+            What it says; nothing when it has no such table.
+        """
+        try:
+            tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise IdentificationError(f"cannot read the sidecar '{path}': {error}") from error
+        table = tables.get("known", {})
+        if not isinstance(table, dict):
+            raise IdentificationError(f"sidecar '{path}': known is {table!r}; write it as a table [known]")
+        fields = {"masses": dict, "total_mass": (int, float, list), "centres": dict, "without": list}
+        for key, value in table.items():
+            if key not in fields:
+                raise IdentificationError(f"sidecar '{path}': unknown key '{key}' in [known]; known keys are {', '.join(fields)}")
+            if not isinstance(value, fields[key]) or isinstance(value, bool):  # type: ignore[arg-type]
+                raise IdentificationError(f"sidecar '{path}': {key} in [known] is {value!r}; see the documentation of the sidecar")
+        return cls(**table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +166,10 @@ def _columns(robot: Mechanism, body: str) -> NDArray[np.int64]:
 
 def _pair(value: Value, what: str, smallest: float) -> tuple[float, float]:
     """Return a known number and its deviation, checked."""
-    pair = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    try:
+        pair = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        pair = np.full(1, np.nan)
     if pair.shape not in ((1,), (2,)) or not np.all(np.isfinite(pair)) or np.any(pair < 0.0):
         raise IdentificationError(f"{what} is {value!r}; give a number, or a number and its standard deviation, not negative")
     deviation = float(pair[1]) if pair.size == 2 else EXACT * float(pair[0])
@@ -159,7 +194,11 @@ def _known_rows(robot: Mechanism, known: Knowledge, bodies: Sequence[str]) -> tu
         rows.append(row)
         values.append(mass / deviation)
     for body, centre in known.centres.items():
-        own, c = _columns(robot, body), np.asarray(centre, dtype=np.float64)
+        own = _columns(robot, body)
+        try:
+            c = np.asarray(centre, dtype=np.float64)
+        except (TypeError, ValueError):
+            c = np.full(1, np.nan)
         if c.shape != (3,) or not np.all(np.isfinite(c)):
             raise IdentificationError(f"the centre of mass of '{body}' is {centre!r}; give three numbers [m]")
         typical = robot.tree.inertias[own[0]] or 1.0

@@ -21,6 +21,7 @@ from dynident.identify.base import BaseParameters, base_parameters, columns_of, 
 from dynident.identify.factor import Relation, RowGroup, Tile, Workspace, accumulate, block_edges
 from dynident.identify.matching import match
 from dynident.identify.rows import Projection, Rows, check_projection, moving_rows
+from dynident.identify.suspicions import suspicions
 from dynident.mechanics import Motion, closure_starts, motion_from_actuators
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log, Prepared, prepare
@@ -247,6 +248,8 @@ class Regression:
                 "record a log in which the joints move"
             )
         motion = robot_motion(matched.mechanism, prepared.motion)
+        if not matched.mechanism.loops:
+            notes += suspicions(matched.mechanism, motion, prepared.effort)
         evidence = cls.from_motion(
             matched.mechanism,
             motion,

@@ -30,6 +30,12 @@
     ratio = 100.0
     offset = 0.0
     gain = 0.05                              # motor torque per unit of logged effort
+
+    [known]                                  # for identification, see `dynident.Knowledge`
+    masses = { forearm = [3.2, 0.05] }       # weighed [kg], with its standard deviation
+    total_mass = 16.0
+    centres = { hand = [0.0, 0.0, 0.08] }    # [m]
+    without = ["cable"]                      # bodies without parameters of their own
 """
 
 from __future__ import annotations
@@ -55,7 +61,7 @@ from dynident.mechanism.xml import LARGEST, naming_file, read_bytes
 
 Array = NDArray[np.float64]
 
-_TOP = ("gravity", "terms", "independent", "home", "loop", "coupling", "actuator")
+_TOP = ("gravity", "terms", "independent", "home", "loop", "coupling", "actuator", "known")
 _LOOP = ("name", "kind", "body_a", "body_b", "xyz_a", "rpy_a", "xyz_b", "rpy_b", "axis", "axis2")
 _COUPLING = ("joint", "of", "offset")
 _ACTUATOR = ("name", "coupling", "ratio", "offset", "gain")
