@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.bayes import MAP
-from dynident.identify.essential import essential_parameters
+from dynident.identify.essential import contributing_parameters, essential_parameters
 from dynident.identify.estimators import OLS, WLS
 from dynident.identify.factor import triangle
 from dynident.identify.fit import Fit, Observability, Prediction
@@ -92,6 +92,7 @@ __all__ = [
     "columns_of",
     "draw_warmup",
     "enumerate_subsets",
+    "contributing_parameters",
     "essential_parameters",
     "evaluate",
     "fit_log",

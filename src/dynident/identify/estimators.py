@@ -153,8 +153,6 @@ class _LeastSquares(Estimator):
             free_relative=relative_error(regression, free),
             description_relative=relative_error(regression, base.values(base.mechanism.parameters.values)),
             training_std=training_std(regression, covariance),
-            training_parts=training_parts(regression, values),
-            speeds=typical_speeds(regression),
         )
         return self
 

@@ -207,10 +207,11 @@ class Fit:
             return np.where(self.active, self.std / np.abs(self.values), np.nan)
 
     def predict(self, motion: Motion) -> Prediction:
-        """Predict the efforts of a motion, tau = W beta, with var = w cov w^T + sigma_g^2 max(1, s / 2 s_train) + rest.
+        """Predict the efforts of a motion, tau = W beta, with var = w cov w^T + sigma_g^2 (least squares).
 
-        s = sum_k (w_k beta_k)^2 is the size of what the terms contribute: model errors grow with it where a motion leaves what
-        was trained. Near standstill friction may be anything within its limits, which adds fc^2 / 3.
+        With a belief (`MAP`) var = w cov w^T + sigma_g^2 max(1, s / 2 s_train) + rest, where sigma_g is that of stretches that
+        were left out and s = sum_k (w_k beta_k)^2 the size of what the terms contribute: model errors grow with it where a motion
+        leaves what was trained. Near standstill friction may be anything within its limits, which adds fc^2 / 3.
 
         With loops the columns are the projected rows of ``fit.equations``; `actuator_torques` distributes them to motors.
 
@@ -285,7 +286,7 @@ class Fit:
     def _resting(self, v: Array) -> Array:
         """Return the variance of friction near standstill, where it may be anything within its limits: fc^2 / 3 at rest."""
         variance = np.zeros(v.shape)
-        if self.mechanism.loops:
+        if self.mechanism.loops or not self.speeds:
             return variance
         level = dict(zip(self.standard.names, self.standard.values, strict=True))
         for j, name in enumerate(self.mechanism.coordinate_names):

@@ -58,9 +58,9 @@ class Cone:
         return P - MARGIN * np.eye(4), x[self.signed] - self.lowest
 
     def inside(self, x: Array) -> bool:
-        """Return whether every inequality holds strictly."""
+        """Return whether every inequality holds, up to a hundredth of the margin."""
         P, y = self.slack(x)
-        return bool(np.all(y > 0.0) and (not len(P) or np.min(np.linalg.eigvalsh(P)) > 0.0))
+        return bool(np.all(y >= 0.0) and (not len(P) or np.min(np.linalg.eigvalsh(P)) > -0.01 * MARGIN))
 
 
     def active(self, x: Array) -> int:
@@ -104,15 +104,17 @@ def consistent(root: Array, target: Array, cone: Cone, x: Array) -> Array:
     from scipy.linalg import solve_triangular  # noqa: PLC0415 - scipy.linalg costs import time
 
     inverse = solve_triangular(root, np.eye(x.size))  # in y = root x the quadratic part has condition 1
-    y, goal = root @ start, target
+    found = start
     inequalities = 4 * len(cone.columns) + cone.signed.size
-    mu = max(1.0, 0.5 * float((y - goal) @ (y - goal)) / inequalities)
-    while True:
-        y = _centre(y, goal, inverse, cone, mu)
-        if mu <= LAST:
-            break
-        mu = max(FALL * mu, LAST)
-    found = inverse @ y
+    mu = max(1.0, 0.5 * float(np.sum((root @ start - target) ** 2)) / inequalities)
+    try:
+        while True:
+            found = _centre(found, root, target, inverse, cone, mu)
+            if mu <= LAST:
+                break
+            mu = max(FALL * mu, LAST)
+    except np.linalg.LinAlgError:  # so far from possible that rounding decides; what was reached is possible
+        pass
     if not (np.all(np.isfinite(found)) and cone.inside(found)):
         raise IdentificationError("no physically possible parameters were found; check the masses and centres given as known")
     return np.asarray(found)
@@ -137,31 +139,30 @@ def _inside(cone: Cone, x: Array) -> Array:
     return start
 
 
-def _centre(y: Array, goal: Array, inverse: Array, cone: Cone, mu: float) -> Array:
+def _centre(x: Array, root: Array, target: Array, inverse: Array, cone: Cone, mu: float) -> Array:
     """Return the minimum of the quadratic part plus mu times the barrier, by Newton's method with a shortened step."""
-    cost = _cost(y, goal, inverse, cone, mu)
+    cost = _cost(x, root, target, cone, mu)
     for _ in range(STEPS):
-        gradient, hessian = _derivatives(inverse @ y, cone)
-        g = (y - goal) + mu * (inverse.T @ gradient)
-        H = np.eye(y.size) + mu * (inverse.T @ hessian @ inverse)
+        gradient, hessian = _derivatives(x, cone)
+        g = (root @ x - target) + mu * (inverse.T @ gradient)
+        H = np.eye(x.size) + mu * (inverse.T @ hessian @ inverse)
         step = np.linalg.solve(H, -g)
         decrease = float(-g @ step)
         if decrease < 1e-3 * mu or decrease < 1e-12:
             break
-        length = 1.0
+        ahead, length = inverse @ step, 1.0
         while length > 1e-8:
-            trial = _cost(y + length * step, goal, inverse, cone, mu)
+            trial = _cost(x + length * ahead, root, target, cone, mu)
             if trial <= cost - 0.1 * length * decrease:
                 break
             length *= 0.5
         else:
             break
-        y, cost = y + length * step, trial
-    return y
+        x, cost = x + length * ahead, trial
+    return x
 
 
-def _cost(y: Array, goal: Array, inverse: Array, cone: Cone, mu: float) -> float:
-    x = inverse @ y
+def _cost(x: Array, root: Array, target: Array, cone: Cone, mu: float) -> float:
     P, above = cone.slack(x)
     if np.any(above <= 0.0):
         return float("inf")
@@ -169,7 +170,7 @@ def _cost(y: Array, goal: Array, inverse: Array, cone: Cone, mu: float) -> float
         logs = 2.0 * np.sum(np.log(np.diagonal(np.linalg.cholesky(P), axis1=1, axis2=2))) if len(P) else 0.0
     except np.linalg.LinAlgError:
         return float("inf")
-    return float(0.5 * (y - goal) @ (y - goal) - mu * (logs + np.sum(np.log(above))))
+    return float(0.5 * np.sum((root @ x - target) ** 2) - mu * (logs + np.sum(np.log(above))))
 
 
 def _derivatives(x: Array, cone: Cone) -> tuple[Array, Array]:

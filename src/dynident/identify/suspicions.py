@@ -16,6 +16,7 @@ Array = NDArray[np.float64]
 
 SAMPLES = 300
 SURE = 0.7  # correlation from which a described torque counts as seen
+EXCHANGED = 0.25  # of the error: so much better two joints must fit crosswise
 GAIN = 1.5  # ratio of measured to described torque from which on it is no matter of a wrong mass
 ALIKE = 1.25  # ratios that are equal up to wrong masses
 BEYOND = 3.0  # limits that positions must not exceed by this factor
@@ -40,10 +41,11 @@ def suspicions(robot: Mechanism, motion: Motion, effort: Array) -> tuple[str, ..
     if flipped:
         which = "all joints" if len(flipped) == int(seen.sum()) > 1 else ", ".join(flipped)
         found += (f"{HEAD}the efforts of {which} have the opposite sign of what the description needs; turn them round (gain=-1)",)
+    apart = _distances(measured, described)
     for i in range(len(names)):
         for j in range(i):
-            straight, crossed = max(abs(own[i]), abs(own[j])), min(abs(r[i, j]), abs(r[j, i]))
-            if crossed > SURE and crossed > straight + 0.2:
+            straight, crossed = apart[i, i] + apart[j, j], apart[i, j] + apart[j, i]
+            if min(r[i, j], r[j, i]) > SURE and crossed < EXCHANGED * straight:
                 found += (f"{HEAD}the efforts of {names[j]} and {names[i]} look exchanged; check the order of the columns",)
     return found + _gains(robot, names, np.abs(np.diag(slope)), seen)
 
@@ -56,6 +58,11 @@ def _correlations(measured: Array, described: Array) -> tuple[Array, Array]:
         r = np.nan_to_num(products / np.outer(sy, sx))
         slope = np.nan_to_num(products / sx**2)
     return r, slope
+
+
+def _distances(measured: Array, described: Array) -> Array:
+    """Return the variance of measured torque i less described torque j."""
+    return np.asarray(np.var(measured[:, :, None] - described[:, None, :], axis=0))
 
 
 def _gains(robot: Mechanism, names: tuple[str, ...], slope: Array, seen: NDArray[np.bool_]) -> tuple[str, ...]:
