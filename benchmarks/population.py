@@ -1,8 +1,8 @@
 """Virtual robots for measuring an estimator: random arms, their descriptions, motions and logs.
 
-Eight geometries of 2 to 6 axes and of 0.1 to 2 m, many sets of bodies for each (copies of a geometry share compiled code). The torque
-has what a rigid model does not: Stribeck friction, ripple, correlated noise; the encoders have noise; the description is wrong
-by tens of percent, or says nothing about inertias.
+Eight geometries of 2 to 6 axes and of 0.1 to 2 m, many sets of bodies for each (copies of a geometry share compiled code). The
+torque has what a rigid model does not: Stribeck friction, ripple, correlated noise; the encoders have noise; the description is
+wrong by tens of percent, or says nothing about inertias.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Case:
     described: di.Mechanism
     true: di.Mechanism
     poor: bool
-    world: "World"
+    world: World
     train: di.Log
     like: di.Log
     fast: di.Log

@@ -33,7 +33,14 @@ def emps(data: Path) -> Shared:
     """One prismatic axis, voltage; fitted on the first run, judged on the run with force pulses."""
     row = {"a": 0, "alpha": 0, "d": 0, "theta": 0, "kind": "prismatic", "joint": "slide"}
     robot = di.Mechanism.from_dh([row], name="emps", gravity=(0, 0, 0))
-    schema = {"time": "t", "position": ["qm"], "effort": ["vir"], "joints": ["slide"], "effort_kind": "voltage", "gain": 35.1507}
+    schema = {
+        "time": "t",
+        "position": ["qm"],
+        "effort": ["vir"],
+        "joints": ["slide"],
+        "effort_kind": "voltage",
+        "gain": 35.1507,
+    }
     runs = [di.Log.read(data / "emps" / f"DATA_EMPS{run}.mat", schema=schema) for run in ("", "_PULSES")]
     return Shared(robot, runs[:1], runs[1:])
 

@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -71,7 +72,9 @@ def shared_logs(data: Path) -> None:
         fit, rows = judged(shared.robot, shared.train, shared.test)
         spent = time.perf_counter() - start
         verdict = judge(fit, [fit.score(log) for log in shared.test])
-        cells = "; ".join(f"{100 * r.free:.2f} {100 * r.default:.2f} {100 * r.description:.1f} % ({r.coverage:.0%})" for r in rows)
+        cells = "; ".join(
+            f"{100 * r.free:.2f} {100 * r.default:.2f} {100 * r.description:.1f} % ({r.coverage:.0%})" for r in rows
+        )
         print(f"  {name:16s} training {100 * fit.training_relative:.2f} %, held out {cells}; ok: {verdict.ok}, {spent:.1f} s")
 
 
@@ -80,7 +83,7 @@ def slow_to_fast(logs: Sequence[di.Log]) -> tuple[list[di.Log], list[di.Log]]:
     pieces = []
     for log in logs:
         edges = np.linspace(0, len(log), max(STRETCHES // len(logs), 1) + 1).astype(int)
-        pieces += [log.rows(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        pieces += [log.rows(int(a), int(b)) for a, b in pairwise(edges)]
     speeds = [float(np.sqrt(np.mean((np.diff(p.position, axis=0) / np.diff(p.t)[:, None]) ** 2))) for p in pieces]
     order = np.argsort(speeds)
     half, quarter = len(order) // 2, len(order) // 4
@@ -123,9 +126,9 @@ def virtual(count: int) -> None:
             ratio = np.array([r.default / r.free for r in part])
             print(
                 f"  {'poor' if poor else 'good'} excitation, {kind} motion: mean error {mean(part, 'free'):.2f} -> "
-                f"{mean(part, 'default'):.2f} % (description {mean(part, 'description'):.0f} %), ratio median {np.median(ratio):.2f}, "
-                f"99 % {np.quantile(ratio, 0.99):.2f}, worst {ratio.max():.2f}, above 1.05: {np.sum(ratio > 1.05)} of {ratio.size}; "
-                f"worse than the description: {sum(r.default > r.description for r in part)}; coverage {mean(part, 'coverage'):.1f} %"
+                f"{mean(part, 'default'):.2f} % (description {mean(part, 'description'):.0f} %); ratio median "
+                f"{np.median(ratio):.2f}, worst {ratio.max():.2f}, above 1.05: {np.sum(ratio > 1.05)} of {ratio.size}; worse "
+                f"than the description: {sum(r.default > r.description for r in part)}; coverage {mean(part, 'coverage'):.1f} %"
             )
     everything = [r for _, each in rows for r in each]
     print(f"  coverage over all {mean(everything, 'coverage'):.1f} %, {time.perf_counter() - start:.0f} s")
@@ -139,7 +142,8 @@ def mean(part: Sequence[Judged], key: str) -> float:
 def repeats(count: int) -> None:
     """Print by how many deviations independent runs of the same robot differ."""
     print("\n4. independent runs of the same robot: rms of the difference over its stated deviation")
-    default, free = [], []
+    default: list[Array] = []
+    free: list[Array] = []
     for k, case in enumerate(population(count, seed=3)):
         rng = np.random.default_rng([9, k])
         size, base = (0.15, 0.12) if case.poor else (0.5, 0.15)

@@ -10,7 +10,7 @@ from dynident.identify.bayes import MAP
 from dynident.identify.essential import contributing_parameters, essential_parameters
 from dynident.identify.estimators import OLS, WLS
 from dynident.identify.factor import triangle
-from dynident.identify.fit import Fit, Observability, Prediction
+from dynident.identify.fit import Fit
 from dynident.identify.matching import Matched, match
 from dynident.identify.metrics import Metrics, evaluate
 from dynident.identify.prior import Knowledge
@@ -18,6 +18,7 @@ from dynident.identify.regression import Regression
 from dynident.identify.rows import Projection, Rows, check_projection, projected
 from dynident.identify.score import Score
 from dynident.identify.standard import recover_standard
+from dynident.identify.tables import Observability, Prediction, Undetermined
 
 if TYPE_CHECKING:
     from dynident.identify.experiments import (
@@ -65,7 +66,6 @@ _LATER = {
 
 __all__ = [
     "MAP",
-    "Knowledge",
     "OLS",
     "WLS",
     "BaseParameters",
@@ -75,6 +75,7 @@ __all__ = [
     "FrictionStudy",
     "Individual",
     "JointStudy",
+    "Knowledge",
     "Matched",
     "Metrics",
     "Observability",
@@ -86,13 +87,14 @@ __all__ = [
     "Score",
     "Spread",
     "Statistics",
+    "Undetermined",
     "Warmup",
     "base_parameters",
     "check_projection",
     "columns_of",
+    "contributing_parameters",
     "draw_warmup",
     "enumerate_subsets",
-    "contributing_parameters",
     "essential_parameters",
     "evaluate",
     "fit_log",

@@ -1,9 +1,9 @@
 """One band for all logs of a fit, chosen by what it does to the model.
 
-The spectra of all positions give a cut-off that holds the motion and that noise does not reach (`dynident.signals.common_cutoff`).
-It is confirmed by the model itself: a narrower band (drives and sensors are late at high frequencies) and, where noise was the
-limit, wider ones are fitted too, each stretch of time is predicted by the model of the others, and the errors are compared in the
-same, narrowest band. Another band is taken only if it is better by more than a standard error.
+The spectra of all positions give a cut-off that holds the motion and that noise does not reach (`common_cutoff`). It is
+confirmed by the model itself: a narrower band (drives and sensors are late at high frequencies) and, where noise was the limit,
+wider ones are fitted too, each stretch of time is predicted by the model of the others, and the errors are compared in
+the same, narrowest band. Another band is taken only if it is better by more than a standard error.
 """
 
 from __future__ import annotations

@@ -143,8 +143,8 @@ def _possible(regression: Regression, posterior: Posterior, std: Array, always: 
     active = cone.active(x)
     if not always and cost > active + 4.0 * np.sqrt(2.0 * max(active, 1)):
         said.append(
-            f"these data refute bodies that can exist (chi2 grows by {cost:.0f} for {active} inequalities): sign, scale or order "
-            "of the efforts may be wrong; the parameters are given without that condition (recovery='physical' imposes it)"
+            f"these data refute bodies that can exist (chi2 grows by {cost:.0f} for {active} inequalities): sign, scale or "
+            "order of the efforts may be wrong; parameters are given without that condition (recovery='physical' imposes it)"
         )
         return posterior.x, tuple(said)
     x = x.copy()  # possible, even where the free optimum was so already

@@ -4,7 +4,7 @@ With g_b = W_b^T e_b the score of stretch b of a joint and G = sum_b W_b^T W_b, 
 
     E sum_b g_b^T G^-1 g_b = sigma^2 (k - sum_b tr (G^-1 G_b)^2);
 
-the ratio of the two sides, the inflation c, is by how much the information about parameters is smaller than a count of rows says.
+the ratio of the two sides, the inflation c, is by how much information about parameters is smaller than a count of rows says.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FEWEST = 4  # stretches: fewer tell nothing about dependence
 
 
 def inflation(regression: Regression, beta: Array, sigma: Array, correction: float = 1.0) -> Array:
-    """Return c >= 1 of every joint: all alike, since the weights of the joints against each other are those of their residuals."""
+    """Return c >= 1 of every joint: all alike, since the joints are weighed against each other by their residuals."""
     found, expected = 0.0, 0.0
     for group, deviation in zip(regression.groups, sigma, strict=True):
         if len(group.counts) >= FEWEST and group.columns.size:

@@ -1,9 +1,9 @@
 """Essential parameters: the few that the data really need.
 
 The parameter with the largest relative standard deviation is dropped and the rest estimated again, until the largest is
-no more than `ratio` times the smallest [Pham1991]. With precise data that rule alone drops parameters that are needed (one known
-to 1 % may be ten times worse than the best). So every removal must pass an F-test against the full model: with n rows that
-count, b parameters and r of them removed,
+no more than `ratio` times the smallest [Pham1991]. With precise data that rule alone drops parameters that are needed (one
+known to 1 % may be ten times worse than the best). So every removal must pass an F-test against the full model: with n rows
+that count, b parameters and r of them removed,
 
     F = (RSS_r / RSS - 1) (n - b) / r    must stay below the quantile of F(r, n - b).
 
@@ -107,9 +107,7 @@ def contributions(regression: Regression, beta: Array) -> Array:
     return result
 
 
-def _reduced(
-    regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit], int | None], level: float, rule: str
-) -> Fit:
+def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit], int | None], level: float, rule: str) -> Fit:
     """Drop one parameter after the other until the rule is met or the F-test refuses."""
     from scipy.stats import f as f_distribution  # noqa: PLC0415 - scipy.stats costs import time
 
@@ -132,13 +130,14 @@ def _reduced(
         smaller = chosen.fit(regression, active=active).result_
         count = len(removed) + 1
         F = (residual(smaller.values) / whole - 1.0) * max(rows - b, 1.0) / count if whole > 0.0 else np.inf
-        if level > 0.0 and F > f_distribution.isf(level, count, max(rows - b, 1.0)):
+        if level > 0.0 and f_distribution.isf(level, count, max(rows - b, 1.0)) < F:
             ended = f"removing {fit.base.names[worst]} as well would make the residuals grow (F = {F:.3g})"
             break
         removed.append(fit.base.names[worst])
         fit = smaller
     growth = np.sqrt(residual(fit.values) / whole) - 1.0 if whole > 0.0 else 0.0
-    text = f"{len(removed)} of {full.base.rank} base parameters removed, residuals {100 * growth:+.2g} %: {', '.join(removed)}; {ended}"
+    head = f"{len(removed)} of {full.base.rank} base parameters removed, residuals {100 * growth:+.2g} %"
+    text = f"{head}: {', '.join(removed)}; {ended}"
     if not ended.startswith(rule):
         warnings.warn(f"essential parameters: {ended}; the rule is not met", DynidentWarning, stacklevel=3)
     return replace(fit, notes=(*fit.notes, text))

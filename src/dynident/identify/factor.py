@@ -121,7 +121,7 @@ class RowGroup:
     def fewer(self, most: int = MOST_BLOCKS) -> RowGroup:
         """Return the same evidence with neighbouring stretches merged until there are at most `most`."""
         K = len(self.counts)
-        if K <= most:
+        if most >= K:
             return self
         first = np.unique(np.linspace(0, K, most, endpoint=False).astype(int))
         counts = tuple(int(c) for c in np.add.reduceat(self.counts, first))

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import DynidentError, IdentificationError, require
-from dynident.files import to_json
-from dynident.identify.base import BaseParameters, base_parameters
-from dynident.identify.rows import Projection, Rows, check_projection
-from dynident.identify.stored import stored_flags, stored_numbers, stored_options, stored_source
+from dynident.errors import require
+from dynident.identify.base import BaseParameters
+from dynident.identify.rows import Projection, Rows
 from dynident.identify.suspicions import HEAD
+from dynident.identify.tables import Observability, Prediction, Undetermined
 from dynident.mechanics import Motion, closure_starts
 from dynident.mechanism import Consistency, Mechanism, Parameters
 
@@ -29,68 +27,6 @@ ROWS = 1024
 BEYOND = 2.0  # terms may contribute this much more than in training before the residuals are taken to grow with them
 SLOW = 0.05  # of the RMS speed in training: below, friction is not known
 GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
-
-
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """Predicted efforts with their uncertainty.
-
-    Parameters
-    ----------
-    t : ndarray, (N,)
-        Time [s].
-    effort : ndarray, (N, n)
-        Predicted joint torques and forces [N m, N].
-    std : ndarray, (N, n)
-        Standard deviation of a new measurement about it: parameter uncertainty and measurement noise together;
-        NaN for a joint whose efforts were not used in the fit.
-    """
-
-    t: Array
-    effort: Array
-    std: Array
-
-
-@dataclass(frozen=True)
-class Undetermined:
-    """A standard parameter that the data do not determine.
-
-    Parameters
-    ----------
-    name, unit : str
-        The parameter.
-    value, description : float
-        What is exported, and what the description says.
-    """
-
-    name: str
-    value: float
-    description: float
-    unit: str
-
-
-@dataclass(frozen=True)
-class Observability:
-    """How well one base parameter is known.
-
-    Parameters
-    ----------
-    name, expression, unit : str
-        The base parameter.
-    value, std, relative : float
-        Estimate, its standard deviation, and their ratio (infinite when it is not visible in the data).
-    verdict : str
-        "good" (standard deviation up to 10 % of the value), "poor" (up to 50 %), "insignificant" (not clearly different
-        from zero), "not excited" (the data do not show it, or only its sum with others) or "dropped" (not essential).
-    """
-
-    name: str
-    expression: str
-    unit: str
-    value: float
-    std: float
-    relative: float
-    verdict: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,8 +146,8 @@ class Fit:
         """Predict the efforts of a motion, tau = W beta, with var = w cov w^T + sigma_g^2 (least squares).
 
         With a belief (`MAP`) var = w cov w^T + sigma_g^2 max(1, s / 2 s_train) + rest, where sigma_g is that of stretches that
-        were left out and s = sum_k (w_k beta_k)^2 the size of what the terms contribute: model errors grow with it where a motion
-        leaves what was trained. Near standstill friction may be anything within its limits, which adds fc^2 / 3.
+        were left out and s = sum_k (w_k beta_k)^2 the size of what the terms contribute: model errors grow with it where a
+        motion leaves what was trained. Near standstill friction may be anything within its limits, which adds fc^2 / 3.
 
         With loops the columns are the projected rows of ``fit.equations``; `actuator_torques` distributes them to motors.
 
@@ -388,14 +324,14 @@ class Fit:
         if open_ones:
             shown = ", ".join(f"{row.name} {row.value:.4g} (description {row.description:.4g})" for row in open_ones[:8])
             lines.append(
-                f"{len(open_ones)} of {len(self.standard)} standard parameters are not determined by these data and rest on the "
-                f"description: {shown}{' ...' if len(open_ones) > 8 else ''}"
+                f"{len(open_ones)} of {len(self.standard)} standard parameters are not determined by these data and rest on "
+                f"the description: {shown}{' ...' if len(open_ones) > 8 else ''}"
             )
         lines += [f"{HEAD}{text}" for text in self.suspicions]
         if impossible:
             lines.append(
-                f"standard parameters of {', '.join(impossible)} are physically impossible: they predict torques, but such bodies "
-                "cannot be simulated"
+                f"standard parameters of {', '.join(impossible)} are physically impossible: they predict torques, but such "
+                "bodies cannot be simulated"
             )
         return "\n".join(lines)
 
@@ -419,43 +355,9 @@ class Fit:
         str
             JSON object; `from_json` reads it back given the robot.
         """
-        data = {
-            "format": "dynident-fit-1",
-            "robot": self.mechanism.name,
-            "joints": list(self.mechanism.joint_names),
-            "terms": list(self.mechanism.terms),
-            "leaders": list(self.base.leaders),
-            "fingerprint": self.base.fingerprint().tolist(),
-            "estimator": self.estimator,
-            "rows": self.rows,
-            "condition": self.condition,
-            "training_relative": self.training_relative,
-            "base_parameters": [asdict(row) for row in self.observability()],
-            "covariance": self.covariance.tolist(),
-            "combinations": self.combinations.tolist(),
-            "sigma": dict(zip(self.groups, self.sigma.tolist(), strict=True)),
-            "standard_parameters": self.standard.to_dict(),
-            "standard_provenance": self.standard.provenance,
-            "consistency": [asdict(c) for c in self.consistency()],
-            "sources": [dict(s) for s in self.sources],
-            "options": dict(self.options),
-            "notes": list(self.notes),
-            "projection": self.projection if isinstance(self.projection, str) else list(self.projection),
-            "belief": {
-                "free": None if self.free is None else self.free.tolist(),
-                "free_relative": self.free_relative,
-                "description_relative": self.description_relative,
-                "standard_std": None if self.standard_std is None else self.standard_std.tolist(),
-                "determined": None if self.determined is None else self.determined.tolist(),
-                "undetermined": [asdict(row) for row in self.undetermined()],
-                "scales": dict(self.scales),
-                "inflation": None if self.inflation is None else self.inflation.tolist(),
-                "training_std": None if self.training_std is None else self.training_std.tolist(),
-                "training_parts": None if self.training_parts is None else self.training_parts.tolist(),
-                "speeds": dict(self.speeds),
-            },
-        }
-        return to_json(data)
+        from dynident.identify.fit_file import fit_to_json  # noqa: PLC0415 - it needs this class
+
+        return fit_to_json(self)
 
     @classmethod
     def from_json(cls, text: str, mechanism: Mechanism) -> Fit:
@@ -473,65 +375,9 @@ class Fit:
         Fit
             The same fit.
         """
-        try:
-            data = json.loads(text)
-            if not isinstance(data, dict) or data.get("format") != "dynident-fit-1":
-                raise IdentificationError("this is not a fit written by dynident ('format' is not dynident-fit-1)")
-            rows, terms = data["base_parameters"], tuple(data["terms"])
-            moving = mechanism if mechanism.terms == terms else mechanism.with_terms(terms)
-            moving = moving if moving.loops else moving.keep(data["joints"])
-            base = base_parameters(moving, order=data["leaders"])
-            if list(base.leaders) != data["leaders"] or not base.fits(data["fingerprint"]):
-                raise IdentificationError(
-                    f"the fit of robot '{data['robot']}' does not belong to robot '{mechanism.name}': "
-                    "geometry, gravity or terms differ"
-                )
-            verdicts, b, belief = [row["verdict"] for row in rows], base.rank, dict(data.get("belief") or {})
-            groups, p = tuple(data["sigma"]), len(moving.parameters)
+        from dynident.identify.fit_file import fit_from_json  # noqa: PLC0415 - it needs this class
 
-            def numbers(key: str, size: int) -> Array | None:
-                return None if belief.get(key) is None else stored_numbers(belief[key], (size,), key)
-
-            return cls(
-                base=base,
-                values=stored_numbers([row["value"] for row in rows], (b,), "base_parameters"),
-                covariance=stored_numbers(data["covariance"], (b, b), "covariance"),
-                solved=np.array([v not in ("dropped", "not excited") for v in verdicts]),
-                active=np.array([v != "dropped" for v in verdicts]),
-                combinations=stored_numbers(data["combinations"], (len(data["combinations"]), b), "combinations"),
-                groups=groups,
-                sigma=stored_numbers(list(data["sigma"].values()), (len(data["sigma"]),), "sigma"),
-                rows=int(data["rows"]),
-                condition=float("inf") if data["condition"] is None else float(data["condition"]),
-                standard=moving.parameters.replace(
-                    stored_numbers(
-                        [data["standard_parameters"][name] for name in moving.parameters.names],
-                        (len(moving.parameters),),
-                        "standard_parameters",
-                    ),
-                    str(data["standard_provenance"]),
-                ),
-                estimator=str(data["estimator"]),
-                sources=tuple(stored_source(source) for source in data["sources"]),
-                options=stored_options(data["options"]),
-                notes=tuple(str(note) for note in data["notes"]),
-                training_relative=float("nan") if data["training_relative"] is None else float(data["training_relative"]),
-                projection=check_projection(data["projection"]),
-                free=numbers("free", b),
-                free_relative=float(belief.get("free_relative") or np.nan),
-                description_relative=float(belief.get("description_relative") or np.nan),
-                standard_std=numbers("standard_std", p),
-                determined=stored_flags(belief.get("determined"), p, "determined"),
-                scales={str(name): float(value) for name, value in dict(belief.get("scales") or {}).items()},
-                inflation=numbers("inflation", len(groups)),
-                training_std=numbers("training_std", len(groups)),
-                training_parts=numbers("training_parts", len(groups)),
-                speeds={str(name): float(value) for name, value in dict(belief.get("speeds") or {}).items()},
-            )
-        except DynidentError:
-            raise
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
-            raise IdentificationError(f"this is not a fit written by dynident: {type(error).__name__} {error}") from error
+        return fit_from_json(text, mechanism)
 
 
 def _root(covariance: Array) -> Array:

@@ -62,7 +62,6 @@ class Cone:
         P, y = self.slack(x)
         return bool(np.all(y >= 0.0) and (not len(P) or np.min(np.linalg.eigvalsh(P)) > -0.01 * MARGIN))
 
-
     def active(self, x: Array) -> int:
         """Return how many inequalities hold x back."""
         P, above = self.slack(x)

@@ -83,9 +83,13 @@ class Knowledge:
         fields = {"masses": dict, "total_mass": (int, float, list), "centres": dict, "without": list}
         for key, value in table.items():
             if key not in fields:
-                raise IdentificationError(f"sidecar '{path}': unknown key '{key}' in [known]; known keys are {', '.join(fields)}")
+                raise IdentificationError(
+                    f"sidecar '{path}': unknown key '{key}' in [known]; known keys are {', '.join(fields)}"
+                )
             if not isinstance(value, fields[key]) or isinstance(value, bool):  # type: ignore[arg-type]
-                raise IdentificationError(f"sidecar '{path}': {key} in [known] is {value!r}; see the documentation of the sidecar")
+                raise IdentificationError(
+                    f"sidecar '{path}': {key} in [known] is {value!r}; see the documentation of the sidecar"
+                )
         return cls(**table)
 
 

@@ -3,9 +3,9 @@
     minimise   (K phi - beta)^T C^-1 (K phi - beta) + (phi - phi0)^T D^-1 (phi - phi0)
     subject to P_i(phi) >= margin > 0 for every body,   viscous, Coulomb and rotor terms >= 0
 
-The first term is the exact log-likelihood of the data (base parameters and covariance are sufficient), the second the description
-with a spread of its own size (`natural_spread`); joint terms have a spread of their estimated size, since a description seldom
-tells friction: the pull towards it stays below one standard deviation of what data tell.
+The first term is the exact log-likelihood of the data (base parameters and covariance are sufficient), the second the
+description with a spread of its own size (`natural_spread`); joint terms have a spread of their estimated size, since a
+description seldom tells friction: the pull towards it stays below one standard deviation of what data tell.
 """
 
 from __future__ import annotations

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import io
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
-from dynident.errors import DynidentError, IdentificationError, require
-from dynident.files import write_atomic
+from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters, base_parameters, columns_of, random_motion
 from dynident.identify.factor import Relation, RowGroup, Tile, Workspace, accumulate, block_edges
 from dynident.identify.matching import match
@@ -194,9 +190,7 @@ class Regression:
         if fit_for_use is not None:
             edges = block_edges(len(fit_for_use), stretches)
             inside = np.add.reduceat(fit_for_use.astype(np.int64), edges[:-1], axis=0).T.tolist()
-            groups = tuple(
-                replace(group, count=sum(n), counts=tuple(n)) for group, n in zip(groups, inside, strict=True)
-            )
+            groups = tuple(replace(group, count=sum(n), counts=tuple(n)) for group, n in zip(groups, inside, strict=True))
         return cls(base, groups, projection=rows.projection)
 
     @classmethod
@@ -349,21 +343,9 @@ class Regression:
         pathlib.Path
             The file.
         """
-        arrays: dict[str, Any] = {"columns": self.base.columns, "fingerprint": self.base.fingerprint()}
-        for i, group in enumerate(self.groups):
-            arrays[f"R{i}"], arrays[f"columns{i}"], arrays[f"products{i}"] = group.R, group.columns, group.products
-        about = {
-            "format": "dynident-regression-2",
-            "parameters": list(self.mechanism.parameters.names),
-            "groups": [[group.name, group.count, group.independence, list(group.counts)] for group in self.groups],
-            "sources": [dict(source) for source in self.sources],
-            "options": dict(self.options),
-            "notes": list(self.notes),
-            "projection": self.projection if isinstance(self.projection, str) else list(self.projection),
-        }
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8), **arrays)
-        return write_atomic(path, buffer.getvalue())
+        from dynident.identify.regression_file import save_regression  # noqa: PLC0415 - it needs this class
+
+        return save_regression(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Mechanism) -> Regression:
@@ -381,32 +363,9 @@ class Regression:
         Regression
             The same evidence.
         """
-        try:
-            with np.load(path, allow_pickle=False) as data:
-                about = json.loads(bytes(data["about"]).decode())
-                if about.get("format") != "dynident-regression-2":
-                    raise IdentificationError(f"'{path}' is not a Regression file")
-                groups = tuple(
-                    RowGroup(
-                        name, data[f"columns{i}"], data[f"R{i}"], int(count), float(independence), data[f"products{i}"], tuple(n)
-                    )
-                    for i, (name, count, independence, n) in enumerate(about["groups"])
-                )
-                columns, fingerprint = data["columns"], data["fingerprint"]
-                names, sources, options, notes = (about[key] for key in ("parameters", "sources", "options", "notes"))
-                projection = check_projection(about["projection"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
-            if isinstance(error, DynidentError):
-                raise
-            raise IdentificationError(f"cannot read '{path}' as a Regression: {error}") from error
-        if tuple(names) != mechanism.parameters.names:
-            raise IdentificationError(f"'{path}' belongs to another robot than '{mechanism.name}': parameter names differ")
-        base = base_parameters(mechanism, order=[mechanism.parameters.names[c] for c in columns])
-        if not np.array_equal(base.columns, columns) or not base.fits(fingerprint):
-            raise IdentificationError(
-                f"'{path}' belongs to another robot than '{mechanism.name}': its geometry, gravity or terms differ"
-            )
-        return cls(base, groups, tuple(sources), options, tuple(notes), projection)
+        from dynident.identify.regression_file import load_regression  # noqa: PLC0415 - it needs this class
+
+        return load_regression(path, mechanism)
 
 
 def _same(base: BaseParameters, mechanism: Mechanism) -> bool:

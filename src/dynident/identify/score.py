@@ -96,14 +96,14 @@ class Score:
         ]
         if np.isfinite(self.description):
             lines.append(
-                f"before: {100 * self.description:.2f} % (description); after: {100 * self.metrics.relative:.2f} %; least squares "
-                f"alone: {100 * self.free:.2f} %"
+                f"before: {100 * self.description:.2f} % (description); after: {100 * self.metrics.relative:.2f} %; least "
+                f"squares alone: {100 * self.free:.2f} %"
             )
         if self.leverage is not None and np.nanmax(self.leverage) > LEAVES:
             worst = int(np.nanargmax(self.leverage))
             lines.append(
-                f"this motion leaves what was trained: what the parameters leave open is {self.leverage[worst]:.1f} times as large "
-                f"as on the training data ({self.joints[worst]})"
+                f"this motion leaves what was trained: what the parameters leave open is {self.leverage[worst]:.1f} times as "
+                f"large as on the training data ({self.joints[worst]})"
             )
         return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""What a person would suspect who knows the robot: torques with the wrong sign, exchanged channels, wrong units, gains or gears.
+"""What a person would suspect who knows the robot: torques of the wrong sign, exchanged channels, wrong units, gains or gears.
 
 The description predicts torques of the measured motion; on some hundred samples they are compared with the measured ones, joint
 with joint: r_ij is the correlation of measured torque i with described torque j, and the slope between them is a gain.
@@ -40,7 +40,9 @@ def suspicions(robot: Mechanism, motion: Motion, effort: Array) -> tuple[str, ..
     flipped = [names[i] for i in np.flatnonzero(seen & (own < 0.0))]
     if flipped:
         which = "all joints" if len(flipped) == int(seen.sum()) > 1 else ", ".join(flipped)
-        found += (f"{HEAD}the efforts of {which} have the opposite sign of what the description needs; turn them round (gain=-1)",)
+        found += (
+            f"{HEAD}the efforts of {which} have the opposite sign of what the description needs; turn them round (gain=-1)",
+        )
     apart = _distances(measured, described)
     for i in range(len(names)):
         for j in range(i):

@@ -226,11 +226,15 @@ class Decimator:
 
 
 def _taps(factor: int, half: int) -> Array:
-    """Kaiser-windowed sinc with cut-off 0.8 of the new Nyquist frequency and unit sum; its transition is as wide for any half."""
+    """Kaiser-windowed sinc with cut-off 0.8 of the new Nyquist frequency and unit sum; as steep for any half."""
     if factor == 1:
         return np.ones(1)
     attenuation = 8.0 + 9.0 * half
-    beta = 0.1102 * (attenuation - 8.7) if attenuation > 50.0 else 0.5842 * (attenuation - 21) ** 0.4 + 0.07886 * (attenuation - 21)
+    beta = (
+        0.1102 * (attenuation - 8.7)
+        if attenuation > 50.0
+        else 0.5842 * (attenuation - 21) ** 0.4 + 0.07886 * (attenuation - 21)
+    )
     n = np.arange(-half * factor, half * factor + 1)
     window = np.i0(beta * np.sqrt(1.0 - (n / (half * factor)) ** 2)) / np.i0(beta)
     taps = np.sinc(0.8 * n / factor) * window

@@ -21,7 +21,7 @@ from dynident.signals.quality import Quality, examine
 
 Array = NDArray[np.float64]
 
-#: Rows after decimation, at least, if the band may be wider for it: with the 2 x 6 lost at the ends, most of the record remains.
+#: Rows after decimation, at least, if the band may be wider for it: most of the record remains with the 2 x 6 lost at the ends.
 FEWEST_ROWS = 80
 #: Rows below which the shorter decimation filter is used.
 FEW_ROWS = 40
@@ -190,9 +190,9 @@ def prepare(
     moving = _moving(motion.v, standstill, log.joints, notes)
     if chosen.noise > BIASED:
         text = (
-            f"log '{log.name}': noise makes {chosen.noise:.0%} of the accelerations below {chosen.band:.3g} Hz, so that inertias "
-            f"come out too small by about {chosen.noise / (1.0 + chosen.noise):.0%}; move faster, or use an estimator that allows "
-            "for noise in the positions"
+            f"log '{log.name}': noise makes {chosen.noise:.0%} of the accelerations below {chosen.band:.3g} Hz, so that "
+            f"inertias come out too small by about {chosen.noise / (1.0 + chosen.noise):.0%}; move faster, or use an estimator "
+            "that allows for noise in the positions"
         )
         notes.append(text)
         warnings.warn(text, SignalWarning, stacklevel=2)

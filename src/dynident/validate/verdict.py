@@ -213,18 +213,18 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
                 "physical consistency contradict the data)",
             )
         )
-    known = [s for s in held_out if s.leverage is not None and np.any(np.isfinite(s.leverage))]
+    known = [(s, s.leverage) for s in held_out if s.leverage is not None and np.any(np.isfinite(s.leverage))]
     if known:
         leverage, where = max(
-            ((float(np.nanmax(s.leverage)), s.joints[int(np.nanargmax(s.leverage))]) for s in known), key=lambda pair: pair[0]
+            ((float(np.nanmax(h)), s.joints[int(np.nanargmax(h))]) for s, h in known), key=lambda pair: pair[0]
         )
-        left_open = max(s.open_share for s in known)
+        left_open = max(s.open_share for s, _ in known)
         check = _check(
             "leverage",
             leverage,
             LEVERAGE_LIMIT,
-            f"held-out motions leave what was trained by a factor of {leverage:.1f} ({where}; limit {LEVERAGE_LIMIT:g} where it "
-            f"counts): parameters leave {100 * left_open:.1f} % of the effort open (limit {100 * OPEN_LIMIT:.0f} %)",
+            f"held-out motions leave what was trained by a factor of {leverage:.1f} ({where}; limit {LEVERAGE_LIMIT:g} where "
+            f"it counts): parameters leave {100 * left_open:.1f} % of the effort open (limit {100 * OPEN_LIMIT:.0f} %)",
         )
         checks.append(replace(check, ok=left_open <= OPEN_LIMIT))
     return checks
@@ -300,7 +300,7 @@ def _model(fit: Fit) -> list[Check]:
             "passivity",
             float(len(negative)),
             0.0,
-            f"friction or rotor terms are negative beyond doubt: {', '.join(negative)} (a delay, a wrong sign or a missing term?)"
+            f"friction or rotor terms are negative beyond doubt: {', '.join(negative)} (a delay, a wrong sign, a missing term?)"
             if negative
             else "friction takes energy out, rotors have inertia",
         )
@@ -311,7 +311,7 @@ def _model(fit: Fit) -> list[Check]:
             "possible_bodies",
             float(len(impossible)),
             0.0,
-            f"standard parameters of {', '.join(impossible)} are physically impossible (recovery='physical' imposes possible ones)"
+            f"standard parameters of {', '.join(impossible)} are physically impossible (use recovery='physical')"
             if impossible
             else "every body is physically possible",
         )
