@@ -59,4 +59,4 @@ def stretch_products(regression: Regression, weights: Array) -> Array:
 def squares(group: RowGroup, betas: Array) -> Array:
     """Return ||W_b beta_b - tau_b||^2 of every stretch of a joint under its own parameters, (K, b) -> (K,)."""
     full = np.concatenate([betas[:, group.columns], np.full((len(betas), 1), -1.0)], axis=1)
-    return np.clip(np.einsum("ki,kij,kj->k", full, group.products, full), 0.0, None)
+    return np.asarray(np.clip(np.einsum("ki,kij,kj->k", full, group.products, full), 0.0, None))

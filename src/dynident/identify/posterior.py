@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.identify.blocks import FEWEST, inflation, squares, stretch_products
+from dynident.identify.factor import triangle
 from dynident.identify.prior import Prior
 from dynident.identify.regression import Regression
 
@@ -100,7 +101,7 @@ def weighted_triangle(regression: Regression, weights: Array) -> Array:
         block[:, group.columns] = weight * group.R[:, :-1]
         block[:, b] = weight * group.R[:, -1]
         blocks.append(block)
-    return np.asarray(np.linalg.qr(np.vstack(blocks), mode="r"))
+    return triangle(np.vstack(blocks))
 
 
 def estimate(regression: Regression, prior: Prior, sigma: Array) -> Posterior:
@@ -134,7 +135,7 @@ def estimate(regression: Regression, prior: Prior, sigma: Array) -> Posterior:
     stacked = np.zeros((A.shape[0] + free.size, x.size + 1))
     stacked[: A.shape[0], :-1], stacked[: A.shape[0], -1] = A, y
     stacked[A.shape[0] :, free] = np.diag(1.0 / scale[free])
-    R = np.linalg.qr(stacked[:, [*free, x.size]], mode="r")
+    R = triangle(stacked[:, [*free, x.size]])
     root, target = np.eye(x.size), np.zeros(x.size)
     root[np.ix_(free, free)], target[free] = R[: free.size, :-1], R[: free.size, -1]
     betas, _ = _left_out(regression, sigma, c, M, beta0, extra, rest, scale)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.identify.base import BaseParameters
+from dynident.identify.factor import triangle
 from dynident.identify.physical import cone_of, consistent
 from dynident.identify.standard import natural_spread
 from dynident.mechanism import Parameters
@@ -56,7 +57,7 @@ def physical_parameters(
     K = whitening @ E @ base.regrouping * spread
     target = whitening @ (E @ values) - whitening @ E @ base.regrouping @ prior.values
     p = len(prior)
-    R = np.linalg.qr(np.vstack([np.column_stack([K, target]), np.eye(p, p + 1)]), mode="r")
+    R = triangle(np.vstack([np.column_stack([K, target]), np.eye(p, p + 1)]))
     root, goal = R[:p, :p], R[:p, p]
     cone = cone_of(robot, prior.values, spread, spread, np.ones(p, dtype=bool))
     x = consistent(root, goal, cone, np.linalg.solve(root, goal))
