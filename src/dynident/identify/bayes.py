@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
+from dynident.identify.blocks import at_least_jackknife
 from dynident.identify.estimators import WLS, Estimator, relative_error, training_parts, training_std, typical_speeds
 from dynident.identify.fit import Fit
 from dynident.identify.physical import cone_of, consistent
@@ -79,7 +80,7 @@ class MAP(Estimator):
                 notes = (*notes, *said)
         phi = posterior.standard(x)
         K = base.regrouping
-        covariance = K @ spread @ K.T
+        covariance = at_least_jackknife(K @ spread @ K.T, posterior.left_out)
         believed = K**2 @ (prior.unit * posterior.scale) ** 2
         values = base.values(phi)
         values[~chosen] = 0.0

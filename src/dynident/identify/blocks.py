@@ -18,7 +18,8 @@ from dynident.identify.regression import Regression
 Array = NDArray[np.float64]
 
 RANK = 1e-9  # eigenvalues of the scaled products below this part of the largest are round-off
-FEWEST = 4  # stretches: fewer tell nothing about dependence
+FEWEST = 4  # stretches: fewer tell nothing about dependence ...
+MANY = 6  # ... or about the scatter of estimates
 
 
 def inflation(regression: Regression, beta: Array, sigma: Array, correction: float = 1.0) -> Array:
@@ -60,3 +61,34 @@ def squares(group: RowGroup, betas: Array) -> Array:
     """Return ||W_b beta_b - tau_b||^2 of every stretch of a joint under its own parameters, (K, b) -> (K,)."""
     full = np.concatenate([betas[:, group.columns], np.full((len(betas), 1), -1.0)], axis=1)
     return np.asarray(np.clip(np.einsum("ki,kij,kj->k", full, group.products, full), 0.0, None))
+
+
+def at_least_jackknife(covariance: Array, left_out: Array) -> Array:
+    """Return the covariance with no deviation below that of the jackknife, (K - 1)/K sum_b (beta_b - mean)^2.
+
+    One number c for all parameters does not tell that some rest on a few stretches only, as where motors of a robot with loops
+    pass a singularity; the estimates without each stretch do.
+    """
+    K = len(left_out)
+    if K < MANY:
+        return covariance
+    spread = (K - 1) / K * np.sum((left_out - left_out.mean(axis=0)) ** 2, axis=0)
+    own = np.diag(covariance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.sqrt(np.where(own > 0.0, np.maximum(1.0, spread / own), 1.0))
+    return np.asarray(covariance * np.outer(scale, scale))
+
+
+def least_squares_left_out(regression: Regression, sigma: Array, solved: NDArray[np.int64]) -> Array:
+    """Return the base parameters of weighted least squares without each stretch of time, (K, b)."""
+    parts = stretch_products(regression, 1.0 / sigma**2)
+    whole = parts.sum(axis=0)
+    at, b = np.ix_(solved, solved), regression.base.rank
+    result = np.zeros((len(parts), b))
+    for k, part in enumerate(parts):
+        rest = whole - part
+        size = np.sqrt(np.diagonal(rest)[solved])
+        size = np.where(size > 0.0, size, 1.0)
+        x = np.linalg.lstsq(rest[at] / np.outer(size, size), rest[solved, b] / size, rcond=None)[0]
+        result[k, solved] = x / size
+    return result

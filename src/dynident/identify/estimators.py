@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import ConditionWarning, IdentificationError
+from dynident.identify.blocks import at_least_jackknife, least_squares_left_out
 from dynident.identify.fit import Fit
 from dynident.identify.recovery import physical_parameters
 from dynident.identify.regression import Regression
@@ -107,6 +108,8 @@ class _LeastSquares(Estimator):
         with one_blas_thread():
             solution, sigma = self._estimate(regression, chosen)
             covariance = self._covariance(regression, solution, sigma)
+            if regression.projection != "gls":  # their noise is neither white nor alike, whatever the motors' is
+                covariance = at_least_jackknife(covariance, least_squares_left_out(regression, sigma, solution.solved))
         if solution.condition > BAD_CONDITION:
             warnings.warn(
                 f"the regression is badly conditioned ({solution.condition:.2g}): some combinations of parameters are barely "
