@@ -85,6 +85,8 @@ def _estimator(name: str, recovery: str, known: di.Knowledge | None) -> Any:
         if value not in choices:
             raise DynidentError(f"--{label} is '{value}'; it must be one of {', '.join(choices)}")
     if name == "map":
+        if recovery == "minimum_norm":
+            raise DynidentError("--recovery minimum_norm is a rule of least squares alone; add --estimator wls")
         return di.MAP(recovery=recovery, known=known)
     if known is not None:
         raise DynidentError(f"known masses and centres need the estimator map, not '{name}'; leave --estimator out")

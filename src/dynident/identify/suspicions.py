@@ -17,7 +17,8 @@ Array = NDArray[np.float64]
 SAMPLES = 300
 SURE = 0.7  # correlation from which a described torque counts as seen
 EXCHANGED = 0.25  # of the error: so much better two joints must fit crosswise
-GAIN = 1.5  # ratio of measured to described torque from which on it is no matter of a wrong mass
+GAIN = 1.5  # ratio of measured to described torque of all joints alike from which on it is no matter of wrong masses ...
+ALONE = 3.0  # ... and of a single joint, whose friction and rotor the description leaves out
 ALIKE = 1.25  # ratios that are equal up to wrong masses
 BEYOND = 3.0  # limits that positions must not exceed by this factor
 HEAD = "suspicion: "
@@ -80,7 +81,7 @@ def _gains(robot: Mechanism, names: tuple[str, ...], slope: Array, seen: NDArray
     typical = float(np.median(slope[seen])) if np.any(seen) else 1.0
     if len(rest) > 1 and len(off) == int(seen.sum()) and all(_same(slope[i], typical) for i in rest):
         found.append(f"{HEAD}all efforts are {typical:.3g} times what the description needs; check their unit or gain")
-    elif rest:
+    elif rest := [i for i in rest if not 1.0 / ALONE < slope[i] < ALONE]:
         listed = ", ".join(f"{names[i]} {slope[i]:.3g}" for i in rest)
         found.append(f"{HEAD}efforts are a constant times what the description needs: {listed}; check unit, gain and payload")
     return tuple(found)
