@@ -41,12 +41,15 @@ class Judged:
         ||e|| / ||tau|| of weighted least squares, of the default and of the untouched description.
     coverage : float
         Share of the measurements within two standard deviations of the default.
+    every : float
+        Error of the default over all samples, not low-passed.
     """
 
     free: float
     default: float
     description: float
     coverage: float
+    every: float
 
 
 def judged(robot: di.Mechanism, train: Sequence[di.Log], tests: Iterable[di.Log]) -> tuple[di.Fit, list[Judged]]:
@@ -59,23 +62,28 @@ def judged(robot: di.Mechanism, train: Sequence[di.Log], tests: Iterable[di.Log]
     for log in tests:
         score = fit.score(log)
         others = [model.score(log).metrics.relative for model in (free, described)]
-        rows.append(Judged(others[0], score.metrics.relative, others[1], score.coverage))
+        rows.append(Judged(others[0], score.metrics.relative, others[1], score.coverage, score.all_samples.relative))
     return fit, rows
 
 
 def shared_logs(data: Path) -> None:
     """Print the table of the public recordings."""
-    print("\n1. public recordings: held-out error of least squares, default, description; coverage")
+    print("\n1. public recordings\n")
+    heads = ("robot", "base parameters", "training", "held out", "least squares", "description", "coverage", "all samples")
+    print(f"| {' | '.join((*heads, 'band Hz', 'RMSE, all samples', 'verdict', 's'))} |\n|{'---|' * (len(heads) + 4)}")
     for name, make in ROBOTS.items():
         shared = make(data)
         start = time.perf_counter()
         fit, rows = judged(shared.robot, shared.train, shared.test)
         spent = time.perf_counter() - start
-        verdict = judge(fit, [fit.score(log) for log in shared.test])
-        cells = "; ".join(
-            f"{100 * r.free:.2f} {100 * r.default:.2f} {100 * r.description:.1f} % ({r.coverage:.0%})" for r in rows
-        )
-        print(f"  {name:16s} training {100 * fit.training_relative:.2f} %, held out {cells}; ok: {verdict.ok}, {spent:.1f} s")
+        scores = [fit.score(log) for log in shared.test]
+        cells = [" / ".join(f"{100 * getattr(r, key):.2f}" for r in rows) for key in ("default", "free", "description")]
+        cells += [" / ".join(f"{100 * getattr(r, key):.{k}f}" for r in rows) for key, k in (("coverage", 0), ("every", 2))]
+        rmse = " ".join(f"{x:.3g}" for x in scores[0].all_samples.rmse)
+        ok = "ok" if judge(fit, scores).ok else "refused"
+        band = f"{fit.sources[0]['bandwidth']:.3g}"
+        line = [name, str(fit.base.rank), f"{100 * fit.training_relative:.2f}", *cells]
+        print(f"| {' | '.join([*line, band, rmse, ok, f'{spent:.1f}'])} |", flush=True)
 
 
 def slow_to_fast(logs: Sequence[di.Log]) -> tuple[list[di.Log], list[di.Log]]:
