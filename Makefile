@@ -3,6 +3,7 @@
 #   make test     install the development tools and run every check
 #   make test-matrix   the tests on other processors' kernels, one thread and a busy machine (long)
 #   make bench    measure against the alternatives       make docs    build the documentation
+#   make wheel    build the wheel and try it in an empty environment: the rehearsal of a release
 #   make venv     the development environment only       make clean   remove everything that was made here
 
 PYTHON ?= python3
@@ -16,10 +17,10 @@ INPUTS := pyproject.toml constraints.txt
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-matrix bench docs clean
+.PHONY: help venv demo test test-matrix bench docs wheel clean
 
 help:
-	@sed -n '2,6s/^# *//p' Makefile
+	@sed -n '2,7s/^# *//p' Makefile
 
 # One environment that grows: each stamp says which extras are in it, and is renewed when the requirements change.
 $(BIN)/python:
@@ -62,6 +63,11 @@ bench: $(VENV)/.bench
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "documentation: docs/_build/html/index.html"
+
+wheel: | $(BIN)/python
+	rm -rf build dist
+	$(BIN)/python -m pip wheel -qq --disable-pip-version-check --no-deps -w dist .
+	$(BIN)/python tests/release.py dist
 
 clean:
 	rm -rf $(VENV) build dist docs/_build demo_out benchmarks/out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -15,14 +15,15 @@ ROOMS = {
     "Motions": "dynident.trajectory",
     "Identification": "dynident.identify",
     "Friction identification": "dynident.identify.friction",
-    "Friction experiments": "dynident.identify.experiments",
     "Drives": "dynident.drive",
     "Control": "dynident.control",
     "Virtual robot": "dynident.simulate",
     "Excitation": "dynident.excitation",
     "Controllers and campaigns": "dynident.link",
     "Validation": "dynident.validate",
+    "Test bench": "dynident.testbench",
     "Report": "dynident.report",
+    "Results": "dynident.results",
 }
 
 
@@ -36,7 +37,7 @@ def section(title: str, place: str, seen: set[int]) -> list[str]:
     names = [name for name in names if name not in again]
     seen |= {id(getattr(module, name)) for name in names}
     classes = [name for name in names if inspect.isclass(getattr(module, name))]
-    functions = [name for name in names if inspect.isfunction(getattr(module, name))]
+    functions = [name for name in names if inspect.isroutine(getattr(module, name))]
     others = [name for name in names if name not in classes and name not in functions]
     lines = [f"## {title}: `{place}`", ""]
     if others:

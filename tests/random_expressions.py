@@ -82,7 +82,7 @@ def expressions(graph: g.Graph, rng: np.random.Generator, arrays: Mapping[str, n
     order = [*range(len(makers)), *rng.integers(len(makers), size=max(0, count - len(makers)))]
     for k in rng.permutation(order):
         made = makers[int(k)]()
-        if np.max(np.abs(g.evaluate([made], values)[0]), initial=0.0) < LARGEST:
+        if np.max(np.abs(g.evaluate_nodes([made], values)[0]), initial=0.0) < LARGEST:
             pool.append(made)
     return pool[len(symbols) :]
 

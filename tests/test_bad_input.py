@@ -42,7 +42,8 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     files |= {"run.csv": corpus.table(robot, 1), "other.csv": corpus.table(robot, 2)}
     (folder / "run.csv").write_text(files["run.csv"], encoding="utf-8")
     log = di.Log.read(folder / "run.csv", effort="joint_torque")
-    files["fit.json"] = di.WLS().fit(di.Regression.from_log(robot, log)).result_.to_json()
+    fit = di.WLS().fit(di.Regression.from_log(robot, log)).result_
+    files["fit.json"] = fit.save(folder / "fit.json").read_text(encoding="utf-8")
     return files
 
 

@@ -23,7 +23,7 @@ def folder(tmp_path, monkeypatch):
     for name, seed in (("run.csv", 1), ("other.csv", 2)):
         (tmp_path / name).write_text(corpus.table(robot, seed), encoding="utf-8")
     log = di.Log.read("run.csv", effort="joint_torque")
-    (tmp_path / "fit.json").write_text(di.WLS().fit(di.Regression.from_log(robot, log)).result_.to_json(), encoding="utf-8")
+    di.WLS().fit(di.Regression.from_log(robot, log)).result_.save(tmp_path / "fit.json")
     return tmp_path
 
 

@@ -71,7 +71,7 @@ def test_identify_validate_and_report(folder: Path, run: Command) -> None:
     run("identify", "bar.urdf", "train.csv", *ABOUT, *more)
     assert {path.name for path in (folder / "out").iterdir()} == {"fit.json", "identified.urdf", "report.html", "verdict.json"}
     robot = di.Mechanism.from_urdf(folder / "bar.urdf", sidecar=folder / "bar.toml")
-    fit = di.Fit.from_json((folder / "out" / "fit.json").read_text(), robot)
+    fit = di.Fit.load(folder / "out" / "fit.json", robot)
     assert fit.projection == ("motor",)
     verdict = json.loads(run("validate", "bar.urdf", "out/fit.json", "test.csv", *ABOUT, "--json"))
     held_out = next(check for check in verdict["checks"] if "held-out data" in check["sentence"])

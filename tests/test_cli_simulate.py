@@ -123,7 +123,7 @@ def test_a_ready_machine_runs_its_own_loops(monkeypatch, capsys, folder: Path) -
         (("bandwidth", "mast", "--coordinate", "q"), "has z, psi, theta"),
         (("bandwidth", "mast", "--frequencies", "one"), "numbers in Hz"),
         (("bandwidth", "mast", "--figures", "robot.urdf"), "give a folder"),
-        (("track", "prr2"), "machines are cft, dualv"),
+        (("track", "nope"), "machines are cft, dualv"),
     ],
 )
 def test_bad_input_is_one_sentence(monkeypatch, capsys, folder: Path, args: tuple[str, ...], sentence: str) -> None:

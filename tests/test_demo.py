@@ -55,7 +55,7 @@ def test_the_truth_is_found_within_its_uncertainty(result: tuple[Path, str]) -> 
     """58 normal deviates stay within 4.5 standard deviations but once in 2500 demos; their spread is about one."""
     folder, _ = result
     robot = di.Mechanism.from_urdf(DEMO / "robot.urdf")
-    fit = di.Fit.from_json((folder / "out" / "fit.json").read_text(), robot)
+    fit = di.Fit.load(folder / "out" / "fit.json", robot)
     truth = json.loads((DEMO / "truth.json").read_text())
     true = fit.base.values([truth[name] for name in robot.parameters.names])
     deviation = (fit.values - true) / fit.std
@@ -78,7 +78,7 @@ def test_the_identified_robot_is_possible_and_predicts(result: tuple[Path, str])
     folder, _ = result
     robot = di.Mechanism.from_urdf(folder / "out" / "identified.urdf")
     assert all(verdict.ok for verdict in robot.check_consistency())
-    fit = di.Fit.from_json((folder / "out" / "fit.json").read_text(), di.Mechanism.from_urdf(DEMO / "robot.urdf"))
+    fit = di.Fit.load(folder / "out" / "fit.json", di.Mechanism.from_urdf(DEMO / "robot.urdf"))
     score = fit.exported().score(di.Log.read(DEMO / "validate.csv.gz"))
     assert score.metrics.relative < 0.03
 

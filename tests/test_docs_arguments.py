@@ -27,11 +27,8 @@ INSIDE = (
         f"dynident.control.{name}"
         for name in ("checks.no_room", "distribution.coupling_rows", "task_law.TaskErrorPID", "tick.")
     ),
-    *(
-        f"dynident.identify.{name}"
-        for name in ("base.columns_of", "experiments.compensation.Compensation.", "experiments.plots.")
-    ),
-    *(f"dynident.identify.{name}" for name in ("factor.triangle", "plots.", "rows.check_projection")),
+    *(f"dynident.identify.{name}" for name in ("base.columns_of", "factor.triangle", "plots.", "rows.check_projection")),
+    "dynident.testbench.compensation.Compensation.",
     *(f"dynident.link.schedule.{name}" for name in ("clock_text", "seconds")),
     *(f"dynident.mechanics.{name}" for name in ("actuation.least_torques", "geometry.", "matrices.")),
     *(f"dynident.mechanics.inverse_kinematics_{name}" for name in ("arms.distance_to_curve", "chain.end_frame")),

@@ -30,7 +30,7 @@ from dynident.friction import (
     dissipation,
     register,
 )
-from dynident.graph import Graph, absolute, arctan2, derivative, evaluate, sign, sqrt
+from dynident.graph import Graph, absolute, arctan2, derivative, evaluate_nodes, sign, sqrt
 from dynident.identify.friction import fit_axis
 
 
@@ -135,18 +135,18 @@ def test_one_expression_gives_every_form(law: FrictionLaw, values: dict[str, flo
     v, T = np.array([-1.3, -1e-9, 1e-9, 0.4, 2.0]), 30.0
     known = {"v": v, "T": T, "way": np.sign(v), "width": 1e-3}
     plain = law.expression(graph)
-    assert evaluate([plain], {**known, **friction.parameters})[0] == pytest.approx(
+    assert evaluate_nodes([plain], {**known, **friction.parameters})[0] == pytest.approx(
         friction(State(v, T=np.full(5, T))), abs=1e-12
     )
     branch = friction.expression(graph, way=graph.symbol("way"))
-    np.testing.assert_allclose(evaluate([branch], known)[0], friction(State(v, T=np.full(5, T))), atol=1e-8)
-    through = [evaluate([branch], {**known, "v": 1e-7 * s, "way": 1.0})[0] for s in (-1.0, 0.0, 1.0)]
+    np.testing.assert_allclose(evaluate_nodes([branch], known)[0], friction(State(v, T=np.full(5, T))), atol=1e-8)
+    through = [evaluate_nodes([branch], {**known, "v": 1e-7 * s, "way": 1.0})[0] for s in (-1.0, 0.0, 1.0)]
     assert through[2] - through[1] == pytest.approx(through[1] - through[0], rel=1e-3)  # no jump where v changes its sign
     soft = friction.expression(graph, width=graph.symbol("width"))
     far = np.abs(v) > 0.1
-    np.testing.assert_allclose(evaluate([soft], known)[0][far], friction(State(v, T=np.full(5, T)))[far], rtol=1e-9)
-    slope = evaluate([derivative(soft, graph.symbol("v"))], {**known, "v": 0.0})[0]
-    rise = evaluate([soft], {**known, "v": 1e-7})[0] - evaluate([soft], {**known, "v": -1e-7})[0]
+    np.testing.assert_allclose(evaluate_nodes([soft], known)[0][far], friction(State(v, T=np.full(5, T)))[far], rtol=1e-9)
+    slope = evaluate_nodes([derivative(soft, graph.symbol("v"))], {**known, "v": 0.0})[0]
+    rise = evaluate_nodes([soft], {**known, "v": 1e-7})[0] - evaluate_nodes([soft], {**known, "v": -1e-7})[0]
     assert slope == pytest.approx(rise / 2e-7, rel=1e-5)
 
 
@@ -236,7 +236,7 @@ def test_terms_are_one_expression_for_numbers_and_for_graphs(symbol: str) -> Non
     v[:3] = 0.0
     graph, term = Graph(), TERMS[symbol]
     node = graph.node(term.expression(*(graph.symbol(name) for name in "qva")))
-    numbers = np.broadcast_to(evaluate([node], {"q": q, "v": v, "a": a})[0], v.shape)
+    numbers = np.broadcast_to(evaluate_nodes([node], {"q": q, "v": v, "a": a})[0], v.shape)
     np.testing.assert_array_equal(numbers, term.column(q, v, a))
     if term.friction:  # it takes energy out
         assert (term.column(q, v, a) * v >= 0.0).all()

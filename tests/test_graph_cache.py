@@ -14,7 +14,7 @@ import pytest
 import dynident
 from dynident import graph as g
 from dynident.graph import cache
-from dynident.graph.machine import Machine
+from dynident.graph.machine import MachineCode
 
 RUN = """
 import sys
@@ -80,7 +80,7 @@ def test_the_second_time_nothing_is_compiled(folder: Path, monkeypatch: pytest.M
     def refuse(*_: object) -> bytes:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(Machine, "_compiled", staticmethod(refuse))
+    monkeypatch.setattr(MachineCode, "_compiled", staticmethod(refuse))
     assert value(1.5) == 2.5
     with pytest.raises(AssertionError, match="compiled again"):
         value(1.75)

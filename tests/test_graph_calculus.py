@@ -47,14 +47,14 @@ def test_smooth_expressions_against_complex_steps(seed: int) -> None:
     exact = np.empty((len(outputs), 4))
     for j in range(4):
         moved = {x.name: complex(point[i], h * (i == j)) for i, x in enumerate(symbols)}
-        exact[:, j] = [np.imag(value) / h for value in g.evaluate(outputs, moved)]
+        exact[:, j] = [np.imag(value) / h for value in g.evaluate_nodes(outputs, moved)]
     values = {x.name: point[i] for i, x in enumerate(symbols)}
-    J = g.jacobian(outputs, symbols)
-    found = np.array(g.evaluate([entry for row in J for entry in row], values)).reshape(exact.shape)
+    J = g.derivative_matrix(outputs, symbols)
+    found = np.array(g.evaluate_nodes([entry for row in J for entry in row], values)).reshape(exact.shape)
     close(found, exact, 1e-12)
     for output, row in zip(outputs[-5:], exact[-5:], strict=True):
-        close(np.array(g.evaluate(g.reverse([output], [1.0], symbols), values)), row, 1e-12)
-        close(np.array(g.evaluate([g.derivative(output, x) for x in symbols], values)), row, 1e-12)
+        close(np.array(g.evaluate_nodes(g.reverse([output], [1.0], symbols), values)), row, 1e-12)
+        close(np.array(g.evaluate_nodes([g.derivative(output, x) for x in symbols], values)), row, 1e-12)
 
 
 @SOME
@@ -68,17 +68,18 @@ def test_all_operations_against_differences(seed: int) -> None:
     direction, h = rng.normal(size=len(symbols)), 1e-6
     ahead, behind = (
         np.array(
-            g.evaluate(outputs, {n: x + s * h * d for (n, x), d in zip(values.items(), direction, strict=True)}), dtype=float
+            g.evaluate_nodes(outputs, {n: x + s * h * d for (n, x), d in zip(values.items(), direction, strict=True)}),
+            dtype=float,
         )
         for s in (1.0, -1.0)
     )
     rates = dict(zip(symbols, map(graph.const, direction), strict=True))
-    along = np.array(g.evaluate(g.forward(outputs, rates), values), dtype=float)
+    along = np.array(g.evaluate_nodes(g.forward(outputs, rates), values), dtype=float)
     differences = (ahead - behind) / (2.0 * h)
     scale = np.maximum(1.0, np.abs(along))
     assert np.all(np.abs(along - differences) < 1e-6 * scale**2)
     weights = rng.normal(size=len(outputs))
-    gradient = np.array(g.evaluate(g.reverse(outputs, list(weights), symbols), values), dtype=float)
+    gradient = np.array(g.evaluate_nodes(g.reverse(outputs, list(weights), symbols), values), dtype=float)
     assert gradient @ direction == pytest.approx(float(weights @ along), rel=1e-11, abs=1e-10)
 
 
@@ -96,7 +97,7 @@ def test_sums_over_many_uses_and_inputs_that_are_not_used() -> None:
     values = {"x[0]": 0.7, "x[1]": -1.3, "x[2]": 9.0}
     s, c = np.sin(0.7 * -1.3), np.cos(0.7 * -1.3)
     slope = 2.0 * s * c + 3.0 * c
-    close(np.array(g.evaluate(found, values)), np.array([slope * -1.3, slope * 0.7, 0.0]), 1e-14)
+    close(np.array(g.evaluate_nodes(found, values)), np.array([slope * -1.3, slope * 0.7, 0.0]), 1e-14)
     assert found[2] is graph.zero
 
 
@@ -105,8 +106,8 @@ def test_a_sub_expression_can_count_as_independent() -> None:
     x = graph.symbol("x")
     middle = g.exp(x)
     output = middle * middle + x
-    assert g.evaluate(g.forward([output], {middle: graph.one}), {"x": 0.5}) == pytest.approx([2.0 * np.exp(0.5)])
-    assert g.evaluate(g.reverse([output], [1.0], [middle]), {"x": 0.5}) == pytest.approx([2.0 * np.exp(0.5)])
+    assert g.evaluate_nodes(g.forward([output], {middle: graph.one}), {"x": 0.5}) == pytest.approx([2.0 * np.exp(0.5)])
+    assert g.evaluate_nodes(g.reverse([output], [1.0], [middle]), {"x": 0.5}) == pytest.approx([2.0 * np.exp(0.5)])
 
 
 def test_wide_and_tall_jacobians_are_the_same() -> None:
@@ -114,8 +115,8 @@ def test_wide_and_tall_jacobians_are_the_same() -> None:
     x = graph.symbols("x", 5)
     y = [x[0] * x[1], g.sin(x[2] + x[3]), x[4] / x[0]]
     values = {node.name: 0.3 + 0.2 * i for i, node in enumerate(x)}
-    wide = np.array(g.evaluate([e for row in g.jacobian(y, x) for e in row], values)).reshape(3, 5)
-    tall = np.array(g.evaluate([e for row in g.jacobian(y, x[:2]) for e in row], values)).reshape(3, 2)
+    wide = np.array(g.evaluate_nodes([e for row in g.derivative_matrix(y, x) for e in row], values)).reshape(3, 5)
+    tall = np.array(g.evaluate_nodes([e for row in g.derivative_matrix(y, x[:2]) for e in row], values)).reshape(3, 2)
     close(wide[:, :2], tall, 1e-15)
     expected = np.zeros((3, 5))
     expected[0, :2] = 0.5, 0.3
@@ -131,7 +132,7 @@ def test_angles_are_differentiated() -> None:
     for value in (-3.0, -0.4, 0.7, 2.0):
         y, base = value**2, 2.0 + value
         exact = (2.0 * value * base - y) / (y**2 + base**2)
-        assert g.evaluate([slope], {"x": value})[0] == pytest.approx(exact, rel=1e-13)
+        assert g.evaluate_nodes([slope], {"x": value})[0] == pytest.approx(exact, rel=1e-13)
 
 
 def test_a_rotation_vector_is_differentiated_once() -> None:

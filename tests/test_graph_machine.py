@@ -34,7 +34,7 @@ def random_function(seed: int, samples: int, count: int = 60) -> tuple[g.Functio
     plain[3], plain[7] = None, None
     rows: list[g.Node | None] = [*nodes[half:], nodes[0], None, nodes[0].graph.const(2.5), nodes[0].graph.symbol("q[1]")]
     function = g.Function(f"random_{seed}", SIZES, {"plain": plain, "rows": rows}, {"p": 4}, frozenset({"rows"}))
-    values = g.evaluate([node for node in (*plain, *rows) if node is not None], columns(arrays))
+    values = g.evaluate_nodes([node for node in (*plain, *rows) if node is not None], columns(arrays))
     table = np.column_stack([np.broadcast_to(x, (samples,)) for x in values])
     return function, arrays, table
 

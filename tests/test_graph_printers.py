@@ -95,7 +95,7 @@ def test_every_operation_is_known_here() -> None:
 
 def test_numpy_evaluation_of_every_operation() -> None:
     function, x, expected = every_operation()
-    found = g.evaluate(function.entries, columns({"x": x}))
+    found = g.evaluate_nodes(function.entries, columns({"x": x}))
     close(np.column_stack(found), expected, 1e-15)
 
 
@@ -134,7 +134,7 @@ def test_random_functions_in_c_and_numpy(tmp_path: Path, seed: int) -> None:
     graph, arrays = g.Graph(), inputs(rng, 9)
     nodes = expressions(graph, rng, arrays, 80)
     function = g.Function("some", SIZES, {"first": [None, *nodes[::2]], "second": nodes[1::2]}, {"p": 4})
-    expected = g.evaluate([*nodes[::2], *nodes[1::2]], columns(arrays))
+    expected = g.evaluate_nodes([*nodes[::2], *nodes[1::2]], columns(arrays))
     values = np.column_stack([np.broadcast_to(x, 9) for x in expected])
     count = len(nodes[::2])
     code = load_c(g.c_files("random", [function]), tmp_path)

@@ -12,6 +12,7 @@ from dynident.identify import BaseParameters, base_parameters
 from dynident.mechanics import Motion, regressor
 from dynident.mechanism import Actuator, Body, Coupling, Joint, Mechanism, Placement
 from identify_cases import DOWN_Y, HALF, LWR, PLANAR, RRR, UR10, arm, smooth, svd_rank
+from random_mechanisms import build, every_kind
 
 
 def slider(*axes, gravity=(0, 0, 0)) -> Mechanism:
@@ -235,3 +236,42 @@ def test_fingerprint_tells_geometry_gravity_and_terms_but_not_priors():
     longer = [RRR[0], (0.21, 0.0, 0.169, 0.0), RRR[2]]
     for other in (arm(longer), arm(RRR, gravity=(0, 0, -1.62)), arm(RRR, ASYMMETRIC), arm(UR10)):
         assert not one.fits(base_parameters(other).fingerprint())
+
+
+TREES = {
+    "ur10": arm(UR10),
+    "every joint": every_kind(("ia", "fv", "off")),
+    "branches": build(
+        [("revolute", -1, False), ("revolute", 0, False), ("prismatic", 0, True), ("universal", 1, False)], 3, ("ia",)
+    ),
+    "planar": build([("planar", -1, False), ("revolute", 0, False), ("spherical", 1, False)], 5, ("ia", "fc")),
+}
+
+
+@pytest.mark.parametrize("robot", TREES.values(), ids=TREES)
+def test_neighbours_tell_what_all_columns_together_tell(robot, monkeypatch):
+    whole = base_parameters(robot)
+    monkeypatch.setattr("dynident.identify.base.LARGE", 0)
+    near = base_parameters(robot)
+    assert sorted(near.columns) == sorted(whole.columns)
+    a, b = np.argsort(whole.columns), np.argsort(near.columns)
+    np.testing.assert_allclose(near.regrouping[b], whole.regrouping[a], atol=1e-10)
+    assert np.array_equal(near.seen[:, b], whole.seen[:, a])
+    assert near.rank_gap > 1e6
+
+
+def test_a_long_chain_has_the_rank_of_its_joints():
+    # A revolute joint adds seven inertial parameters; the first one, upright, shows one of them, and m of the second none.
+    rows = [(0.2, 0.5 + 0.1 * (i % 5), 0.1, 0.0) for i in range(100)]
+    chain = Mechanism.from_dh(rows, gravity=(0.0, 0.0, -9.81)).with_terms(())
+    short = base_parameters(Mechanism.from_dh(rows[:5], gravity=(0.0, 0.0, -9.81)).with_terms(()))
+    found = base_parameters(chain)
+    assert found.rank == short.rank + 95 * 7
+    assert found.rank_gap > 1e6
+
+
+def test_a_robot_too_large_is_told(monkeypatch):
+    monkeypatch.setattr("dynident.identify.base.LARGE", 1)
+    monkeypatch.setattr("dynident.identify.base.MOST", 2)
+    with pytest.raises(IdentificationError, match="has 6 coordinates; base parameters are found for 2 at most"):
+        base_parameters(arm(UR10))

@@ -11,7 +11,8 @@ import dynident as di
 from dynident.errors import DynidentWarning, IdentificationError
 from dynident.friction import ASYMMETRIC, Asymmetric, Coulomb, Tanh, Viscous
 from dynident.identify import WLS, Regression
-from dynident.identify.friction import choose_law, compare_temperature, fit_log
+from dynident.identify.friction import choose_law, fit_log
+from dynident.testbench import compare_temperature
 
 pytestmark = pytest.mark.real
 

@@ -71,7 +71,7 @@ def test_what_is_scored_is_what_is_exported(tmp_path):
     score = fit.score(other)
     assert score.metrics.relative < score.description
     assert f"before: {100 * score.description:.2f} % (description)" in score.summary()
-    again = Fit.from_json(fit.to_json(), wrong(robot))
+    again = Fit.load(fit.save(tmp_path / "fit.json"), wrong(robot))
     assert again.score(other).coverage == score.coverage
     assert (again.free_relative, again.description_relative) == (fit.free_relative, fit.description_relative)
     np.testing.assert_array_equal(again.determined, fit.determined)

@@ -18,6 +18,7 @@ from dynident.mechanics import (
     momentum_regressor,
     regressor,
     regressor_rows,
+    weighted_regressor,
 )
 from dynident.mechanism import Mechanism
 from random_mechanisms import (
@@ -57,6 +58,8 @@ def test_regressor_times_parameters_is_inverse_dynamics(robot: Mechanism) -> Non
     close(Y @ phi, inverse_dynamics(robot, motion, phi), 1e-12)
     close(Y @ phi, inverse_dynamics(robot, motion, robot.parameters.replace(phi)), 1e-12)
     close(regressor_rows(robot, motion), Y.transpose(1, 2, 0), 1e-14)
+    w = np.random.default_rng(5).normal(size=(SAMPLES, 2, robot.dof))
+    close(weighted_regressor(robot, motion, w), w @ Y, 1e-12)
 
 
 @pytest.mark.parametrize("robot", SPECIAL)
@@ -65,6 +68,8 @@ def test_regressor_of_special_robots(robot: Mechanism) -> None:
     Y = regressor(robot, motion)
     close(Y @ robot.parameters.values, inverse_dynamics(robot, motion), 1e-12)
     close(regressor_rows(robot, motion), Y.transpose(1, 2, 0), 1e-13)
+    unit = np.broadcast_to(np.eye(robot.dof), (SAMPLES, robot.dof, robot.dof))
+    close(weighted_regressor(robot, motion, unit), Y, 1e-12)
 
 
 @pytest.mark.parametrize("robot", SPECIAL)

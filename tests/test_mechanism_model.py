@@ -121,6 +121,22 @@ def test_keep_holds_the_others_at_zero_but_not_the_followers():
         robot.keep(["x"])
 
 
+def test_lock_holds_what_a_function_follows():
+    def curve(x):
+        return np.sin(x[:, 0]) * x[:, 1] ** 2
+
+    robot = chain(couplings=(Coupling("c", ("a", "b"), 0.1, function=curve),))
+    (left,) = robot.lock({"b": 0.4}).couplings
+    x = np.array([[0.3], [-1.2]])
+    value, gradient, _ = left.evaluate(x)
+    np.testing.assert_allclose(value, 0.1 + np.sin(x[:, 0]) * 0.16, rtol=1e-14)
+    np.testing.assert_allclose(gradient[:, 0], np.cos(x[:, 0]) * 0.16, rtol=1e-14)
+    assert robot.keep(["a", "b"]).couplings == robot.couplings  # nothing is held
+    held = robot.lock({"a": 0.3, "b": 0.4})
+    turn = held.joint("c").placement.rotation @ np.linalg.inv(robot.joint("c").placement.rotation)
+    assert np.arccos((np.trace(turn) - 1.0) / 2.0) == pytest.approx(0.1 + np.sin(0.3) * 0.16)
+
+
 def test_lock_of_several_axes(rich):
     locked = rich.lock({"drive": [0.1, 0.2, 0.3]})
     assert locked.joint_names == ("pan", "reach", "spin")

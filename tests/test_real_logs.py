@@ -156,7 +156,7 @@ def test_ur10_last_third(shared_data):
     checked(score, 0.09)
     assert score.all_samples.relative <= 0.09
     assert fit.base.rank == 58
-    again = Fit.from_json(fit.to_json(), robot)
+    again = Fit.from_dict(fit.to_dict(), robot)
     np.testing.assert_array_equal(again.values, fit.values)
 
 

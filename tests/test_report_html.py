@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynident.report.html import Html, badge, details, escape, figure, join, number, percent, table, tag
+from dynident.pages import Html, badge, details, escape, figure, join, number, percent, table, tag
 
 HOSTILE = """<script>alert("x")</script> & 'quoted' "attribute" onload="""
 

@@ -18,9 +18,9 @@ from dynident.figures import extremes
 from dynident.identify import Score, evaluate
 from dynident.identify.plots import plot_parameters, plot_score, true_base_values
 from dynident.mechanism import effort_units
-from dynident.report import write_report, write_verdict
+from dynident.pages import number, percent
+from dynident.report import write_report
 from dynident.report.figures import autocorrelation, independent_share, weak_directions
-from dynident.report.html import number, percent
 from dynident.report.model import standard_states
 from dynident.signals import Quality
 from dynident.signals.quality import Finding
@@ -256,7 +256,7 @@ def test_a_fit_without_any_solved_parameter_is_reported(fit: di.Fit, tmp_path: P
 
 def test_verdict_is_written_for_machines(fit: di.Fit, tmp_path: Path) -> None:
     verdict = judge(fit, [scored(fit)])
-    data = json.loads(write_verdict(tmp_path / "verdict.json", verdict).read_text())
+    data = json.loads(verdict.save(tmp_path / "verdict.json").read_text())
     assert data["ok"] == verdict.ok
     assert [c["name"] for c in data["checks"]] == [c.name for c in verdict.checks]
 

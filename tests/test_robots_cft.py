@@ -8,7 +8,7 @@ import pytest
 import dynident as di
 from dynident.robots import cft
 from dynident.robots.cft import data
-from dynident.robots.cft.dynamics import _mass
+from dynident.robots.cft.closed_forms import _mass
 
 L2, L4, L5, L6, L7, L8, D6, D = 0.25, 0.05, 0.35, 0.30, 0.08, 0.48, 0.04, 0.0916
 sin, cos = np.sin, np.cos

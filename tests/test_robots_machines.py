@@ -8,24 +8,24 @@ from importlib import import_module
 import numpy as np
 import pytest
 
+from dynident import robots
 from dynident.control import OpenLoop, actuator_motion
 from dynident.drive import Drive, Motor
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion, actuator_jacobian, generalised_efforts, inverse_dynamics, mass_matrix
 from dynident.robots import cft, dualv, er3a_c60, five_bar, mast, rrr
-from dynident.robots.assumptions import Assumption, listed
-from dynident.robots.cft.machine import friction as cft_friction
-from dynident.robots.machines import servo_gains
+from dynident.robots.cft import friction_laws as cft_friction
+from dynident.robots.shared import Assumption, listed, servo_gains
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.steps import path_deviation
 
-NAMES = ("rrr", "cft", "dualv", "five_bar", "mast", "er3a_c60")
+NAMES = robots.ROBOTS
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_robot_has_a_machine_and_one_table_of_assumptions(name: str) -> None:
-    module = import_module(f"dynident.robots.{name}.machine")
-    robot = import_module(f"dynident.robots.{name}").machine()
+    module = import_module(f"dynident.robots.{name}")
+    robot = module.machine()
     assert isinstance(robot, VirtualRobot)
     assert robot.name
     assert "ASSUMPTIONS" in module.machine.__doc__

@@ -15,7 +15,7 @@ import dynident as di
 from dynident.drive import CurrentSensor, Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, Viscous
 from dynident.robots import dualv, five_bar
-from dynident.robots.machines import without_terms
+from dynident.robots.shared import without_terms
 from dynident.signals import Log, prepare
 from dynident.simulate import Run, Sensors, VirtualRobot
 from simulate_cases import arm, cascade, excitation, geared_arm, geared_drives, pid
@@ -170,7 +170,7 @@ def test_efforts_lag_by_their_delay_and_noise_has_its_size() -> None:
     assert loud.log.velocity is not None
     assert np.std(loud.log.velocity - plain.truth.omega) == pytest.approx(2.0, rel=0.05)
     assert plain.log.velocity is None
-    assert loud.truth.digest() == plain.truth.digest()  # what is logged does not change what happens
+    assert loud.truth.checksum() == plain.truth.checksum()  # what is logged does not change what happens
 
 
 @pytest.mark.parametrize("sensors", [Sensors(dropped=0.03), Sensors(dropped=0.03, missing="nan"), Sensors(jitter=2e-4)])

@@ -20,7 +20,7 @@ from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.friction import Viscous
 from dynident.robots import five_bar, prr2
-from dynident.robots.machines import without_terms as bare_joints
+from dynident.robots.shared import without_terms as bare_joints
 from dynident.simulate import VirtualRobot
 from plant_cases import without_terms
 

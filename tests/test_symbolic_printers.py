@@ -13,7 +13,7 @@ import pytest
 
 from dynident.errors import DynidentError
 from dynident.mechanism import Mechanism
-from dynident.symbolic import DEFAULT, QUANTITIES, Program, derive, to_c, to_latex, to_numpy, write
+from dynident.symbolic import DEFAULT, QUANTITIES, Program, derive, to_c, to_latex, to_numpy, write_program
 from random_mechanisms import build, close, coupled, every_kind
 
 GCC = shutil.which("gcc")
@@ -164,7 +164,7 @@ def test_latex_is_balanced_numbered_and_explained() -> None:
 
 
 def test_write_makes_the_files(tmp_path: Path) -> None:
-    files = write(rrr(), tmp_path / "out", quantities=["inverse_dynamics", "base_regressor"])
+    files = write_program(rrr(), tmp_path / "out", quantities=["inverse_dynamics", "base_regressor"])
     assert {file.name for file in files} == {
         "rrr_robot.h",
         "rrr_robot.c",
@@ -173,7 +173,7 @@ def test_write_makes_the_files(tmp_path: Path) -> None:
         "rrr_robot.tex",
     }
     assert all(file.stat().st_size > 500 for file in files)
-    assert [file.name for file in write(rrr(), tmp_path, latex=False, c=False)] == ["rrr_robot.py"]
+    assert [file.name for file in write_program(rrr(), tmp_path, latex=False, c=False)] == ["rrr_robot.py"]
 
 
 def test_hostile_names_stay_inside() -> None:

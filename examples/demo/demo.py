@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.table import Table
 
 import dynident as di
-from dynident.files import write_atomic
 from dynident.mechanism import write_urdf
 from dynident.report import write_report
 from dynident.validate import judge
@@ -40,8 +39,8 @@ def main(folder: Path) -> None:
     console.print(score.summary(), markup=False, highlight=False)
     console.print("\n" + verdict.summary(), markup=False, highlight=False)
 
-    write_atomic(folder / "fit.json", fit.to_json())
-    write_atomic(folder / "verdict.json", verdict.to_json())
+    fit.save(folder / "fit.json")
+    verdict.save(folder / "verdict.json")
     write_urdf(HERE / "robot.urdf", robot, fit.standard, folder / "identified.urdf")
     report = write_report(folder / "report.html", fit, [score], verdict, truth=truth)
     console.print(f"\nOpen the report: {report.resolve().as_uri()}", markup=False, highlight=False)

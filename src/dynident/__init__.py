@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dynident import signals as signals
     from dynident import simulate as simulate
     from dynident import symbolic as symbolic
+    from dynident import testbench as testbench
     from dynident import trajectory as trajectory
     from dynident import validate as validate
     from dynident.errors import DynidentError, DynidentWarning
@@ -71,12 +72,14 @@ if TYPE_CHECKING:
         write_urdf,
     )
     from dynident.report import write_report
+    from dynident.results import load
     from dynident.signals import Log, diagnose, prepare
     from dynident.simulate import VirtualRobot
     from dynident.symbolic import derive
-    from dynident.validate import cross_validate, hold_out, judge, tracking_proof
+    from dynident.testbench import friction_study, tracking_proof
+    from dynident.validate import cross_validate, hold_out, judge
 
-_ROOMS = (
+ROOMS = (
     "control",
     "drive",
     "excitation",
@@ -91,6 +94,7 @@ _ROOMS = (
     "signals",
     "simulate",
     "symbolic",
+    "testbench",
     "trajectory",
     "validate",
 )
@@ -99,6 +103,7 @@ _HOME = {
         "DynidentError",
         "DynidentWarning",
     ),
+    "dynident.results": ("load",),
     "dynident.mechanism": (
         "Actuator",
         "Body",
@@ -149,13 +154,16 @@ _HOME = {
         "cross_validate",
         "hold_out",
         "judge",
-        "tracking_proof",
     ),
     "dynident.simulate": ("VirtualRobot",),
     "dynident.excitation": (
         "Plan",
         "design",
         "limits_of",
+    ),
+    "dynident.testbench": (
+        "friction_study",
+        "tracking_proof",
     ),
     "dynident.report": ("write_report",),
 }
@@ -197,6 +205,7 @@ __all__ = [
     "forward_dynamics",
     "forward_kinematics",
     "frame_motion",
+    "friction_study",
     "gravity",
     "hold_out",
     "inverse_dynamics",
@@ -204,6 +213,7 @@ __all__ = [
     "jacobian",
     "judge",
     "limits_of",
+    "load",
     "mass_matrix",
     "momentum_regressor",
     "prepare",
@@ -216,7 +226,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in ROOMS:
         return import_module(f"dynident.{name}")
     if name in _MODULE:
         return getattr(import_module(_MODULE[name]), name)
@@ -224,4 +234,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted((*__all__, *_ROOMS))
+    return sorted((*__all__, *ROOMS))

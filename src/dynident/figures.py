@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import re
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +27,7 @@ INK, MUTED, GRID = "#333333", "#767676", "#E3E6E8"
 WIDTH = 11.0  # inches
 BUCKETS = 600  # drawn columns per panel: about one per pixel of a laptop
 LONGEST_LABEL = 34
+DATA_DPI = 144  # of rasterised lines inside a vector picture
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -95,3 +100,23 @@ def finish(axes: Axes, x: str, y: str, title: str) -> None:
 def per_second(unit: str) -> str:
     """Return the unit of the speed of a joint whose effort has a unit."""
     return "rad/s" if unit == "N m" else "m/s"
+
+
+def data_address(figure: Figure) -> str:
+    """Return a figure as a ``data:`` address of a vector picture."""
+    import matplotlib as mpl  # noqa: PLC0415 - matplotlib is an extra
+
+    buffer = io.BytesIO()
+    style: dict[Any, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "dynident",
+        "text.usetex": False,
+        "font.sans-serif": ["DejaVu Sans"],
+    }
+    with mpl.rc_context(style), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a box in a label is no reason to worry
+        figure.savefig(buffer, format="svg", dpi=DATA_DPI, metadata={"Date": None, "Creator": None})
+    # Percent-encoding keeps most of the drawing's characters as they are; base64 would add a third to all of them.
+    text = " ".join(buffer.getvalue().decode("utf-8").splitlines())
+    text = re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), text)  # 1/100 point is enough
+    return "data:image/svg+xml," + quote(text[text.index("<svg") :], safe=" =:/,;'()*!~+@$&?[]{}|^`")

@@ -10,10 +10,16 @@ import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from dynident.errors import DynidentError
 
+try:
+    import fcntl
+except ImportError:  # Windows: a killed run's temporary files stay
+    fcntl = None  # type: ignore[assignment]
+
+_TEMPORARY = ".part"
 BYTES = 64 << 20  # of a text that people write: limits, plans, designs
 
 
@@ -64,23 +70,79 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
     data = content.encode("utf-8") if isinstance(content, str) else content
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        _remove_stale(target)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=_TEMPORARY)
     except OSError as error:
-        raise DynidentError(f"cannot write '{target}': {error.strerror or error}") from error
+        raise DynidentError(told_why(target, error, len(data))) from error
     try:
         with os.fdopen(handle, "wb") as stream:
+            if fcntl is not None:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        # mkstemp makes private files; give the result the permissions an ordinary new file would have.
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
-        Path(temporary).replace(target)
-    except BaseException:
+            # mkstemp makes private files; give the result the permissions an ordinary new file would have.
+            Path(temporary).chmod(0o666 & ~umask_of())
+            Path(temporary).replace(target)
+    except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise DynidentError(told_why(target, error, len(data))) from error
         raise
     return target
+
+
+class _Hash(Protocol):
+    def hexdigest(self) -> str: ...
+
+
+def hash_bytes(hashed: _Hash) -> bytes:
+    """Return the bytes of a finished hash."""
+    return bytes.fromhex(hashed.hexdigest())
+
+
+def told_why(path: Path, error: OSError, needed: int | None = None) -> str:
+    """Return the sentence of a file or folder that could not be written, with the room it needs on a full disk."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    room = f"; it needs {needed / 1e6:.3g} MB" if full and needed is not None else ""
+    named = f" ('{error.filename}')" if error.filename and Path(str(error.filename)) != path else ""
+    return f"cannot write '{path}': {error.strerror or error}{named}{room}" + (
+        "; make room, or give another place" if full else ""
+    )
+
+
+def umask_of() -> int:
+    """Return the process's umask."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def try_lock(path: str | os.PathLike[str]) -> int | None:
+    """Return a descriptor that holds the lock of a file or folder until it is closed, or None while another process has it."""
+    if fcntl is None:
+        return None
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _remove_stale(target: Path) -> None:
+    """Remove the temporary files of killed runs that wrote the same file."""
+    for entry in os.scandir(target.parent):
+        if (
+            entry.name.startswith(f".{target.name}.")
+            and entry.name.endswith(_TEMPORARY)
+            and entry.is_file(follow_symlinks=False)
+        ):
+            lock = try_lock(entry.path)
+            if lock is not None:
+                Path(entry.path).unlink(missing_ok=True)
+                os.close(lock)
 
 
 def to_json(data: Any) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,9 +40,10 @@ from dynident.cli.shared import (
     robot_of,
     with_terms,
 )
-from dynident.errors import DescriptionError, DynidentError
+from dynident.errors import DescriptionError, DynidentError, IdentificationError
 from dynident.files import write_atomic
 from dynident.mechanism import description, description_text, is_mjcf, write_robot, write_svg
+from dynident.outputs import output_set
 
 
 @app.command(epilog="Example: dynident describe robot.urdf --sidecar drives.toml --json")
@@ -68,9 +67,13 @@ def describe(
         check_output(svg)
         write_svg(mechanism, svg)
     if mechanism.dof:
-        base = di.base_parameters(mechanism)
-        data["base_parameters"] = {"rank": base.rank, "rank_gap": base.rank_gap, "expressions": list(base.expressions)}
-        data["unidentifiable"] = list(base.unidentifiable)
+        try:
+            base = di.base_parameters(mechanism)
+        except IdentificationError as error:  # too large
+            note(str(error))
+        else:
+            data["base_parameters"] = {"rank": base.rank, "rank_gap": base.rank_gap, "expressions": list(base.expressions)}
+            data["unidentifiable"] = list(base.unidentifiable)
     if as_json:
         print_json(data)
     else:
@@ -184,15 +187,14 @@ def identify(
             step(f"comparing with {run.name}")
             shown.append(fit.score(run, allow_training=True))
         step("writing the results")
-        with tempfile.TemporaryDirectory() as folder:  # all results or none: a failure here leaves what was there
-            stage = Path(folder)
-            write_atomic(stage / "fit.json", fit.to_json())
+        with output_set(output, ("fit.json", "identified.*", "report.html", "verdict.json")) as stage:
+            fit.save(stage / "fit.json")
             _write_model(robot, fit, stage, output, search, trust)
             write_report(stage / "report.html", fit, shown, verdict)
-            write_atomic(stage / "verdict.json", verdict.to_json())
-            written = [write_atomic(output / file.name, file.read_bytes()) for file in sorted(stage.iterdir())]
+            verdict.save(stage / "verdict.json")
+            written = [output / file.name for file in sorted(stage.iterdir())]
     if as_json:
-        print_json(verdict.to_json())
+        print_json(verdict.to_dict())
     elif not quiet:
         for text in fit.suspicions:
             note(text)
@@ -212,17 +214,6 @@ def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path, search: li
     except DescriptionError as error:
         stale = "; the one in the folder is of an earlier fit" if (output / name).exists() else ""
         note(f"{name} is not written: {error}{stale}")
-
-
-def _load_fit(path: Path, mechanism: di.Mechanism) -> di.Fit:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise DynidentError(f"cannot read the fit '{path}': {getattr(error, 'strerror', None) or error}") from error
-    try:
-        return di.Fit.from_json(text, mechanism)
-    except DynidentError as error:
-        raise DynidentError(f"fit '{path}': {error}") from error
 
 
 @app.command(epilog="Example: dynident validate robot.urdf out/fit.json other.csv --effort joint_torque --strict")
@@ -252,14 +243,14 @@ def validate(
     read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
     with progress(len(logs) + 1) as step:
         step("reading the fit")
-        model = _load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
+        model = di.Fit.load(fit, robot_of(robot, sidecar, search, arg, trust))
         scores = []
         for path in logs:
             step(f"validating on {path.name}")
             scores.append(model.score(read(path), allow_training))
     verdict = judge(model, scores)
     if as_json:
-        print_json(verdict.to_json())
+        print_json(verdict.to_dict())
     else:
         out.print("\n\n".join([*(score.summary() for score in scores), verdict.summary()]))
     return NOT_OK if strict and not verdict.ok else 0
@@ -282,7 +273,7 @@ def export(
     if output.suffix.lower() not in endings:
         raise DynidentError(f"output '{output}' has the ending '{output.suffix}'; for this robot it is {', '.join(endings)}")
     check_output(output)
-    model = _load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
+    model = di.Fit.load(fit, robot_of(robot, sidecar, search, arg, trust))
     if output.suffix.lower() == ".json":
         path = write_atomic(output, model.standard.to_json())
     else:
@@ -326,7 +317,7 @@ def report(
     read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
     with progress(len(logs or []) + 2) as step:
         step("reading the fit")
-        model = _load_fit(fit, robot_of(robot, sidecar, search, arg, trust))
+        model = di.Fit.load(fit, robot_of(robot, sidecar, search, arg, trust))
         scores = []
         for path in logs or []:
             step(f"comparing with {path.name}")
@@ -335,7 +326,7 @@ def report(
         verdict = judge(model, scores)
         written = write_report(output, model, scores, verdict)
     if as_json:
-        print_json({"written": str(written), "verdict": json.loads(verdict.to_json())})
+        print_json({"written": str(written), "verdict": verdict.to_dict()})
     else:
         out.print(f"written: {written}")
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from rich.progress import Progress, ProgressColumn, Task, TextColumn, TimeElapse
 from rich.progress_bar import ProgressBar
 
 import dynident as di
+from dynident.cli.machines import save_figures
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -40,7 +40,7 @@ from dynident.cli.shared import (
     with_terms,
 )
 from dynident.errors import DynidentError
-from dynident.files import write_atomic
+from dynident.outputs import output_set
 
 if TYPE_CHECKING:
     from dynident.excitation import Design, Plan
@@ -48,6 +48,13 @@ if TYPE_CHECKING:
 
 PAYLOAD = "payload"  # name of the body that --payload adds
 TIGHTEST = 5  # limits shown in the table
+FILES = (
+    "plan*.json",
+    "design.json",
+    "motion.csv",
+    "motion_ros.json",
+    *(f"{figure}.png" for figure in ("motions", "singular_values", "deviations", "tool_path")),
+)
 
 
 @app.command(epilog="Example: dynident excite robot.urdf --limits limits.toml --criterion d --time-budget 30 -o plan/")
@@ -284,18 +291,16 @@ def _text(data: dict[str, Any]) -> str:
 
 
 def _write(found: Design, plans: dict[str, Plan], data: dict[str, Any], folder: Path) -> list[Path]:
-    """Write plans, motion and figures; all are made before the first is written."""
+    """Write plans, motion and figures as one set."""
     from dynident.files import to_json  # noqa: PLC0415 - only this command needs it
     from dynident.trajectory import to_csv, to_ros_json  # noqa: PLC0415
 
     names = found.problem.limits.coordinates
-    with tempfile.TemporaryDirectory() as temporary:
-        staged = Path(temporary)
+    with output_set(folder, FILES) as staged:
         for name, plan in plans.items():
             plan.save(staged / f"{name}.json")
         to_csv(staged / "motion.csv", found.motion(), names)
         to_ros_json(staged / "motion_ros.json", found.motion(), names)
         (staged / "design.json").write_text(to_json(data), encoding="utf-8")
-        for name, figure in found.figures().items():
-            figure.savefig(staged / f"{name}.png", dpi=120)
-        return [write_atomic(folder / path.name, path.read_bytes()) for path in sorted(staged.iterdir())]
+        save_figures(found.figures(), staged)
+        return [folder / path.name for path in sorted(staged.iterdir())]

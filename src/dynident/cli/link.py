@@ -14,12 +14,12 @@ from rich.live import Live
 from rich.table import Table
 
 import dynident as di
-from dynident.cli.machines import ready_machine, ready_machines
+from dynident.cli.machines import is_ready, ready_machine
 from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, note, notes, out, print_json, robot_of
 from dynident.errors import DynidentError, LinkError
 
 if TYPE_CHECKING:
-    from dynident.link import Campaign, Controller, Progress
+    from dynident.link import Campaign, Progress, RemoteController
     from dynident.simulate import VirtualRobot
 
 MOST_SHOWN = 8  # channels in the live view
@@ -32,7 +32,7 @@ Machine = Annotated[
 def _machine(robot: Path, sidecar: Path | None) -> VirtualRobot:
     from dynident.simulate import standard_machine  # noqa: PLC0415 - only this command needs it
 
-    if str(robot) in ready_machines() and not robot.is_file() and sidecar is None:
+    if is_ready(robot) and sidecar is None:
         return ready_machine(str(robot))
     machine = standard_machine(robot_of(robot, sidecar))
     note(f"'{robot}' has no drives of its own: ideal drives and a computed-torque controller are assumed")
@@ -270,7 +270,7 @@ def _predictor(model: Path | None, campaign: Campaign) -> Any:
     return lambda motion: di.inverse_dynamics(mechanism, motion, mechanism.parameters)
 
 
-def _run(campaign: Campaign, wire: Controller, model: Path | None, mcap: Path | None, as_json: bool, quiet: bool) -> int:
+def _run(campaign: Campaign, wire: RemoteController, model: Path | None, mcap: Path | None, as_json: bool, quiet: bool) -> int:
     from dynident import link  # noqa: PLC0415 - only this command needs it
 
     campaign.predict = _predictor(model, campaign)

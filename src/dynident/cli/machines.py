@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 import dynident as di
 from dynident.cli.shared import note, robot_of
 from dynident.errors import DynidentError
-from dynident.files import write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,19 +22,26 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-
-def ready_machines() -> tuple[str, ...]:
-    """Return the names of robots that are complete machines, with drives, control and sensors."""
-    from dynident import robots  # noqa: PLC0415 - rarely needed
-
-    return tuple(name for name in robots.ROBOTS if hasattr(getattr(robots, name), "machine"))
+Machine = Annotated[str, typer.Argument(help="Ready machine, such as mast or dualv.", show_default=False)]
+Seed = Annotated[int, typer.Option(help="Seed of all noise.")]
+Results = Annotated[
+    Path | None, typer.Option("-o", "--output", "--figures", help="Folder for the numbers (JSON) and figures (PNG).")
+]
 
 
 def check_machine(name: str) -> None:
-    """Refuse a name that is not that of a ready machine, with the names of those that are."""
-    names = ready_machines()
-    if name not in names:
-        raise DynidentError(f"there is no machine '{name}'; machines are {', '.join(names)}")
+    """Refuse a name that is not that of a robot of the literature, all of which are machines."""
+    from dynident import robots  # noqa: PLC0415 - rarely needed
+
+    if name not in robots.ROBOTS:
+        raise DynidentError(f"there is no machine '{name}'; machines are {', '.join(robots.ROBOTS)}")
+
+
+def is_ready(robot: Path) -> bool:
+    """Tell whether an argument names a robot of the literature, and no file."""
+    from dynident import robots  # noqa: PLC0415 - rarely needed
+
+    return str(robot) in robots.ROBOTS and not robot.is_file()
 
 
 def ready_machine(name: str) -> VirtualRobot:
@@ -87,13 +93,10 @@ def read_plan(path: Path, mechanism: di.Mechanism) -> Any:
     return Plan.load(file) if file.suffix.lower() == ".json" else read_motion(file, mechanism)
 
 
-def write_figures(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
-    """Write figures as PNG; all are drawn before the first is written."""
-    with tempfile.TemporaryDirectory() as temporary:
-        staged = Path(temporary)
-        for name, figure in figures.items():
-            figure.savefig(staged / f"{name}.png", dpi=120)
-        return [write_atomic(folder / path.name, path.read_bytes()) for path in sorted(staged.iterdir())]
+def save_figures(figures: Mapping[str, Figure], folder: Path) -> None:
+    """Write figures as PNG."""
+    for name, figure in figures.items():
+        figure.savefig(folder / f"{name}.png", dpi=120)
 
 
 def machine_of(
@@ -117,8 +120,7 @@ def machine_of(
 
     if not robot.suffix and not robot.is_file() and str(robot) not in robots.ROBOTS:
         raise DynidentError(f"there is no machine '{robot}'; give a file, or one of {', '.join(robots.ROBOTS)}")
-    ready = str(robot) in ready_machines() and not robot.is_file()
-    machine = ready_machine(str(robot)) if ready and sidecar is None else None
+    machine = ready_machine(str(robot)) if is_ready(robot) and sidecar is None else None
     mechanism = robot_of(robot, sidecar, search, arg, trust) if machine is None else machine.mechanism
     wanted = read_plan(plan, mechanism)
     if machine is None:

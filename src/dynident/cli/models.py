@@ -51,7 +51,7 @@ def derive(
     mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
     every = not (latex or c or numpy)
     base = di.base_parameters(mechanism)
-    files = symbolic.write(mechanism, output, latex or every, c or every, numpy or every, columns=base.columns.tolist())
+    files = symbolic.write_program(mechanism, output, latex or every, c or every, numpy or every, columns=base.columns.tolist())
     program = symbolic.derive(mechanism, ("inverse_dynamics", "base_regressor"), columns=base.columns.tolist())
     table = symbolic.operation_table(program, mechanism)
     if as_json:

@@ -1,18 +1,19 @@
-"""Commands of the virtual robot: simulate a plan, measure the bandwidth, prove a model in closed loop."""
+"""Commands of the virtual robot: simulate a plan, measure the bandwidth."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
-from dynident.cli.machines import check_machine, machine_of, ready_machine, write_figures, write_log
+from dynident.cli.machines import Machine, Results, Seed, machine_of, ready_machine, save_figures, write_log
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -30,6 +31,7 @@ from dynident.cli.shared import (
 )
 from dynident.errors import DynidentError, SimulationError
 from dynident.files import to_json, write_atomic
+from dynident.outputs import output_set
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,12 +45,7 @@ LOGS = (".parquet", ".csv", ".csv.gz", ".npz")
 RobotOption = Annotated[
     Path, typer.Option("--robot", help="Ready machine such as dualv, or a URDF, xacro or MJCF file.", show_default=False)
 ]
-Machine = Annotated[str, typer.Argument(help="Ready machine, such as mast or dualv.", show_default=False)]
-Seed = Annotated[int, typer.Option(help="Seed of all noise.")]
 Figures = Annotated[Path | None, typer.Option(help="Folder for figures (PNG).")]
-Results = Annotated[
-    Path | None, typer.Option("-o", "--output", "--figures", help="Folder for the numbers (JSON) and figures (PNG).")
-]
 
 
 @app.command(epilog="Example: dynident simulate plan/ --robot dualv -o run.parquet --figures figures/")
@@ -100,9 +97,7 @@ def simulate(
         run = machine.simulate(wanted, method=method, loop=loop, seed=seed)
         seconds = time.perf_counter() - begin
         announce("writing")
-        written = [] if output is None else [write_log(run.log, output)]
-        written += [] if truth is None else [run.truth.save(truth)]
-        written += [] if figures is None else write_figures(_run_figures(run), figures)
+        written = _write_run(run, output, truth, figures)
     duration = float(run.truth.t[-1] - run.truth.t[0])
     if as_json:
         speed = {"seconds": seconds, "real_time_factor": duration / seconds, "written": [str(path) for path in written]}
@@ -113,6 +108,25 @@ def simulate(
         if written:
             out.print("written: " + ", ".join(str(path) for path in written))
     return 0
+
+
+def _write_run(run: Run, output: Path | None, truth: Path | None, figures: Path | None) -> list[Path]:
+    """Write log, truth and figures; those of one folder appear together."""
+    makers: dict[Path, Callable[[Path], Any]] = {}
+    if output is not None:
+        makers[output] = partial(write_log, run.log)
+    if truth is not None:
+        makers[truth] = run.truth.save
+    for folder in dict.fromkeys(path.parent for path in makers):
+        mine = {path.name: make for path, make in makers.items() if path.parent == folder}
+        with output_set(folder, tuple(mine)) as stage:
+            for name, make in mine.items():
+                make(stage / name)
+    drawn = _run_figures(run) if figures is not None else {}
+    if figures is not None:
+        with output_set(figures, tuple(f"{name}.png" for name in drawn)) as stage:
+            save_figures(drawn, stage)
+    return [*makers, *(figures / f"{name}.png" for name in drawn if figures is not None)]
 
 
 def _check_files(output: Path | None, truth: Path | None, figures: Path | None) -> None:
@@ -226,8 +240,10 @@ def bandwidth(
         numbers["notes"] = notes
         files = []
         if output is not None:
-            files = [write_atomic(output / "bandwidth.json", to_json(numbers))]
-            files += write_figures({"bandwidth": _bode_figure(found, published)}, output)
+            with output_set(output, ("bandwidth.json", "bandwidth.png")) as stage:
+                write_atomic(stage / "bandwidth.json", to_json(numbers))
+                save_figures({"bandwidth": _bode_figure(found, published)}, stage)
+                files = [output / path.name for path in sorted(stage.iterdir())]
     if as_json:
         print_json({**numbers, "written": [str(f) for f in files]})
     elif not quiet:
@@ -239,56 +255,6 @@ def bandwidth(
             out.print("published bandwidth: " + ", ".join(f"{label} {hz:g} Hz" for label, hz in corners.items()))
         for text in notes:
             out.print(f"note: {text}")
-        if files:
-            out.print("written: " + ", ".join(str(path) for path in files))
-    return 0
-
-
-def _tests_table(tests: Sequence[Mapping[str, Any]]) -> str:
-    """Return a document's tests as text: found here, by its own model, by its experiment."""
-    lines = [f"{'tests of the source':<64}{'found':>9}{'model':>9}{'measured':>10}"]
-    for row in tests:
-        cells = ["-" if row[key] is None else f"{row[key]:.3g}" for key in ("found", "model", "experiment")]
-        what = f"{row['test']}: {row['quantity']} [{row['unit']}]"
-        lines.append(f"{what:<64}{cells[0]:>9}{cells[1]:>9}{cells[2]:>10}")
-    return "\n".join(lines)
-
-
-@app.command(epilog="Example: dynident track dualv -o out/")
-def track(
-    machine: Machine,
-    seed: Seed = 0,
-    output: Results = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> int:
-    """Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one."""
-    from dynident import robots  # noqa: PLC0415 - rarely needed
-    from dynident.robots import proof_case  # noqa: PLC0415 - only this command needs it
-
-    check_machine(machine)
-    if output is not None:
-        check_output(output, folder=True)
-    with progress(3, quiet) as step:
-        step("preparing")
-        case = proof_case(machine, seed=seed)
-        step("identifying from its own log, then tracking")
-        proof = case.run(seed)
-        compare = getattr(getattr(robots, machine), "compare", None)
-        tests = [] if compare is None else [row._asdict() for row in compare()]  # tests that the source itself describes
-        numbers = {**proof.to_dict(), **({"document_tests": tests} if tests else {})}
-        step("writing")
-        files = []
-        if output is not None:
-            files = [write_atomic(output / "tracking.json", to_json(numbers))]
-            files += write_figures(proof.figures(case.published), output)
-    if as_json:
-        print_json({**numbers, "written": [str(f) for f in files]})
-    elif not quiet:
-        out.print(case.table(proof))
-        if tests:
-            out.print("\n" + _tests_table(tests))
         if files:
             out.print("written: " + ", ".join(str(path) for path in files))
     return 0

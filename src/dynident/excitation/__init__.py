@@ -3,7 +3,7 @@
 from dynident.excitation.campaigns import check_plan, complete_test, payload_plan, plan_within, validation_motion
 from dynident.excitation.criteria import Criterion
 from dynident.excitation.designs import Design, check_motion, design, relative_sizes
-from dynident.excitation.equations import Equations, FunctionEquations, RobotEquations
+from dynident.excitation.equations import ExcitationEquations, FunctionEquations, RobotEquations
 from dynident.excitation.limits import Box, Effort, Limit, Loops, Polygon, TaskBox, ToolBox
 from dynident.excitation.limits_file import MotionLimits, limits_of, read_limits
 from dynident.excitation.objective import Objective, expected_deviations, prior_factor
@@ -20,7 +20,7 @@ __all__ = [
     "Criterion",
     "Design",
     "Effort",
-    "Equations",
+    "ExcitationEquations",
     "FunctionEquations",
     "Limit",
     "Loops",

@@ -13,7 +13,7 @@ from dynident.errors import DynidentError, require
 from dynident.excitation.campaigns import complete_test, plan_within, validation_motion
 from dynident.excitation.checks import fits, motion_curve, motion_family, real, shown, vector, whole
 from dynident.excitation.criteria import NAMES, Criterion
-from dynident.excitation.equations import Equations, RobotEquations
+from dynident.excitation.equations import ExcitationEquations, RobotEquations
 from dynident.excitation.limits import State, all_excess, all_names
 from dynident.excitation.limits_file import MotionLimits, limits_of
 from dynident.excitation.objective import Objective, expected_deviations, information, prior_factor
@@ -60,7 +60,7 @@ class Design:
     trajectory: Trajectory
     problem: Problem
     optimum: Optimum
-    exact: Equations
+    exact: ExcitationEquations
     rate: float
     noise: Array
     mechanism: Mechanism | None = None

@@ -33,7 +33,7 @@ STEP = 1e-5  # of central differences; rows are of order one and smooth over ang
 SINGULAR = 1e-7  # pivot ratio of the closure below which the independent coordinates no longer determine the others
 
 
-class Equations(ABC):
+class ExcitationEquations(ABC):
     """Rows W beta = y of any robot as functions of the motion; `dof`, `names` and `seen` (rows, b) say what they are of."""
 
     dof: int
@@ -112,7 +112,7 @@ class Equations(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class RobotEquations(Equations):
+class RobotEquations(ExcitationEquations):
     """The base regressor of a robot, projected when it has loops.
 
     Parameters
@@ -218,7 +218,7 @@ def inputs_of(mechanism: Mechanism, x: Array, v: Array, a: Array) -> dict[str, A
 
 
 @dataclass(frozen=True, eq=False)
-class FunctionEquations(Equations):
+class FunctionEquations(ExcitationEquations):
     """Rows from any function of the motion, such as a closed-form regressor in task coordinates.
 
     Parameters

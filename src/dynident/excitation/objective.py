@@ -24,7 +24,7 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError, require
 from dynident.excitation.checks import motion_family, vector
 from dynident.excitation.criteria import Criterion
-from dynident.excitation.equations import Equations
+from dynident.excitation.equations import ExcitationEquations
 from dynident.identify import Regression, triangle
 from dynident.mechanics import Motion
 from dynident.parallel import SMALL, cores, one_blas_thread
@@ -37,7 +37,7 @@ TILE = 1024  # samples
 SAFE = 1e5  # condition of W^T W, columns of unit length, up to which its Cholesky factor is good to about 1e-11
 
 
-def _over_tiles(equations: Equations, samples: int, work: Callable[[int, int], Result]) -> list[Result]:
+def _over_tiles(equations: ExcitationEquations, samples: int, work: Callable[[int, int], Result]) -> list[Result]:
     """Return ``work(first, last)`` of all tiles of a motion in order, threads sharing those of a long one."""
     tiles = [(i, min(i + TILE, samples)) for i in range(0, samples, TILE)]
     if not equations.threads or samples < SMALL or cores() == 1:
@@ -63,7 +63,7 @@ class _Rows:
     Those of a motion of one tile are computed once.
     """
 
-    def __init__(self, equations: Equations, x: Array, v: Array, a: Array) -> None:
+    def __init__(self, equations: ExcitationEquations, x: Array, v: Array, a: Array) -> None:
         self.equations, self.state = equations, (x, v, a)
         self.only: Array | None = None
         columns = [np.flatnonzero(own) for own in equations.seen]
@@ -126,7 +126,7 @@ def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
     return triangle(np.vstack([*([] if prior is None else [prior]), *_over_tiles(equations, samples, triangles)]))
 
 
-def _check_prior(prior: Any, equations: Equations) -> None:
+def _check_prior(prior: Any, equations: ExcitationEquations) -> None:
     """Refuse recorded data of another robot."""
     if prior is not None and numbers(prior, "prior").shape[1:] != (len(equations.names),):
         raise DynidentError(
@@ -135,7 +135,7 @@ def _check_prior(prior: Any, equations: Equations) -> None:
         )
 
 
-def information(equations: Equations, motion: Motion, noise: Array, prior: Array | None = None) -> Array:
+def information(equations: ExcitationEquations, motion: Motion, noise: Array, prior: Array | None = None) -> Array:
     """Return the factor R of the information of a motion."""
     with one_blas_thread():
         return factor(_Rows(equations, equations.positions(motion.q), motion.v, motion.a), noise, prior)
@@ -186,7 +186,7 @@ class Objective:
         Factor of recorded data in units of the noise, see `prior_factor`.
     """
 
-    equations: Equations
+    equations: ExcitationEquations
     family: Family
     criterion: Criterion
     t: Array
@@ -194,7 +194,7 @@ class Objective:
     prior: Array | None = None
 
     def __post_init__(self) -> None:
-        require(self.equations, Equations, "equations")
+        require(self.equations, ExcitationEquations, "equations")
         motion_family(self.family, "family")
         require(self.criterion, Criterion, "criterion")
         object.__setattr__(self, "t", np.array(numbers(self.t, "t")))
@@ -298,7 +298,7 @@ class Objective:
         return cost, np.ascontiguousarray(gradient.T).ravel()
 
 
-def expected_deviations(equations: Equations, motion: Motion, noise: ArrayLike, prior: Array | None = None) -> Array:
+def expected_deviations(equations: ExcitationEquations, motion: Motion, noise: ArrayLike, prior: Array | None = None) -> Array:
     """Return the standard deviation that each parameter will have after a motion, sqrt(diag (W^T W)^-1), rows over noise.
 
     Parameters
@@ -317,7 +317,7 @@ def expected_deviations(equations: Equations, motion: Motion, noise: ArrayLike, 
     ndarray, (b,)
         Standard deviations; infinite where the motion does not show a parameter.
     """
-    require(equations, Equations, "equations")
+    require(equations, ExcitationEquations, "equations")
     require(motion, Motion, "motion")
     _check_prior(prior, equations)
     sizes = vector(noise, equations.seen.shape[0], "noise")

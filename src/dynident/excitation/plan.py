@@ -12,17 +12,20 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
 from dynident.excitation.checks import CYCLES, LARGEST, fits, motion_curve, real, shown, text, vector, whole
-from dynident.files import read_json, to_json, write_atomic
+from dynident.files import read_json, to_json
 from dynident.mechanics import Motion
+from dynident.results import Result
 from dynident.trajectory import REPETITIONS, Curve, Joined, bound_from_spec, cycle, from_spec, positive
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -99,7 +102,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(Result):
     """An experiment.
 
     Parameters
@@ -255,14 +258,37 @@ class Plan:
         v[still] = a[still] = 0.0
         return Motion(t, q, v, a)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data.
+    def summary(self) -> str:
+        """Return the plan as text.
 
         Returns
         -------
-        dict
-            Plain data.
+        str
+            One line per stage.
         """
+        head = f"plan {self.identity} of {self.robot}: {self.cycles} cycles of {self.curve.duration:.4g} s at {self.rate:g} Hz"
+        rows = [f"  {s.name}: {s.purpose}, {s.repetitions} x {s.curve.duration:.4g} s" for s in self.stages]
+        return "\n".join([head, *rows])
+
+    def plot(self) -> Figure:
+        """Draw the positions of one cycle over time.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import label, one_axes  # noqa: PLC0415 - matplotlib is an extra
+
+        figure, axes = one_axes(9.0, 3.6, "time [s]", "position [rad, m]", f"{label(self.robot)}: one cycle")
+        t = np.linspace(0.0, self.curve.duration, 2000)
+        for name, q in zip(self.coordinates, self.curve(t)[0].T, strict=True):
+            axes.plot(t, q, linewidth=0.9, label=label(name))
+        axes.legend(frameon=False, fontsize=8, ncols=4)
+        return figure
+
+    def _motions(self) -> dict[str, Any]:
+        """What the robot does, as plain data."""
         stages = [
             {
                 "name": s.name,
@@ -277,30 +303,16 @@ class Plan:
         values = {label: getattr(self, label) for label in (*VECTORS, *BOUNDS)}
         vectors = {label: None if value is None else value.tolist() for label, value in values.items()}
         head = {"format": FORMAT, "robot": self.robot, "coordinates": list(self.coordinates), "rate": self.rate}
-        body = {"cycles": self.cycles, "period": self.period, **vectors, "stages": stages, "notes": dict(self.notes)}
-        return {**head, **body}
+        return {**head, "cycles": self.cycles, "period": self.period, **vectors, "stages": stages}
+
+    def _content(self) -> dict[str, Any]:
+        return {**self._motions(), "notes": dict(self.notes), "identity": self.identity}
 
     @property
     def identity(self) -> str:
         """Sixteen digits by which a log refers to this plan; notes are no part of it."""
-        motions = {key: value for key, value in self.to_dict().items() if key != "notes"}
-        content = json.dumps(json.loads(to_json(motions)), sort_keys=True)  # as it reads back from a file
+        content = json.dumps(json.loads(to_json(self._motions())), sort_keys=True)  # as it reads back from a file
         return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the plan as JSON.
-
-        Parameters
-        ----------
-        path : path-like
-            File.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        return write_atomic(path, to_json({**self.to_dict(), "identity": self.identity}))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Plan:
@@ -320,6 +332,25 @@ class Plan:
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise DynidentError(f"'{path}' is not a plan; make one with dynident excite")
         try:
+            return cls.from_dict(data)
+        except DynidentError as error:
+            raise DynidentError(f"cannot read a plan from '{path}': {error}") from error
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Plan:
+        """Return the plan that `to_dict` described.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Plan
+            The same plan.
+        """
+        try:
             stages = [
                 Stage(s["name"], s["purpose"], from_spec(s["motion"]), s["repetitions"], s["payload"], s["record"])
                 for s in data["stages"]
@@ -329,13 +360,13 @@ class Plan:
             fields = {key: data[key] for key in ("robot", "coordinates", "cycles", "rate", "period", "notes")}
             plan = cls(stages=stages, **fields, **vectors)
         except KeyError as error:
-            raise DynidentError(f"cannot read a plan from '{path}': {error} is missing") from error
+            raise DynidentError(f"{error} is missing") from error
         except (ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
             kind = "" if isinstance(error, DynidentError) else f"{type(error).__name__}: "
-            raise DynidentError(f"cannot read a plan from '{path}': {kind}{error}") from error
+            raise DynidentError(f"{kind}{error}") from error
         if "identity" in data and data["identity"] != plan.identity:
             raise DynidentError(
-                f"plan '{path}' was changed after it was made (its identity is {data['identity']}, its content's "
+                f"the plan was changed after it was made (its identity is {data['identity']}, its content's "
                 f"{plan.identity}); remove its line 'identity' to make it a new plan, or take the original"
             )
         return plan

@@ -35,7 +35,7 @@ def refer(log: Log, plan: Plan, cycle: int = 0) -> Log:
     Log
         The same signals; ``provenance["plan"]`` holds the plan's identity.
     """
-    origin = {"sha256": log.digest(), **log.provenance}
+    origin = {"sha256": log.checksum(), **log.provenance}
     return replace(log, provenance={**origin, "plan": plan.identity, "cycle": cycle})
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dynident.friction.bristles import Dahl, GeneralisedMaxwellSlip, LuGre
-from dynident.friction.dissipation import Dissipation, dissipation
-from dynident.friction.dynamic import DynamicLaw, Response
-from dynident.friction.forms import Point
-from dynident.friction.law import Friction, FrictionLaw, Sum
-from dynident.friction.laws import Coulomb, Offset, Polynomial, Sigmoid, SmoothStribeck, Stribeck, Tanh, Viscous
-from dynident.friction.modifiers import Asymmetric, LoadDependent, Ripple, TemperatureDependent
 from dynident.friction.sides import directed
-from dynident.friction.state import State
 from dynident.friction.terms import ASYMMETRIC, SYMMETRIC, TERMS, JointTerm, check_terms, register, term_of
 
 if TYPE_CHECKING:
+    from dynident.friction.bristles import Dahl, GeneralisedMaxwellSlip, LuGre
+    from dynident.friction.dynamic import DynamicLaw, Response
+    from dynident.friction.forms import Point
+    from dynident.friction.law import Friction, FrictionLaw, Sum
+    from dynident.friction.laws import Coulomb, Offset, Polynomial, Sigmoid, SmoothStribeck, Stribeck, Tanh, Viscous
+    from dynident.friction.modifiers import Asymmetric, LoadDependent, Ripple, TemperatureDependent
+    from dynident.friction.passivity import Dissipation, dissipation
+    from dynident.friction.state import State
     from dynident.friction.thermal import (
         AdvancedSecondOrder,
         FirstOrder,
@@ -36,8 +36,32 @@ if TYPE_CHECKING:
         mittag_leffler_derivatives,
     )
 
-# Thermal models are imported on first use: most robots are identified without a temperature.
+# Laws are imported on first use: most robots are identified with the linear joint terms alone.
 _LATER = {
+    "Asymmetric": "modifiers",
+    "Coulomb": "laws",
+    "Dahl": "bristles",
+    "Dissipation": "passivity",
+    "DynamicLaw": "dynamic",
+    "Friction": "law",
+    "FrictionLaw": "law",
+    "GeneralisedMaxwellSlip": "bristles",
+    "LoadDependent": "modifiers",
+    "LuGre": "bristles",
+    "Offset": "laws",
+    "Point": "forms",
+    "Polynomial": "laws",
+    "Response": "dynamic",
+    "Ripple": "modifiers",
+    "Sigmoid": "laws",
+    "SmoothStribeck": "laws",
+    "State": "state",
+    "Stribeck": "laws",
+    "Sum": "law",
+    "Tanh": "laws",
+    "TemperatureDependent": "modifiers",
+    "Viscous": "laws",
+    "dissipation": "passivity",
     "AdvancedSecondOrder": "thermal",
     "FirstOrder": "thermal",
     "Fractional": "thermal",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dynident.errors import DescriptionError
 from dynident.friction.sides import directed
 from dynident.friction.state import State
-from dynident.graph import Graph, Node, derivative, evaluate, reachable, substitute
+from dynident.graph import Graph, Node, derivative, evaluate_nodes, reachable, substitute
 
 if TYPE_CHECKING:
     from dynident.friction.law import FrictionLaw
@@ -86,7 +86,7 @@ class Forms:
             if node.op == "symbol" and node.name not in known:
                 known[node.name] = state.channel(node.name, law.name)
         result = np.empty((*state.v.shape, len(nodes)))
-        for i, column in enumerate(evaluate(nodes, known)):
+        for i, column in enumerate(evaluate_nodes(nodes, known)):
             result[..., i] = column
         if form == "columns shape":
             return result.reshape(*state.v.shape, len(law.linear), len(law.shape))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
 from dynident.friction.sides import directed, jumps, smooth
-from dynident.graph import Graph, Node, absolute, evaluate, maximum, minimum, sign, substitute, where
+from dynident.graph import Graph, Node, absolute, evaluate_nodes, maximum, minimum, sign, substitute, where
 
 Array = NDArray[np.float64]
 
@@ -123,7 +123,7 @@ class JointTerm:
         node = change(graph.node(self.expression(*own[:3])), own[1], own[3])
         if isinstance(v, Node):
             return substitute([node], {symbol: graph.node(x) for symbol, x in zip(own, given.values(), strict=True)})[0]
-        return np.broadcast_to(evaluate([node], given)[0], np.shape(v))
+        return np.broadcast_to(evaluate_nodes([node], given)[0], np.shape(v))
 
     @property
     def jumps(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynident.graph.cache import clear as clear_cache
 from dynident.graph.cache import usage as cache_usage
-from dynident.graph.calculus import derivative, forward, jacobian, reverse
+from dynident.graph.calculus import derivative, derivative_matrix, forward, reverse
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import (
     Graph,
@@ -18,7 +18,7 @@ from dynident.graph.expression import (
     cos,
     either,
     equal,
-    evaluate,
+    evaluate_nodes,
     exp,
     floor,
     log,
@@ -35,20 +35,26 @@ from dynident.graph.expression import (
     where,
 )
 from dynident.graph.function import Function
-from dynident.graph.machine import SLOW, Machine, vector_width
-from dynident.graph.names import comment, identifier, identifiers
+from dynident.graph.machine import SLOW, MachineCode, vector_width
 from dynident.graph.operations import OPERATIONS, sympy_functions
-from dynident.graph.print_routine import compile_routines
-from dynident.graph.routine import Place, Routine
 from dynident.graph.substitution import rebuilt, substitute
 
 if TYPE_CHECKING:
+    from dynident.graph.names import comment, identifier, identifiers
     from dynident.graph.print_c import c_files, c_function, c_helpers, c_number, c_prototype
     from dynident.graph.print_latex import latex_align, latex_equations, latex_number, latex_text
     from dynident.graph.print_numpy import numpy_function, numpy_helpers
+    from dynident.graph.print_routine import compile_routines
+    from dynident.graph.routine import Place, Routine
 
-# Printers for people are imported on first use: computing needs none of them.
+# Printers for people and routines are imported on first use: most computations need none of them.
 _LATER = {
+    "Place": "routine",
+    "Routine": "routine",
+    "compile_routines": "print_routine",
+    "comment": "names",
+    "identifier": "names",
+    "identifiers": "names",
     "c_files": "print_c",
     "c_function": "print_c",
     "c_helpers": "print_c",
@@ -68,7 +74,7 @@ __all__ = [
     "Compiled",
     "Function",
     "Graph",
-    "Machine",
+    "MachineCode",
     "Node",
     "Place",
     "Routine",
@@ -86,15 +92,15 @@ __all__ = [
     "compile_routines",
     "cos",
     "derivative",
+    "derivative_matrix",
     "either",
     "equal",
-    "evaluate",
+    "evaluate_nodes",
     "exp",
     "floor",
     "forward",
     "identifier",
     "identifiers",
-    "jacobian",
     "latex_align",
     "latex_equations",
     "latex_number",

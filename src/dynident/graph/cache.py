@@ -16,6 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from dynident.files import hash_bytes
+
 LIMIT = 256 * 2**20  # bytes
 _MAGIC = b"dynident object 1\n"
 
@@ -64,7 +66,7 @@ def read(key: str) -> bytes | None:
         return None
     head = len(_MAGIC) + 32
     body = content[head:]
-    if content[: len(_MAGIC)] != _MAGIC or hashlib.sha256(body).digest() != content[len(_MAGIC) : head]:
+    if content[: len(_MAGIC)] != _MAGIC or hash_bytes(hashlib.sha256(body)) != content[len(_MAGIC) : head]:
         with contextlib.suppress(OSError):
             path.unlink()
         return None
@@ -85,7 +87,7 @@ def write(key: str, body: bytes) -> None:
             return
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=".new-")
         with os.fdopen(handle, "wb") as stream:
-            stream.write(_MAGIC + hashlib.sha256(body).digest() + body)
+            stream.write(_MAGIC + hash_bytes(hashlib.sha256(body)) + body)
         Path(temporary).replace(folder / f"{key}.o")
         _trim(folder)
     except OSError as error:

@@ -87,7 +87,7 @@ def derivative(output: Node, symbol: Node) -> Node:
     return forward([output], {symbol: symbol.graph.one})[0]
 
 
-def jacobian(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]:
+def derivative_matrix(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]:
     """Return dy/dx, one row per output: forward sweeps or reverse ones, whichever are fewer."""
     if len(inputs) <= len(outputs):
         columns = [forward(outputs, {x: x.graph.one}) for x in inputs]

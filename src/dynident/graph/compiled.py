@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dynident.graph.expression import Graph
 from dynident.graph.function import Function
 from dynident.graph.llvm_library import library
-from dynident.graph.machine import Machine, vector_width
+from dynident.graph.machine import MachineCode, vector_width
 from dynident.graph.print_llvm import function_text
 from dynident.parallel import over_samples
 
@@ -34,7 +34,7 @@ class Compiled:
         self.function = _without_expressions(function)
         self.width = vector_width() if width is None else width
         body = function_text(function, self.width)
-        self._machine = Machine("\n".join([library(body), body]), function.name)
+        self._machine = MachineCode("\n".join([library(body), body]), function.name)
         kinds = [ctypes.c_int64] + [ctypes.c_void_p, ctypes.c_int64] * len(function.arrays)
         self._call = self._machine.function(f"{function.name}_{self.width}", kinds)
 

@@ -523,7 +523,7 @@ def opposite(x: Any) -> Any:
     return _apply("select", x, 0.0, 1.0)
 
 
-def evaluate(outputs: Iterable[Node], values: dict[str, Any]) -> list[Any]:
+def evaluate_nodes(outputs: Iterable[Node], values: dict[str, Any]) -> list[Any]:
     """Return the numbers of expressions by NumPy, one operation after the other; `values` by symbol name."""
     wanted = list(outputs)
     found: dict[int, Any] = {}

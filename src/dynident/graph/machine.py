@@ -45,7 +45,7 @@ def vector_width() -> int:
     return 8 if "avx512f" in on else 4 if "avx" in on else 2
 
 
-class Machine:
+class MachineCode:
     """Machine code of some functions; it lives as long as this object.
 
     Parameters

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dynident.graph.expression import Node, reachable
 from dynident.graph.function import Function
 from dynident.graph.llvm_library import library
-from dynident.graph.machine import Machine
+from dynident.graph.machine import MachineCode
 from dynident.graph.print_llvm import Emitter, Turn, function_text
 from dynident.graph.routine import Call, Index, Leave, Load, Repeat, Routine, Save, Statement, When, called
 
@@ -146,6 +146,6 @@ def module_text(routines: Sequence[Routine]) -> str:
     return "\n".join([library(body), body])
 
 
-def compile_routines(routines: Sequence[Routine], what: str = "routines") -> Machine:
+def compile_routines(routines: Sequence[Routine], what: str = "routines") -> MachineCode:
     """Return the machine code of some routines; `Machine.function` gives each, taking the addresses of its arrays."""
-    return Machine(module_text(routines), what, loops=True)
+    return MachineCode(module_text(routines), what, loops=True)

@@ -18,18 +18,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import ConditionWarning, IdentificationError, require
 from dynident.identify.manifold import random_closed_motion
-from dynident.mechanics import Motion, regressor_rows
-from dynident.mechanism import Mechanism
+from dynident.mechanics import Motion, inverse_dynamics, weighted_regressor
+from dynident.mechanism import FIXED, Mechanism
 from dynident.parallel import one_blas_thread
+from dynident.results import Result
 
 Array = NDArray[np.float64]
 
 # Within a body the classical independent set of a revolute joint comes first, so that Iyy, mz and m are the ones regrouped.
 BODY_ORDER = ("Ixx", "Ixy", "Ixz", "Iyz", "Izz", "mx", "my", "Iyy", "mz", "m")
 
+LARGE = 64  # coordinates above which the columns of a tree are compared with their neighbours' only
+STATES = 300  # random states of such a robot
+MOST = 600  # coordinates: the regrouping of more would not fit into memory
+
 
 @dataclass(frozen=True, eq=False)
-class BaseParameters:
+class BaseParameters(Result):
     """The identifiable combinations beta = K phi.
 
     Parameters
@@ -121,8 +126,9 @@ class BaseParameters:
         ndarray, (4 n,)
             Torques in four fixed random states when the base parameters are 1, 2, ..., b over b.
         """
-        W = regressor_rows(self.mechanism, random_motion(self.mechanism, 4), self.columns).transpose(2, 0, 1)
-        return np.asarray(W @ np.arange(1.0, self.rank + 1.0)).ravel() / self.rank
+        phi = np.zeros(len(self.mechanism.parameters))
+        phi[self.columns] = np.arange(1.0, self.rank + 1.0) / self.rank
+        return inverse_dynamics(self.mechanism, random_motion(self.mechanism, 4), phi).ravel()
 
     def fits(self, fingerprint: ArrayLike) -> bool:
         """Return whether a fingerprint is of these base parameters, to a millionth.
@@ -147,7 +153,8 @@ def random_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:
         return random_closed_motion(mechanism, 2 * samples, seed)
     generator = np.random.default_rng(seed)
     n = mechanism.dof
-    q, v, a = (generator.uniform(-size, size, (samples, n)) for size in (np.pi, 3.0, 10.0))
+    calm = n**-0.5 if n > LARGE else 1.0  # else the far end of a long chain would outweigh all that is near its base
+    q, v, a = (generator.uniform(-size, size, (samples, n)) for size in (np.pi, 3.0 * calm, 10.0 * calm))
     return Motion(np.arange(float(samples)), q, v, a)
 
 
@@ -203,51 +210,129 @@ def base_parameters(
     6
     """
     require(mechanism, Mechanism, "mechanism")
-    names = mechanism.parameters.names
     ranking = _preferred(mechanism)
     if order is not None:
         wanted = [mechanism.parameters.index(name) for name in order]
         ranking = [*dict.fromkeys([*wanted, *ranking])]
-    p, n = len(names), max(mechanism.dof, 1)
-    if mechanism.dof == 0:
+    n = mechanism.dof
+    if n == 0:
         raise IdentificationError(f"robot '{mechanism.name}' has no moving joint, so it has nothing to identify")
-    samples = max(50, -(-3 * p // n))
-    Y = regressor_rows(mechanism, random_motion(mechanism, samples, seed)).transpose(2, 0, 1)
+    groups: list[Group] = [([], ranking)]
+    if n > LARGE:
+        if n > MOST:
+            raise IdentificationError(
+                f"robot '{mechanism.name}' has {n} coordinates; base parameters are found for {MOST} at most: lock joints, or "
+                "identify its limbs one by one"
+            )
+        if _is_plain_tree(mechanism):
+            groups = _neighbourhoods(mechanism, ranking)
+    Y = _random_rows(mechanism, len(groups) > 1, seed)
     if removable:
         bare = Y.copy()
         bare[:, :, columns_of(mechanism, removable)] = 0.0
         Y = np.concatenate([Y, bare])
+    return _regrouped(mechanism, Y, groups, tolerance, seed)
+
+
+Group = tuple[list[int], list[int]]  # columns of the neighbours, and own columns in the order in which they should lead
+
+
+def _random_rows(mechanism: Mechanism, large: bool, seed: int) -> Array:
+    """Return the regressor in random states (N, n, p), or of a large robot one random sum of its rows in every state."""
+    n, p = mechanism.dof, len(mechanism.parameters)
+    samples = STATES if large else max(50, -(-3 * p // n))
+    motion = random_motion(mechanism, samples, seed)
+    if large:
+        return weighted_regressor(mechanism, motion, np.random.default_rng(seed).standard_normal((samples, 1, n)))
+    return weighted_regressor(mechanism, motion, np.broadcast_to(np.eye(n), (len(motion), n, n)))
+
+
+def _regrouped(mechanism: Mechanism, Y: Array, groups: list[Group], tolerance: float, seed: int) -> BaseParameters:
+    """Find independent columns group by group, and what each other column adds to them."""
+    names, p = mechanism.parameters.names, Y.shape[2]
     W = Y.reshape(-1, p)
     size = np.linalg.norm(W, axis=0)
     relative = size / _family_size(mechanism.parameters.units, size)
     visible = relative > tolerance
     scaled = np.where(visible, W / np.where(visible, size, 1.0), 0.0)
-
+    K, kept = np.zeros((p, p)), list[int]()  # K in units of scaled columns; its rows of the columns kept are the regrouping
+    shortest, longest = np.inf, 0.0
     with one_blas_thread():
-        kept, rest = _independent(scaled, [c for c in ranking if visible[c]], tolerance)
-        singular = np.linalg.svd(scaled, compute_uv=False)
-        B = np.linalg.lstsq(scaled[:, kept], scaled, rcond=None)[0]
-    rank = len(kept)
+        for neighbours, own in groups:
+            beside = [c for c in neighbours if visible[c]]
+            mine = [c for c in own if visible[c]]
+            chosen, rest, least = _independent(scaled, beside, mine, tolerance)
+            basis, others = [*beside, *chosen], [c for c in mine if c not in set(chosen)]
+            B = np.linalg.lstsq(scaled[:, basis], scaled[:, others], rcond=None)[0]
+            B[np.abs(B) < 1e-10 + 10.0 * rest[others]] = 0.0  # what is left of a column bounds the error of its coefficients
+            K[chosen, chosen] = 1.0
+            K[:, others] = K[:, basis] @ B
+            kept += chosen
+            shortest, longest = min(shortest, least), max(longest, float(np.max(rest, initial=0.0)))
+        rank, gap = len(kept), shortest / max(longest, np.finfo(float).eps)
+        if len(groups) == 1:
+            gap = _checked_rank(mechanism, scaled, rank, tolerance)
+    gap = min(gap, _gap(np.sort(relative)[::-1], int(np.count_nonzero(visible))))
+
+    columns = np.array(kept, dtype=np.int64)
+    regrouping = K[columns] * (np.where(visible, size, 0.0) / size[columns][:, None])
+    regrouping[:, columns] = np.eye(rank)
+    nearest = np.round(regrouping)
+    regrouping = np.where(np.abs(regrouping - nearest) < 1e-10 * np.maximum(1.0, np.abs(nearest)), nearest, regrouping)
+    invisible = tuple(names[j] for j in range(p) if not visible[j])
+    if len(groups) > 1:  # the rows one by one, in a few states
+        few, n = random_motion(mechanism, 3, seed + 1), mechanism.dof
+        Y = weighted_regressor(mechanism, few, np.broadcast_to(np.eye(n), (3, n, n)))
+    seen = np.any(np.abs(Y[:, :, columns]) > 1e-12 * size[columns], axis=0)
+    return BaseParameters(mechanism, columns, regrouping, invisible, seen, gap)
+
+
+def _checked_rank(mechanism: Mechanism, scaled: Array, rank: int, tolerance: float) -> float:
+    """Return the gap of the singular values at a rank; warn when they tell another one."""
+    singular = np.asarray(np.linalg.svd(scaled, compute_uv=False), dtype=np.float64)
     by_svd = int(np.count_nonzero(singular > tolerance * singular[0]))
     if by_svd != rank:
         warnings.warn(
             f"the rank of robot '{mechanism.name}' is not clear-cut: {rank} by QR, {by_svd} by singular values at tolerance "
             f"{tolerance:g}; check for joint axes that are almost, but not quite, parallel or concurrent",
             ConditionWarning,
-            stacklevel=2,
+            stacklevel=4,
         )
-    gap = min(_gap(singular, rank), _gap(np.sort(relative)[::-1], int(np.count_nonzero(visible))))
+    return _gap(singular, rank)
 
-    columns = np.array(kept, dtype=np.int64)
-    regrouping = np.zeros((rank, p))
-    B[np.abs(B) < 1e-10 + 10.0 * rest] = 0.0  # what is left of a regrouped column bounds the error of its coefficients
-    regrouping[:] = B * (size / size[columns][:, None])
-    regrouping[:, columns] = np.eye(rank)
-    nearest = np.round(regrouping)
-    regrouping = np.where(np.abs(regrouping - nearest) < 1e-10 * np.maximum(1.0, np.abs(nearest)), nearest, regrouping)
-    invisible = tuple(names[j] for j in range(p) if not visible[j])
-    seen = np.any(np.abs(Y[:, :, columns]) > 1e-12 * size[columns], axis=0)
-    return BaseParameters(mechanism, columns, regrouping, invisible, seen, gap)
+
+def _is_plain_tree(mechanism: Mechanism) -> bool:
+    """Say whether every coordinate moves one joint, and every motor drives one coordinate."""
+    return not (mechanism.loops or mechanism.couplings or any(len(a.coupling) > 1 for a in mechanism.actuators))
+
+
+def _neighbourhoods(mechanism: Mechanism, ranking: list[int]) -> list[Group]:
+    """Return the columns of every node of a tree with those of the nodes between it and the next body towards the base.
+
+    What a body's torques cannot show passes through its joint unchanged, so that it adds to the next body only [Gautier1991].
+    """
+    tree, place = mechanism.tree, {c: i for i, c in enumerate(ranking)}
+    node_of = [tree.frames[body][0] for body in tree.bodies]
+    driven = {int(d): i for i, d in enumerate(tree.arrays.dof) if tree.arrays.kind[i] != FIXED}
+    coordinate = {name: d for d, name in enumerate(tree.coordinates)}
+    owners = [node_of[c // 10] for c in range(10 * len(node_of))]
+    drives = {a.name: next(iter(a.coupling)) for a in mechanism.actuators}
+    moved = [name for name, _ in mechanism.joint_columns] + [drives[name] for name, _ in mechanism.actuator_columns]
+    for name in moved:
+        owners.append(driven[max(d for d in driven if d <= coordinate[name])])
+    own: dict[int, list[int]] = {}
+    for c in sorted(range(len(owners)), key=place.__getitem__):
+        own.setdefault(owners[c], []).append(c)
+    groups = []
+    for node in sorted(own):
+        beside, above = list[int](), int(tree.arrays.parent[node])
+        while above >= 0:
+            beside += own.get(above, [])
+            if above in node_of:
+                break
+            above = int(tree.arrays.parent[above])
+        groups.append((beside, own[node]))
+    return groups
 
 
 def columns_of(mechanism: Mechanism, bodies: Sequence[str]) -> list[int]:
@@ -275,21 +360,26 @@ def _family_size(units: Sequence[str], size: Array) -> Array:
     return np.asarray(np.maximum(largest, 1e-9 * np.max(size)))
 
 
-def _independent(W: Array, order: Sequence[int], tolerance: float) -> tuple[list[int], Array]:
-    """Return the columns of W that are independent of those before them in `order`, and what is left of each other column.
+def _independent(W: Array, before: list[int], order: list[int], tolerance: float) -> tuple[list[int], Array, float]:
+    """Return independent columns in `order`, what is left of the others, and the shortest part that counted as independent.
 
-    Gram-Schmidt, twice for safety; columns have unit length.
+    Gram-Schmidt, twice for safety, beginning with the columns `before`; all have unit length.
     """
-    Q = np.zeros((W.shape[0], 0))
-    kept, rest = [], np.zeros(W.shape[1])
-    for c in order:
+    Q = np.zeros((W.shape[0], len(before) + len(order)), order="F")
+    kept, rest, least, count = list[int](), np.zeros(W.shape[1]), np.inf, 0
+    for c in [*before, *order]:
         w = W[:, c]
         for _ in range(2):
-            w = w - Q @ (Q.T @ w)
+            w = w - Q[:, :count] @ (Q[:, :count].T @ w)
         length = float(np.linalg.norm(w))
         if length > tolerance:
-            Q = np.column_stack([Q, w / length])
+            Q[:, count] = w / length
+            count += 1
+        if c in before:
+            continue
+        if length > tolerance:
             kept.append(c)
+            least = min(least, length)
         else:
             rest[c] = length
-    return kept, rest
+    return kept, rest, least

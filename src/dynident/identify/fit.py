@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -9,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import require
+from dynident.errors import DynidentError, IdentificationError, require
+from dynident.files import read_json
 from dynident.identify.base import BaseParameters
 from dynident.identify.rows import Projection, Rows
 from dynident.identify.suspicions import HEAD
 from dynident.identify.tables import Observability, Prediction, Undetermined
 from dynident.mechanics import Motion, closure_starts
 from dynident.mechanism import Consistency, Mechanism, Parameters
+from dynident.results import Result
 
 if TYPE_CHECKING:
     from dynident.identify.score import Score
@@ -30,7 +33,7 @@ GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter i
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(Result):
     """An identified model.
 
     Parameters
@@ -347,37 +350,54 @@ class Fit:
 
         return plot_parameters(self)
 
-    def to_json(self) -> str:
-        """Return everything as JSON text, exact floats.
+    def _content(self) -> dict[str, Any]:
+        """Everything, and the robot itself unless one of its couplings is a function of the user's."""
+        from dynident.identify.fit_file import fit_content  # noqa: PLC0415 - it needs this class
 
-        Returns
-        -------
-        str
-            JSON object; `from_json` reads it back given the robot.
-        """
-        from dynident.identify.fit_file import fit_to_json  # noqa: PLC0415 - it needs this class
-
-        return fit_to_json(self)
+        return fit_content(self)
 
     @classmethod
-    def from_json(cls, text: str, mechanism: Mechanism) -> Fit:
-        """Read what `to_json` wrote.
+    def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | None = None) -> Fit:
+        """Read what `save` wrote.
 
         Parameters
         ----------
-        text : str
-            JSON object.
-        mechanism : Mechanism
-            The robot it belongs to, as described; joints that were held still are held again.
+        path : path-like
+            File.
+        mechanism : Mechanism, optional
+            The robot it belongs to, as described now; the one in the file when omitted.
 
         Returns
         -------
         Fit
             The same fit.
         """
-        from dynident.identify.fit_file import fit_from_json  # noqa: PLC0415 - it needs this class
+        data = read_json(path, "a fit")
+        try:
+            return cls.from_dict(data, mechanism)
+        except DynidentError as error:
+            raise IdentificationError(f"cannot read the fit '{path}': {error}") from error
 
-        return fit_from_json(text, mechanism)
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], mechanism: Mechanism | None = None) -> Fit:
+        """Return the fit that `to_dict` described.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+        mechanism : Mechanism, optional
+            The robot it belongs to, as described now; the one in the data when omitted. Joints that were held still are
+            held again.
+
+        Returns
+        -------
+        Fit
+            The same fit.
+        """
+        from dynident.identify.fit_file import fit_from_dict  # noqa: PLC0415 - it needs this class
+
+        return fit_from_dict(data, mechanism)
 
 
 def _root(covariance: Array) -> Array:

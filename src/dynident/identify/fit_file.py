@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, IdentificationError
-from dynident.files import to_json
 from dynident.identify.base import base_parameters
 from dynident.identify.fit import Fit
 from dynident.identify.rows import check_projection
 from dynident.identify.stored import stored_flags, stored_numbers, stored_options, stored_source
 from dynident.mechanism import Mechanism
+from dynident.results import array_of
 
 Array = NDArray[np.float64]
 
 
-def fit_to_json(fit: Fit) -> str:
-    """Return a fit as JSON text; `Fit.to_json` is the public way."""
-    data = {
-        "format": "dynident-fit-1",
+def fit_content(fit: Fit) -> dict[str, Any]:
+    """Return what the file of a fit holds."""
+    opaque = any(coupling.function is not None for coupling in fit.mechanism.couplings)
+    return {
         "robot": fit.mechanism.name,
+        "mechanism": None if opaque else fit.mechanism,
         "joints": list(fit.mechanism.joint_names),
         "terms": list(fit.mechanism.terms),
         "leaders": list(fit.base.leaders),
@@ -33,8 +35,8 @@ def fit_to_json(fit: Fit) -> str:
         "condition": fit.condition,
         "training_relative": fit.training_relative,
         "base_parameters": [asdict(row) for row in fit.observability()],
-        "covariance": fit.covariance.tolist(),
-        "combinations": fit.combinations.tolist(),
+        "covariance": fit.covariance,
+        "combinations": fit.combinations,
         "sigma": dict(zip(fit.groups, fit.sigma.tolist(), strict=True)),
         "standard_parameters": fit.standard.to_dict(),
         "standard_provenance": fit.standard.provenance,
@@ -57,15 +59,17 @@ def fit_to_json(fit: Fit) -> str:
             "speeds": dict(fit.speeds),
         },
     }
-    return to_json(data)
 
 
-def fit_from_json(text: str, mechanism: Mechanism) -> Fit:
-    """Return the fit that `fit_to_json` wrote; `Fit.from_json` is the public way."""
+def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
+    """Return the fit of what a file holds; `Fit.from_dict` is the public way."""
     try:
-        data = json.loads(text)
-        if not isinstance(data, dict) or data.get("format") != "dynident-fit-1":
-            raise IdentificationError("this is not a fit written by dynident ('format' is not dynident-fit-1)")
+        if not isinstance(data, Mapping) or data.get("kind", "identify.Fit") != "identify.Fit":
+            raise IdentificationError("this is not a fit written by dynident ('kind' is not identify.Fit)")
+        if mechanism is None:
+            if data["mechanism"] is None:
+                raise IdentificationError(f"robot '{data['robot']}' has functions that no file holds; give the mechanism")
+            mechanism = Mechanism.from_dict(data["mechanism"])
         rows, terms = data["base_parameters"], tuple(data["terms"])
         moving = mechanism if mechanism.terms == terms else mechanism.with_terms(terms)
         moving = moving if moving.loops else moving.keep(data["joints"])
@@ -81,13 +85,14 @@ def fit_from_json(text: str, mechanism: Mechanism) -> Fit:
         def numbers(key: str, size: int) -> Array | None:
             return None if belief.get(key) is None else stored_numbers(belief[key], (size,), key)
 
+        E = array_of(data["combinations"], "combinations")
         return Fit(
             base=base,
             values=stored_numbers([row["value"] for row in rows], (b,), "base_parameters"),
             covariance=stored_numbers(data["covariance"], (b, b), "covariance"),
             solved=np.array([v not in ("dropped", "not excited") for v in verdicts]),
             active=np.array([v != "dropped" for v in verdicts]),
-            combinations=stored_numbers(data["combinations"], (len(data["combinations"]), b), "combinations"),
+            combinations=stored_numbers(E, (len(E), b), "combinations"),
             groups=groups,
             sigma=stored_numbers(list(data["sigma"].values()), (len(data["sigma"]),), "sigma"),
             rows=int(data["rows"]),

@@ -392,7 +392,7 @@ def source_of(log: Log, prepared: Prepared) -> dict[str, Any]:
     """Return what identifies the samples used: file, time span, rows."""
     return {
         "name": log.name,
-        "sha256": log.digest(),
+        "sha256": log.checksum(),
         "start": float(prepared.motion.t[0]),
         "end": float(prepared.motion.t[-1]),
         "samples": len(prepared),

@@ -13,6 +13,7 @@ from dynident.identify.fit import Fit
 from dynident.identify.matching import match
 from dynident.identify.metrics import Metrics, evaluate
 from dynident.identify.regression import dead_efforts, robot_motion, same_band, source_of
+from dynident.results import Result
 from dynident.signals import Log, Quality, prepare
 
 Array = NDArray[np.float64]
@@ -21,7 +22,7 @@ LEAVES = 3.0  # leverage from which on a motion is said to leave what was traine
 
 
 @dataclass(frozen=True, eq=False)
-class Score:
+class Score(Result):
     """A model against measurements.
 
     Parameters

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
+from dynident.results import array_of
 
 LARGEST = 1e100  # squares and products of such numbers stay finite
 NUMBERS = ("start", "end", "cutoff", "bandwidth")
@@ -16,7 +17,7 @@ NUMBERS = ("start", "end", "cutoff", "bandwidth")
 
 def stored_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.float64]:
     """Return stored numbers as an array after checking their shape and that none is missing."""
-    array = np.array(values, dtype=np.float64)
+    array: NDArray[np.float64] = array_of(values, what)
     if array.shape != shape or not np.all(np.abs(array) < LARGEST):  # NaN is not smaller either
         raise IdentificationError(
             f"this is not a whole fit: '{what}' needs {' x '.join(map(str, shape))} finite numbers; identify again"

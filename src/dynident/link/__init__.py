@@ -1,7 +1,7 @@
 """From a plan to a log on a controller: protocols, the virtual robot behind them, campaigns, a crash-safe recorder."""
 
 from dynident.link.campaign import AbortedError, Campaign
-from dynident.link.controller import Controller, Identity, Status, UnreachableError, open_controller
+from dynident.link.controller import Identity, RemoteController, Status, UnreachableError, open_controller
 from dynident.link.emulator import Emulator
 from dynident.link.live import Callback, RecursiveFit, ThermalObserver, mcap_writer
 from dynident.link.lynx_client import LynxClient
@@ -20,7 +20,6 @@ __all__ = [
     "AbortedError",
     "Callback",
     "Campaign",
-    "Controller",
     "DiskFullError",
     "Emulator",
     "Framer",
@@ -33,6 +32,7 @@ __all__ = [
     "Progress",
     "Recorder",
     "RecursiveFit",
+    "RemoteController",
     "Samples",
     "Settings",
     "SimpleClient",

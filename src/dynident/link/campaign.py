@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dynident.errors import LinkError
 from dynident.excitation import Plan
 from dynident.link.campaign_folder import check_new, create_folder, lock_folder, open_folder
-from dynident.link.controller import Controller, Identity, UnreachableError
+from dynident.link.controller import Identity, RemoteController, UnreachableError
 from dynident.link.messages import Samples
 from dynident.link.progress import Listener, Progress
 from dynident.link.recorder import DiskFullError, Recorder
@@ -50,7 +50,7 @@ class Campaign:
     ----------
     folder : path-like
         Its folder, made by `create`.
-    controller : Controller
+    controller : RemoteController
         Robot; connected by `run`.
     predict : callable, optional
         Efforts of a motion, see `Watch`.
@@ -67,7 +67,7 @@ class Campaign:
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        controller: Controller,
+        controller: RemoteController,
         *,
         predict: Predict | None = None,
         listeners: Sequence[Listener] = (),
@@ -93,7 +93,7 @@ class Campaign:
         folder: str | os.PathLike[str],
         plan: Plan,
         settings: Settings,
-        controller: Controller,
+        controller: RemoteController,
         address: str = "",
         **options: Any,
     ) -> Campaign:
@@ -107,7 +107,7 @@ class Campaign:
             What to do.
         settings : Settings
             How often.
-        controller : Controller
+        controller : RemoteController
             Robot; not connected.
         address : str
             Its address, for `resume`.

@@ -155,7 +155,7 @@ class Status:
     alarm: int = 0
 
 
-class Controller(ABC):
+class RemoteController(ABC):
     """A controller on the other side of a wire.
 
     The order is: `connect`, then `send` and `run` for every motion while `samples` is called often enough, `stop` at any time,
@@ -298,7 +298,7 @@ class Controller(ABC):
         wait_for_rest(self, float(motion.t[-1]), timeout)
 
 
-def wait_for_rest(controller: Controller, duration: float, timeout: float) -> None:
+def wait_for_rest(controller: RemoteController, duration: float, timeout: float) -> None:
     """Wait until a motion of some duration is over, throwing samples away."""
     import time  # noqa: PLC0415 - only here
 
@@ -316,7 +316,7 @@ def wait_for_rest(controller: Controller, duration: float, timeout: float) -> No
     raise LinkError(f"the robot has not come to rest within {timeout:g} s; look at it")
 
 
-def open_controller(address: str, **options: Any) -> Controller:
+def open_controller(address: str, **options: Any) -> RemoteController:
     """Return the controller of an address; nothing is connected yet.
 
     Parameters
@@ -329,7 +329,7 @@ def open_controller(address: str, **options: Any) -> Controller:
 
     Returns
     -------
-    Controller
+    RemoteController
         Ready to `connect`.
     """
     from dynident.link.lynx_client import LynxClient  # noqa: PLC0415 - they import this file
@@ -351,7 +351,7 @@ def open_controller(address: str, **options: Any) -> Controller:
         )
     cls, default = kind
     try:
-        made: Controller = cls(parts.hostname, default if port is None else port, **{**given, **options})
+        made: RemoteController = cls(parts.hostname, default if port is None else port, **{**given, **options})
     except TypeError as error:
         raise LinkError(f"controller '{address}' has an option that its protocol does not know ({error})") from error
     return made

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import LinkError
 from dynident.link import lynx_messages as x
-from dynident.link.controller import Controller, Identity, Status, UnreachableError
+from dynident.link.controller import Identity, RemoteController, Status, UnreachableError
 from dynident.link.lynx_messages import Frame, State
 from dynident.link.messages import Framer, Samples, decode_json
 from dynident.mechanics import Motion
@@ -25,7 +25,7 @@ TIMEOUT = 5.0  # of an answer [s]
 HEARTBEAT = 0.5  # [s]
 
 
-class LynxClient(Controller):
+class LynxClient(RemoteController):
     """A controller that speaks Lynx.
 
     Parameters

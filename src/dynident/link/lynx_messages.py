@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LinkError
+from dynident.files import hash_bytes
 from dynident.link.messages import Samples
 
 Array = NDArray[np.float64]
@@ -72,7 +73,7 @@ def decode(data: bytes) -> Frame:
 
 def proof(key: bytes, nonce: bytes) -> bytes:
     """Return what shows that somebody has the key."""
-    return hmac.new(key, b"lynx client" + nonce, hashlib.sha256).digest()
+    return hash_bytes(hmac.new(key, b"lynx client" + nonce, hashlib.sha256))
 
 
 def encode_rows(table: Array) -> bytes:

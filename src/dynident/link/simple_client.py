@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import LinkError
 from dynident.link import messages as m
-from dynident.link.controller import Controller, Identity, Status, UnreachableError
+from dynident.link.controller import Identity, RemoteController, Status, UnreachableError
 from dynident.link.emulator import VERSION
 from dynident.link.messages import Message, Samples
 from dynident.link.points import trajectory_messages
@@ -35,7 +35,7 @@ BACK = 32  # points that a streamer goes back at most
 QUIET = 0.03  # silence after which no answer is on its way [s]
 
 
-class SimpleClient(Controller):
+class SimpleClient(RemoteController):
     """A controller that speaks simple_message.
 
     Parameters

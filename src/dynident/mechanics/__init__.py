@@ -1,8 +1,11 @@
 """How a robot moves: kinematics, dynamics and regressors, batched over samples, for trees and robots with loops."""
 
-from dynident.mechanics.actuation import actuator_jacobian, actuator_torques, generalised_efforts, least_torques, preload
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from dynident.mechanics.batch import TreeMotion, at_rest, coordinates, entering, node_values, project, tree_motion, values_of
-from dynident.mechanics.branch import REACH
 from dynident.mechanics.closure import SINGULAR as CLOSURE_SINGULAR
 from dynident.mechanics.closure import (
     close_motion,
@@ -12,28 +15,73 @@ from dynident.mechanics.closure import (
     coordinates_from_actuators,
     motion_from_actuators,
 )
-from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
 from dynident.mechanics.equations import Equations, has_opaque_couplings, positions_of
 from dynident.mechanics.functions import Outputs, cached, compiled, function_of, geometry_key
 from dynident.mechanics.geometry import Geometry, Pose, compose
-from dynident.mechanics.inverse_kinematics_arms import distance_to_curve
-from dynident.mechanics.inverse_kinematics_chain import end_frame
-from dynident.mechanics.inverse_kinematics_closed import arm_structure, choose_posture, inverse_kinematics, reach, singularities
-from dynident.mechanics.inverse_kinematics_damped import (
-    inverse_kinematics_numeric,
-    pose_error,
-    pose_targets,
-    position_limits,
-    robot_size,
-)
-from dynident.mechanics.joint_reactions import joint_reactions
-from dynident.mechanics.kinematics import body_motions, forward_kinematics, frame_motion, jacobian
 from dynident.mechanics.matrices import energies
 from dynident.mechanics.motion import Motion
-from dynident.mechanics.reactions import Conditioning, closure_conditioning, reactions
-from dynident.mechanics.regressor import energy_regressor, momentum_regressor, regressor, regressor_rows
+from dynident.mechanics.regressor import energy_regressor, momentum_regressor, regressor, regressor_rows, weighted_regressor
 from dynident.mechanics.solving import NodeRows, factor_symmetric, solve_factored, solve_general, solve_symmetric
 from dynident.mechanics.vectors import Vector, cross, dot, matrix, plus, scale, snapped, times, vector
+
+if TYPE_CHECKING:
+    from dynident.mechanics.actuation import actuator_jacobian, actuator_torques, generalised_efforts, least_torques, preload
+    from dynident.mechanics.branch import REACH
+    from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
+    from dynident.mechanics.inverse_kinematics_arms import distance_to_curve
+    from dynident.mechanics.inverse_kinematics_chain import end_frame
+    from dynident.mechanics.inverse_kinematics_closed import (
+        arm_structure,
+        choose_posture,
+        inverse_kinematics,
+        reach,
+        singularities,
+    )
+    from dynident.mechanics.inverse_kinematics_damped import (
+        inverse_kinematics_numeric,
+        pose_error,
+        pose_targets,
+        position_limits,
+        robot_size,
+    )
+    from dynident.mechanics.kinematics import body_motions, forward_kinematics, frame_motion, jacobian
+    from dynident.mechanics.loop_reactions import Conditioning, closure_conditioning, reactions
+    from dynident.mechanics.tree_reactions import joint_reactions
+
+# Imported on first use: identification needs the equations, not the kinematics of people.
+_LATER = {
+    "REACH": "branch",
+    "Conditioning": "loop_reactions",
+    "closure_conditioning": "loop_reactions",
+    "joint_reactions": "tree_reactions",
+    "reactions": "loop_reactions",
+    "actuator_jacobian": "actuation",
+    "actuator_torques": "actuation",
+    "arm_structure": "inverse_kinematics_closed",
+    "body_motions": "kinematics",
+    "choose_posture": "inverse_kinematics_closed",
+    "coriolis_matrix": "dynamics",
+    "distance_to_curve": "inverse_kinematics_arms",
+    "end_frame": "inverse_kinematics_chain",
+    "forward_dynamics": "dynamics",
+    "forward_kinematics": "kinematics",
+    "frame_motion": "kinematics",
+    "generalised_efforts": "actuation",
+    "gravity": "dynamics",
+    "inverse_dynamics": "dynamics",
+    "inverse_kinematics": "inverse_kinematics_closed",
+    "inverse_kinematics_numeric": "inverse_kinematics_damped",
+    "jacobian": "kinematics",
+    "least_torques": "actuation",
+    "mass_matrix": "dynamics",
+    "pose_error": "inverse_kinematics_damped",
+    "pose_targets": "inverse_kinematics_damped",
+    "position_limits": "inverse_kinematics_damped",
+    "preload": "actuation",
+    "reach": "inverse_kinematics_closed",
+    "robot_size": "inverse_kinematics_damped",
+    "singularities": "inverse_kinematics_closed",
+}
 
 __all__ = [
     "CLOSURE_SINGULAR",
@@ -113,4 +161,11 @@ __all__ = [
     "tree_motion",
     "values_of",
     "vector",
+    "weighted_regressor",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(f"dynident.mechanics.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'dynident.mechanics' has no attribute '{name}'")

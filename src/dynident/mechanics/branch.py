@@ -16,7 +16,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.graph import Compiled, Function, Graph, Node, Routine, absolute, compile_routines, jacobian, maximum, minimum
+from dynident.graph import (
+    Compiled,
+    Function,
+    Graph,
+    Node,
+    Routine,
+    absolute,
+    compile_routines,
+    derivative_matrix,
+    maximum,
+    minimum,
+)
 from dynident.graph import both as both_hold
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.solving import eliminate
@@ -64,7 +75,7 @@ class Branch:
         cuts = x.loops(closure.selected)
         J = cuts.jacobian
         if np.isin(mechanism.tree.arrays.kind, (SPHERICAL, FREE)).any():  # there v is not the rate of the coordinates
-            J = jacobian(cuts.residuals, x.x)
+            J = derivative_matrix(cuts.residuals, x.x)
         block = [[row[int(i)] for i in self.bound] for row in J]
         steps, size, side = eliminate(block, [[-phi] for phi in cuts.residuals])
         ratio = side * size

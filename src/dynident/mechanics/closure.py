@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
 from dynident.graph import absolute
-from dynident.mechanics.branch import Branch, stations
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import Outputs, cached, function_of
 from dynident.mechanics.motion import Motion
@@ -69,6 +68,8 @@ def close_positions(
     ndarray, (N, n_tree)
         Closed configurations.
     """
+    from dynident.mechanics.branch import Branch  # noqa: PLC0415 - only robots with loops need it
+
     closure = mechanism.closure
     names = mechanism.coordinate_names if given is None else tuple(given)
     x = np.ascontiguousarray(q, dtype=np.float64)
@@ -111,6 +112,8 @@ def closure_starts(mechanism: Mechanism, q: ArrayLike, samples: Sequence[int]) -
     list of ndarray, (n_tree,)
         Closed configurations there; later stretches can be solved from them independently.
     """
+    from dynident.mechanics.branch import stations  # noqa: PLC0415 - only robots with loops need it
+
     x = np.asarray(q, dtype=np.float64)
     found: list[Array] = []
     here, at = mechanism.closure.home, 0

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
 from dynident.friction import TERMS
-from dynident.graph import Graph, Node, forward, jacobian, total
+from dynident.graph import Graph, Node, derivative_matrix, forward, total
 from dynident.mechanics.geometry import Geometry, Pose, compose, numeric_geometry
 from dynident.mechanics.loops import Loops
 from dynident.mechanics.matrices import coriolis_matrix, energies, mass_matrix
@@ -85,7 +85,7 @@ class Equations:
         if self._opaque:
             n, flat = self.mechanism.dof, self.graph.symbols("G", len(self.tree_q) * self.mechanism.dof)
             return [flat[i * n : (i + 1) * n] for i in range(len(self.tree_q))]
-        return jacobian(self.tree_q, self.x) if self.mechanism.couplings else None
+        return derivative_matrix(self.tree_q, self.x) if self.mechanism.couplings else None
 
     @cached_property
     def bias(self) -> list[Node]:

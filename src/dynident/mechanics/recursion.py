@@ -1,11 +1,11 @@
-"""The equations of `mechanics.kernels` on expressions: kinematics, Newton-Euler, regressor, matrices, energies.
+"""The recursion over the tree as expressions: kinematics, Newton-Euler, regressor.
 
-The recursion runs over the tree; what a single body does is in `bodies`.
+What a single body does is in `bodies`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from dynident.graph import Graph, Node
@@ -91,7 +91,7 @@ class Recursion:
             rows.append(row)
         return matrix(self.graph, rows)
 
-    def rates(self, i: int, x: Sequence[Node]) -> Twist:
+    def rates(self, i: int, x: Sequence[Node] | Mapping[int, Node]) -> Twist:
         """Return the joint's own angular and linear rate in the child frame."""
         kind, d = int(self.tree.kind[i]), int(self.tree.dof[i])
         if kind == FIXED:
@@ -137,15 +137,21 @@ class Recursion:
         """Jacobian columns (w, l) of every node by coordinate, in its own frame."""
         found: list[dict[int, Twist]] = []
         for i in range(self.nodes):
-            p, (R, r), d = int(self.tree.parent[i]), self.poses[i], int(self.tree.dof[i])
-            own: dict[int, Twist] = {}
+            p, (R, r) = int(self.tree.parent[i]), self.poses[i]
+            passed: dict[int, Twist] = {}
             for e, (w, u) in (found[p] if p >= 0 else {}).items():
-                own[e] = (back(R, w), back(R, plus(u, cross(w, r))))
-            for k in range(NODE_DOF[int(self.tree.kind[i])]):
-                unit = [self.graph.one if e == d + k else self.graph.zero for e in range(len(self.q))]
-                own[d + k] = self.rates(i, unit)
-            found.append(own)
+                passed[e] = (back(R, w), back(R, plus(u, cross(w, r))))
+            found.append(passed | self.own_columns(i))
         return found
+
+    def own_columns(self, i: int) -> dict[int, Twist]:
+        """Return the columns of a node's own joint by coordinate."""
+        d = int(self.tree.dof[i])
+        own: dict[int, Twist] = {}
+        for k in range(NODE_DOF[int(self.tree.kind[i])]):
+            unit = dict.fromkeys(range(d, d + 6), self.graph.zero) | {d + k: self.graph.one}
+            own[d + k] = self.rates(i, unit)
+        return own
 
     def world(self, i: int) -> Pose:
         """Return the pose of a node in the base frame."""
@@ -168,9 +174,8 @@ class Recursion:
             if phi is not None:
                 moment, force = body_wrench(phi, *self.motions[i])
                 n, f = plus(n, moment), plus(f, force)
-            for d, (w, u) in self.columns[i].items():
-                if int(self.tree.dof[i]) <= d < int(self.tree.dof[i]) + NODE_DOF[int(self.tree.kind[i])]:
-                    tau[d] = dot(w, n) + dot(u, f)
+            for d, (w, u) in self.own_columns(i).items():
+                tau[d] = dot(w, n) + dot(u, f)
             p, (R, r) = int(self.tree.parent[i]), self.poses[i]
             if p >= 0:
                 f = times(R, f)

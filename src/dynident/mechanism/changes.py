@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 from dynident.errors import DescriptionError, require
 from dynident.friction import check_terms
 from dynident.mechanism import inertia as inertial
-from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Body, Joint, frozen
 from dynident.mechanism.parameters import Parameters
 
@@ -192,7 +191,7 @@ def lock(self: Mechanism, positions: Mapping[str, ArrayLike]) -> Mechanism:
     couplings = [coupling for coupling in self.couplings if coupling.joint not in held]
     while still := [c for c in couplings if c.joint not in held and all(name in held for name in c.of)]:
         for c in still:
-            held[c.joint] = c.offset + sum(ratio * held[name] for name, ratio in c.of.items())
+            held[c.joint] = c.value_at(held)
     joints = []
     for joint in self.joints:
         at_rest = [name in held for name in joint.coordinates]
@@ -209,11 +208,7 @@ def lock(self: Mechanism, positions: Mapping[str, ArrayLike]) -> Mechanism:
         free = {name: ratio for name, ratio in ratios.items() if name not in held}
         return free, sum(ratio * held[name] for name, ratio in ratios.items() if name in held)
 
-    kept = []
-    for coupling in couplings:
-        if coupling.joint not in held:
-            free, shift = split(coupling.of)
-            kept.append(Coupling(coupling.joint, free, coupling.offset + shift))
+    kept = [coupling.holding(held) for coupling in couplings if coupling.joint not in held]
     actuators = []
     for actuator in self.actuators:
         free, shift = split(actuator.coupling)

@@ -15,6 +15,7 @@ def check_structure(mechanism: Mechanism) -> None:
     """Raise the sentence that says what is wrong with a mechanism, if anything."""
     _check_names(mechanism)
     _check_tree(mechanism)
+    _check_loops_and_home(mechanism)
     _check_couplings(mechanism)
 
 
@@ -33,6 +34,26 @@ def _check_tree(mechanism: Mechanism) -> None:
     known = {body.name for body in mechanism.bodies}
     if not known:
         raise DescriptionError(f"robot '{mechanism.name}' has no body; describe at least a base and one link")
+    children = _check_parents(mechanism, known)
+    roots = [body.name for body in mechanism.bodies if body.name not in children]
+    if not roots:
+        raise DescriptionError(
+            f"robot '{mechanism.name}': the joints form a cycle with no base; cut one joint and declare it as a loop"
+        )
+    if len(roots) > 1:
+        raise DescriptionError(
+            f"robot '{mechanism.name}' has {len(roots)} bases: {', '.join(roots[:6])}; connect them by joints"
+        )
+    lost = sorted(known - _below(mechanism, roots[0]))
+    if lost:
+        raise DescriptionError(
+            f"robot '{mechanism.name}': bodies {', '.join(lost[:6])} are not connected to the base '{roots[0]}' "
+            "(a cycle of joints); cut one joint and declare it as a loop"
+        )
+
+
+def _check_parents(mechanism: Mechanism, known: set[str]) -> set[str]:
+    """Return the bodies that are children, each of one joint only."""
     parent_of: dict[str, Joint] = {}
     for joint in mechanism.joints:
         for role in ("parent", "child"):
@@ -45,30 +66,24 @@ def _check_tree(mechanism: Mechanism) -> None:
                 "cut one of them and declare it as a loop"
             )
         parent_of[joint.child] = joint
-    roots = [body.name for body in mechanism.bodies if body.name not in parent_of]
-    if not roots:
-        raise DescriptionError(
-            f"robot '{mechanism.name}': the joints form a cycle with no base; cut one joint and declare it as a loop"
-        )
-    if len(roots) > 1:
-        raise DescriptionError(
-            f"robot '{mechanism.name}' has {len(roots)} bases: {', '.join(roots[:6])}; connect them by joints"
-        )
-    reached = {roots[0]}
+    return set(parent_of)
+
+
+def _below(mechanism: Mechanism, root: str) -> set[str]:
+    """Return a body and all that hang on it."""
     children: dict[str, list[str]] = {}
     for joint in mechanism.joints:
         children.setdefault(joint.parent, []).append(joint.child)
-    waiting = [roots[0]]
+    reached, waiting = {root}, [root]
     while waiting:
         below = children.get(waiting.pop(), [])
         reached.update(below)
         waiting.extend(below)
-    if reached != known:
-        lost = sorted(known - reached)
-        raise DescriptionError(
-            f"robot '{mechanism.name}': bodies {', '.join(lost[:6])} are not connected to the base '{roots[0]}' "
-            "(a cycle of joints); cut one joint and declare it as a loop"
-        )
+    return reached
+
+
+def _check_loops_and_home(mechanism: Mechanism) -> None:
+    known = {body.name for body in mechanism.bodies}
     for loop in mechanism.loops:
         for body in (loop.body_a, loop.body_b):
             if body not in known:

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
+from dynident.results import Frozen
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Coupling:
+class Coupling(Frozen):
     """A joint that follows others: q_joint = sum_i ratio_i q_i + offset (URDF `<mimic>` is the case of one).
 
     With a function it follows them in any smooth way, q_joint = function(q_1, q_2, ...) + offset.
@@ -49,6 +50,60 @@ class Coupling:
         if not of or not all(np.isfinite(r) for r in of.values()) or not np.isfinite(self.offset):
             raise DescriptionError(f"coupling of joint '{self.joint}' is {dict(of)} + {self.offset}; give finite ratios")
         object.__setattr__(self, "of", MappingProxyType({k: float(v) for k, v in of.items()}))
+
+    def value_at(self, held: Mapping[str, float]) -> float:
+        """Return q_joint where everything that it follows is held.
+
+        Parameters
+        ----------
+        held : mapping of str to float
+            Positions of the joints that are held [rad or m].
+
+        Returns
+        -------
+        float
+            Position of the joint [rad or m].
+        """
+        if self.function is None:
+            return self.offset + sum(ratio * held[name] for name, ratio in self.of.items())
+        return float(self.evaluate(np.array([[held[name] for name in self.of]]))[0][0])
+
+    def holding(self, held: Mapping[str, float]) -> Coupling:
+        """Return the coupling to the joints that still move, with the others held.
+
+        Parameters
+        ----------
+        held : mapping of str to float
+            Positions of the joints that are held [rad or m].
+
+        Returns
+        -------
+        Coupling
+            The same coupling when none of its joints is held.
+        """
+        free = {name: ratio for name, ratio in self.of.items() if name not in held}
+        if len(free) == len(self.of):
+            return self
+        if self.function is None:
+            shift = sum(ratio * held[name] for name, ratio in self.of.items() if name in held)
+            return Coupling(self.joint, free, self.offset + shift)
+        moving = [i for i, name in enumerate(self.of) if name in free]
+        rest = np.array([held.get(name, 0.0) for name in self.of])
+
+        def whole(x: Array) -> Array:
+            full = np.tile(rest.astype(x.dtype), (len(x), 1))  # complex steps pass through
+            full[:, moving] = x
+            return full
+
+        f, g, h = self.function, self.gradient, self.hessian
+        return Coupling(
+            self.joint,
+            free,
+            self.offset,
+            lambda x: f(whole(x)),
+            None if g is None else lambda x: g(whole(x))[:, moving],
+            None if h is None else lambda x: h(whole(x))[:, moving][:, :, moving],
+        )
 
     def evaluate(self, x: Array) -> tuple[Array, Array, Array]:
         """Return value, gradient and Hessian of a coupling with a function.

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import DescriptionError
 from dynident.friction import check_terms
 from dynident.mechanism.inertia import skew
+from dynident.results import Frozen
 
 Array = NDArray[np.float64]
 
@@ -176,7 +177,7 @@ def _frozen_terms(terms: Mapping[str, float], owner: str) -> Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class Joint(Frozen):
     """A joint of the spanning tree.
 
     Parameters
@@ -323,7 +324,7 @@ class Loop:
 
 
 @dataclass(frozen=True, eq=False)
-class Actuator:
+class Actuator(Frozen):
     """A motor: q_motor = ratio (sum_j coupling_j q_j) + offset, and tau_j = coupling_j ratio tau_motor.
 
     Parameters

@@ -22,6 +22,7 @@ from dynident.mechanism.elements import Actuator, Body, Joint, Loop, Placement, 
 from dynident.mechanism.loops import Closure, find_closure
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import Tree, build_tree
+from dynident.results import Result
 
 Array = NDArray[np.float64]
 
@@ -29,7 +30,7 @@ STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 
 
 @dataclass(frozen=True, eq=False)
-class Mechanism:
+class Mechanism(Result):
     """What a robot is: bodies and joints in a spanning tree, cut joints that close loops, couplings, actuators.
 
     A serial arm is the case without loops. Coordinates are the tree's, less those of coupled joints.
@@ -115,7 +116,8 @@ class Mechanism:
         curved = {c.joint for c in self.couplings if c.function is not None}
         free = [name for name in tree if name not in following]
         index = {name: i for i, name in enumerate(free)}
-        rows: dict[str, tuple[Array, float]] = {name: (np.eye(len(free))[index[name]], 0.0) for name in free}
+        unit = np.eye(len(free))
+        rows: dict[str, tuple[Array, float]] = {name: (unit[index[name]], 0.0) for name in free}
         waiting = {name: c for name, c in following.items() if name not in curved}
         rows |= {name: (np.zeros(len(free)), 0.0) for name in curved}  # filled in along a motion
         while waiting:
@@ -160,6 +162,18 @@ class Mechanism:
             f"Mechanism('{self.name}': {self.dof} coordinates {', '.join(self.coordinate_names)}; "
             f"{len(self.bodies)} bodies{also}, {len(self.parameters)} parameters)"
         )
+
+    def summary(self) -> str:
+        """Return what the robot is made of as text.
+
+        Returns
+        -------
+        str
+            Joints, bodies, loops, drives.
+        """
+        from dynident.mechanism.describe import description, description_text  # noqa: PLC0415 - it imports Mechanism
+
+        return description_text(description(self))
 
     @property
     def dof(self) -> int:

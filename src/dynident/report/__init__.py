@@ -1,4 +1,4 @@
-"""Reports: self-contained HTML pages for people, one JSON file for machines."""
+"""Reports: self-contained HTML pages for people."""
 
 from __future__ import annotations
 
@@ -6,20 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dynident.report.friction import write_friction_report
-    from dynident.report.report import write_report, write_verdict
+    from dynident.report.report import write_report
 
-# Each report is imported on first use: the one on friction brings its experiments with it.
+# Imported on first use: a report brings figures with it.
 _LATER = {
-    "write_friction_report": "friction",
     "write_report": "report",
-    "write_verdict": "report",
 }
 
 __all__ = [
-    "write_friction_report",
     "write_report",
-    "write_verdict",
 ]
 
 

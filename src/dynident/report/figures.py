@@ -1,12 +1,8 @@
-"""Figures that only the report needs, and their way into the page as inline SVG."""
+"""Figures that only the report needs."""
 
 from __future__ import annotations
 
-import io
-import re
-import warnings
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,29 +17,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-DATA_DPI = 144  # of rasterised lines inside the vector picture
 LAGS = 60
 POINTS = 3000
-
-
-def data_address(figure: Figure) -> str:
-    """Return a figure as a ``data:`` address of a vector picture."""
-    import matplotlib as mpl  # noqa: PLC0415 - matplotlib is an extra
-
-    buffer = io.BytesIO()
-    style: dict[Any, Any] = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "dynident",
-        "text.usetex": False,
-        "font.sans-serif": ["DejaVu Sans"],
-    }
-    with mpl.rc_context(style), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a box in a label is no reason to worry
-        figure.savefig(buffer, format="svg", dpi=DATA_DPI, metadata={"Date": None, "Creator": None})
-    # Percent-encoding keeps most of the drawing's characters as they are; base64 would add a third to all of them.
-    text = " ".join(buffer.getvalue().decode("utf-8").splitlines())
-    text = re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), text)  # 1/100 point is enough
-    return "data:image/svg+xml," + quote(text[text.index("<svg") :], safe=" =:/,;'()*!~+@$&?[]{}|^`")
 
 
 def autocorrelation(e: Array, lags: int = LAGS) -> Array:

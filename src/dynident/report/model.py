@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dynident.figures import pretty_unit
+from dynident.figures import data_address, pretty_unit
 from dynident.identify import Fit, plot_parameters, true_base_values
 from dynident.mechanism import Parameters
-from dynident.report.figures import data_address, plot_singular_values, plot_truth, weak_directions
-from dynident.report.html import Html, badge, details, figure, join, number, percent, section, table, tag
+from dynident.pages import Html, badge, details, figure, join, number, percent, section, table, tag
+from dynident.report.figures import plot_singular_values, plot_truth, weak_directions
 
 ROWS_PER_FIGURE = 40  # so that a figure fits on a printed page
 VERDICT_KIND = {"good": "ok", "poor": "mid", "insignificant": "bad", "not excited": "bad", "dropped": ""}

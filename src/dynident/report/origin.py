@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
 from dynident import __version__
 from dynident.identify import Fit, Score
-from dynident.report.html import Html, badge, bullets, number, section, table, tag
+from dynident.pages import Html, badge, bullets, date, number, section, table, tag
 
 SEVERITY_KIND = {"info": "", "warning": "mid", "error": "bad"}
 PACKAGES = ("numpy", "scipy", "llvmlite", "matplotlib")
@@ -67,7 +65,7 @@ def provenance(fit: Fit, scores: Sequence[Score]) -> Html:
             number(source.get("cutoff"), 3),
             number(source.get("bandwidth"), 3),
             str(source.get("effort_kind", "")),
-            tag("span", digest(source.get("sha256", "")), class_="mono"),
+            tag("span", checksums(source.get("sha256", "")), class_="mono"),
         )
         for use, source in entries
     ]
@@ -89,7 +87,7 @@ def provenance(fit: Fit, scores: Sequence[Score]) -> Html:
     return section("provenance", "Provenance", logs, table(("What", "Which"), facts))
 
 
-def digest(sha256: object) -> str:
+def checksums(sha256: object) -> str:
     """Return a checksum record as readable text."""
     text = str(sha256)
     try:
@@ -109,13 +107,6 @@ def version(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "not installed"
-
-
-def date() -> str:
-    """Return the time of writing, or $SOURCE_DATE_EPOCH for reproducible pages."""
-    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
-    moment = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
-    return moment.strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _options(options: Mapping[str, Any]) -> str:

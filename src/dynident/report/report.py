@@ -12,9 +12,8 @@ from dynident.figures import new_figure
 from dynident.files import write_atomic
 from dynident.identify import Fit, Score
 from dynident.mechanism import Parameters
+from dynident.pages import escape, page
 from dynident.report import model, origin, sections
-from dynident.report.html import escape, page
-from dynident.report.style import CSS
 from dynident.validate import Verdict, judge
 
 
@@ -78,22 +77,4 @@ def write_report(
     ]
     title = f"{fit.mechanism.name} - dynamic identification report"
     footer = escape(f"Written by dynident {__version__}. This page is self-contained: it loads and runs nothing.")
-    return write_atomic(path, page(title, CSS, sections.headline(fit, verdict), parts, footer))
-
-
-def write_verdict(path: str | os.PathLike[str], verdict: Verdict) -> Path:
-    """Write the verdict as JSON for machines.
-
-    Parameters
-    ----------
-    path : path-like
-        File to write, as in "verdict.json".
-    verdict : Verdict
-        The verdict.
-
-    Returns
-    -------
-    pathlib.Path
-        The file.
-    """
-    return write_atomic(path, verdict.to_json() + "\n")
+    return write_atomic(path, page(title, sections.headline(fit, verdict), parts, footer))

@@ -6,19 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from dynident.figures import data_address
 from dynident.identify import Fit, Score, plot_score
 from dynident.mechanism import effort_units
-from dynident.report.figures import data_address, independent_share, plot_residuals
-from dynident.report.html import Html, badge, details, figure, join, number, percent, section, table, tag
+from dynident.pages import Html, badge, details, figure, join, number, percent, section, several, table, tag
+from dynident.report.figures import independent_share, plot_residuals
 from dynident.validate import Verdict
 
 JOINTS_PER_FIGURE = 4  # so that a figure fits on a printed page
 CLOSE_UP = 250  # samples around the worst one, where the band becomes visible
-
-
-def several(count: int, noun: str) -> str:
-    """Return a number with its noun, as in "1 log" or "3 logs"."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def held_out_errors(verdict: Verdict) -> list[float]:

@@ -22,13 +22,13 @@ from dynident.mechanics import Motion
 from dynident.mechanism import effort_units
 from dynident.robots import cft, dualv, rrr
 from dynident.simulate import VirtualRobot, home_of, with_noise
+from dynident.testbench import TrackingProof, identify_friction, identify_machine, tracking_proof
 from dynident.trajectory import Fourier, Trajectory, joint_motion, write
-from dynident.validate import TrackingProof, identify_friction, identify_machine, tracking_proof
 
 Array = NDArray[np.float64]
 
 BOX = {"rad": 0.4, "m": 0.05}
-"""Half-widths of the box of robots without motions of their own."""
+"""Half-widths of the box of robots without a `BOX` of their own."""
 TOOLS = {"five_bar": "platform", "mast": "platform"}
 """Link that is the tool, of machines with loops."""
 FASTEST = 0.35
@@ -52,7 +52,7 @@ class ProofCase:
     efforts : mapping, optional
         Effort shares of the paper.
     options : mapping
-        Passed to `dynident.validate.tracking_proof`.
+        Passed to `dynident.testbench.tracking_proof`.
     second : (str, projection), optional
         Name and projection of a second identification from the same logs, whose model is tried too.
     friction : (str, FrictionLaw), optional
@@ -76,7 +76,7 @@ class ProofCase:
         seed : int
             Seed of all noise.
         **options
-            Passed to `dynident.validate.tracking_proof`.
+            Passed to `dynident.testbench.tracking_proof`.
 
         Returns
         -------
@@ -200,7 +200,8 @@ def _other(name: str, machine: VirtualRobot, seed: int) -> ProofCase:
         machine = replace(machine, controller=replace(law, velocity_feedforward=1.0))
     m = machine.mechanism
     units = effort_units(m)
-    box = np.array([BOX["m" if units[name] == "N" else "rad"] for name in m.coordinate_names])
+    usual = [BOX["m" if units[name] == "N" else "rad"] for name in m.coordinate_names]
+    box = np.array(getattr(getattr(robots, name, None), "BOX", usual))
     centre = home_of(m)
     if name == "cft":  # at zero its arm is stretched
         pose = np.atleast_2d(cft.ASSUMPTIONS["pose"].value)
@@ -212,9 +213,8 @@ def _other(name: str, machine: VirtualRobot, seed: int) -> ProofCase:
 
 
 def _ready(name: str) -> VirtualRobot:
-    module: Any = getattr(robots, name) if name in robots.ROBOTS else None
-    if not hasattr(module, "machine"):
+    if name not in robots.ROBOTS:
         raise DynidentError(f"there is no machine '{name}'; give your own as machine=")
     options = {"added_inertia": 0.2} if name == "cft" else {}  # Table 4 alone makes M indefinite
-    machine: VirtualRobot = module.machine(**options)
+    machine: VirtualRobot = getattr(robots, name).machine(**options)
     return machine

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dynident.signals.quality import Finding, Quality, diagnose
     from dynident.signals.readers import read_table
     from dynident.signals.resample import fill_holes, pieces_without_gaps, split_at_gaps
-    from dynident.signals.segments import Segment, read_segment, seal_segment, segment_frame, segment_start
+    from dynident.signals.segments import LogSegment, read_segment, seal_segment, segment_frame, segment_start
 
 # Everything but Log needs scipy, which is slow to import: imported on first use.
 _LATER = {
@@ -38,7 +38,7 @@ _LATER = {
     "Quality": "quality",
     "REPEATED": "campaign",
     "Recording": "campaign",
-    "Segment": "segments",
+    "LogSegment": "segments",
     "automatic_cutoff": "cutoff",
     "butterworth": "differentiate",
     "campaign_columns": "campaign",
@@ -72,10 +72,10 @@ __all__ = [
     "Decimator",
     "Finding",
     "Log",
+    "LogSegment",
     "Prepared",
     "Quality",
     "Recording",
-    "Segment",
     "automatic_cutoff",
     "butterworth",
     "campaign_columns",

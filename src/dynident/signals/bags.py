@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import LogError, missing_extra
+from dynident.files import hash_bytes
 from dynident.signals.log import FIELDS
 from dynident.signals.messages import MESSAGE, Kind, Topic
 from dynident.signals.readers import GROWTH, LARGEST, ROOM, Table, check_room
@@ -30,35 +31,40 @@ CHUNK = 128 << 20
 
 
 # ---------------------------------------------------------------------- files
+def _records(data: bytes, schemas: dict[int, Any], kinds: dict[int, Kind]) -> Iterator[tuple[Kind, int, bytes]]:
+    """Messages among MCAP records; schemas and channels on the way are kept."""
+    from mcap.data_stream import ReadDataStream  # noqa: PLC0415
+    from mcap.opcode import Opcode  # noqa: PLC0415
+    from mcap.records import Channel, Schema  # noqa: PLC0415
+
+    place, size = 0, len(data)
+    while place + 9 <= size:
+        code, length = struct.unpack_from("<BQ", data, place)
+        place += 9
+        if code == Opcode.MESSAGE:
+            channel, _, time, _ = struct.unpack_from("<HIQQ", data, place)
+            if channel in kinds:
+                yield kinds[channel], time, data[place + 22 : place + length]
+        elif code == Opcode.SCHEMA:
+            schema = Schema.read(ReadDataStream(io.BytesIO(data[place : place + length])))
+            schemas[schema.id] = schema
+        elif code == Opcode.CHANNEL:
+            channel = Channel.read(ReadDataStream(io.BytesIO(data[place : place + length])))
+            schema = schemas.get(channel.schema_id)
+            name, text = (schema.name, schema.data.decode("utf-8", "replace")) if schema else ("", "")
+            name = name if "/msg/" in name else name.replace("/", "/msg/", 1)
+            kinds[channel.id] = Kind(channel.topic, name, text, channel.message_encoding)
+        place += length
+
+
 def _mcap(file: Path, own: dict[str, str], notes: list[str]) -> Iterator[tuple[Kind, int, bytes]]:
     """Messages of an MCAP file in the order of the file; one that was cut short gives what it has."""
     from mcap.data_stream import ReadDataStream  # noqa: PLC0415
     from mcap.opcode import Opcode  # noqa: PLC0415
-    from mcap.records import Channel, Chunk, Metadata, Schema  # noqa: PLC0415
+    from mcap.records import Chunk, Metadata  # noqa: PLC0415
 
     schemas: dict[int, Any] = {}
     kinds: dict[int, Kind] = {}
-
-    def records(data: bytes) -> Iterator[tuple[Kind, int, bytes]]:
-        place, size = 0, len(data)
-        while place + 9 <= size:
-            code, length = struct.unpack_from("<BQ", data, place)
-            place += 9
-            if code == Opcode.MESSAGE:
-                channel, _, time, _ = struct.unpack_from("<HIQQ", data, place)
-                if channel in kinds:
-                    yield kinds[channel], time, data[place + 22 : place + length]
-            elif code == Opcode.SCHEMA:
-                schema = Schema.read(ReadDataStream(io.BytesIO(data[place : place + length])))
-                schemas[schema.id] = schema
-            elif code == Opcode.CHANNEL:
-                channel = Channel.read(ReadDataStream(io.BytesIO(data[place : place + length])))
-                schema = schemas.get(channel.schema_id)
-                name, text = (schema.name, schema.data.decode("utf-8", "replace")) if schema else ("", "")
-                name = name if "/msg/" in name else name.replace("/", "/msg/", 1)
-                kinds[channel.id] = Kind(channel.topic, name, text, channel.message_encoding)
-            place += length
-
     # Indices are not needed, and reading them through the library takes longer than all messages.
     taken = (Opcode.SCHEMA, Opcode.CHANNEL, Opcode.MESSAGE, Opcode.CHUNK, Opcode.METADATA)
     with file.open("rb") as stream:
@@ -78,12 +84,12 @@ def _mcap(file: Path, own: dict[str, str], notes: list[str]) -> Iterator[tuple[K
                 notes.append(f"'{file.name}' ends early; the messages before that are used")
                 return
             if code == Opcode.CHUNK:
-                yield from records(_unpack(Chunk.read(ReadDataStream(io.BytesIO(data)))))
+                yield from _records(_unpack(Chunk.read(ReadDataStream(io.BytesIO(data)))), schemas, kinds)
             elif code == Opcode.METADATA:
                 found = Metadata.read(ReadDataStream(io.BytesIO(data)))
                 own.update(found.metadata if found.name == "dynident_log" else {})
             elif code in taken:
-                yield from records(head + data)
+                yield from _records(head + data, schemas, kinds)
 
 
 def _unpack(chunk: Any) -> bytes:
@@ -180,7 +186,7 @@ def read_bag(path: Path, wanted: list[str] | None) -> Table:
     refused: set[str] = set()
     for file in files:
         with file.open("rb") as stream:
-            hashed.update(hashlib.file_digest(stream, "sha256").digest())
+            hashed.update(hash_bytes(hashlib.file_digest(stream, "sha256")))
         ending = file.suffix.lower()
         source = _mcap(file, own, notes) if ending == ".mcap" else _sqlite(file, notes) if ending == ".db3" else _ros1(file)
         for kind, time, raw in source:

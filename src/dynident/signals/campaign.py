@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import LogError
 from dynident.signals.log import MINIMUM_SAMPLES, Log
-from dynident.signals.segments import Segment, read_segment
+from dynident.signals.segments import LogSegment, read_segment
 
 Array = NDArray[np.float64]
 
@@ -272,9 +272,9 @@ def read_journal(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return out
 
 
-def _segments(folder: Path) -> list[tuple[str, Segment]]:
+def _segments(folder: Path) -> list[tuple[str, LogSegment]]:
     """Return all segments in order; of one that is being sealed, the sealed one."""
-    out: list[tuple[str, Segment]] = []
+    out: list[tuple[str, LogSegment]] = []
     for stem in sorted({p.stem for p in folder.iterdir() if p.suffix in (".seg", ".parquet") and not p.name.startswith(".")}):
         for suffix in (".parquet", ".seg"):
             try:

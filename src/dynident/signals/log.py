@@ -358,7 +358,7 @@ class Log:
             )
         return self.effort
 
-    def digest(self) -> str:
+    def checksum(self) -> str:
         """Return what tells this recording from every other; a part of a log has the hash of the whole.
 
         Returns
@@ -373,7 +373,7 @@ class Log:
 
     def _origin(self) -> dict[str, object]:
         """Return the provenance for a part of this log: with a hash, so that training data are known again."""
-        return {"sha256": self.digest(), **self.provenance}
+        return {"sha256": self.checksum(), **self.provenance}
 
     def select(self, joints: Sequence[str]) -> Log:
         """Return the log of some channels.

@@ -32,7 +32,7 @@ FRAME = struct.Struct("<II")
 
 
 @dataclass(frozen=True, eq=False)
-class Segment:
+class LogSegment:
     """What a segment holds.
 
     Parameters
@@ -87,7 +87,7 @@ def segment_frame(rows: Array) -> bytes:
     return FRAME.pack(len(body), zlib.crc32(body)) + body
 
 
-def read_segment(path: str | os.PathLike[str]) -> Segment:
+def read_segment(path: str | os.PathLike[str]) -> LogSegment:
     """Read a segment, growing or complete; never more than its good frames.
 
     Parameters
@@ -116,7 +116,7 @@ def read_segment(path: str | os.PathLike[str]) -> Segment:
         parts.append(body)
         size = end
     table = np.frombuffer(b"".join(parts), "<f8").reshape(-1, width).astype(np.float64)
-    return Segment(header, table, size, len(data) - size)
+    return LogSegment(header, table, size, len(data) - size)
 
 
 def _frames(data: bytes) -> Any:
@@ -171,7 +171,7 @@ def _names(header: Mapping[str, Any]) -> Sequence[str]:
     return [str(name) for name in header["columns"]]
 
 
-def _read_sealed(path: Path) -> Segment:
+def _read_sealed(path: Path) -> LogSegment:
     try:
         import pyarrow.parquet as pq  # noqa: PLC0415 - an extra
     except ImportError as error:
@@ -183,4 +183,4 @@ def _read_sealed(path: Path) -> Segment:
         if table.num_rows
         else np.empty((0, table.num_columns))
     )
-    return Segment(header, np.asarray(block, dtype=np.float64), path.stat().st_size, 0)
+    return LogSegment(header, np.asarray(block, dtype=np.float64), path.stat().st_size, 0)

@@ -57,16 +57,7 @@ def own_metadata(line: str) -> Mapping[str, Any] | None:
 
 def read_text(data: bytes, room: int) -> Content:
     """Read delimited text; `room` bounds the memory of the numbers (bytes)."""
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise LogError(f"byte {error.start} is not UTF-8 text; is it really a CSV file?") from error
-    lines = data.count(b"\n")
-    if lines * 32 > room:
-        raise LogError(f"its {lines} lines need more than the {room >> 20} MB that a file of this size may take")
-    body = data.removeprefix(b"\xef\xbb\xbf")
-    if b"\r" in body:
-        body = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    body = _checked_text(data, room)
     start = _line(body)
     content = Content({}, own_metadata(start))
     separator = re.match(r'"?sep=(.)"?\s*$', start, re.I)
@@ -83,20 +74,14 @@ def read_text(data: bytes, room: int) -> Content:
         body = b"\n".join(b" ".join(line.split()) for line in io.BytesIO(body))
         delimiter, first = " ", _line(body)
     names = _header(first, delimiter)
-    if _is_echo(names):
+    echo = _is_echo(names)
+    if echo:
         names = [str(k + 1) for k in range(len(names))]
         content.notes.append("text without a header, as 'ros2 topic echo --csv' writes a JointState")
-        echo = True
     elif all(_NUMBER.fullmatch(c) for c in names):
-        names, echo = _header_behind_comment(comment, len(names), content.notes), False
+        names = _header_behind_comment(comment, len(names), content.notes)
     else:
-        body, echo = body[len(first.encode()) + 1 :].lstrip(b"\n"), False
-        row = _line(body)
-        cells = _header(row, delimiter) if row else []
-        if cells and len(cells) == len(names) and any(cells) and all(not c or c == "-" or is_unit(c) for c in cells):
-            content.units = {name: cell.strip("[]()") for name, cell in zip(names, cells, strict=True) if cell not in ("", "-")}
-            content.notes.append("a row of units stands below the header")
-            body = body[len(row.encode()) + 1 :]
+        body = _without_units(body[len(first.encode()) + 1 :].lstrip(b"\n"), names, delimiter, content)
     if not body.strip():
         raise LogError(f"it has a header ({', '.join(names[:6])} ...) but no rows")
     _check_names(names)
@@ -117,6 +102,30 @@ def read_text(data: bytes, room: int) -> Content:
 
 
 # ---------------------------------------------------------------------- rows around the numbers
+def _checked_text(data: bytes, room: int) -> bytes:
+    """The text after checking that it is one and has not too many lines, with plain line ends."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise LogError(f"byte {error.start} is not UTF-8 text; is it really a CSV file?") from error
+    lines = data.count(b"\n")
+    if lines * 32 > room:
+        raise LogError(f"its {lines} lines need more than the {room >> 20} MB that a file of this size may take")
+    body = data.removeprefix(b"\xef\xbb\xbf")
+    return body.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in body else body
+
+
+def _without_units(body: bytes, names: list[str], delimiter: str, content: Content) -> bytes:
+    """Take out a row of units below the header, and keep them."""
+    row = _line(body)
+    cells = _header(row, delimiter) if row else []
+    if len(cells) != len(names) or not any(cells) or not all(not c or c == "-" or is_unit(c) for c in cells):
+        return body
+    content.units = {name: cell.strip("[]()") for name, cell in zip(names, cells, strict=True) if cell not in ("", "-")}
+    content.notes.append("a row of units stands below the header")
+    return body[len(row.encode()) + 1 :]
+
+
 def _line(body: bytes) -> str:
     """The first line."""
     end = body.find(b"\n")

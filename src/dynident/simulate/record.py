@@ -116,7 +116,7 @@ class Truth:
         out |= {f"zones_{name}": values for name, values in self.zones.items()}
         return out | {f"wrench_{link}": values for link, values in self.wrenches.items()}
 
-    def digest(self) -> str:
+    def checksum(self) -> str:
         """Return what tells these signals from all others.
 
         Returns
@@ -306,7 +306,7 @@ class Run:
             "tool": None if tool is None else _sizes(tool),
             "saturation": dict(self.saturation),
             "energy": {kind: dict(zip(names, values.tolist(), strict=True)) for kind, values in self.energy.items()},
-            "truth_sha256": self.truth.digest(),
+            "truth_sha256": self.truth.checksum(),
             "notes": list(self.notes),
         }
         return to_json(content)

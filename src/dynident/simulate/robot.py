@@ -17,6 +17,7 @@ from dynident.drive import Drive
 from dynident.errors import SimulationError, require
 from dynident.friction import DynamicLaw, Friction, Thermal
 from dynident.mechanism import Mechanism
+from dynident.results import Frozen
 from dynident.simulate.inputs import Disturbance
 from dynident.simulate.model import Law, check_gears, identified_model, joint_side
 from dynident.simulate.options import End, Options
@@ -46,7 +47,7 @@ class _Options:
 
 
 @dataclass(frozen=True, eq=False)
-class VirtualRobot(_Options):
+class VirtualRobot(_Options, Frozen):
     """A robot with its drives and its controller, to be run in time.
 
     The actuator coordinates rho are those behind the gears, rho = c q; a rotor turns by theta = ratio rho with the ratio of its

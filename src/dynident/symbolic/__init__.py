@@ -8,7 +8,7 @@ from dynident.symbolic.print_numpy import to_numpy
 from dynident.symbolic.program import Operations, Program, Quantity
 from dynident.symbolic.recognise import recognise
 from dynident.symbolic.regroup import Coefficient, Regrouping
-from dynident.symbolic.write import numeric_operations, operation_table, write
+from dynident.symbolic.write import numeric_operations, operation_table, write_program
 
 __all__ = [
     "DEFAULT",
@@ -28,5 +28,5 @@ __all__ = [
     "to_c",
     "to_latex",
     "to_numpy",
-    "write",
+    "write_program",
 ]

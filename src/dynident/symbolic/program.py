@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError, missing_extra
-from dynident.graph import Compiled, Function, Graph, Node, evaluate, reachable, sympy_functions
+from dynident.graph import Compiled, Function, Graph, Node, evaluate_nodes, reachable, sympy_functions
 
 if TYPE_CHECKING:
     from dynident.symbolic.regroup import Regrouping
@@ -197,7 +197,7 @@ class Program:
         samples = max((array.shape[0] for array in given.values()), default=1)
         result = np.empty((samples, len(form.entries)))
         columns = {f"{name}[{i}]": array[:, i] for name, array in given.items() for i in range(array.shape[1])}
-        for j, column in enumerate(evaluate(form.entries, columns)):
+        for j, column in enumerate(evaluate_nodes(form.entries, columns)):
             result[:, j] = column
         return result.reshape(samples, *form.shape)
 

@@ -22,7 +22,7 @@ LATEX = ("inverse_dynamics", "mass_matrix", "gravity", "forward_kinematics", "ja
 NUMERIC_NODE = {"+": 140, "*": 162, "sin": 1, "cos": 1}
 
 
-def write(
+def write_program(
     mechanism: Mechanism,
     folder: str | os.PathLike[str],
     latex: bool = True,

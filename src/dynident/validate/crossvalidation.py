@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from dynident.errors import DynidentError
 from dynident.identify import MAP, OLS, WLS, Regression, base_parameters, match
 from dynident.mechanism import Mechanism
+from dynident.results import Result
 from dynident.signals import Log, prepare
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class CrossValidation:
+class CrossValidation(Result):
     """Held-out errors of every block.
 
     Parameters

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from dynident.errors import require
-from dynident.files import to_json
 from dynident.friction import term_of
-from dynident.identify import Fit, Score
+from dynident.results import Result
+
+if TYPE_CHECKING:
+    from dynident.identify import Fit, Score
 
 # Limits that a usable rigid-body model meets; they are stated in every verdict.
 RELATIVE_LIMIT = 0.15
@@ -51,7 +53,7 @@ class Check:
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class Verdict(Result):
     """All checks of a fit.
 
     Parameters
@@ -70,22 +72,12 @@ class Verdict:
     validated: bool
     checks: tuple[Check, ...]
     scores: tuple[dict[str, Any], ...]
+    derived: ClassVar[tuple[str, ...]] = ("ok",)
 
     @property
     def ok(self) -> bool:
         """True when the model was validated and every check passed."""
         return self.validated and all(check.ok for check in self.checks)
-
-    def to_json(self) -> str:
-        """Return the verdict as JSON text.
-
-        Returns
-        -------
-        str
-            JSON object with `ok`, `validated`, `checks` and `scores`.
-        """
-        data = {"format": "dynident-verdict-1", "robot": self.robot, "ok": self.ok, "validated": self.validated}
-        return to_json({**data, "checks": [asdict(check) for check in self.checks], "scores": self.scores})
 
     def summary(self) -> str:
         """Return the verdict as text, one line per check.
@@ -114,6 +106,8 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
     Verdict
         Checks with numbers and sentences.
     """
+    from dynident.identify import Fit  # noqa: PLC0415 - whoever has a fit has loaded it
+
     require(fit, Fit, "fit")
     held_out = [score for score in scores if not score.training]
     checks = [*_predictions(fit, held_out), *_data(fit), *_model(fit)]

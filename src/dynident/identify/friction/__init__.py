@@ -1,13 +1,9 @@
-"""Identifying friction: separable least squares, Kalman filter, LuGre protocol, thermal models, choice of model."""
+"""Identifying friction laws: separable least squares, Kalman filter, choice of law."""
 
-from dynident.identify.friction.choice import Choice, Contender, choose, choose_law, choose_thermal, effective_samples
+from dynident.identify.friction.choice import Choice, Contender, choose, choose_law, effective_samples
 from dynident.identify.friction.kalman import FrictionFilter, KalmanResult
-from dynident.identify.friction.lugre import LuGreFit, fit_lugre, fit_static
 from dynident.identify.friction.result import AxisFit, RobotFit, SeparableFit
 from dynident.identify.friction.separable import fit_axis, fit_log, fit_robot
-from dynident.identify.friction.temperature import TemperatureComparison, compare_temperature
-from dynident.identify.friction.thermal import fit_thermal
-from dynident.identify.friction.thermal_data import ThermalFit, ThermalTest
 
 __all__ = [
     "AxisFit",
@@ -15,21 +11,12 @@ __all__ = [
     "Contender",
     "FrictionFilter",
     "KalmanResult",
-    "LuGreFit",
     "RobotFit",
     "SeparableFit",
-    "TemperatureComparison",
-    "ThermalFit",
-    "ThermalTest",
     "choose",
     "choose_law",
-    "choose_thermal",
-    "compare_temperature",
     "effective_samples",
     "fit_axis",
     "fit_log",
-    "fit_lugre",
     "fit_robot",
-    "fit_static",
-    "fit_thermal",
 ]

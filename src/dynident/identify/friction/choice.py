@@ -7,7 +7,7 @@ are held out: neighbouring samples share their errors. For the same reason AIC a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -16,10 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError, IdentificationError
-from dynident.friction import FirstOrder, FrictionLaw, SecondOrder, State
+from dynident.friction import FrictionLaw, State
 from dynident.identify.friction.separable import fit_axis
-from dynident.identify.friction.thermal import Kind, fit_thermal
-from dynident.identify.friction.thermal_data import ThermalTest
 
 Array = NDArray[np.float64]
 Candidate = Callable[[NDArray[np.bool_]], tuple[Array, int]]
@@ -223,31 +221,3 @@ def choose_law(
         return tau - found.predict(given, columns), len(found.linear) + len(found.shape)
 
     return choose({name: partial(fit, law) for name, law in laws.items()}, tau.size, blocks)
-
-
-def choose_thermal(tests: Sequence[ThermalTest], models: Sequence[Kind] = (FirstOrder, SecondOrder), blocks: int = 5) -> Choice:
-    """Choose the thermal model.
-
-    Parameters
-    ----------
-    tests : sequence of ThermalTest
-        Tests in the order of time.
-    models : sequence of type
-        Models to compare.
-    blocks : int
-        Number of blocks of time over all tests together.
-
-    Returns
-    -------
-    Choice
-        All models, and the one to take; errors are of the friction ratio.
-    """
-    series = list(tests)
-    ends = np.cumsum([test.t.size for test in series])
-    measured = np.concatenate([test.ratio for test in series])
-
-    def fit(kind: Kind, rows: NDArray[np.bool_]) -> tuple[Array, int]:
-        found = fit_thermal(series, kind, rows=np.split(rows, ends[:-1]))
-        return np.concatenate(found.predicted) - measured, found.parameters
-
-    return choose({kind.__name__: partial(fit, kind) for kind in models}, int(ends[-1]), blocks)

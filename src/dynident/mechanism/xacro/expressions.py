@@ -70,53 +70,71 @@ class _Walk:
             raise ExpressionError(f"is nested more than {MAX_NESTING} deep")
         depth += 1
         self.budget.spend("steps of evaluation")
+        evaluate = FORMS.get(type(node))
+        return evaluate(self, node, depth) if evaluate else refuse(f"uses Python's {type(node).__name__}")
+
+    def _constant(self, node: ast.Constant, depth: int) -> Any:
+        return checked(node.value, self.budget)
+
+    def _name(self, node: ast.Name, depth: int) -> Any:
+        return self._named(node.id)
+
+    def _unary(self, node: ast.UnaryOp, depth: int) -> Any:
+        compute = UNARY.get(type(node.op)) or refuse(f"uses Python's {type(node.op).__name__}")
+        return compute(self.value(node.operand, depth))
+
+    def _binary(self, node: ast.BinOp, depth: int) -> Any:
+        compute = BINARY.get(type(node.op)) or refuse(f"uses Python's {type(node.op).__name__}")
+        pair = self._paid((self.value(node.left, depth), self.value(node.right, depth)))
+        return checked(compute(*pair), self.budget)
+
+    def _and_or(self, node: ast.BoolOp, depth: int) -> Any:
         found: Any = None
-        match node:
-            case ast.Constant(value=constant):
-                found = checked(constant, self.budget)
-            case ast.Name(id=name):
-                found = self._named(name)
-            case ast.UnaryOp(op=op, operand=operand) if type(op) in UNARY:
-                found = UNARY[type(op)](self.value(operand, depth))
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in BINARY:
-                pair = self._paid((self.value(left, depth), self.value(right, depth)))
-                found = checked(BINARY[type(op)](*pair), self.budget)
-            case ast.BoolOp(op=op, values=parts):
-                for part in parts:
-                    found = self.value(part, depth)
-                    if bool(found) == isinstance(op, ast.Or):
-                        break
-            case ast.Compare(left=left, ops=ops, comparators=others):
-                found, old = True, self.value(left, depth)
-                for compare, other in zip(ops, others, strict=True):
-                    new = self.value(other, depth)
-                    found, old = COMPARE[type(compare)](*self._paid((old, new))), new
-                    if not found:
-                        break
-            case ast.IfExp(test=test, body=body, orelse=orelse):
-                found = self.value(body if self.value(test, depth) else orelse, depth)
-            case ast.List(elts=parts):
-                found = checked([self.value(part, depth) for part in parts], self.budget)
-            case ast.Tuple(elts=parts):
-                found = checked(tuple([self.value(part, depth) for part in parts]), self.budget)
-            case ast.Dict(keys=keys, values=parts) if all(key is not None for key in keys):
-                pairs = [
-                    (self.value(k, depth), self.value(v, depth)) for k, v in zip(keys, parts, strict=True) if k is not None
-                ]
-                found = checked(dict(pairs), self.budget)
-            case ast.Subscript(value=owner, slice=index):
-                found = self._item(self.value(owner, depth), index, depth)
-            case ast.Attribute(value=owner, attr=name):
-                found = self._attribute(self.value(owner, depth), name)
-            case ast.Call(func=function, args=arguments, keywords=keywords):
-                found = checked(self._call(function, arguments, keywords, depth), self.budget)
-            case ast.ListComp(elt=element, generators=loops) | ast.GeneratorExp(elt=element, generators=loops):
-                found = []
-                self._loop(element, loops, found, depth)
-                checked(found, self.budget)
-            case _:
-                refuse(f"uses Python's {type(getattr(node, 'op', node)).__name__}")
+        for part in node.values:
+            found = self.value(part, depth)
+            if bool(found) == isinstance(node.op, ast.Or):
+                break
         return found
+
+    def _compare(self, node: ast.Compare, depth: int) -> Any:
+        found, old = True, self.value(node.left, depth)
+        for compare, other in zip(node.ops, node.comparators, strict=True):
+            new = self.value(other, depth)
+            found, old = COMPARE[type(compare)](*self._paid((old, new))), new
+            if not found:
+                break
+        return found
+
+    def _if(self, node: ast.IfExp, depth: int) -> Any:
+        return self.value(node.body if self.value(node.test, depth) else node.orelse, depth)
+
+    def _list(self, node: ast.List, depth: int) -> Any:
+        return checked([self.value(part, depth) for part in node.elts], self.budget)
+
+    def _tuple(self, node: ast.Tuple, depth: int) -> Any:
+        return checked(tuple([self.value(part, depth) for part in node.elts]), self.budget)
+
+    def _dict(self, node: ast.Dict, depth: int) -> Any:
+        if any(key is None for key in node.keys):
+            refuse("uses Python's Dict")
+        pairs = [
+            (self.value(k, depth), self.value(v, depth)) for k, v in zip(node.keys, node.values, strict=True) if k is not None
+        ]
+        return checked(dict(pairs), self.budget)
+
+    def _subscript(self, node: ast.Subscript, depth: int) -> Any:
+        return self._item(self.value(node.value, depth), node.slice, depth)
+
+    def _dot(self, node: ast.Attribute, depth: int) -> Any:
+        return self._attribute(self.value(node.value, depth), node.attr)
+
+    def _called(self, node: ast.Call, depth: int) -> Any:
+        return checked(self._call(node.func, node.args, node.keywords, depth), self.budget)
+
+    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp, depth: int) -> Any:
+        found: list[Any] = []
+        self._loop(node.elt, node.generators, found, depth)
+        return checked(found, self.budget)
 
     def _paid(self, operands: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return operands after paying for those that take long to go through."""
@@ -200,3 +218,23 @@ class _Walk:
                 self._bind(name, part)
         else:
             raise ExpressionError("cannot give the items of its loop these names")
+
+
+FORMS: dict[type[ast.expr], Callable[[_Walk, Any, int], Any]] = {
+    ast.Constant: _Walk._constant,
+    ast.Name: _Walk._name,
+    ast.UnaryOp: _Walk._unary,
+    ast.BinOp: _Walk._binary,
+    ast.BoolOp: _Walk._and_or,
+    ast.Compare: _Walk._compare,
+    ast.IfExp: _Walk._if,
+    ast.List: _Walk._list,
+    ast.Tuple: _Walk._tuple,
+    ast.Dict: _Walk._dict,
+    ast.Subscript: _Walk._subscript,
+    ast.Attribute: _Walk._dot,
+    ast.Call: _Walk._called,
+    ast.ListComp: _Walk._comprehension,
+    ast.GeneratorExp: _Walk._comprehension,
+}
+"""What may stand in an expression; everything else of Python is refused."""

@@ -4,86 +4,290 @@ Source: [Rodriguez2002]. Numbers in brackets are the report's equations. q = [q1
 are corrected where they stand, and listed in docs/references.md.
 """
 
-from dynident.robots.cft.chain import carriage, inertias_from_theta, mechanism
-from dynident.robots.cft.data import (
-    CARTESIAN,
-    ENCODER_FACTORS,
-    JOINTS,
-    LIMITS,
-    LIMITS_DSPACE,
-    THETA,
-    THETA_NAMES,
-    THETA_UNITS,
-    excitation,
-)
-from dynident.robots.cft.definiteness import Definiteness, definiteness
-from dynident.robots.cft.dynamics import (
-    FrictionVerdict,
-    coriolis_matrix,
-    forward_dynamics,
-    friction,
-    friction_report,
-    gravity,
-    inverse_dynamics,
-    mass_matrix,
-    regressor,
-)
-from dynident.robots.cft.kinematics import (
-    cartesian_force,
-    cartesian_from_joint,
-    cartesian_jacobian,
-    encoder_position,
-    force_from_torque,
-    force_from_voltage,
-    joint_from_cartesian,
-    joint_motion,
-    motor_gains,
-    references_from_cartesian,
-    tool_position,
-    torque_from_force,
-    voltage_from_force,
-)
-from dynident.robots.cft.machine import ASSUMPTIONS, cartesian_reference, machine, voltage_input
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynident.checks import numbers
+from dynident.control import PID, OpenLoop
+from dynident.drive import Drive, Encoder, Motor, Transmission
+from dynident.errors import DynidentError
+from dynident.friction import Friction, Tanh, Viscous
+from dynident.mechanics import Motion
+from dynident.mechanism import Actuator, Body, Coupling, Joint, Loop, Mechanism, Placement, rotation_exp
+from dynident.robots.cft.closed_forms import *
+from dynident.robots.cft.closed_forms import _theta
+from dynident.robots.cft.data import *
+from dynident.robots.cft.verdict import *
+from dynident.robots.shared import Array, columns, servo_gains
+from dynident.simulate import VirtualRobot
 
 __all__ = [
-    "ASSUMPTIONS",
-    "CARTESIAN",
-    "ENCODER_FACTORS",
-    "JOINTS",
-    "LIMITS",
-    "LIMITS_DSPACE",
-    "THETA",
-    "THETA_NAMES",
-    "THETA_UNITS",
-    "Definiteness",
-    "FrictionVerdict",
-    "carriage",
-    "cartesian_force",
-    "cartesian_from_joint",
-    "cartesian_jacobian",
-    "cartesian_reference",
-    "coriolis_matrix",
-    "definiteness",
-    "encoder_position",
-    "excitation",
-    "force_from_torque",
-    "force_from_voltage",
-    "forward_dynamics",
-    "friction",
-    "friction_report",
-    "gravity",
-    "inertias_from_theta",
-    "inverse_dynamics",
-    "joint_from_cartesian",
-    "joint_motion",
-    "machine",
-    "mass_matrix",
-    "mechanism",
-    "motor_gains",
-    "references_from_cartesian",
-    "regressor",
-    "tool_position",
-    "torque_from_force",
-    "voltage_from_force",
-    "voltage_input",
-]
+    "ASSUMPTIONS", "CARTESIAN", "ENCODER_FACTORS", "JOINTS", "LIMITS", "LIMITS_DSPACE", "THETA", "THETA_NAMES", "THETA_UNITS",
+    "Definiteness", "FrictionVerdict", "carriage", "cartesian_force", "cartesian_from_joint", "cartesian_jacobian",
+    "cartesian_reference", "coriolis_matrix", "definiteness", "encoder_position", "excitation", "force_from_torque",
+    "force_from_voltage", "forward_dynamics", "friction", "friction_report", "gravity", "inertias_from_theta",
+    "inverse_dynamics", "joint_from_cartesian", "joint_motion", "machine", "mass_matrix", "mechanism", "motor_gains",
+    "references_from_cartesian", "regressor", "tool_position", "torque_from_force", "voltage_from_force", "voltage_input",
+]  # fmt: skip
+
+
+BASE = "base"
+
+# Rows of Table 2 as modified Denavit-Hartenberg: (link, antecedent, alpha, a, theta, d) with a and alpha of the row before.
+_HALF = 0.5 * np.pi
+
+
+def modified_dh(alpha: float, a: float, theta: float, d: float) -> Placement:
+    """Return the transform (2): Rx(alpha) Tx(a) Rz(theta) Tz(d)."""
+    x, z = np.eye(3)[0], np.eye(3)[2]
+    return Placement(rotation_exp(alpha * x), a * x) @ Placement(rotation_exp(theta * z), d * z)
+
+
+def carriage(q: ArrayLike) -> Array:
+    """Return q3 = d20' + L4 (sin q4 + sin(q4 + q5)) (56), the forward position of the carriage.
+
+    `q` (N, 4): q1, q2, q4, q5. Returns (N,): q3 [m].
+    """
+    _, _, q4, q5 = columns(q, 4, "q").T
+    return np.asarray(D20 + L4 * (np.sin(q4) + np.sin(q4 + q5)))
+
+
+def inertias_from_theta(theta: ArrayLike = THETA) -> dict[str, Array]:
+    """Return inertial parameters of the links that make the complete chain equal to Appendix B.
+
+    Appendix B is the chain without the masses of links 3, 4 and 5 (while keeping the first moments of 4 and 5), without the
+    own inertia of links 4, 5 and 6 about the pitch axis, and with one constant yaw inertia theta_4. Such links cannot exist,
+    which is why M is not positive definite everywhere.
+
+    `theta` (32,): parameters of Table 4. Returns (10,): m, mx, my, mz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz of ``link_1`` ...
+    ``link_8`` in the frames of Table 2.
+    """
+    t = np.concatenate([[0.0], _theta(theta, 12)[:12]])  # so that t[k] is theta_k
+    phi = {f"link_{i}": np.zeros(10) for i in range(1, 9)}
+    phi["link_2"][[0, 1, 2, 9]] = t[1], t[2], t[3], t[4]
+    phi["link_4"][[1, 2]] = t[5], t[6]
+    phi["link_5"][[1, 2]] = t[9], t[10]
+    phi["link_6"][[0, 1, 2]] = t[11], t[7], t[8]
+    phi["link_7"][0] = t[12]
+    return phi
+
+
+def mechanism(theta: ArrayLike | None = THETA, terms: tuple[str, ...] = ()) -> Mechanism:
+    """Return the complete chain of Table 2 with coordinates q1, q2, q4, q5.
+
+    Parameters
+    ----------
+    theta : array_like (32,) or (12,), or None
+        Parameters of Table 4 as prior (see `inertias_from_theta`); zero when None.
+    terms : tuple of str
+        Joint terms; the report's friction (13) is not among them, see `friction`.
+
+    Returns
+    -------
+    Mechanism
+        Links ``link_1`` ... ``link_8`` and the frame ``tool`` (frame 9); ``slide_1`` ... ``slide_5`` are the massless joints
+        that move the carriage ``link_3``.
+    """
+    phi = inertias_from_theta(theta) if theta is not None else {f"link_{i}": np.zeros(10) for i in range(1, 9)}
+    bodies = [Body(BASE)]
+    joints: list[Joint] = []
+    couplings: list[Coupling] = []
+
+    def add(name: str, kind: str, parent: str, child: str, placement: Placement, axis: int = 2) -> None:
+        bodies.append(Body(child, phi.get(child)))
+        joints.append(Joint(name, kind, parent, child, placement, axis=np.eye(3)[axis]))
+
+    add("q1", "prismatic", BASE, "link_1", modified_dh(-_HALF, 0.0, 0.0, 0.0))
+    add("q2", "revolute", "link_1", "link_2", modified_dh(_HALF, 0.0, 0.0, L2))
+    # Angles from the vertical, about x_2, at which the four massless links stand: -q4, q4, -(q4 + q5), q4 + q5, then 0.
+    angles = ((-1.0, 0.0), (1.0, 0.0), (-1.0, -1.0), (1.0, 1.0), (0.0, 0.0))
+    before, parent, shift = (0.0, 0.0), "link_2", 0.0
+    for i, angle in enumerate(angles, 1):
+        add(f"slide_{i}", "revolute", parent, f"slider_{i}", Placement(translation=np.array([0.0, 0.0, shift])), axis=0)
+        ratios = {"q4": angle[0] - before[0], "q5": angle[1] - before[1]}
+        couplings.append(Coupling(f"slide_{i}", {name: ratio for name, ratio in ratios.items() if ratio}))
+        before, parent, shift = angle, f"slider_{i}", 0.5 * L4 * (1.0 if i % 2 else -1.0)
+    ahead = Placement(translation=np.array([0.0, D20, 0.0]))
+    add("carriage", "fixed", parent, "link_3", ahead @ modified_dh(-_HALF, 0.0, -_HALF, 0.0))
+    add("q4", "revolute", "link_3", "link_4", modified_dh(-_HALF, 0.0, 0.0, 0.0))
+    add("q5", "revolute", "link_4", "link_5", modified_dh(0.0, L4, 0.0, 0.0))
+    add("q6", "revolute", "link_5", "link_6", modified_dh(0.0, L5, 0.0, D6))
+    add("q7", "revolute", "link_6", "link_7", modified_dh(0.0, L6, 0.0, -D6))
+    add("q8", "fixed", "link_7", "link_8", modified_dh(0.0, L7, _HALF, 0.0))
+    add("q9", "fixed", "link_8", "tool", modified_dh(0.0, L8, 0.0, 0.0))
+    couplings += [Coupling("q6", {"q5": -1.0}), Coupling("q7", {"q4": -1.0}, np.pi)]
+    return Mechanism(
+        "CFT-transposer",
+        tuple(bodies),
+        tuple(joints),
+        couplings=tuple(couplings),
+        terms=terms,
+        gravity=np.array([0.0, 0.0, -GRAVITY]),
+        source="TU/e WFW 2002.52, Tables 1, 2 and 4",
+    )
+
+
+STEP = 2.5e-4  # s
+
+
+def nuts(theta: ArrayLike = THETA, added_inertia: float = 0.0) -> Mechanism:
+    """Return the robot with its two nuts: xr carries the pantograph's foot, yr lifts link 5 straight up.
+
+    The point L4 along link 5 stays above d20', so a vertical slide and one point closure replace the couplings (56); the four
+    motors then act on rho = (-yr, xr, q2, q1), whose forces are F_xc1 ... F_xc4 of (66).
+    """
+    chain = mechanism(theta)
+    foot = Placement(translation=np.array([0.0, D20, 0.0])) @ modified_dh(-0.5 * np.pi, 0.0, -0.5 * np.pi, 0.0)
+    back = foot.rotation.T @ np.array([0.0, -1.0, 0.0])  # xr is counted against y of link 2 (62)
+    up = Placement(translation=np.array([0.0, D20, 0.0]))
+    joints: list[Joint] = []
+    for joint in chain.joints:
+        if joint.name.startswith("slide_"):
+            continue
+        if joint.name == "carriage":
+            joints.append(Joint("xr", "prismatic", "link_2", "link_3", foot, axis=back))
+            joints.append(Joint("yr", "prismatic", "link_2", "nut", up, axis=np.array([0.0, 0.0, 1.0])))
+            # It stays at zero: with it the closure has three unknowns for its three equations, however the base is turned.
+            joints.append(Joint("side", "prismatic", "nut", "pin", axis=np.array([1.0, 0.0, 0.0])))
+        elif joint.name in ("q4", "q5") and added_inertia:
+            joints.append(replace(joint, terms={"ia": added_inertia}))
+        else:
+            joints.append(joint)
+    q = joint_from_cartesian(ASSUMPTIONS["pose"].value)[0]
+    reach = float(-L4 * (np.sin(q[2] + q[3]) + np.sin(q[2])))
+    height = float(L4 * (np.cos(q[2] + q[3]) + np.cos(q[2])))
+    home = {**dict(zip(JOINTS, q.tolist(), strict=True)), "xr": reach, "yr": height, "q6": -q[3], "q7": np.pi - q[2]}
+    driven = ({"yr": -1.0}, {"xr": 1.0}, {"q2": 1.0}, {"q1": 1.0})
+    return replace(
+        chain,
+        bodies=(*(body for body in chain.bodies if not body.name.startswith("slider_")), Body("nut"), Body("pin")),
+        joints=tuple(joints),
+        loops=(Loop("nut", "point", "link_5", "pin", Placement(translation=np.array([L4, 0.0, 0.0]))),),
+        couplings=tuple(c for c in chain.couplings if not c.joint.startswith("slide_")),
+        actuators=tuple(Actuator(name, coupling) for name, coupling in zip(MOTORS, driven, strict=True)),
+        independent=JOINTS,
+        home=home,
+    )
+
+
+def friction_laws(theta: ArrayLike = THETA) -> dict[str, Friction]:
+    """Return the friction (13) of every joint as a law.
+
+    Parameters
+    ----------
+    theta : array_like, (32,)
+        Parameters of Table 4.
+
+    Returns
+    -------
+    dict of str to Friction
+        B_v v + B_f1 tanh(w1 v) + B_f2 tanh(w2 v) of q1, q2, q4, q5; three of them push near rest.
+    """
+    values = numbers(theta, "theta")
+    if values.shape != (32,):
+        raise DynidentError(f"theta has shape {values.shape}; friction needs the 32 numbers of Table 4")
+    law = Viscous() + Tanh() + Tanh()
+    return {joint: Friction(law, values[12 + i :: 4][:5]) for i, joint in enumerate(JOINTS)}
+
+
+def amplifiers(setup: str = "TUEdACS") -> tuple[Drive, ...]:
+    """Return the drives of Table 6 with the encoders of Table 5."""
+    if setup not in AMPLIFIER:
+        raise DynidentError(f"setup is {setup!r}; the report describes {' and '.join(AMPLIFIER)}")
+    motor = Motor(TORQUE_CONSTANT, inertia=ASSUMPTIONS["rotors"].value, current_limit=ASSUMPTIONS["current_limit"].value)
+    counts = ENCODER_FACTORS / [UP, REACH, 1.0, 1.0]
+    return tuple(
+        Drive(name, motor, Transmission(float(1.0 / (gear * lead))), encoder=Encoder(float(count), "joint"))
+        for name, gear, lead, count in zip(MOTORS, GEAR_RATIOS, CONVERSIONS, counts, strict=True)
+    )
+
+
+def voltage_input(voltage: ArrayLike, setup: str = "TUEdACS") -> OpenLoop:
+    """Return the block's input: amplifier voltages of the motors of xc1 ... xc4.
+
+    Parameters
+    ----------
+    voltage : array_like, (N, 4) or (4,)
+        Voltages at the reference's times [V]; one row is held.
+    setup : {"TUEdACS", "dSPACE"}
+        Which amplifiers, 1.6 or 0.4 A/V.
+
+    Returns
+    -------
+    OpenLoop
+        Currents K_a u.
+    """
+    if setup not in AMPLIFIER:
+        raise DynidentError(f"setup is {setup!r}; the report describes {' and '.join(AMPLIFIER)}")
+    return OpenLoop(current=AMPLIFIER[setup] * columns(voltage, 4, "voltage"))
+
+
+def cartesian_reference(t: ArrayLike, xc: ArrayLike, vc: ArrayLike, ac: ArrayLike) -> Motion:
+    """Return a Cartesian motion as a reference of the machine's coordinates.
+
+    Parameters
+    ----------
+    t : array_like, (N,)
+        Time [s].
+    xc, vc, ac : array_like, (N, 4)
+        xc1 ... xc4 and derivatives.
+
+    Returns
+    -------
+    Motion
+        q1, q2, q4, q5; `dynident.robots.cft.cartesian_from_joint` goes back.
+    """
+    return Motion(numbers(t, "t"), *joint_motion(xc, vc, ac))
+
+
+def machine(
+    controller: Any = "feedforward",
+    *,
+    setup: str = "TUEdACS",
+    theta: ArrayLike = THETA,
+    added_inertia: float = ASSUMPTIONS["added_inertia"].value,
+    bandwidth: float = ASSUMPTIONS["bandwidth"].value,
+    damping: float = ASSUMPTIONS["damping"].value,
+    cycle: float = ASSUMPTIONS["cycle"].value,
+    step: float = STEP,
+) -> VirtualRobot:
+    """Return the CFT-transposer with its amplifiers, gains, encoders and friction; assumptions are in `ASSUMPTIONS`.
+
+    With ``controller=voltage_input(u)`` it is the report's simulation block. Table 4's mass matrix is indefinite on a third of
+    the workspace (arm high, or reach below 0.1 m): a run that gets there stops with an error, unless `added_inertia` is 0.2.
+
+    Parameters
+    ----------
+    controller : {"feedforward", "pd"} or a controller
+        PD on the nuts, base and rail with the model (gravity and inertia, no friction) on the reference; PD alone, which sags
+        under gravity; or any other controller.
+    setup : {"TUEdACS", "dSPACE"}
+        Which amplifiers.
+    theta : array_like, (32,)
+        Parameters of Table 4.
+    added_inertia : float
+        Inertia added to q4 and q5 [kg m^2], which repairs Table 4.
+    bandwidth, damping : float
+        Of the PD action [Hz, -].
+    cycle : float
+        Cycle of the controller [s].
+    step : float
+        Step of the simulation [s].
+
+    Returns
+    -------
+    VirtualRobot
+        The machine with coordinates q1, q2, q4, q5 and motors m1 ... m4 (of xc1 ... xc4).
+    """
+    robot, drives, laws = nuts(theta, added_inertia), amplifiers(setup), friction_laws(theta)
+    if isinstance(controller, str):
+        if controller not in ("pd", "feedforward"):
+            raise DynidentError(f"CFT: controller is {controller!r}; it is 'pd', 'feedforward', or a controller")
+        kp, kd = servo_gains(robot, joint_from_cartesian(ASSUMPTIONS["pose"].value)[0], bandwidth, damping)
+        controller = PID(kp, kd, cycle=cycle, feedforward=robot if controller == "feedforward" else None)
+    return VirtualRobot(robot, drives, controller, friction=laws, step=step, name="CFT-transposer")

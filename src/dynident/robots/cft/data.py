@@ -1,16 +1,15 @@
-"""Tables of the CFT-transposer report (TU/e WFW 2002.52): lengths, parameters, limits, encoders, gains, excitation."""
+"""Tables of [Rodriguez2002]: lengths, parameters, limits, encoders, gains, excitation; and what had to be assumed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dynident.checks import numbers
-from dynident.errors import DynidentError
-
-Array = NDArray[np.float64]
+from dynident.robots.shared import Array, Assumption
 
 JOINTS = ("q1", "q2", "q4", "q5")
 """Reduced joint coordinates (57): rail [m], base rotation [rad], pantograph angles [rad]."""
@@ -121,22 +120,34 @@ EXCITATION_FREQUENCY = 0.1
 """Fundamental [Hz]. Printed is 0.4 Hz, which is the fourth harmonic; inferred from J_k = 277.4."""
 
 
-def columns(values: ArrayLike, what: str) -> Array:
-    """Return (N, 4) numbers after checking them; one sample may be a plain vector."""
-    array = numbers(values, what)
-    array = array[None] if array.ndim == 1 else array
-    if array.ndim != 2 or array.shape[1] != 4:
-        raise DynidentError(f"{what} has shape {np.shape(values)}; give (samples, 4)")
-    return array
-
-
-def same_samples(**given: ArrayLike) -> list[Array]:
-    """Return several (N, 4) arrays after checking that they have as many samples."""
-    arrays = [columns(values, what) for what, values in given.items()]
-    if len({len(array) for array in arrays}) > 1:
-        sizes = ", ".join(f"{what} {len(array)}" for what, array in zip(given, arrays, strict=True))
-        raise DynidentError(f"numbers of samples differ ({sizes}); give as many of each")
-    return arrays
+ASSUMPTIONS: Mapping[str, Assumption] = {
+    "current_limit": Assumption(
+        4.0, "A", "saturation limits are not printed; 10 V of dSPACE at 0.4 A/V and 2.5 V of TUEdACS at 1.6 A/V are both 4 A"
+    ),
+    "rotors": Assumption(0.0, "kg m^2", "Table 4 was identified with the motors attached: they are in its parameters"),
+    "added_inertia": Assumption(
+        0.0,
+        "kg m^2",
+        "of q4 and q5; Table 4 makes M indefinite on 35 % of the workspace, 0.2 repairs it",
+    ),
+    "pose": Assumption(
+        tuple(EXCITATION_OFFSET.tolist()),
+        "m, m, rad, m",
+        "xc1 ... xc4 whose inertias set the gains: middle of the excitation",
+    ),
+    "bandwidth": Assumption(
+        5.0,
+        "Hz",
+        "of the PD action; the report used P control and does not print its gains. At 3 Hz gravity pulls PD alone off",
+    ),
+    "damping": Assumption(
+        1.0,
+        "-",
+        "of the PD action: Table 4's friction pushes near rest (q1 with -3557 N s/m), which less damping does not hold",
+    ),
+    "cycle": Assumption(1e-3, "s", "of the controller"),
+}
+"""Everything that the report does not print."""
 
 
 def excitation(t: ArrayLike) -> tuple[Array, Array, Array]:
@@ -145,15 +156,7 @@ def excitation(t: ArrayLike) -> tuple[Array, Array, Array]:
     Table 3 is read as amplitudes of position, x = x_0 + sum a_l sin(l w t) - b_l cos(l w t), without the factor
     1/(l w) of (43). This and the frequency are inferred: it is the reading that gives the printed J_k.
 
-    Parameters
-    ----------
-    t : array_like, (N,)
-        Time [s]; one period is 10 s.
-
-    Returns
-    -------
-    x, v, a : ndarray, (N, 4)
-        xc1 ... xc4.
+    `t` (N,): time [s]; one period is 10 s. Returns x, v, a (N, 4): xc1 ... xc4.
     """
     time = np.atleast_1d(numbers(t, "t"))
     w = 2.0 * np.pi * EXCITATION_FREQUENCY * np.arange(1, 5)

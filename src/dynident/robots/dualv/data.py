@@ -1,12 +1,60 @@
-"""Published results of DualV (Tables 2 to 4) and the table of essential parameters in the paper's form."""
+"""DualV: lengths and published results of [Briot2015] (Tables 1 to 4), and what had to be assumed."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
 
 from dynident.errors import DynidentError
 from dynident.identify import Fit
+from dynident.robots.shared import Array, Assumption, check_length
+
+ANCHOR_RADIUS = 0.41  # l_OA, Table 1 [m]
+ANCHOR_ANGLES = np.deg2rad([15.52, 164.48, -164.48, -15.52])  # gamma_i, Table 1
+HALF_TURNS = np.array([0, 0, 1, 1])  # k of (53): legs 3 and 4 meet the platform on its other side
+
+WORKING_MODES: dict[str, tuple[int, int, int, int]] = {"inward": (-1, 1, -1, 1), "outward": (1, -1, 1, -1)}
+"""Signs of sin q_2i. The paper does not say which it is; other patterns are nearly singular at home."""
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Lengths of DualV and its working mode.
+
+    Parameters
+    ----------
+    r_p : float
+        Half the distance C1 C3 on the platform [m]. NOT printed; 0.11 m is inferred (right-angle elbows at home).
+    working_mode : str
+        ``"inward"`` or ``"outward"``, see `WORKING_MODES`.
+    d2, d3 : float
+        Lengths A_i B_i and B_i C_i [m], Table 1.
+    """
+
+    r_p: float = 0.11
+    working_mode: str = "inward"
+    d2: float = 0.28
+    d3: float = 0.28
+
+    def __post_init__(self) -> None:
+        for label in ("r_p", "d2", "d3"):
+            check_length("DualV", label, getattr(self, label))
+        if self.working_mode not in WORKING_MODES:
+            raise DynidentError(f"DualV: working mode is {self.working_mode!r}; it is one of {', '.join(WORKING_MODES)}")
+
+    @property
+    def elbows(self) -> Array:
+        """Signs of sin q_2i, (4,)."""
+        return np.array(WORKING_MODES[self.working_mode], dtype=np.float64)
+
+    @property
+    def anchors(self) -> Array:
+        """Motor axes A_i in the base frame, (4, 2) [m]."""
+        return ANCHOR_RADIUS * np.stack([np.cos(ANCHOR_ANGLES), np.sin(ANCHOR_ANGLES)], axis=1)
+
 
 PAYLOAD_WEIGHED = 5.37
 """Mass of the payload on the scales [kg]."""
@@ -57,21 +105,76 @@ TABLE_4: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
 }
 """Table 4: largest tracking errors [1e-3 rad] of motors 1 to 4 on trajectories 1 and 2, with PD and with computed torque."""
 
+
+BANDWIDTH, DAMPING, DERIVATIVE_FILTER, LARGEST_TORQUE = 70.0, 0.7, 70.0, 127.0  # Hz, -, Hz, N m: section 5
+FIRST_MODE = 100.0  # Hz: "the natural frequency of the robot estimated at about 100Hz using finite element analysis"
+STEP = 1.25e-4  # s
+CONTROLLERS = ("feedforward", "pd", "computed torque")
+
+
+BOX = (0.08, 0.05, 0.6)
+"""Half-widths of the box of poses around home [m, m, rad]; with 0.4 to 0.5 rad the paper's nine parameters do not come out."""
+
+
+ASSUMPTIONS: Mapping[str, Assumption] = {
+    "geometry": Assumption("inward, r_p = 0.11 m", "", "neither is printed, see `dynident.robots.dualv.Geometry`"),
+    "torque_constant": Assumption(
+        1.0, "N m/A", "not printed; amplifiers report torque, so an ampere stands for a newton metre"
+    ),
+    "compliance": Assumption(
+        "between arms and platform, lumped behind each motor",
+        "",
+        "the paper prints the frequency of the first mode only; all motors have the shaft stiffness that gives the platform "
+        "its 100 Hz at home with held rotors",
+    ),
+    "motor_side": Assumption(
+        0.04,
+        "kg m^2",
+        "rotor and arm, in front of the compliance, out of the 0.045 to 0.051 of zz_1i in Table 2. With a rotor of a few "
+        "1e-3 alone there the printed gains would not be stable on a mode of 100 Hz at any realistic cycle time",
+    ),
+    "load_side": Assumption(1e-3, "kg m^2", "what turns with the far end of the shaft; the rest of zz_1i stays in the link"),
+    "mode_damping": Assumption(0.02, "-", "of that mode, usual for bolted structures with bearings"),
+    "motor_friction": Assumption(
+        (1.0, 1.3, 0.1, 0.05),
+        "N m, N m, rad/s, N m s/rad",
+        "Coulomb, breakaway, Stribeck speed, viscous: sealed bearings, 1 % of the largest torque; small as in the paper, "
+        "where friction is not among the essential parameters",
+    ),
+    "joint_friction": Assumption((0.1, 0.01), "N m, N m s/rad", "Coulomb, viscous of each passive joint: preloaded bearings"),
+    "encoder": Assumption((1e-5, 5e-6), "rad", "resolution and noise, the order of direct-drive encoders"),
+    "cycle": Assumption(
+        2.5e-4,
+        "s",
+        "not printed; its hold of 0.125 ms in the mean stands for computing and amplifiers too. With the gains as printed and "
+        "a mode of 100 Hz a dead time of 0.19 ms is no longer stable",
+    ),
+    "preload": Assumption(0.0, "N m", "as in 5.4: the overconstraint is set to zero"),
+    "gain_inertia": Assumption(
+        "pose of home, without a payload",
+        "",
+        "PD torques are w_c^2 J e + 2 d w_c J e' with the inertia J that a motor moves there: the paper prints w_c and d only. "
+        "Gains for the payload too would be twice as high, and the motors' encoders in front of the compliance would swing at "
+        "267 Hz",
+    ),
+}
+"""Everything that the paper does not print, chosen before any proof was run with it."""
+NOTES = (
+    "the structure gives way behind the motors, with a first mode of 100 Hz: encoders, from which the paper's errors are, do "
+    "not see that, and no rigid model mends it; one that is too heavy pushes against it and may even look better at the "
+    "platform",
+)
+"""What to know when its results are held beside the paper's."""
+
+
 _BODY = {"m": "m", "mx": "mx", "my": "my", "Izz": "zz"}
 
 
 def paper_symbol(name: str) -> str:
     """Return the paper's symbol of a parameter, as in zz_11R for ``Izz_link1_1R`` and m_5 for ``m_payload``.
 
-    Parameters
-    ----------
-    name : str
-        Name of a standard or base parameter of `dynident.robots.dualv.mechanism`.
-
-    Returns
-    -------
-    str
-        Symbol: index 4 is the platform, 5 the payload; fs is Coulomb friction.
+    `name`: name of a standard or base parameter of `dynident.robots.dualv.mechanism`. Returns symbol: index 4 is the
+    platform, 5 the payload; fs is Coulomb friction.
     """
     found = re.fullmatch(r"(?P<symbol>[A-Za-z]+)_(?:link|q)(?P<joint>\d)_(?P<leg>\d)(?P<tail>R?)", name)
     if found:
@@ -98,23 +201,16 @@ def _rows(name: str, given: Fit | Mapping[str, tuple[float, float]]) -> dict[str
 def essential_table(cases: Mapping[str, Fit | Mapping[str, tuple[float, float]]] | None = None) -> str:
     """Return a table like the paper's Table 2: one row per essential parameter, value and relative deviation per case.
 
-    Parameters
-    ----------
-    cases : mapping of str to Fit or to a mapping of name to (value, percent), optional
-        What each case found; the published Table 2 when omitted.
-
-    Returns
-    -------
-    str
-        Lines of equal width; parameters that a case dropped are marked by a dash.
+    `cases`: what each case found; the published Table 2 when omitted. Returns lines of equal width; parameters that a case
+    dropped are marked by a dash.
     """
-    columns = {label: _rows(label, given) for label, given in (cases or TABLE_2).items()}
-    names = list(dict.fromkeys(name for rows in columns.values() for name in rows))
-    head = f"{'param.':<9}" + "".join(f"{label:>13}{'%sigma':>9}" for label in columns)
+    found = {label: _rows(label, given) for label, given in (cases or TABLE_2).items()}
+    names = list(dict.fromkeys(name for rows in found.values() for name in rows))
+    head = f"{'param.':<9}" + "".join(f"{label:>13}{'%sigma':>9}" for label in found)
     lines = [head, "-" * len(head)]
     for name in names:
         line = f"{paper_symbol(name):<9}"
-        for rows in columns.values():
+        for rows in found.values():
             line += f"{rows[name][0]:>13.3g}{rows[name][1]:>9.2f}" if name in rows else f"{'-':>13}{'-':>9}"
         lines.append(line)
     return "\n".join(lines)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dynident.robots.assumptions import Assumption
+from dynident.robots.shared import Assumption
 
 JOINTS = tuple(f"joint_{i}" for i in range(1, 7))
 
@@ -108,6 +108,15 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     "thermal": Assumption(
         "as axis 4", "", "alpha, beta and K / W of (130) for all axes (friction falls alike), C1 and C2 from Table 8"
     ),
+    "position_cycle": Assumption(2e-3, "s", "half of the sampling time of the logs, 4 ms (5.1)"),
+    "velocity_cycle": Assumption(2.5e-4, "s", "usual for servo drives"),
+    "velocity_bandwidth": Assumption(50.0, "Hz", "of the velocity loops: five times the position loops'"),
+    "velocity_reset": Assumption(0.2, "-", "corner of the velocity loops' integral, over their bandwidth"),
+    "velocity_feedforward": Assumption(1.0, "-", "share of the reference velocity: industrial controllers follow without lag"),
+    "encoder": Assumption(2.0 * np.pi / 2**17, "rad", "17 bit on the motor, usual for servo motors"),
+    "encoder_filter": Assumption(500.0, "Hz", "of the velocity from counts: ten times the velocity loops"),
+    "speed_reserve": Assumption(1.2, "-", "largest speed of the motors over that of Table 4"),
+    "pose": Assumption((0.0,) * 6, "rad", "whose inertias set the velocity gains: upper arm up, forearm ahead"),
 }
 """Everything that [Pagani2022] does not give. It has no DH table; its drawing is lost."""
 

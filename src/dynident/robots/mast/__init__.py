@@ -7,89 +7,35 @@ R = Ry(theta) Rx(psi); sliders (N, 3).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
+from dynident.control import Cascade
+from dynident.drive import Drive, Encoder, Motor, Transmission
+from dynident.errors import DynidentError
+from dynident.friction import Coulomb, Friction
 from dynident.mechanism import Mechanism
-from dynident.robots.mast import dynamics as _dynamics
-from dynident.robots.mast.data import (
-    BANDWIDTH_ACTUATORS,
-    BANDWIDTH_MAST,
-    BANDWIDTHS,
-    BAR,
-    BAR_INERTIA,
-    BAR_MASS,
-    BODE,
-    COULOMB_ADJUSTED,
-    COULOMB_CATALOGUE,
-    GEAR,
-    J_1,
-    J_1_ADJUSTED,
-    J_2,
-    LARGEST_TILT,
-    MOTOR_RATIO,
-    OFFSET,
-    PITCH,
-    PLATFORM_MASS,
-    RADIUS,
-    STROKE,
-    TABLE_4_2,
-    TRIPOD,
-    WORKING_MODES,
-)
-from dynident.robots.mast.dynamics import FORMULATIONS, Bodies
-from dynident.robots.mast.kinematics import (
-    assembly_modes,
-    bar_jacobians,
-    forward_kinematics,
-    inverse_kinematics,
-    jacobians,
-    leg_angles,
-    parasitic_motion,
-    platform_jacobians,
-    platform_motion,
-    singularity,
-    slider_motion,
-)
-from dynident.robots.mast.machine import ASSUMPTIONS, BANDWIDTH_NOTES, machine, unloaded
-from dynident.robots.mast.model import FRICTION, Design, Leg, build, turn
-from dynident.robots.mast.tripod import actuator_jacobian as _actuator_jacobian
-from dynident.robots.mast.tripod import check_parallel as _check_parallel
-from dynident.robots.mast.tripod import three as _three
+from dynident.robots.mast.closed_forms import *
+from dynident.robots.mast.data import *
+from dynident.robots.shared import without_terms
+from dynident.robots.tripod import Mode
+from dynident.robots.tripod_dynamics import FORMULATIONS, Bodies
+from dynident.simulate import VirtualRobot
 
-Array = NDArray[np.float64]
-
-BODIES = Bodies(
-    bar_mass=BAR_MASS,
-    bar_inertia=BAR_INERTIA,
-    platform_mass=PLATFORM_MASS,
-    platform_inertia=0.25 * PLATFORM_MASS * RADIUS**2 * np.diag([1.0, 1.0, 2.0]),
-)
-"""Masses of section 4.2. I_mp is NOT printed: that of a thin disc of radius r stands in; sliders belong to the drives there."""
-
-_DRIVE = {"ia": 0.0, "fv": 0.0, "fc": 0.0, "off": 0.0}
-_BACK = turn(1, -np.pi)  # so that the first axis of the joint at the platform turns by theta - gamma
-_CROSS = Leg("universal", (("beta_m", 1, 1.0, FRICTION), ("beta_l", 0, 1.0, FRICTION)), _BACK)
-_BALL = Leg("spherical", (("beta_m", 1, 1.0, FRICTION), ("beta_n", 2, 1.0, FRICTION), ("beta_l", 0, 1.0, FRICTION)), _BACK)
-_DESIGN = Design(
-    slider="rho",
-    pin="gamma",
-    pin_zero=0.0,
-    legs=(_CROSS, _BALL, _CROSS),
-    slider_terms=_DRIVE,
-    pin_terms=FRICTION,
-    stroke=(-0.5 * STROKE, 0.5 * STROKE),
-    source="[Roldan2017, section 4.2]",
-)
+__all__ = [
+    "ASSUMPTIONS", "BANDWIDTHS", "BANDWIDTH_ACTUATORS", "BANDWIDTH_MAST", "BANDWIDTH_NOTES", "BAR", "BAR_INERTIA", "BAR_MASS",
+    "BODE", "BODIES", "COULOMB_ADJUSTED", "COULOMB_CATALOGUE", "FORMULATIONS", "GEAR", "J_1", "J_1_ADJUSTED", "J_2",
+    "LARGEST_TILT", "MOTOR_RATIO", "OFFSET", "PITCH", "PLATFORM_MASS", "RADIUS", "STROKE", "TABLE_4_2", "TRIPOD",
+    "WORKING_MODES", "Bodies", "assembly_modes", "bar_jacobians", "forward_kinematics", "inverse_dynamics",
+    "inverse_kinematics", "jacobians", "leg_angles", "machine", "mass_matrix", "mechanism", "parasitic_motion",
+    "platform_jacobians", "platform_motion", "singularity", "slider_motion", "unloaded",
+]  # fmt: skip
 
 
 def mechanism(
     coordinates: str = "platform",
-    working_mode: str | Sequence[int] = "below",
+    working_mode: Mode = None,
     passive: str = "modelled",
-    bodies: Bodies = BODIES,
+    bodies: Bodies | None = None,
     motor_ratio: float = 1.0,
 ) -> Mechanism:
     """Return the shaking table, level at home.
@@ -102,12 +48,12 @@ def mechanism(
     ----------
     coordinates : {"platform", "actuators"}
         Independent coordinates: z, psi, theta; or rho_1, rho_2, rho_3.
-    working_mode : {"below", "above"} or three signs
+    working_mode : {"below", "above"} or three signs, optional
         Side of the platform joints on which the sliders are.
     passive : {"modelled", "ideal"}
         Joints at the platform with friction, or cut.
-    bodies : Bodies
-        Masses.
+    bodies : Bodies, optional
+        Other masses.
     motor_ratio : float
         `MOTOR_RATIO` for motors in rad and N m; 1 for sliders in m and N.
 
@@ -116,110 +62,90 @@ def mechanism(
     Mechanism
         The robot with 3 degrees of freedom and 3 motors.
     """
-    return build(TRIPOD, bodies, _DESIGN, TRIPOD.signs(working_mode), coordinates, passive, motor_ratio)
+    return ROBOT.mechanism(coordinates, working_mode, passive, bodies, motor_ratio)
 
 
-def inverse_dynamics(
-    x: ArrayLike,
-    v: ArrayLike,
-    a: ArrayLike,
-    bodies: Bodies = BODIES,
-    working_mode: str | Sequence[int] = "below",
-    formulation: str = "energy",
-) -> Array:
-    """Return the slider forces t_rho of (4.32), without friction and drives.
+STEP = 1.25e-4  # s
+
+
+def drives(parameters: str = "catalogue", elastic: bool = True, load: float = LOAD) -> tuple[Drive, ...]:
+    """Return the three belt drives (Table 4.2): rotor, gear and coupling J_1 on a shaft k_t, c_t to the carriage J_2."""
+    if parameters not in PARAMETERS:
+        raise DynidentError(f"MAST: parameters is {parameters!r}; it is one of {', '.join(PARAMETERS)}")
+    inertia, loaded = PARAMETERS[parameters]
+    coulomb = loaded + FRICTION_PER_LOAD * (load - LOAD)
+    shaft = {"stiffness": (TABLE_4_2["k_t"],), "damping": (ASSUMPTIONS["damping"].value,)} if elastic else {}
+    belt = Transmission.belt(PITCH, GEAR, inertias=(J_2,), **shaft)
+    motor = Motor(ASSUMPTIONS["torque_constant"].value, inertia=inertia, current_limit=ASSUMPTIONS["current_limit"].value)
+    law: Friction = Coulomb().using(fc=coulomb)
+    return tuple(Drive(f"motor_{i}", motor, belt, law, Encoder()) for i in (1, 2, 3))
+
+
+def machine(
+    position_gain: float = ASSUMPTIONS["position_gain"].value,
+    position_cycle: float = ASSUMPTIONS["position_cycle"].value,
+    velocity_cycle: float = ASSUMPTIONS["velocity_cycle"].value,
+    *,
+    position_delay: float = ASSUMPTIONS["position_delay"].value,
+    velocity_gain: float = ASSUMPTIONS["velocity_gain"].value,
+    velocity_integral: float = ASSUMPTIONS["velocity_integral"].value,
+    parameters: str = "catalogue",
+    elastic: bool = True,
+    load: float = LOAD,
+    coordinates: str = "platform",
+    controller: Any = None,
+    step: float = STEP,
+) -> VirtualRobot:
+    """Return the shaking table with its drives and loops; what is not printed is in `ASSUMPTIONS`.
+
+    Sliders and gears are in the drives only (J_1, J_2); bars and platform are the mechanism.
 
     Parameters
     ----------
-    x, v, a : array_like, (N, 3)
-        z, psi, theta and derivatives.
-    bodies : Bodies
-        Masses.
-    working_mode : {"below", "above"} or three signs
-        Working mode.
-    formulation : {"energy", "boltzmann-hamel"}
-        How the rotation of the platform is written.
+    position_gain : float
+        k_v [1/s].
+    position_cycle, velocity_cycle : float
+        Cycle times of the loops [s].
+    position_delay : float
+        From the sampling of the position to the wanted speed at the drives [s].
+    velocity_gain, velocity_integral : float
+        PI of the velocity loop [A s/rad, A/rad].
+    parameters : {"catalogue", "adjusted"}
+        Inertia and friction of the drives: of the manufacturers, or as the thesis fitted them.
+    elastic : bool
+        False makes the transmissions rigid.
+    load : float
+        Mass on a guide in the formula of its friction [kg]; it changes nothing else.
+    coordinates : {"platform", "actuators"}
+        Coordinates of references and results: z, psi, theta, or the sliders.
+    controller : optional
+        Any other controller instead of the cascade.
+    step : float
+        Step of the simulation [s].
 
     Returns
     -------
-    ndarray, (N, 3)
-        Forces on the sliders [N].
+    VirtualRobot
+        The machine, motors ``motor_1`` to ``motor_3``.
     """
-    pose, rate, acceleration = _three(x=x, v=v, a=a)
-    signs = TRIPOD.signs(working_mode)
-    parts = _dynamics.contributions(TRIPOD, pose, rate, acceleration, signs, bodies, formulation)
-    total = sum(parts.values(), np.zeros_like(pose))
-    return _dynamics.slider_forces(TRIPOD, pose, total, _actuator_jacobian(TRIPOD, pose, signs))
+    robot = without_terms(mechanism(coordinates, passive="ideal"), ("rho_1", "rho_2", "rho_3"))
+    loops = controller or Cascade(
+        position_gain,
+        velocity_gain,
+        velocity_integral,
+        position_cycle=position_cycle,
+        velocity_cycle=velocity_cycle,
+        position_delay=position_delay,
+    )
+    return VirtualRobot(robot, drives(parameters, elastic, load), loops, step=step, name="MAST")
 
 
-def mass_matrix(x: ArrayLike, bodies: Bodies = BODIES, working_mode: str | Sequence[int] = "below") -> Array:
-    """Return the mass matrix in slider coordinates, I_Ls + I_G + I_mp of (4.32).
-
-    Parameters
-    ----------
-    x : array_like, (N, 3)
-        z, psi, theta.
-    bodies : Bodies
-        Masses.
-    working_mode : {"below", "above"} or three signs
-        Working mode.
+def unloaded() -> VirtualRobot:
+    """Return the machine whose guides rub as they do without the mechanism: what "actuators alone" have.
 
     Returns
     -------
-    ndarray, (N, 3, 3)
-        Mass matrix [kg].
+    VirtualRobot
+        `machine` with only the carriage, 0.076 kg, in the formula of the guides' friction.
     """
-    (pose,) = _three(x=x)
-    signs = TRIPOD.signs(working_mode)
-    A = _actuator_jacobian(TRIPOD, pose, signs)
-    _check_parallel(TRIPOD, A, pose)
-    J = np.linalg.inv(A)
-    return np.asarray(np.swapaxes(J, 1, 2) @ _dynamics.mass_matrix(TRIPOD, pose, signs, bodies) @ J)
-
-
-__all__ = [
-    "ASSUMPTIONS",
-    "BANDWIDTHS",
-    "BANDWIDTH_ACTUATORS",
-    "BANDWIDTH_MAST",
-    "BANDWIDTH_NOTES",
-    "BAR",
-    "BAR_INERTIA",
-    "BAR_MASS",
-    "BODE",
-    "BODIES",
-    "COULOMB_ADJUSTED",
-    "COULOMB_CATALOGUE",
-    "FORMULATIONS",
-    "GEAR",
-    "J_1",
-    "J_1_ADJUSTED",
-    "J_2",
-    "LARGEST_TILT",
-    "MOTOR_RATIO",
-    "OFFSET",
-    "PITCH",
-    "PLATFORM_MASS",
-    "RADIUS",
-    "STROKE",
-    "TABLE_4_2",
-    "TRIPOD",
-    "WORKING_MODES",
-    "Bodies",
-    "assembly_modes",
-    "bar_jacobians",
-    "forward_kinematics",
-    "inverse_dynamics",
-    "inverse_kinematics",
-    "jacobians",
-    "leg_angles",
-    "machine",
-    "mass_matrix",
-    "mechanism",
-    "parasitic_motion",
-    "platform_jacobians",
-    "platform_motion",
-    "singularity",
-    "slider_motion",
-    "unloaded",
-]
+    return machine(load=TABLE_4_2["M"])

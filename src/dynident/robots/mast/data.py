@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dynident.robots.mast.tripod import Tripod
+from dynident.robots.shared import Assumption
+from dynident.robots.tripod import Tripod
 
 OFFSET = 0.4  # H, distance of the vertical guides from the middle [m], section 4.2
 BAR = 0.26  # L [m], section 4.2
@@ -62,3 +63,44 @@ TRIPOD = Tripod(
     home=np.array([BAR * np.sin(np.arccos((OFFSET - RADIUS) / BAR)), 0.0, 0.0]),  # sliders at zero
 )
 """Geometry. The tables' platform is level at home with the sliders at zero; gamma = 78.91 degrees there."""
+
+ASSUMPTIONS: Mapping[str, Assumption] = {
+    "position_gain": Assumption(22.8, "1/s", "k_v that fits the three measured points with 8.8 ms of dead time"),
+    "position_cycle": Assumption(5e-3, "s", "[Ruiz2016], the same guides and drives"),
+    "position_delay": Assumption(
+        6e-3,
+        "s",
+        "what is left of those 8.8 ms after half a position cycle (2.5 ms) and the velocity loop (J / K_t k_P - half its "
+        "cycle: 0.3 ms), for the way from the computer with the position loop to the drives; not printed",
+    ),
+    "velocity_cycle": Assumption(1e-3, "s", "[Ruiz2016], the same guides and drives"),
+    "velocity_gain": Assumption(0.9, "A s/rad", "[Ruiz2016], read as A s/rad (its units are swapped)"),
+    "velocity_integral": Assumption(0.001, "A/rad", "[Ruiz2016], read as A/rad (its units are swapped)"),
+    "torque_constant": Assumption(30.2e-3, "N m/A", "[Ruiz2016] and [Roldan2017, section 6.1], the same motor (Maxon RE 40)"),
+    "current_limit": Assumption(10.0, "A", "largest current of the drive EPOS2 50/5 of [Ruiz2016], from its data sheet"),
+    "encoder": Assumption(
+        0.0,
+        "rad",
+        "lines are not printed: exact positions; the speed is their difference over a velocity cycle, as drives do it. A "
+        "sampled tachometer would alias the undamped 914 Hz below 500 Hz and make the loop unstable with the mechanism on it",
+    ),
+    "platform_inertia": Assumption("thin disc", "", "I_mp is not printed, see `dynident.robots.mast.BODIES`"),
+    "damping": Assumption(
+        TABLE_4_2["c_t"], "N m s/rad", "as printed, although suspiciously small: nothing damps 914 Hz but the loops"
+    ),
+    "centre": Assumption("home", "", "pose about which it shakes; not printed"),
+    "amplitude": Assumption(
+        1e-3, "m", "of the z sines, not printed but small (3.5); the current limit is touched above 4 Hz even so"
+    ),
+}
+"""Everything that [Roldan2017, section 4.2] and [Roldan2016] do not print; only the position loop is fitted."""
+BANDWIDTH_NOTES = (
+    "the thesis says 4 Hz of the actuators alone and 3.5 Hz with the mechanism. Rigid bodies cannot do that: a third of "
+    "2.27 kg is 2 % of the drives' inertia, in a velocity loop of 200 Hz. What lowers the response here is friction, and the "
+    "guides rub more under the mechanism's load [Roldan2016, eq. 23]",
+)
+"""What to know when its bandwidths are held beside those of the thesis."""
+LOAD, FRICTION_PER_LOAD = 2.27, 4.07e-2 / GEAR  # kg, and N m at the motor per kg: [Roldan2016, eqs. 22 and 23]
+"""The guides rub more under load. The 2.27 kg that [Roldan2016] puts into (23) are the whole mechanism."""
+PARAMETERS = {"catalogue": (J_1, COULOMB_CATALOGUE), "adjusted": (J_1_ADJUSTED, COULOMB_ADJUSTED)}
+"""J_1 [kg m^2] and Coulomb friction [N m] at the motor: of the manufacturers, and fitted by the thesis ("Sim. Ident.")."""

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynident.robots.mast.tripod import Tripod
+from dynident.robots.shared import Assumption
+from dynident.robots.tripod import Tripod
 
 LEG = 0.109215  # L, between the centres of the two flexures [m], section 4
 RADIUS = 0.04791  # b, from the platform's axis to the spherical flexures [m], section 4
@@ -21,6 +22,8 @@ YOUNG, POISSON, YIELD = 72e9, 0.33, 503e6  # Al 7075 [Pa, -, Pa]
 REVOLUTE_FLEXURE = {"R": 0.008, "t": 0.002}  # [m]
 SPHERICAL_FLEXURE = {"R": 0.004, "t": 0.003, "l": 0.005}  # [m]
 TRAVEL, TILT = 0.002, np.deg2rad(0.2)  # wanted range: z +- 2 mm, psi and theta +- 0.2 degrees
+BOX = (TRAVEL, TILT, TILT)
+"""The same around home, z, psi, theta: what `dynident track` moves in."""
 NEEDED = {"s": (-2.15e-3, 2.30e-3), "alpha": 1.7, "beta_m": 1.9, "beta_n": 0.2, "beta_l": 0.2}
 """Figures 6 and 7: sliders [m] and joint angles [+- degrees] that the wanted range asks for."""
 GEAR, PITCH, TORQUE_CONSTANT = 14.0, 0.07, 30.2e-3  # GP-32A, ZLW-1040, RE-40 [-, m/rev, N m/A]
@@ -102,3 +105,27 @@ TRIPOD = Tripod(
     home=np.array([HEIGHT, 0.0, 0.0]),
 )
 """Geometry; level at home with the sliders at zero. (6) prints u_z in the first entry of OB_3: u_x is meant."""
+
+POSITION_GAIN, POSITION_CYCLE = 2.5, 0.005  # position loop [1/s, s], section 6
+VELOCITY_PI, VELOCITY_CYCLE = (0.9, 0.001), 0.001  # velocity loop [A s/rad, A/rad] (units swapped in print), [s], section 6
+
+ASSUMPTIONS: Mapping[str, Assumption] = {
+    "platform": Assumption("disc", "", "not printed, see `BODIES`"),
+    "drive_inertia": Assumption(
+        23.7387,
+        "kg",
+        "at a slider: theoretical m1 and m2 of [Roldan2017, Table 6.2], the same motor, gear and guide, in the mean",
+    ),
+    "coulomb": Assumption(43.2709, "N", "of a slider: Fc1 and Fc2 of [Roldan2017, Table 6.2] in the mean"),
+    "viscous": Assumption(4.5518, "N s/m", "of a slider: c1 and c2 of [Roldan2017, Table 6.2] in the mean"),
+    "current_limit": Assumption(10.0, "A", "largest current of the drive EPOS2 50/5, from its data sheet"),
+    "encoder": Assumption(0.0, "rad", "lines are not printed: exact positions, speeds from their differences"),
+}
+"""Everything that [Ruiz2016] does not print."""
+
+NOTES = (
+    "with the printed position gain, 2.5 1/s, and almost no integral, friction of 43 N and the flexures' force stop a slider "
+    "half a millimetre before its target; ten times the gain leaves a tenth of that. The paper compares poses at the moves "
+    "that the sliders made, not at those they were asked for, so its Table 4 does not tell which gain it was",
+)
+"""What to know when its results are held beside the paper's."""

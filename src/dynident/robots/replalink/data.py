@@ -1,4 +1,4 @@
-"""Numbers of RePlaLink: section 6.2 of the thesis, and the geometry recovered from its base parameters."""
+"""RePlaLink: the numbers of [Roldan2017, section 6.2], and what had to be assumed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics import Motion
-from dynident.robots.prr2.inputs import fourier
-
-Array = NDArray[np.float64]
+from dynident.robots.shared import Assumption, check_length
 
 
 @dataclass(frozen=True)
@@ -50,9 +46,7 @@ class Geometry:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if not isinstance(value, int | float | np.floating) or not np.isfinite(value) or value <= 0.0:
-                raise DynidentError(f"RePlaLink: {field.name} is {value!r}; give a positive length in metres")
+            check_length("RePlaLink", field.name, getattr(self, field.name))
         if not (self.com2 < self.ad and self.com3 < self.bc):
             raise DynidentError(
                 f"RePlaLink: centres of mass at {self.com2} and {self.com3} m are not on bars of {self.ad} and {self.bc} m"
@@ -106,6 +100,8 @@ BASE_LEADERS = ("Fc1", "Fc4", "c1", "c4", "m1", "m2", "m3", "m4", "m5")
 
 FUNDAMENTAL, HARMONICS, START = 0.45, 5, (2.0944, 1.0472)  # [Hz], -, alpha_0 [rad]
 POSITION_LIMITS = ((0.6981, 3.6652), (-0.3142, 2.4435))  # alpha_1, alpha_4 [rad]; the polygon beside them is not printed
+BOX = (0.2, 0.2)
+"""Half-widths around `START` that keep away from singularities [rad], with the assumed base distance."""
 VELOCITY_LIMIT, ACCELERATION_LIMIT = 2.0, 30.0  # [rad/s], [rad/s^2]
 INITIAL_AMPLITUDES = (
     np.array([[0.4533, 0.4334, 0.3349, 0.1488, 0.1128], [0.4152, 0.3869, 0.3470, 0.3085, 0.1391]]),
@@ -120,33 +116,23 @@ ASSEMBLY_MODES = ("up", "down")
 WORKING_MODES = ("++", "+-", "-+", "--")
 """Signs of sin(alpha2 - alpha1) and of sin(alpha3 - alpha4): how the two elbows A and B are bent."""
 
+CONTROL_CYCLE = 0.0012  # control period [s], 6.2.5
 
-def thesis_system() -> tuple[Array, Array]:
-    """Return (6.47) to (6.64) as printed.
-
-    Returns
-    -------
-    C : ndarray, (9, 15)
-        Coefficients, columns in the order of `PARAMETER_NAMES`.
-    V : ndarray, (9,)
-        Identified values.
-    """
-    rows = [[terms.get(name, 0.0) for name in PARAMETER_NAMES] for terms, _ in THESIS_EQUATIONS]
-    return np.array(rows), np.array([value for _, value in THESIS_EQUATIONS])
-
-
-def initial_motion(sampling: float = SAMPLING) -> Motion:
-    """Return one period of the motion of Table 6.3, with which the thesis starts its optimisation.
-
-    Parameters
-    ----------
-    sampling : float
-        Sampling time [s].
-
-    Returns
-    -------
-    Motion
-        2.2 s of the two motors.
-    """
-    C, D = INITIAL_AMPLITUDES
-    return fourier(np.arange(0.0, 1.0 / FUNDAMENTAL - 0.5 * sampling, sampling), START, C, D, FUNDAMENTAL)
+ASSUMPTIONS: Mapping[str, Assumption] = {
+    "geometry": Assumption("base distance", "m", "not printed and not in the base parameters, see `Geometry`"),
+    "masses": Assumption(
+        "theoretical",
+        "",
+        "those of the drawings. The identified base parameters are those of no robot (the fifth is negative)",
+    ),
+    "bandwidth": Assumption(10.0, "Hz", "of the position loops; no gains are printed, usual for servo drives of this size"),
+    "velocity_bandwidth": Assumption(50.0, "Hz", "of the velocity loops: five times the position loops'"),
+    "velocity_reset": Assumption(0.2, "-", "corner of the velocity loops' integral, over their bandwidth"),
+    "velocity_feedforward": Assumption(1.0, "-", "figure 6.18 shows no lag"),
+    "current_limit": Assumption(
+        12.0, "A", "130 N m at the gearbox output, four times the largest torque measured; that of the drives is not printed"
+    ),
+    "encoder": Assumption(2.0 * np.pi / 2**18, "rad", "18 bit on the motor, usual for servo motors"),
+    "encoder_filter": Assumption(400.0, "Hz", "of the velocity from counts: eight times the velocity loops"),
+}
+"""Everything that [Roldan2017, section 6.2] does not print."""

@@ -1,0 +1,147 @@
+"""Commands of the test bench: friction over speed, temperature and time; the proof of a model in closed loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import dynident as di
+from dynident.cli.machines import Machine, Results, Seed, check_machine, save_figures
+from dynident.cli.shared import (
+    Arg,
+    AsJson,
+    Debug,
+    Effort,
+    Gain,
+    Joints,
+    LogRate,
+    Quiet,
+    Robot,
+    Schema,
+    Search,
+    Sidecar,
+    Topic,
+    Trust,
+    Unit,
+    app,
+    check_output,
+    log_reader,
+    out,
+    print_json,
+    progress,
+    robot_of,
+)
+from dynident.files import to_json, write_atomic
+from dynident.outputs import output_set
+
+
+@app.command(epilog="Example: dynident friction robot.urdf cold.csv warm.csv --effort joint_torque -o friction/")
+def friction(
+    robot: Robot,
+    logs: Annotated[
+        list[Path], typer.Argument(help="Logs with constant-speed plateaus in time order, or a campaign.", show_default=False)
+    ],
+    effort: Effort = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for friction.html and friction.json.")] = Path(
+        "friction"
+    ),
+    robots: Annotated[str | None, typer.Option(help="Robot of each log, by commas, to compare several of one kind.")] = None,
+    by: Annotated[str, typer.Option(help="How plateaus make curves: auto, temperature, time or all.")] = "auto",
+    level: Annotated[float, typer.Option(help="Speed followed over time, as a part of the top speed.")] = 0.6,
+    tolerance: Annotated[float, typer.Option(help="Drift that the recommended warm-up may leave.")] = 0.02,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
+    schema: Schema = None,
+    joints: Joints = None,
+    gain: Gain = None,
+    topic: Topic = None,
+    unit: Unit = None,
+    log_rate: LogRate = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Study friction: against speed per temperature, over time with warm-up models, time constants, robots compared."""
+    from dynident.signals import CampaignLog  # noqa: PLC0415
+    from dynident.testbench import friction_study, write_friction_report  # noqa: PLC0415 - only this command needs it
+
+    check_output(output, folder=True)
+    read_log = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
+    with progress(len(logs) + 3, quiet) as step:
+        step("reading the robot")
+        mechanism = robot_of(robot, sidecar, search, arg, trust)
+        read: list[di.Log] = []
+        for path in logs:
+            step(f"reading {path.name}")
+            found = read_log(path)
+            read += list(found.cycles().values()) if isinstance(found, CampaignLog) else [found]
+        step("finding plateaus and fitting")
+        owners = None if robots is None else [name.strip() for name in robots.split(",")]
+        study = friction_study(mechanism, read, robots=owners, by=by, level=level, tolerance=tolerance)
+        step("writing the report")
+        with output_set(output, ("friction.html", "friction.json")) as stage:
+            write_friction_report(stage / "friction.html", study)
+            study.save(stage / "friction.json")
+    if as_json:
+        print_json(study.numbers())
+    elif not quiet:
+        out.print(study.summary())
+        out.print(f"\nwritten: {output / 'friction.html'}, {output / 'friction.json'}")
+    return 0
+
+
+def _tests_table(tests: Sequence[Mapping[str, Any]]) -> str:
+    """Return a document's tests as text: found here, by its own model, by its experiment."""
+    lines = [f"{'tests of the source':<64}{'found':>9}{'model':>9}{'measured':>10}"]
+    for row in tests:
+        cells = ["-" if row[key] is None else f"{row[key]:.3g}" for key in ("found", "model", "experiment")]
+        what = f"{row['test']}: {row['quantity']} [{row['unit']}]"
+        lines.append(f"{what:<64}{cells[0]:>9}{cells[1]:>9}{cells[2]:>10}")
+    return "\n".join(lines)
+
+
+@app.command(epilog="Example: dynident track dualv -o out/")
+def track(
+    machine: Machine,
+    seed: Seed = 0,
+    output: Results = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one."""
+    from dynident import robots  # noqa: PLC0415 - rarely needed
+    from dynident.robots import proof_case  # noqa: PLC0415 - only this command needs it
+
+    check_machine(machine)
+    if output is not None:
+        check_output(output, folder=True)
+    with progress(3, quiet) as step:
+        step("preparing")
+        case = proof_case(machine, seed=seed)
+        step("identifying from its own log, then tracking")
+        proof = case.run(seed)
+        compare = getattr(getattr(robots, machine), "compare", None)
+        tests = [] if compare is None else [row._asdict() for row in compare()]  # tests that the source itself describes
+        numbers = {**proof.numbers(), **({"document_tests": tests} if tests else {})}
+        step("writing")
+        files = []
+        if output is not None:
+            with output_set(output, ("tracking.json", "errors_*.png", "largest_errors*.png", "efforts.png")) as stage:
+                write_atomic(stage / "tracking.json", to_json(numbers))
+                save_figures(proof.figures(case.published), stage)
+                files = [output / path.name for path in sorted(stage.iterdir())]
+    if as_json:
+        print_json({**numbers, "written": [str(f) for f in files]})
+    elif not quiet:
+        out.print(case.table(proof))
+        if tests:
+            out.print("\n" + _tests_table(tests))
+        if files:
+            out.print("written: " + ", ".join(str(path) for path in files))
+    return 0

@@ -1,0 +1,123 @@
+"""Sets of files that appear together: a folder shows the old set or the whole new one, also after a kill or on a full disk.
+
+The files are written into a hidden folder beside the output; then one system call exchanges the two folders. Where that cannot
+be done (the output is the working folder, holds folders of its own, or its file system has no exchange), the finished files are
+renamed into place one after the other. A lock tells a hidden folder in use from one that a killed run has left, which the next
+run removes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatch
+from pathlib import Path
+
+from dynident.errors import DynidentError
+from dynident.files import told_why, try_lock, umask_of
+
+MOST_LINKED = 1000  # files of other origin that are carried over by links
+_EXCHANGE = 2  # RENAME_EXCHANGE of Linux's renameat2, RENAME_SWAP of macOS's renamex_np
+_HERE = -100  # AT_FDCWD
+
+
+@contextmanager
+def output_set(folder: str | os.PathLike[str], owns: tuple[str, ...]) -> Iterator[Path]:
+    """Give an empty folder to write results into; they become the content of `folder` in one step.
+
+    Parameters
+    ----------
+    folder : path
+        The output folder; it is made if it does not exist.
+    owns : tuple of str
+        Patterns of all names that such a set may contain. Files of an earlier set that the new one lacks disappear with it;
+        every other file in `folder` stays.
+
+    Yields
+    ------
+    Path
+        The folder to write into. After an exception nothing has changed.
+    """
+    target = Path(folder).resolve()
+    made = [parent for parent in target.parents if not parent.exists()]
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_stale(target)
+        stage = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.new-"))
+        lock = try_lock(stage)
+    except OSError as error:
+        raise DynidentError(told_why(target, error)) from error
+    try:
+        yield stage
+        try:
+            _publish(stage, target, owns)
+        except OSError as error:
+            raise DynidentError(told_why(target, error)) from error
+    finally:
+        if lock is not None:
+            os.close(lock)
+        shutil.rmtree(stage, ignore_errors=True)
+        for parent in made:
+            with suppress(OSError):  # it holds the results now
+                parent.rmdir()
+
+
+def _publish(stage: Path, target: Path, owns: tuple[str, ...]) -> None:
+    """Make the staged files the set in `target`."""
+    stage.chmod(target.stat().st_mode & 0o7777 if target.is_dir() else 0o777 & ~umask_of())
+    if not target.exists():
+        stage.rename(target)
+        return
+    new = {path.name for path in stage.iterdir()}
+    entries = [entry for entry in os.scandir(target) if entry.name not in new and not _matches(entry.name, owns)]
+    if _may_exchange(target, entries):
+        try:
+            for entry in entries:
+                os.link(entry.path, stage / entry.name, follow_symlinks=False)
+        except OSError:
+            pass  # a file system without links
+        else:
+            if _exchange(stage, target):
+                return
+    for path in sorted(path for path in stage.iterdir() if path.name in new):
+        path.replace(target / path.name)
+    for old in os.scandir(target):
+        if old.name not in new and _matches(old.name, owns) and old.is_file(follow_symlinks=False):
+            Path(old.path).unlink()
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def _may_exchange(target: Path, entries: list[os.DirEntry[str]]) -> bool:
+    """Say whether another folder may take the place of `target` without anybody noticing."""
+    plain = all(entry.is_symlink() or entry.is_file() for entry in entries) and len(entries) <= MOST_LINKED
+    mine = not hasattr(os, "getuid") or target.stat().st_uid == os.getuid()
+    return plain and mine and not target.is_mount() and target not in (Path.cwd(), *Path.cwd().parents)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two folders in one step; say whether the system could."""
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        if sys.platform == "darwin":
+            return bool(library.renamex_np(os.fsencode(one), os.fsencode(other), _EXCHANGE) == 0)
+        return bool(library.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
+    except (AttributeError, OSError, TypeError):
+        return False
+
+
+def _remove_stale(target: Path) -> None:
+    """Remove what killed runs have left beside the output."""
+    for entry in os.scandir(target.parent):
+        if entry.name.startswith(f".{target.name}.new-") and entry.is_dir(follow_symlinks=False):
+            lock = try_lock(entry.path)
+            if lock is not None:
+                shutil.rmtree(entry.path, ignore_errors=True)
+                os.close(lock)

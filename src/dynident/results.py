@@ -1,0 +1,378 @@
+"""One protocol for every result: ``summary()``, ``plot()``, ``to_dict()``, ``save(path)`` and ``load(path)``.
+
+A result is a frozen dataclass of numbers, texts, arrays, tuples, mappings and other dataclasses. Its file is JSON, and the
+field ``kind`` names its class as users import it: "testbench.FrictionStudy" is ``dynident.testbench.FrictionStudy``. Reading
+calls the constructors of such classes with the types of their fields, and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import json
+import math
+import os
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from dynident.errors import DynidentError
+from dynident.files import BYTES, read_json, write_atomic
+
+__all__ = ["Result", "load"]
+
+LONGEST = 512  # numbers of an array that are written as text; longer ones are packed
+
+
+class Frozen:
+    """Base of frozen dataclasses that are copied and pickled by their fields: caches stay behind, mappings may be read-only."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
+        return _again, (type(self), {k: dict(x) if isinstance(x, types.MappingProxyType) else x for k, x in given.items()})
+
+
+def _again(cls: type, given: dict[str, Any]) -> Any:
+    """Return an object that was taken apart for copying."""
+    return cls(**given)
+
+
+class Result(Frozen):
+    """Base of what a verb returns; a frozen dataclass that inherits it can be shown, written and read back.
+
+    A class whose file is more than its fields overrides `_content` and `from_dict`.
+    """
+
+    #: Properties that the file shows beside the fields; they are computed again after reading.
+    derived: ClassVar[tuple[str, ...]] = ()
+
+    def summary(self) -> str:
+        """Return the result as text.
+
+        Returns
+        -------
+        str
+            A few lines.
+        """
+        shown = [(f.name, getattr(self, f.name)) for f in fields(self)]  # type: ignore[arg-type]
+        short = [
+            f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}" for name, value in shown if _short(value)
+        ]
+        return f"{type(self).__name__}: {', '.join(short)}"
+
+    def _content(self) -> dict[str, Any]:
+        """Return the fields by name, with arrays as they are; what `to_dict` and `save` start from."""
+        return _fields(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain values.
+
+        Returns
+        -------
+        dict
+            `kind`, then the fields: numbers, texts, lists and dicts.
+        """
+        return _written(self, _plain)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the result that `to_dict` described.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Result
+            The same result.
+        """
+        return _built(cls, data, kind_of(cls))  # type: ignore[no-any-return]
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the result as a JSON file; floats are exact, arrays of more than 512 numbers are packed (base64).
+
+        Parameters
+        ----------
+        path : path-like
+            File to write.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        kind = kind_of(type(self))
+        text = json.dumps(_written(self, _packed), indent=1, allow_nan=False)
+        if len(text) > BYTES:
+            raise DynidentError(
+                f"cannot save {kind} to '{path}': it needs {len(text) >> 20} MB, more than is read back; save less"
+            )
+        return write_atomic(path, text)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            File.
+
+        Returns
+        -------
+        Result
+            The same result.
+        """
+        found = load(path)
+        if not isinstance(found, cls):
+            raise DynidentError(f"'{path}' holds {kind_of(type(found))}, not {kind_of(cls)}; read it with dynident.load")
+        return found
+
+    def _repr_html_(self) -> str:
+        """Return the summary for a notebook."""
+        head, _, rest = self.summary().partition("\n")
+        body = f"<pre>{html.escape(rest)}</pre>" if rest else ""
+        return f"<div><strong>{html.escape(head)}</strong>{body}</div>"
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a result of any kind that was written by its `save`.
+
+    Parameters
+    ----------
+    path : path-like
+        JSON file with a field `kind`.
+
+    Returns
+    -------
+    Result
+        The result.
+    """
+    data = read_json(path, "a result")
+    kind = data.get("kind") if isinstance(data, dict) else None
+    if not isinstance(kind, str):
+        raise DynidentError(f"'{path}' is not a result of dynident: it has no 'kind'; give a file written by save(path)")
+    cls = class_of(kind)
+    if not issubclass(cls, Result):
+        raise DynidentError(f"'{path}': {kind} is no result by itself; give a file written by save(path)")
+    try:
+        return cls.from_dict(data)
+    except DynidentError as error:
+        raise DynidentError(f"cannot read '{path}': {error}") from error
+
+
+def kind_of(cls: type) -> str:
+    """Return the name under which a class is imported, without the package."""
+    return f"{cls.__module__.split('.')[1]}.{cls.__name__}" if cls.__module__.startswith("dynident.") else cls.__qualname__
+
+
+def class_of(kind: str) -> type:
+    """Return the dataclass that a room exports under a name."""
+    room, _, name = kind.partition(".")
+    found = None
+    if room in import_module("dynident").ROOMS:
+        door = import_module(f"dynident.{room}")
+        found = getattr(door, name) if name in door.__all__ else None
+    if not isinstance(found, type) or not is_dataclass(found):
+        raise DynidentError(f"kind is '{kind[:80]}', which this version of dynident does not know; write the file again")
+    return found
+
+
+# ---- writing -----------------------------------------------------------------------------------------------------------
+
+
+def _short(value: object) -> bool:
+    return isinstance(value, str | int | float) and len(str(value)) < 80
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    names = [f.name for f in fields(value) if f.init]
+    return {name: getattr(value, name) for name in (*names, *getattr(value, "derived", ()))}
+
+
+def _walk(value: Any, leaf: Callable[[Any], Any], expected: frozenset[type] = frozenset()) -> Any:
+    """Return dicts and lists whose leaves were written by `leaf`; a dataclass names its class unless it is the one expected."""
+    if isinstance(value, Mapping):
+        if all(isinstance(key, str) for key in value):
+            return {key: _walk(x, leaf, expected) for key, x in value.items()}
+        value = list(value.items())  # JSON has only names as keys
+    if isinstance(value, list | tuple):
+        return [_walk(x, leaf, expected) for x in value]
+    if not is_dataclass(value) or isinstance(value, type):
+        return leaf(value)
+    content = value._content() if isinstance(value, Result) else _fields(value)
+    named = {} if expected == {type(value)} else {"class": kind_of(type(value))}
+    inner = _members(type(value))
+    return named | {name: _walk(x, leaf, inner.get(name, frozenset())) for name, x in content.items()}
+
+
+def _written(result: Result, leaf: Callable[[Any], Any]) -> dict[str, Any]:
+    return {"kind": kind_of(type(result)), **_walk(result, leaf, frozenset([type(result)]))}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise DynidentError(f"a {type(value).__name__} cannot be written to a file; only numbers, texts and arrays can")
+
+
+def _packed(value: Any) -> Any:
+    """A leaf that JSON can hold exactly."""
+    if isinstance(value, np.ndarray):
+        listed = value.ndim == 1 or 0 not in value.shape
+        if value.size > LONGEST or not listed or value.dtype.kind not in "biuf" or not np.isfinite(value).all():
+            content = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode("ascii")
+            return {"dtype": value.dtype.str, "shape": list(value.shape), "base64": content}
+    plain = _plain(value)
+    return str(plain) if isinstance(plain, float) and not math.isfinite(plain) else plain
+
+
+# ---- reading -----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _members(cls: type) -> dict[str, frozenset[type]]:
+    """Dataclasses that each field of a class may hold."""
+    return {name: frozenset(_classes(hint)) for name, hint in _hints(cls).items()}
+
+
+def _classes(hint: Any) -> list[type]:
+    inner = [found for argument in get_args(hint) for found in _classes(argument)]
+    return [hint, *inner] if isinstance(hint, type) and is_dataclass(hint) else inner
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    found = get_type_hints(cls)
+    return {f.name: found[f.name] for f in fields(cls) if f.init}
+
+
+def _wrong(where: str, value: object, wanted: str) -> DynidentError:
+    return DynidentError(f"'{where}' is {str(value)[:60]!r}, not {wanted}; the file was cut or edited, write it again")
+
+
+def _built(cls: type, data: Any, where: str) -> Any:
+    """Return an object of a dataclass."""
+    if not isinstance(data, Mapping):
+        raise _wrong(where, data, "an object")
+    hints, ignored = _hints(cls), {"kind", "class", *getattr(cls, "derived", ())}
+    unknown = [name for name in data if name not in hints and name not in ignored]
+    if unknown:
+        raise DynidentError(f"'{where}' has a field '{unknown[0]}' that {kind_of(cls)} has not; write the file again")
+    given = {name: _value(hint, data[name], f"{where}.{name}") for name, hint in hints.items() if name in data}
+    try:
+        return cls(**given)
+    except TypeError as error:
+        raise DynidentError(f"'{where}' is not a whole {kind_of(cls)} ({error}); write the file again") from error
+
+
+def _value(hint: Any, value: Any, where: str) -> Any:
+    """Return a stored value as what a field is declared to be."""
+    origin, inner = get_origin(hint) or hint, get_args(hint)
+    if hint is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        return _member(inner, value, where)
+    if origin is Literal:
+        if value not in inner:
+            raise _wrong(where, value, f"one of {', '.join(map(str, inner))}")
+        return value
+    if origin is np.ndarray:
+        return _array(inner, value, where)
+    if origin in (tuple, list, Sequence):
+        return _sequence(origin, inner, value, where)
+    if origin in (dict, Mapping):
+        return _mapping(inner or (str, Any), value, where)
+    if origin is float:
+        return _number(value, where)
+    if origin in (int, bool, str, type(None)):
+        if not isinstance(value, origin) or (origin is int and isinstance(value, bool)):
+            raise _wrong(where, value, origin.__name__)
+        return value
+    return _nested(origin, value, where)
+
+
+def _nested(base: type, value: Any, where: str) -> Any:
+    """Return an object of a class, or of one below it that the file names."""
+    kind = value.get("class") if isinstance(value, Mapping) else None
+    if kind is None and not (is_dataclass(base) and isinstance(value, Mapping)):
+        raise _wrong(where, value, f"a {base.__name__}")
+    cls = base if kind in (None, kind_of(base)) else class_of(str(kind))
+    if not issubclass(cls, base):
+        raise _wrong(where, kind, f"a {base.__name__}")
+    return cls.from_dict(value) if issubclass(cls, Result) else _built(cls, value, where)
+
+
+def _member(choices: tuple[Any, ...], value: Any, where: str) -> Any:
+    """Return a value of the first type of a union that takes it."""
+    if value is None and type(None) in choices:
+        return None
+    problem: DynidentError | None = None
+    for choice in choices:
+        if choice is not type(None):
+            try:
+                return _value(choice, value, where)
+            except DynidentError as error:
+                problem = problem or error
+    raise problem or _wrong(where, value, "null")
+
+
+def _mapping(inner: tuple[Any, ...], value: Any, where: str) -> dict[Any, Any]:
+    held = inner[1]
+    if inner[0] is str:
+        if not isinstance(value, Mapping):
+            raise _wrong(where, value, "an object")
+        return {name: _value(held, x, f"{where}.{name}") for name, x in value.items()}
+    rows = _sequence(list, (list[Any],), value, where)
+    return dict(_sequence(tuple, inner, row, f"{where}[{i}]") for i, row in enumerate(rows))
+
+
+def _sequence(origin: Any, inner: tuple[Any, ...], value: Any, where: str) -> Any:
+    if not isinstance(value, list | tuple):
+        raise _wrong(where, value, "a list")
+    repeated = origin is not tuple or (len(inner) == 2 and inner[1] is Ellipsis)
+    hints = [inner[0] if inner else Any] * len(value) if repeated or not inner else list(inner)
+    if len(hints) != len(value):
+        raise _wrong(where, value, f"a list of {len(hints)}")
+    found = [_value(hint, x, f"{where}[{i}]") for i, (hint, x) in enumerate(zip(hints, value, strict=True))]
+    return found if origin is list else tuple(found)
+
+
+def _number(value: Any, where: str) -> float:
+    if value in ("nan", "inf", "-inf"):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _wrong(where, value, "a number")
+    return float(value)
+
+
+def _array(inner: tuple[Any, ...], value: Any, where: str) -> Any:
+    declared = get_args(inner[1])[0] if len(inner) > 1 and get_args(inner[1]) else np.float64
+    return array_of(value, where, declared if isinstance(declared, type) else np.float64)
+
+
+def array_of(value: Any, where: str, dtype: Any = np.float64) -> Any:
+    """Return an array that was stored as a list or packed."""
+    try:
+        if isinstance(value, Mapping):
+            stored = np.dtype(value["dtype"])
+            if stored.kind not in "biufc":
+                raise ValueError(f"dtype {stored}")
+            content = base64.b64decode(value["base64"], validate=True)
+            return np.frombuffer(content, dtype=stored).reshape(value["shape"]).astype(dtype, casting="same_kind")
+        if not isinstance(value, list | np.ndarray):
+            raise TypeError("no list")
+        return np.array(value, dtype=dtype)
+    except (KeyError, TypeError, ValueError, binascii.Error) as error:
+        raise _wrong(where, value, f"an array of numbers ({error})") from error

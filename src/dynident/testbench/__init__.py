@@ -1,0 +1,195 @@
+"""Experiments on one robot or many: plateaus, friction curves, warm-up, thermal fits, repeatability, maintenance, tracking."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dynident.testbench.compensation import Compensation, MeasuredTemperature, NoCompensation, ThermalPrediction, WarmupTime
+    from dynident.testbench.curve import CurveFit, FrictionCurve
+    from dynident.testbench.curves import FrictionCurves, friction_curves
+    from dynident.testbench.gravity import Gravity, SingleAxis, plateau_gravity, single_axis
+    from dynident.testbench.history import FrictionHistory
+    from dynident.testbench.lugre import LuGreFit, fit_lugre, fit_static
+    from dynident.testbench.maintenance import FaultDetector, Maintenance
+    from dynident.testbench.multi_profile import MultiProfile, multi_profile_motion, multi_profile_test
+    from dynident.testbench.plateaus import Plateaus, SpeedPlateau, find_plateaus
+    from dynident.testbench.repeatability_study import (
+        Estimate,
+        ParameterRepeatability,
+        Repeatability,
+        estimates_of,
+        repeatability,
+    )
+    from dynident.testbench.report import write_friction_report
+    from dynident.testbench.study import FrictionStudy, JointStudy, friction_study
+    from dynident.testbench.temperature import TemperatureComparison, compare_temperature
+    from dynident.testbench.thermal import choose_thermal, fit_thermal
+    from dynident.testbench.thermal_data import ThermalFit, ThermalTest
+    from dynident.testbench.tracking import (
+        Known,
+        catalogue_model,
+        feedback_alone,
+        identify_friction,
+        identify_machine,
+        tracking_proof,
+        with_model,
+    )
+    from dynident.testbench.tracking_result import TrackingProof, TrackingTrial
+    from dynident.testbench.variance import Spread, nested_spread
+    from dynident.testbench.warmup import Warmup, fit_warmup
+
+# Each experiment is imported on first use: the closed loop brings the simulation with it, friction does not.
+_HOME = {
+    "compensation": (
+        "Compensation",
+        "MeasuredTemperature",
+        "NoCompensation",
+        "ThermalPrediction",
+        "WarmupTime",
+    ),
+    "curve": (
+        "CurveFit",
+        "FrictionCurve",
+    ),
+    "curves": (
+        "FrictionCurves",
+        "friction_curves",
+    ),
+    "gravity": (
+        "Gravity",
+        "SingleAxis",
+        "plateau_gravity",
+        "single_axis",
+    ),
+    "history": ("FrictionHistory",),
+    "lugre": (
+        "LuGreFit",
+        "fit_lugre",
+        "fit_static",
+    ),
+    "maintenance": (
+        "FaultDetector",
+        "Maintenance",
+    ),
+    "multi_profile": (
+        "MultiProfile",
+        "multi_profile_motion",
+        "multi_profile_test",
+    ),
+    "plateaus": (
+        "SpeedPlateau",
+        "Plateaus",
+        "find_plateaus",
+    ),
+    "repeatability_study": (
+        "Estimate",
+        "ParameterRepeatability",
+        "Repeatability",
+        "estimates_of",
+        "repeatability",
+    ),
+    "report": ("write_friction_report",),
+    "study": (
+        "FrictionStudy",
+        "JointStudy",
+        "friction_study",
+    ),
+    "temperature": (
+        "TemperatureComparison",
+        "compare_temperature",
+    ),
+    "thermal": (
+        "choose_thermal",
+        "fit_thermal",
+    ),
+    "thermal_data": (
+        "ThermalFit",
+        "ThermalTest",
+    ),
+    "tracking": (
+        "Known",
+        "catalogue_model",
+        "feedback_alone",
+        "identify_friction",
+        "identify_machine",
+        "tracking_proof",
+        "with_model",
+    ),
+    "tracking_result": (
+        "TrackingProof",
+        "TrackingTrial",
+    ),
+    "variance": (
+        "Spread",
+        "nested_spread",
+    ),
+    "warmup": (
+        "Warmup",
+        "fit_warmup",
+    ),
+}
+_LATER = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "Compensation",
+    "CurveFit",
+    "Estimate",
+    "FaultDetector",
+    "FrictionCurve",
+    "FrictionCurves",
+    "FrictionHistory",
+    "FrictionStudy",
+    "Gravity",
+    "JointStudy",
+    "Known",
+    "LuGreFit",
+    "Maintenance",
+    "MeasuredTemperature",
+    "MultiProfile",
+    "NoCompensation",
+    "ParameterRepeatability",
+    "Plateaus",
+    "Repeatability",
+    "SingleAxis",
+    "SpeedPlateau",
+    "Spread",
+    "TemperatureComparison",
+    "ThermalFit",
+    "ThermalPrediction",
+    "ThermalTest",
+    "TrackingProof",
+    "TrackingTrial",
+    "Warmup",
+    "WarmupTime",
+    "catalogue_model",
+    "choose_thermal",
+    "compare_temperature",
+    "estimates_of",
+    "feedback_alone",
+    "find_plateaus",
+    "fit_lugre",
+    "fit_static",
+    "fit_thermal",
+    "fit_warmup",
+    "friction_curves",
+    "friction_study",
+    "identify_friction",
+    "identify_machine",
+    "multi_profile_motion",
+    "multi_profile_test",
+    "nested_spread",
+    "plateau_gravity",
+    "repeatability",
+    "single_axis",
+    "tracking_proof",
+    "with_model",
+    "write_friction_report",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(f"dynident.testbench.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'dynident.testbench' has no attribute '{name}'")

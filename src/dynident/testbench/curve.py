@@ -1,0 +1,122 @@
+"""One curve of friction against speed, and a law fitted to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError
+from dynident.friction import FrictionLaw, Polynomial
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CurveFit:
+    """A friction law fitted to one curve by weighted least squares.
+
+    Parameters
+    ----------
+    law : FrictionLaw
+        The law.
+    values, std : ndarray, (k,)
+        Linear parameters in the order of ``law.linear``, and their standard deviations.
+    relative : float
+        ``||e|| / ||f||`` over the points of the curve.
+    """
+
+    law: FrictionLaw
+    values: Array
+    std: Array
+    relative: float
+
+    def __call__(self, v: Array) -> Array:
+        """Return the friction at given speeds.
+
+        Parameters
+        ----------
+        v : ndarray, (...)
+            Speeds [rad/s or m/s].
+
+        Returns
+        -------
+        ndarray, (...)
+            Friction [N m or N].
+        """
+        return np.asarray(self.law.columns(v) @ self.values)
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionCurve:
+    """Friction against speed at one temperature.
+
+    Parameters
+    ----------
+    label : str
+        What the points have in common, as in "21.3 degC" or "5 to 10 min".
+    t, temperature : float
+        Mean time [s] and temperature [degC] of its plateaus; temperature is NaN without a sensor.
+    speed : ndarray, (k,)
+        Speeds with sign, rising [rad/s or m/s].
+    torque, std : ndarray, (k,)
+        Friction and the standard deviation of that mean [N m or N].
+    count : ndarray of int, (k,)
+        Plateaus in each point.
+    """
+
+    label: str
+    t: float
+    temperature: float
+    speed: Array
+    torque: Array
+    std: Array
+    count: NDArray[np.int64]
+    derived: ClassVar[tuple[str, ...]] = ("polynomial",)
+
+    @property
+    def polynomial(self) -> CurveFit:
+        """The polynomial of [Pagani2022] fitted to the points."""
+        return self.fit()
+
+    @property
+    def both(self) -> bool:
+        """Whether both directions are there."""
+        return bool(np.any(self.speed > 0.0) and np.any(self.speed < 0.0))
+
+    def fit(self, law: FrictionLaw | None = None) -> CurveFit:
+        """Fit a law that is linear in its parameters.
+
+        Parameters
+        ----------
+        law : FrictionLaw, optional
+            The law; if not given, the polynomial of [Pagani2022], of degree 3 or as many as the speeds allow.
+
+        Returns
+        -------
+        CurveFit
+            Parameters with standard deviations.
+        """
+        sizes = np.unique(np.round(np.abs(self.speed) / np.abs(self.speed).max(), 2)).size
+        chosen = law or Polynomial(min(3, max(sizes - 1, 0)))
+        if chosen.shape or len(chosen.linear) > self.speed.size:
+            raise IdentificationError(
+                f"the law '{chosen.name}' has {len(chosen.linear)} linear and {len(chosen.shape)} shape parameters, but the "
+                f"curve has {self.speed.size} points and only linear ones are fitted here; use more speeds or another law"
+            )
+        # A point cannot be trusted beyond 0.1 % of the curve: else noise-free points would have infinite weight.
+        sigma = np.hypot(self.std, 1e-3 * np.abs(self.torque).max())
+        X, y = chosen.columns(self.speed) / sigma[:, None], self.torque / sigma
+        inverse = np.linalg.pinv(X)
+        values = inverse @ y
+        free = max(y.size - values.size, 1)
+        inflate = max(1.0, float(np.sum((y - X @ values) ** 2)) / free)
+        e = self.torque - chosen.columns(self.speed) @ values
+        return CurveFit(
+            chosen,
+            values,
+            np.sqrt(inflate * np.diag(inverse @ inverse.T)),
+            float(np.linalg.norm(e) / np.linalg.norm(self.torque)),
+        )

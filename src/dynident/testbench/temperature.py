@@ -1,0 +1,128 @@
+"""Does the measured temperature help? Held-out files decide, not the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError
+from dynident.friction import Coulomb, FrictionLaw, TemperatureDependent, Viscous
+from dynident.identify import Metrics, RobotFit, fit_log
+from dynident.mechanism import Mechanism
+from dynident.results import Result
+from dynident.signals import Log
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TemperatureComparison(Result):
+    """The same law with and without temperature, on logs that neither has seen.
+
+    Parameters
+    ----------
+    plain, warm : RobotFit
+        Fits to the training logs.
+    held_out : mapping of str to (Metrics, Metrics)
+        Errors on each held-out log, without and with temperature.
+    reference : float
+        Temperature at which the friction parameters hold [degree Celsius].
+    """
+
+    plain: RobotFit
+    warm: RobotFit
+    held_out: Mapping[str, tuple[Metrics, Metrics]]
+    reference: float
+
+    @property
+    def helps(self) -> bool:
+        """True if the temperature lowers the relative error of every held-out log."""
+        return all(warm.relative < plain.relative for plain, warm in self.held_out.values())
+
+    @property
+    def alpha(self) -> dict[str, tuple[float, float]]:
+        """Change of the friction with temperature of each joint [1/K] and its standard deviation."""
+        names = [(joint, f"alpha_{joint}") for joint in self.warm.laws]
+        return {joint: (self.warm.parameters[name], self.warm.std[name]) for joint, name in names}
+
+    def summary(self) -> str:
+        """Return the comparison as text.
+
+        Returns
+        -------
+        str
+            Errors of each held-out log, and alpha of each joint.
+        """
+        lines = [
+            f"{name}: {100 * plain.relative:.2f} % without temperature, {100 * warm.relative:.2f} % with it"
+            for name, (plain, warm) in self.held_out.items()
+        ]
+        slopes = ", ".join(f"{joint} {100 * a:.2f} +- {100 * s:.2f} %/K" for joint, (a, s) in self.alpha.items())
+        verdict = (
+            "the temperature helps on every held-out log" if self.helps else "the temperature does not help on all of them"
+        )
+        return "\n".join([*lines, f"alpha at {self.reference:.1f} degree Celsius: {slopes}", verdict])
+
+    def plot(self) -> Figure:
+        """Draw the errors of the held-out logs without and with temperature.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import BLUE, ORANGE, label, one_axes  # noqa: PLC0415 - matplotlib is an extra
+
+        figure, axes = one_axes(7.2, 3.6, "held-out log", "relative error [%]", "Friction with and without temperature")
+        at = np.arange(len(self.held_out))
+        for k, (name, colour) in enumerate((("without temperature", BLUE), ("with temperature", ORANGE))):
+            axes.bar(
+                at + 0.4 * k - 0.2, [100 * pair[k].relative for pair in self.held_out.values()], 0.38, color=colour, label=name
+            )
+        axes.set_xticks(at, [label(name, 18) for name in self.held_out])
+        axes.legend(frameon=False, fontsize=8)
+        return figure
+
+
+def compare_temperature(
+    mechanism: Mechanism, training: Sequence[Log], held_out: Sequence[Log], law: FrictionLaw | None = None
+) -> TemperatureComparison:
+    """Fit a friction law with and without temperature and compare both on held-out logs.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Tree robot.
+    training : sequence of Log
+        Logs with temperatures, at two or more of them.
+    held_out : sequence of Log
+        Other logs with temperatures.
+    law : FrictionLaw, optional
+        Law that the temperature scales; Coulomb and viscous friction when omitted.
+
+    Returns
+    -------
+    TemperatureComparison
+        Both fits and their errors.
+    """
+    logs = [*training, *held_out]
+    for log in logs:
+        if log.temperature is None:
+            raise IdentificationError(f"log '{log.name}' has no temperatures; a temperature-dependent law needs them")
+    spans = [float(np.ptp([np.nanmean(log.temperature[:, j]) for log in training])) for j in range(len(training[0].joints))]  # type: ignore[index]
+    if max(spans) < 1.0:
+        raise IdentificationError(
+            f"the training logs differ by {max(spans):.2g} K at most; record a cold and a warm run to see what temperature does"
+        )
+    reference = float(np.mean([np.nanmean(log.temperature) for log in training]))  # type: ignore[arg-type]
+    inner = law or Coulomb() + Viscous()
+    plain = fit_log(mechanism, training, inner)
+    warm = fit_log(mechanism, training, TemperatureDependent(inner, reference))
+    return TemperatureComparison(plain, warm, {log.name: (plain.score(log), warm.score(log)) for log in held_out}, reference)

@@ -1,0 +1,134 @@
+"""Results appear as one set: whatever moment a process dies at, the folder holds the old set or the new one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from dynident.errors import DynidentError
+from dynident.files import write_atomic
+from dynident.outputs import output_set
+
+OWNS = ("fit.json", "model.*", "verdict.json")
+OLD = {"fit.json": "old", "model.urdf": "old", "verdict.json": "old"}
+NEW = {"fit.json": "new", "model.xml": "new", "verdict.json": "new"}
+
+forks = pytest.mark.skipif(
+    not hasattr(os, "fork") or sys.platform != "linux", reason="needs fork and Linux's exchange of folders"
+)
+
+
+def write(folder: Path, content: dict[str, str]) -> None:
+    with output_set(folder, OWNS) as stage:
+        for name, text in content.items():
+            write_atomic(stage / name, text)
+
+
+def seen(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir() if any(path.match(pattern) for pattern in OWNS)}
+
+
+def killed_at(event: int, folder: Path, content: dict[str, str]) -> bool:
+    """Write in a process that dies without warning at its n-th use of the file system; say whether it came so far."""
+    child = os.fork()
+    if child == 0:
+        count = 0
+
+        def hook(name: str, _: tuple[object, ...]) -> None:
+            nonlocal count
+            if name.startswith(("os.", "open", "shutil.", "tempfile.", "ctypes.")):
+                count += 1
+                if count == event:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(hook)
+        try:
+            write(folder, content)
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+@forks
+def test_a_kill_at_any_moment_leaves_one_whole_set_and_the_next_run_cleans_up(tmp_path):
+    folder, outcomes = tmp_path / "out", set()
+    event = 1
+    while True:
+        write(folder, OLD)
+        (folder / "notes.txt").write_text("mine")
+        killed = killed_at(event, folder, NEW)
+        assert seen(folder) in (OLD, NEW), f"mixed after the kill at event {event}"
+        assert (folder / "notes.txt").read_text() == "mine"
+        outcomes.add(seen(folder) == NEW)
+        if not killed:
+            break
+        event += 1
+    assert event > 20, "the kills must fall into the writing"
+    assert outcomes == {False, True}
+    write(folder, NEW)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"], "what killed runs left is gone"
+
+
+@forks
+def test_a_kill_while_one_file_is_written_leaves_the_old_one_and_the_next_run_cleans_up(tmp_path):
+    target = tmp_path / "fit.json"
+    target.write_text("old")
+    child = os.fork()
+    if child == 0:
+        os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
+        write_atomic(target, "new")
+    os.waitpid(child, 0)
+    assert target.read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 2, "the temporary file of the killed process"
+    write_atomic(target, "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["fit.json"]
+    assert target.read_text() == "new"
+
+
+def test_files_of_an_earlier_set_go_and_others_stay(tmp_path):
+    folder = tmp_path / "out"
+    write(folder, OLD)
+    (folder / "notes.txt").write_text("mine")
+    write(folder, NEW)
+    assert seen(folder) == NEW
+    assert (folder / "notes.txt").read_text() == "mine"
+
+
+def test_the_working_folder_and_folders_with_folders_are_not_exchanged(tmp_path, monkeypatch):
+    folder = tmp_path / "out"
+    write(folder, OLD)
+    (folder / "deeper").mkdir()
+    identity = folder.stat().st_ino
+    write(folder, NEW)
+    assert seen(folder) == NEW
+    assert folder.stat().st_ino == identity
+    (folder / "deeper").rmdir()
+    monkeypatch.chdir(folder)
+    write(Path(), OLD)
+    assert seen(folder) == OLD
+    assert folder.stat().st_ino == identity
+
+
+def test_an_error_changes_nothing(tmp_path):
+    folder = tmp_path / "out"
+    write(folder, OLD)
+    with pytest.raises(RuntimeError), output_set(folder, OWNS) as stage:
+        write_atomic(stage / "fit.json", "new")
+        raise RuntimeError
+    assert seen(folder) == OLD
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_full_disk_names_the_file_and_the_room_it_needs(tmp_path, monkeypatch):
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DynidentError, match=r"cannot write '.*fit.json': No space left.*needs 2 MB; make room"):
+        write_atomic(tmp_path / "fit.json", b"x" * 2_000_000)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,215 @@
+"""The protocol of results: what is written comes back equal, and what is not a result is refused in one sentence."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import dynident as di
+from dynident.excitation import Stage
+from dynident.friction import Coulomb, FrictionLaw, Viscous
+from dynident.results import Result
+from dynident.robots import dualv
+from dynident.trajectory import Fourier, Trajectory
+from dynident.validate import CrossValidation, judge
+from identify_cases import RRR, arm, evidence, simulated_log
+
+Array = NDArray[np.float64]
+FOLDS = CrossValidation(("a", "b"), np.array([0.1, 1.0 / 3.0]), np.array([[1.0, np.nan], [np.inf, 2.0]]), 0.2)
+
+
+@dataclass(frozen=True, eq=False)
+class Study(Result):
+    """Every type that a field of a result may have."""
+
+    name: str
+    count: int
+    error: float
+    where: Literal["joint", "tool"]
+    law: FrictionLaw
+    long: Array
+    empty: Array
+    used: NDArray[np.bool_]
+    pairs: tuple[tuple[int, float], ...]
+    notes: Mapping[str, float] = field(default_factory=dict)
+    drifts: Mapping[tuple[str, int], float] = field(default_factory=lambda: {("a", 1): 0.5})
+    hot: float | None = None
+    maybe: Array | None = None
+    derived = ("twice",)
+
+    @property
+    def twice(self) -> float:
+        """Shown in the file, computed from the fields."""
+        return 2.0 * self.error
+
+
+def study() -> Study:
+    rng = np.random.default_rng(3)
+    law = Coulomb() + Viscous()
+    return Study(
+        "x", 2, float("inf"), "tool", law, rng.normal(size=(700, 2)), np.zeros((0, 3)), np.array([True, False]), ((1, 0.1),)
+    )
+
+
+def through_json(result: Result) -> dict[str, Any]:
+    """What `save` writes, as another program reads it."""
+    return dict(json.loads(Path(result.save("result.json")).read_text(encoding="utf-8")))
+
+
+def same(a: Study, b: Study) -> None:
+    for name in ("name", "count", "error", "where", "law", "pairs", "notes", "drifts", "hot", "maybe", "twice"):
+        assert getattr(a, name) == getattr(b, name), name
+    for name in ("long", "empty", "used"):
+        x, y = getattr(a, name), getattr(b, name)
+        assert x.dtype == y.dtype
+        np.testing.assert_array_equal(x, y, strict=True)
+
+
+def test_every_type_of_field_comes_back_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = study()
+    data = through_json(made)
+    assert data["twice"] == "inf"  # JSON has no infinity
+    assert data["law"]["class"] == "friction.Sum"
+    same(made, Study.from_dict(data))
+    listed = made.to_dict()
+    assert listed["long"] == made.long.tolist()
+    same(made, copy.deepcopy(made))
+    same(made, pickle.loads(pickle.dumps(made)))  # noqa: S301 - our own bytes
+
+
+def test_a_file_says_what_it_holds(tmp_path: Path) -> None:
+    path = FOLDS.save(tmp_path / "folds.json")
+    for found in (di.load(path), CrossValidation.load(path)):
+        assert isinstance(found, CrossValidation)
+        assert found.joints == FOLDS.joints
+        np.testing.assert_array_equal(found.relative, FOLDS.relative)
+        np.testing.assert_array_equal(found.rmse, FOLDS.rmse)
+    with pytest.raises(di.DynidentError, match=r"holds validate\.CrossValidation"):
+        Study.load(path)
+
+
+def test_a_notebook_shows_the_summary_and_runs_nothing_of_it() -> None:
+    shown = CrossValidation(("a",), np.array([0.1]), np.array([[1.0]]), 0.2)._repr_html_()
+    assert "cross-validation over time" in shown
+    assert "&lt;b&gt;" in replace(study(), name="<b>")._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[1, 2]", "has no 'kind'"),
+        ('{"kind": 3}', "has no 'kind'"),
+        ('{"kind": "os.system"}', "does not know"),
+        ('{"kind": "validate.judge"}', "does not know"),
+        ('{"kind": "validate.nothing"}', "does not know"),
+        ('{"kind": "mechanics.Motion", "t": [0]}', "no result by itself"),
+        ('{"kind": "validate.CrossValidation"', "cannot read a result"),
+        ('{"kind": "validate.CrossValidation", "joints": ["a"]}', "not a whole validate.CrossValidation"),
+        ('{"kind": "validate.CrossValidation", "more": 1}', "has a field 'more'"),
+        ('{"kind": "validate.CrossValidation", "joints": 3}', "is '3', not a list"),
+        ('{"kind": "validate.CrossValidation", "joints": [3]}', r"joints\[0\]' is '3', not str"),
+        ('{"kind": "validate.CrossValidation", "overall": true}', "is 'True', not a number"),
+        ('{"kind": "validate.CrossValidation", "relative": [[1], [1, 2]]}', "not an array of numbers"),
+        ('{"kind": "validate.CrossValidation", "relative": {"dtype": "O", "shape": [1], "base64": ""}}', "not an array"),
+        ('{"kind": "validate.CrossValidation", "relative": {"dtype": "<f8", "shape": [9], "base64": "AA=="}}', "not an array"),
+    ],
+)
+def test_what_is_no_result_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(di.DynidentError, match=message):
+        di.load(path)
+
+
+@pytest.mark.parametrize(
+    ("field_", "value", "message"),
+    [
+        ("where", "wrist", "not one of joint, tool"),
+        ("law", {"class": "mechanics.Motion"}, "not a FrictionLaw"),
+        ("law", {"class": "friction.Friction"}, "not a FrictionLaw"),
+        ("law", 3, "not a FrictionLaw"),
+        ("pairs", [[1]], "not a list of 2"),
+        ("hot", "warm", "not a number"),
+        ("notes", [], "not an object"),
+        ("drifts", {"a": 1.0}, "not a list"),
+        ("used", [0.5], None),
+    ],
+)
+def test_a_wrong_field_is_named(field_: str, value: object, message: str | None) -> None:
+    data = {**study().to_dict(), field_: value}
+    if message is None:
+        assert Study.from_dict(data).used.dtype == np.bool_
+        return
+    with pytest.raises(di.DynidentError, match=message):
+        Study.from_dict(data)
+
+
+def test_what_no_file_can_hold_is_told(tmp_path: Path) -> None:
+    odd = replace(study(), notes={"f": lambda: 0.0})  # type: ignore[dict-item]
+    with pytest.raises(di.DynidentError, match="a function cannot be written to a file"):
+        odd.save(tmp_path / "odd.json")
+    assert not list(tmp_path.iterdir())
+
+
+# ---- the nouns ---------------------------------------------------------------------------------------------------------
+@cache
+def nouns() -> dict[str, Any]:
+    robot = arm(RRR)
+    fit = di.WLS().fit(di.Regression.from_log(robot, simulated_log(robot, noise=0.1))).result_
+    score = fit.score(simulated_log(robot, seed=2, noise=0.1))
+    curve = Trajectory.from_vector(Fourier(0.25, 2), np.full(3, 0.1))
+    plan = di.Plan("arm", ("a",), [Stage("one", "training", curve)], 2, 100.0, [1.0], [5.0], [0.0])
+    return {
+        "mechanism.Mechanism": dualv.mechanism(),
+        "identify.BaseParameters": fit.base,
+        "identify.Fit": fit,
+        "identify.Score": score,
+        "validate.Verdict": judge(fit, [score]),
+        "excitation.Plan": plan,
+    }
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["mechanism.Mechanism", "identify.BaseParameters", "identify.Fit", "identify.Score", "validate.Verdict", "excitation.Plan"],
+)
+def test_nouns_are_saved_loaded_copied_and_pickled(kind: str, tmp_path: Path) -> None:
+    made = nouns()[kind]
+    written = json.dumps(made.to_dict())
+    assert made.to_dict()["kind"] == kind
+    for again in (di.load(made.save(tmp_path / "x.json")), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):  # noqa: S301
+        assert type(again) is type(made)
+        assert json.dumps(again.to_dict()) == written
+        assert again.summary() == made.summary()
+
+
+def test_a_robot_from_its_file_moves_as_before(tmp_path: Path) -> None:
+    robot = dualv.mechanism()
+    again = di.Mechanism.load(robot.save(tmp_path / "robot.json"))
+    rng = np.random.default_rng(0)
+    q = 0.05 * rng.normal(size=(5, robot.dof))
+    motion = di.Motion(np.arange(5.0), q, rng.normal(size=q.shape), rng.normal(size=q.shape))
+    np.testing.assert_array_equal(di.inverse_dynamics(again, motion), di.inverse_dynamics(robot, motion))
+
+
+def test_a_robot_with_a_function_of_the_user_is_not_written_but_its_fit_is(tmp_path: Path) -> None:
+    plain = arm(RRR)
+    robot = replace(plain, couplings=(di.Coupling("joint_3", ("joint_2",), function=lambda x: np.sin(x[:, 0])),), actuators=())
+    with pytest.raises(di.DynidentError, match="a function cannot be written to a file"):
+        robot.save(tmp_path / "robot.json")
+    fit = di.OLS().fit(evidence(robot, 400, noise=0.1)[0]).result_
+    path = fit.save(tmp_path / "fit.json")
+    with pytest.raises(di.DynidentError, match="has functions that no file holds; give the mechanism"):
+        di.load(path)
+    np.testing.assert_array_equal(di.Fit.load(path, robot).values, fit.values)
