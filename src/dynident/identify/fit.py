@@ -168,7 +168,24 @@ class Fit(Result):
         return Prediction(motion.t, effort[0], std)
 
     def evaluate(self, motion: Motion, betas: Array) -> tuple[Array, Array, Array]:
-        """Return efforts of several sets of base parameters (m, N, n), the deviation of `predict` and its parameters' share."""
+        """Predict the efforts of a motion with several sets of base parameters at once.
+
+        Parameters
+        ----------
+        motion : Motion
+            N samples of the robot's coordinates.
+        betas : ndarray, (m, b)
+            Sets of base parameters.
+
+        Returns
+        -------
+        effort : ndarray, (m, N, n)
+            Efforts of each set.
+        std : ndarray, (N, n)
+            Standard deviation of a new measurement, as in `predict`.
+        share : ndarray, (N, n)
+            The parameters' share of it.
+        """
         require(motion, Motion, "motion")
         shape = (len(motion), self.mechanism.dof)
         effort, std, share = np.empty((len(betas), *shape)), np.empty(shape), np.empty(shape)

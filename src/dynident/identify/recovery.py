@@ -60,7 +60,7 @@ def physical_parameters(
     R = triangle(np.vstack([np.column_stack([K, target]), np.eye(p, p + 1)]))
     root, goal = R[:p, :p], R[:p, p]
     cone = cone_of(robot, prior.values, spread, spread, np.ones(p, dtype=bool))
-    x = consistent(root, goal, cone, np.linalg.solve(root, goal))
+    x = consistent(root, goal, cone, np.asarray(np.linalg.solve(root, goal), dtype=np.float64))
     residual = K @ x - target
     parameters = prior.replace(prior.values + spread * x, provenance="identified, physically consistent")
     return Physical(parameters, float(np.sqrt(residual @ residual / max(E.shape[0], 1))))
