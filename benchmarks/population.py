@@ -7,7 +7,7 @@ wrong by tens of percent, or says nothing about inertias.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -158,9 +158,9 @@ def record(true: di.Mechanism, moved: di.Motion, world: World, rng: np.random.Ge
     )
 
 
-def population(count: int, seed: int = 0) -> Iterator[Case]:
+def population(count: int, seed: int = 0, only: Sequence[str] = tuple(SHAPES)) -> Iterator[Case]:
     """Return virtual robots, one after the other: half of them with poor excitation, a third without a description."""
-    shapes = [(shape, size) for shape in SHAPES for size in (0.15, 1.2)]
+    shapes = [(shape, size) for shape in only for size in (0.15, 1.2)]
     for k in range(count):
         rng = np.random.default_rng([seed, k])
         shape, size = shapes[k % len(shapes)]

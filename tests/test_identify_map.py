@@ -10,7 +10,7 @@ import pytest
 
 import dynident as di
 from dynident.errors import DynidentWarning, IdentificationError
-from dynident.identify import MAP, WLS, Fit, Knowledge, Regression, base_parameters
+from dynident.identify import MAP, WLS, Fit, Knowledge, Regression, Undetermined, base_parameters
 from dynident.mechanics import inverse_dynamics
 from dynident.mechanism import apply_sidecar
 from identify_cases import DOWN_Y, PLANAR, RRR, arm, check_estimator, evidence, simulated_log, smooth, truth
@@ -76,6 +76,7 @@ def test_what_is_scored_is_what_is_exported(tmp_path):
     assert (again.free_relative, again.description_relative) == (fit.free_relative, fit.description_relative)
     np.testing.assert_array_equal(again.determined, fit.determined)
     row = fit.undetermined()[0]
+    assert isinstance(row, Undetermined)
     assert row.description == wrong(robot).parameters[row.name]
     assert row.name in fit.summary()
 
