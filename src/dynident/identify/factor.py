@@ -11,23 +11,26 @@ matrix shows that this does no harm; else Householder reflections fold the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.graph import Products
 from dynident.parallel import cores, one_blas_thread
 
 Array = NDArray[np.float64]
+T = TypeVar("T")
 BLOCKS = 12  # contiguous stretches of time per log whose cross products are kept beside the factor ...
 FEWEST_ROWS = 12  # ... each with at least this many rows
 MOST_BLOCKS = 48  # of a fit; neighbours are merged beyond
 SAFE = 1e-7  # smallest over largest eigenvalue of scaled cross products: estimates then agree with reflections to about 1e-9
-Tile = Callable[["Workspace"], list[Array]]
-"""Rows [W, y] of one tile, one array (k + 1, T) per row group."""
+Tile = Callable[["Workspace"], Array]
+"""Rows of one tile, (height, T): those of [W, y] of all row groups."""
 Relation = tuple[NDArray[np.int64], Array]
 """Independent columns of a row group, and T with W[:, others] = W[:, independent] T."""
 
@@ -133,14 +136,24 @@ class Workspace:
 
     def __init__(self) -> None:
         self._memory: dict[str, Array] = {}
+        self._made: dict[Hashable, Any] = {}
 
     def rows(self, name: str, height: int, width: int) -> Array:
-        """Return an array (height, width) whose rows do not fall into the same lines of the cache."""
+        """Return an array (height, width) whose rows do not fall into the same lines of the cache; the same one each time."""
         stride = width + 8 + (-width) % 8
         size = height * stride
         if name not in self._memory or self._memory[name].size < size:
             self._memory[name] = np.empty(size)
-        return self._memory[name][:size].reshape(height, stride)[:, :width]
+            self._made.clear()  # it belongs to the memory of before
+        whole = self._memory[name][:size].reshape(height, stride)
+        return self.once((name, height, width), lambda: whole[:, :width])
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what was made for this key in the memory of this thread, or make it."""
+        if key not in self._made:
+            self._made[key] = make()
+        found: T = self._made[key]
+        return found
 
 
 def accumulate(
@@ -149,10 +162,11 @@ def accumulate(
     tiles: list[Tile],
     independence: float = 1.0,
     relations: Callable[[int], Relation] | None = None,
+    places: list[NDArray[np.int64]] | None = None,
     outputs: Sequence[slice] | None = None,
     stretches: int | None = None,
 ) -> tuple[RowGroup, ...]:
-    """Reduce tiles of rows to one factor per group, all cores at work.
+    """Reduce tiles of rows to one factor per group, all cores at work; `places` are the rows of each group, in order if None.
 
     `outputs` are the rows of each tile in time; with it the cross products of stretches of time are kept too.
 
@@ -162,25 +176,33 @@ def accumulate(
     """
     labels = tuple(names)
     sizes = [c.size + 1 for c in columns]
+    if places is None:
+        places = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    gram = Products(places)
 
     edges = block_edges(outputs[-1].stop if outputs else 0, stretches)
-    parts_of = [_parts(rows, edges) for rows in outputs] if outputs else [[(0, slice(None))] for _ in tiles]
+    parts_of = [_parts(rows, edges) for rows in outputs] if outputs else [[(0, slice(0, None))] for _ in tiles]
 
-    def products(share: list[int]) -> tuple[list[Array], int]:
-        sums, count, work = [np.zeros((edges.size - 1, k, k)) for k in sizes], 0, Workspace()
+    def products(share: list[int]) -> tuple[list[list[Array]], int]:
+        sums, count, work = [gram.sums() for _ in range(edges.size - 1)], 0, Workspace()
+        rows, adders = np.empty((0, 0)), dict[tuple[int, int], Callable[[int], None]]()
         for t in share:
-            blocks = tiles[t](work)
-            count += blocks[0].shape[1] if blocks else 0
-            for stretch, rows in parts_of[t]:
-                for i, block in enumerate(blocks):
-                    sums[i][stretch] += block[:, rows] @ block[:, rows].T
-        return sums, count
+            found = tiles[t](work)
+            if found is not rows:  # else the same memory again
+                rows, adders = found, {}
+            for stretch, part in parts_of[t]:
+                own = found[:, part]
+                if (stretch, part.start) not in adders:
+                    adders[stretch, part.start] = gram.adding(own, sums[stretch])
+                adders[stretch, part.start](own.shape[1])
+            count += rows.shape[1]
+        return [gram.matrices(each) for each in sums], count
 
     def reflections(share: list[int], which: list[int]) -> list[Array]:
         factors, work = [np.zeros((0, sizes[i])) for i in which], Workspace()
         for t in share:
-            blocks = tiles[t](work)
-            factors = [triangle(np.vstack([R, blocks[i].T])) for R, i in zip(factors, which, strict=True)]
+            rows = tiles[t](work)
+            factors = [triangle(np.vstack([R, rows[places[i]].T])) for R, i in zip(factors, which, strict=True)]
         return factors
 
     workers = max(1, min(cores(), len(tiles)))
@@ -188,7 +210,7 @@ def accumulate(
     # Several BLAS threads on matrices this small get in each other's way; the tiles are what is parallel.
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         parts = list(pool.map(products, shares))
-        kept = [np.sum([part[0][i] for part in parts], axis=0) for i in range(len(sizes))]
+        kept = [np.sum([[each[i] for each in part[0]] for part in parts], axis=0) for i in range(len(sizes))]
         sums = [each.sum(axis=0) for each in kept]
         found = [_triangle_of(total) for total in sums]
         for i, R in enumerate(found):

@@ -277,6 +277,23 @@ class Fit(Result):
 
         return score_fit(self, log, allow_training)
 
+    def without(self, *bodies: str) -> Fit:
+        """Return the fit without bodies that it knows apart from the others, such as a payload that was taken off.
+
+        Parameters
+        ----------
+        *bodies : str
+            Names of the bodies.
+
+        Returns
+        -------
+        Fit
+            Same fit; these bodies weigh nothing and add no uncertainty.
+        """
+        from dynident.identify.payload import without_body  # noqa: PLC0415 - payload needs Fit
+
+        return without_body(self, bodies)
+
     def observability(self) -> tuple[Observability, ...]:
         """Return how well each base parameter is known.
 

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, IdentificationError
-from dynident.identify.base import base_parameters
 from dynident.identify.fit import Fit
 from dynident.identify.rows import check_projection
-from dynident.identify.stored import stored_flags, stored_numbers, stored_options, stored_source
+from dynident.identify.stored import loads_of, stored_base, stored_flags, stored_numbers, stored_options, stored_source
 from dynident.mechanism import Mechanism
 from dynident.results import array_of
 
@@ -29,6 +28,7 @@ def fit_content(fit: Fit) -> dict[str, Any]:
         "joints": list(fit.mechanism.joint_names),
         "terms": list(fit.mechanism.terms),
         "leaders": list(fit.base.leaders),
+        "loads": loads_of(fit.mechanism),
         "fingerprint": fit.base.fingerprint().tolist(),
         "estimator": fit.estimator,
         "rows": fit.rows,
@@ -73,7 +73,7 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
         rows, terms = data["base_parameters"], tuple(data["terms"])
         moving = mechanism if mechanism.terms == terms else mechanism.with_terms(terms)
         moving = moving if moving.loops else moving.keep(data["joints"])
-        base = base_parameters(moving, order=data["leaders"])
+        moving, base = stored_base(moving, data["leaders"], data.get("loads", {}))
         if list(base.leaders) != data["leaders"] or not base.fits(data["fingerprint"]):
             raise IdentificationError(
                 f"the fit of robot '{data['robot']}' does not belong to robot '{mechanism.name}': "
