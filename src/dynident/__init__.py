@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from dynident.simulate import VirtualRobot
     from dynident.symbolic import derive
     from dynident.testbench import friction_study, tracking_proof
-    from dynident.validate import cross_validate, hold_out, judge
+    from dynident.validate import compare, cross_validate, hold_out, judge
 
 ROOMS = (
     "control",
@@ -153,6 +153,7 @@ _HOME = {
         "essential_parameters",
     ),
     "dynident.validate": (
+        "compare",
         "cross_validate",
         "hold_out",
         "judge",
@@ -197,6 +198,7 @@ __all__ = [
     "VirtualRobot",
     "__version__",
     "base_parameters",
+    "compare",
     "coriolis_matrix",
     "cross_validate",
     "derive",
