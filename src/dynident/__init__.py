@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from dynident.errors import DynidentError, DynidentWarning
     from dynident.excitation import Plan, design, limits_of
     from dynident.identify import (
+        MAP,
         OLS,
         WLS,
         BaseParameters,
         Fit,
+        Knowledge,
         Regression,
         Score,
         base_parameters,
@@ -145,10 +147,12 @@ _HOME = {
     ),
     "dynident.symbolic": ("derive",),
     "dynident.identify": (
+        "MAP",
         "OLS",
         "WLS",
         "BaseParameters",
         "Fit",
+        "Knowledge",
         "Regression",
         "Score",
         "base_parameters",
@@ -177,6 +181,7 @@ _HOME = {
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "MAP",
     "OLS",
     "WLS",
     "Actuator",
@@ -189,6 +194,7 @@ __all__ = [
     "Fit",
     "Force",
     "Joint",
+    "Knowledge",
     "Limits",
     "Log",
     "Loop",

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.factor import triangle
-from dynident.identify.fit import Fit, Observability, Prediction
+from dynident.identify.fit import Fit
 from dynident.identify.rows import Projection, Rows, check_projection, projected
+from dynident.identify.tables import Observability, Prediction, Undetermined
 
 if TYPE_CHECKING:
-    from dynident.identify.essential import essential_parameters
+    from dynident.identify.bayes import MAP
+    from dynident.identify.essential import contributing_parameters, essential_parameters
     from dynident.identify.estimators import OLS, WLS
     from dynident.identify.friction import AxisFit, Choice, choose, choose_friction, fit_axis, fit_log
     from dynident.identify.gains import Gains, estimate_gains, with_gain_uncertainty
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from dynident.identify.metrics import Metrics, evaluate
     from dynident.identify.payload import payload_of, payload_on_arm, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
+    from dynident.identify.prior import Knowledge
     from dynident.identify.regression import Regression
     from dynident.identify.score import Score
     from dynident.identify.standard import recover_standard
@@ -46,6 +49,9 @@ if TYPE_CHECKING:
 
 # What only some programs need is imported on first use: figures, friction laws, payloads, subsets.
 _LATER = {
+    "Knowledge": "prior",
+    "MAP": "bayes",
+    "contributing_parameters": "essential",
     "simulated_instruments": "methods",
     "diagnose_bias": "methods",
     "Visible": "methods",
@@ -101,6 +107,7 @@ __all__ = [
     "GLS",
     "IRLS",
     "IV",
+    "MAP",
     "ML",
     "OLS",
     "RLS",
@@ -115,6 +122,7 @@ __all__ = [
     "Gains",
     "Individual",
     "Kalman",
+    "Knowledge",
     "Matched",
     "Metrics",
     "Observability",
@@ -128,12 +136,14 @@ __all__ = [
     "Score",
     "Statistics",
     "Stretch",
+    "Undetermined",
     "Visible",
     "base_parameters",
     "check_projection",
     "choose",
     "choose_friction",
     "columns_of",
+    "contributing_parameters",
     "diagnose_bias",
     "enumerate_subsets",
     "essential_parameters",

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import io
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
-from dynident.errors import DynidentError, IdentificationError, require
-from dynident.files import write_atomic
+from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters, base_parameters, columns_of, random_motion
-from dynident.identify.factor import Relation, RowGroup, Tile, Workspace, accumulate, triangle
+from dynident.identify.factor import Relation, RowGroup, Tile, Workspace, accumulate, block_edges, triangle
 from dynident.identify.matching import match
 from dynident.identify.rows import Projection, Rows, check_projection, moving_rows
+from dynident.identify.suspicions import suspicions
 from dynident.mechanics import Motion, closure_starts, motion_from_actuators
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log, Prepared, prepare
@@ -91,6 +88,7 @@ class Regression:
         moving: NDArray[np.bool_] | None = None,
         temperature: Array | None = None,
         load: Array | None = None,
+        stretches: int | None = None,
     ) -> Regression:
         """Compress a motion and its efforts.
 
@@ -118,6 +116,8 @@ class Regression:
         temperature, load : ndarray, (N, n) or (N, k), optional
             Temperature [degree Celsius] and load [N m or N] of the joints (of the motors with loops), where friction laws need
             them.
+        stretches : int, optional
+            Number of contiguous stretches of time whose evidence is kept apart; up to 12 when omitted, with 12 rows each.
 
         Returns
         -------
@@ -202,10 +202,14 @@ class Regression:
             states = random_motion(mechanism, 2 * max(c.size for c in columns) + 8)
             return compiled.relation(used[k], columns[k], states)
 
-        groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation, places)
+        times = [outputs for _, outputs in spans]
+        groups = accumulate(
+            names, columns, tiles, filter_.independence, None if gone.size else relation, places, times, stretches
+        )
         if fit_for_use is not None:
-            counts = fit_for_use.sum(axis=0).tolist()
-            groups = tuple(replace(group, count=count) for group, count in zip(groups, counts, strict=True))
+            edges = block_edges(len(fit_for_use), stretches)
+            inside = np.add.reduceat(fit_for_use.astype(np.int64), edges[:-1], axis=0).T.tolist()
+            groups = tuple(replace(group, count=sum(n), counts=tuple(n)) for group, n in zip(groups, inside, strict=True))
         return cls(base, groups, projection=rows.projection)
 
     @classmethod
@@ -216,6 +220,7 @@ class Regression:
         base: BaseParameters | None = None,
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
+        stretches: int | None = None,
         **options: Any,
     ) -> Regression:
         """Prepare a log (check, filter, differentiate, decimate) and compress it.
@@ -232,6 +237,8 @@ class Regression:
             Equations of a robot with loops, see `from_motion`.
         absent : sequence of str
             Bodies that were not there, see `from_motion`.
+        stretches : int, optional
+            See `from_motion`.
         **options
             Passed to `dynident.signals.prepare`.
 
@@ -254,8 +261,22 @@ class Regression:
                 "record a log in which the joints move"
             )
         motion = robot_motion(matched.mechanism, prepared.motion)
-        given = (prepared.effort, base, prepared.decimator, skip, projection, absent, prepared.moving)
-        evidence = cls.from_motion(matched.mechanism, motion, *given, prepared.temperature, prepared.effort)
+        if not matched.mechanism.loops:
+            notes += suspicions(matched.mechanism, motion, prepared.effort)
+        evidence = cls.from_motion(
+            matched.mechanism,
+            motion,
+            prepared.filtered,
+            base,
+            prepared.decimator,
+            skip,
+            projection,
+            absent,
+            prepared.moving,
+            prepared.temperature,
+            prepared.effort,
+            stretches,
+        )
         kept = {name: value for name, value in options.items() if name != "like"}  # the band is in the source
         return replace(evidence, sources=(source_of(log, prepared),), options=kept, notes=tuple(notes))
 
@@ -318,6 +339,42 @@ class Regression:
             groups.append(RowGroup(label, own, R, rows.shape[0], independence))
         return cls(base, tuple(groups))
 
+    @classmethod
+    def from_logs(
+        cls,
+        mechanism: Mechanism,
+        logs: Sequence[Log],
+        base: BaseParameters | None = None,
+        projection: Projection | Sequence[str] = "gls",
+        absent: Sequence[str] = (),
+        **options: Any,
+    ) -> Regression:
+        """Prepare and compress the logs of one fit, all in one band that is chosen for them together.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            Robot; joints that the logs do not have are held at zero.
+        logs : sequence of Log
+            What was measured.
+        base : BaseParameters, optional
+            Base parameters; found when omitted.
+        projection : str or sequence of str
+            Equations of a robot with loops, see `from_motion`.
+        absent : sequence of str
+            Bodies that were not there, see `from_motion`.
+        **options
+            Passed to `dynident.signals.prepare`.
+
+        Returns
+        -------
+        Regression
+            The evidence of all logs, with the notes of every decision.
+        """
+        from dynident.identify.band import evidence_in_one_band  # noqa: PLC0415 - it stands on this class
+
+        return evidence_in_one_band(mechanism, logs, base, projection, absent, options)
+
     def __add__(self, other: Regression) -> Regression:
         """Return the evidence of both; they must belong to the same robot."""
         require(other, Regression, "the evidence to add")
@@ -337,13 +394,18 @@ class Regression:
         if self.projection != other.projection:
             raise IdentificationError(f"evidence projected on {self.projection} and on {other.projection} cannot be merged")
         names = [name for name in Rows(self.mechanism, self.projection).names if name in mine or name in theirs]
-        groups = tuple(
-            mine[name].merge(theirs[name]) if name in mine and name in theirs else mine.get(name) or theirs[name]
-            for name in names
-        )
+        before, after = (max(len(group.counts) for group in part.groups) for part in (self, other))
+        groups = []
+        for name in names:
+            if name in mine and name in theirs:
+                groups.append(mine[name].merge(theirs[name]).fewer())
+            elif name in mine:
+                groups.append(mine[name].padded(0, after).fewer())
+            else:
+                groups.append(theirs[name].padded(before, 0).fewer())
         return replace(
             self,
-            groups=groups,
+            groups=tuple(groups),
             sources=(*self.sources, *other.sources),
             notes=tuple(dict.fromkeys((*self.notes, *other.notes))),
         )
@@ -361,21 +423,9 @@ class Regression:
         pathlib.Path
             The file.
         """
-        arrays: dict[str, Any] = {"columns": self.base.columns, "fingerprint": self.base.fingerprint()}
-        for i, group in enumerate(self.groups):
-            arrays[f"R{i}"], arrays[f"columns{i}"] = group.R, group.columns
-        about = {
-            "format": "dynident-regression-1",
-            "parameters": list(self.mechanism.parameters.names),
-            "groups": [[group.name, group.count, group.independence] for group in self.groups],
-            "sources": [dict(source) for source in self.sources],
-            "options": dict(self.options),
-            "notes": list(self.notes),
-            "projection": self.projection if isinstance(self.projection, str) else list(self.projection),
-        }
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8), **arrays)
-        return write_atomic(path, buffer.getvalue())
+        from dynident.identify.regression_file import save_regression  # noqa: PLC0415 - it needs this class
+
+        return save_regression(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Mechanism) -> Regression:
@@ -393,30 +443,9 @@ class Regression:
         Regression
             The same evidence.
         """
-        try:
-            with np.load(path, allow_pickle=False) as data:
-                about = json.loads(bytes(data["about"]).decode())
-                if about.get("format") != "dynident-regression-1":
-                    raise IdentificationError(f"'{path}' is not a Regression file")
-                groups = tuple(
-                    RowGroup(name, data[f"columns{i}"], data[f"R{i}"], int(count), float(independence))
-                    for i, (name, count, independence) in enumerate(about["groups"])
-                )
-                columns, fingerprint = data["columns"], data["fingerprint"]
-                names, sources, options, notes = (about[key] for key in ("parameters", "sources", "options", "notes"))
-                projection = check_projection(about["projection"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
-            if isinstance(error, DynidentError):
-                raise
-            raise IdentificationError(f"cannot read '{path}' as a Regression: {error}") from error
-        if tuple(names) != mechanism.parameters.names:
-            raise IdentificationError(f"'{path}' belongs to another robot than '{mechanism.name}': parameter names differ")
-        base = base_parameters(mechanism, order=[mechanism.parameters.names[c] for c in columns])
-        if not np.array_equal(base.columns, columns) or not base.fits(fingerprint):
-            raise IdentificationError(
-                f"'{path}' belongs to another robot than '{mechanism.name}': its geometry, gravity or terms differ"
-            )
-        return cls(base, groups, tuple(sources), options, tuple(notes), projection)
+        from dynident.identify.regression_file import load_regression  # noqa: PLC0415 - it needs this class
+
+        return load_regression(path, mechanism)
 
 
 def tile_length(height: int, factor: int, loops: bool) -> int:
@@ -484,5 +513,4 @@ def same_band(sources: tuple[Mapping[str, Any], ...], rate: float) -> dict[str, 
         return {}
     cutoff = max(float(s["cutoff"]) for s in sources)
     bandwidth = max(float(s["bandwidth"]) for s in sources)
-    decimation = max(1, round(0.4 * rate / bandwidth)) if bandwidth < 0.45 * rate else 1
-    return {"cutoff": min(cutoff, 0.4 * rate), "decimation": decimation}
+    return {"cutoff": min(cutoff, 0.4 * rate), "band": min(bandwidth, 0.5 * rate), "decimation": "auto"}

@@ -45,6 +45,11 @@
     value = 4.0                              # coefficient, or its prior value
     known = false                            # true when it is not to be identified
     unit = "N m/rad"
+    [known]                                  # for identification, see `dynident.Knowledge`
+    masses = { forearm = [3.2, 0.05] }       # weighed [kg], with its standard deviation
+    total_mass = 16.0
+    centres = { hand = [0.0, 0.0, 0.08] }    # [m]
+    without = ["cable"]                      # bodies without parameters of their own
 """
 
 from __future__ import annotations
@@ -82,6 +87,7 @@ _TOP = (
     "actuator",
     "friction",
     "force",
+    "known",
 )
 _LOOP = ("name", "kind", "body_a", "body_b", "xyz_a", "rpy_a", "xyz_b", "rpy_b", "axis", "axis2")
 _COUPLING = ("joint", "of", "offset")

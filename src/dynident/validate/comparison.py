@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from importlib.util import find_spec
 from operator import add
 from typing import Any
 
@@ -20,6 +19,7 @@ from dynident.identify import (
     GLS,
     IRLS,
     IV,
+    MAP,
     ML,
     OLS,
     RLS,
@@ -210,8 +210,8 @@ def standard_estimators(
     if loop is not None:
         found["IV simulated"] = IV(instruments=simulated_instruments(loop, WLS().fit(evidence).result_))
         found["DIDIM"] = DIDIM(loop=loop)
-    if find_spec("cvxpy"):
-        found["WLS physical"] = WLS(recovery="physical")
+    found["WLS physical"] = WLS(recovery="physical")
+    found["MAP"] = MAP()
     return found
 
 
@@ -297,8 +297,6 @@ def _row(name: str, estimator: Any, evidence: SampledRegression, held_out: Seque
         except DynidentError as error:
             return ComparisonRow(name, None, nothing, nothing, nothing, time.perf_counter() - started, str(error))
     seconds = time.perf_counter() - started
-    if getattr(estimator, "recovery", "") == "physical":
-        fit = fit.exported()
     note = "; ".join(dict.fromkeys(str(w.message) for w in told if issubclass(w.category, DynidentWarning)))
     relative, coverage = _judged(fit, held_out)
     return ComparisonRow(name, fit, _training(fit, evidence), relative, coverage, seconds, note)
