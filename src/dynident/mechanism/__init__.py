@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Actuator, Body, Joint, Limits, Loop, Placement, rotation_exp
+from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
 from dynident.mechanism.inertia import Consistency, check_consistency, from_com, from_principal, pseudo_inertia
 from dynident.mechanism.loops import DOT, LINEAR, POINT, SLIDE, Closure, LoopArrays
@@ -15,6 +16,7 @@ from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import FIXED, FREE, NODE_DOF, PRISMATIC, REVOLUTE, SPHERICAL, Tree
 
 if TYPE_CHECKING:
+    from dynident.mechanism.additions import own_parts, with_own_parts
     from dynident.mechanism.describe import description, description_text, effort_units
     from dynident.mechanism.dh import read_dh
     from dynident.mechanism.files import is_mjcf, read_robot, write_robot
@@ -32,10 +34,12 @@ _LATER = {
     "description_text": "describe",
     "effort_units": "describe",
     "is_mjcf": "files",
+    "own_parts": "additions",
     "read_dh": "dh",
     "read_mjcf": "mjcf",
     "read_robot": "files",
     "read_urdf": "urdf",
+    "with_own_parts": "additions",
     "write_mjcf": "mjcf_writer",
     "write_robot": "files",
     "write_sidecar": "sidecar",
@@ -58,8 +62,10 @@ __all__ = [
     "Actuator",
     "Body",
     "Closure",
+    "Columns",
     "Consistency",
     "Coupling",
+    "Force",
     "Joint",
     "Limits",
     "Loop",
@@ -76,12 +82,14 @@ __all__ = [
     "from_com",
     "from_principal",
     "is_mjcf",
+    "own_parts",
     "pseudo_inertia",
     "read_dh",
     "read_mjcf",
     "read_robot",
     "read_urdf",
     "rotation_exp",
+    "with_own_parts",
     "write_mjcf",
     "write_robot",
     "write_sidecar",
