@@ -18,6 +18,7 @@ from dynident.mechanics import Motion
 
 SILENCE = 5.0  # without any sample, after which the connection counts as lost [s]
 STUCK = 30.0  # without progress of a motion, after which it has failed [s]
+TOLD = 2.0  # within which a controller tells its alarm [s]
 REST_PERIOD = 1.0  # between two samples that are kept of a rest [s, controller]
 LOST = (4003, 4004, 4013, 4014)  # alarms that a lost or slow connection leaves
 
@@ -135,12 +136,20 @@ class Follower:
                     f"the controller is in alarm {status.alarm} in {kind} {cycle}; look at the robot, reset and resume"
                 )
             if self.controller.failure:
-                raise (ConnectionError if self.controller.cut else LinkError)(self.controller.failure)
+                lost = self.controller.cut or self._alarm() in LOST
+                raise (ConnectionError if lost else LinkError)(self.controller.failure)
             if reached >= length - 1.5 * (self.identity.period or 0.02) and not status.moving and not self.controller.sending:
                 break
             if time.monotonic() - moved > STUCK:
                 raise ConnectionError(f"the robot has not gone on for {STUCK:g} s")
         self.recorder.close_segment()
+
+    def _alarm(self) -> int:
+        """Return the alarm behind a refusal, which may be told a little later; 0 for none."""
+        end = time.monotonic() + TOLD
+        while not self.controller.state().alarm and time.monotonic() < end:
+            self.drain(0.1)
+        return self.controller.state().alarm
 
     def _before(self) -> None:
         """Record what is left of the time before a motion, until the robot says that none runs."""
