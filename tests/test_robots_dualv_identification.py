@@ -257,7 +257,7 @@ def test_essential_parameters_are_printed_like_table_2() -> None:
     bare = robot(loaded=True)
     fits = {}
     for label, projection in (("case 1", "independent"), ("case 2", MOTORS)):
-        fits[label] = di.essential_parameters(_payload_evidence(projection, 1.0), di.WLS(), level=0.0)
+        fits[label] = di.essential_parameters(_payload_evidence(projection, 1.0), di.WLS())
     text = dualv.essential_table(fits)
     lines = text.splitlines()
     assert lines[0].split() == ["param.", "case", "1", "%sigma", "case", "2", "%sigma"]

@@ -108,7 +108,7 @@ def derive(
         if columns is not None:  # what is known is a parameter of the closed form like any other
             first = len(mechanism.parameters) - len(mechanism.own_columns)
             known = [first + i for i, own in enumerate(mechanism.own_columns) if own.kind in ("known", "settled")]
-            columns = list(dict.fromkeys([*columns, *known]))
+            columns = [*columns, *(c for c in known if c not in columns)]
         regrouping = regroup(_program(equations, {"regressor": regressor}), mechanism, columns)
         for name in wanted:
             if name.startswith("base_"):
