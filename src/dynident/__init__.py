@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dynident import control as control
     from dynident import drive as drive
     from dynident import excitation as excitation
+    from dynident import export as export
     from dynident import friction as friction
     from dynident import graph as graph
     from dynident import identify as identify
@@ -73,6 +74,7 @@ ROOMS = (
     "control",
     "drive",
     "excitation",
+    "export",
     "friction",
     "graph",
     "identify",
