@@ -140,9 +140,8 @@ def export_robot(
         notes.append("loops and coupling functions stay behind: torques are those of the spanning tree")
     _write_description(mechanism, parts, path, target, source, search, arguments, trust, notes)
     held = _held(parts, path)
-    notes += [
-        f"joint '{name}' was held still; {loader_name(mechanism.name)}.py holds it at {x:.6g}" for name, x in held.items()
-    ]
+    module = loader_name(mechanism.name)
+    notes += [f"joint '{name}' was held still; {module}.py holds it at {x:.6g}" for name, x in held.items()]
     loader = write_atomic(Path(folder) / f"{module}.py", loader_text(target, parts, path.name, held))
     if parts.others:
         notes.append(
