@@ -30,13 +30,17 @@ from dynident.cli.shared import (
 from dynident.errors import DynidentError
 
 
-@app.command(epilog="Example: dynident derive robot.urdf --latex --c --numpy -o out/")
+@app.command(epilog="Example: dynident derive robot.urdf --fit out/fit.json --c -o model/")
 def derive(
     robot: Robot,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the files.")] = Path("derived"),
     latex: Annotated[bool, typer.Option("--latex", help="Write the equations as LaTeX.")] = False,
     c: Annotated[bool, typer.Option("--c", help="Write standalone C99 with a test harness.")] = False,
     numpy: Annotated[bool, typer.Option("--numpy", help="Write a readable NumPy module.")] = False,
+    casadi: Annotated[bool, typer.Option("--casadi", help="Write CasADi functions; with --fit.")] = False,
+    fit: Annotated[
+        Path | None, typer.Option(help="fit.json: write the identified model with its numbers inside, ready for a controller.")
+    ] = None,
     sidecar: Sidecar = None,
     search: Search = None,
     arg: Arg = None,
