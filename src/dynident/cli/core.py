@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
+from zipfile import ZipFile
 
 import typer
 
@@ -258,7 +259,10 @@ def export(
         Path, typer.Option("-o", "--output", help="File like the robot's, or .json; with --for the folder of the files.")
     ],
     target: Annotated[
-        str | None, typer.Option("--for", help="Program it is for: pinocchio, mujoco, gazebo or drake; read back and compared.")
+        str | None,
+        typer.Option(
+            "--for", help="Program it is for: pinocchio, mujoco, gazebo, drake (read back and compared) or fmu (FMI 3)."
+        ),
     ] = None,
     sidecar: Sidecar = None,
     search: Search = None,
@@ -275,11 +279,20 @@ def export(
                 f"output '{output}' has the ending '{output.suffix}'; for this robot it is {', '.join(endings)}, or a folder "
                 "with --for"
             )
-    check_output(output, folder=target is not None)
+    check_output(output, folder=target not in (None, "fmu"))
     model = di.Fit.load(fit, robot_of(robot, sidecar, search, arg, trust))
     impossible = [c.sentence for c in model.consistency() if not c.ok]
     for sentence in impossible:
         note(sentence)
+    if target == "fmu":
+        path = di.simulate.write_fmu(model.identified, output)
+        if not any(name.startswith("binaries/") for name in ZipFile(path).namelist()):
+            note("no C compiler is installed here: the FMU holds its sources only, and the importing program must compile them")
+        if as_json:
+            print_json({"written": str(path), "impossible": impossible})
+        else:
+            out.print(f"written: {path}")
+        return 0
     if target is not None:
         source = robot if robot.is_file() else None
         done = model.export(output, target, source, search=search or (), arguments=xacro_arguments(arg), trust=trust)
