@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from dynident import control as control
     from dynident import drive as drive
+    from dynident import examples as examples
     from dynident import excitation as excitation
     from dynident import export as export
     from dynident import friction as friction
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
 ROOMS = (
     "control",
     "drive",
+    "examples",
     "excitation",
     "export",
     "friction",

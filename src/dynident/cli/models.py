@@ -49,7 +49,7 @@ def derive(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
-    """Derive a robot's equations in closed form: as LaTeX, C and NumPy with parameters to give, or with those of a fit inside."""
+    """Derive a robot's equations in closed form: LaTeX, C and NumPy with parameters to give, or with those of a fit inside."""
     from dynident import symbolic  # noqa: PLC0415 - only this command needs it
 
     check_output(output, folder=True)
