@@ -34,7 +34,7 @@ print("identified", fit.base.rank, "base parameters with", di.__file__)
 def quick_start() -> str:
     """Return the program of the README, as it runs with what a plain install has."""
     (code,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.M | re.S)
-    return str(code).replace('recovery="physical"', "")  # an extra, as the README says below it
+    return str(code)
 
 
 def source_version() -> str:

@@ -28,15 +28,11 @@ def demo(
         di.examples.arm6(output)
         out.print(f"written: {', '.join(str(output / name) for name in ('robot.urdf', 'run.csv', 'other.csv'))}")
         return 0
-    possible = find_spec("cvxpy") is not None
-    if not possible:
-        note("standard parameters may be physically impossible: pip install 'dynident[physical]'")
     with progress(4) as step:
         step("reading the example")
         arm = di.examples.arm6()
         step("identifying")
-        estimator = di.WLS(recovery="physical" if possible else "prior")
-        fit = estimator.fit(di.Regression.from_log(arm.robot, arm.run)).result_
+        fit = di.MAP().fit(di.Regression.from_logs(arm.robot, [arm.run])).result_
         step("validating")
         score = fit.score(arm.other)
         verdict = di.judge(fit, [score])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Actuator, Body, Joint, Limits, Loop, Placement, rotation_exp
+from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
 from dynident.mechanism.inertia import Consistency, check_consistency, from_com, from_principal, pseudo_inertia
 from dynident.mechanism.loops import DOT, LINEAR, POINT, SLIDE, Closure, LoopArrays
@@ -15,6 +16,7 @@ from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import FIXED, FREE, NODE_DOF, PRISMATIC, REVOLUTE, SPHERICAL, Tree
 
 if TYPE_CHECKING:
+    from dynident.mechanism.additions import own_parts, with_own_parts
     from dynident.mechanism.describe import description, description_text, effort_units
     from dynident.mechanism.dh import read_dh
     from dynident.mechanism.files import is_mjcf, read_robot, write_robot
@@ -37,11 +39,13 @@ _LATER = {
     "gazebo_springs": "urdf_extensions",
     "is_mjcf": "files",
     "mjcf_text": "texts",
+    "own_parts": "additions",
     "read_dh": "dh",
     "read_mjcf": "mjcf",
     "read_robot": "files",
     "read_urdf": "urdf",
     "urdf_text": "texts",
+    "with_own_parts": "additions",
     "write_mjcf": "mjcf_writer",
     "write_robot": "files",
     "write_sidecar": "sidecar",
@@ -64,8 +68,10 @@ __all__ = [
     "Actuator",
     "Body",
     "Closure",
+    "Columns",
     "Consistency",
     "Coupling",
+    "Force",
     "Joint",
     "Limits",
     "Loop",
@@ -85,6 +91,7 @@ __all__ = [
     "gazebo_springs",
     "is_mjcf",
     "mjcf_text",
+    "own_parts",
     "pseudo_inertia",
     "read_dh",
     "read_mjcf",
@@ -92,6 +99,7 @@ __all__ = [
     "read_urdf",
     "rotation_exp",
     "urdf_text",
+    "with_own_parts",
     "write_mjcf",
     "write_robot",
     "write_sidecar",

@@ -184,12 +184,6 @@ def _ideal(robot: Mechanism) -> tuple[Mechanism, tuple[Drive, ...]]:
     return robot, tuple(Drive(f"motor_{i}", motor, encoder=Encoder(velocity="exact")) for i in (1, 2, 3, 4))
 
 
-def _heaviest(robot: Mechanism) -> float:
-    """Return the largest inertia that a direction of the motors moves at home, of (A^+)^T M A^+."""
-    inverse = np.linalg.pinv(mechanics.actuator_jacobian(robot, np.zeros((1, 3)))[0])
-    return float(np.linalg.eigvalsh(inverse.T @ mechanics.mass_matrix(robot, np.zeros((1, 3)))[0] @ inverse)[-1])
-
-
 def machine(
     controller: Any = "feedforward",
     *,
