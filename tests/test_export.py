@@ -14,6 +14,7 @@ import pytest
 import dynident as di
 from dynident.errors import DescriptionError, DynidentError
 from dynident.export import TARGETS, Exported, export_robot
+from dynident.friction import Stribeck, Viscous
 from mechanism_oracles import quietly, random_parameters
 
 DEMO = Path(__file__).resolve().parents[1] / "examples" / "demo" / "robot.urdf"
@@ -107,6 +108,20 @@ def test_other_friction_negative_numbers_and_springs_arrive(tmp_path: Path) -> N
             done = export_robot(robot, tmp_path / target, target)
             assert done.difference < 1e-9
             assert "f3 of" in done.summary()
+
+
+def test_friction_laws_and_forces_arrive(tmp_path: Path) -> None:
+    pytest.importorskip("pinocchio")
+    law = (Stribeck() + Viscous()).using(fc=1.0, fs=1.6, vs=0.15, fv=0.3)
+    robot = identified(DEMO).with_friction({"joint2": law}).with_forces(di.Force("cable", "joint3", "q - 0.3", value=4.0))
+    done = export_robot(robot, tmp_path, "pinocchio", DEMO)
+    assert done.difference < 1e-9
+    module = loaded(done)
+    q = v = np.zeros(6)
+    crawl = np.array([0.0, 0.05, 0.0, 0.0, 0.0, 0.0])
+    given = module.remainder(q, crawl, v) - module.remainder(q, v, v)
+    np.testing.assert_allclose(given[1], law(0.05), rtol=1e-12)
+    np.testing.assert_allclose(np.delete(given, 1), 0.0, atol=1e-15)
 
 
 def test_held_joints_and_mjcf_to_urdf(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynident.errors import DescriptionError
-from dynident.graph import Function, reachable
+from dynident.graph import Function, Graph, reachable
 from dynident.mechanics import Equations
 from dynident.mechanism import Mechanism, Parameters
 
@@ -106,8 +106,8 @@ def split(mechanism: Mechanism, target: str) -> Split:
     rest[:first] = 0.0
     ignored = {f"{symbol}_{name}" for name in tree.tree.coordinates for symbol in IGNORED.get(target, ())}
     native[[name in ignored for name in parameters.names]] = 0.0
-    equations = Equations(tree)
-    nodes = equations.tree_torques([equations.graph.const(float(x)) for x in rest])
+    graph = Graph()
+    nodes = Equations(tree, graph, phi=[graph.const(float(x)) for x in rest]).tree_torques()
     for node in reachable(nodes):
         if node.op == "symbol" and not node.name.startswith(("q[", "v[", "a[")):
             raise DescriptionError(f"the friction of robot '{tree.name}' depends on '{node.name}', which no program gives")
