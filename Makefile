@@ -45,7 +45,7 @@ $(VENV)/.bench: $(INPUTS) | $(BIN)/python
 venv: $(VENV)/.dev
 
 demo: $(VENV)/.user
-	@$(BIN)/python examples/demo/demo.py
+	@$(BIN)/dynident demo
 
 test: $(VENV)/.dev
 	$(BIN)/ruff check .

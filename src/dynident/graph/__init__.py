@@ -43,6 +43,7 @@ from dynident.graph.text import parse, write_text
 if TYPE_CHECKING:
     from dynident.graph.names import comment, identifier, identifiers
     from dynident.graph.print_c import c_files, c_function, c_helpers, c_number, c_prototype
+    from dynident.graph.print_casadi import casadi_function, casadi_helpers
     from dynident.graph.print_latex import latex_align, latex_equations, latex_number, latex_text
     from dynident.graph.print_numpy import numpy_function, numpy_helpers
     from dynident.graph.print_routine import compile_routines
@@ -58,6 +59,8 @@ _LATER = {
     "comment": "names",
     "identifier": "names",
     "identifiers": "names",
+    "casadi_function": "print_casadi",
+    "casadi_helpers": "print_casadi",
     "c_files": "print_c",
     "c_function": "print_c",
     "c_helpers": "print_c",
@@ -91,6 +94,8 @@ __all__ = [
     "c_number",
     "c_prototype",
     "cache_usage",
+    "casadi_function",
+    "casadi_helpers",
     "clear_cache",
     "comment",
     "compile_routines",

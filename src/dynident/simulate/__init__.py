@@ -3,6 +3,7 @@
 from dynident.simulate.batch import Sweep, monte_carlo, simulate, sweep
 from dynident.simulate.bode import Bode, actuators_alone, bandwidth
 from dynident.simulate.closed_loop import ClosedLoop, reference_motion
+from dynident.simulate.fmu import torque_driven, write_fmu
 from dynident.simulate.inputs import Disturbance, Reference, reference_of
 from dynident.simulate.plots import plot_bode, plot_step, plot_torque_split, plot_tracking
 from dynident.simulate.record import Run, Truth, tool_of
@@ -67,6 +68,8 @@ __all__ = [
     "sweep",
     "time_lag",
     "tool_of",
+    "torque_driven",
     "tracking_error",
     "with_noise",
+    "write_fmu",
 ]
