@@ -1,7 +1,8 @@
-"""The link under stress: ``python -m benchmarks.link [--kills N] [--packets N] [--seconds S]``; one line per figure, then JSON.
+"""The link under stress: ``python -m benchmarks.link --kills N --packets N --network S --disk 1 --seconds S`` (0: not).
 
 Kills: a campaign and its controller are processes that get SIGKILL at random moments. Network: 5 % of all datagrams are lost,
-5 % doubled, 5 % delayed behind the next. Streaming: 1 kHz to 20 clients. Packets: random and mutated ones at every task.
+5 % doubled, 5 % delayed behind the next. Streaming: 1 kHz to 20 clients, beside a process that only wakes up every millisecond.
+Packets: random and mutated ones at every task. Disk: one of 2 MB that is full before a cycle is over, and gets room again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import selectors
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
@@ -26,7 +28,7 @@ from typing import Any
 import numpy as np
 
 import dynident as di
-from dynident.link import Campaign, Emulator, Message, Settings, SimpleClient, SimpleServer, UnreachableError, encode
+from dynident.link import Campaign, Emulator, Message, Progress, Settings, SimpleClient, SimpleServer, UnreachableError, encode
 from dynident.link import lynx_messages as lynx
 from dynident.link.lynx_task import LynxTask
 from dynident.link.tasks import FeedbackTask, MotionTask
@@ -217,9 +219,20 @@ def _listeners(port: int, clients: int, seconds: float, result: Any) -> None:
     )
 
 
+def _alarm_clock(seconds: float, result: Any) -> None:
+    """Wake up every millisecond and do nothing else: how late this computer lets any process be."""
+    begin = time.monotonic()
+    late = []
+    for k in range(1, round(1e3 * seconds)):
+        time.sleep(max(0.0, begin + 1e-3 * k - time.monotonic()))
+        late.append(time.monotonic() - begin - 1e-3 * k)
+    result.put(float(np.mean(np.array(late) < 2e-3)))
+
+
 def streaming(clients: int = 20, seconds: float = 10.0) -> dict[str, Any]:
-    """Send 1 kHz to many clients; lateness against each client's own best delay."""
+    """Send 1 kHz to many clients; lateness against each client's own best delay, beside that of a mere alarm clock."""
     result: Any = FORK.Queue()
+    clock: Any = FORK.Queue()
     probe = socket.create_server(("127.0.0.1", 0))
     port = probe.getsockname()[1]
     probe.close()
@@ -229,15 +242,58 @@ def streaming(clients: int = 20, seconds: float = 10.0) -> dict[str, Any]:
         ready.wait()
         _listeners(port, clients, seconds, result)
 
-    process = FORK.Process(target=listen)
-    process.start()
-    sys.setswitchinterval(2e-4)  # as dynident controller does
+    def wake() -> None:
+        ready.wait()
+        _alarm_clock(seconds, clock)
+
+    processes = [FORK.Process(target=target) for target in (listen, wake)]
+    for process in processes:
+        process.start()
+    sys.setswitchinterval(2e-5)  # as dynident controller does
     server = SimpleServer(Emulator(er3a_c60.machine(), period=1e-3), motion_port=0, state_port=port).start()
+    used = time.process_time()
     ready.set()
     found: dict[str, Any] = result.get(timeout=seconds + 60.0)
-    process.join()
+    used = time.process_time() - used
+    alone = clock.get(timeout=60.0)
+    for process in processes:
+        process.join()
     server.close()
-    return {**found, "clients": clients, "load": os.getloadavg()[0]}
+    return {
+        **found,
+        "clients": clients,
+        "load": os.getloadavg()[0],
+        "alarm_clock_within_2ms": alone,
+        "cpu_us_per_sample_and_client": 1e6 * used / found["samples"],
+    }
+
+
+def disk() -> dict[str, Any]:
+    """Record onto a disk that is full before the cycle is over; make room; the campaign must go on and end complete."""
+    with tempfile.TemporaryDirectory() as folder:
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], capture_output=True, check=False)
+        if mounted.returncode:
+            return {"skipped": "this needs the right to mount a small disk"}
+        server = SimpleServer(Emulator(er3a_c60.machine(), speed=20.0), motion_port=0, state_port=0).start()
+        said: list[str] = []
+
+        def observe(progress: Progress) -> None:
+            if progress.what == "disk full":
+                if progress.text not in said:
+                    said.append(progress.text)
+                Path(folder, "other").unlink(missing_ok=True)  # somebody makes room
+
+        try:
+            Path(folder, "other").write_bytes(bytes(1_800_000))
+            client = SimpleClient("127.0.0.1", server.motion_port, server.state_port)
+            place = Path(folder, "c")
+            campaign = Campaign.create(place, plan(1), Settings(), client, observe=observe)
+            done = campaign.run()
+            log = di.Log.read(place)
+            return {"cycles": done, "said": said, "samples": len(log.cycles()[0])}
+        finally:
+            server.close()
+            subprocess.run(["umount", folder], check=True)
 
 
 def packets(count: int, seed: int = 0) -> dict[str, Any]:
@@ -287,20 +343,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--packets", type=int, default=1_000_000)
-    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--network", type=float, default=6.0, help="seconds of motion over a lossy network")
+    parser.add_argument("--disk", type=int, default=1, help="1 fills a disk of 2 MB (needs the right to mount one)")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of streaming")
     options = parser.parse_args()
     er3a_c60.machine().simulate(di.Motion([0.0, 0.1], *(np.zeros((2, 6)) for _ in range(3))), log_cycle=0.004)  # compiled once
     results = {}
-    for name, figure in (
-        ("kills", lambda: kills(options.kills)),
-        ("packets", lambda: packets(options.packets)),
-        ("network", network),
-        ("streaming", lambda: streaming(seconds=options.seconds)),
-    ):
-        if not {"kills": options.kills, "packets": options.packets, "streaming": options.seconds}.get(name, 1):
-            continue
-        results[name] = figure()
-        print(name, results[name], flush=True)
+    figures = {
+        "kills": (options.kills, lambda: kills(options.kills)),
+        "packets": (options.packets, lambda: packets(options.packets)),
+        "network": (options.network, lambda: network(seconds=options.network)),
+        "disk": (options.disk, disk),
+        "streaming": (options.seconds, lambda: streaming(seconds=options.seconds)),
+    }
+    for name, (wanted, figure) in figures.items():
+        if wanted:
+            results[name] = figure()
+            print(name, results[name], flush=True)
     print(json.dumps(results, indent=1))
 
 

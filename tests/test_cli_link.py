@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import dynident as di
+from dynident.excitation import Plan, Stage
 from dynident.robots import er3a_c60
+from dynident.trajectory import friction_plateaus
 from link_process import plan
 
 pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
@@ -64,6 +66,21 @@ def test_a_plan_is_recorded_by_two_commands(address, tmp_path) -> None:
     again = run("record", "--resume", tmp_path / "campaign")
     assert again.returncode == 0
     assert "1 cycles complete" in again.stdout
+
+
+def test_a_plan_a_controller_and_a_record_make_a_friction_study(address, tmp_path) -> None:
+    """The whole study in small: two cycles of plateaus of all joints, and the friction of the virtual robot comes out."""
+    low, high = np.array([[-1.0], [1.0]]) * np.full(6, 0.9)
+    stage = Stage("friction", "friction", friction_plateaus(low, high, np.ones(6), np.full(6, 8.0), (0.3, 0.9), 0.5))
+    joints = tuple(f"joint_{i}" for i in range(1, 7))
+    Plan("ER3A-C60", joints, [stage], 2, 125.0, 3.0, 10.0, np.zeros(6)).save(tmp_path / "plan" / "plan.json")
+    done = run("record", tmp_path / "plan", "--controller", address, "-o", tmp_path / "campaign", "--json")
+    assert done.returncode == 0, done.stderr
+    study = run("friction", "er3a_c60", tmp_path / "campaign", "--by", "all", "-o", tmp_path / "study", "--json")
+    assert study.returncode == 0, study.stderr
+    assert (tmp_path / "study" / "friction.html").exists()
+    found = json.loads((tmp_path / "study" / "friction.json").read_text(encoding="utf-8"))
+    assert "joint_6" in json.dumps(found)
 
 
 def test_a_dry_run_says_what_and_how_long(tmp_path) -> None:

@@ -88,6 +88,30 @@ def test_a_campaign_gives_the_logs_by_stage_and_cycle(server, tmp_path) -> None:
     assert np.abs(one.position - reference.q[at]).max() < 0.02
 
 
+def test_the_log_is_that_of_the_simulator_itself(tmp_path) -> None:
+    """Points, buffer, chunks, wire and disk change nothing that a sensor could see."""
+    noise = np.array(er3a_c60.machine().sensors.effort_noise)
+    machine, wanted = er3a_c60.machine(noise=False), plan(1)
+    motion = wanted.motion(250.0)
+    still = di.Motion([0.0, 1.0], *(np.tile(x, (2, 1)) for x in (motion.q[0], 0 * motion.q[0], 0 * motion.q[0])))
+    settled = machine.simulate(still, start={"q": motion.q[0]}, log_cycle=0.004).end
+    both = di.Motion(np.r_[0.0, 1.0 + motion.t], *(np.vstack([x[:1], x]) for x in (motion.q, motion.v, motion.a)))
+    own = machine.simulate(both, start=settled, duration=float(motion.t[-1]), log_cycle=0.004).log
+    made = SimpleServer(Emulator(machine, motion.q[0], speed=20.0), motion_port=0, state_port=0).start()
+    try:
+        assert campaign_of(made, tmp_path / "c", wanted).run() == 1
+    finally:
+        made.close()
+    log = di.Log.read(tmp_path / "c").cycles()[0]
+    count = min(len(log), len(own) - 1)
+    assert count > 1300
+    resolution = [drive.encoder.resolution / drive.transmission.ratio for drive in machine.drives]
+    assert np.all(np.abs(log.position[:count] - own.position[1 : count + 1]) < 2.5 * np.abs(resolution))
+    off = log.effort[:count] - own.effort[1 : count + 1]  # a chunk's last effort is averaged over half a cycle only
+    assert np.all(np.sqrt(np.mean(off**2, axis=0)) < 0.1 * noise)
+    assert np.abs(log.temperature[:count] - own.temperature[1 : count + 1]).max() < 0.02
+
+
 def test_a_campaign_is_readable_while_it_is_written(server, tmp_path) -> None:
     campaign = campaign_of(server, tmp_path / "c", plan(1))
     thread = threading.Thread(target=campaign.run)

@@ -15,6 +15,7 @@ from dynident.link import (
     Campaign,
     Emulator,
     Identity,
+    Listener,
     LiveMonitor,
     RecursiveFit,
     Samples,
@@ -97,7 +98,8 @@ def test_mcap_reads_back(tmp_path) -> None:
 
 
 def test_the_stream_drives_the_monitor_and_a_changed_robot_stops_the_campaign(tmp_path) -> None:
-    """One campaign is watched beside an estimator; its log calibrates; then comes a load that nobody told of."""
+    """One stream drives monitor, estimators and MCAP; its log calibrates; then comes a load that nobody told of."""
+    reader = pytest.importorskip("mcap.reader", reason="MCAP is an extra: pip install 'dynident[ros]'")
     machine, wanted = er3a_c60.machine(), plan(1)
     robot = machine.model
     rng = np.random.default_rng(0)
@@ -105,18 +107,29 @@ def test_the_stream_drives_the_monitor_and_a_changed_robot_stops_the_campaign(tm
     effort = di.inverse_dynamics(robot, motion) + rng.normal(size=(600, 6))
     fit = di.WLS().fit(di.Regression.from_motion(robot, motion, effort)).result_
 
-    def campaign(virtual: VirtualRobot, folder: str, monitor: Monitor, **options) -> tuple[LiveMonitor, Campaign, SimpleServer]:
+    fitted, heat = RecursiveFit(0), ThermalObserver(er3a_c60.thermal_models()[0], lambda v: 20.0 * np.sign(v), 0)
+    writer = mcap_writer(tmp_path / "live.mcap", machine.mechanism.coordinate_names)
+
+    def campaign(
+        virtual: VirtualRobot, folder: str, monitor: Monitor, others: tuple[Listener, ...] = (), **options
+    ) -> tuple[LiveMonitor, Campaign, SimpleServer]:
         server = SimpleServer(Emulator(virtual, speed=20.0), motion_port=0, state_port=0).start()
         client = SimpleClient("127.0.0.1", server.motion_port, server.state_port)
         live = LiveMonitor(monitor, Identity.of(server.emulator.identity), **options)
-        return live, Campaign.create(tmp_path / folder, wanted, Settings(), client, listeners=(live, RecursiveFit(0))), server
+        return live, Campaign.create(tmp_path / folder, wanted, Settings(), client, listeners=(live, *others)), server
 
-    live, first, server = campaign(machine, "first", Monitor(fit), stop=False)
+    live, first, server = campaign(machine, "first", Monitor(fit), (fitted, heat, writer), stop=False)
     with closing(server):
         assert first.run() == 1
         identity = Identity.of(server.emulator.identity)
+    writer.close()
     assert live.reading is not None
     log = di.Log.read(tmp_path / "first").cycles()[0]
+    with (tmp_path / "live.mcap").open("rb") as file:
+        found = [json.loads(m.data)["effort"] for _, _, m in reader.make_reader(file).iter_messages(topics=["/joint_states"])]
+    assert {tuple(row) for row in log.effort.tolist()} <= {tuple(row) for row in found}
+    assert fitted.values[0] > 6.0 * fitted.deviation[0]  # there is Coulomb friction
+    assert heat.temperature > 20.0
     monitor = Monitor(fit).calibrated(log)
     assert not monitor.run(log).events
     loaded = replace(machine, mechanism=machine.mechanism.with_payload(20.0))

@@ -107,7 +107,7 @@ def controller(
         address += "&order=big" if order == "big" else ""
         if not quiet:
             note("simple_message has no authentication: whoever reaches these ports can move the robot")
-    sys.setswitchinterval(2e-4)  # samples must not wait for the simulation's turn
+    sys.setswitchinterval(2e-5)  # samples must not wait for the simulation's turn
     ended = threading.Event()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: ended.set())

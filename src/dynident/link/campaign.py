@@ -7,32 +7,27 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynident.errors import LinkError
 from dynident.excitation import Plan
 from dynident.link.campaign_folder import check_new, create_folder, lock_folder, open_folder
 from dynident.link.controller import Identity, RemoteController, UnreachableError
+from dynident.link.follower import Follower
 from dynident.link.messages import Samples
 from dynident.link.progress import Listener, Progress
 from dynident.link.recorder import DiskFullError, Recorder
 from dynident.link.schedule import Settings, Step, cycle_motion, steps_of
 from dynident.link.watch import Predict, Watch
-from dynident.mechanics import Motion
 
-Array = NDArray[np.float64]
-
-SILENCE = 5.0  # without any sample, after which the connection counts as lost [s]
-STUCK = 30.0  # without progress of a motion, after which it has failed [s]
 PATIENCE = 600.0  # for a controller that does not come back [s]
-REST_PERIOD = 1.0  # between two samples that are kept of a rest [s, controller]
-LOST = (4003, 4004, 4013, 4014)  # alarms that a lost or slow connection leaves
 
 
 class AbortedError(LinkError):
@@ -80,11 +75,9 @@ class Campaign:
         self.about, self.settings, self.plan = open_folder(self.folder)
         self.steps = steps_of(self.plan, self.settings)
         self.recorder: Recorder
+        self.follower: Follower
         self._lock = -1
         self._paused = self._abort = False
-        self._session = 0
-        self._warmest = np.nan
-        self._heard = time.monotonic()
         self._shown = 0.0
 
     @classmethod
@@ -169,7 +162,7 @@ class Campaign:
         try:
             self._make_recorder()
             self._connect(first=True)
-            self.recorder.journal.note("started", done=len(self.done), session=self._session)
+            self.recorder.journal.note("started", done=len(self.done), session=self.follower.session)
             pause = 0.0  # after the cycle before
             for step in self.steps:
                 if step.number not in self.done:
@@ -196,15 +189,17 @@ class Campaign:
             except DiskFullError as error:
                 self._show_text("disk full", str(error))
                 time.sleep(1.0)
+        self.follower = Follower(self.controller, self.recorder, self.listeners, self._asked, self._tell)
         sessions = [e["session"] for e in self.recorder.journal.events if "session" in e]
-        self._session = max(sessions, default=-1)
+        self.follower.session = max(sessions, default=-1)
 
     def _connect(self, first: bool = False) -> None:
         """Connect, again and again while the controller is away."""
         end, pause = time.monotonic() + PATIENCE, 0.2
         while True:
             try:
-                self._check(self.controller.connect())
+                identity = self.controller.connect()
+                self._check(identity)
                 break
             except (UnreachableError, OSError) as error:
                 self.controller.close()
@@ -215,9 +210,7 @@ class Campaign:
                 self._asked_while_waiting()
                 time.sleep(0.1 * pause)
             pause = min(2.0 * pause, 5.0)
-        self._session += 1
-        self.recorder.new_session()
-        self._heard = time.monotonic()
+        self.follower.begin(identity)
 
     def _asked_while_waiting(self) -> None:
         with contextlib.suppress(_Interrupted):
@@ -235,23 +228,8 @@ class Campaign:
             )
         if not identity.virtual and not self.yes:
             raise LinkError("this is a real robot: make sure that nobody is near it, and confirm with yes=True (--yes)")
-        self.identity = identity
         self.motion = cycle_motion(self.plan, identity)
-        self._settle()
-
-    def _settle(self) -> None:
-        """Bring the robot to rest, and forget alarms that a lost connection has left."""
-        self.controller.stop()
-        self.controller.rest(False)
-        begin = time.monotonic()
-        while time.monotonic() - begin < 10.0:
-            self.controller.samples(0.05)
-            if time.monotonic() - begin > 0.3 and not self.controller.state().moving:  # told after the stop
-                break
-        if self.controller.state().alarm in LOST:
-            self.controller.reset()
-        if (alarm := self.controller.state().alarm) != 0:
-            raise LinkError(f"the controller is in alarm {alarm}; look at the robot, reset the controller and resume")
+        self.follower.settle()
 
     def _cycle(self, step: Step, pause: float) -> None:
         """Run one cycle until it is complete: again after a lost connection, a pause or a full disk."""
@@ -262,10 +240,12 @@ class Campaign:
 
             def whole(attempt: int = attempt) -> None:
                 approach = self.controller.approach(self.motion.q[0])
+                identity = self.follower.identity
                 if approach is not None:
-                    self._follow(approach, "approach", step.number, attempt)
-                self.recorder.journal.note("cycle begun", cycle=step.number, attempt=attempt, session=self._session)
-                self._follow(self.motion, "cycle", step.number, attempt)
+                    self.follower.follow(approach, Watch(identity, approach), "approach", step.number, attempt)
+                self.recorder.journal.note("cycle begun", cycle=step.number, attempt=attempt, session=self.follower.session)
+                watch = Watch(identity, self.motion, self.predict, self.settings.tolerance)
+                self.follower.follow(self.motion, watch, "cycle", step.number, attempt)
                 self.recorder.journal.note("cycle done", cycle=step.number, attempt=attempt, moved=time.time())
 
             if self._guard(whole):
@@ -282,11 +262,11 @@ class Campaign:
             self.controller.close()
             self._connect()
         except DiskFullError as error:
-            self._halt()
+            self.follower.halt()
             self._show_text("disk full", f"{error}; the campaign goes on by itself")
             self._wait_for_room()
         except _Interrupted:
-            self._halt()
+            self.follower.halt()
             self._record_trouble("paused", "")
             while True:
                 try:
@@ -294,23 +274,11 @@ class Campaign:
                     break
                 except _Interrupted:
                     self._show_text("paused", "paused; the robot is at rest")
-                    self._drain(0.2)
+                    self.follower.drain(0.2)
         except BaseException:
-            self._halt()
+            self.follower.halt()
             raise
         return False
-
-    def _halt(self) -> None:
-        """Bring the robot to rest and close the segment."""
-        with contextlib.suppress(LinkError, OSError):
-            self.controller.stop()
-            end = time.monotonic() + 5.0
-            while time.monotonic() < end:
-                self.controller.samples(0.1)
-                if not self.controller.state().moving:
-                    break
-        with contextlib.suppress(LinkError, OSError):
-            self.recorder.close_segment()
 
     def _record_trouble(self, event: str, text: str) -> None:
         with contextlib.suppress(DiskFullError):
@@ -318,82 +286,19 @@ class Campaign:
             self.recorder.journal.note(event, text=text)
 
     def _wait_for_room(self) -> None:
+        """Return when a whole cycle fits onto the disk, as it is written and once more as it is sealed."""
+        need = 2 * 8 * len(self.motion) * len(self.recorder.columns)
         while True:
             self._asked_while_waiting()
             try:
                 self.recorder.close_segment()
-                self.recorder.journal.note("disk was full")
-                return
+                if shutil.disk_usage(self.folder).free > need:
+                    self.recorder.journal.note("disk was full")
+                    return
+                self._show_text("disk full", f"the disk is full; a cycle needs {need / 1e6:.1f} MB, free some space")
             except (DiskFullError, OSError):
-                self._drain(1.0)
-
-    # ------------------------------------------------------------------ samples
-    def _take(self, timeout: float) -> list[tuple[float, Samples]]:
-        """Return new samples, after telling everybody about them."""
-        found = self.controller.samples(timeout)
-        for host, rows in found:
-            for listener in self.listeners:
-                listener.feed(host, rows)
-            heat = rows.temperature[-1:]
-            if np.isfinite(heat).any():
-                self._warmest = float(np.nanmax(heat))
-        if found:
-            self._heard = time.monotonic()
-        elif time.monotonic() - self._heard > SILENCE:
-            raise ConnectionError(f"no sample for {SILENCE:g} s")
-        return found
-
-    def _drain(self, timeout: float) -> None:
-        with contextlib.suppress(OSError):
-            self._take(timeout)
-
-    def _follow(self, motion: Motion, kind: str, cycle: int, attempt: int) -> None:
-        """Let the robot do one motion, and record it."""
-        length = float(motion.t[-1] - motion.t[0])
-        watch = Watch(self.identity, motion, self.predict if kind == "cycle" else None, self.settings.tolerance)
-        self.recorder.open(kind, cycle, attempt, f"{self._session}")
-        self.controller.send(motion)
-        self._before()
-        self.controller.run()
-        began, reached, moved = time.time(), 0.0, time.monotonic()
-        while True:
-            self._asked()
-            for host, rows in self._take(0.1):
-                known = rows if self.identity.period else _by_host(rows, host - began)
-                watch.check(known)
-                self.recorder.append(host, known)
-                running = known.motion[np.isfinite(known.motion)]
-                if running.size and running.max() > reached:
-                    reached, moved = float(running.max()), time.monotonic()
-                self._show(Progress(kind, len(self.done), len(self.steps), reached, length, samples=known))
-            self.recorder.sync(force=False)
-            status = self.controller.state()
-            if status.alarm in LOST:
-                raise ConnectionError(f"the controller has lost this client (alarm {status.alarm})")
-            if status.alarm or status.e_stopped:
-                raise LinkError(
-                    f"the controller is in alarm {status.alarm} in {kind} {cycle}; look at the robot, reset and resume"
-                )
-            if self.controller.failure:
-                raise (ConnectionError if self.controller.cut else LinkError)(self.controller.failure)
-            if reached >= length - 1.5 * (self.identity.period or 0.02) and not status.moving and not self.controller.sending:
-                break
-            if time.monotonic() - moved > STUCK:
-                raise ConnectionError(f"the robot has not gone on for {STUCK:g} s")
-        self.recorder.close_segment()
-
-    def _before(self) -> None:
-        """Record what is left of the time before a motion, until the robot says that none runs."""
-        end = time.monotonic() + SILENCE
-        while self.identity.period and time.monotonic() < end:
-            idle = False
-            for host, rows in self._take(0.1):
-                table = rows.table.copy()
-                idle = bool(np.isnan(table[-1, 2]))
-                table[:, 2] = np.nan  # of an earlier motion
-                self.recorder.append(host, Samples.from_table(table))
-            if idle:
-                return
+                pass
+            self.follower.drain(1.0)
 
     # ------------------------------------------------------------------ rests
     def _last_motion(self) -> float:
@@ -403,73 +308,40 @@ class Campaign:
 
     def _wait_for_start(self, step: Step, pause: float) -> None:
         """Rest after the cycle before; a repetition waits until the robot has rested long enough and is cold enough."""
-        self._rest(step.number, self._last_motion() + pause / self.identity.speed, "rest")
+        self.follower.rest(step.number, self._last_motion() + pause / self.follower.identity.speed, "rest")
         if not step.first:
             return
-        need, last = self.settings.idle / self.identity.speed, self._last_motion()
+        need, last = self.settings.idle / self.follower.identity.speed, self._last_motion()
         if need:
             if not last:  # nobody knows when it moved before this campaign: count from its beginning
                 last = float(self.about["created"])
-            self._rest(step.number, last + need, "waiting")
+            self.follower.rest(step.number, last + need, "waiting")
         limit = self.settings.below
         if limit is None:
             return
-        self._drain(1.0)
-        if not np.isfinite(self._warmest):
+        self.follower.drain(1.0)
+        if not np.isfinite(self.follower.warmest):
             raise LinkError(
                 f"the start waits for temperatures below {limit:g} degC but the controller reports none; leave it out"
             )
-        if self._warmest >= limit:
-            self._rest(step.number, np.inf, "waiting", limit)
-
-    def _rest(self, cycle: int, until: float, what: str, below: float = -np.inf) -> None:
-        """Stand still until a time of the host, or until the robot is cold; one sample per second is kept."""
-        if time.time() >= until:
-            return
-        self.recorder.open("rest", cycle, 0, f"{self._session}")
-        self.controller.rest(True)
-        kept = -np.inf
-        while time.time() < until and not self._warmest < below:  # NaN: not known yet
-            self._asked()
-            for host, rows in self._take(0.1):
-                keep = []
-                for i, clock in enumerate(rows.clock):
-                    if clock - kept >= REST_PERIOD or clock < kept:
-                        kept = clock
-                        keep.append(i)
-                if keep:
-                    self.recorder.new_session()  # thinned on purpose: no gaps
-                    for i in keep:
-                        self.recorder.append(host, Samples.from_table(rows.table[i : i + 1]))
-                        self.recorder.new_session()
-                left = max(0.0, until - time.time())
-                self._show(Progress(what, len(self.done), len(self.steps), 0.0, left, samples=rows))
-            self.recorder.sync(force=False)
-        self.controller.rest(False)
-        self.recorder.close_segment()
+        if self.follower.warmest >= limit:
+            self.follower.rest(step.number, np.inf, "waiting", limit)
 
     # ------------------------------------------------------------------ telling
     def _show_text(self, what: str, text: str) -> None:
         done = len(self.done) if hasattr(self, "recorder") else 0
         self._show(Progress(what, done, len(self.steps), text=text), always=True)
 
+    def _tell(self, what: str, motion: float, duration: float, samples: Samples) -> None:
+        self._show(Progress(what, len(self.done), len(self.steps), motion, duration, samples=samples))
+
     def _show(self, progress: Progress, always: bool = False) -> None:
         if self.observe is None or (not always and time.monotonic() - self._shown < 0.2):
             return
         self._shown = time.monotonic()
-        speed = getattr(self, "identity", Identity()).speed
         later = [s for s in self.steps if s.number >= progress.done]
         left = len(later) * self.plan.curve.duration - progress.motion + sum(s.pause for s in later)
-        facts = {"left": left / speed}
-        if hasattr(self, "recorder"):
-            facts |= {"acknowledged": self.recorder.acknowledged, "gaps": self.recorder.gaps}
-        from dataclasses import replace  # noqa: PLC0415 - only here
-
-        self.observe(replace(progress, **facts))  # type: ignore[arg-type]
-
-
-def _by_host(rows: Samples, since: float) -> Samples:
-    """Return samples of a controller that does not tell when its motion began, timed by the host."""
-    table = rows.table.copy()
-    table[:, 2] = since
-    return Samples.from_table(table)
+        if hasattr(self, "follower"):
+            left /= self.follower.identity.speed
+            progress = replace(progress, acknowledged=self.recorder.acknowledged, gaps=self.recorder.gaps)
+        self.observe(replace(progress, left=left))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import queue
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -167,6 +170,9 @@ class RemoteController(ABC):
     failure: str | None = None  # why the last motion could not be sent
     cut: bool = False  # True when that was the wire
 
+    def __init__(self) -> None:
+        self._queue: queue.Queue[tuple[float, Samples] | None] = queue.Queue()  # what comes; None when the wire is cut
+
     @abstractmethod
     def connect(self) -> Identity:
         """Open the connection and ask who is there.
@@ -219,7 +225,6 @@ class RemoteController(ABC):
     def reset(self) -> None:
         """Forget alarms."""
 
-    @abstractmethod
     def samples(self, timeout: float) -> list[tuple[float, Samples]]:
         """Return what has come since the last call.
 
@@ -231,8 +236,16 @@ class RemoteController(ABC):
         Returns
         -------
         list of (float, Samples)
-            Host time of arrival [s since 1970] and samples, in order.
+            Host time of arrival [s since 1970] and samples, in order; `ConnectionError` when the wire is cut.
         """
+        out = []
+        with contextlib.suppress(queue.Empty):
+            out.append(self._queue.get(timeout=timeout) if timeout > 0.0 else self._queue.get_nowait())
+            while True:
+                out.append(self._queue.get_nowait())
+        if None in out:
+            raise ConnectionError("the controller has closed the connection")
+        return [item for item in out if item is not None]
 
     @abstractmethod
     def close(self) -> None:
@@ -300,8 +313,6 @@ class RemoteController(ABC):
 
 def wait_for_rest(controller: RemoteController, duration: float, timeout: float) -> None:
     """Wait until a motion of some duration is over, throwing samples away."""
-    import time  # noqa: PLC0415 - only here
-
     end = time.monotonic() + timeout
     seen = False
     while time.monotonic() < end:

@@ -375,6 +375,11 @@ class Emulator:
                     self.alarm(4011, text)
         return np.column_stack([index.astype(np.float64), clock, when, *signals])
 
+    def until_due(self) -> float:
+        """Return the time until the next sample is due [s, host], infinite when none waits."""
+        with self.lock:
+            return self._queue[0][0] - time.monotonic() if self._queue else math.inf
+
     def due(self, most: int = 500) -> Array | None:
         """Return the samples whose time has come, and forget them.
 

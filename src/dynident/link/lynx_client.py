@@ -16,7 +16,7 @@ from dynident.errors import LinkError
 from dynident.link import lynx_messages as x
 from dynident.link.controller import Identity, RemoteController, Status, UnreachableError
 from dynident.link.lynx_messages import Frame, State
-from dynident.link.messages import Framer, Samples, decode_json
+from dynident.link.messages import Framer, decode_json
 from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]
@@ -41,10 +41,10 @@ class LynxClient(RemoteController):
     def __init__(self, host: str = "127.0.0.1", port: int = 12000, key: bytes | str = b"") -> None:
         self.host, self.port = host, port
         self._key = key.encode() if isinstance(key, str) else key
+        super().__init__()
         self.identity = Identity()
         self._sock: socket.socket | None = None
         self._answers: queue.Queue[Frame | None] = queue.Queue()
-        self._queue: queue.Queue[tuple[float, Samples] | None] = queue.Queue()
         self._state: State | None = None
         self._lock = threading.RLock()
         self._closed = threading.Event()
@@ -308,25 +308,3 @@ class LynxClient(RemoteController):
         end = time.monotonic() + TIMEOUT
         while self.state().alarm and time.monotonic() < end:
             time.sleep(0.005)  # until a measurement says so
-
-    def samples(self, timeout: float) -> list[tuple[float, Samples]]:
-        """Return what has come since the last call.
-
-        Parameters
-        ----------
-        timeout : float
-            How long to wait for something [s].
-
-        Returns
-        -------
-        list of (float, Samples)
-            Host time of arrival and samples; `ConnectionError` when the wire is cut.
-        """
-        out = []
-        with contextlib.suppress(queue.Empty):
-            out.append(self._queue.get(timeout=timeout) if timeout > 0.0 else self._queue.get_nowait())
-            while True:
-                out.append(self._queue.get_nowait())
-        if None in out:
-            raise ConnectionError("the controller has closed the connection")
-        return [item for item in out if item is not None]

@@ -33,7 +33,9 @@ INVALID, TOPIC, REQUEST, REPLY = 0, 1, 2, 3  # COMM_TYPE
 SUCCESS, FAILURE = 1, 2  # REPLY_CODE
 START_DOWNLOAD, START_STREAMING, END, STOP = -1, -2, -3, -4  # special sequence numbers
 TIME, POSITION, VELOCITY, ACCELERATION = 1, 2, 4, 8  # valid_fields
+EVERYTHING = TIME | POSITION | VELOCITY | ACCELERATION
 RESET, EMERGENCY_STOP, RELEASE, GOODBYE, REST, REST_OVER = 1, 2, 3, 4, 5, 6  # of COMMAND
+SIZES = {JOINT_POSITION: 44, JOINT_TRAJ_PT: 52, STATUS: 28, JOINT_TRAJ_PT_FULL: 136, JOINT_FEEDBACK: 132}  # bytes of data
 ORDERS = {"little": "<", "big": ">"}
 STATUS_FIELDS = ("drives_powered", "e_stopped", "error_code", "in_error", "in_motion", "mode", "motion_possible")
 HANDSHAKE = 142  # the byte that a UDP client repeats until it comes back
@@ -165,9 +167,8 @@ def decode(frame: bytes, order: str = "little") -> Message:
     body = frame[16:]
     if comm == REPLY or kind in (PING, GET_VERSION) or kind >= IDENTITY:
         return Message(kind, comm, reply, data=body)
-    sizes = {JOINT_POSITION: 44, JOINT_TRAJ_PT: 52, STATUS: 28, JOINT_TRAJ_PT_FULL: 136, JOINT_FEEDBACK: 132}
-    if kind in sizes and len(body) != sizes[kind]:
-        raise LinkError(f"message type {kind} has {len(body)} bytes of data; it needs {sizes[kind]}")
+    if len(body) != SIZES.get(kind, len(body)):
+        raise LinkError(f"message type {kind} has {len(body)} bytes of data; it needs {SIZES[kind]}")
     if kind == JOINT_POSITION:
         sequence, *q = struct.unpack(f"{mark}i10f", body)
         return Message(kind, comm, reply, sequence=sequence, q=_finite(q, kind))
@@ -183,11 +184,10 @@ def decode(frame: bytes, order: str = "little") -> Message:
         (robot, valid, *rest), sequence = struct.unpack(f"{mark}2i31f", body), 0
     else:
         return Message(kind, comm, reply, data=body)  # a vendor's: the controller answers with FAILURE
-    used = [i for i, flag in enumerate((TIME, *(POSITION,) * 10, *(VELOCITY,) * 10, *(ACCELERATION,) * 10)) if valid & flag]
-    clean = [0.0] * 31
-    for i in used:  # what valid_fields does not name may hold anything
-        clean[i] = rest[i]
-    x = _finite(clean, kind)
+    if valid & EVERYTHING != EVERYTHING:  # what valid_fields does not name may hold anything
+        flags = (TIME, *(POSITION,) * SLOTS, *(VELOCITY,) * SLOTS, *(ACCELERATION,) * SLOTS)
+        rest = [x if valid & flag else 0.0 for x, flag in zip(rest, flags, strict=True)]
+    x = _finite(rest, kind)
     return Message(kind, comm, reply, sequence, robot, valid, x[0], q=x[1:11], v=x[11:21], a=x[21:31])
 
 

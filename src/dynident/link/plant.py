@@ -19,6 +19,8 @@ from dynident.trajectory import Interpolated
 
 Array = NDArray[np.float64]
 
+COOLING = 1.0  # between two temperatures of a rest [s]
+
 
 class _Later:
     """Setpoints that begin at a given time of the machine's clock, as a trajectory."""
@@ -54,6 +56,7 @@ class Plant:
         if self.q.shape != (n,):
             raise LinkError(f"the start has {self.q.size} numbers; robot '{robot.mechanism.name}' has {n} coordinates")
         self._end: End | None = None
+        self._uncooled = 0.0  # time of rest that the temperatures do not know yet [s]
         self.advance(Motion([0.0, 1.0], *(np.tile(x, (2, 1)) for x in (self.q, 0 * self.q, 0 * self.q))))  # loops settle
 
     def advance(self, setpoints: Motion) -> tuple[Array, Array, Array, Array]:
@@ -69,6 +72,7 @@ class Plant:
         position, velocity, effort, temperature : ndarray, (N, n)
             Samples at period, 2 period, ..., the end; channels as in the robot's log.
         """
+        self._cool()
         start: Any = {"q": self.q} if self._end is None else self._end
         wanted = _Later(setpoints, 0.0 if self._end is None else self._end.time)
         with warnings.catch_warnings():
@@ -82,7 +86,7 @@ class Plant:
         return log.position[1:], velocity[1:], log.effort[1:], heat[1:]
 
     def rest(self, duration: float) -> tuple[Array, Array, Array, Array]:
-        """Stand still for some time; the joints cool down.
+        """Stand still for some time; the joints cool down, in steps of `COOLING` at least.
 
         Parameters
         ----------
@@ -95,10 +99,17 @@ class Plant:
             One sample at its end.
         """
         assert self._end is not None
-        self._end = self._end.rested(duration)
+        self._uncooled += duration
+        if self._uncooled >= COOLING:
+            self._cool()
         position, effort = self._last
         heat = np.full(position.shape, np.nan) if self._end.heat is None else self._end.heat.temperature
         return position[None], np.zeros_like(position)[None], effort[None], heat[None]
+
+    def _cool(self) -> None:
+        """Let the temperatures know how long the robot has rested."""
+        if self._end is not None and self._uncooled:
+            self._end, self._uncooled = self._end.rested(self._uncooled), 0.0
 
     @property
     def channels(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import LinkError, LogError, MissingExtraError
+from dynident.errors import DynidentError, LinkError, LogError, MissingExtraError
 from dynident.link.messages import Samples
 from dynident.signals import (
     GAP,
@@ -289,9 +289,10 @@ class Recorder:
             seal_segment(path)
         except MissingExtraError:
             pass  # readable as it is
-        except OSError as error:
-            if error.errno in FULL:
-                raise DiskFullError(f"no room to seal '{path}' ({error.strerror}); free some space") from error
+        except (OSError, DynidentError) as error:
+            cause = error if isinstance(error, OSError) else error.__cause__
+            if isinstance(cause, OSError) and cause.errno in FULL:
+                raise DiskFullError(f"no room to seal '{path}' ({cause.strerror}); free some space") from error
             raise
         sync_folder(self.folder)
 

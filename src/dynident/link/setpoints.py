@@ -45,12 +45,18 @@ class Box:
     def check(self, q: Array, v: Array | None) -> None:
         """Raise the sentence that says which limit a point breaks."""
         slack = SLACK * (1.0 + np.abs(q))
-        for bad, what in ((q < self.lower - slack, "below its lower limit"), (q > self.upper + slack, "above its upper limit")):
-            if bad.any():
-                i = int(bad.argmax())
-                limit = self.lower[i] if "lower" in what else self.upper[i]
-                raise LinkError(f"joint '{self.names[i]}' is asked to {q[i]:.6g}, {what} {limit:.6g}; change the plan")
-        if v is not None and (fast := np.abs(v) > self.velocity * (1.0 + SLACK) + SLACK).any():
+        low, high = q < self.lower - slack, q > self.upper + slack
+        if (bad := low | high).any():
+            i = int(bad.argmax())
+            what, limit = ("below its lower limit", self.lower[i]) if low[i] else ("above its upper limit", self.upper[i])
+            raise LinkError(f"joint '{self.names[i]}' is asked to {q[i]:.6g}, {what} {limit:.6g}; change the plan")
+        if v is not None:
+            self.check_speed(v)
+
+    def check_speed(self, v: Array) -> None:
+        """Raise the sentence that says which joint is too fast."""
+        fast = np.abs(v) > self.velocity * (1.0 + SLACK) + SLACK
+        if fast.any():
             i = int(fast.argmax())
             raise LinkError(
                 f"joint '{self.names[i]}' is asked for {v[i]:.6g}/s, above its limit {self.velocity[i]:.6g}/s; change the plan"
@@ -126,7 +132,7 @@ class Setpoints:
             last = self._points[-1]
             if point.t <= last.t:
                 raise LinkError(f"point at t = {point.t:.6g} s follows one at {last.t:.6g} s; times must increase")
-            self.box.check(point.q, (point.q - last.q) / (point.t - last.t) / 1.5)
+            self.box.check_speed((point.q - last.q) / (1.5 * (point.t - last.t)))
         self._points.append(point)
         self.count += 1
 
@@ -228,13 +234,17 @@ class Setpoints:
             )
         times = np.array([p.t for p in points])
         left = np.clip(np.searchsorted(times, t + 1e-12, side="right") - 1, 0, len(points) - 2)
-        out = np.empty((3, t.size, self.q.size))
-        for i in np.unique(left):
-            rows = left == i
-            p, r = points[i], points[i + 1]
-            v0, v1 = self._velocity(points, i), self._velocity(points, i + 1)
-            out[:, rows] = _between(t[rows] - p.t, r.t - p.t, (p.q, v0, p.a), (r.q, v1, r.a))
-        return out[0], out[1], out[2]
+        first, last = int(left[0]), int(left[-1]) + 2  # t increases
+        unknown = np.full(self.q.size, np.nan)
+        v = np.array([self._velocity(points, i) for i in range(first, last)])
+        a = np.array([unknown if p.a is None else p.a for p in points[first:last]])
+        c = _quintics(times[first:last], np.array([p.q for p in points[first:last]]), v, a)[:, left - first]
+        u = (t - times[left])[:, None]
+        return (
+            c[0] + u * (c[1] + u * (c[2] + u * (c[3] + u * (c[4] + u * c[5])))),
+            c[1] + u * (2 * c[2] + u * (3 * c[3] + u * (4 * c[4] + u * (5 * c[5])))),
+            2 * c[2] + u * (6 * c[3] + u * (12 * c[4] + u * (20 * c[5]))),
+        )
 
     def _velocity(self, points: list[Point], i: int) -> Array:
         """Return the velocity at a point: its own, or that of the parabola through it and its neighbours."""
@@ -249,19 +259,14 @@ class Setpoints:
         return p.v
 
 
-def _between(t: Array, h: float, first: tuple[Array, Array, Array | None], last: tuple[Array, Array, Array | None]) -> Array:
-    """Return q, v, a (3, N, n) of the Hermite polynomial between two points that are h apart."""
-    (q0, v0, a0), (q1, v1, a1) = first, last
-    d = q1 - q0
-    if a0 is None or a1 is None:
-        c = [q0, v0, 3 * d / h**2 - (2 * v0 + v1) / h, -2 * d / h**3 + (v0 + v1) / h**2]
-    else:
-        c3 = (20 * d - (8 * v1 + 12 * v0) * h - (3 * a0 - a1) * h**2) / (2 * h**3)
-        c4 = (-30 * d + (14 * v1 + 16 * v0) * h + (3 * a0 - 2 * a1) * h**2) / (2 * h**4)
-        c5 = (12 * d - 6 * (v1 + v0) * h + (a1 - a0) * h**2) / (2 * h**5)
-        c = [q0, v0, a0 / 2, c3, c4, c5]
-    u = t[:, None]
-    q = sum(x * u**k for k, x in enumerate(c))
-    v = sum(k * x * u ** (k - 1) for k, x in enumerate(c) if k)
-    a = sum(k * (k - 1) * x * u ** (k - 2) for k, x in enumerate(c) if k > 1)
-    return np.array([q, v + 0.0 * u, a + 0.0 * u])
+def _quintics(t: Array, q: Array, v: Array, a: Array) -> Array:
+    """Return the coefficients (6, spans, n) of the Hermite quintics through points; without accelerations they are cubics."""
+    h = np.diff(t)[:, None]
+    d, v0, v1, a0, a1 = np.diff(q, axis=0), v[:-1], v[1:], a[:-1], a[1:]
+    cubic = np.isnan(a0) | np.isnan(a1)
+    a0 = np.where(cubic, (6 * d / h - 4 * v0 - 2 * v1) / h, a0)
+    a1 = np.where(cubic, (2 * v0 + 4 * v1 - 6 * d / h) / h, a1)
+    c3 = (20 * d - (8 * v1 + 12 * v0) * h - (3 * a0 - a1) * h**2) / (2 * h**3)
+    c4 = (-30 * d + (14 * v1 + 16 * v0) * h + (3 * a0 - 2 * a1) * h**2) / (2 * h**4)
+    c5 = (12 * d - 6 * (v1 + v0) * h + (a1 - a0) * h**2) / (2 * h**5)
+    return np.array([q[:-1], v0, a0 / 2, c3, c4, c5])

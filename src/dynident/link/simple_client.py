@@ -79,13 +79,13 @@ class SimpleClient(RemoteController):
         except ValueError:
             raise LinkError(f"state is '{state}'; give the number of the state port") from None
         self.transport, self.order, self.mode, self.points = transport, order, mode, points
+        super().__init__()
         self.identity = Identity()
         self._motion: Wire | None = None
         self._feedback: Wire | None = None
         self._ours = False
         self._status = Status()
         self._here: Array | None = None
-        self._queue: queue.Queue[tuple[float, Samples] | None] = queue.Queue()
         self._lock = threading.RLock()
         self._halt = threading.Event()
         self._closed = threading.Event()
@@ -125,6 +125,8 @@ class SimpleClient(RemoteController):
             if self._ours:
                 data = m.decode_json(reply.data)
                 self.identity, self._here = Identity.of(data), np.array(data["setpoint"])
+                if not data["yours"] and not data["client"]:
+                    raise LinkError(f"port {self.port} of {self.host} is no motion port; exchange it with the state port")
                 if not data["yours"]:
                     raise BusyError(f"another client ({data['client']}) has this controller; close it first")
             self._feedback = Wire(self.host, self.state_port, self.transport, self.order)
@@ -135,7 +137,7 @@ class SimpleClient(RemoteController):
             if isinstance(error, LinkError):
                 raise
             raise UnreachableError(
-                f"the controller at {self._motion.name} does not answer as simple_message ({error})"
+                f"the controller at {self._motion.name} does not answer as simple_message ({error}); check port and byte order"
             ) from error
         self._queue, self._told, self._closed = queue.Queue(), threading.Event(), threading.Event()
         listener = (self._feedback, self._queue, self._closed)
@@ -416,25 +418,3 @@ class SimpleClient(RemoteController):
         self._here = np.array(message.q[:n])
         self._counter += 1
         self._queue.put((now, Samples.from_table(row)))
-
-    def samples(self, timeout: float) -> list[tuple[float, Samples]]:
-        """Return what has come since the last call.
-
-        Parameters
-        ----------
-        timeout : float
-            How long to wait for something [s].
-
-        Returns
-        -------
-        list of (float, Samples)
-            Host time of arrival and samples; `ConnectionError` when the wire is cut.
-        """
-        out = []
-        with contextlib.suppress(queue.Empty):
-            out.append(self._queue.get(timeout=timeout) if timeout > 0.0 else self._queue.get_nowait())
-            while True:
-                out.append(self._queue.get_nowait())
-        if None in out:
-            raise ConnectionError("the controller has closed the connection")
-        return [item for item in out if item is not None]

@@ -6,10 +6,8 @@ simple_message has no authentication: it listens on this computer only, or to pe
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import selectors
 import socket
-import threading
 import time
 from dataclasses import dataclass, field
 
@@ -20,13 +18,12 @@ from dynident.errors import LinkError
 from dynident.link import messages as m
 from dynident.link.emulator import Emulator
 from dynident.link.messages import Framer
+from dynident.link.sockets import MOST_CLIENTS, Connection, Server, is_local, open_socket
 from dynident.link.tasks import FeedbackTask, MotionTask, Task
 
 Array = NDArray[np.float64]
 Address = tuple[str, int]
 
-OUTBOX = 8 << 20  # bytes that wait for a slow client before it is dropped
-MOST_CLIENTS = 64
 DATAGRAM = 1400  # bytes
 EXPIRY = 10.0  # silence after which a UDP peer is forgotten [s]
 TAKEOVER = 0.5  # silence after which another UDP peer may have the motion, if the robot rests [s]
@@ -39,42 +36,11 @@ class _Peer:
     name: Address
     task: Task
     framer: Framer
-    sock: socket.socket | None = None  # None for UDP
-    outbox: bytearray = field(default_factory=bytearray)
+    wire: Connection | None = None  # None for UDP
     heard: float = field(default_factory=time.monotonic)
 
 
-def open_socket(host: str, port: int, kind: socket.SocketKind) -> socket.socket:
-    """Return a bound socket; the sentence names alarm 4000 for a wrong address and 4002 for a port that cannot be opened."""
-    try:
-        family = socket.AF_INET6 if ipaddress.ip_address(host).version == 6 else socket.AF_INET
-    except ValueError:
-        raise LinkError(f"alarm 4000: '{host}' is no IP address; give one of this computer, such as 127.0.0.1") from None
-    sock = socket.socket(family, kind)
-    try:
-        if kind == socket.SOCK_STREAM:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((host, port))
-        if kind == socket.SOCK_STREAM:
-            sock.listen(MOST_CLIENTS)
-    except (OSError, OverflowError) as error:
-        sock.close()
-        raise LinkError(f"alarm 4002: port {port} of {host} cannot be opened ({error}); choose another port") from error
-    sock.setblocking(False)
-    return sock
-
-
-def check_host(host: str, peers: tuple[str, ...], what: str) -> None:
-    """Refuse to listen on the network without naming who may speak."""
-    try:
-        local = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        raise LinkError(f"alarm 4000: '{host}' is no IP address; give one of this computer, such as 127.0.0.1") from None
-    if not local and not peers:
-        raise LinkError(f"host '{host}' is on the network; {what}")
-
-
-class SimpleServer:
+class SimpleServer(Server):
     """A controller that speaks simple_message.
 
     Parameters
@@ -114,9 +80,12 @@ class SimpleServer:
             raise LinkError(f"transport is '{transport}'; it is tcp or udp")
         if order not in m.ORDERS:
             raise LinkError(f"order is '{order}'; it is little or big")
-        check_host(host, peers, "simple_message has no key, so name who may speak with peers= (--peer)")
+        if not is_local(host) and not peers:
+            raise LinkError(
+                f"host '{host}' is on the network; simple_message has no key, so name who may speak with peers= (--peer)"
+            )
         kind = socket.SOCK_STREAM if transport == "tcp" else socket.SOCK_DGRAM
-        self.emulator, self.transport, self.order, self.feedback, self.full = emulator, transport, order, feedback, full
+        self.transport, self.order, self.feedback, self.full = transport, order, feedback, full
         self.allowed = set(peers)
         self._motion = open_socket(host, motion_port, kind)
         try:
@@ -125,15 +94,11 @@ class SimpleServer:
             self._motion.close()
             raise
         self.motion_port, self.state_port = self._motion.getsockname()[1], self._state.getsockname()[1]
-        self.dropped = 0  # packets of strangers, malformed ones, slow clients
+        super().__init__(emulator, (self._motion, self._state))
         self._peers: dict[tuple[int, Address], _Peer] = {}
-        self._selector = selectors.DefaultSelector()
-        for sock in (self._motion, self._state):
-            self._selector.register(sock, selectors.EVENT_READ, sock)
         self._last: Array | None = None
+        self._topics = FeedbackTask(emulator, order, full)  # says the same to all
         self._next_topic = 0.0
-        self._done = threading.Event()
-        self._thread: threading.Thread | None = None
 
     def start(self) -> SimpleServer:
         """Serve in a thread.
@@ -143,35 +108,23 @@ class SimpleServer:
         SimpleServer
             Itself.
         """
-        self.emulator.start()
-        self._thread = threading.Thread(target=self._run, name="simple_message", daemon=True)
-        self._thread.start()
+        self._start()
         return self
 
-    def close(self) -> None:
-        """Stop serving and bring the robot to rest."""
-        self._done.set()
-        if self._thread is not None:
-            self._thread.join(timeout=5.0)
+    def _leave(self) -> None:
         for peer in list(self._peers.values()):
             self._drop(peer)
-        for sock in (self._motion, self._state):
-            sock.close()
-        self._selector.close()
-        self.emulator.close()
 
     # ------------------------------------------------------------------ the loop
-    def _run(self) -> None:
-        while not self._done.is_set():
-            busy = any(isinstance(p.task, FeedbackTask) and p.task.subscribed for p in self._peers.values())
-            for key, events in self._selector.select(0.0005 if busy else 0.005):
-                if isinstance(key.data, _Peer):
-                    self._serve(key.data, events)
-                elif self.transport == "tcp":
-                    self._accept(key.data)
-                else:
-                    self._datagrams(key.data)
-            self._tell()
+    def _turn(self) -> None:
+        for key, events in self._events(0.002 if self._peers else 0.005):
+            if isinstance(key.data, _Peer):
+                self._serve(key.data, events)
+            elif self.transport == "tcp":
+                self._accept(key.data)
+            else:
+                self._datagrams(key.data)
+        self._tell()
 
     def _tell(self) -> None:
         """Send what is due: waiting answers, samples, topics."""
@@ -188,13 +141,14 @@ class SimpleServer:
             if listeners:
                 most = 500 if self.transport == "tcp" else max(1, (DATAGRAM - 24) // (8 * rows.shape[1]))
                 frames = [m.encode_samples(rows[i : i + most], self.order) for i in range(0, len(rows), most)]
-                for peer in listeners:
+                for peer in listeners:  # the same bytes for all
                     self._send(peer, frames)
         if now >= self._next_topic:
             self._next_topic = now + self.feedback
-            for peer in list(self._peers.values()):
-                if isinstance(peer.task, FeedbackTask):
-                    self._send(peer, peer.task.topics(self._last))
+            told = [p for p in self._peers.values() if isinstance(p.task, FeedbackTask)]
+            topics = self._topics.topics(self._last) if told else []
+            for peer in told:
+                self._send(peer, topics)
 
     def _task(self, sock: socket.socket, name: Address) -> Task:
         if sock is self._state:
@@ -214,12 +168,8 @@ class SimpleServer:
         before = peer.task.malformed
         answers = peer.task.receive(frame)
         self.dropped += peer.task.malformed - before
-        if isinstance(peer.task, MotionTask) and peer.task.owner:
-            if self.emulator.pinged:
-                self.emulator.pinged = peer.heard
-            with contextlib.suppress(LinkError):
-                if m.decode(frame, self.order).type == m.PING:
-                    self.emulator.pinged = peer.heard  # who pings is expected to go on
+        if isinstance(peer.task, MotionTask) and peer.task.owner and (self.emulator.pinged or peer.task.pings):
+            self.emulator.pinged = peer.heard  # who pings is expected to go on
         self._send(peer, answers)
         if peer.task.gone:
             self._drop(peer)
@@ -234,24 +184,16 @@ class SimpleServer:
             self.dropped += 1
             sock.close()
             return
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        peer = _Peer(name, self._task(listener, name), Framer(self.order), sock)
+        peer = _Peer(name, self._task(listener, name), Framer(self.order), Connection(sock))
         self._peers[sock.fileno(), name] = peer
         self._selector.register(sock, selectors.EVENT_READ, peer)
 
     def _serve(self, peer: _Peer, events: int) -> None:
-        assert peer.sock is not None
+        assert peer.wire is not None
         if events & selectors.EVENT_WRITE:
-            self._flush(peer)
-        if not events & selectors.EVENT_READ:
+            self._send(peer, [])
+        if not events & selectors.EVENT_READ or (data := peer.wire.receive()) is None:
             return
-        try:
-            data = peer.sock.recv(65536)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
         if not data:
             self._drop(peer)
             return
@@ -262,21 +204,6 @@ class SimpleServer:
         except LinkError:  # the stream is lost: nothing after it can be read
             self.dropped += 1
             self._drop(peer)
-
-    def _flush(self, peer: _Peer) -> None:
-        if peer.sock is None:
-            return
-        try:
-            sent = peer.sock.send(peer.outbox)
-            del peer.outbox[:sent]
-        except BlockingIOError:
-            pass
-        except OSError:
-            self._lost(peer, 4004)
-            return
-        with contextlib.suppress(KeyError, ValueError):
-            wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if peer.outbox else 0)
-            self._selector.modify(peer.sock, wanted, peer)
 
     # ------------------------------------------------------------------ UDP
     def _datagrams(self, sock: socket.socket) -> None:
@@ -316,15 +243,8 @@ class SimpleServer:
 
     # ------------------------------------------------------------------ both
     def _send(self, peer: _Peer, frames: list[bytes]) -> None:
-        if not frames:
-            return
-        if peer.sock is not None:
-            if len(peer.outbox) > OUTBOX:
-                self.dropped += 1
-                self._drop(peer)
-                return
-            peer.outbox += b"".join(frames)
-            self._flush(peer)
+        if peer.wire is not None:
+            self._write(peer, peer.wire, frames[0] if len(frames) == 1 else b"".join(frames))
             return
         sock = self._motion if isinstance(peer.task, MotionTask) else self._state
         for frame in frames:
@@ -335,6 +255,19 @@ class SimpleServer:
             except OSError:
                 self._lost(peer, 4004)
                 return
+
+    def _write(self, peer: _Peer, wire: Connection, data: bytes) -> None:
+        behind = wire.behind
+        if not data and not behind:
+            return
+        try:
+            wire.send(data)
+        except OSError:
+            self.dropped += 1
+            self._lost(peer, 4004)
+            return
+        if wire.behind != behind:
+            self._selector.modify(wire.sock, selectors.EVENT_READ | (selectors.EVENT_WRITE if wire.behind else 0), peer)
 
     def _lost(self, peer: _Peer, code: int) -> None:
         if isinstance(peer.task, MotionTask) and peer.task.owner and self.emulator.setpoints.moving:
@@ -347,7 +280,7 @@ class SimpleServer:
             self.emulator.client, self.emulator.pinged = "", 0.0
             if self.emulator.setpoints.moving:
                 self.emulator.alarm(4003)  # a client that leaves a moving robot
-        if peer.sock is not None:
+        if peer.wire is not None:
             with contextlib.suppress(KeyError, ValueError):
-                self._selector.unregister(peer.sock)
-            peer.sock.close()
+                self._selector.unregister(peer.wire.sock)
+            peer.wire.sock.close()

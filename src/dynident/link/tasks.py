@@ -41,6 +41,7 @@ class Task:
         self.emulator, self.order = emulator, order
         self.malformed = self.refused = self.repeated = 0
         self.gone = False  # the client has said goodbye
+        self.pings = False  # the client has pinged
 
     def receive(self, frame: bytes) -> list[bytes]:
         """Return the answers to one frame; what is malformed is counted and dropped."""
@@ -66,6 +67,7 @@ class Task:
         del frame
         kind, core = message.type, self.emulator
         if kind == m.PING:
+            self.pings = True
             return [self.reply(kind, m.SUCCESS, message.data)]
         if kind == m.GET_VERSION:
             return [self.reply(kind, m.SUCCESS, struct.pack(f"{m.ORDERS[self.order]}3i", *VERSION))]

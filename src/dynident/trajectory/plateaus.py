@@ -17,6 +17,7 @@ from dynident.trajectory.family import CurveBase, State, finite_times, positive
 
 Array = NDArray[np.float64]
 
+READABLE = 0.4  # length of a plateau at which friction can be read [s]
 SPEEDS = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Plateaus of [Pagani2022, section 2.4], as shares of the largest speed."""
 
@@ -175,7 +176,8 @@ def friction_plateaus(
 ) -> Strokes:
     """Return strokes of one joint after the other at several speeds, forward and backward [Pagani2022, section 2.4].
 
-    All plateaus of a joint last equally long, so slow strokes are short; the others stand at `posture`.
+    All plateaus of a joint last equally long, so slow strokes are short; where the range allows less than 0.4 s at the highest
+    speed, those at lower speeds last up to that, so that friction can be read there. The other joints stand at `posture`.
 
     Parameters
     ----------
@@ -219,7 +221,7 @@ def friction_plateaus(
         at = start[j]
         for share in sorted(shares):
             V = share * top[j]
-            way = V * (flat + ramp)
+            way = V * (max(flat, min(READABLE, longest, room / V - ramp)) + ramp)
             for target, pace in ((start[j] - 0.5 * way, 0.0), (start[j] + 0.5 * way, V), (start[j] - 0.5 * way, V)):
                 if abs(target - at) < 1e-12:
                     continue

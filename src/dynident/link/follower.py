@@ -1,0 +1,198 @@
+"""One controller that is being followed: motions and rests are recorded, watched, and handed to whoever listens."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from dynident.errors import LinkError
+from dynident.link.controller import Identity, RemoteController
+from dynident.link.messages import Samples
+from dynident.link.progress import Listener
+from dynident.link.recorder import Recorder
+from dynident.link.watch import Watch
+from dynident.mechanics import Motion
+
+SILENCE = 5.0  # without any sample, after which the connection counts as lost [s]
+STUCK = 30.0  # without progress of a motion, after which it has failed [s]
+TOLD = 2.0  # within which a controller tells its alarm [s]
+REST_PERIOD = 1.0  # between two samples that are kept of a rest [s, controller]
+LOST = (4003, 4004, 4013, 4014)  # alarms that a lost or slow connection leaves
+
+Tell = Callable[[str, float, float, Samples], None]
+
+
+class Follower:
+    """Lets a connected robot move or rest, and records it.
+
+    Parameters
+    ----------
+    controller : RemoteController
+        The robot.
+    recorder : Recorder
+        Where samples go.
+    listeners : sequence of Listener
+        Who gets them too.
+    asked : callable
+        Raises when a person wants to pause or to abort.
+    tell : callable
+        Called with what is done, time in it, its length [s] and the newest samples.
+    """
+
+    def __init__(
+        self,
+        controller: RemoteController,
+        recorder: Recorder,
+        listeners: Sequence[Listener],
+        asked: Callable[[], None],
+        tell: Tell,
+    ) -> None:
+        self.controller, self.recorder, self.listeners, self._asked, self._tell = controller, recorder, listeners, asked, tell
+        self.identity = Identity()
+        self.session = -1
+        self.warmest = np.nan
+        self._heard = time.monotonic()
+
+    def begin(self, identity: Identity) -> None:
+        """Go on with a new connection."""
+        self.identity = identity
+        self.session += 1
+        self.recorder.new_session()
+        self._heard = time.monotonic()
+
+    def settle(self) -> None:
+        """Bring the robot to rest, and forget alarms that a lost connection has left."""
+        self.controller.stop()
+        self.controller.rest(False)
+        begin = time.monotonic()
+        while time.monotonic() - begin < 10.0:
+            self.controller.samples(0.05)
+            if time.monotonic() - begin > 0.3 and not self.controller.state().moving:  # told after the stop
+                break
+        if self.controller.state().alarm in LOST:
+            self.controller.reset()
+        if (alarm := self.controller.state().alarm) != 0:
+            raise LinkError(f"the controller is in alarm {alarm}; look at the robot, reset the controller and resume")
+
+    def halt(self) -> None:
+        """Bring the robot to rest and close the segment."""
+        with contextlib.suppress(LinkError, OSError):
+            self.controller.stop()
+            end = time.monotonic() + 5.0
+            while time.monotonic() < end:
+                self.controller.samples(0.1)
+                if not self.controller.state().moving:
+                    break
+        with contextlib.suppress(LinkError, OSError):
+            self.recorder.close_segment()
+
+    def take(self, timeout: float) -> list[tuple[float, Samples]]:
+        """Return new samples, after telling everybody about them."""
+        found = self.controller.samples(timeout)
+        for host, rows in found:
+            for listener in self.listeners:
+                listener.feed(host, rows)
+            heat = rows.temperature[-1:]
+            if np.isfinite(heat).any():
+                self.warmest = float(np.nanmax(heat))
+        if found:
+            self._heard = time.monotonic()
+        elif time.monotonic() - self._heard > SILENCE:
+            raise ConnectionError(f"no sample for {SILENCE:g} s")
+        return found
+
+    def drain(self, timeout: float) -> None:
+        """Hand samples on that nobody records; a lost connection shows later."""
+        with contextlib.suppress(OSError):
+            self.take(timeout)
+
+    def follow(self, motion: Motion, watch: Watch, kind: str, cycle: int, attempt: int) -> None:
+        """Let the robot do one motion, and record it."""
+        length = float(motion.t[-1] - motion.t[0])
+        self.recorder.open(kind, cycle, attempt, f"{self.session}")
+        self.controller.send(motion)
+        self._before()
+        self.controller.run()
+        began, reached, moved = time.time(), 0.0, time.monotonic()
+        while True:
+            self._asked()
+            for host, rows in self.take(0.1):
+                known = rows if self.identity.period else _by_host(rows, host - began)
+                watch.check(known)
+                self.recorder.append(host, known)
+                running = known.motion[np.isfinite(known.motion)]
+                if running.size and running.max() > reached:
+                    reached, moved = float(running.max()), time.monotonic()
+                self._tell(kind, reached, length, known)
+            self.recorder.sync(force=False)
+            status = self.controller.state()
+            if status.alarm in LOST:
+                raise ConnectionError(f"the controller has lost this client (alarm {status.alarm})")
+            if status.alarm or status.e_stopped:
+                raise LinkError(
+                    f"the controller is in alarm {status.alarm} in {kind} {cycle}; look at the robot, reset and resume"
+                )
+            if self.controller.failure:
+                lost = self.controller.cut or self._alarm() in LOST
+                raise (ConnectionError if lost else LinkError)(self.controller.failure)
+            if reached >= length - 1.5 * (self.identity.period or 0.02) and not status.moving and not self.controller.sending:
+                break
+            if time.monotonic() - moved > STUCK:
+                raise ConnectionError(f"the robot has not gone on for {STUCK:g} s")
+        self.recorder.close_segment()
+
+    def _alarm(self) -> int:
+        """Return the alarm behind a refusal, which may be told a little later; 0 for none."""
+        end = time.monotonic() + TOLD
+        while not self.controller.state().alarm and time.monotonic() < end:
+            self.drain(0.1)
+        return self.controller.state().alarm
+
+    def _before(self) -> None:
+        """Record what is left of the time before a motion, until the robot says that none runs."""
+        end = time.monotonic() + SILENCE
+        while self.identity.period and time.monotonic() < end:
+            idle = False
+            for host, rows in self.take(0.1):
+                table = rows.table.copy()
+                idle = bool(np.isnan(table[-1, 2]))
+                table[:, 2] = np.nan  # of an earlier motion
+                self.recorder.append(host, Samples.from_table(table))
+            if idle:
+                return
+
+    def rest(self, cycle: int, until: float, what: str, below: float = -np.inf) -> None:
+        """Stand still until a time of the host, or until the robot is cold; one sample per second is kept."""
+        if time.time() >= until:
+            return
+        self.recorder.open("rest", cycle, 0, f"{self.session}")
+        self.controller.rest(True)
+        kept = -np.inf
+        while time.time() < until and not self.warmest < below:  # NaN: not known yet
+            self._asked()
+            for host, rows in self.take(0.1):
+                keep = []
+                for i, clock in enumerate(rows.clock):
+                    if clock - kept >= REST_PERIOD or clock < kept:
+                        kept = clock
+                        keep.append(i)
+                if keep:
+                    self.recorder.new_session()  # thinned on purpose: no gaps
+                    for i in keep:
+                        self.recorder.append(host, Samples.from_table(rows.table[i : i + 1]))
+                        self.recorder.new_session()
+                left = max(0.0, until - time.time())
+                self._tell(what, 0.0, left, rows)
+            self.recorder.sync(force=False)
+        self.controller.rest(False)
+        self.recorder.close_segment()
+
+
+def _by_host(rows: Samples, since: float) -> Samples:
+    """Return samples of a controller that does not tell when its motion began, timed by the host."""
+    table = rows.table.copy()
+    table[:, 2] = since
+    return Samples.from_table(table)

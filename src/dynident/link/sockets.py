@@ -1,0 +1,136 @@
+"""What servers of both protocols share: ports, non-blocking connections, and one thread that serves them."""
+
+from __future__ import annotations
+
+import ipaddress
+import select
+import selectors
+import socket
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+from dynident.errors import LinkError
+from dynident.link.emulator import Emulator
+
+OUTBOX = 8 << 20  # bytes that wait for a slow client before it is dropped
+MOST_CLIENTS = 64
+TURN = 0.001  # least time between two batches of samples [s]
+MOST_HANDLES = 1024  # that select can watch
+
+
+def is_local(host: str) -> bool:
+    """Tell whether an address is one of this computer alone; the sentence names alarm 4000 when it is none."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        raise LinkError(f"alarm 4000: '{host}' is no IP address; give one of this computer, such as 127.0.0.1") from None
+
+
+def open_socket(host: str, port: int, kind: socket.SocketKind) -> socket.socket:
+    """Return a bound socket; the sentence names alarm 4002 for a port that cannot be opened."""
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, kind)
+    try:
+        if kind == socket.SOCK_STREAM:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        if kind == socket.SOCK_STREAM:
+            sock.listen(MOST_CLIENTS)
+    except (OSError, OverflowError) as error:
+        sock.close()
+        raise LinkError(f"alarm 4002: port {port} of {host} cannot be opened ({error}); choose another port") from error
+    sock.setblocking(False)
+    return sock
+
+
+class Connection:
+    """One TCP client: what is sent goes out at once, and waits only where the client is slow."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock, self._waiting = sock, bytearray()
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def receive(self) -> bytes | None:
+        """Return what has come, None when nothing has; empty when the client has left."""
+        try:
+            return self.sock.recv(1 << 18)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+
+    def send(self, data: bytes = b"") -> None:
+        """Send some bytes after those that wait; `OSError` when the client has left, or is so slow that it is given up."""
+        if self._waiting:
+            self._waiting += data
+            data = bytes(self._waiting[: 1 << 18])
+        try:
+            sent = self.sock.send(data) if data else 0
+        except BlockingIOError:
+            sent = 0
+        if self._waiting:
+            del self._waiting[:sent]
+        elif sent < len(data):
+            self._waiting += data[sent:]
+        if len(self._waiting) > OUTBOX:
+            raise ConnectionAbortedError("the client does not read what it is sent")
+
+    @property
+    def behind(self) -> bool:
+        """True while bytes wait."""
+        return bool(self._waiting)
+
+
+class Server(ABC):
+    """A thread that serves a robot on some ports."""
+
+    def __init__(self, emulator: Emulator, ports: Iterable[socket.socket]) -> None:
+        self.emulator, self._ports = emulator, tuple(ports)
+        self.dropped = 0  # packets of strangers, malformed ones, slow clients
+        self._selector = selectors.DefaultSelector()
+        for sock in self._ports:
+            self._selector.register(sock, selectors.EVENT_READ, sock)
+        self._turned = 0.0
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def _start(self) -> None:
+        self.emulator.start()
+        self._thread = threading.Thread(target=self._run, name=type(self).__name__, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop serving and bring the robot to rest."""
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join(timeout=5.0)
+        self._leave()
+        for sock in self._ports:
+            sock.close()
+        self._selector.close()
+        self.emulator.close()
+
+    def _events(self, longest: float) -> list[tuple[selectors.SelectorKey, int]]:
+        """Return what has come, at the latest when samples are due; they go out once per millisecond at most."""
+        wait = min(longest, max(self.emulator.until_due(), self._turned + TURN - time.monotonic(), 0.0))
+        handle = self._selector.fileno() if hasattr(self._selector, "fileno") else MOST_HANDLES
+        if 0.0 < wait < 2.0 * TURN and handle < MOST_HANDLES:  # epoll counts milliseconds, select microseconds
+            select.select([handle], [], [], wait)
+            wait = 0.0
+        events = self._selector.select(wait)
+        self._turned = time.monotonic()
+        return events
+
+    def _run(self) -> None:
+        while not self._done.is_set():
+            self._turn()
+
+    @abstractmethod
+    def _turn(self) -> None:
+        """Serve what has come, and send what is due."""
+
+    @abstractmethod
+    def _leave(self) -> None:
+        """Drop all clients."""
