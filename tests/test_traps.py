@@ -261,6 +261,8 @@ def test_trap_23_the_public_interface_is_alive_and_tested():
             "ParameterRepeatability",
             "SingleAxis",
             "SpeedPlateau",
+            "Comparison",
+            "ComparisonRow",
             "Stretch",
             "Visible",
             "Spread",
