@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import dynident as di
-from benchmarks import cases, loops, simulate, symbolic
+from benchmarks import cases, loops, processes, simulate, symbolic
 from benchmarks.cases import Result
 from benchmarks.excitation import excitation
 from benchmarks.friction import friction
@@ -49,11 +49,22 @@ def environment() -> dict[str, Any]:
     }
 
 
+ROOMS = ("graph", "mechanics", "symbolic", "friction", "excitation", "drive", "control", "simulate")
+
+
+def lines() -> list[Result]:
+    """Lines of the rooms that hold what a robot is compiled from."""
+    home = Path(di.__file__).parent
+    counted = {room: sum(len(f.read_text().splitlines()) for f in (home / room).rglob("*.py")) for room in ROOMS}
+    detail = ", ".join(f"{room} {count}" for room, count in counted.items())
+    return [Result("lines of the eight rooms that compile a robot", float(sum(counted.values())), "lines", 22_000.0, detail)]
+
+
 def show(result: Result) -> tuple[str, str, str, str, str]:
     """Return the cells of one line."""
-    digits = {"x": 1, "MB": 1, "s": 2, "us": 2, "ms": 2}[result.unit]
+    digits = {"x": 1, "of": 2, "MB": 1, "s": 2, "us": 2, "ms": 2, "lines": 0}[result.unit]
     value = "-" if result.value is None else f"{result.value:.{digits}f} {result.unit}"
-    sign = ">=" if result.unit == "x" else "<"
+    sign = ">=" if result.unit == "x" else "<="
     target = "" if result.target is None else f"{sign} {result.target:g} {result.unit}"
     mark = {True: "pass", False: "MISS", None: ""}[result.passed]
     return result.what, value, target, mark, result.detail
@@ -73,6 +84,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure dynident against the usual ways.")
     parser.add_argument("--quick", action="store_true", help="few samples, as a smoke test; targets are not meant for it")
     parser.add_argument("--strict", action="store_true", help="exit with 1 when a target is missed")
+    parser.add_argument("--only", metavar="WORD", help="only the measurements whose name holds this word, such as release")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "out", help="folder for results.json")
     options = parser.parse_args()
     samples, repeats = (5_000, 1) if options.quick else (100_000, 4)
@@ -81,8 +93,10 @@ def main() -> int:
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     print(f"{about['processor']}, {about['threads']} threads for ours; {'; '.join(about['blas'])}\n{versions}\n", flush=True)
     steps: list[tuple[str, Callable[[], list[Result]]]] = [
-        ("start-up", lambda: cases.startup(repeats)),
-        ("memory", lambda: cases.memory((samples, 10 * samples))),
+        ("start-up", lambda: processes.startup(repeats)),
+        ("first use", lambda: processes.first_use(options.quick, repeats)),
+        ("a humanoid", lambda: processes.humanoid(samples // 10)),
+        ("memory", lambda: processes.memory((samples, 10 * samples))),
         ("mechanics", lambda: cases.mechanics(samples, repeats)),
         ("identification", lambda: cases.identification(samples, repeats)),
         ("loops", lambda: loops.loops(samples, repeats)),
@@ -91,10 +105,13 @@ def main() -> int:
         ("excitation", lambda: excitation(options.quick)),
         ("virtual robot", lambda: simulate.cases(samples, repeats)),
         ("the last release", lambda: release(samples, repeats)),
+        ("lines", lines),
         ("FIGAROH", lambda: cases.figaroh(samples // 5, max(1, repeats // 2))),
     ]
     results: list[Result] = []
     for label, measure in steps:
+        if options.only and options.only not in label:
+            continue
         print(f"measuring {label} ...", file=sys.stderr, flush=True)
         results += measure()
     print(table(results))

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from time import perf_counter, process_time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +13,9 @@ import dynident as di
 from benchmarks.arms import URDF, Data, arm, record
 from benchmarks.peers import OUR_ORDER, Figaroh, Pinocchio
 from benchmarks.timing import interleaved, one_core
+from dynident.identify.factor import Workspace
+from dynident.identify.regression import tile_length
+from dynident.identify.rows import Rows
 
 Array = NDArray[np.float64]
 
@@ -33,7 +31,7 @@ class Result:
     value : float or None
         The figure, or None when it could not be measured.
     unit : str
-        "x" (times faster than the peer), "MB", "s", "ms" or "us".
+        "x" (times faster than the peer, at least), "of" (share of a reference, at most), "MB", "s", "ms", "us" or "lines".
     target : float or None
         Bound that the figure should keep; None when it is for information.
     detail : str
@@ -51,7 +49,7 @@ class Result:
         """Whether the target is met; None without a target or a figure."""
         if self.value is None or self.target is None:
             return None
-        return bool(self.value >= self.target if self.unit == "x" else self.value < self.target)
+        return bool(self.value >= self.target if self.unit == "x" else self.value <= self.target)
 
 
 def agree(ours: Array, peer: Array, tolerance: float, what: str) -> None:
@@ -62,10 +60,16 @@ def agree(ours: Array, peer: Array, tolerance: float, what: str) -> None:
 
 
 def compare(
-    what: str, peer: Callable[[], object], ours: Callable[[], object], repeats: int, target: float | None, peer_name: str
+    what: str,
+    peer: Callable[[], object],
+    ours: Callable[[], object],
+    repeats: int,
+    target: float | None,
+    peer_name: str,
+    clock: Callable[[], float] = perf_counter,
 ) -> Result:
     """Time both and return their ratio."""
-    slow, fast = interleaved(peer, ours, repeats)
+    slow, fast = interleaved(peer, ours, repeats, clock)
     return Result(what, slow / fast, "x", target, f"{peer_name} {1e3 * slow:.1f} ms, ours {1e3 * fast:.1f} ms")
 
 
@@ -88,19 +92,14 @@ def identification(samples: int, repeats: int) -> list[Result]:
     agree(fit.predict(test.motion).effort, W[:, :, estimate.columns] @ estimate.values, 5.0 / samples, "identification")
 
     label = f"motion and torque to WLS, {samples} samples"
+    out = np.zeros((samples, robot.dof, 10 * robot.dof))
+    loop, fast = interleaved(lambda: peer.regressor(q, v, a, out), lambda: identify(robot, data), 2 * repeats)
+    detail = f"Pinocchio's regressor loop alone {1e3 * loop:.1f} ms, ours {1e3 * fast:.1f} ms"
+    results = [Result(f"{label}, share of Pinocchio's regressor loop", fast / loop, "of", 0.12, detail)]
     usual = "Pinocchio loop + QR + lstsq"
-    results = [compare(label, lambda: peer.identify(q, v, a, data.effort), lambda: identify(robot, data), repeats, 12.0, usual)]
-    with one_core():
-        results.append(
-            compare(
-                label + ", both on one core",
-                lambda: peer.identify(q, v, a, data.effort),
-                lambda: identify(robot, data),
-                max(1, repeats - 1),
-                None,
-                usual,
-            )
-        )
+    few = max(1, repeats // 2)
+    results.append(compare(label, lambda: peer.identify(q, v, a, data.effort), lambda: identify(robot, data), few, None, usual))
+    results.append(base_rows(robot, peer, data, repeats))
     evidence = di.Regression.from_motion(robot, data.motion, data.effort)
     stored = peer.full_regressor(q, v, a).reshape(samples * robot.dof, -1)[:, estimate.columns]
     y = data.effort.ravel()
@@ -115,6 +114,31 @@ def identification(samples: int, repeats: int) -> list[Result]:
         )
     )
     return results
+
+
+def base_rows(robot: di.Mechanism, peer: Pinocchio, data: Data, repeats: int) -> Result:
+    """The equations of a fit, tile by tile into the same memory, against Pinocchio's loop; both on one core."""
+    rows, base = Rows(robot), di.base_parameters(robot)
+    compiled = rows.compiled(base.columns)
+    samples, motion = len(data.motion), data.motion
+    length = tile_length(compiled.height, 1, loops=False)
+    tile = Workspace().rows("rows", compiled.height, length)
+    out = np.zeros((length, robot.dof, 10 * robot.dof))
+
+    def ours() -> None:
+        write = compiled.over(motion, data.effort)(tile)
+        for first in range(0, samples, length):
+            write(slice(first, min(first + length, samples)), None)
+
+    def theirs() -> None:
+        for first in range(0, samples, length):
+            part = motion[first : first + length]
+            peer.regressor(part.q, part.v, part.a, out)
+
+    with one_core():
+        return compare(
+            "base regressor, tile by tile, both on one core", theirs, ours, 2 * repeats, 50.0, "Pinocchio loop", process_time
+        )
 
 
 def mechanics(samples: int, repeats: int) -> list[Result]:
@@ -132,43 +156,24 @@ def mechanics(samples: int, repeats: int) -> list[Result]:
     agree(di.forward_dynamics(robot, q, v, tau), peer.forward_dynamics(q, v, tau), 1e-8, "forward dynamics")
 
     rows: list[tuple[str, Callable[[], object], Callable[[], object], float | None, str]] = [
-        ("regressor", lambda: peer.regressor(q, v, a, out), lambda: di.regressor(robot, motion), 5.0, "Pinocchio loop"),
-        (
-            "regressor with friction, rotor, offset",
-            lambda: peer.full_regressor(q, v, a),
-            lambda: di.regressor(full, motion),
-            None,
-            "Pinocchio loop",
-        ),
-        (
-            "inverse_dynamics",
-            lambda: peer.inverse_dynamics(q, v, a),
-            lambda: di.inverse_dynamics(robot, motion),
-            6.0,
-            "rnea loop",
-        ),
-        (
-            "inverse_dynamics with friction, rotor, offset",
-            lambda: peer.inverse_dynamics(q, v, a),
-            lambda: di.inverse_dynamics(full, motion, np.ones(len(full.parameters))),
-            None,
-            "rnea loop without them",
-        ),
+        ("regressor", lambda: peer.regressor(q, v, a, out), lambda: di.regressor(robot, motion), None, "Pinocchio loop"),
+        ("inverse_dynamics", lambda: peer.inverse_dynamics(q, v, a), lambda: di.inverse_dynamics(robot, motion), 30.0, "rnea"),
         ("mass_matrix", lambda: peer.mass_matrix(q), lambda: di.mass_matrix(robot, q), None, "crba loop"),
-        (
-            "forward_dynamics",
-            lambda: peer.forward_dynamics(q, v, tau),
-            lambda: di.forward_dynamics(robot, q, v, tau),
-            3.0,
-            "aba loop",
-        ),
-    ]
-    results = [compare(what, other, ours, repeats, target, name) for what, other, ours, target, name in rows]
+        ("forward_dynamics", lambda: peer.forward_dynamics(q, v, tau), lambda: di.forward_dynamics(robot, q, v, tau), None, ""),
+    ]  # fmt: skip
     with one_core():
-        for what, other, ours, target, name in rows:
-            if target is not None:
-                results.append(compare(what + ", both on one core", other, ours, max(1, repeats - 1), None, name))
-    return results
+        results = [
+            compare(what + ", both on one core", other, ours, repeats, target, name) for what, other, ours, target, name in rows
+        ]
+    return [*results, filled(full, motion, repeats)]
+
+
+def filled(robot: di.Mechanism, motion: di.Motion, repeats: int) -> Result:
+    """All columns of the regressor into memory that is there already, against filling that memory with a number."""
+    W = di.regressor(robot, motion)
+    fill, ours = interleaved(lambda: W.fill(1.0), lambda: di.regressor(robot, motion, out=W), 2 * repeats)
+    detail = f"{W.nbytes / 1e6:.0f} MB: fill {1e3 * fill:.1f} ms, ours {1e3 * ours:.1f} ms"
+    return Result("regressor with out=, all columns, over a plain fill", ours / fill, "of", 2.0, detail)
 
 
 def figaroh(samples: int, repeats: int) -> list[Result]:
@@ -192,45 +197,4 @@ def figaroh(samples: int, repeats: int) -> list[Result]:
             None,
             "FIGAROH (OLS only, ours with WLS)",
         )
-    ]
-
-
-def _worker(*arguments: str, **environment: str) -> dict[str, float]:
-    """Run benchmarks.worker in a fresh process and return what it measured."""
-    root = Path(__file__).resolve().parent.parent
-    source = os.pathsep.join([str(root), str(Path(di.__file__).resolve().parent.parent)])
-    variables = {**os.environ, "PYTHONPATH": source, **environment}
-    command = [sys.executable, "-m", "benchmarks.worker", *arguments]
-    done = subprocess.run(command, env=variables, cwd=root, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command[2:])} failed:\n{done.stderr}")
-    return dict(json.loads(done.stdout))
-
-
-def memory(sizes: tuple[int, ...]) -> list[Result]:
-    """Peak memory of the identification beyond its input, each in a fresh process with compiled kernels."""
-    results = []
-    for samples in sizes:
-        extra = _worker("memory", "ours", str(samples)).get("extra")
-        results.append(Result(f"memory of the identification, {samples} samples", extra, "MB", 50.0, "peak beyond the input"))
-    extra = _worker("memory", "peer", str(sizes[0])).get("extra")
-    results.append(Result(f"memory of the usual way, {sizes[0]} samples", extra, "MB", None, "Pinocchio loop + QR + lstsq"))
-    return results
-
-
-def startup(repeats: int) -> list[Result]:
-    """Import, first use with compilation, and later uses, each in a fresh process."""
-    imports = [_worker("import") for _ in range(repeats)]
-    with tempfile.TemporaryDirectory() as cache:
-        first = _worker("first", "1000", DYNIDENT_CACHE=cache)
-        later = [_worker("first", "1000", DYNIDENT_CACHE=cache) for _ in range(repeats)]
-    with tempfile.TemporaryDirectory() as cache:  # a long log also compiles the streaming QR
-        long = _worker("first", "20000", DYNIDENT_CACHE=cache)
-    small = "import to WLS fit and prediction, 1000 samples"
-    return [
-        Result("import dynident", min(r["package"] for r in imports), "s", 1.0, "names load on first use"),
-        Result("import of every public name", min(r["names"] for r in imports), "s", None, "without scipy"),
-        Result("first use after install", first["seconds"], "s", 15.0, small + ", kernels compiled"),
-        Result("first use after install, long log", long["seconds"], "s", 15.0, "the same with 20 000 samples"),
-        Result("a later process", min(r["seconds"] for r in later), "s", 2.0, small + ", kernels from disk"),
     ]

@@ -1,4 +1,8 @@
-"""The last release as a peer: its sources from git, installed into an environment of their own, the same tasks run by both."""
+"""The last release as a peer: its sources from git, installed into an environment of their own, the same tasks run by both.
+
+Both programs stay open and take turns, task by task, so that a busy machine troubles both alike; medians of processor time
+are compared, because both use the same threads.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,10 @@ import subprocess
 import sys
 import venv
 from pathlib import Path
+from statistics import median
 
 from benchmarks.cases import Result
+from benchmarks.processes import variables
 
 RELEASE = "9d8ce82"  # the tree that was released as 0.1.0
 HERE = Path(__file__).parent
@@ -33,29 +39,58 @@ def environment() -> Path:
     return python
 
 
-def run(python: str | Path, samples: int, repeats: int) -> dict[str, float]:
-    """Return the times of all tasks with one interpreter."""
-    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command = [str(python), str(HERE / "release_tasks.py"), str(samples), str(repeats)]
-    done = subprocess.run(command, env=clean, cwd=HERE, check=True, capture_output=True, text=True)
-    times: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return times
+class Program:
+    """One version of dynident that runs tasks when asked."""
+
+    def __init__(self, python: str | Path, samples: int, own: bool) -> None:
+        clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        command = [str(python), str(HERE / "release_tasks.py"), str(samples)]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(
+            command, env=variables() if own else clean, cwd=HERE, stdin=pipe, stdout=pipe, text=True
+        )
+        self.tasks: list[str] = self._answer()
+
+    def _answer(self) -> list[str]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise OSError("the program ended; see its messages above")
+        found: list[str] = json.loads(line)
+        return found
+
+    def run(self, task: str) -> tuple[float, float]:
+        """Return processor and clock time [s] of one run of a task."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(task + "\n")
+        self._process.stdin.flush()
+        processor, clock = (float(x) for x in self._answer())
+        return processor, clock
+
+    def close(self) -> None:
+        """End the program."""
+        self._process.communicate()
 
 
 def release(samples: int, repeats: int) -> list[Result]:
     """Return how many times faster this tree is than the last release."""
     try:
-        old = run(environment(), samples, repeats)
+        old = Program(environment(), samples, own=False)
     except (subprocess.CalledProcessError, OSError) as error:
         return [Result("last release", None, "x", None, f"could not be installed or run: {error}")]
-    new = run(sys.executable, samples, repeats)
-    return [
-        Result(
-            f"{task}, against the last release",
-            old[task] / new[task],
-            "x",
-            TARGETS.get(task),
-            f"{1e3 * old[task]:.0f} ms, now {1e3 * new[task]:.0f} ms; {samples} samples",
+    new = Program(sys.executable, samples, own=True)
+    results = []
+    for task in new.tasks:
+        for program in (old, new):
+            program.run(task)  # compiles
+        turns = [(old.run(task), new.run(task)) for _ in range(repeats)]
+        before, now = ((median(x) for x in zip(*times, strict=True)) for times in zip(*turns, strict=True))
+        (work, clock), (less, shorter) = before, now
+        detail = (
+            f"processor time {1e3 * work:.0f} ms, now {1e3 * less:.0f} ms; by the clock {1e3 * clock:.0f} and "
+            f"{1e3 * shorter:.0f} ms, {clock / shorter:.1f} x"
         )
-        for task in new
-    ]
+        results.append(Result(f"{task}, against the last release", work / less, "x", TARGETS.get(task), detail))
+    for program in (old, new):
+        program.close()
+    return results

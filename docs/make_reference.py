@@ -22,6 +22,7 @@ ROOMS = {
     "Controllers and campaigns": "dynident.link",
     "Validation": "dynident.validate",
     "Test bench": "dynident.testbench",
+    "Monitor": "dynident.monitor",
     "Report": "dynident.report",
     "Results": "dynident.results",
 }

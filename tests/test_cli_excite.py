@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import re
 from pathlib import Path
 
@@ -163,13 +164,18 @@ def test_the_bar_shows_the_best_value_and_the_tightest_limit(monkeypatch):
 
     terminal = {"TERM": "xterm"}  # where tests run there may be none, and then no bar either
     console = Console(force_terminal=True, width=120, record=True, file=io.StringIO(), _environ=terminal)
-    monkeypatch.setattr("dynident.cli.excite.notes", console)
+    monkeypatch.setattr("dynident.cli.shared.notes", console)
+    compiler = logging.getLogger("dynident.graph.machine")
     with searching(10.0, quiet=False) as tell:
         tell({"values": {"cond": 21.5}, "limit": "velocity of rho1", "margin": 0.012})
+        compiler.info("compiling the equations, about 3 s")
     shown = console.export_text()
+    assert "note: compiling the equations, about 3 s" in shown
     assert "best cond 21.5" in shown and "tightest limit: velocity of rho1, 1.2% left" in shown
     with searching(10.0, quiet=True) as tell:
         tell({"values": {"cond": 21.5}, "limit": "velocity of rho1", "margin": 0.012})
+        compiler.info("compiling the equations, about 3 s")
+    compiler.info("compiling the equations, about 3 s")  # nobody shows it after the work
     assert console.export_text() == ""
 
 

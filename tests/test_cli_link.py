@@ -9,9 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dynident as di
+from dynident.robots import er3a_c60
 from link_process import plan
 
 pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
@@ -40,9 +42,19 @@ def address():
         assert process.wait(timeout=60) == 0
 
 
+def rough_fit() -> di.Fit:
+    """Return a fit of the robot with so much noise that its monitor stays calm."""
+    robot, rng = er3a_c60.mechanism(), np.random.default_rng(0)
+    motion = di.Motion(np.arange(600.0), *(rng.uniform(-x, x, (600, 6)) for x in (3.0, 2.0, 8.0)))
+    effort = di.inverse_dynamics(robot, motion) + 30.0 * rng.normal(size=(600, 6))
+    return di.WLS().fit(di.Regression.from_motion(robot, motion, effort)).result_
+
+
 def test_a_plan_is_recorded_by_two_commands(address, tmp_path) -> None:
     plan(1).save(tmp_path / "plan" / "plan.json")
-    done = run("record", tmp_path / "plan", "--controller", address, "-o", tmp_path / "campaign", "--json")
+    (tmp_path / "fit.json").write_text(rough_fit().to_json(), encoding="utf-8")
+    watched = ("--model", "er3a_c60", "--monitor", tmp_path / "fit.json")
+    done = run("record", tmp_path / "plan", "--controller", address, "-o", tmp_path / "campaign", "--json", *watched)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["cycles"] == 1

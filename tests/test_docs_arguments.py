@@ -23,9 +23,12 @@ INSIDE = (
     "dynident.graph.",
     *(f"dynident.mechanics.{file}." for file in ("batch", "branch", "equations", "functions", "solving", "vectors")),
     "dynident.friction.sides.",
+    *(f"dynident.excitation.equations.{name}Equations." for name in ("Excitation", "Robot", "Function")),
+    *(f"dynident.excitation.{name}." for name in ("objective.Objective", "problem.Problem")),
+    "dynident.symbolic.regroup.Coefficient.",
     *(
         f"dynident.control.{name}"
-        for name in ("checks.no_room", "distribution.coupling_rows", "task_law.TaskErrorPID", "tick.")
+        for name in ("checks.no_room", "distribution.coupling_rows", "task.bound_space", "workspace.own_coordinates", "tick.")
     ),
     *(f"dynident.identify.{name}" for name in ("base.columns_of", "factor.triangle", "plots.", "rows.check_projection")),
     "dynident.testbench.compensation.Compensation.",
@@ -39,7 +42,7 @@ INSIDE = (
     *(f"dynident.signals.{name}" for name in ("readers.read_table", "resample.fill_holes", "resample.pieces_without_gaps")),
     *(
         f"dynident.simulate.{name}"
-        for name in ("record.tool_of", "reference.reference_of", "standard.home_of", "standard.poses_of")
+        for name in ("record.tool_of", "inputs.reference_of", "standard.home_of", "standard.poses_of")
     ),
     *(f"dynident.trajectory.{name}" for name in ("export.bound_from_spec", "family.finite_times", "family.positive")),
     "dynident.trajectory.lead.resting_place",

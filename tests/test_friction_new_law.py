@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
+import re
+import shutil
+import subprocess
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +35,8 @@ from dynident.friction import (
     TemperatureDependent,
     Viscous,
     dissipation,
+    law_to_c,
+    law_to_latex,
     register,
 )
 from dynident.graph import Graph, absolute, arctan2, derivative, evaluate_nodes, sign, sqrt
@@ -98,6 +107,72 @@ def test_the_law_is_identified() -> None:
         full = next(n for n in fit.parameters if n.endswith(f".{name}"))
         assert abs(fit.parameters[full] - truth) < 4.0 * fit.std[full], full
         assert fit.std[full] < 0.05 * truth, full
+
+
+def test_the_law_is_simulated() -> None:
+    """A mass that slides out, by an integrator of ordinary differential equations; below the level of break-away it rests."""
+    from scipy.integrate import solve_ivp
+
+    from dynident.control import OpenLoop
+    from plant_cases import go, machine, slide
+
+    numbers = {"fc": 2.0, "fr": 0.3, "vs": 0.2}
+    sliding = go(machine(slide(3.0), step=1e-4, friction={"s": Arctan().using(numbers)}), 1001, v=[0.9]).truth.motion
+    until = float(sliding.t[np.flatnonzero(sliding.v[:, 0] > 1e-2)[-1]])
+    oracle = solve_ivp(
+        lambda _, x: [x[1], -by_hand(x[1:], **numbers)[0] / 3.0], (0.0, until), [0.0, 0.9], rtol=1e-11, atol=1e-13
+    )
+    reached = int(np.searchsorted(sliding.t, until))
+    np.testing.assert_allclose([sliding.q[reached, 0], sliding.v[reached, 0]], oracle.y[:, -1], atol=1e-9)
+    for push, moves in ((1.69, False), (1.71, True)):
+        law = OpenLoop(torque=np.array([push]))
+        run = go(machine(slide(3.0), law=law, step=1e-3, friction={"s": Arctan().using(numbers)}), 101).truth.motion
+        assert (abs(run.q[-1, 0]) > 1e-15) == moves, push  # rounding of the held force aside
+
+
+def from_c(text: str, name: str, result: str, **arrays: list[float]) -> float:
+    """Return what a function of a C source gives, its assignments read as Python; the only helper it may call is the sign."""
+    known: dict[str, Any] = {"sqrt": math.sqrt, "fabs": abs, "atan2": math.atan2, "sin": math.sin, "cos": math.cos}
+    known |= {re.search(r"\w+_sign", text)[0]: np.sign, result: [0.0], **arrays}  # type: ignore[index]
+    body = re.search(rf"void {name}\([^)]*\)\n{{(.*?)\n}}", text, re.DOTALL)[1]  # type: ignore[index]
+    for line in body.replace("const double ", "").split(";"):
+        exec(line.strip(), known)
+    return float(known[result][0])
+
+
+def test_the_law_is_printed_in_c(tmp_path: Path) -> None:
+    files, p = law_to_c(Arctan(), "rub"), [2.0, 0.3, 0.2]
+    assert "void rub(const double x[4], const double p[3], double f[1]);" in files["rub.h"]
+    speeds = np.array([-1.3, -1e-3, 0.0, 0.02, 2.0])
+    expected = by_hand(speeds, *p)
+    printed = [from_c(files["rub.c"], "rub", "f", x=[float(v), 0.0, 0.0, 0.0], p=p) for v in speeds]
+    np.testing.assert_allclose(printed, expected, rtol=1e-14)
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC"]
+    subprocess.run([compiler, *strict, str(tmp_path / "rub.c"), "-o", str(tmp_path / "rub.so"), "-lm"], check=True)
+    code, f = ctypes.CDLL(str(tmp_path / "rub.so")), np.zeros(1)
+    for v, value in zip(speeds, expected, strict=True):
+        arrays = (np.array([v, 0.0, 0.0, 0.0]), np.array(p), f)
+        code.rub(*(ctypes.c_void_p(array.ctypes.data) for array in arrays))
+        assert f[0] == pytest.approx(value, rel=1e-14)
+
+
+def test_the_law_is_printed_in_latex() -> None:
+    text = law_to_latex(Arctan())
+    for piece in (
+        r"\begin{align}",
+        r"f_{\mathrm{c}}",
+        r"v_{\mathrm{s}}",
+        r"\operatorname{sign}(v)",
+        r"\operatorname{atan2}",
+        r"|v|",
+    ):
+        assert piece in text
+    assert r"\mathrm{coulomb.fc}" in law_to_latex(Coulomb() + Arctan())  # the same letter twice: the full names
 
 
 @pytest.mark.parametrize(
@@ -219,6 +294,58 @@ def test_a_registered_term_is_a_term_like_any_other(drag: JointTerm) -> None:
     assert not any(name.startswith("drag") for name in without_friction(robot).parameters.names)
     symbol, factor = drag.reflected(-4.0)
     assert (symbol, factor) == ("drag", pytest.approx(4.0**1.5))
+
+
+def pendulum(*terms: str):  # type: ignore[no-untyped-def]
+    """Return one link that swings, with these joint terms."""
+    from dynident.mechanism import Mechanism
+    from dynident.mechanism.inertia import from_com
+
+    robot = Mechanism.from_dh([(0.0, 0.0, 0.0, 0.0)], gravity=(0.0, -9.81, 0.0)).with_terms(terms)
+    values = np.zeros(len(robot.parameters))
+    values[:10] = from_com(2.0, np.array([0.4, 0.0, 0.0]), np.diag([0.01, 0.02, 0.03]))
+    return robot.with_parameters(robot.parameters.replace(values))
+
+
+def swing(q: float, v: float, a: float, drag: float) -> float:
+    """Return the torque of that link by hand."""
+    return (0.03 + 2.0 * 0.4**2) * a + 2.0 * 9.81 * 0.4 * np.cos(q) + drag * np.sign(v) * np.sqrt(abs(v))
+
+
+@pytest.mark.usefixtures("drag")
+def test_a_registered_term_is_identified_simulated_and_printed() -> None:
+    from scipy.integrate import solve_ivp
+
+    import dynident as di
+    from dynident.symbolic import derive, to_c, to_latex, to_numpy
+    from plant_cases import go, machine
+
+    robot, rng = pendulum("drag"), np.random.default_rng(5)
+    q, v, a = rng.uniform(-2.0, 2.0, (3, 400, 1))
+    tau = np.array([[swing(*x, 1.5)] for x in np.hstack([q, v, a])])
+    motion = di.Motion(np.arange(400.0), q, v, a)
+    fit = di.OLS().fit(di.Regression.from_motion(robot, motion, tau)).result_
+    found = dict(zip(fit.base.names, fit.values, strict=True))
+    assert found[robot.parameters.names[-1]] == pytest.approx(1.5, rel=1e-9)
+
+    rubbing = robot.with_parameters(robot.parameters.replace({robot.parameters.names[-1]: 1.5}))
+    run = go(machine(rubbing, step=1e-4), 2001, x=[0.3], v=[-0.5]).truth.motion
+
+    def rates(_: float, x: np.ndarray) -> list[float]:
+        return [x[1], -swing(x[0], x[1], 0.0, 1.5) / (0.03 + 2.0 * 0.4**2)]
+
+    oracle = solve_ivp(rates, (0.0, float(run.t[-1])), [0.3, -0.5], rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose([run.q[-1, 0], run.v[-1, 0]], oracle.y[:, -1], atol=1e-8)
+
+    program = derive(robot, ["inverse_dynamics"])
+    source, phi = to_c(program, "link").source, rubbing.parameters.values
+    printed = [from_c(source, "link_inverse_dynamics", "tau", q=q[i], v=v[i], a=a[i], phi=phi) for i in range(20)]  # type: ignore[arg-type]
+    np.testing.assert_allclose(printed, tau[:20, 0], rtol=1e-12)
+    assert r"\sqrt{" in to_latex(program)
+    space: dict[str, object] = {}
+    exec(to_numpy(program), space)
+    printed = space["inverse_dynamics"](q, v, a, phi)  # type: ignore[operator]
+    np.testing.assert_allclose(np.asarray(printed).reshape(-1, 1), tau, rtol=1e-12)
 
 
 @pytest.mark.parametrize("turns", [3.0, -3.0])

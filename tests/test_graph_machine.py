@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import subprocess
@@ -67,6 +68,50 @@ def test_any_number_of_samples(width: int) -> None:
     for samples in sorted({0, 1, width - 1, width, width + 1, 2 * width + 1}):
         some = {name: array[:samples] if name != "p" else array for name, array in arrays.items()}
         close(run(function, width, some, samples), expected[:samples], 1e-11)
+
+
+def test_a_long_compilation_is_announced_before_it_begins(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("DYNIDENT_CACHE", "")
+    monkeypatch.setattr("dynident.graph.machine.SLOW", 1e-9)
+    with caplog.at_level(logging.INFO, logger="dynident.graph"):
+        g.Compiled(random_function(5, 1)[0], 1)
+    told = [record.getMessage().split(",")[0] for record in caplog.records if "random_5" in record.getMessage()]
+    assert told[0] == "compiling random_5" and told[1].startswith("compiled random_5 in")
+
+
+def test_pieces_of_a_batch_are_the_batch() -> None:
+    function, arrays, expected = random_function(4, 23)
+    plain, rows = np.zeros((11, len(function.outputs["plain"]))), np.zeros((len(function.outputs["rows"]), 11))
+    piece = g.Compiled(function, 4).over({**arrays, "plain": plain, "rows": rows})
+    kept = [[i for i, node in enumerate(nodes) if node is not None] for nodes in function.outputs.values()]
+    for first, last in ((0, 8), (3, 14), (20, 23), (5, 5)):
+        piece(first, last)
+        found = np.hstack([plain[:, kept[0]], rows[kept[1]].T])[: last - first]
+        close(found, expected[first:last], 1e-11)
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+def test_sums_of_products_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    from dynident.graph import products
+
+    monkeypatch.setattr(products, "vector_width", lambda: width)
+    products._code.cache_clear()
+    rng = np.random.default_rng(0)
+    groups = [np.arange(3, 16), np.array([2]), np.array([20, 0, 7, 7, 5]), np.array([], dtype=int), np.arange(21)]
+    rows = rng.normal(size=(21, 40))[:, :37]  # rows that are longer than their samples
+    some = products.Products(groups)
+    sums = some.sums()
+    add = some.adding(rows, sums)
+    for samples in (37, 8, 1, 0):
+        add(samples)
+    products._code.cache_clear()
+    for group, found in zip(groups, some.matrices(sums), strict=True):
+        expected = sum((rows[group, :n] @ rows[group, :n].T for n in (37, 8, 1)), np.zeros((len(group), len(group))))
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    with pytest.raises(ValueError, match="float64"):
+        some.adding(rows.T.copy().T, sums)
 
 
 @pytest.mark.parametrize("width", [1, 4])

@@ -25,12 +25,11 @@ class Tiles:
         self.tiles: list[Tile] = [self._tile(a, b) for a, b in pairwise(cuts)]
 
     def _tile(self, a: int, b: int) -> Tile:
-        def compute(work: Workspace) -> list[np.ndarray]:
+        def compute(work: Workspace) -> np.ndarray:
             self.calls.append(a)
-            blocks = [work.rows(f"group {i}", rows.shape[1], b - a) for i, rows in enumerate(self.groups)]
-            for block, rows in zip(blocks, self.groups, strict=True):
-                block[:] = rows[a:b].T
-            return blocks
+            both = work.rows("rows", sum(rows.shape[1] for rows in self.groups), b - a)
+            both[:] = np.hstack([rows[a:b] for rows in self.groups]).T
+            return both
 
         return compute
 

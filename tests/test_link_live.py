@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import dynident as di
 from dynident.errors import LinkError
-from dynident.link import RecursiveFit, Samples, ThermalObserver, mcap_writer
+from dynident.link import (
+    Campaign,
+    Emulator,
+    Identity,
+    LiveMonitor,
+    RecursiveFit,
+    Samples,
+    Settings,
+    SimpleClient,
+    SimpleServer,
+    ThermalObserver,
+    mcap_writer,
+)
+from dynident.monitor import Monitor, Reading
 from dynident.robots import er3a_c60
+from dynident.simulate import VirtualRobot
+from link_process import plan
 
 
 def stream(count: int = 2000, seed: int = 0) -> Samples:
@@ -73,3 +91,59 @@ def test_mcap_reads_back(tmp_path) -> None:
     assert found[0][1]["temperature"] == [None, None]
     with pytest.raises(LinkError, match=r"end in \.mcap"):
         mcap_writer(tmp_path / "x.bag", ("a",))
+
+
+# ---- monitor -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_stream_drives_the_monitor_and_a_changed_robot_stops_the_campaign(tmp_path) -> None:
+    """One campaign is watched beside an estimator; its log calibrates; then comes a load that nobody told of."""
+    machine, wanted = er3a_c60.machine(), plan(1)
+    robot = machine.model
+    rng = np.random.default_rng(0)
+    motion = di.Motion(np.arange(600.0), *(rng.uniform(-x, x, (600, 6)) for x in (3.0, 2.0, 8.0)))
+    effort = di.inverse_dynamics(robot, motion) + rng.normal(size=(600, 6))
+    fit = di.WLS().fit(di.Regression.from_motion(robot, motion, effort)).result_
+
+    def campaign(virtual: VirtualRobot, folder: str, monitor: Monitor, **options) -> tuple[LiveMonitor, Campaign, SimpleServer]:
+        server = SimpleServer(Emulator(virtual, speed=20.0), motion_port=0, state_port=0).start()
+        client = SimpleClient("127.0.0.1", server.motion_port, server.state_port)
+        live = LiveMonitor(monitor, Identity.of(server.emulator.identity), **options)
+        return live, Campaign.create(tmp_path / folder, wanted, Settings(), client, listeners=(live, RecursiveFit(0))), server
+
+    live, first, server = campaign(machine, "first", Monitor(fit), stop=False)
+    with closing(server):
+        assert first.run() == 1
+        identity = Identity.of(server.emulator.identity)
+    assert live.reading is not None
+    log = di.Log.read(tmp_path / "first").cycles()[0]
+    monitor = Monitor(fit).calibrated(log)
+    assert not monitor.run(log).events
+    loaded = replace(machine, mechanism=machine.mechanism.with_payload(20.0))
+    seen: list[Reading] = []
+    live, second, server = campaign(loaded, "second", monitor, alarm=seen.append)
+    with closing(server), pytest.raises(LinkError, match="collision\\? external torque of 'joint_"):
+        second.run()
+    assert len(seen) == len(live.events) == 1
+    with pytest.raises(LinkError, match="does not measure joint_6"):
+        LiveMonitor(monitor, replace(identity, channels=identity.channels[:5]))
+
+
+def test_a_gap_in_the_counter_starts_the_monitor_anew() -> None:
+    body = di.Body("cart", np.array([2.0, 0, 0, 0, 1, 0, 0, 1, 0, 1]))
+    rail = di.Joint("rail", "prismatic", "base", "cart", axis=(1, 0, 0))
+    robot = di.Mechanism("slide", (di.Body("base"), body), (rail,), terms=())
+    t = np.arange(400) / 100.0
+    motion = di.Motion(t, np.sin(t)[:, None], np.cos(t)[:, None], -np.sin(t)[:, None])
+    noise = 0.01 * np.random.default_rng(0).normal(size=(400, 1))
+    fit = di.WLS().fit(di.Regression.from_motion(robot, motion, -2.0 * motion.q + noise)).result_
+    live = LiveMonitor(Monitor(fit), Identity(channels=("rail",), effort_kind="joint_force"), stop=False)
+    push = 5.0 * np.ones((400, 1))
+    rows = Samples(np.arange(400), t, t, motion.q, motion.v, -2.0 * motion.q - push, np.full((400, 1), np.nan))
+    table = rows.table
+    live.feed(0.0, Samples.from_table(table[:200]))
+    assert len(live.events) == 1
+    assert live.reading is not None
+    assert live.reading.torque[0] == pytest.approx(5.0, abs=0.2)
+    live.feed(0.0, Samples.from_table(table[205:206]))
+    assert live.reading.torque[0] == 0.0

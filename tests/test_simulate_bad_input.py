@@ -14,7 +14,8 @@ from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import DynidentError, SimulationError, SimulationWarning
 from dynident.friction import Coulomb, FirstOrder, Fractional, LuGre, Thermal
 from dynident.simulate import Disturbance, Heating, Sensors, VirtualRobot, monte_carlo, simulate, standard_machine
-from dynident.simulate.stability import check_step, growth, ticks
+from dynident.simulate.schedule import ticks
+from dynident.simulate.stability import check_step, step_growth
 from simulate_cases import arm, cascade, excitation, geared_arm, geared_drives, pid
 
 REST = di.Motion([0.0, 0.02], np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 3)))
@@ -134,10 +135,10 @@ def test_the_growth_of_a_step_is_that_of_the_method() -> None:
     A = np.array([[0.0, 1.0], [-(100.0**2), 0.0]])
     for h in (1e-3, 5e-3):
         z = 100j * h
-        assert growth(A, h, "rk4") == pytest.approx(abs(1 + z + z**2 / 2 + z**3 / 6 + z**4 / 24), rel=1e-9)
-        assert growth(A, h, "midpoint") == pytest.approx(abs(1 + z + z**2 / 2), rel=1e-9)
-        assert growth(A, h, "euler") == pytest.approx(1.0, rel=1e-9)  # symplectic below w h = 2
-    assert growth(A, 2.1e-2, "euler") > 1.1
+        assert step_growth(A, h, "rk4") == pytest.approx(abs(1 + z + z**2 / 2 + z**3 / 6 + z**4 / 24), rel=1e-9)
+        assert step_growth(A, h, "midpoint") == pytest.approx(abs(1 + z + z**2 / 2), rel=1e-9)
+        assert step_growth(A, h, "euler") == pytest.approx(1.0, rel=1e-9)  # symplectic below w h = 2
+    assert step_growth(A, 2.1e-2, "euler") > 1.1
 
 
 def test_a_current_loop_faster_than_the_step_is_refused() -> None:

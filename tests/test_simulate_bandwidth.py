@@ -12,9 +12,9 @@ from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError
 from dynident.mechanism import Body, Joint, Mechanism
 from dynident.robots import dualv, five_bar, mast, rrr
+from dynident.simulate.batch import sweep
 from dynident.simulate.bode import Bode, actuators_alone, bandwidth
 from dynident.simulate.robot import VirtualRobot
-from dynident.simulate.sweep import sweep
 
 MASS, KP, KD = 2.0, 800.0, 40.0
 

@@ -99,8 +99,8 @@ def test_the_simulated_loops_are_the_lifted_ones(loops: Cascade, delays: dict[st
 
 
 @pytest.mark.parametrize("loops", [LOOPS, IDEAL])
-def test_two_implementations_of_a_delayed_cascade_agree(loops: Cascade) -> None:
-    """The cascade in work space is written in Python; in the coordinates themselves it is the compiled one."""
+def test_a_delayed_cascade_in_the_coordinates_is_the_plain_one(loops: Cascade) -> None:
+    """The cascade in a work space that is the coordinates themselves."""
     law, drive = replace(loops, delay=4 * H, position_delay=2e-3), replace(DRIVE, encoder=Encoder(velocity="exact"))
     runs = [
         VirtualRobot(slide(4.0), [drive], controller, step=H).simulate(wave(0.2, 2e-3))

@@ -77,8 +77,8 @@ def test_standard_deviations_cover_the_truth_without_noise_once_sticking_is_left
     log = machine.simulate(random_motion([0.1] * 3, [0.9] * 3, seed=1, duration=8.0)).log
     default = di.WLS().fit(di.Regression.from_log(machine.model, log, cutoff=100.0)).result_
     moving = di.WLS().fit(di.Regression.from_log(machine.model, log, cutoff=100.0, standstill=STANDSTILL)).result_
-    assert np.abs(deviations(machine.model, default)).max() > 4.0
-    assert np.abs(deviations(machine.model, moving)).max() < 4.0
+    whole, left = (float(np.abs(deviations(machine.model, fit)).max()) for fit in (default, moving))
+    assert left < 1.0 and whole > 2.0, "what a joint that sticks carries is no friction of the model, and is seen as such"
     other = machine.simulate(random_motion([0.1] * 3, [0.9] * 3, seed=2, duration=4.0)).log
     assert moving.score(other).metrics.relative < 2e-3
     assert any("left out" in note for note in moving.notes)

@@ -77,9 +77,8 @@ def test_a_preload_without_room_for_it_is_refused() -> None:
         ) as error:
             VirtualRobot(robot, geared_drives(robot), law)
         assert "\n" not in str(error.value)
-    machine = VirtualRobot(robot, geared_drives(robot), TaskPID(CoordinateSpace(), 1.0, 1.0, cycle=1e-3, preload=1.0))
     with pytest.raises(DynidentError, match="task PID: preload needs more motors"):
-        machine.simulate(rest(0.1, 3))
+        VirtualRobot(robot, geared_drives(robot), TaskPID(CoordinateSpace(), 1.0, 1.0, cycle=1e-3, preload=1.0))
 
 
 # ---- the current sensor in the loop ----------------------------------------------------------------------------------
@@ -130,7 +129,7 @@ def test_encoder_noise_stays_what_it_was_beside_current_noise() -> None:
     assert np.std(loud.log.effort) > 0.04
 
 
-def test_a_cascade_in_python_reads_the_same_noise() -> None:
-    compiled, python = (servo(SENSOR, law).simulate(rest(0.1), seed=5) for law in (LAW, TaskCascade(CoordinateSpace(), LAW)))
-    np.testing.assert_allclose(python.truth.current, compiled.truth.current, atol=1e-9)
-    assert np.std(compiled.truth.current) > 1e-3
+def test_a_cascade_in_a_work_space_reads_the_same_noise() -> None:
+    plain, task = (servo(SENSOR, law).simulate(rest(0.1), seed=5) for law in (LAW, TaskCascade(CoordinateSpace(), LAW)))
+    np.testing.assert_allclose(task.truth.current, plain.truth.current, atol=1e-9)
+    assert np.std(plain.truth.current) > 1e-3

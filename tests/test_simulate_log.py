@@ -97,7 +97,7 @@ def test_a_coupled_wrist_is_identified_from_its_motors() -> None:
 
 def five_bar_with_geared_drives(**options: Any) -> VirtualRobot:
     friction = (Coulomb() + Viscous()).using(fc=0.4, fv=1.7e-3)
-    motor = Motor(five_bar.model.TORQUE_CONSTANT, inertia=five_bar.model.MOTOR_INERTIA)
+    motor = Motor(five_bar.TORQUE_CONSTANT, inertia=five_bar.MOTOR_INERTIA)
     drives = [Drive(f"motor{i}", motor, Transmission.gear(40.0), friction, Encoder(2e-4, filter=200.0)) for i in (1, 4)]
     law = pid(2e5, 4e3, cycle=1e-3)
     return VirtualRobot(without_terms(five_bar.mechanism(), ("alpha1", "alpha4")), drives, law, **options)

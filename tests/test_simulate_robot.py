@@ -19,8 +19,8 @@ from dynident.friction import Asymmetric, Coulomb, LuGre, Offset, Stribeck, Visc
 from dynident.mechanics import actuator_jacobian, forward_dynamics, inverse_dynamics, jacobian
 from dynident.robots import dualv, five_bar
 from dynident.simulate import Disturbance, VirtualRobot
+from dynident.simulate.inputs import reference_of
 from dynident.simulate.model import seen_from, terms_of
-from dynident.simulate.reference import reference_of
 from simulate_cases import arm, cascade, excitation, geared_arm, geared_drives, pid
 
 
@@ -98,7 +98,7 @@ def test_a_gear_in_the_mechanism_is_not_counted_twice() -> None:
     machine = five_bar.machine()
     model = machine.model
     assert [actuator.ratio for actuator in model.actuators] == [40.0, 40.0]
-    assert model.parameters["ia_alpha1"] == pytest.approx(40.0**2 * five_bar.model.MOTOR_INERTIA)
+    assert model.parameters["ia_alpha1"] == pytest.approx(40.0**2 * five_bar.MOTOR_INERTIA)
     assert any("more than viscous and Coulomb" in note for note in machine.model_notes)
 
 

@@ -72,7 +72,7 @@ def proof() -> bench.TrackingProof:
     t = np.linspace(0.0, 1.0, 300)
     wave = np.sin(np.outer(t, np.arange(1.0, 4.0)))
     names = ("feedback alone", "catalogue model", "identified model")
-    trials = tuple(bench.Trial(name, "sweep", t, wave / (k + 1), wave, 0.1 * wave) for k, name in enumerate(names))
+    trials = tuple(bench.TrackingTrial(name, "sweep", t, wave / (k + 1), wave, 0.1 * wave) for k, name in enumerate(names))
     fit = di.OLS().fit(evidence(arm(RRR), 400, noise=0.1)[0]).result_
     return bench.TrackingProof("arm", ("a", "b", "c"), ("rad",) * 3, "N m", trials, fit)
 

@@ -261,6 +261,7 @@ def test_trap_23_the_public_interface_is_alive_and_tested():
             "MultiProfile",
             "ParameterRepeatability",
             "SingleAxis",
+            "SpeedPlateau",
             "Spread",
             "TemperatureComparison",
             "ThermalFit",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dynident import link as link
     from dynident import mechanics as mechanics
     from dynident import mechanism as mechanism
+    from dynident import monitor as monitor
     from dynident import report as report
     from dynident import robots as robots
     from dynident import signals as signals
@@ -78,6 +79,7 @@ ROOMS = (
     "link",
     "mechanics",
     "mechanism",
+    "monitor",
     "report",
     "robots",
     "signals",

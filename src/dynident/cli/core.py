@@ -11,6 +11,7 @@ import typer
 import dynident as di
 from dynident.cli.shared import (
     NOT_OK,
+    Absent,
     AllowTraining,
     Arg,
     AsJson,
@@ -221,6 +222,7 @@ def validate(
     topic: Topic = None,
     unit: Unit = None,
     log_rate: LogRate = None,
+    absent: Absent = None,
     allow_training: AllowTraining = False,
     strict: Strict = False,
     as_json: AsJson = False,
@@ -232,7 +234,7 @@ def validate(
     read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
     with progress(len(logs) + 1) as step:
         step("reading the fit")
-        model = di.Fit.load(fit, robot_of(robot, sidecar, search, arg, trust))
+        model = di.Fit.load(fit, robot_of(robot, sidecar, search, arg, trust)).without(*(absent or ()))
         scores = []
         for path in logs:
             step(f"validating on {path.name}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress import ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.progress_bar import ProgressBar
 
 import dynident as di
@@ -33,10 +33,10 @@ from dynident.cli.shared import (
     check_output,
     log_reader,
     note,
-    notes,
     out,
     print_json,
     robot_of,
+    shown,
     with_terms,
 )
 from dynident.errors import DynidentError
@@ -252,9 +252,7 @@ class _Clock(ProgressColumn):
 @contextmanager
 def searching(budget: float | None, quiet: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Yield a function that shows the best value and the tightest limit so far; a bar on a terminal, nothing elsewhere."""
-    hidden = quiet or not notes.is_terminal or notes.is_dumb_terminal
-    columns = (_Clock(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=notes, disable=hidden, transient=True) as bar:
+    with shown((_Clock(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False)), quiet) as bar:
         task = bar.add_task("looking for motions inside the limits", total=budget)
 
         def tell(state: dict[str, Any]) -> None:

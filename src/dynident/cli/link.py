@@ -165,6 +165,9 @@ def record(
         Path | None,
         typer.Option(help="Robot whose inverse dynamics predicts the efforts; that of the plan's name when absent."),
     ] = None,
+    monitor: Annotated[
+        Path | None, typer.Option(help="fit.json of --model: stop when something touches the robot.", show_default=False)
+    ] = None,
     mcap: Annotated[Path | None, typer.Option(help="Write the samples as MCAP too.")] = None,
     key_file: Annotated[Path | None, typer.Option(help="File with the shared key of lynx.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done and how long it takes.")] = False,
@@ -182,6 +185,8 @@ def record(
 
     if tell is not None:
         return _tell(tell, output or resume)
+    if monitor is not None and model is None:
+        raise DynidentError("--monitor needs --model, the robot that the fit belongs to")
     wanted = {
         "repetitions": repetitions,
         "rest": None if rest is None else seconds(rest, "--rest"),
@@ -211,6 +216,7 @@ def record(
             raise DynidentError("give --controller and -o, or --dry-run to see what would be done")
         wire = link.open_controller(address, **options)
         campaign = link.Campaign.create(output, loaded, settings, wire, address, yes=yes)
+    campaign.listeners = _monitors(monitor, model, campaign)
     return _run(campaign, wire, model, mcap, as_json, quiet)
 
 
@@ -270,6 +276,24 @@ def _predictor(model: Path | None, campaign: Campaign) -> Any:
     return lambda motion: di.inverse_dynamics(mechanism, motion, mechanism.parameters)
 
 
+def _monitors(fit: Path | None, model: Path | None, campaign: Campaign) -> tuple[Any, ...]:
+    """Return the monitor of a fit as a listener of the campaign; none without a fit."""
+    from dynident import link  # noqa: PLC0415 - only this command needs it
+
+    if fit is None or model is None:
+        return ()
+    watching = di.monitor.Monitor(di.Fit.load(fit, robot_of(model)))
+    known = campaign.about["controller"]
+    gain = known.get("gain")
+    identity = link.Identity(
+        channels=tuple(known["channels"]),
+        effort_kind=known["effort_kind"],
+        position_side=known["position_side"],
+        gain=None if gain is None else tuple(gain),
+    )
+    return (link.LiveMonitor(watching, identity),)
+
+
 def _run(campaign: Campaign, wire: RemoteController, model: Path | None, mcap: Path | None, as_json: bool, quiet: bool) -> int:
     from dynident import link  # noqa: PLC0415 - only this command needs it
 
@@ -278,7 +302,7 @@ def _run(campaign: Campaign, wire: RemoteController, model: Path | None, mcap: P
     if mcap is not None:
         facts = {"plan": str(campaign.about["plan"]), "robot": str(campaign.about["robot"])}
         writer = link.mcap_writer(mcap, campaign.about["controller"]["channels"], facts)
-        campaign.listeners = (writer,)
+        campaign.listeners = (*campaign.listeners, writer)
     if sys.stdin is not None and sys.stdin.isatty() and not quiet:
         threading.Thread(target=_keys, args=(campaign,), daemon=True).start()
     shown = notes.is_terminal and not quiet

@@ -23,6 +23,7 @@ from dynident.cli.shared import (
     check_output,
     out,
     print_json,
+    progress,
     robot_of,
     with_terms,
 )
@@ -48,12 +49,19 @@ def derive(
     from dynident import symbolic  # noqa: PLC0415 - only this command needs it
 
     check_output(output, folder=True)
-    mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
     every = not (latex or c or numpy)
-    base = di.base_parameters(mechanism)
-    files = symbolic.write_program(mechanism, output, latex or every, c or every, numpy or every, columns=base.columns.tolist())
-    program = symbolic.derive(mechanism, ("inverse_dynamics", "base_regressor"), columns=base.columns.tolist())
-    table = symbolic.operation_table(program, mechanism)
+    with progress(4) as step:
+        step("reading the robot")
+        mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
+        step("finding the base parameters")
+        base = di.base_parameters(mechanism)
+        step("deriving and printing")
+        files = symbolic.write_program(
+            mechanism, output, latex or every, c or every, numpy or every, columns=base.columns.tolist()
+        )
+        step("counting operations")
+        program = symbolic.derive(mechanism, ("inverse_dynamics", "base_regressor"), columns=base.columns.tolist())
+        table = symbolic.operation_table(program, mechanism)
     if as_json:
         counts = {name: program.operations(name).total for name in ("inverse_dynamics", "base_regressor")}
         print_json({"written": [str(path) for path in files], "base_parameters": base.rank, "operations": counts})

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
 import dynident as di
 from dynident.errors import DynidentError
@@ -62,6 +63,10 @@ Unit = Annotated[
 LogRate = Annotated[float | None, typer.Option("--rate", help="Sampling rate [Hz] of logs without a time column.")]
 FitFile = Annotated[Path, typer.Argument(help="fit.json written by identify.", show_default=False)]
 Terms = Annotated[str | None, typer.Option(help="Joint terms by commas, e.g. ia,fv,fc,off or ia,fvp,fvn,fcp,fcn; '' for none.")]
+Absent = Annotated[
+    list[str] | None,
+    typer.Option(help="Body that the fit knows apart and the robot did not carry, such as payload; several times."),
+]
 AllowTraining = Annotated[bool, typer.Option("--allow-training", help="Accept logs that were used for the fit.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 3 when the verdict is not ok.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")]
@@ -79,14 +84,50 @@ def print_json(data: Any) -> None:
     typer.echo(data if isinstance(data, str) else to_json(data))
 
 
+class Step(Protocol):
+    """What announces the next step of long work, or tells how far the present one is (advance=0)."""
+
+    def __call__(self, text: str, advance: int = 1) -> None:
+        """Show a text."""
+
+
 @contextmanager
-def progress(steps: int, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+def progress(steps: int, quiet: bool = False) -> Iterator[Step]:
     """Yield a function that announces the next of `steps`; a bar on a terminal, nothing elsewhere."""
-    hidden = quiet or not notes.is_terminal or notes.is_dumb_terminal
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=notes, disable=hidden, transient=True) as bar:
+    with shown(columns, quiet) as bar:
         task = bar.add_task("starting", total=steps, completed=-1)
-        yield lambda text: bar.update(task, description=text, advance=1)
+
+        def step(text: str, advance: int = 1) -> None:
+            bar.update(task, description=text, advance=advance)
+
+        yield step
+
+
+@contextmanager
+def shown(columns: Sequence[ProgressColumn], quiet: bool) -> Iterator[Progress]:
+    """Yield a bar on a terminal, above which compilations of more than a second are told; elsewhere nothing is shown."""
+    hidden = quiet or not notes.is_terminal or notes.is_dumb_terminal
+    compiler, teller = logging.getLogger("dynident.graph"), _Teller()
+    level = compiler.level
+    with Progress(*columns, console=notes, disable=hidden, transient=True) as bar:
+        if not hidden:
+            compiler.addHandler(teller)
+            compiler.setLevel(logging.INFO)
+        try:
+            yield bar
+        finally:
+            compiler.removeHandler(teller)
+            compiler.setLevel(level)
+
+
+class _Teller(logging.Handler):
+    """Shows log messages as notes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one."""
+        if record.levelno >= logging.INFO:
+            note(record.getMessage())
 
 
 @app.callback(invoke_without_command=True)

@@ -21,6 +21,7 @@ from dynident.cli.shared import (
     Quiet,
     Search,
     Sidecar,
+    Step,
     Trust,
     app,
     check_output,
@@ -86,15 +87,18 @@ def simulate(
     from dynident.simulate import with_noise  # noqa: PLC0415 - only this command needs it
 
     _check_files(output, truth, figures)
-    with progress(4, quiet) as announce:
+    with progress(5, quiet) as announce:
         announce("reading the robot and the plan")
         machine, wanted = machine_of(robot, sidecar, plan, controller, bandwidth, search, arg, trust)
         machine = machine if step is None else replace(machine, step=step)
         announce("measuring efforts for the noise" if noise else "preparing")
         machine = machine if noise is None else with_noise(machine, wanted, noise, 1e-5 if noise > 0.0 else 0.0)
-        announce("simulating (the first time after installation it is compiled, about a minute)")
+        announce("compiling the machine, where it is new")
+        cycle = machine.step  # a few steps: what they take to compile is no part of the speed below
+        machine.simulate(wanted, method=method, loop=loop, seed=seed, duration=4.0 * cycle, log_cycle=cycle)
+        announce("simulating")
         begin = time.perf_counter()
-        run = machine.simulate(wanted, method=method, loop=loop, seed=seed)
+        run = machine.simulate(wanted, method=method, loop=loop, seed=seed, progress=partial(_tell, announce))
         seconds = time.perf_counter() - begin
         announce("writing")
         written = _write_run(run, output, truth, figures)
@@ -108,6 +112,11 @@ def simulate(
         if written:
             out.print("written: " + ", ".join(str(path) for path in written))
     return 0
+
+
+def _tell(step: Step, done: float, whole: float) -> None:
+    """Show how far a run is."""
+    step(f"simulating: {done:.1f} of {whole:.1f} s", advance=0)
 
 
 def _write_run(run: Run, output: Path | None, truth: Path | None, figures: Path | None) -> list[Path]:

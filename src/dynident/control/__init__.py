@@ -1,9 +1,7 @@
 """How the robot is made to follow: cascades, PID, computed torque, feed-forward, distribution over actuators, tuning."""
 
 from dynident.checks import per_actuator
-from dynident.control.cascade import Cascade, CurrentLoop
 from dynident.control.checks import ControlWarning, no_room
-from dynident.control.computed_torque import ComputedTorque
 from dynident.control.controller import Controller, Machine, Measurement, Reference
 from dynident.control.distribution import (
     actuator_rows,
@@ -14,23 +12,19 @@ from dynident.control.distribution import (
     with_preload,
 )
 from dynident.control.feedforward import actuator_motion, feedforward_torques, motor_currents, motor_torques
-from dynident.control.filters import low_pass_share
+from dynident.control.laws import PID, Cascade, ComputedTorque, CurrentLoop, OpenLoop
 from dynident.control.linear import Axis
 from dynident.control.margins import Margins, cutoff_frequency, delayed_integrator, margins
-from dynident.control.open_loop import OpenLoop
-from dynident.control.pid import PID
-from dynident.control.task_cascade import TaskCascade
-from dynident.control.task_computed_torque import TaskComputedTorque
-from dynident.control.task_law import TaskErrorPID
-from dynident.control.task_pid import TaskPID
-from dynident.control.tick import clip, current_loop, low_pass_step, pid_law, velocity_loop
+from dynident.control.task import TaskCascade, TaskComputedTorque, TaskPID, bound_space
+from dynident.control.tick import clip, current_loop, low_pass_share, low_pass_step, pid_law, velocity_loop
 from dynident.control.tuning import gains_for, pi_gains, pi_poles, tune_cascade
-from dynident.control.workspace import CoordinateSpace, MapSpace, ToolSpace, Workspace
+from dynident.control.workspace import Bound, CoordinateSpace, MapSpace, ToolSpace, Workspace, own_coordinates
 from dynident.control.zone import Gains, Trial, ZoneTuning, zone_tune_cascade, zone_tuning
 
 __all__ = [
     "PID",
     "Axis",
+    "Bound",
     "Cascade",
     "ComputedTorque",
     "ControlWarning",
@@ -46,7 +40,6 @@ __all__ = [
     "Reference",
     "TaskCascade",
     "TaskComputedTorque",
-    "TaskErrorPID",
     "TaskPID",
     "ToolSpace",
     "Trial",
@@ -54,6 +47,7 @@ __all__ = [
     "ZoneTuning",
     "actuator_motion",
     "actuator_rows",
+    "bound_space",
     "clip",
     "coupling_rows",
     "current_loop",
@@ -69,6 +63,7 @@ __all__ = [
     "motor_currents",
     "motor_torques",
     "no_room",
+    "own_coordinates",
     "per_actuator",
     "pi_gains",
     "pi_poles",

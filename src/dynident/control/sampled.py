@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control.cascade import Cascade
-from dynident.control.filters import low_pass_share
+from dynident.control.laws import Cascade
+from dynident.control.tick import low_pass_share
 from dynident.drive import Drive, StateSpace
 from dynident.errors import DynidentError
 
@@ -22,48 +22,25 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Settings:
-    """Gains, cycles and filters of one axis.
+    """Gains, cycles and filters of one axis."""
 
-    Parameters
-    ----------
-    position_gain, velocity_gain, velocity_integral : float
-        kv [1/s], kP [A s/rad], kI [A/rad].
-    current_gain, current_integral : float
-        kPC [V/A], kIC [V/(A s)]; not used when the current is ideal.
-    position_cycle, velocity_cycle, current_cycle : float
-        Cycle times [s]; the current cycle is the velocity cycle when the current is ideal.
-    position_filter, velocity_filter, encoder_filter : float
-        Corners of the low-passes [Hz]; 0 is none.
-    velocity_feedforward : float
-        Share of the reference velocity.
-    ideal : bool
-        True when the wanted current flows at once.
-    difference : bool
-        True when the speed is the difference of two positions over a velocity cycle, False when it is measured.
-    ratio : float
-        Motor angle per unit of rho.
-    delay : float
-        Time from a tick of the innermost loop to its command at the motor [s].
-    position_delay : float
-        Time from a tick of the position loop to the use of its wanted speed [s], a whole multiple of the velocity cycle.
-    """
-
-    position_gain: float
-    velocity_gain: float
-    velocity_integral: float
-    current_gain: float
-    current_integral: float
-    position_cycle: float
+    position_gain: float  # kv [1/s]
+    velocity_gain: float  # kP [A s/rad]
+    velocity_integral: float  # kI [A/rad]
+    current_gain: float  # kPC [V/A]
+    current_integral: float  # kIC [V/(A s)]
+    position_cycle: float  # [s]
     velocity_cycle: float
-    current_cycle: float
-    position_filter: float
+    current_cycle: float  # that of the velocity when the current is ideal
+    position_filter: float  # corners of the low-passes [Hz]; 0 is none
     velocity_filter: float
     encoder_filter: float
-    velocity_feedforward: float
-    ideal: bool
-    difference: bool
-    ratio: float
-    delay: float
+    velocity_feedforward: float  # share of the reference velocity
+    ideal: bool  # true when the wanted current flows at once
+    difference: bool  # true when the speed is the difference of two positions over a velocity cycle, False when it is measured
+    ratio: float  # motor angle per unit of rho
+    delay: float  # time from a tick of the innermost loop to its command at the motor [s]
+    # time from a tick of the position loop to the use of its wanted speed [s], a whole multiple of the velocity cycle
     position_delay: float
 
     @classmethod

@@ -1,11 +1,11 @@
 """One tick of the loops of a controller, written for expressions, numbers and arrays alike.
 
-    low-pass      y + share (u - y)
+    low-pass      y + share (u - y),    share = 1 - exp(-2 pi f T): the exact step response, sampled
     velocity PI   i = kP e + kI int e dt + i_ff, low-passed and limited; the integral waits where it would push into a limit
     current PI    V = kPC e + kIC int e dt, limited; the integral waits as above
     PID           kp e + kd e' + ki int e dt
 
-The compiled tick of a simulation and the laws in Python (`TaskCascade`, `TaskPID`, ...) call the same functions.
+Integrals are sums with the present error in them (backward rectangle).
 """
 
 from __future__ import annotations
@@ -13,9 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.checks import numbers
+from dynident.errors import DynidentError
 from dynident.graph import both, equal, maximum, minimum, opposite, where
 
 Limit = Callable[[Any], Any]
+Array = NDArray[np.float64]
 
 
 def clip(x: Any, limit: Any) -> Any:
@@ -63,3 +69,26 @@ def pid_law(error: Any, slope: Any, integral: Any, gains: Any) -> Any:
     """Return kp e + kd e' + ki int e dt."""
     kp, kd, ki = gains
     return kp * error + kd * slope + ki * integral
+
+
+def low_pass_share(frequency: ArrayLike, cycle: float) -> Array:
+    """Return how much of the way to its input a sampled first-order low-pass goes in one cycle.
+
+    Parameters
+    ----------
+    frequency : array_like, (...)
+        Corner frequency [Hz]; 0 is no filter.
+    cycle : float
+        Cycle time [s].
+
+    Returns
+    -------
+    ndarray, (...)
+        1 - exp(-2 pi f T), and 1 where there is no filter.
+    """
+    corner = numbers(frequency, "frequency")
+    if not (np.isfinite(cycle) and cycle > 0.0):
+        raise DynidentError(f"cycle is {cycle}; give the cycle time in seconds, above zero")
+    if not np.all(corner >= 0.0):
+        raise DynidentError(f"frequency is {float(np.min(corner))} Hz; give zero (no filter) or a corner above it")
+    return np.where(corner > 0.0, -np.expm1(-2.0 * np.pi * corner * cycle), 1.0)

@@ -1,50 +1,38 @@
-"""Work spaces: what a task controller controls, as a function of the robot's coordinates x.
+"""Work spaces: what a task controller controls, as expressions of the robot's coordinates x.
 
 w = W(x),    w' = J v,    w'' = J a + J' v
 
 A tool's pose with its rotation error taken as a rotation vector, the robot's own coordinates (platforms of parallel robots,
-J = 1), or any pair of callables.
+J = 1), or any function of the coordinates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import pi
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.control.evaluate import Evaluator, rotation_vector
 from dynident.errors import DynidentError
-from dynident.mechanics import end_frame
+from dynident.graph import Node, arctan2, both, derivative_matrix, forward, sqrt, where
+from dynident.mechanics import Equations, NodeRows, dot, end_frame, times
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 
 ROWS = ("x", "y", "z", "rx", "ry", "rz")
-STEP = 1e-5  # change of a coordinate [rad or m] over which a callable's Jacobian is differenced
+STILL = 1e-8  # sine of an angle below which it counts as none, or as half a turn
 
 
 class Spot(NamedTuple):
-    """A place in a work space of m rows.
+    """Where a robot is in a work space of m rows: the place itself, J (m, n) and J' v (m,), as expressions."""
 
-    Parameters
-    ----------
-    where : Any
-        The place itself, which its work space knows to compare.
-    velocity : ndarray, (m,)
-        w'.
-    bias : ndarray, (m,)
-        J' v.
-    jacobian : ndarray, (m, n)
-        J.
-    """
-
-    where: Any
-    velocity: Array
-    bias: Array
-    jacobian: Array
+    place: list[Node]
+    jacobian: NodeRows
+    bias: list[Node]
 
 
 class Bound(NamedTuple):
@@ -54,18 +42,18 @@ class Bound(NamedTuple):
     ----------
     rows : int
         m.
-    placed : bool
-        True when `spot` looks at the robot, which must have been placed; False when x and v are enough.
-    spot : callable
-        ``spot(robot, x, v)`` returns the `Spot` of an `Evaluator`.
+    size : int
+        Numbers that tell a place.
+    look : callable
+        ``look(equations)`` returns the `Spot` of a robot whose accelerations are zero.
     error : callable
-        ``error(wanted, actual)`` returns the difference (m,) of two spots.
+        ``error(wanted, actual)`` returns the difference (m,) of two places.
     """
 
     rows: int
-    placed: bool
-    spot: Callable[[Evaluator, Array, Array], Spot]
-    error: Callable[[Spot, Spot], Array]
+    size: int
+    look: Callable[[Equations], Spot]
+    error: Callable[[Sequence[Node], Sequence[Node]], list[Node]]
 
 
 class Workspace(Protocol):
@@ -128,22 +116,24 @@ class ToolSpace:
         name = end_frame(mechanism, self.frame)
         if mechanism.frame(name)[0] < 0:
             raise DynidentError(f"tool space: link '{name}' does not move; name a link that the joints move")
-        pick = np.array([ROWS.index(row) for row in self.rows])
-        turns, whole, still = bool(np.any(pick > 2)), self.rows == ROWS, np.zeros(3)
+        pick = [ROWS.index(row) for row in self.rows]
 
-        def spot(robot: Evaluator, x: Array, v: Array) -> Spot:
-            pose = robot.pose(name)
-            where = pose.rotation, pose.position
-            if whole:
-                return Spot(where, pose.twist, pose.bias, pose.jacobian)
-            return Spot(where, pose.twist[pick], pose.bias[pick], pose.jacobian[pick])
+        def look(eq: Equations) -> Spot:
+            R, p = eq.pose(name)
+            J, columns = eq.jacobian(name), range(mechanism.dof)
+            turned = [times(R, (half[0][j], half[1][j], half[2][j])) for half in (J[:3], J[3:]) for j in columns]
+            rows = [[turned[j + half * len(columns)][i] for j in columns] for half in range(2) for i in range(3)]
+            _, _, linear, angular = eq.link_motion(name)
+            bias = [*times(R, linear), *times(R, angular)]
+            return Spot([*(x for row in R for x in row), *p], [rows[i] for i in pick], [bias[i] for i in pick])
 
-        def error(wanted: Spot, actual: Spot) -> Array:
-            turn = rotation_vector(wanted.where[0] @ actual.where[0].T) if turns else still
-            e = np.concatenate([wanted.where[1] - actual.where[1], turn])
-            return e if whole else e[pick]
+        def error(wanted: Sequence[Node], actual: Sequence[Node]) -> list[Node]:
+            rows = [[list(place[3 * i : 3 * i + 3]) for i in range(3)] for place in (wanted, actual)]
+            turn = rotation_vector([[dot(a, b) for b in rows[1]] for a in rows[0]]) if max(pick) > 2 else []
+            e = [*(a - b for a, b in zip(wanted[9:], actual[9:], strict=True)), *turn]
+            return [e[i] for i in pick]
 
-        return Bound(pick.size, True, spot, error)
+        return Bound(len(pick), 12, look, error)
 
 
 @dataclass(frozen=True)
@@ -163,32 +153,34 @@ class CoordinateSpace:
         Bound
             n rows.
         """
-        one, zero = np.eye(mechanism.dof), np.zeros(mechanism.dof)
-        return Bound(mechanism.dof, False, lambda robot, x, v: Spot(x, v, zero, one), _difference)
+        n = mechanism.dof
+
+        def look(eq: Equations) -> Spot:
+            one, zero = eq.graph.one, eq.graph.zero
+            return Spot(own_coordinates(eq), [[one if i == j else zero for j in range(n)] for i in range(n)], [zero] * n)
+
+        return Bound(n, n, look, _difference)
 
 
 @dataclass(frozen=True)
 class MapSpace:
-    """A work space given by two callables.
+    """A work space given by a function of the coordinates.
 
     Parameters
     ----------
     position : callable
-        ``position(x)`` returns w (m,) of the coordinates x (n,).
-    jacobian : callable
-        ``jacobian(x)`` returns J (m, n).
+        ``position(x)`` returns w (m,) of the coordinates x (n,): sums, products, quotients, powers, sin, cos, tan, sqrt, exp,
+        tanh and arctan2 of NumPy. J and J' v follow from it.
     """
 
     position: Callable[[Array], Array]
-    jacobian: Callable[[Array], Array]
 
     def __post_init__(self) -> None:
-        for name in ("position", "jacobian"):
-            if not callable(getattr(self, name)):
-                raise DynidentError(f"map space: {name} is a {type(getattr(self, name)).__name__}; give a function of x")
+        if not callable(self.position):
+            raise DynidentError(f"map space: position is a {type(self.position).__name__}; give a function of x")
 
     def bind(self, mechanism: Mechanism) -> Bound:
-        """Return the work space of a robot after trying the callables at its home (or zero) position.
+        """Return the work space of a robot after trying the function on its coordinates.
 
         Parameters
         ----------
@@ -198,30 +190,56 @@ class MapSpace:
         Returns
         -------
         Bound
-            m rows; J' v is a central difference of J along v.
+            m rows.
         """
-        home = np.zeros(mechanism.dof)
-        if mechanism.loops:
-            home = np.asarray(mechanism.closure.home[mechanism.closure.independent], dtype=np.float64)
-        w, J = np.shape(self.position(home)), np.shape(self.jacobian(home))
-        if len(w) != 1 or (w[0], mechanism.dof) != J:
+        rows = len(self._traced(Equations(mechanism)))
+
+        def look(eq: Equations) -> Spot:
+            w, x = self._traced(eq), own_coordinates(eq)
+            J = derivative_matrix(w, x)
+            rates = forward([entry for row in J for entry in row], dict(zip(x, eq.v, strict=True)))
+            n = len(x)
+            return Spot(w, J, [dot(rates[i * n : (i + 1) * n], eq.v) for i in range(len(w))])
+
+        return Bound(rows, rows, look, _difference)
+
+    def _traced(self, eq: Equations) -> list[Node]:
+        x = np.empty(eq.mechanism.dof, dtype=object)
+        x[:] = own_coordinates(eq)
+        try:
+            w: Any = np.asarray(self.position(x), dtype=object)
+            if w.ndim != 1 or not w.size:
+                raise TypeError(f"it returns shape {w.shape}, not (m,)")
+            return [eq.graph.node(y if isinstance(y, Node) else float(y)) for y in w]
+        except (TypeError, AttributeError, ValueError, IndexError) as error:
             raise DynidentError(
-                f"map space: position gives shape {w} and jacobian {J}; give (m,) and (m, {mechanism.dof}) for robot "
-                f"'{mechanism.name}'"
-            )
-
-        def spot(robot: Evaluator, x: Array, v: Array) -> Spot:
-            matrix = np.asarray(self.jacobian(x), dtype=np.float64)
-            fastest = float(np.abs(v).max(initial=0.0))
-            bias = np.zeros(w[0])
-            if fastest > 0.0:
-                step = STEP / fastest
-                change = np.asarray(self.jacobian(x + step * v)) - np.asarray(self.jacobian(x - step * v))
-                bias = np.asarray(change @ v / (2.0 * step))
-            return Spot(np.asarray(self.position(x), dtype=np.float64), matrix @ v, bias, matrix)
-
-        return Bound(w[0], False, spot, _difference)
+                f"map space: position cannot be written as an expression of the {x.size} coordinates of robot "
+                f"'{eq.mechanism.name}' ({error}); write it with sums, products, quotients, powers, sin, cos, tan, sqrt, exp, "
+                "tanh and arctan2 of NumPy"
+            ) from error
 
 
-def _difference(wanted: Spot, actual: Spot) -> Array:
-    return np.asarray(wanted.where - actual.where)
+def own_coordinates(eq: Equations) -> list[Node]:
+    """Return the independent coordinates of a robot among the positions that its equations take."""
+    return [eq.x[int(i)] for i in eq.mechanism.closure.independent] if eq.mechanism.loops else list(eq.x)
+
+
+def _difference(wanted: Sequence[Node], actual: Sequence[Node]) -> list[Node]:
+    return [a - b for a, b in zip(wanted, actual, strict=True)]
+
+
+def rotation_vector(D: Sequence[Sequence[Node]]) -> list[Node]:
+    """Return axis times angle [rad] of a rotation matrix, up to half a turn."""
+    x = [0.5 * (D[(i + 2) % 3][(i + 1) % 3] - D[(i + 1) % 3][(i + 2) % 3]) for i in range(3)]
+    sine, cosine = sqrt(dot(x, x)), 0.5 * (D[0][0] + D[1][1] + D[2][2] - 1.0)
+    scale = where(sine > STILL, arctan2(sine, cosine) / where(sine > STILL, sine, 1.0), 1.0)
+    # Half a turn: the axis is the largest column of D + 1.
+    columns = [[D[i][j] + (1.0 if i == j else 0.0) for i in range(3)] for j in range(3)]
+    largest = [
+        where(D[1][1] > D[0][0], where(D[2][2] > D[1][1], c, b), where(D[2][2] > D[0][0], c, a))
+        for a, b, c in zip(*columns, strict=True)
+    ]
+    size = dot(largest, largest)
+    turned = pi / sqrt(where(size > 0.0, size, 1.0))
+    half = both(sine <= STILL, cosine < 0.0)
+    return [where(half, turned * axis, scale * y) for axis, y in zip(largest, x, strict=True)]

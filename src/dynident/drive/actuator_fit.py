@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.drive.checks import number, samples
+from dynident.checks import number, samples
 from dynident.errors import DynidentError, IdentificationError
 from dynident.friction import Coulomb, Friction, FrictionLaw, Viscous
 

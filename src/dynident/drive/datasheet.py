@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from dynident.drive.checks import number
+from dynident.checks import number
 from dynident.errors import DescriptionError
 
 UNITS: Mapping[str, str] = {

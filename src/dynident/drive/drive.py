@@ -8,8 +8,8 @@ import numpy as np
 
 from dynident.drive.chain import Chain
 from dynident.drive.encoder import CurrentSensor, Encoder
+from dynident.drive.linear import TransferFunction
 from dynident.drive.motor import Motor
-from dynident.drive.transfer import TransferFunction
 from dynident.drive.transmission import Transmission
 from dynident.errors import DescriptionError, require
 from dynident.friction import DynamicLaw, Friction

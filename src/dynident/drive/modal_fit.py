@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.drive.checks import number, samples
-from dynident.drive.two_mass import TwoMass, two_mass
+from dynident.checks import number, samples
+from dynident.drive.chain import TwoMass, two_mass
 from dynident.errors import DynidentError, IdentificationError
 
 Array = NDArray[np.float64]

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import numbers
-from dynident.drive.checks import number
-from dynident.drive.transfer import TransferFunction
+from dynident.checks import number, numbers
+from dynident.drive.linear import TransferFunction
 from dynident.errors import DescriptionError
 
 Array = NDArray[np.float64]

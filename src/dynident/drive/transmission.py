@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import numbers
-from dynident.drive.checks import number, row
+from dynident.checks import number, numbers, row
 from dynident.errors import DescriptionError
 
 Array = NDArray[np.float64]

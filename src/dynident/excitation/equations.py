@@ -42,52 +42,15 @@ class ExcitationEquations(ABC):
     threads: ClassVar[bool] = False  # whether rows of several stretches of a motion may be computed at once
 
     def positions(self, q: Array) -> Array:
-        """Return the positions x that `rows` and `pullback` take: q itself, or with loops those of all tree coordinates.
-
-        Parameters
-        ----------
-        q : ndarray, (N, n)
-            The whole motion, in the order of time.
-
-        Returns
-        -------
-        ndarray, (N, m)
-            Positions.
-        """
+        """Return the positions (N, m) that `rows` and `pullback` take: q (N, n), or with loops those of the whole tree."""
         return np.ascontiguousarray(self._positions(q))
 
     def rows(self, x: Array, v: Array, a: Array, out: Array | None = None) -> Array:
-        """Return the entries of W that are not zero by structure.
-
-        Parameters
-        ----------
-        x, v, a : ndarray, (N, m), (N, n), (N, n)
-            Positions, see `positions`, and rates of some samples.
-        out : ndarray (k, N), optional
-            Memory that may be used for the result.
-
-        Returns
-        -------
-        ndarray, (k, N)
-            One row per entry that is True in `seen`, in that order: ``W[seen] = rows``.
-        """
+        """Return the entries of W that are not zero by structure, (k, N): ``W[seen] = rows``; memory for them may be given."""
         return self._rows(x, v, a, out)
 
     def pullback(self, x: Array, v: Array, a: Array, B: Array) -> Slopes:
-        """Return the derivatives of sum B W by q, v and a: exact for robots, by central differences otherwise.
-
-        Parameters
-        ----------
-        x, v, a : ndarray, (N, m), (N, n), (N, n)
-            Positions, see `positions`, and rates of some samples.
-        B : ndarray, (k, N)
-            Weights of the entries that `rows` returns.
-
-        Returns
-        -------
-        dq, dv, da : ndarray, (N, n)
-            Derivatives.
-        """
+        """Return dq, dv, da (N, n) of sum B W, weights B (k, N) of `rows`: exact for robots, else by central differences."""
         return self._pullback(x, v, a, B)
 
     def _positions(self, q: Array) -> Array:

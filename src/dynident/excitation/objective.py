@@ -213,18 +213,7 @@ class Objective:
         return self.family.basis(self.t, 0), self.family.basis(self.t, 1), self.family.basis(self.t, 2)
 
     def states(self, x: Array) -> tuple[Array, Array, Array]:
-        """Return q, v, a of flat parameters.
-
-        Parameters
-        ----------
-        x : ndarray, (n * size,)
-            Parameters, coordinate after coordinate.
-
-        Returns
-        -------
-        q, v, a : ndarray, (N, n)
-            Motion.
-        """
+        """Return q, v, a, (N, n) each, of parameters (n * size,), coordinate after coordinate."""
         c = x.reshape(-1, self.family.size).T
         q, v, a = (phi @ c for phi in self.basis)
         return q, v, a
@@ -245,33 +234,11 @@ class Objective:
         return information(self.equations, Motion(self.t, *self.states(x)), self.noise, self.prior)
 
     def value(self, x: Array) -> dict[str, float]:
-        """Return the values of the criterion.
-
-        Parameters
-        ----------
-        x : ndarray, (n * size,)
-            Parameters.
-
-        Returns
-        -------
-        dict of str to float
-            Values by name.
-        """
+        """Return the values of the criterion by name."""
         return self.criterion.evaluate(self.factor(x))[0]
 
     def cost(self, x: Array) -> float:
-        """Return the cost alone.
-
-        Parameters
-        ----------
-        x : ndarray, (n * size,)
-            Parameters.
-
-        Returns
-        -------
-        float
-            What is minimised.
-        """
+        """Return the cost alone, which is minimised."""
         return self.criterion.evaluate(self.factor(x))[1]
 
     def __call__(self, x: Array) -> tuple[float, Array]:

@@ -80,110 +80,34 @@ class Problem:
         return tuple(self.family.basis(t, k) for k in range(4))
 
     def state(self, x: Array, dense: bool = False) -> State:
-        """Return the motion of parameters.
-
-        Parameters
-        ----------
-        x : ndarray, (n * size,)
-            Parameters.
-        dense : bool
-            On the grid of the final check instead of that of the optimisation.
-
-        Returns
-        -------
-        State
-            q, v, a and jerk.
-        """
+        """Return the motion of parameters (n * size,), on the optimiser's grid or on the dense one of the final check."""
         c = x.reshape(self.dof, -1).T
         return State(*(phi @ c for phi in (self._dense if dense else self.grid)))
 
     def excess(self, x: Array, dense: bool = False) -> Array:
-        """Return how far each limit is exceeded at its worst sample; OUTSIDE for all when the robot cannot follow.
-
-        Parameters
-        ----------
-        x : ndarray, (n * size,)
-            Parameters.
-        dense : bool
-            On the grid of the final check.
-
-        Returns
-        -------
-        ndarray, (k,)
-            Not above ``-margin`` when the motion is accepted.
-        """
+        """Return how far each limit (k,) is exceeded at its worst sample; OUTSIDE for all when the robot cannot follow."""
         try:
             return np.asarray(all_excess(self.limits.all, self.state(x, dense)).max(axis=0))
         except DynidentError:
             return np.full(len(self.names), OUTSIDE)
 
     def feasible(self, x: Array, dense: bool = False) -> bool:
-        """Return whether all limits are kept with the margin.
-
-        Parameters
-        ----------
-        x : ndarray, (n * size,)
-            Parameters.
-        dense : bool
-            On the grid of the final check.
-
-        Returns
-        -------
-        bool
-            True inside.
-        """
+        """Return whether all limits are kept with the margin."""
         return self._over(x, dense) <= 0.0
 
     def margins(self, x: Array) -> dict[str, float]:
-        """Return the smallest margin of every limit on the dense grid.
-
-        Parameters
-        ----------
-        x : ndarray, (n * size,)
-            Parameters.
-
-        Returns
-        -------
-        dict of str to float
-            Share of the limit that is left, by name.
-        """
+        """Return the smallest margin of every limit on the dense grid: the share of it that is left, by name."""
         worst: dict[str, float] = {}
         for name, value in zip(self.names, self.excess(x, True), strict=True):
             worst[name] = min(worst.get(name, np.inf), -float(value))
         return worst
 
     def still(self, posture: Array) -> Array:
-        """Return the parameters of standing still.
-
-        Parameters
-        ----------
-        posture : ndarray, (n,)
-            Position.
-
-        Returns
-        -------
-        ndarray, (n * size,)
-            Parameters.
-        """
+        """Return the parameters (n * size,) of standing still at a position (n,)."""
         return np.outer(posture, self.family.constant()).ravel()
 
     def shrink(self, x: Array, dense: bool = True, towards: Array | None = None) -> Array | None:
-        """Return the motion scaled down towards another (rest at its mean position) until it keeps all limits; None if never.
-
-        Parameters
-        ----------
-        x : ndarray, (n * size,)
-            Parameters.
-        dense : bool
-            Check on the dense grid.
-        towards : ndarray (n * size,), optional
-            Parameters of a motion inside the limits; rest when omitted.
-
-        Returns
-        -------
-        ndarray (n * size,) or None
-            Parameters of a feasible motion.
-        """
+        """Return the motion scaled down towards another (rest at its mean place) until it keeps all limits; None if never."""
         rest = self.still(self.state(x).q.mean(axis=0)) if towards is None else towards
         worst = self._over(x, dense)
         if worst <= 0.0:

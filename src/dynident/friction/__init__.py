@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dynident.friction.laws import Coulomb, Offset, Polynomial, Sigmoid, SmoothStribeck, Stribeck, Tanh, Viscous
     from dynident.friction.modifiers import Asymmetric, LoadDependent, Ripple, TemperatureDependent
     from dynident.friction.passivity import Dissipation, dissipation
+    from dynident.friction.printed import law_to_c, law_to_latex
     from dynident.friction.state import State
     from dynident.friction.thermal import (
         AdvancedSecondOrder,
@@ -62,6 +63,8 @@ _LATER = {
     "TemperatureDependent": "modifiers",
     "Viscous": "laws",
     "dissipation": "passivity",
+    "law_to_c": "printed",
+    "law_to_latex": "printed",
     "AdvancedSecondOrder": "thermal",
     "FirstOrder": "thermal",
     "Fractional": "thermal",
@@ -124,6 +127,8 @@ __all__ = [
     "dissipation",
     "duty_cycle",
     "iron_losses",
+    "law_to_c",
+    "law_to_latex",
     "mean_power",
     "mittag_leffler",
     "mittag_leffler_derivatives",

@@ -101,12 +101,13 @@ class Dahl(DynamicLaw):
     def _piece(self, routine: Routine, v0: Node, v1: Node, dt: Node, p: Mapping[str, Node]) -> None:
         distance, i = 0.5 * (v0 + v1) * dt, p["exponent"]
         way = sign(distance)
-        gap = 1.0 - way * p["sigma0"] * routine.load("state") / p["fc"]
-        size, travel = absolute(gap), p["sigma0"] * absolute(distance) / p["fc"]
-        bent = maximum(power(size, 1.0 - i) + (i - 1.0) * travel, 0.0)
-        other = where(both(size > 0.0, bent > 0.0), power(bent, 1.0 / (1.0 - i)), 0.0)
-        after = sign(gap) * where(equal(i, 1.0), size * exp(-travel), other)
-        routine.store("state", 0, way * p["fc"] / p["sigma0"] * (1.0 - after))
+        gap = 1.0 - way * (p["sigma0"] / p["fc"]) * routine.load("state")
+        size, travel = absolute(gap), p["sigma0"] / p["fc"] * absolute(distance)
+        left = size * exp(-travel)
+        if not i.is_const(1.0):
+            bent = maximum(power(size, 1.0 - i) + (i - 1.0) * travel, 0.0)
+            left = where(both(size > 0.0, bent > 0.0), power(bent, 1.0 / (1.0 - i)), 0.0)
+        routine.store("state", 0, way * (p["fc"] / p["sigma0"]) * (1.0 - sign(gap) * left))
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import signal, step_length, time_axis
 from dynident.errors import LogError
+from dynident.friction.forms import TILE
 from dynident.friction.law import Friction
 from dynident.graph import Graph, Node, Routine, absolute, compile_routines, equal, floor, minimum, opposite
 
@@ -141,12 +142,30 @@ class DynamicLaw(ABC):
         return step
 
     def _loaded(self, routine: Routine) -> dict[str, Node]:
-        return {name: routine.load("numbers", i) for i, name in enumerate(self.parameters)}
+        return self.named(routine.graph, [routine.load("numbers", i) for i in range(len(self.parameters))])
+
+    def named(self, graph: Graph, numbers: Sequence[Node]) -> dict[str, Node]:
+        """Parameters of compiled code by name; exponents are part of the code, because whole ones need no powers.
+
+        Parameters
+        ----------
+        graph : Graph
+            Where they live.
+        numbers : sequence of Node
+            The values of `parameters`.
+
+        Returns
+        -------
+        dict of str to Node
+            Expressions by name.
+        """
+        own = zip(self.parameters.items(), numbers, strict=True)
+        return {name: graph.const(value) if name == "exponent" else node for (name, value), node in own}
 
     @property
     def structure(self) -> tuple[Any, ...]:
         """What the compiled step depends on beside the numbers; laws that agree in it share one step."""
-        return type(self), self.states
+        return type(self), self.states, getattr(self, "exponent", None)
 
     def _swept(self, t: Array, v: Array, start: Array) -> Array:
         """Return the states at all samples."""
@@ -175,8 +194,11 @@ class DynamicLaw(ABC):
         """
         times = np.ascontiguousarray(time_axis(t))
         velocity = np.ascontiguousarray(signal("v", v, times.size))
-        state = self._swept(times, velocity, self._start(start))
-        return Response(times, velocity, np.asarray(self.force(list(state.T), velocity, self.parameters)), state)
+        state, force = self._swept(times, velocity, self._start(start)), np.empty(times.size)
+        for first in range(0, times.size, TILE):
+            part = slice(first, first + TILE)
+            force[part] = self.force(list(state[part].T), velocity[part], self.parameters)
+        return Response(times, velocity, force, state)
 
     def advance(self, state: ArrayLike, v0: float, v1: float, dt: float) -> tuple[float, Array]:
         """One step of `simulate`, for a simulator that makes its own steps.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 CHANNELS = ("v", "q", "tau", "T")
+TILE = 4096  # samples at a time: what is computed on the way stays in the processor's cache
 
 
 class Point(NamedTuple):
@@ -86,8 +87,13 @@ class Forms:
             if node.op == "symbol" and node.name not in known:
                 known[node.name] = state.channel(node.name, law.name)
         result = np.empty((*state.v.shape, len(nodes)))
-        for i, column in enumerate(evaluate_nodes(nodes, known)):
-            result[..., i] = column
+        flat = {name: np.ravel(value) if np.ndim(value) else value for name, value in known.items()}
+        rows = result.reshape(state.v.size, len(nodes))
+        for first in range(0, len(rows), TILE):
+            part = slice(first, first + TILE)
+            here = {name: value[part] if np.ndim(value) else value for name, value in flat.items()}
+            for i, column in enumerate(evaluate_nodes(nodes, here)):
+                rows[part, i] = column
         if form == "columns shape":
             return result.reshape(*state.v.shape, len(law.linear), len(law.shape))
         return np.asarray(result[..., 0]) if what == "value" and by != "parameters" else result

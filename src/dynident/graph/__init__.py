@@ -45,11 +45,13 @@ if TYPE_CHECKING:
     from dynident.graph.print_latex import latex_align, latex_equations, latex_number, latex_text
     from dynident.graph.print_numpy import numpy_function, numpy_helpers
     from dynident.graph.print_routine import compile_routines
+    from dynident.graph.products import Products
     from dynident.graph.routine import Place, Routine
 
 # Printers for people and routines are imported on first use: most computations need none of them.
 _LATER = {
     "Place": "routine",
+    "Products": "products",
     "Routine": "routine",
     "compile_routines": "print_routine",
     "comment": "names",
@@ -77,6 +79,7 @@ __all__ = [
     "MachineCode",
     "Node",
     "Place",
+    "Products",
     "Routine",
     "absolute",
     "arctan2",

@@ -13,20 +13,7 @@ from dynident.graph.operations import OPERATIONS
 
 
 def forward(outputs: Sequence[Node], directions: Mapping[Node, Node]) -> list[Node]:
-    """Return the derivative of every output along a direction.
-
-    Parameters
-    ----------
-    outputs : sequence of Node
-        Expressions y.
-    directions : mapping of Node to Node
-        Rate of each symbol (or of any sub-expression that counts as independent).
-
-    Returns
-    -------
-    list of Node
-        sum_x dy/dx directions[x].
-    """
+    """Return sum_x dy/dx directions[x] of every output y; x are symbols, or sub-expressions that count as independent."""
     rate: dict[int, Node] = {}
     for node in reachable(outputs):
         graph = node.graph
@@ -44,22 +31,7 @@ def forward(outputs: Sequence[Node], directions: Mapping[Node, Node]) -> list[No
 
 
 def reverse(outputs: Sequence[Node], weights: Sequence[Node | float], inputs: Sequence[Node]) -> list[Node]:
-    """Return the gradient of a weighted sum of outputs.
-
-    Parameters
-    ----------
-    outputs : sequence of Node
-        Expressions y.
-    weights : sequence of Node or float
-        w, one per output.
-    inputs : sequence of Node
-        Symbols x (or sub-expressions that count as independent).
-
-    Returns
-    -------
-    list of Node
-        sum_y w dy/dx for every x.
-    """
+    """Return sum_y w dy/dx for every input x: a symbol, or a sub-expression that counts as independent."""
     wanted = {node.index for node in inputs}
     order = reachable([*outputs, *inputs])
     depends: dict[int, bool] = {}

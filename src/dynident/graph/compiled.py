@@ -39,17 +39,10 @@ class Compiled:
         self._call = self._machine.function(f"{function.name}_{self.width}", kinds)
 
     def __call__(self, samples: int, arrays: Mapping[str, Array], threads: bool = True) -> None:
-        """Fill the outputs for all samples.
+        """Fill the outputs for all samples; results do not depend on whether long batches use all cores.
 
-        Parameters
-        ----------
-        samples : int
-            N.
-        arrays : mapping of str to ndarray
-            Inputs and outputs (N, ...) or, for rows, (k, at least N), and shared arrays (k,): float64, each sample's numbers
-            next to each other (rows: each entry's samples next to each other).
-        threads : bool
-            Whether long batches may use all cores; results do not depend on it.
+        Inputs and outputs are (N, ...) or, for rows, (k, at least N), shared arrays (k,): float64, each sample's numbers next
+        to each other (rows: each entry's samples next to each other).
         """
         whole = samples - samples % self.width
         if whole:
@@ -61,20 +54,34 @@ class Compiled:
             self._rest(arrays, whole, samples)
 
     def fixed(self, arrays: Mapping[str, Array]) -> Callable[[], None]:
-        """Return a call for one sample per vector lane on these very arrays, whose places in memory are looked up once.
-
-        Parameters
-        ----------
-        arrays : mapping of str to ndarray
-            As for a call with as many samples as the width; they must live as long as what is returned.
-
-        Returns
-        -------
-        callable
-            Takes nothing and fills the outputs.
-        """
+        """Return a call for one sample per vector lane on these very arrays, which must live as long as it."""
         words = self._words(arrays, 0, self.width)
         return lambda: self._call(*words)
+
+    def over(self, arrays: Mapping[str, Array]) -> Callable[[int, int], None]:
+        """Return a call for the samples from a first to a last (not included) of a batch, in the calling thread.
+
+        Inputs are of the whole batch; outputs are for the longest piece and are written from their start. Where all arrays are
+        in memory is looked up once, so they must live as long as the call.
+        """
+        function = self.function
+        places = [self._place(name, arrays[name]) for name in function.arrays]
+        moves = [
+            (at, stride, 0 if name in function.outputs else step)
+            for name, (at, stride, step) in zip(function.arrays, places, strict=True)
+        ]
+
+        def piece(first: int, last: int) -> None:
+            steps = (last - first) // self.width
+            words = [steps]
+            for at, stride, step in moves:
+                words += (at + step * first, stride)
+            self._call(*words)
+            if steps * self.width < last - first:
+                parts = {name: self._from(name, arrays[name], first) for name in function.inputs}
+                self._rest({**arrays, **parts}, steps * self.width, last - first)
+
+        return piece
 
     def _run(self, arrays: Mapping[str, Array], first: int, last: int) -> None:
         """Call the machine code for the samples from `first` up to `last`, a multiple of the width."""
@@ -84,18 +91,21 @@ class Compiled:
         """Return the arguments of the machine code: number of steps, then address and stride of every array."""
         words: list[int] = [(last - first) // self.width]
         for name in self.function.arrays:
-            array = arrays[name]
-            stride = array.strides[0] // 8 if array.ndim > 1 else 1
-            if array.size and (array.dtype != np.float64 or (array.shape[-1] > 1 and array.strides[-1] != 8)):
-                raise ValueError(f"array '{name}' of '{self.function.name}' must be float64, its last axis contiguous")
-            if name in self.function.shared:
-                at = array.ctypes.data
-            elif name in self.function.rows:
-                at = array.ctypes.data + 8 * first
-            else:
-                at = array.ctypes.data + array.strides[0] * first
-            words += [at, stride]
+            at, stride, step = self._place(name, arrays[name])
+            words += [at + step * first, stride]
         return words
+
+    def _place(self, name: str, array: Array) -> tuple[int, int, int]:
+        """Return the address of an array, its stride in numbers, and the bytes from one sample to the next."""
+        if array.size and (array.dtype != np.float64 or (array.shape[-1] > 1 and array.strides[-1] != 8)):
+            raise ValueError(f"array '{name}' of '{self.function.name}' must be float64, its last axis contiguous")
+        stride = array.strides[0] // 8 if array.ndim > 1 else 1
+        step = 0 if name in self.function.shared else 8 if name in self.function.rows else array.strides[0]
+        return array.ctypes.data, stride, step
+
+    def _from(self, name: str, array: Array, first: int) -> Array:
+        """Return what an input holds from sample `first` on."""
+        return array[:, first:] if name in self.function.rows else array[first:]
 
     def _rest(self, arrays: Mapping[str, Array], first: int, last: int) -> None:
         """Compute the last samples, fewer than a vector holds, in copies that are filled up with the last of them."""

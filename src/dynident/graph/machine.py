@@ -17,6 +17,7 @@ LARGE = 12_000  # lines of a module above which less is optimised
 HUGE = 60_000  # lines above which code is generated without optimisation: seconds saved, code about 2.5 times slower
 QUICK = False  # whether to generate code without optimisation whatever its length: it is ready sooner and runs slower
 SLOW = 1.0  # [s] a compilation that takes longer is announced
+PER_LINE = 1e-4  # [s] what a line takes at most on a usual processor
 
 log = logging.getLogger(__name__)
 _lock = threading.Lock()  # LLVM's context compiles for one thread at a time
@@ -73,6 +74,8 @@ class MachineCode:
             )
             body = cache.read(key)
             if body is None:
+                if lines * PER_LINE > SLOW:
+                    log.info("compiling %s, about %.0f s; its code is then kept on disk", what, lines * PER_LINE)
                 body = self._compiled(binding, machine, text, loops and level > 0, what)
                 cache.write(key, body)
             empty = binding.parse_assembly("")
@@ -97,20 +100,7 @@ class MachineCode:
         return body
 
     def function(self, name: str, kinds: Sequence[Any]) -> Any:
-        """Return a function as a Python callable that releases the interpreter lock.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-        kinds : sequence of ctypes types
-            Of its arguments.
-
-        Returns
-        -------
-        callable
-            Returns nothing.
-        """
+        """Return a function, by name and ctypes types of its arguments, as a callable that releases the interpreter lock."""
         return ctypes.CFUNCTYPE(None, *kinds)(self.address(name))
 
     def address(self, name: str) -> int:

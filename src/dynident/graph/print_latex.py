@@ -44,22 +44,7 @@ def latex_number(value: float) -> str:
 
 
 def latex_equations(rows: Sequence[tuple[str, Node]], symbol: Callable[[str], str], label: str = "") -> list[str]:
-    """Return equations and, below the word where, the sub-expressions they share.
-
-    Parameters
-    ----------
-    rows : sequence of (str, Node)
-        Left side in LaTeX, and what it is equal to.
-    symbol : callable
-        LaTeX of a symbol's name.
-    label : str
-        Labels of the equations are ``<label>-1`` and so on; none when empty.
-
-    Returns
-    -------
-    list of str
-        Lines that need amsmath.
-    """
+    """Return equations (left side in LaTeX, expression), below them what they share; their labels are ``<label>-1`` ..."""
 
     def name(node: Node, count: int) -> str:
         place = coordinate(node)

@@ -91,9 +91,9 @@ class Emitter:
         args = [self.operand(arg) for arg in node.args] if node.op != "select" else []
         T = self.type
         if node.op in _BINARY:
-            name = self.line(f"{_BINARY[node.op]} contract {T} {args[0]}, {args[1]}")
+            name = self.line(f"{_BINARY[node.op]} contract nsz {T} {args[0]}, {args[1]}")  # -(a - b) is b - a
         elif node.op == "neg":
-            name = self.line(f"fneg {T} {args[0]}")
+            name = self.line(f"fneg nsz {T} {args[0]}")
         elif node.op in _ORDER:
             bit = self.truths[node.index] = self.line(f"fcmp {_ORDER[node.op]} {T} {args[0]}, {args[1]}")
             name = self.line(f"uitofp {self.truth} {bit} to {T}")

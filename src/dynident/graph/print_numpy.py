@@ -52,22 +52,8 @@ def numpy_function(
 ) -> str:
     """Return the definition of a function of arrays, given by name, whose last axis is the element.
 
-    Parameters
-    ----------
-    function : Function
-        What to print; every array is read and every output written over the leading axes of all.
-    labels : mapping of str to (str, str), optional
-        Local name and place, such as ``m_elbow`` and ``phi[..., 3]``, of every symbol that is used; from the symbols' own
-        names when omitted.
-    about : sequence of str
-        Lines of its docstring.
-    shapes : mapping of str to tuple of int, optional
-        Shape of an output; one axis when omitted.
-
-    Returns
-    -------
-    str
-        Source that needs ``np`` and what `numpy_helpers` gives. Entries that are None stay zero.
+    It needs ``np`` and what `numpy_helpers` gives. `labels` are local name and place, such as ``m_elbow`` and ``phi[..., 3]``,
+    of the symbols; `about` the lines of its docstring; `shapes` those of outputs. Entries that are None stay zero.
     """
     inputs = (*function.inputs, *function.shared)
     known = labels if labels is not None else _labels(function)

@@ -168,12 +168,7 @@ class Routine:
     def call(self, what: Function | Routine, **places: str | Place) -> None:
         """Call a function (for one sample; its outputs must not overlap its inputs) or a routine.
 
-        Parameters
-        ----------
-        what : Function or Routine
-            What to call.
-        **places : str or (str, index)
-            For every array of it: one of ours, from a given index on.
+        For every array of it `places` names one of ours, or one of ours and the index from which on it is meant.
         """
         missing = set(what.arrays) ^ set(places)
         if missing:

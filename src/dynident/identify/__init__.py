@@ -14,14 +14,17 @@ if TYPE_CHECKING:
     from dynident.identify.essential import essential_parameters
     from dynident.identify.estimators import OLS, WLS
     from dynident.identify.friction import AxisFit, Choice, RobotFit, choose, fit_axis, fit_log
+    from dynident.identify.gains import Gains, estimate_gains, with_gain_uncertainty
+    from dynident.identify.load import Payload
     from dynident.identify.matching import Matched, match
     from dynident.identify.metrics import Metrics, evaluate
-    from dynident.identify.payload import Payload, payload_of, payload_regression
+    from dynident.identify.payload import payload_of, payload_on_arm, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
     from dynident.identify.regression import Regression
     from dynident.identify.score import Score
     from dynident.identify.standard import recover_standard
     from dynident.identify.subsets import Individual, Statistics, enumerate_subsets, individual_parameters
+    from dynident.identify.wrist import payload_from_wrench, read_wrench
 
 # What only some programs need is imported on first use: figures, friction laws, payloads, subsets.
 _LATER = {
@@ -38,7 +41,7 @@ _LATER = {
     "AxisFit": "friction",
     "Choice": "friction",
     "Individual": "subsets",
-    "Payload": "payload",
+    "Payload": "load",
     "Statistics": "subsets",
     "RobotFit": "friction",
     "choose": "friction",
@@ -51,6 +54,12 @@ _LATER = {
     "plot_parameters": "plots",
     "plot_score": "plots",
     "true_base_values": "plots",
+    "Gains": "gains",
+    "estimate_gains": "gains",
+    "payload_from_wrench": "wrist",
+    "payload_on_arm": "payload",
+    "read_wrench": "wrist",
+    "with_gain_uncertainty": "gains",
 }
 
 __all__ = [
@@ -60,6 +69,7 @@ __all__ = [
     "BaseParameters",
     "Choice",
     "Fit",
+    "Gains",
     "Individual",
     "Matched",
     "Metrics",
@@ -78,19 +88,24 @@ __all__ = [
     "columns_of",
     "enumerate_subsets",
     "essential_parameters",
+    "estimate_gains",
     "evaluate",
     "fit_axis",
     "fit_log",
     "individual_parameters",
     "match",
+    "payload_from_wrench",
     "payload_of",
+    "payload_on_arm",
     "payload_regression",
     "plot_parameters",
     "plot_score",
     "projected",
+    "read_wrench",
     "recover_standard",
     "triangle",
     "true_base_values",
+    "with_gain_uncertainty",
 ]
 
 

@@ -11,19 +11,22 @@ matrix shows that this does no harm; else Householder reflections fold the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.graph import Products
 from dynident.parallel import cores, one_blas_thread
 
 Array = NDArray[np.float64]
+T = TypeVar("T")
 SAFE = 1e-7  # smallest over largest eigenvalue of scaled cross products: estimates then agree with reflections to about 1e-9
-Tile = Callable[["Workspace"], list[Array]]
-"""Rows [W, y] of one tile, one array (k + 1, T) per row group."""
+Tile = Callable[["Workspace"], Array]
+"""Rows of one tile, (height, T): those of [W, y] of all row groups."""
 Relation = tuple[NDArray[np.int64], Array]
 """Independent columns of a row group, and T with W[:, others] = W[:, independent] T."""
 
@@ -102,14 +105,24 @@ class Workspace:
 
     def __init__(self) -> None:
         self._memory: dict[str, Array] = {}
+        self._made: dict[Hashable, Any] = {}
 
     def rows(self, name: str, height: int, width: int) -> Array:
-        """Return an array (height, width) whose rows do not fall into the same lines of the cache."""
+        """Return an array (height, width) whose rows do not fall into the same lines of the cache; the same one each time."""
         stride = width + 8 + (-width) % 8
         size = height * stride
         if name not in self._memory or self._memory[name].size < size:
             self._memory[name] = np.empty(size)
-        return self._memory[name][:size].reshape(height, stride)[:, :width]
+            self._made.clear()  # it belongs to the memory of before
+        whole = self._memory[name][:size].reshape(height, stride)
+        return self.once((name, height, width), lambda: whole[:, :width])
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what was made for this key in the memory of this thread, or make it."""
+        if key not in self._made:
+            self._made[key] = make()
+        found: T = self._made[key]
+        return found
 
 
 def accumulate(
@@ -118,8 +131,9 @@ def accumulate(
     tiles: list[Tile],
     independence: float = 1.0,
     relations: Callable[[int], Relation] | None = None,
+    places: list[NDArray[np.int64]] | None = None,
 ) -> tuple[RowGroup, ...]:
-    """Reduce tiles of rows to one factor per group, all cores at work.
+    """Reduce tiles of rows to one factor per group, all cores at work; `places` are the rows of each group, in order if None.
 
     Cross products are summed first, which is twice as fast as reflections. One joint may see base parameters only in fixed
     combinations; `relations` tells for a group which columns are independent and what the others are of them, known from the
@@ -127,21 +141,26 @@ def accumulate(
     """
     labels = tuple(names)
     sizes = [c.size + 1 for c in columns]
+    if places is None:
+        places = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    gram = Products(places)
 
     def products(share: list[Tile]) -> tuple[list[Array], int]:
-        sums, count, work = [np.zeros((k, k)) for k in sizes], 0, Workspace()
+        sums, count, work = gram.sums(), 0, Workspace()
+        rows, add = np.empty((0, 0)), gram.adding(np.empty((0, 0)), sums)
         for tile in share:
-            blocks = tile(work)
-            count += blocks[0].shape[1] if blocks else 0
-            for i, block in enumerate(blocks):
-                sums[i] += block @ block.T
-        return sums, count
+            found = tile(work)
+            if found is not rows:  # else the same memory again
+                rows, add = found, gram.adding(found, sums)
+            add(rows.shape[1])
+            count += rows.shape[1]
+        return gram.matrices(sums), count
 
     def reflections(share: list[Tile], which: list[int]) -> list[Array]:
         factors, work = [np.zeros((0, sizes[i])) for i in which], Workspace()
         for tile in share:
-            blocks = tile(work)
-            factors = [triangle(np.vstack([R, blocks[i].T])) for R, i in zip(factors, which, strict=True)]
+            rows = tile(work)
+            factors = [triangle(np.vstack([R, rows[places[i]].T])) for R, i in zip(factors, which, strict=True)]
         return factors
 
     workers = max(1, min(cores(), len(tiles)))

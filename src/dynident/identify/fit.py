@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import read_json
-from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.base import BaseParameters
 from dynident.identify.rows import Projection, Rows, check_projection
-from dynident.identify.stored import stored_numbers, stored_options, stored_source
+from dynident.identify.stored import loads_of, stored_base, stored_numbers, stored_options, stored_source
 from dynident.mechanics import Motion, closure_starts
 from dynident.mechanism import Consistency, Mechanism, Parameters
 from dynident.results import Result, array_of
@@ -216,6 +216,23 @@ class Fit(Result):
 
         return score_fit(self, log, allow_training)
 
+    def without(self, *bodies: str) -> Fit:
+        """Return the fit without bodies that it knows apart from the others, such as a payload that was taken off.
+
+        Parameters
+        ----------
+        *bodies : str
+            Names of the bodies.
+
+        Returns
+        -------
+        Fit
+            Same fit; these bodies weigh nothing and add no uncertainty.
+        """
+        from dynident.identify.payload import without_body  # noqa: PLC0415 - payload needs Fit
+
+        return without_body(self, bodies)
+
     def observability(self) -> tuple[Observability, ...]:
         """Return how well each base parameter is known.
 
@@ -302,6 +319,7 @@ class Fit(Result):
             "joints": list(self.mechanism.joint_names),
             "terms": list(self.mechanism.terms),
             "leaders": list(self.base.leaders),
+            "loads": loads_of(self.mechanism),
             "fingerprint": self.base.fingerprint().tolist(),
             "estimator": self.estimator,
             "rows": self.rows,
@@ -369,7 +387,7 @@ class Fit(Result):
             rows, terms = data["base_parameters"], tuple(data["terms"])
             moving = mechanism if mechanism.terms == terms else mechanism.with_terms(terms)
             moving = moving if moving.loops else moving.keep(data["joints"])
-            base = base_parameters(moving, order=data["leaders"])
+            moving, base = stored_base(moving, data["leaders"], data.get("loads", {}))
             if list(base.leaders) != data["leaders"] or not base.fits(data["fingerprint"]):
                 raise IdentificationError(
                     f"the fit of robot '{data['robot']}' does not belong to robot '{mechanism.name}': "

@@ -13,6 +13,7 @@ from dynident.signals import Log
 
 Array = NDArray[np.float64]
 
+AGREE = 0.02  # of the largest motor position, up to which redundant motors agree (shafts twist)
 MOTOR_EFFORTS = ("motor_torque", "motor_current", "voltage")
 
 
@@ -90,12 +91,7 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
         else:
             effort = effort[:, [_joint_channel(mechanism, log, name) for name in mechanism.coordinate_names]]
         if log.position_side == "motor":
-            if N.shape[0] != N.shape[1]:
-                raise LogError(
-                    f"log '{log.name}' has motor positions, but robot '{mechanism.name}' has {N.shape[0]} motors for "
-                    f"{N.shape[1]} joints; log joint positions instead"
-                )
-            inverse = np.linalg.inv(N).T
+            inverse = _joints_of_motors(mechanism, log, N, position[:, order] - n0)
             position = (position[:, order] - n0) @ inverse
             velocity, acceleration = (None if x is None else x[:, order] @ inverse for x in (velocity, acceleration))
             notes.append("motor positions brought to the joints by the actuators' gear and coupling matrix")
@@ -104,6 +100,9 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
             position = position[:, columns]
             velocity, acceleration = (None if x is None else x[:, columns] for x in (velocity, acceleration))
         temperature = None if log.temperature is None else log.temperature[:, order]
+        if temperature is not None and N.shape[0] != N.shape[1]:  # several motors on a joint: their mean
+            drives = np.where(N != 0.0, 1.0, 0.0)
+            temperature = temperature @ (drives / drives.sum(axis=0))
     else:
         columns = [joints.index(name) for name in mechanism.coordinate_names]
         position, effort = position[:, columns], effort[:, columns]
@@ -124,6 +123,26 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
         reference=None,
     )
     return Matched(mechanism, converted, tuple(notes))
+
+
+def _joints_of_motors(mechanism: Mechanism, log: Log, N: Array, turned: Array) -> Array:
+    """Return the matrix that brings motor positions (N, k) to the joints; redundant motors must agree about them."""
+    if np.linalg.matrix_rank(N) < N.shape[1]:
+        raise LogError(
+            f"log '{log.name}' has motor positions, but robot '{mechanism.name}' has {N.shape[0]} motors for "
+            f"{N.shape[1]} joints; log joint positions instead"
+        )
+    inverse = np.linalg.pinv(N).T
+    apart = turned - turned @ inverse @ N.T
+    if N.shape[0] > N.shape[1]:
+        worst, size = np.nanmax(np.abs(apart), initial=0.0), np.nanmax(np.abs(turned), initial=0.0)
+        if worst > AGREE * size:
+            i = int(np.argmax(np.nanmax(np.abs(apart), axis=0)))
+            raise LogError(
+                f"log '{log.name}': motor positions do not agree, that of '{mechanism.actuators[i].name}' by {worst:.3g}; "
+                "check ratios, offsets and signs of the motors that drive the same joint"
+            )
+    return np.asarray(inverse)
 
 
 def _match_motors(mechanism: Mechanism, log: Log, notes: list[str]) -> Matched:

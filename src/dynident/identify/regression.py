@@ -27,7 +27,9 @@ from dynident.signals import Decimator, Log, Prepared, prepare
 
 Array = NDArray[np.float64]
 
-ROWS = 1024  # samples per tile: large enough for BLAS, small enough for the cache
+ROWS = 1024  # samples per tile at most
+CACHE = 260_000  # bytes of rows of a tile: they are read soon after they are written, and should still be in the cache
+SHORTEST = 128  # samples of a tile at least, for what it costs to begin one
 FEWEST = 96  # rows per tile after decimation: the filter's ends are computed for every tile
 
 
@@ -97,7 +99,7 @@ class Regression:
         motion : Motion
             N samples.
         effort : array_like, (N, n) or (N, k)
-            Measured joint torques and forces [N m, N]; of the k motors when the robot has loops.
+            Measured joint torques and forces [N m, N]; of the k motors when the robot has loops, or more motors than joints.
         base : BaseParameters, optional
             Base parameters; found when omitted.
         decimator : Decimator, optional
@@ -121,6 +123,9 @@ class Regression:
         require(mechanism, Mechanism, "mechanism")
         require(motion, Motion, "motion")
         tau = numbers(effort, "effort")
+        motors = len(mechanism.actuators)
+        if not mechanism.loops and motors > mechanism.dof and tau.shape == (len(motion), motors):
+            tau = tau @ mechanism.actuator_matrix[0]  # a preload of redundant motors drops out
         if tau.shape != (len(motion), len(rows.efforts)):
             if mechanism.loops:
                 raise IdentificationError(
@@ -143,7 +148,8 @@ class Regression:
         filter_ = decimator or Decimator(1, 1.0)
         if filter_.length(len(motion)) < 1:
             raise IdentificationError(f"{len(motion)} samples are too few for a decimation by {filter_.factor}")
-        spans = list(filter_.tiles(len(motion), max(ROWS // filter_.factor, FEWEST)))
+        compiled = rows.compiled(base.columns)
+        spans = list(filter_.tiles(len(motion), tile_length(compiled.height, filter_.factor, bool(mechanism.loops))))
         starts: Sequence[Array | None] = [None] * len(spans)
         if mechanism.loops:  # the branch is followed once through all samples; then every tile stands alone
             starts = closure_starts(mechanism, motion.q, [piece.start for piece, _ in spans])
@@ -153,28 +159,34 @@ class Regression:
             if moving.shape != tau.shape:
                 raise IdentificationError(f"moving has shape {moving.shape} but effort has {tau.shape}; they must agree")
             fit_for_use = moving_rows(rows.usable(moving)[:, used], filter_, [rows.names[i] for i in used])
-        compiled = rows.compiled(base.columns)
+        into = compiled.over(motion, tau)
         seen = rows.seen(base.seen)
         columns = [np.intersect1d(compiled.seen[i], np.flatnonzero(seen[i])) for i in used]
-        gone = np.flatnonzero(np.isin(base.columns, rows.absent))
+        whole = [slice(compiled.first[i], compiled.first[i] + compiled.seen[i].size + 1) for i in used]
+        places = [
+            np.append(own.start + np.flatnonzero(np.isin(compiled.seen[i], mine)), own.stop - 1)
+            for i, own, mine in zip(used, whole, columns, strict=True)
+        ]
+        absent_columns = np.flatnonzero(np.isin(base.columns, rows.absent))
+        zero = [
+            first + np.flatnonzero(np.isin(own, absent_columns))
+            for own, first in zip(compiled.seen, compiled.first, strict=True)
+        ]
+        gone = np.concatenate(zero)
 
         def tile(piece: slice, outputs: slice, start: Array | None) -> Tile:
-            def compute(work: Workspace) -> list[Array]:
-                stretch = motion[piece]
-                flat = work.rows("rows", compiled.height, len(stretch))
-                compiled(stretch, tau[piece], flat, start, piece.start)
+            def compute(work: Workspace) -> Array:
+                samples = piece.stop - piece.start
+                flat = work.rows("rows", compiled.height, samples)
+                work.once(("write", samples), lambda: into(flat))(piece, start)
                 if filter_.factor > 1:
                     flat = filter_.apply_rows(flat, work.rows("filtered", compiled.height, outputs.stop - outputs.start))
-                blocks = []
-                for k, i in enumerate(used):
-                    own, first = compiled.seen[i], compiled.first[i]
-                    block = flat[first : first + own.size + 1]
-                    if gone.size:
-                        block[:-1][np.isin(own, gone)] = 0.0
-                    if columns[k].size < own.size:
-                        block = block[np.append(np.isin(own, columns[k]), True)]
-                    blocks.append(block if fit_for_use is None else block * fit_for_use[outputs, k])
-                return blocks
+                if gone.size:
+                    flat[gone] = 0.0
+                if fit_for_use is not None:
+                    for k, own in enumerate(whole):
+                        flat[own] *= fit_for_use[outputs, k]
+                return flat
 
             return compute
 
@@ -185,7 +197,7 @@ class Regression:
             states = random_motion(mechanism, 2 * max(c.size for c in columns) + 8)
             return compiled.relation(used[k], columns[k], states)
 
-        groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation)
+        groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation, places)
         if fit_for_use is not None:
             counts = fit_for_use.sum(axis=0).tolist()
             groups = tuple(replace(group, count=count) for group, count in zip(groups, counts, strict=True))
@@ -342,6 +354,13 @@ class Regression:
                 f"'{path}' belongs to another robot than '{mechanism.name}': its geometry, gravity or terms differ"
             )
         return cls(base, groups, tuple(sources), options, tuple(notes), projection)
+
+
+def tile_length(height: int, factor: int, loops: bool) -> int:
+    """Return how many rows after decimation a tile has: few where they stay in the cache, many where beginning one costs."""
+    if factor > 1 or loops:
+        return max(ROWS // factor, FEWEST)
+    return int(np.clip(CACHE // (8 * height) // 32 * 32, SHORTEST, ROWS))
 
 
 def _same(base: BaseParameters, mechanism: Mechanism) -> bool:

@@ -13,7 +13,7 @@ All three have the same exact solutions; they differ only in how they weigh nois
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -23,12 +23,22 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError, SignalWarning
 from dynident.graph import Node, absolute, maximum, minimum, sqrt, total
 from dynident.identify.factor import Relation
-from dynident.mechanics import Equations, Motion, cached, close_positions, compiled, entering, solve_general
+from dynident.mechanics import (
+    Equations,
+    Motion,
+    cached,
+    close_positions,
+    compiled,
+    entering,
+    has_opaque_couplings,
+    solve_general,
+)
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator
 
 Array = NDArray[np.float64]
 Projection = str | tuple[str, ...]
+Writer = Callable[[slice, Array | None], None]
 
 DEPENDENT = 1e-9  # part of a column of unit length, along unrelated states, below which it depends on the others by structure
 SINGULAR = 1e-7  # pivot ratio of the closure or of a projection below which its equations mean nothing
@@ -158,7 +168,7 @@ class Rows:
         """
         compiled = self.compiled(columns)
         flat = np.empty((compiled.height, len(motion)))
-        compiled(motion, effort, flat, start, first)
+        compiled.over(motion, effort, first)(flat)(slice(0, len(motion)), start)
         W = np.zeros((len(compiled.seen), len(columns), len(motion)))
         y = None if effort is None else np.empty((len(compiled.seen), len(motion)))
         for i, (own, at) in enumerate(zip(compiled.seen, compiled.first, strict=True)):
@@ -204,7 +214,7 @@ class Rows:
             return effort
         compiled = self.compiled(np.zeros(0, dtype=np.int64))
         flat = np.empty((compiled.height, len(motion)))
-        compiled(motion, effort, flat)
+        compiled.over(motion, effort)(flat)(slice(0, len(motion)), None)
         return flat.T
 
 
@@ -226,19 +236,18 @@ class CompiledRows:
         self._relations: dict[tuple[int, bytes], Relation] = {}
         x = Equations(rows.mechanism)
         tau = x.graph.symbols("tau", len(rows.efforts))
-        y, size = list(tau), x.graph.one
-        Y = x.regressor(columns)
+        y, Y, size = list(tau), x.regressor(columns), {}
         if rows.mechanism.loops:
             A = actuation(x)
             y = [total([row[j] * t for row, t in zip(A, tau, strict=True)]) for j in range(rows.mechanism.dof)]
             solved, ratio = projected(x, rows, [[*line, t] for line, t in zip(Y, y, strict=True)])
-            Y, y, size = [line[:-1] for line in solved], [line[-1] for line in solved], minimum(absolute(x.pivot), ratio)
+            Y, y = [line[:-1] for line in solved], [line[-1] for line in solved]
+            size = {"size": [minimum(absolute(x.pivot), ratio)]}
         self.seen = [np.array([c for c, entry in enumerate(row) if not entry.is_const(0.0)], dtype=np.int64) for row in Y]
         entries = [entry for row, own, t in zip(Y, self.seen, y, strict=True) for entry in (*(row[c] for c in own), t)]
         self.first = np.cumsum([0, *(own.size + 1 for own in self.seen)])[:-1]
         self.height = len(entries)
-        outputs = {"W": entries, "size": [size]}
-        self._function = compiled(rows.mechanism, "rows", outputs, frozenset({"W"}), {"tau": len(tau)})
+        self._function = compiled(rows.mechanism, "rows", {"W": entries, **size}, frozenset({"W"}), {"tau": len(tau)})
 
     def relation(self, i: int, columns: NDArray[np.int64], motion: Motion) -> Relation:
         """Return which columns of equation i are independent along unrelated states, and what the others are of them."""
@@ -247,7 +256,7 @@ class CompiledRows:
         key = (i, columns.tobytes())
         if key not in self._relations:
             flat = np.empty((self.height, len(motion)))
-            self(motion, None, flat)
+            self.over(motion, None)(flat)(slice(0, len(motion)), None)
             own = self.first[i] + np.flatnonzero(np.isin(self.seen[i], columns))
             W = flat[own].T
             size = np.linalg.norm(W, axis=0)
@@ -259,19 +268,37 @@ class CompiledRows:
             self._relations[key] = kept, T
         return self._relations[key]
 
-    def __call__(self, motion: Motion, effort: Array | None, out: Array, start: Array | None = None, first: int = 0) -> None:
-        """Write all rows of a stretch of motion into out (height, at least N)."""
+    def over(self, motion: Motion, effort: Array | None, first: int = 0) -> Callable[[Array], Writer]:
+        """Return a function that takes an array (height, at least a stretch's length) and returns what writes rows into it.
+
+        That takes a stretch of the motion and, for a robot with loops, a closed configuration near its first sample. `first`
+        is the number of the motion's first sample, for messages.
+        """
         robot = self.rows.mechanism
-        positions = close_positions(robot, motion.q, start, first=first) if robot.loops else None
-        arrays = entering(robot, motion, positions)
         tau = np.zeros((len(motion), len(self.rows.efforts))) if effort is None else np.ascontiguousarray(effort)
-        size = np.empty((len(motion), 1))
-        self._function(len(motion), {**arrays, "tau": tau, "W": out, "size": size}, threads=False)
-        if robot.loops and len(motion) and not np.min(size) > SINGULAR:
-            sample = int(np.argmin(size))
+        if robot.loops or has_opaque_couplings(robot):  # solved stretch by stretch: for all at once it would need memory
+            return lambda out: lambda piece, start: self._closed(motion[piece], tau[piece], out, start, first + piece.start)
+        inputs = {**entering(robot, motion), "tau": tau}
+
+        def into(out: Array) -> Writer:
+            write = self._function.over({**inputs, "W": out})
+            return lambda piece, _: write(piece.start, piece.stop)
+
+        return into
+
+    def _closed(self, stretch: Motion, tau: Array, out: Array, start: Array | None, number: int) -> None:
+        """Write the rows of a stretch whose loops are closed, or couplings followed, first; `number` is its first sample."""
+        robot = self.rows.mechanism
+        positions = close_positions(robot, stretch.q, start, first=number) if robot.loops else None
+        outputs = {"W": out, **({"size": np.empty((len(stretch), 1))} if robot.loops else {})}
+        inputs = {**entering(robot, stretch, positions), "tau": tau}
+        self._function(len(stretch), {**inputs, **outputs}, threads=False)
+        if robot.loops and len(stretch) and not np.min(outputs["size"]) > SINGULAR:
+            sample = int(np.argmin(outputs["size"]))
             raise IdentificationError(
-                f"robot '{robot.name}' is singular at t = {motion.t[sample]:.6g} s (sample {first + sample}): its coordinates, "
-                "or the motors of the projection, do not determine it; choose other motors, coordinates or another motion"
+                f"robot '{robot.name}' is singular at t = {stretch.t[sample]:.6g} s (sample {number + sample}): its "
+                "coordinates, or the motors of the projection, do not determine it; choose other motors, other coordinates or "
+                "another motion"
             )
 
 

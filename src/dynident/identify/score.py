@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import IdentificationError
+from dynident.errors import IdentificationError, SignalWarning
+from dynident.identify.base import columns_of
 from dynident.identify.fit import Fit
 from dynident.identify.matching import match
 from dynident.identify.metrics import Metrics, evaluate
 from dynident.identify.regression import dead_efforts, robot_motion, same_band, source_of
+from dynident.mechanics import Motion
 from dynident.results import Result
 from dynident.signals import Log, Quality, prepare
 
@@ -94,6 +98,22 @@ class Score(Result):
         return plot_score(self)
 
 
+def _warn_of_loads(
+    fit: Fit, log: Log, measured: Array, predicted: Array, motion: Motion, keep: list[int], low_pass: Callable[[Array], Array]
+) -> None:
+    """Say when a log looks as if a body of the fit, such as a payload, was not there."""
+    for body in fit.mechanism.bodies:
+        if body.separate and np.any(fit.standard.values[columns_of(fit.mechanism, (body.name,))]):
+            lighter = low_pass(fit.without(body.name).predict(motion).effort[:, keep])
+            if np.linalg.norm(measured - lighter) < 0.5 * np.linalg.norm(measured - predicted):
+                warnings.warn(
+                    f"log '{log.name}' fits much better without '{body.name}'; where it was not carried, score "
+                    f"fit.without('{body.name}')",
+                    SignalWarning,
+                    stacklevel=4,
+                )
+
+
 def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     """Compare a fit with a log; `Fit.score` is the short way."""
     matched = match(fit.mechanism, log)
@@ -133,6 +153,7 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     every = evaluate(effort, prediction.effort[:, keep], joints, prepared.motion.t)
     coverage = float(np.mean(np.abs(measured - predicted)[used] <= 2.0 * std[used]))
     notes = (*matched.notes, *prepared.explanation.splitlines())
+    _warn_of_loads(fit, log, measured, predicted, motion, keep, low_pass)
     return Score(
         log.name, joints, t, measured, predicted, std, metrics, every, coverage, training, prepared.quality, source, notes
     )

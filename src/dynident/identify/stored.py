@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
+from dynident.identify.base import BaseParameters, base_parameters
+from dynident.mechanism import Mechanism
 from dynident.results import array_of
 
 LARGEST = 1e100  # squares and products of such numbers stay finite
@@ -50,3 +52,21 @@ def stored_options(options: Any) -> dict[str, Any]:
     if unknown:
         raise IdentificationError(f"the fit was made with options that are not known here: {', '.join(map(str, unknown))}")
     return dict(options)
+
+
+def loads_of(mechanism: Mechanism) -> dict[str, str]:
+    """Return the bodies with parameters of their own, such as payloads, and the links that carry them."""
+    apart = {body.name for body in mechanism.bodies if body.separate}
+    return {joint.child: joint.parent for joint in mechanism.joints if joint.child in apart}
+
+
+def stored_base(mechanism: Mechanism, leaders: list[str], loads: dict[str, str]) -> tuple[Mechanism, BaseParameters]:
+    """Return the robot with the loads that a fit knows apart, and the base parameters with the leaders of a fit."""
+    known = loads_of(mechanism)
+    for name, carrier in loads.items():
+        if name not in known:
+            mechanism = mechanism.with_payload(1.0, body=str(carrier), name=str(name), separate=True)
+    base = base_parameters(mechanism, order=leaders)
+    if loads and base.rank < len(leaders):  # runs without and with the load told them apart
+        base = base_parameters(mechanism, order=leaders, removable=tuple(loads))
+    return mechanism, base

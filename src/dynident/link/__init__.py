@@ -3,7 +3,7 @@
 from dynident.link.campaign import AbortedError, Campaign
 from dynident.link.controller import Identity, RemoteController, Status, UnreachableError, open_controller
 from dynident.link.emulator import Emulator
-from dynident.link.live import Callback, RecursiveFit, ThermalObserver, mcap_writer
+from dynident.link.live import Callback, LiveMonitor, RecursiveFit, ThermalObserver, mcap_writer
 from dynident.link.lynx_client import LynxClient
 from dynident.link.lynx_server import LynxServer
 from dynident.link.messages import Framer, Message, Samples, critical_velocity, decode, encode
@@ -25,6 +25,7 @@ __all__ = [
     "Framer",
     "Identity",
     "Listener",
+    "LiveMonitor",
     "LynxClient",
     "LynxServer",
     "Message",

@@ -1,4 +1,4 @@
-"""The stream of samples as it comes: a recursive fit, the thermal state, and a file for other tools.
+"""The stream of samples as it comes: a monitor, a recursive fit, the thermal state, and a file for other tools.
 
 K = P x / (l + x' P x),   b += K (y - x' b),   P = (P - K x' P) / l           recursive least squares with forgetting l
 """
@@ -14,7 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import LinkError, missing_extra
+from dynident.identify import match
+from dynident.link.controller import Identity
 from dynident.link.messages import Samples
+from dynident.monitor import Monitor, Reading
+from dynident.signals import Log
 
 Array = NDArray[np.float64]
 
@@ -139,6 +143,109 @@ class ThermalObserver:
     def temperature(self) -> float:
         """Temperature of the rubbing parts [degree Celsius]."""
         return float(self.state[0])
+
+
+class LiveMonitor:
+    """Hands every sample to a monitor, which stops the motion when something touches the robot.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        Monitor of this robot; it goes on from where it is.
+    identity : Identity
+        Channels of the controller: names, side, kind of effort and gains.
+    stop : bool
+        Whether a raised flag raises `LinkError`, at which a campaign brings the robot to rest; otherwise it is only kept.
+    alarm : callable, optional
+        Called with the `Reading` at which the flag was raised, before that.
+
+    Attributes
+    ----------
+    reading : Reading or None
+        The newest.
+    events : list of Reading
+        The readings at which the flag was raised.
+    """
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        identity: Identity,
+        stop: bool = True,
+        alarm: Callable[[Reading], object] | None = None,
+    ) -> None:
+        self.monitor, self.stop, self.alarm = monitor, stop, alarm
+        self.reading: Reading | None = None
+        self.events: list[Reading] = []
+        self._position, self._effort, self._warmth = _to_joints(monitor, identity)
+        self._count: int | None = None
+
+    def feed(self, host: float, samples: Samples) -> None:
+        """Take samples; a gap in their counter starts the monitor anew.
+
+        Parameters
+        ----------
+        host : float
+            Not needed.
+        samples : Samples
+            What was measured.
+        """
+        del host
+        q, tau = self._position(samples.position), self._effort(samples.effort)
+        T = self._warmth(np.nan_to_num(samples.temperature))
+        for k, index in enumerate(samples.index.tolist()):
+            if self._count is not None and index != self._count + 1:
+                self.monitor.reset()
+            self._count = index
+            before = self.reading is not None and self.reading.flag
+            reading = self.reading = self.monitor.update(float(samples.clock[k]), q[k], tau[k], T[k])
+            if reading.flag and not before:
+                self._raise(reading)
+
+    def _raise(self, reading: Reading) -> None:
+        self.events.append(reading)
+        if self.alarm is not None:
+            self.alarm(reading)
+        if self.stop:
+            i = int(np.argmax(np.abs(reading.torque / reading.threshold)))
+            raise LinkError(
+                f"collision? external torque of '{self.monitor.joints[i]}' is {reading.torque[i]:.3g}, the model explains "
+                f"{reading.threshold[i]:.3g} at most (t = {reading.t:.3f} s of the controller): stopped"
+            )
+
+
+Affine = Callable[[Array], Array]
+
+
+def _to_joints(monitor: Monitor, identity: Identity) -> tuple[Affine, Affine, Affine]:
+    """Return what brings positions, efforts and temperatures of a controller's channels to the joints of a monitor.
+
+    All three are affine, so a log of the unit vectors that is matched with the robot shows them.
+    """
+    k = len(identity.channels)
+    unit = np.vstack([np.zeros((max(1, 4 - k), k)), np.eye(k)])
+    log = Log(
+        t=np.arange(float(len(unit))),
+        joints=identity.channels,
+        position=unit,
+        effort=unit,
+        temperature=unit,
+        effort_kind=identity.effort_kind,
+        gain=None if identity.gain is None else np.array(identity.gain),
+        position_side=identity.position_side,
+        name="controller",
+    )
+    matched = match(monitor.mechanism, log)
+    if matched.mechanism.coordinate_names != monitor.joints:
+        missing = ", ".join(sorted(set(monitor.joints) - set(matched.mechanism.coordinate_names)))
+        raise LinkError(f"the controller does not measure {missing}, which the model has; give the model of this robot")
+
+    def affine(rows: Array | None) -> Affine:
+        assert rows is not None
+        shift, A = rows[0], rows[-k:] - rows[0]
+        return lambda x: x @ A + shift
+
+    return affine(matched.log.position), affine(matched.log.effort), affine(matched.log.temperature)
 
 
 class Callback:

@@ -31,38 +31,31 @@ def coordinates(mechanism: Mechanism, values: ArrayLike, what: str) -> Array:
     """Return an (N, n) array of coordinates after checking it against the robot; one sample may be a plain vector."""
     require(mechanism, Mechanism, "mechanism")
     array = numbers(values, what)
-    array = np.ascontiguousarray(array[None, :] if array.ndim == 1 else array)
-    if array.ndim != 2 or array.shape[1] != mechanism.dof:
-        raise DynidentError(
-            f"{what} has shape {array.shape} but robot '{mechanism.name}' has {mechanism.dof} coordinates "
-            f"({', '.join(mechanism.coordinate_names)}); give one column per coordinate"
-        )
+    array = _fitting(mechanism, array[None, :] if array.ndim == 1 else array, what)
     if not np.all(np.isfinite(array)):
         bad = int(np.argwhere(~np.isfinite(array))[0][0])
         raise DynidentError(f"{what} is not finite at sample {bad}; remove or interpolate it")
     return array
 
 
+def _fitting(mechanism: Mechanism, array: Array, what: str) -> Array:
+    """Return a contiguous array with one column per coordinate of the robot."""
+    if array.ndim != 2 or array.shape[1] != mechanism.dof:
+        raise DynidentError(
+            f"{what} has shape {array.shape} but robot '{mechanism.name}' has {mechanism.dof} coordinates "
+            f"({', '.join(mechanism.coordinate_names)}); give one column per coordinate"
+        )
+    return np.ascontiguousarray(array)
+
+
 def entering(mechanism: Mechanism, motion: Motion, positions: Array | None = None) -> dict[str, Array]:
-    """Return the arrays that a robot's functions take: q (closed tree positions with loops), v, a, and G, b where needed.
+    """Return the contiguous arrays that a robot's functions take: q, v, a, and G, b where needed.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    motion : Motion
-        Motion of its independent coordinates.
-    positions : ndarray (N, n_tree), optional
-        Closed tree positions of a robot with loops, when they are known already.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Contiguous arrays.
+    With loops q are the closed positions (N, n_tree) of the tree, which may be given when they are known.
     """
     require(mechanism, Mechanism, "mechanism")
     require(motion, Motion, "motion")
-    q = coordinates(mechanism, motion.q, "motion.q")
+    q = _fitting(mechanism, motion.q, "motion.q")  # a motion is finite
     arrays = {"q": q, "v": np.ascontiguousarray(motion.v), "a": np.ascontiguousarray(motion.a)}
     if mechanism.loops:
         arrays["q"] = close_positions(mechanism, q) if positions is None else np.ascontiguousarray(positions)
@@ -131,20 +124,7 @@ class TreeMotion(NamedTuple):
 
 
 def tree_motion(mechanism: Mechanism, motion: Motion) -> TreeMotion:
-    """Return q, v, a of all tree coordinates: those of the robot, or what couplings and loop closure make of them.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    motion : Motion
-        Motion of its independent coordinates.
-
-    Returns
-    -------
-    TreeMotion
-        Tree motion and G.
-    """
+    """Return q, v, a of all tree coordinates: those of the robot, or what couplings and loop closure make of them."""
     arrays = entering(mechanism, motion)
     if not mechanism.loops and not mechanism.couplings:
         return TreeMotion(arrays["q"], arrays["v"], arrays["a"], None)

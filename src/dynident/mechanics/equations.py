@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
 from dynident.friction import TERMS
-from dynident.graph import Graph, Node, derivative_matrix, forward, total
+from dynident.graph import Graph, Node, absolute, derivative_matrix, forward, total, where
 from dynident.mechanics.geometry import Geometry, Pose, compose, numeric_geometry
 from dynident.mechanics.loops import Loops
 from dynident.mechanics.matrices import coriolis_matrix, energies, mass_matrix
@@ -62,6 +62,7 @@ class Equations:
         self.v, self.a = self.graph.symbols("v", n), self.graph.symbols("a", n)
         self._in_links = links or phi is not None
         self.width: Node | None = None  # speed over which jumps of friction are spread, for optimisers; None for true ones
+        self.rest: float | None = None  # speed below which dry friction counts as zero, for observers that see noise at rest
         self.phi = self.graph.symbols("phi", len(mechanism.parameters)) if phi is None else list(phi)
 
     # ---- the tree's motion ------------------------------------------------------------------------------------------
@@ -202,6 +203,8 @@ class Equations:
         """Return the regressor entry of a joint term."""
         if self.width is not None:
             return self.graph.node(TERMS[symbol].smooth(q, v, a, self.width))
+        if self.rest is not None and TERMS[symbol].jumps:
+            v = where(absolute(v) < self.rest, self.graph.zero, v)
         return self.graph.node(TERMS[symbol].expression(q, v, a))
 
     @cached_property
@@ -239,10 +242,17 @@ class Equations:
         """Return the torques of all tree coordinates."""
         values = self.phi if phi is None else phi
         tau = self.recursion.inverse_dynamics(self.bodies(values))
-        for column, _, d, entry in self.joint_columns:
-            tau[d] = tau[d] + entry * values[column]
-        for column, _, row, entry in self.motor_columns:
-            tau = [x + entry * values[column] * c for x, c in zip(tau, row, strict=True)]
+        return [x + y for x, y in zip(tau, self.tree_terms(values), strict=True)]
+
+    def tree_terms(self, values: Sequence[Node], rotors: bool = True) -> list[Node]:
+        """Return what joints and motors add to the torques of all tree coordinates, with or without rotor inertias."""
+        tau = [self.graph.zero] * len(self.tree_q)
+        for column, symbol, d, entry in self.joint_columns:
+            if rotors or not TERMS[symbol].rotor:
+                tau[d] = tau[d] + entry * values[column]
+        for column, symbol, row, entry in self.motor_columns:
+            if rotors or not TERMS[symbol].rotor:
+                tau = [x + entry * values[column] * c for x, c in zip(tau, row, strict=True)]
         return tau
 
     def regressor(self, columns: Sequence[int] | None = None) -> NodeRows:

@@ -65,29 +65,10 @@ def compiled(
     parameters: bool = False,
     shared: Mapping[str, int] | None = None,
 ) -> Compiled:
-    """Compile outputs that were made from a robot's `Equations`.
+    """Compile outputs that were made from a robot's `Equations`; `rows` are those with samples last.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    name : str
-        Name of the function.
-    outputs : mapping of str to sequence of Node
-        What it writes.
-    rows : frozenset of str
-        Arrays with samples last.
-    more : mapping of str to int, optional
-        Further inputs beside q, v, a (and G, b of couplings known by numbers only).
-    parameters : bool
-        Whether it takes the standard parameters phi.
-    shared : mapping of str to int, optional
-        What else is the same for all samples.
-
-    Returns
-    -------
-    Compiled
-        Machine code.
+    Inputs are q, v, a (G and b of couplings known by numbers only) and `more`; shared by all samples are the standard
+    parameters phi, if asked for, and what `shared` names.
     """
     n, wide = mechanism.dof, len(mechanism.tree.coordinates)
     inputs = {"q": positions_of(mechanism), "v": n, "a": n, **(more or {})}

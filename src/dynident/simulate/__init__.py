@@ -1,16 +1,16 @@
 """The whole machine in time: drives, control loops and mechanism together, and the log that it would have written."""
 
-from dynident.simulate.batch import monte_carlo, simulate
+from dynident.simulate.batch import Sweep, monte_carlo, simulate, sweep
 from dynident.simulate.bode import Bode, actuators_alone, bandwidth
-from dynident.simulate.inputs import Disturbance
-from dynident.simulate.options import End
+from dynident.simulate.inputs import Disturbance, Reference, reference_of
 from dynident.simulate.plots import plot_bode, plot_step, plot_torque_split, plot_tracking
 from dynident.simulate.record import Run, Truth, tool_of
-from dynident.simulate.reference import Reference, reference_of
 from dynident.simulate.robot import VirtualRobot
+from dynident.simulate.schedule import End
 from dynident.simulate.sensors import Sensors
 from dynident.simulate.sizing import MotorLoad, Sizing, size_motors
 from dynident.simulate.split import TorqueSplit
+from dynident.simulate.stability import Growth, small_motions
 from dynident.simulate.standard import actuator_inertia, home_of, poses_of, standard_controller, standard_machine, with_noise
 from dynident.simulate.steps import (
     StepMetrics,
@@ -22,13 +22,13 @@ from dynident.simulate.steps import (
     tracking_error,
 )
 from dynident.simulate.stream import StreamedRun
-from dynident.simulate.sweep import Sweep, sweep
 from dynident.simulate.thermal import Heating
 
 __all__ = [
     "Bode",
     "Disturbance",
     "End",
+    "Growth",
     "Heating",
     "MotorLoad",
     "Reference",
@@ -57,6 +57,7 @@ __all__ = [
     "reference_of",
     "simulate",
     "size_motors",
+    "small_motions",
     "standard_controller",
     "standard_machine",
     "step_metrics",

@@ -25,6 +25,7 @@ from dynident.parallel import cores
 from dynident.simulate.results import notify
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.schedule import loop_cycles
+from dynident.simulate.standard import home_of
 from dynident.simulate.swing import Swing
 
 if TYPE_CHECKING:
@@ -320,9 +321,7 @@ def actuators_alone(robot: VirtualRobot) -> VirtualRobot:
 def _centre(robot: VirtualRobot, centre: ArrayLike | None) -> Array:
     m = robot.mechanism
     if centre is None:
-        if not m.loops:
-            return np.zeros(m.dof)
-        return np.asarray(m.closure.home[m.closure.independent], dtype=np.float64)
+        return home_of(m)
     x = numbers(centre, "centre")
     if x.shape != (m.dof,) or not np.all(np.isfinite(x)):
         raise SimulationError(f"centre is {x.tolist()}; give finite numbers for {', '.join(m.coordinate_names)}")

@@ -16,9 +16,8 @@ from typing import NamedTuple
 from dynident.graph import Graph, Node, both, equal, maximum, minimum, total, where
 from dynident.mechanics import Equations, NodeRows, cross, dot, plus, scale
 from dynident.simulate.friction import Given, Owner, Side, force_of
+from dynident.simulate.lumping import lumped_symbols
 from dynident.simulate.shape import INDUCTIVE, RESISTIVE, Memory, Shape, starts
-
-TINY = 1e-13  # pivot of the mass matrix over its diagonal entry that is made of rounding errors
 
 
 class Drive(NamedTuple):
@@ -71,7 +70,8 @@ class Drives:
         self.n, self.k = shape.mechanism.dof, len(shape.drives)
         self.eq = Equations(shape.mechanism, graph)
         self.eq.x, self.eq.v = self.y("q"), self.y("v")
-        self.eq.a, self.eq.phi = [graph.zero] * self.n, self.p("phi")
+        self.eq.a = [graph.zero] * self.n
+        self.eq.phi = lumped_symbols(shape.mechanism, self.p("lumped"))
 
     # ---- reading
 
@@ -227,39 +227,22 @@ class Drives:
         theta, omega = self._rotor(a)
         current, voltage, rates = self._current(a, omega)
         motor = self.p("torque")[a] * current
-        i = self._owner(a, False)
-        one, zero = self.graph.one, self.graph.zero
+        i, j = self._owner(a, False), self._owner(a, True)
+        kept, loss = self.graph.one, self.graph.zero
         if shape.shafts:
-            friction = zero if i is None else self._shaft_friction(a, i, motor)
+            friction = self.graph.zero if i is None else self._shaft_friction(a, i, motor)
             front, more = self._shafts(a, motor - friction)
             rates |= more
-            loss = zero
-            j = self._owner(a, True)
-            if j is not None:
-                loss = self.slid(j, self.gear_loss(a, front))
-            return Drive(
-                self.rho[a],
-                self.rate[a],
-                theta,
-                omega,
-                current,
-                voltage,
-                motor,
-                friction,
-                front,
-                one,
-                ratio * front - loss,
-                rates,
-            )
-        friction = zero if i is None else self.slid(i, self.forces[i])
-        front, kept = motor - friction, one
-        if shape.lossy and i is not None:
+            loss = loss if j is None else self.slid(j, self.gear_loss(a, front))
+        else:
+            friction = self.graph.zero if i is None else self.slid(i, self.forces[i])
+            front = motor - friction
+        if shape.lossy and not shape.shafts and i is not None:
             side = self.s("side")[self.shape.jumping.index(i)]
             ahead = equal(self.s("through")[a] > 0.0, side > 0.0)
             kept = where(equal(side, 0.0), 1.0, where(ahead, eta, 1.0 / eta))
-        return Drive(
-            self.rho[a], self.rate[a], theta, omega, current, voltage, motor, friction, front, kept, ratio * kept * front, rates
-        )
+        torque, rho, rate = ratio * kept * front - loss, self.rho[a], self.rate[a]
+        return Drive(rho, rate, theta, omega, current, voltage, motor, friction, front, kept, torque, rates)
 
     def gear_loss(self, a: int, front: Node) -> Side:
         """Return what the gear of an elastic drive takes from the torque behind it, in a direction."""

@@ -21,6 +21,19 @@ from dynident.simulate.shape import starts
 TINY = 1e-13  # pivot of the mass matrix over its diagonal entry that is made of rounding errors
 
 
+def factor(M: NodeRows) -> tuple[NodeRows, list[Node], list[Node]]:
+    """Return L, pivots and inverse pivots of a mass matrix with its rows in reverse, from the tips to the base.
+
+    Tips are known first and branches of a tree do not feel each other: the factors wait for nothing and fill no zeros.
+    """
+    return factor_symmetric([row[::-1] for row in M[::-1]])
+
+
+def solve(L: NodeRows, inverses: Sequence[Node], right: NodeRows) -> NodeRows:
+    """Return M^-1 B from what `factor` gave."""
+    return solve_factored(L, inverses, right[::-1])[::-1]
+
+
 class Dynamics(Drives):
     """The equation of motion of a machine, and what follows from its accelerations."""
 
@@ -82,16 +95,14 @@ class Dynamics(Drives):
         """Return dy/dt, and all that sticking, closure and the checks of a step need."""
         graph, m = self.graph, self.memory.motion
         M, shape = self.mass, self.shape
-        whole = factor_symmetric(M)
-        used = factor_symmetric(self.motors) if shape.loop else whole
+        whole = factor(M)
+        used = factor(self.motors) if shape.loop else whole
         L, pivots, inverses = used
         force = self.force
-        if shape.loop:
-            acceleration = [graph.zero] * self.n  # `decoupled` finds them
-        else:
-            acceleration = [x[0] for x in solve_factored(L, inverses, [[x] for x in force])]
+        # Where drives and mechanism are joined step by step, `decoupled` finds the accelerations.
+        acceleration = [graph.zero] * self.n if shape.loop else [x[0] for x in solve(L, inverses, [[x] for x in force])]
         diagonal = self.motors if shape.loop else M
-        solid = [absolute(d) - TINY * absolute(diagonal[i][i]) for i, d in enumerate(pivots)]
+        solid = [absolute(d) - TINY * absolute(diagonal[i][i]) for i, d in enumerate(pivots[::-1])]
         worst = solid[0]
         for x in solid[1:]:
             worst = minimum(worst, x)
@@ -266,11 +277,11 @@ class Dynamics(Drives):
             "joint_power": power,
             "energy": self._energy(eq),
         }
-        return Function("record", self.inputs("z", "k"), {"r": [node for name in self.memory.record for node in values[name]]})
+        return Function("record", self.inputs("z", "k"), {name: values[name] for name in self.memory.record})
 
     def _energy(self, eq: Equations) -> tuple[Node, Node]:
         """Return kinetic and potential energy: bodies, rotors, shaft masses, shafts, springs."""
-        kinetic, potential = energies(eq.recursion, eq.bodies(eq.phi))
+        kinetic, potential = energies(eq.recursion, eq.bodies(self.p("phi")))
         for column, symbol, d, _ in eq.joint_columns:
             if symbol == "ia":
                 kinetic = kinetic + 0.5 * eq.phi[column] * (eq.tree_v[d] * eq.tree_v[d])

@@ -39,7 +39,7 @@ class Part:
     @property
     def shape(self) -> Hashable:
         """What compiled code depends on."""
-        what = (type(self.what), self.what.states) if isinstance(self.what, DynamicLaw) else self.what
+        what = self.what.structure if isinstance(self.what, DynamicLaw) else self.what
         return what, len(self.numbers), self.scaled
 
     @property
@@ -50,27 +50,13 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Owner:
-    """Whose friction it is.
+    """Whose friction it is."""
 
-    Parameters
-    ----------
-    name : str
-        "joint elbow", "motor elbow", "gear elbow".
-    form : tuple of float, (n_tree,)
-        Row c with the owner's speed c v_t; of a rotor or gear the actuator's row, without its ratio.
-    motor : int
-        Actuator of a rotor or gear; -1 of a joint.
-    gear : bool
-        True for the loss of an elastic drive's gear, which acts on the actuator coordinate behind it.
-    parts : tuple of Part
-        What its friction is.
-    """
-
-    name: str
-    form: tuple[float, ...]
-    motor: int = -1
-    gear: bool = False
-    parts: tuple[Part, ...] = ()
+    name: str  # "joint elbow", "motor elbow", "gear elbow"
+    form: tuple[float, ...]  # row c with the owner's speed c v_t; of a rotor or gear the actuator's row, without its ratio
+    motor: int = -1  # actuator of a rotor or gear; -1 of a joint
+    gear: bool = False  # true for the loss of an elastic drive's gear, which acts on the actuator coordinate behind it
+    parts: tuple[Part, ...] = ()  # what its friction is
 
     @property
     def shape(self) -> Hashable:
@@ -193,8 +179,7 @@ def force_of(owner: Owner, given: Given, numbers: Sequence[Node], memory: Sequen
 def _part_force(part: Part, given: Given, numbers: Sequence[Node], states: Sequence[Node], way: float) -> Node:
     graph, v = given.v.graph, given.v
     if isinstance(part.what, DynamicLaw):
-        names = part.what.parameters
-        return graph.node(part.what.force(states[:-1], v, dict(zip(names, numbers, strict=True))))
+        return graph.node(part.what.force(states[:-1], v, part.what.named(graph, numbers)))
     own = graph.symbol("own speed")  # sides are told apart by this symbol, whatever expression the speed is
     if isinstance(part.what, str):
         value = graph.node(numbers[0] * TERMS[part.what].expression(given.q, own, graph.zero))
@@ -231,14 +216,14 @@ def jumps(owner: Owner) -> bool:
     return _jumps[key]
 
 
-def softened(owner: Owner, given: Given, numbers: Sequence[Node], slope: Node) -> Node:
-    """Return the friction of a controller's model, whose jumps set in with a slope [N m s/rad]: it keeps no side."""
+def softened(owner: Owner, given: Given, numbers: Sequence[Node], slope: Node, wanted: Node) -> Node:
+    """Return the friction of a controller's model; its jumps follow the `wanted` speed and set in with a slope [N m s/rad]."""
     force = force_of(owner, given, numbers, ())
     up, down = force(1.0), -force(-1.0)
     if up is -down:
         return up
     middle, level = 0.5 * (up - down), 0.5 * (up + down)
-    result: Node = middle + where(slope * absolute(given.v) < level, slope * given.v, level * sign(given.v))
+    result: Node = middle + where(slope * absolute(wanted) < level, slope * wanted, level * sign(wanted))
     return result
 
 

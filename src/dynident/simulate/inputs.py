@@ -1,20 +1,171 @@
-"""What acts on a virtual robot from outside: torques at actuators and wrenches on links, as numbers, functions or tables."""
+"""What a virtual robot is asked to do (`Reference`), and what acts on it from outside: torques on actuators, wrenches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import json
+import os
+import warnings
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
-from dynident.errors import SimulationError
+from dynident.errors import SimulationError, SimulationWarning, require
+from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
+from dynident.trajectory import Interpolated, cycle_from_spec, finite_times
 
 Array = NDArray[np.float64]
+Curve = Callable[[Array], tuple[Array, Array, Array]]
+PLAN_FORMAT = "dynident-plan-1"  # of dynident.excitation.Plan, which stands above this room
 Signal = ArrayLike | Callable[[float], ArrayLike]
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """A wanted motion of the robot's coordinates.
+
+    Parameters
+    ----------
+    curve : callable
+        ``curve(t)`` with times (N,) since the start returns q, v, a (N, n); at rest outside its duration.
+    duration : float
+        How long it takes [s].
+    dof : int
+        Number of coordinates n.
+    source : mapping
+        What it was made from, for the log's provenance.
+    knots : ndarray (N,), optional
+        Times of the samples it was made from [s].
+    """
+
+    curve: Curve
+    duration: float
+    dof: int
+    source: Mapping[str, Any] = field(default_factory=dict)
+    knots: Array | None = None
+    _sampled: deque[tuple[Array, Motion]] = field(default_factory=lambda: deque(maxlen=3), repr=False)
+
+    @cached_property
+    def begin(self) -> tuple[Array, Array]:
+        """Position and velocity at the start, (n,) each."""
+        first = self.sample([0.0])
+        return first.q[0], first.v[0]
+
+    def sample(self, t: ArrayLike) -> Motion:
+        """Return the wanted motion at given times.
+
+        Parameters
+        ----------
+        t : array_like, (N,)
+            Times since the start [s], increasing.
+
+        Returns
+        -------
+        Motion
+            Positions, velocities and accelerations.
+        """
+        at = finite_times(t)
+        for before, motion in list(self._sampled):  # many runs ask for the same times
+            if np.array_equal(before, at):
+                return motion
+        motion = Motion(at, *self.curve(at))
+        self._sampled.append((at, motion))
+        return motion
+
+
+def reference_of(source: object, mechanism: Mechanism) -> Reference:
+    """Return a motion, trajectory, plan or plan file as a reference for a robot."""
+    require(mechanism, Mechanism, "mechanism")
+    if isinstance(source, Reference):
+        reference = source
+    elif isinstance(source, Motion):
+        knots = source.t - source.t[0]
+        kind = {"kind": "motion", "samples": len(source)}
+        reference = Reference(_through(source), float(knots[-1]), source.dof, kind, knots)
+    elif isinstance(source, str | os.PathLike):
+        reference = _from_plan_file(source, mechanism)
+    elif all(hasattr(source, name) for name in ("stages", "coordinates", "curve", "cycles")):
+        reference = _from_plan(source, mechanism)
+    elif callable(source) and hasattr(source, "duration") and hasattr(source, "dof"):
+        kind = {"kind": "curve", "curve": type(source).__name__}
+        reference = Reference(source, float(source.duration), int(source.dof), kind)
+    else:
+        raise SimulationError(
+            f"reference is a {type(source).__name__}; give a Motion, a trajectory of dynident.trajectory, or a plan or its file"
+        )
+    if reference.dof != mechanism.dof:
+        raise SimulationError(
+            f"reference moves {reference.dof} coordinates but robot '{mechanism.name}' has {mechanism.dof} "
+            f"({', '.join(mechanism.coordinate_names)}); give one column for each"
+        )
+    return reference
+
+
+def _through(motion: Motion) -> Interpolated:
+    """Return the curve through the samples of a motion; one alone is held."""
+    if len(motion) > 1:
+        return Interpolated(motion)
+    still = np.zeros((2, motion.dof))
+    return Interpolated(Motion([0.0, 1.0], still + motion.q, still, still))
+
+
+def _from_plan(plan: Any, mechanism: Mechanism) -> Reference:
+    """Return the cycles of a plan; the plan is known by what it has, because its room stands above this one."""
+    curve = plan.curve
+    kind = {"kind": "plan", "plan": plan.identity, "robot": plan.robot}
+    return _cycles(curve, plan.coordinates, plan.cycles, plan.period, kind, mechanism)
+
+
+def _from_plan_file(path: str | os.PathLike[str], mechanism: Mechanism) -> Reference:
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        if not isinstance(data, dict) or data.get("format") != PLAN_FORMAT:
+            raise SimulationError(f"reference '{path}' is not a plan; make one with dynident excite, or give a Motion")
+        curve = cycle_from_spec(data)
+        kind = {"kind": "plan", "plan": str(data.get("identity", "")), "robot": str(data["robot"]), "file": Path(path).name}
+        names, cycles, period = tuple(data["coordinates"]), int(data["cycles"]), float(data["period"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, SimulationError):
+            raise
+        raise SimulationError(
+            f"reference '{path}' cannot be read as a plan ({error}); make one with dynident excite"
+        ) from error
+    return _cycles(curve, names, cycles, period, kind, mechanism)
+
+
+def _cycles(
+    curve: Any, names: Sequence[str], cycles: int, period: float, kind: dict[str, Any], mechanism: Mechanism
+) -> Reference:
+    """Return one cycle of a plan in the order of the robot's coordinates; later times run the cycles that follow."""
+    if set(names) != set(mechanism.coordinate_names) or len(names) != mechanism.dof:
+        raise SimulationError(
+            f"the plan moves {', '.join(names)} but robot '{mechanism.name}' has {', '.join(mechanism.coordinate_names)}; "
+            "make a plan for this robot"
+        )
+    if kind["robot"] != mechanism.name:  # names of joints alone do not tell two arms apart
+        warnings.warn(
+            f"the plan was made for robot '{kind['robot']}' and runs on '{mechanism.name}', whose limits it may not keep; "
+            "check it, or make a plan for this robot",
+            SimulationWarning,
+            stacklevel=5,
+        )
+    order = [list(names).index(name) for name in mechanism.coordinate_names]
+    period, last = max(period, curve.duration), max(1, cycles) - 1
+
+    def ordered(t: Array) -> tuple[Array, Array, Array]:
+        at = finite_times(t)
+        turn = np.clip(np.floor(at / period + 1e-12), 0, last)  # at rest between the end of a cycle and the next start
+        q, v, a = curve(at - turn * period)
+        return q[:, order], v[:, order], a[:, order]
+
+    return Reference(ordered, float(curve.duration), len(order), kind)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,11 @@ from dynident.control import (
     Cascade,
     ComputedTorque,
     OpenLoop,
+    TaskCascade,
+    TaskComputedTorque,
+    TaskPID,
+    actuator_rows,
+    bound_space,
     coupling_rows,
     feedforward_torques,
     low_pass_share,
@@ -22,24 +27,35 @@ from dynident.control import (
 )
 from dynident.drive import Drive
 from dynident.errors import SimulationError
-from dynident.mechanics import Motion, at_rest, mass_matrix, node_values, tree_motion
+from dynident.mechanics import Motion, at_rest, inverse_dynamics, mass_matrix, tree_motion
 from dynident.mechanism import Mechanism
 from dynident.simulate.friction import Owner, owners_of
+from dynident.simulate.lumping import lumped_values
 from dynident.simulate.model import joint_side
 from dynident.simulate.shape import GAINS, LawShape
+from dynident.simulate.tick_model import reference_in, task_jacobian, task_table
 
 Array = NDArray[np.float64]
 Put = Callable[[str, Any], None]
 
+COMPILED = (Cascade, PID, ComputedTorque, OpenLoop, TaskPID, TaskComputedTorque, TaskCascade)
+NAMES = {"kp": "position_gain", "kd": "velocity_gain", "ki": "velocity_integral", "share": "velocity_feedforward"}
+ROWS = ("kp", "share")  # gains of a cascade that are per row of a work space
 WHOLE = 1e-6  # how far a cycle time may be from a whole number of steps
 
 
-def ticks(cycle: float, step: float, what: str) -> int:
-    """Return the whole number of steps in a cycle, at least 1."""
+def whole_steps(cycle: float, step: float) -> int:
+    """Return the whole number of steps in a cycle; 0 where it is none."""
     ratio = cycle / step
-    if round(ratio) < 1 or abs(ratio - round(ratio)) > WHOLE * ratio:
-        raise SimulationError(f"{what} = {cycle:g} s is {ratio:.6g} times the step {step:g} s; make it a whole multiple")
-    return round(ratio)
+    return round(ratio) if ratio >= 1.0 - WHOLE and abs(ratio - round(ratio)) <= WHOLE * ratio else 0
+
+
+def ticks(cycle: float, step: float, what: str) -> int:
+    """Return the whole number of steps in a cycle, or say that it is none."""
+    count = whole_steps(cycle, step)
+    if not count:
+        raise SimulationError(f"{what} = {cycle:g} s is {cycle / step:.6g} times the step {step:g} s; make it a whole multiple")
+    return count
 
 
 def delay_steps(law: object, step: float) -> int:
@@ -50,16 +66,26 @@ def delay_steps(law: object, step: float) -> int:
     return ticks(float(delay), step, "delay") if delay > 0.0 else 0
 
 
+def loops_of(controller: object) -> Cascade | None:
+    """Return the loops of a cascade, in a work space or not."""
+    loops = controller.loops if isinstance(controller, TaskCascade) else controller
+    return loops if isinstance(loops, Cascade) else None
+
+
 def fed_with_voltage(controller: object) -> bool:
     """Tell whether a controller feeds the motors with voltages."""
-    if isinstance(controller, Cascade):
-        return controller.current is not None
+    loops = loops_of(controller)
+    if loops is not None:
+        return loops.current is not None
     return getattr(controller, "command", "torque") == "voltage"
 
 
 def believed(controller: Any, mechanism: Mechanism) -> Any:
     """Return a controller whose models have the robot's actuator coordinates, after checking that they fit."""
-    fields = {Cascade: "torque_feedforward", PID: "feedforward", ComputedTorque: "model"}
+    if isinstance(controller, TaskCascade):
+        return replace(controller, loops=believed(controller.loops, mechanism))
+    fields = {Cascade: "torque_feedforward", PID: "feedforward", TaskPID: "feedforward"}
+    fields |= {ComputedTorque: "model", TaskComputedTorque: "model"}
     label = fields.get(type(controller))
     model = None if label is None else getattr(controller, label)
     if model is None or label is None:
@@ -103,12 +129,18 @@ def shape_of(law: object, mechanism: Mechanism) -> LawShape:
         # A robot with as many motors as freedoms has no internal torques: nothing to remove.
         internal = k > n and (law.project or bool(np.any(law.preload)))
         return LawShape("projected" if internal else "pid", mechanism)
-    if isinstance(law, ComputedTorque):
+    if isinstance(law, ComputedTorque | TaskComputedTorque):
         model = law.model
-        terms = [term for term in joint_terms(model) if term[1] != "ia"]
-        return LawShape("computed", model, tuple(owners_of(model, terms, {}, [])), on_reference=law.on == "reference")
+        owners = tuple(owners_of(model, [term for term in joint_terms(model) if term[1] != "ia"], {}, []))
+        if isinstance(law, TaskComputedTorque):
+            return LawShape("task computed", model, owners, space=law.space)
+        return LawShape("computed", model, owners, on_reference=law.on == "reference")
     if isinstance(law, OpenLoop):
         return LawShape("open", mechanism, torque=law.command == "torque")
+    if isinstance(law, TaskPID):
+        return LawShape("task forces", mechanism, space=law.space)
+    if isinstance(law, TaskCascade):
+        return LawShape("task cascade", mechanism, current_loop=law.loops.current is not None, space=law.space)
     return LawShape("held", mechanism)
 
 
@@ -118,7 +150,10 @@ def fill(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], step: flo
     plan: dict[str, float] = {"sense": 1, "outer": 1, "inner": 1, "current_every": 0, "windup": 0, "remove": 0, "late_wish": 0}
     plan["late"] = delay_steps(law, step)
     gains: dict[str, Any] = dict.fromkeys(GAINS, 0.0) | {"slow_out": 1.0, "slow_in": 1.0, "speed_limit": np.inf}
-    if isinstance(law, Cascade):
+    loops = loops_of(law)
+    rows = k if shape.space is None else bound_space(law.owner, shape.space, model).rows
+    if loops is not None:
+        law, owner = loops, law
         plan["windup"], plan["late_wish"] = float(law.anti_windup), law.late_ticks
         plan["outer"] = ticks(law.position_cycle, step, "position_cycle")
         plan["inner"] = ticks(law.velocity_cycle, step, "velocity_cycle")
@@ -128,8 +163,21 @@ def fill(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], step: flo
         if law.current is not None:
             plan["current_every"] = ticks(law.current.cycle, step, "cycle of the current loop")
             gains |= {"kpc": law.current.gain, "kic": law.current.integral}
-        gains["slow_out"] = low_pass_share(per_actuator(law.position_filter, k, "position_filter"), law.position_cycle)
+        name = owner.owner if isinstance(owner, TaskCascade) else "cascade"
+        gains = {
+            label: per_actuator(x, rows if label in ROWS else k, f"{name}: {NAMES.get(label, label)}")
+            for label, x in gains.items()
+        }
+        slow = per_actuator(law.position_filter, rows, f"{name}: position_filter")
+        gains["slow_out"] = low_pass_share(slow, law.position_cycle)
         gains["slow_in"] = low_pass_share(per_actuator(law.velocity_filter, k, "velocity_filter"), law.velocity_cycle)
+        law = owner
+    elif isinstance(law, TaskPID | TaskComputedTorque):
+        plan["outer"] = plan["sense"] = ticks(law.cycle, step, f"cycle of the {law.owner}")
+        gains |= {label: per_actuator(getattr(law, label), rows, f"{law.owner}: gain") for label in ("kp", "kd", "ki")}
+        gains["preload"] = per_actuator(law.preload, k, f"{law.owner}: preload")
+        slow = per_actuator(law.derivative_filter, rows, f"{law.owner}: derivative_filter")
+        gains["slow_out"] = low_pass_share(slow, law.cycle)
     elif isinstance(law, PID | ComputedTorque):
         name, count = ("PID", k) if isinstance(law, PID) else ("computed torque", n)
         plan["outer"] = plan["sense"] = ticks(law.cycle, step, f"cycle of the {name}")
@@ -143,11 +191,11 @@ def fill(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], step: flo
     for label, value in plan.items():
         put(label, float(value))
     for label, values in gains.items():
-        put(label, per_actuator(values, k, f"gain of the {type(law).__name__}") if isinstance(law, Cascade) else values)
+        put(label, values)
+    if shape.space is not None:
+        _fill_posture(put, law, shape, drives, x)
     _fill_sensors(put, drives, plan["sense"] * step)
-    phi = np.array(model.parameters.values)
-    phi = node_values(model, phi)
-    put("model_phi", phi)
+    put("model_phi", lumped_values(model))
     N = coupling_rows(model)
     if not model.loops and all(c.function is None for c in model.couplings):
         G, g0 = model.coupling_map
@@ -157,6 +205,33 @@ def fill(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], step: flo
     if shape.frictions:
         slow = sticking(model, x, shape.frictions, plan["outer"] * step)
         put("model_slope", 1.0 / slow)
+
+
+def _fill_posture(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], x: Array) -> None:
+    """Write what a law in a work space does with the freedoms that it leaves."""
+    rotors = np.array([drive.reflected_inertia for drive in drives])
+    put("task_inertia", rotors)
+    model, space = shape.model, bound_space(law.owner, shape.space, shape.model)
+    if space.rows == model.dof:
+        return
+    A = actuator_rows(model, x)[0]
+    M = mass_matrix(model, x)[0] + (A.T @ (rotors[:, None] * A) if shape.kind != "task computed" else 0.0)
+    if np.linalg.eigvalsh(M)[0] <= 0.0:
+        raise SimulationError(
+            f"robot '{model.name}': the mass matrix that the controller knows is not positive definite, so the freedoms that "
+            "the work space leaves have no inertia; give every moving link one"
+        )
+    if isinstance(law, TaskCascade):
+        put("posture", [law.posture, 0.0])
+        put("posture_share", float(np.min(law.loops.velocity_feedforward)))
+    elif law.posture is not None:
+        put("posture", law.posture)
+    elif isinstance(law, TaskComputedTorque):
+        put("posture", [float(np.min(law.kp)), float(np.min(law.kd))])
+    else:
+        J = task_jacobian(shape, x)
+        kp = float(np.min(np.asarray(law.kp) * np.einsum("ij,ji->i", J, np.linalg.solve(M, J.T))))
+        put("posture", [kp, 2.0 * np.sqrt(kp)])
 
 
 def _fill_sensors(put: Put, drives: Sequence[Drive], cycle: float) -> None:
@@ -207,10 +282,24 @@ def sticking(
     return np.asarray(step * inverse * common)
 
 
-def table_of(mechanism: Mechanism, law: Any, motion: Motion, command: Array | None = None) -> Array:
-    """Return the reference as a law reads it: one row per sample of the motion, or the command of an open loop."""
-    if command is not None:
-        return np.ascontiguousarray(command, dtype=np.float64)
+def _task_reference(mechanism: Mechanism, law: Any, motion: Motion) -> Array:
+    """Return the reference of a law in a work space."""
+    shape = shape_of(law, mechanism)
+    fields = task_table(shape, len(mechanism.actuators))
+    table = np.zeros((len(motion), fields.size))
+    model = law.loops.torque_feedforward if isinstance(law, TaskCascade) else getattr(law, "feedforward", None)
+    columns = {"q": motion.q, "v": motion.v, "a": motion.a, **reference_in(shape, motion)}
+    if model is not None:
+        columns["feed"] = (feedforward_torques if isinstance(law, TaskCascade) else inverse_dynamics)(model, motion)
+    for name, values in columns.items():
+        fields.view(table.T, name)[: values.shape[1]] = values.T
+    return table
+
+
+def table_of(mechanism: Mechanism, law: Any, motion: Motion) -> Array:
+    """Return the reference as a law reads it, one row per sample of the motion."""
+    if isinstance(law, TaskPID | TaskComputedTorque | TaskCascade):
+        return _task_reference(mechanism, law, motion)
     if isinstance(law, ComputedTorque):
         return np.ascontiguousarray(np.concatenate([motion.q, motion.v, motion.a], axis=1))
     N = coupling_rows(mechanism)

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
+from copy import copy
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from dynident.mechanism import Mechanism
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Law, owners_of, ramp_of
 from dynident.simulate.laws import fed_with_voltage, fill, joint_terms, shape_of, sticking
+from dynident.simulate.lumping import lumped_values
 from dynident.simulate.shape import FINE, DriveShape, Memory, Shape, starts
 from dynident.simulate.step import Step
 from dynident.simulate.tick import Tick
@@ -37,13 +39,7 @@ _lock = threading.RLock()
 
 
 class Code:
-    """Machine code of all machines of one shape.
-
-    Parameters
-    ----------
-    shape : Shape
-        What it is made for.
-    """
+    """Machine code of all machines of one shape."""
 
     def __init__(self, shape: Shape) -> None:
         start = perf_counter()
@@ -74,49 +70,17 @@ def code_of(shape: Shape) -> Code:
 
 
 class Tables(NamedTuple):
-    """What a stretch of steps reads: the reference, noise of the sensors and external forces, and where their first rows are.
+    """What some steps read: the reference, noise of the sensors and external forces, and where their first rows are."""
 
-    Parameters
-    ----------
-    table, noise, push : ndarray
-        One row per tick of the law, per tick of the sensors, and every `push_every` steps.
-    first : tuple of int
-        Numbers of their first rows, counted from the start of time.
-    push_every : int
-        Steps between two rows of external forces.
-    """
-
-    table: Array
-    noise: Array
-    push: Array
-    first: tuple[int, int, int] = (0, 0, 0)
+    table: Array  # one row per tick of the law
+    noise: Array  # one row per tick of the sensors
+    push: Array  # one row every `push_every` steps
+    first: tuple[int, int, int] = (0, 0, 0)  # numbers of their first rows, counted from the start of time
     push_every: int = 1
 
 
 class Machine:
-    """One machine with its numbers and its state; not shared between threads.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates and k actuators.
-    drives : sequence of Drive
-        One per actuator, in their order.
-    law : Cascade, PID, ComputedTorque, OpenLoop or Controller
-        Control law.
-    step : float
-        Step [s].
-    x, v : array_like, (n,)
-        Positions and velocities at the start; at rest when v is omitted.
-    friction : mapping of str to Friction or DynamicLaw, optional
-        Friction of joints beside the mechanism's own terms.
-    method, loop, integrator : str
-        As in `VirtualRobot.simulate`.
-    pushed : bool
-        Whether disturbances act on the actuators.
-    links : sequence of str
-        Links with external wrenches.
-    """
+    """One machine with its numbers and its state; not shared between threads."""
 
     def __init__(
         self,
@@ -159,10 +123,16 @@ class Machine:
         self._fill(start)
         ring = (self.number("late") + self.number("late_wish")) * len(drives)
         self.state = np.zeros(self.memory.state.size + int(ring))
-        self._views = {name: self.memory.state.view(self.state, name) for name in self.memory.state}
-        self._constants = {name: self.memory.numbers.view(self.numbers, name) for name in self.memory.numbers}
         self._given: Tables | None = None
+        self.asked: dict[Any, Array] = {}  # the last reference as the law reads it, shared by fresh machines
         self._begin(start, np.zeros_like(start) if v is None else np.array(v, dtype=np.float64))
+
+    def fresh(self) -> Machine:
+        """Return another machine that is as this one is now."""
+        other = copy(self)
+        other.numbers, other.state, other._given = self.numbers.copy(), self.state.copy(), None
+        other._work, other._motion, other._call = self._work.copy(), self._motion.copy(), self._call.copy()
+        return other
 
     def number(self, name: str) -> float:
         """Return a constant by its name."""
@@ -170,7 +140,7 @@ class Machine:
 
     def of(self, name: str) -> Array:
         """Return a part of the state by its name; what is written into it acts."""
-        return self._views[name]
+        return self.memory.state.view(self.state, name)
 
     @property
     def stage(self) -> Array:
@@ -199,6 +169,7 @@ class Machine:
         put("step", self.step)
         put("limit", FASTEST)
         put("phi", phi)
+        put("lumped", lumped_values(self.mechanism))
         for name in ("ratio", "efficiency"):
             put(name, [getattr(drive.transmission, name) for drive in drives])
         for name, field in (("torque", "torque_constant"), ("emf", "emf_constant"), *((f, f) for f in MOTOR)):
@@ -327,14 +298,14 @@ class Machine:
                 f"{self.done * self.step:.6g} s; it is too close to a singularity"
             )
         x, v = (self.memory.work.view(self._work, name).copy() for name in ("x", "v"))
-        rho, rho_v, current = (self._views[name].copy() for name in ("sensed", "sensed_v", "sensed_current"))
+        rho, rho_v, current = (self.of(name).copy() for name in ("sensed", "sensed_v", "sensed_current"))
         return {"rho": rho, "rho_v": rho_v, "x": x, "v": v, "current": current}
 
     def hold(self, kind: str, values: ArrayLike) -> NDArray[np.bool_]:
         """Hold a command of a controller in Python, within the limits of motors and amplifiers; return which were cut."""
         wanted = np.array(values, dtype=np.float64)
         names = ("ratio", "torque", "voltage_limit", "current_limit", "resistance", "emf")
-        ratio, torque, top, most, R, emf = (self._constants[name] for name in names)
+        ratio, torque, top, most, R, emf = (self.memory.numbers.view(self.numbers, name) for name in names)
         if kind == "torque":
             wanted = wanted / (ratio * torque)
         if kind == "voltage":

@@ -24,8 +24,8 @@ from dynident.simulate.steps import TrackingError, tracking_error
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dynident.simulate.options import End
     from dynident.simulate.robot import VirtualRobot
+    from dynident.simulate.schedule import End
 
 Array = NDArray[np.float64]
 
@@ -127,7 +127,7 @@ class Truth:
         whole = hashlib.sha256()
         for name, values in self.arrays().items():
             whole.update(name.encode())
-            whole.update(np.ascontiguousarray(values).tobytes())
+            whole.update(np.ascontiguousarray(values).data)
         return whole.hexdigest()
 
     def save(self, path: str | os.PathLike[str]) -> Path:

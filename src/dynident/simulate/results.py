@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from dynident.drive import Drive
 from dynident.errors import SimulationError, SimulationWarning
-from dynident.mechanics import Motion, position_limits
+from dynident.mechanics import Motion
+from dynident.simulate.inputs import Reference
 from dynident.simulate.record import Run, Truth
-from dynident.simulate.recorder import record
-from dynident.simulate.reference import Reference
-from dynident.simulate.small_signal import limit_cycle
+from dynident.simulate.sensors import record
+from dynident.simulate.stability import limit_cycle
 
 if TYPE_CHECKING:
-    from dynident.simulate.options import Options, Raw
     from dynident.simulate.robot import VirtualRobot
+    from dynident.simulate.schedule import Options, Raw
 
 Array = NDArray[np.float64]
 
@@ -38,7 +38,8 @@ def finish(robot: VirtualRobot, reference: Reference, raw: Raw, options: Options
                 f"instability: signals are no longer finite at t = {raw.t[bad]:.6g} s; lower the gains or the step"
             )
     truth = _truth(robot, raw)
-    unstable = limit_cycle(robot, raw.machine, truth, raw.at_limit, NOTICEABLE)
+    busy = np.flatnonzero(raw.at_limit > NOTICEABLE)
+    unstable = limit_cycle(robot, raw.machine, truth, raw.at_limit, busy) if busy.size else ""
     if unstable:
         raise SimulationError(unstable)
     names = [drive.actuator for drive in robot.drives]
@@ -55,28 +56,19 @@ def finish(robot: VirtualRobot, reference: Reference, raw: Raw, options: Options
 
 def _truth(robot: VirtualRobot, raw: Raw) -> Truth:
     s = raw.signals
+    names = ("rho", "rho_v", "theta", "omega", "current", "voltage", "friction", "joint_friction", "energy")
     return Truth(
         t=raw.t,
         motion=Motion(raw.t, s["q"], s["v"], s["a"]),
-        rho=s["rho"],
-        rho_v=s["rho_v"],
-        theta=s["theta"],
-        omega=s["omega"],
         torques=s["torque"],
         gear_loss=s["loss"],
         motor_torque=s["motor"],
-        current=s["current"],
-        voltage=s["voltage"],
-        friction=s["friction"],
-        joint_friction=s["joint_friction"],
         external=raw.push,
         parameters=robot.model.parameters,
-        energy=s["energy"],
-        mean_current=s["mean_current"],
-        mean_voltage=s["mean_voltage"],
         wrenches=raw.wrenches,
         temperature=raw.temperature,
         zones=raw.zones,
+        **{name: s[name] for name in (*names, "mean_current", "mean_voltage")},
     )
 
 
@@ -98,7 +90,7 @@ def _notes(robot: VirtualRobot, truth: Truth, saturation: Mapping[str, float]) -
                 f"{100.0 * float(fast.mean()):.3g} % of the time, first at t = {truth.t[int(fast.argmax())]:.6g} s and with up "
                 f"to {float(speed.max()):.4g} rad/s"
             )
-    lower, upper = position_limits(robot.mechanism)
+    lower, upper = robot.position_limits
     outside = np.mean((truth.motion.q < lower - 1e-6) | (truth.motion.q > upper + 1e-6), axis=0)
     notes += [
         f"joint '{robot.mechanism.coordinate_names[i]}' was outside its limits {lower[i]:.6g} to {upper[i]:.6g} "

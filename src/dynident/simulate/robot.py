@@ -10,28 +10,39 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from dynident.control import PID, Cascade, ComputedTorque, Controller, OpenLoop, no_room
+from dynident.control import (
+    PID,
+    Cascade,
+    ComputedTorque,
+    Controller,
+    OpenLoop,
+    TaskCascade,
+    TaskComputedTorque,
+    TaskPID,
+    bound_space,
+    no_room,
+)
 from dynident.drive import Drive
 from dynident.errors import SimulationError, require
 from dynident.friction import DynamicLaw, Friction, Thermal
+from dynident.mechanics import Motion, position_limits
 from dynident.mechanism import Mechanism
 from dynident.results import Frozen
-from dynident.simulate.inputs import Disturbance
+from dynident.simulate.inputs import Disturbance, Reference, reference_of
+from dynident.simulate.laws import COMPILED
 from dynident.simulate.model import Law, check_gears, identified_model, joint_side
-from dynident.simulate.options import End, Options
 from dynident.simulate.record import Run
-from dynident.simulate.recorder import check_channels
-from dynident.simulate.reference import Reference, reference_of
 from dynident.simulate.results import finish
 from dynident.simulate.run import run_machine
-from dynident.simulate.sensors import Sensors
+from dynident.simulate.schedule import End, Options
+from dynident.simulate.sensors import Sensors, check_channels
 from dynident.simulate.start import Start
 from dynident.simulate.stream import StreamedRun, stream
 from dynident.simulate.thermal import heating_of
 
-COMPILED = (Cascade, PID, ComputedTorque, OpenLoop)
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,7 +70,7 @@ class VirtualRobot(_Options, Frozen):
         The robot: tree, couplings or loops, with its own joint terms.
     drives : sequence of Drive
         One for every actuator of the mechanism, in any order.
-    controller : Cascade, PID, ComputedTorque, OpenLoop or Controller
+    controller : Cascade, PID, ComputedTorque, OpenLoop, TaskPID, TaskComputedTorque, TaskCascade or Controller
         Control law; anything else that has `cycle`, `command`, `reset` and `update` is called from Python once per cycle.
     friction : mapping of str to Friction or DynamicLaw
         Laws on tree coordinates, beside the joint terms of the mechanism. A load-dependent one looks at what the drives left of
@@ -92,7 +103,7 @@ class VirtualRobot(_Options, Frozen):
 
     mechanism: Mechanism
     drives: Sequence[Drive]
-    controller: Cascade | PID | ComputedTorque | OpenLoop | Controller
+    controller: Cascade | PID | ComputedTorque | OpenLoop | TaskPID | TaskComputedTorque | TaskCascade | Controller
 
     def __post_init__(self) -> None:
         require(self.mechanism, Mechanism, "mechanism")
@@ -156,6 +167,21 @@ class VirtualRobot(_Options, Frozen):
         return f"VirtualRobot('{title}': {self.mechanism.dof} coordinates, {len(self.drives)} drives, {law})"
 
     @cached_property
+    def prepared(self) -> dict[Any, Any]:
+        """The machine of the last run before it moved, by start and options."""
+        return {}
+
+    @cached_property
+    def _asked(self) -> dict[str, tuple[object, Reference]]:
+        """The last motion as a reference: many runs follow one."""
+        return {}
+
+    @cached_property
+    def position_limits(self) -> tuple[Array, Array]:
+        """Lowest and highest positions of the coordinates, (n,) each."""
+        return position_limits(self.mechanism)
+
+    @cached_property
     def _identified(self) -> tuple[Mechanism, tuple[str, ...]]:
         if self.sensors.effort == "voltage" and any(drive.motor.resistance == 0.0 for drive in self.drives):
             which = next(drive.actuator for drive in self.drives if drive.motor.resistance == 0.0)
@@ -185,7 +211,11 @@ class VirtualRobot(_Options, Frozen):
         Reference
             The wanted motion as a function of time.
         """
-        return reference_of(source, self.mechanism)
+        known, made = self._asked.get("last", (None, None))
+        if known is not source or made is None or not isinstance(source, Motion):
+            made = reference_of(source, self.mechanism)
+            self._asked["last"] = source, made
+        return made
 
     def simulate(
         self,
@@ -299,11 +329,14 @@ def _ordered(mechanism: Mechanism, drives: object) -> tuple[Drive, ...]:
 
 def _check_controller(controller: object, mechanism: Mechanism) -> None:
     if isinstance(controller, COMPILED):
-        no_room(type(controller).__name__, getattr(controller, "preload", 0.0), mechanism)
+        owner = getattr(controller, "owner", type(controller).__name__)
+        no_room(owner, getattr(controller, "preload", 0.0), mechanism)
+        if isinstance(controller, TaskPID | TaskComputedTorque | TaskCascade):
+            bound_space(owner, controller.space, getattr(controller, "model", mechanism))
         return
     lacking = [name for name in ("cycle", "command", "reset", "update") if not hasattr(controller, name)]
     if lacking:
         raise SimulationError(
             f"controller is a {type(controller).__name__} without {', '.join(lacking)}; give a Cascade, PID, ComputedTorque, "
-            "OpenLoop, or an object with cycle, command, reset and update"
+            "OpenLoop, a law in a work space, or an object with cycle, command, reset and update"
         )

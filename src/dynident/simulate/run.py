@@ -13,18 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.checks import numbers
-from dynident.control import PID, Cascade, ComputedTorque, OpenLoop
+from dynident.control import OpenLoop
 from dynident.errors import SimulationError, SimulationWarning
-from dynident.simulate.failure import loop_gain, reason
-from dynident.simulate.inputs import disturbance_of, push_table, wrench_tables
-from dynident.simulate.laws import believed, table_of
+from dynident.simulate.inputs import Reference, disturbance_of, push_table, wrench_tables
+from dynident.simulate.laws import COMPILED, believed, fed_with_voltage, table_of
 from dynident.simulate.machine import Machine, Tables
-from dynident.simulate.options import End, Options, Raw
-from dynident.simulate.reference import Reference
 from dynident.simulate.results import energies, means
-from dynident.simulate.schedule import Schedule, schedule
+from dynident.simulate.schedule import End, Options, Raw, Schedule, loop_cycles, schedule
 from dynident.simulate.sensors import Readings, streams
 from dynident.simulate.shape import FINE
+from dynident.simulate.stability import check_step, loop_gain, reason
 from dynident.simulate.start import start_state
 from dynident.simulate.thermal import Heat
 
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 COMMANDS = ("torque", "current", "voltage")
 REPORTS = 20  # of the progress of a run, about
+KEPT = 4_000_000  # numbers of a reference, 32 MB, up to which it is kept for the next run
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +40,22 @@ log = logging.getLogger(__name__)
 def run_machine(robot: VirtualRobot, reference: Reference, options: Options) -> Raw:
     """Run the compiled machine along a reference."""
     return _Run(robot, reference, options).all()
+
+
+def _machine(robot: VirtualRobot, x: Array, v: Array, **how: Any) -> Machine:
+    """Return a machine at its start; many runs of one robot from one place prepare it once."""
+    key = (x.tobytes(), v.tobytes(), *how.values())
+    made = robot.prepared.get(key)
+    if made is None:
+        cycles, voltage = loop_cycles(robot.controller).values(), fed_with_voltage(robot.controller)
+        check_step(robot.drives, robot.step, how["integrator"], voltage, min(cycles, default=robot.step))
+        law = believed(robot.controller, robot.mechanism)
+        made = Machine(robot.mechanism, robot.drives, law, step=robot.step, x=x, v=v, friction=robot.friction, **how)
+        made.warm(np.ones(len(made.shape.owners)), np.full(len(made.shape.owners), robot.ambient))
+        robot.prepared.clear()
+        if made.shape.law.kind != "held":  # a controller in Python may have changed when it is asked again
+            robot.prepared[key] = made
+    return made.fresh()
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,23 +90,23 @@ class _Run:
         self.first = 0 if self.before is None else round(self.before.time / step)
         self.plan: Schedule = schedule(robot, reference, options, self.first)
         start = options.start if self.before is None else {"q": self.before.origin}
-        here = reference.sample([0.0])
-        x, v = start_state(mechanism, start, (here.q[0], here.v[0]))  # type: ignore[arg-type]
+        x, v = reference.begin
+        if start is not None or not any(key[:2] == (x.tobytes(), v.tobytes()) for key in list(robot.prepared)):
+            x, v = start_state(mechanism, start, (x, v))  # type: ignore[arg-type]
         self.x, self.v = x, v
-        self.law = believed(robot.controller, mechanism)
         how = {"method": options.method, "loop": options.loop, "integrator": options.integrator}
         push = disturbance_of(options.disturbance)
         links = tuple(options.wrenches) if isinstance(options.wrenches, Mapping) else ()
         wrench_tables(mechanism, options.wrenches, np.zeros(1))  # checks them
         moving = tuple(link for link in links if mechanism.frame(link)[0] >= 0)
-        more: dict[str, Any] = {"friction": robot.friction, "pushed": push is not None, "links": moving, **how}
-        self.machine = Machine(mechanism, robot.drives, self.law, step=step, x=x, v=v, **more)
+        self.machine = _machine(robot, x, v, pushed=push is not None, links=moving, **how)
+        self.law = self.machine.law
         if self.before is not None:
             self._restore(self.before)
         if options.method == "decoupled" and options.loop != "exact":
             self._warn_of_loop()
         self.how, self.push, self.links = how, push, moving
-        self.compiled = isinstance(robot.controller, Cascade | PID | ComputedTorque | OpenLoop)
+        self.compiled = isinstance(robot.controller, COMPILED)
         self.streams = streams(options.seed)
         if self.before is not None:
             for name, state in self.before.noise.items():
@@ -129,9 +144,15 @@ class _Run:
         robot, step, tick = self.robot, self.robot.step, self.machine.tick
         last = self.first + self.plan.steps
         row = self.first // tick
-        at = _grid(row, last // tick + 2, tick * step)
-        command = self._command(at)
-        table = table_of(robot.mechanism, self.law, self.reference.sample(at)) if command is None else command
+        known, key = self.machine.asked, (self.reference, row, last // tick)
+        table = known.get(key)
+        if table is None:
+            at = _grid(row, last // tick + 2, tick * step)
+            command = self._command(at)
+            table = table_of(robot.mechanism, self.law, self.reference.sample(at)) if command is None else command
+            known.clear()
+            if table.size < KEPT:  # the last one serves many runs
+                known[key] = table
         pace = tick if self.plan.cycles else self.plan.every
         when = _grid(self.first // pace, last // pace + 3, pace * step)
         torque = None if self.push is None else self.push.sample(when, len(robot.drives))
@@ -210,6 +231,7 @@ class _Run:
         thin = plan.thinning(machine.memory.record.size)
         self.fine = plan.every // thin
         self.record = np.zeros(((plan.rows - 1) * thin + 1, machine.memory.record.size))
+        self.signals = machine.memory.record.blocks(self.record)
         if not self.compiled:
             self._reset()
         shown: list[tuple[float, dict[str, Array], Array]] = []
@@ -239,9 +261,8 @@ class _Run:
 
     def _warm(self, shown: list[tuple[float, dict[str, Array], Array]]) -> None:
         """Bring the friction to the present temperatures."""
-        heat = self.heat or Heat(self.robot.mechanism, self.robot.drives, {}, self.robot.ambient)
-        self.machine.warm(*heat.scales(self.machine.shape.owners))
         if self.heat is not None:
+            self.machine.warm(*self.heat.scales(self.machine.shape.owners))
             shown.append((self.machine.done * self.machine.step, self.heat.zones(), self.heat.temperature))
 
     def _heat_up(self, begin: int) -> None:
@@ -249,8 +270,8 @@ class _Run:
         if self.heat is None:
             return
         origin = self.first // self.fine
-        rows = self.record[-(-begin // self.fine) - origin : (self.machine.done - 1) // self.fine + 1 - origin]
-        part = {name: self.machine.memory.record.view(rows.T, name).T for name in self.machine.memory.record}
+        rows = slice(-(-begin // self.fine) - origin, (self.machine.done - 1) // self.fine + 1 - origin)
+        part = {name: values[rows] for name, values in self.signals.items()}
         self.heat.add(part["joint_power"], part["friction"] * part["omega"], part["current"])
 
     def _some(self, steps: int) -> None:
@@ -267,8 +288,9 @@ class _Run:
     def _step(self, steps: int) -> None:
         status, index = self.machine.run(steps, self.tables, self.record, self.first // self.fine, self.fine)
         if status != FINE:
-            rows = self.record[: (self.machine.done - self.first) // self.fine + 1]
-            raise SimulationError(reason(self.robot, self.machine, status, index, rows, self.fine))
+            rows = (self.machine.done - self.first) // self.fine + 1
+            x, v = (self.signals[name][:rows] for name in ("q", "v"))
+            raise SimulationError(reason(self.robot, self.machine, status, index, x, v, self.fine))
 
     # ---- controllers in Python ----
 
@@ -309,8 +331,7 @@ class _Run:
 
     def _raw(self, end_state: dict[str, Array], cut: Array, thin: int, shown: list[Any]) -> Raw:
         robot, plan, machine, step = self.robot, self.plan, self.machine, self.robot.step
-        fields = machine.memory.record
-        signals = {name: fields.view(self.record.T, name).T for name in fields}
+        signals = self.signals
         t = _grid(self.first // plan.every, self.first // plan.every + plan.rows, plan.every * step)
         electric = np.concatenate([signals["current"], signals["voltage"]], axis=1)
         tail = np.zeros((0, electric.shape[1])) if self.before is None else self.before.tail
@@ -319,7 +340,7 @@ class _Run:
         names = ("theta", "omega", "current", "voltage", "friction")
         energy = energies(robot.drives, cycle, *(signals[name] for name in names))
         energy["gear"] = np.asarray(np.trapezoid(signals["loss"] * signals["rho_v"], dx=cycle, axis=0))
-        logged = {name: values[::thin].copy() for name, values in signals.items()}
+        logged = {name: np.ascontiguousarray(values[::thin]) for name, values in signals.items()}
         count = len(robot.drives)
         logged["mean_current"], logged["mean_voltage"] = mean[:, :count], mean[:, count:]
         zones, temperature = self._temperatures(t, shown)

@@ -1,35 +1,179 @@
-"""When what happens in a run, in steps, after checking cycle times and step."""
+"""How a run is made (`Options`), when what happens in it (`Schedule`), what it gives (`Raw`) and can go on from (`End`)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dynident.control import Cascade, OpenLoop
+from dynident.control import OpenLoop
 from dynident.errors import SimulationError
 from dynident.signals import MINIMUM_SAMPLES
-from dynident.simulate.laws import fed_with_voltage
-from dynident.simulate.stability import check_step, log_ticks, ticks
+from dynident.simulate.laws import loops_of, whole_steps
+from dynident.simulate.machine import Machine
+from dynident.simulate.sensors import Readings, Stream
+from dynident.simulate.start import Start
+from dynident.simulate.thermal import Heat
 
 if TYPE_CHECKING:
-    from dynident.simulate.options import Options
-    from dynident.simulate.reference import Reference
+    from dynident.simulate.inputs import Reference
     from dynident.simulate.robot import VirtualRobot
 
+Array = NDArray[np.float64]
+Progress = Callable[[float, float], object]
+METHODS = ("coupled", "decoupled")
+LOOPS = ("exact", "iterated", "delayed")
 LOG_CYCLE = 1e-3  # recorders are rarely faster [s]
 MOST_NUMBERS = 50_000_000  # of a record, 400 MB
 MOST_WANTED = 250_000_000  # of the reference at every control cycle, 2 GB
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class End:
+    """Everything at the end of a run; ``simulate(..., start=run.end)`` goes on as if it had not ended.
+
+    Parameters
+    ----------
+    time : float
+        When it ended, counted from the start of the first run [s].
+    state : mapping of str to ndarray
+        Everything that the machine carries from step to step, by name: ``q``, ``v``, ``theta``, ``omega``, ``integral``, ....
+    origin : ndarray, (n,)
+        Where the first run started.
+    noise : mapping of str to dict
+        States of the random generators.
+    heat : Heat, optional
+        Temperatures of all thermal zones.
+    tail : ndarray
+        Currents and voltages of the last half cycle of the log, for its mean values.
+    last_noise : ndarray, optional
+        Noise of the last tick of the sensors, where the run ended between two ticks.
+    """
+
+    time: float
+    state: Mapping[str, Array]
+    origin: Array
+    noise: Mapping[str, dict[str, Any]]
+    heat: Heat | None = None
+    tail: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    last_noise: Array | None = None
+
+    def __repr__(self) -> str:
+        return f"End(t = {self.time:g} s, {', '.join(self.state)})"
+
+    def rested(self, duration: float) -> End:
+        """Return the same after standing still for some time: only temperatures have changed.
+
+        Parameters
+        ----------
+        duration : float
+            How long [s].
+
+        Returns
+        -------
+        End
+            State to go on from.
+        """
+        return replace(self, heat=None if self.heat is None else self.heat.rested(duration))
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """How to make a run; see `VirtualRobot.simulate`."""
+
+    start: Start | End | None = None
+    duration: float | None = None
+    method: str = "coupled"
+    loop: str = "exact"
+    integrator: str = "rk4"
+    seed: int | np.random.SeedSequence = 0
+    log_cycle: float | None = None
+    disturbance: Any = None
+    wrenches: Any = None
+    thermal_cycle: float = 1.0
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        for label, choices in (("method", METHODS), ("loop", LOOPS)):
+            if getattr(self, label) not in choices:
+                raise SimulationError(f"{label} is {getattr(self, label)!r}; it is one of {', '.join(choices)}")
+        for label in ("duration", "log_cycle", "thermal_cycle"):
+            value = getattr(self, label)
+            if value is None:
+                continue
+            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+            if not number or not np.isfinite(value) or value <= 0.0:
+                raise SimulationError(f"{label} is {value!r}; give a time in seconds, above zero")
+        if self.progress is not None and not callable(self.progress):
+            raise SimulationError(f"progress is a {type(self.progress).__name__}; give a function of (seconds done, seconds)")
+
+
+@dataclass(frozen=True, eq=False)
+class Raw:
+    """What the compiled machine gave."""
+
+    machine: Machine  # at the end of the run
+    signals: Mapping[str, Array]  # (N, ...) True signals by name, see `shape.Memory.record`
+    t: Array  # (N,) Times [s]
+    zones: Mapping[str, Array]  # (N, m) Temperatures of all thermal zones by joint or actuator [degree Celsius]
+    temperature: Array | None  # (N, k) Behind every actuator [degree Celsius]
+    at_limit: Array  # (k,) Share of time at a limit
+    energy: dict[str, Array]  # (k,) Energies of the run by kind [J]
+    readings: Readings | None  # noise of the current sensors that the control loops have seen
+    push: Array  # (N, k) Disturbance torques [N m, N]
+    wrenches: dict[str, Array]  # (N, 6) External wrenches
+    settings: dict[str, Any]  # step, cycles, method, for the provenance
+    streams: dict[str, Stream]  # random streams of the recorder
+    end: Callable[[], End]  # from where to go on, once the recorder has drawn its noise
+
+
+def ticks(cycles: Mapping[str, float], step: float) -> dict[str, int]:
+    """Return how many steps each cycle takes, all of them whole numbers."""
+    for name, cycle in cycles.items():
+        if not whole_steps(cycle, step):
+            better = _common(list(cycles.values()), step)
+            what = f"give VirtualRobot(step={better:.9g})" if better else "make the cycle times multiples of each other"
+            raise SimulationError(
+                f"{name} = {cycle:g} s is {cycle / step:.6g} times the step {step:g} s, not a whole multiple; {what}"
+            )
+    return {name: round(cycle / step) for name, cycle in cycles.items()}
+
+
+def log_ticks(cycle: float, step: float) -> int:
+    """Return the whole number of steps between two samples of a log."""
+    count, ratio = whole_steps(cycle, step), cycle / step
+    if not count:
+        near = max(1, round(ratio)) * step
+        raise SimulationError(
+            f"log_cycle = {cycle:g} s is {ratio:.6g} steps of {step:g} s, not a whole number; give log_cycle={near:.9g}"
+        )
+    return count
+
+
+def _common(cycles: Sequence[float], step: float) -> float:
+    """Return the step nearest to the given one of which all cycles are whole multiples; 0 when there is none."""
+    fastest = min(cycles)
+    first = max(1, round(fastest / step))
+    for offset in range(1000):
+        for count in {first - offset, first + offset}:
+            if count < 1:
+                continue
+            if all(whole_steps(cycle, fastest / count) for cycle in cycles):
+                return fastest / count
+    return 0.0
 
 
 def loop_cycles(controller: Any) -> dict[str, float]:
     """Return the cycle times of a controller by name [s]; none of an open loop."""
     if isinstance(controller, OpenLoop):
         return {}
-    if isinstance(controller, Cascade):
-        inner = {} if controller.current is None else {"current.cycle": controller.current.cycle}
-        return {"position_cycle": controller.position_cycle, "velocity_cycle": controller.velocity_cycle, **inner}
+    loops = loops_of(controller)
+    if loops is not None:
+        inner = {} if loops.current is None else {"current.cycle": loops.current.cycle}
+        return {"position_cycle": loops.position_cycle, "velocity_cycle": loops.velocity_cycle, **inner}
     cycle = controller.cycle
     if isinstance(cycle, bool) or not isinstance(cycle, int | float | np.number) or not 0.0 < cycle < np.inf:
         raise SimulationError(f"controller: cycle is {cycle!r}; give a time in seconds, above zero")
@@ -38,24 +182,12 @@ def loop_cycles(controller: Any) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Schedule:
-    """When what happens in a run, in steps.
+    """When what happens in a run, in steps."""
 
-    Parameters
-    ----------
-    cycles : dict of str to float
-        Cycle times of the controller [s].
-    every : int
-        Steps between two samples of the log.
-    rows : int
-        Samples of the log.
-    finest : int
-        Steps between two changes of the motor currents.
-    """
-
-    cycles: dict[str, float]
-    every: int
-    rows: int
-    finest: int
+    cycles: dict[str, float]  # cycle times of the controller [s]
+    every: int  # steps between two samples of the log
+    rows: int  # samples of the log
+    finest: int  # steps between two changes of the motor currents
 
     @property
     def steps(self) -> int:
@@ -87,7 +219,6 @@ def schedule(robot: VirtualRobot, reference: Reference, options: Options, first:
     step, cycles = robot.step, loop_cycles(robot.controller)
     counts = ticks(cycles, step)
     every = log_every(robot, options)
-    check_step(robot.drives, step, options.integrator, fed_with_voltage(robot.controller), min(cycles.values(), default=step))
     if first % every:
         raise SimulationError(
             f"start is at t = {first * step:g} s, which is no sample of a log of {every * step:g} s; give another log_cycle="

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from dynident.simulate.friction import Owner, asks_load, jumps
 Array = NDArray[np.float64]
 
 IDEAL, RESISTIVE, INDUCTIVE = "current", "resistance", "winding"  # what a drive is fed with, and what that meets
-FINE, SINGULAR_MASS, LOST_CLOSURE, UNSTABLE = 0, 1, 2, 3
+FINE, SINGULAR_MASS, LOST_CLOSURE, UNSTABLE, LOST_TASK = 0, 1, 2, 3, 4
 
 
 @dataclass(frozen=True)
@@ -55,71 +56,43 @@ class DriveShape:
 
 @dataclass(frozen=True)
 class LawShape:
-    """How a control law is built: its kind, and what of it the code needs to know.
+    """How a control law is built: its kind, and what of it the code needs to know."""
 
-    Parameters
-    ----------
-    kind : str
-        "held" (a controller in Python), "open", "cascade", "pid", "projected" or "computed".
-    current_loop : bool
-        Whether a cascade has one.
-    torque : bool
-        Whether an open loop commands torques.
-    on_reference : bool
-        Whether computed torque evaluates its model on the reference.
-    model : Mechanism
-        What the law believes the robot to be.
-    frictions : tuple of Owner
-        Friction of that model.
-    """
-
+    # "held" (a controller in Python), "open", "cascade", "pid", "projected", "computed", "task forces", "task computed" or
+    # "task cascade"
     kind: str
-    model: Mechanism
-    frictions: tuple[Owner, ...] = ()
-    current_loop: bool = False
-    torque: bool = False
-    on_reference: bool = False
+    model: Mechanism  # what the law believes the robot to be
+    frictions: tuple[Owner, ...] = ()  # friction of that model
+    current_loop: bool = False  # whether a cascade has one
+    torque: bool = False  # whether an open loop commands torques
+    on_reference: bool = False  # whether computed torque evaluates its model on the reference
+    space: Any = None  # what a law in a work space controls
+
+    @property
+    def asks(self) -> bool:
+        """Whether the law needs to know where the robot is, not only its motors."""
+        return self.kind not in ("open", "cascade", "pid")
 
     @property
     def key(self) -> Hashable:
         """The same without numbers."""
-        model = geometry_key(self.model) if self.kind in ("held", "projected", "computed") else None
+        model = geometry_key(self.model) if self.asks else None
         owners = tuple(owner.shape for owner in self.frictions)
-        return self.kind, model, owners, self.current_loop, self.torque, self.on_reference
+        return self.kind, model, owners, self.current_loop, self.torque, self.on_reference, self.space
 
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A machine without its numbers.
+    """A machine without its numbers."""
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The robot; only its geometry counts.
-    drives : tuple of DriveShape
-        One per actuator.
-    owners : tuple of Owner
-        Friction of joints, rotors and gears.
-    law : LawShape
-        The control law.
-    loop : str
-        "" where mechanism and drives are solved together, else "iterated" or "delayed".
-    integrator : str
-        "rk4", "midpoint" or "euler".
-    pushed : bool
-        Whether disturbances act on the actuators.
-    links : tuple of str
-        Links with external wrenches.
-    """
-
-    mechanism: Mechanism
-    drives: tuple[DriveShape, ...]
-    owners: tuple[Owner, ...]
-    law: LawShape
-    loop: str = ""
-    integrator: str = "rk4"
-    pushed: bool = False
-    links: tuple[str, ...] = ()
+    mechanism: Mechanism  # the robot; only its geometry counts
+    drives: tuple[DriveShape, ...]  # one per actuator
+    owners: tuple[Owner, ...]  # friction of joints, rotors and gears
+    law: LawShape  # the control law
+    loop: str = ""  # "" where mechanism and drives are solved together, else "iterated" or "delayed"
+    integrator: str = "rk4"  # "rk4", "midpoint" or "euler"
+    pushed: bool = False  # whether disturbances act on the actuators
+    links: tuple[str, ...] = ()  # links with external wrenches
 
     def __post_init__(self) -> None:
         if has_opaque_couplings(self.mechanism):
@@ -200,28 +173,20 @@ def starts(owners: Sequence[Owner], what: str) -> list[int]:
 
 
 class Fields:
-    """The fields of one array, one after the other.
-
-    Parameters
-    ----------
-    array : str
-        Name of the array in compiled code.
-    **counts : int
-        Numbers in every field.
-    """
+    """The fields of one array, one after the other."""
 
     def __init__(self, array: str, **counts: int) -> None:
         self.array, self.size = array, 0
         self._places: dict[str, tuple[int, int]] = {}
-        for name, count in counts.items():
-            self.add(name, count)
+        self.add(**counts)
 
-    def add(self, name: str, count: int = 1) -> None:
-        """Append a field."""
-        if name in self._places:
-            raise ValueError(f"field '{name}' is there already")
-        self._places[name] = (self.size, count)
-        self.size += count
+    def add(self, **counts: int) -> None:
+        """Append fields of so many numbers."""
+        for name, count in counts.items():
+            if name in self._places:
+                raise ValueError(f"field '{name}' is there already")
+            self._places[name] = (self.size, count)
+            self.size += count
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -252,11 +217,20 @@ class Fields:
         return values[first : first + count]
 
 
+class Records(Fields):
+    """Signals that are recorded: one block of rows per signal, one block after the other in one array."""
+
+    def blocks(self, record: Array) -> dict[str, Array]:
+        """Return the signals (N, count) of a record of N rows, by name."""
+        rows = record.shape[0]
+        return {name: self.view(record.reshape(-1, rows or 1), name).reshape(rows, -1) for name in self}
+
+
 class Memory:
     """The names of everything that compiled code reads and writes.
 
     ``state`` (array s) is all that is carried from step to step: who has it can go on. ``numbers`` (p) are constants of a run,
-    ``work`` (w) and ``motion`` (m, results of one evaluation) are scratch, ``record`` is one row of signals, ``call`` (a) are
+    ``work`` (w) and ``motion`` (m, results of one evaluation) are scratch, ``record`` are signals over time, ``call`` (a) are
     the arguments of one stretch of steps and what came of it.
     """
 
@@ -266,78 +240,37 @@ class Memory:
         owners, J, B = len(shape.owners), len(shape.jumping), shape.bound
         model, wide = shape.law.model, max(n, k)
         nt = len(shape.mechanism.tree.coordinates)
+
+        def each(names: Sequence[str], count: int) -> dict[str, int]:
+            return dict.fromkeys(names, count)
+
         self.moving = nq + n + 2 * c + e  # numbers that are integrated; they stand first
         self.state = Fields("s", q=nq, v=n, theta=c, omega=c, coil=e, acceleration=n, branch=1, side=J, held=J, begin=J)
-        for name, count in {"through": k, "load": owners, "memory": starts(shape.owners, "states")[-1]}.items():
-            self.state.add(name, count)
-        for name in ("command", "beyond", "cut", "sensed", "sensed_v", "sensed_current", "sent"):
-            self.state.add(name, k)
-        for name in ("issued", "wish", "asked", "electric"):
-            self.state.add(name, k)
-        for name in ("integral", "slope"):
-            self.state.add(name, wide)
-        self.state.add("pose", positions_of(model))
-        self.state.add("step")
+        self.state.add(through=k, load=owners, memory=starts(shape.owners, "states")[-1])
+        self.state.add(**each(("command", "beyond", "cut", "sensed", "sensed_v", "sensed_current", "sent"), k))
+        self.state.add(**each(("issued", "wish", "asked", "electric"), k), integral=wide, slope=wide)
+        self.state.add(pose=positions_of(model), step=1)
         # Behind the state come commands on their way, `late` rows of k, and `late_wish` rows of wanted speeds.
-        self.numbers = Fields("p", step=1, limit=1, phi=len(shape.mechanism.parameters))
-        for name in DRIVE_NUMBERS:
-            self.numbers.add(name, k)
-        for name in ("shaft_inertia", "stiffness", "damping"):
-            self.numbers.add(name, c)
-        self.numbers.add("law", starts(shape.owners, "numbers")[-1])
-        for name in ("warm", "temperature", "ramp"):
-            self.numbers.add(name, owners)
-        for name in CONTROL_NUMBERS:
-            self.numbers.add(name, 1)
-        for name in GAINS:
-            self.numbers.add(name, wide)
-        for name in SENSOR_NUMBERS:
-            self.numbers.add(name, k)
-        self.numbers.add("model_phi", len(model.parameters))
-        self.numbers.add("model_zero", k)
-        self.numbers.add("model_inverse", n * k)
-        self.numbers.add("model_law", starts(shape.law.frictions, "numbers")[-1])
-        self.numbers.add("model_slope", len(shape.law.frictions))
-        looped, joined, solves = bool(shape.mechanism.loops), bool(shape.loop), bool(B or shape.loop)
+        self.numbers = Fields("p", step=1, limit=1, **each(("phi", "lumped"), len(shape.mechanism.parameters)))
+        self.numbers.add(**each(DRIVE_NUMBERS, k), **each(("shaft_inertia", "stiffness", "damping"), c))
+        self.numbers.add(law=starts(shape.owners, "numbers")[-1], **each(("warm", "temperature", "ramp"), owners))
+        self.numbers.add(**each(CONTROL_NUMBERS, 1), **each(GAINS, wide), **each(SENSOR_NUMBERS, k))
+        self.numbers.add(model_phi=len(model.parameters), model_zero=k, model_inverse=n * k)
+        self.numbers.add(model_law=starts(shape.law.frictions, "numbers")[-1], model_slope=len(shape.law.frictions))
+        self.numbers.add(task_inertia=k, posture=2, posture_share=1)
+        looped, joined, solves = int(bool(shape.mechanism.loops)), int(bool(shape.loop)), int(bool(B or shape.loop))
         self.motion = Fields("m", solid=1, L=n * n * solves, D=n * solves, force=n * joined, stuck=int(B > 0))
-        for name, count in {"pivot": looped, "branch": looped, "fix": nq * looped}.items():
-            self.motion.add(name, int(count))
-        for name, count in {"high": J, "low": J, "now": J, "held": J - B}.items():
-            self.motion.add(name, count)
-        for name, count in {"other": n * n, "L2": n * n, "D2": n}.items():
-            self.motion.add(name, count * joined)
+        self.motion.add(pivot=looped, branch=looped, fix=nq * looped, high=J, low=J, now=J, held=J - B)
+        self.motion.add(other=n * n * joined, L2=n * n * joined, D2=n * joined)
         self.work = Fields("w", stage=self.moving, rates=4 * self.moving, push=k + 6 * len(shape.links), dt=1)
-        for name, count in {
-            "z": self.state.count("memory"),
-            "speed": J + len(shape.remembering),
-            "X": B * n,
-        }.items():
-            self.work.add(name, count)
-        for name, count in {"W": B * B, "tail": J, "impulse": J, "trial": n, "through": k, "agree": 1}.items():
-            self.work.add(name, count)
-        for name, count in {
-            "load": owners,
-            "status": 1,
-            "index": 1,
-            "torque": k,
-            "error": wide,
-            "x": n,
-            "v": n,
-            "a": n,
-        }.items():
-            self.work.add(name, count)
-        for name, count in {"rho": k, "rho_v": k, "current": k, "theta": k, "omega": k, "drift": nq}.items():
-            self.work.add(name, count)
-        for name, count in {"correction": positions_of(model), "size": 1, "ok": 1}.items():
-            self.work.add(name, count)
-        self.record = Fields("r", q=n, v=n, a=n)
-        for name in RECORDED:
-            self.record.add(name, k)
-        for name, count in {"joint_friction": nt, "joint_power": nt, "energy": 2}.items():
-            self.record.add(name, count)
+        self.work.add(z=self.state.count("memory"), speed=J + len(shape.remembering), X=B * n, W=B * B)
+        self.work.add(tail=J, impulse=J, trial=n, through=k, agree=1, load=owners, status=1, index=1, torque=k, error=wide)
+        self.work.add(**each(("x", "v", "a", "wanted", "task", "rate"), n))
+        self.work.add(**each(("rho", "rho_v", "current", "theta", "omega"), k), drift=nq)
+        self.work.add(correction=positions_of(model), size=1, ok=1)
+        self.record = Records("record", q=n, v=n, a=n, **each(RECORDED, k), joint_friction=nt, joint_power=nt, energy=2)
         self.call = Fields("a", steps=1, table=1, table_rows=1, noise=1, noise_rows=1, noise_width=1, push=1, push_rows=1)
-        for name in ("push_every", "record", "record_rows", "record_every", "status", "index"):
-            self.call.add(name)
+        self.call.add(**each(("push_every", "record", "record_rows", "record_every", "status", "index"), 1))
 
     def noise_width(self, numbers: Array) -> int:
         """Return how many numbers a row of sensor noise has: encoders, then currents at every tick of their loop."""

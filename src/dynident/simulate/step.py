@@ -25,8 +25,7 @@ from dynident.graph import (
     sqrt,
     where,
 )
-from dynident.mechanics import solve_factored
-from dynident.simulate.dynamics import Dynamics
+from dynident.simulate.dynamics import Dynamics, solve
 from dynident.simulate.shape import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE, starts
 from dynident.simulate.sticking import Sticking
 
@@ -127,7 +126,7 @@ class Step:
             for i in range(n):
                 terms = [r.load("m", m.at("other", i * n + j)) * last[j] for j in range(n)]
                 right.append([force[i] - sum(terms[1:], terms[0])])
-            r.store_all("k", at, [x[0] for x in solve_factored(L, D, right)])
+            r.store_all("k", at, [x[0] for x in solve(L, D, right)])
             if self.hold is not None:
                 with r.when(r.load("m", m.at("stuck")) > 0.0):
                     r.call(self.hold, y="y", k="k", s="s", p="p", w="w", m="m")
@@ -219,8 +218,9 @@ class Step:
         row = floor(step / every)
         due = both(equal(row * every, step), row - r.load("a", a.at("record")) < rows)
         with r.when(due):
-            place = (row - r.load("a", a.at("record"))) * float(self.memory.record.size)
-            r.call(self.d.record(), **inputs, r=("record", place))
+            here, fields = row - r.load("a", a.at("record")), self.memory.record
+            places = {name: ("record", rows * float(fields.at(name)) + here * float(fields.count(name))) for name in fields}
+            r.call(self.d.record(), **inputs, **places)
 
     def _keep_loads(self, r: Routine) -> None:
         """Loads are those of the step that ends: friction that grows with the load is one step late."""

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from dynident.graph import Function, Node, Routine, absolute, both, either, equal, maximum, minimum, opposite, total, where
-from dynident.mechanics import NodeRows, solve_factored
-from dynident.simulate.dynamics import Dynamics
+from dynident.mechanics import NodeRows
+from dynident.simulate.dynamics import Dynamics, solve
 
 SWEEPS = 200  # at most; one or two while everything rests
 SETTLED = 1e-14  # change of a force over the range between its levels
@@ -58,7 +58,7 @@ class Sticking:
         m, graph = self.memory.motion, self.graph
         C = [d.owner_form(self.shape.owners[i]) for i in self.shape.jumping[: self.B]]
         zero = graph.zero
-        M = d.motors if self.shape.loop and not which else d.mass
+        M = [row[::-1] for row in (d.motors if self.shape.loop and not which else d.mass)[::-1]]
         # Branches of a tree do not feel each other: what is zero in M by its structure and stays so is left out here too.
         filled = [[not M[i][j].is_const(0.0) for j in range(n)] for i in range(n)]
         for j in range(n):
@@ -69,7 +69,7 @@ class Sticking:
             [m.symbol(graph, "L" + which, i * n + j) if j < i and filled[i][j] else zero for j in range(n)] for i in range(n)
         ]
         D = m.symbols(graph, "D" + which)
-        X = solve_factored(L, D, [[row[i] for row in C] for i in range(n)])  # (n, B)
+        X = solve(L, D, [[row[i] for row in C] for i in range(n)])  # (n, B)
         W = [[total([zero, *(c * X[r][o] for r, c in enumerate(row))]) for o in range(self.B)] for row in C]
         u = [total([zero, *(c * a for c, a in zip(row, d.acceleration, strict=True))]) for row in C]
         columns = [X[r][o] for o in range(self.B) for r in range(n)]

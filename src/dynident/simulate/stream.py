@@ -18,10 +18,10 @@ from dynident.signals import MINIMUM_SAMPLES, Log
 from dynident.simulate.schedule import log_every
 
 if TYPE_CHECKING:
-    from dynident.simulate.options import End, Options
+    from dynident.simulate.inputs import Reference
     from dynident.simulate.record import Run, Truth
-    from dynident.simulate.reference import Reference
     from dynident.simulate.robot import VirtualRobot
+    from dynident.simulate.schedule import End, Options
 
 Array = NDArray[np.float64]
 

@@ -29,21 +29,11 @@ PROBE = 20  # random poses that tell how many rows an arm can have
 
 @dataclass(frozen=True, eq=False)
 class Swing:
-    """Joint positions over the place of the tool.
+    """Joint positions over the place of the tool."""
 
-    Parameters
-    ----------
-    amplitude : float
-        Largest distance from the centre [m].
-    coefficients : ndarray, (NODES, n)
-        Chebyshev coefficients of q over s / amplitude.
-    held : tuple of int
-        Rows of the tool's pose (x, y, z, rx, ry, rz) that are commanded, the one that moves first.
-    """
-
-    amplitude: float
-    coefficients: Array
-    held: tuple[int, ...]
+    amplitude: float  # largest distance from the centre [m]
+    coefficients: Array  # (NODES, n) Chebyshev coefficients of q over s / amplitude
+    held: tuple[int, ...]  # rows of the tool's pose (x, y, z, rx, ry, rz) that are commanded, the one that moves first
 
     @classmethod
     def along(cls, mechanism: Mechanism, frame: str, axis: int, amplitude: float, centre: Array) -> Swing:

@@ -68,19 +68,7 @@ def heating_of(value: object, name: str) -> Heating:
 
 
 class Heat:
-    """Temperatures of all joints and drives of a robot during a run, and what they do to the friction.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n_tree tree coordinates and k actuators.
-    drives : sequence of Drive
-        One per actuator, in their order.
-    thermal : mapping of str to Heating
-        By tree coordinate or actuator; a name that is both scales the friction of both.
-    ambient : float
-        Temperature of the surroundings [degree Celsius].
-    """
+    """Temperatures of all joints and drives of a robot during a run, and what they do to the friction."""
 
     def __init__(self, mechanism: Mechanism, drives: Sequence[Drive], thermal: Mapping[str, Heating], ambient: float) -> None:
         self.ambient = ambient

@@ -1,19 +1,20 @@
 """The control tick of a machine: what the drives are told at every tick of their cycles, from what the sensors say.
 
 Between two ticks everything is held. The reference is a table with one row every `every` steps: rho, rho_v and feed-forward
-of the actuators for loops on those, q, v, a for computed torque, the command itself for an open loop.
+of the actuators for loops on those, q, v, a for computed torque, the command itself for an open loop, the place in a work
+space and more for laws there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dynident.control import clip, current_loop, low_pass_step, pid_law, velocity_loop
-from dynident.graph import Function, Node, Routine, both, either, equal, floor, minimum, opposite, where
+from dynident.graph import Function, Node, Place, Routine, both, either, equal, floor, minimum, opposite, where
 from dynident.simulate.drives import within_voltage
 from dynident.simulate.dynamics import Dynamics
-from dynident.simulate.shape import IDEAL, LOST_CLOSURE
-from dynident.simulate.tick_model import Model
+from dynident.simulate.shape import IDEAL, LOST_CLOSURE, LOST_TASK
+from dynident.simulate.tick_model import Model, TaskModel
 
 ARRAYS = ("s", "p", "w", "a", "table", "noise")
 
@@ -24,8 +25,8 @@ class Tick:
     def __init__(self, dynamics: Dynamics) -> None:
         self.d, self.graph, self.shape, self.memory = dynamics, dynamics.graph, dynamics.shape, dynamics.memory
         self.k, self.n, self.law = dynamics.k, dynamics.n, dynamics.shape.law
-        asks = self.law.kind in ("held", "projected", "computed")
-        self.model = Model(dynamics) if asks else None
+        self.task = TaskModel(dynamics) if self.law.space is not None else None
+        self.model = self.task or (Model(dynamics) if self.law.asks else None)
         self.senses = dynamics.senses()
         self.sense = self._sense()
 
@@ -48,12 +49,17 @@ class Tick:
         result: Node = equal(floor(step / every) * every, step)
         return result
 
-    def _row(self, r: Routine, width: int) -> Callable[[int], Node]:
-        """Return a reader of the row of the reference that holds now."""
+    def _place(self, r: Routine, width: int) -> Node:
+        """Return where the row of the reference that holds now begins."""
         a = self.memory.call
         rows, first = r.load("a", a.at("table_rows")), r.load("a", a.at("table"))
-        row = minimum(floor(self._s(r, "step") / self._p(r, "every")) - first, rows - 1.0)
-        return lambda column: r.load("table", row * float(width) + float(column))
+        row: Node = minimum(floor(self._s(r, "step") / self._p(r, "every")) - first, rows - 1.0)
+        return row * float(width)
+
+    def _row(self, r: Routine, width: int) -> Callable[[int], Node]:
+        """Return a reader of that row."""
+        place = self._place(r, width)
+        return lambda column: r.load("table", place + float(column))
 
     # ---- sensors
 
@@ -146,7 +152,7 @@ class Tick:
         step = self._s(r, "step")
         bound = {name: name for name in ("s", "p", "w", "a", "noise")}
         kind = self.law.kind
-        if kind == "cascade":
+        if kind in ("cascade", "task cascade"):
             with r.when(self._due(step, self._p(r, "sense"))):
                 r.call(self.sense, **bound)
             self._cascade(r, step)
@@ -155,7 +161,8 @@ class Tick:
                 # An open loop asks the sensors only where the speed limits the current.
                 if kind != "open" or any(drive.limited for drive in self.shape.drives):
                     r.call(self.sense, **bound)
-                {"open": self._open, "pid": self._pid, "projected": self._pid, "computed": self._computed}[kind](r)
+                laws = {"open": self._open, "pid": self._pid, "projected": self._pid, "computed": self._computed}
+                laws.get(kind, self._task_torques)(r)
         self._arrive(r, step)
         return r
 
@@ -187,9 +194,12 @@ class Tick:
         return result
 
     def _cascade(self, r: Routine, step: Node) -> None:
-        k, row = self.k, self._row(r, 3 * self.k)
+        k, feed = self.k, 2 * self.k if self.task is None else self.task.table.at("feed")
+        row = self._row(r, 3 * self.k if self.task is None else self.task.table.size)
         with r.when(self._due(step, self._p(r, "outer"))):
-            for a in range(k):
+            if self.task is not None:
+                self._task_speeds(r, self.task)
+            for a in range(k if self.task is None else 0):
                 speed = self._p(r, "kp", a) * (row(a) - self._s(r, "sensed", a)) + self._p(r, "share", a) * row(k + a)
                 wanted = clip(speed, self._p(r, "speed_limit", a))
                 self._put(r, "issued", a, low_pass_step(self._s(r, "issued", a), wanted, self._first(r, "slow_out", a)))
@@ -197,12 +207,57 @@ class Tick:
         with r.when(self._due(step, inner)):
             self._wishes(r, step / inner)
             for a in range(k):
-                self._velocity(r, a, row(2 * k + a))
+                self._velocity(r, a, row(feed + a))
         if self.law.current_loop:
             with r.when(self._due(step, self._p(r, "current_every"))):
                 r.call(self._currents(), y="s", s="s", p="p", current=self.memory.work.place("current"))
                 for a, current in enumerate(self._sensed_currents(r)):
                     self._current(r, a, current)
+
+    def _look(self, r: Routine, task: TaskModel) -> dict[str, str | Place]:
+        """Find error and its rate in the work space, and return what functions of the law take."""
+        if self.model is not None:
+            r.call(self.model.measured, s="s", p="p", w="w")
+        w = self.memory.work
+        pose, here = self.memory.state.place("pose"), ("table", self._place(r, task.table.size))
+        given: dict[str, str | Place] = {"q": pose, "p": "p", "v": w.place("v"), "t": here}
+        r.call(task.seen, **given, e=w.place("error"), d=w.place("rate"))
+        return given
+
+    def _found(self, r: Routine) -> None:
+        """Stop where a work space does not determine what to do."""
+        with r.when(opposite(self._w(r, "ok") > 0.0)):
+            r.store("w", self.memory.work.at("status"), LOST_TASK)
+
+    def _task_speeds(self, r: Routine, task: TaskModel) -> None:
+        """Make the speeds that a position loop in a work space asks of the actuators."""
+        given, w, row = self._look(r, task), self.memory.work, self._row(r, task.table.size)
+        for i in range(task.space.rows):
+            wanted = self._p(r, "kp", i) * self._w(r, "error", i) + self._p(r, "share", i) * row(task.table.at("rate", i))
+            slow = low_pass_step(self._s(r, "slope", i), wanted, self._first(r, "slow_out", i))
+            self._put(r, "slope", i, slow)
+            r.store("w", w.at("task", i), slow)
+        r.call(task.speeds(), **given, u=w.place("task"), rate=w.place("rho_v"), ok=w.place("ok"))
+        self._found(r)
+        for a in range(self.k):
+            self._put(r, "issued", a, clip(self._w(r, "rho_v", a), self._p(r, "speed_limit", a)))
+
+    def _task_torques(self, r: Routine) -> None:
+        if self.task is None or self.model is None:
+            raise ValueError("a law in a work space needs one")
+        task, w = self.task, self.memory.work
+        given, dt = self._look(r, task), self._p(r, "outer") * self._p(r, "step")
+        errors = [self._w(r, "error", i) for i in range(task.space.rows)]
+        for i, error in enumerate(errors):
+            r.store("w", w.at("task", i), self._feedback(r, error, self._w(r, "rate", i), i))
+        if self.law.kind == "task forces":
+            r.call(task.forces(), **given, u=w.place("task"), torque=w.place("torque"), ok=w.place("ok"))
+            self._found(r)
+        else:
+            r.call(task.accelerations(), **given, u=w.place("task"), a=w.place("a"), ok=w.place("ok"))
+            self._found(r)
+            self._needed(r, self.model, self._row(r, task.table.size), task.table.at("v"))
+        self._hold_all(r, errors, dt)
 
     def _wishes(self, r: Routine, tick: Node) -> None:
         """Hand wanted speeds to the velocity loops, `late_wish` of their ticks later."""
@@ -257,13 +312,18 @@ class Tick:
 
     def _errors(self, r: Routine, wanted: Node, slope: Node, place: Node, speed: Node, i: int) -> tuple[Node, Node]:
         """Move filter and integral of a PID; return its output and the error."""
-        dt = self._p(r, "outer") * self._p(r, "step")
         error = wanted - place
-        slow = low_pass_step(self._s(r, "slope", i), slope - speed, self._first(r, "slow_out", i))
+        return self._feedback(r, error, slope - speed, i), error
+
+    def _feedback(self, r: Routine, error: Node, rate: Node, i: int) -> Node:
+        """Move filter and integral of a PID; return its output."""
+        dt = self._p(r, "outer") * self._p(r, "step")
+        slow = low_pass_step(self._s(r, "slope", i), rate, self._first(r, "slow_out", i))
         integral = self._s(r, "integral", i) + error * dt
         self._put(r, "slope", i, slow)
         self._put(r, "integral", i, integral)
-        return pid_law(error, slow, integral, tuple(self._p(r, name, i) for name in ("kp", "kd", "ki"))), error
+        result: Node = pid_law(error, slow, integral, tuple(self._p(r, name, i) for name in ("kp", "kd", "ki")))
+        return result
 
     def _pid(self, r: Routine) -> None:
         k, row, w = self.k, self._row(r, 3 * self.k), self.memory.work
@@ -299,12 +359,22 @@ class Tick:
             r.store_all("w", w.at("error"), errors)
             r.store_all("w", w.at("v"), [row(n + c) for c in range(n)])
             r.call(model.moved(), s="s", p="p", w="w")
-        places = {"q": self.memory.state.place("pose"), "v": w.place("v"), "a": w.place("a")}
+        self._needed(r, model, row, n)
+        self._hold_all(r, errors, dt)
+
+    def _needed(self, r: Routine, model: Model, row: Callable[[int], Node], first: int) -> None:
+        """Find the torques that a model needs for the accelerations a; wanted velocities begin in a column of the reference."""
+        n, w = self.n, self.memory.work
+        r.store_all("w", w.at("wanted"), [row(first + c) for c in range(n)])
+        places = {"q": self.memory.state.place("pose"), "v": w.place("v"), "a": w.place("a"), "r": w.place("wanted")}
         r.call(model.torques(), **places, p="p", t=w.place("torque"), ok=w.place("ok"))
         with r.when(opposite(self._w(r, "ok") > 0.0)):
             r.store("w", w.at("status"), LOST_CLOSURE)
+
+    def _hold_all(self, r: Routine, errors: Sequence[Node], dt: Node) -> None:
+        """Hold all torques; where a limit has cut one, undo what this tick has integrated."""
         cut = self.graph.zero
         for a in range(self.k):
             cut = either(cut, self._hold_torque(r, a, self._w(r, "torque", a)))
-        for c in range(n):  # undo what this tick has integrated
-            self._put(r, "integral", c, self._s(r, "integral", c) - where(cut, errors[c] * dt, 0.0))
+        for c, error in enumerate(errors):
+            self._put(r, "integral", c, self._s(r, "integral", c) - where(cut, error * dt, 0.0))

@@ -54,18 +54,7 @@ class Coefficient:
     exact: bool = True
 
     def node(self, graph: Graph) -> Node:
-        """Return the coefficient as an expression.
-
-        Parameters
-        ----------
-        graph : Graph
-            Where it lives.
-
-        Returns
-        -------
-        Node
-            The polynomial.
-        """
+        """Return the coefficient as an expression of a graph."""
         parts = []
         for factor, powers in self.terms:
             above, below = graph.const(factor), graph.one

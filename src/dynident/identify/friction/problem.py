@@ -153,13 +153,13 @@ class Problem:
         """
         sizes = [c.size + k + len(p) for c, k, p in zip(self.seen, self.widths, pairs, strict=True)]
 
-        def tile(i: int, _: Workspace) -> list[Array]:
+        def tile(i: int, _: Workspace) -> Array:
             W, y = self.pieces[i]()
             blocks = []
             for g, (law, where) in enumerate(zip(self.laws, self.shapes, strict=True)):
                 block = np.vstack([W[g, self.seen[g]], self._bend(i, g, law, eta[where], pairs[g]).T, y[g]])
                 blocks.append(block if self.masks is None else block * self.masks[i][g])
-            return blocks
+            return np.ascontiguousarray(np.vstack(blocks))
 
         tiles: list[Tile] = [partial(tile, i) for i in range(len(self.pieces))]
         groups = accumulate(self.names, [np.arange(size) for size in sizes], tiles, self.independence)

@@ -171,6 +171,13 @@ def _parts(robot: Mechanism) -> tuple[Mechanism, tuple[Drive, ...]]:
     return bare, tuple(Drive(f"motor_{i}", motor, elastic, rub, encoder) for i in (1, 2, 3, 4))
 
 
+def _heaviest(robot: Mechanism) -> float:
+    """Return the largest inertia that a direction of the motors moves at home, of (A^+)^T M A^+."""
+    home = np.zeros((1, 3))
+    inverse, M = np.linalg.pinv(mechanics.actuator_jacobian(robot, home)[0]), mechanics.mass_matrix(robot, home)[0]
+    return float(np.linalg.eigvalsh(inverse.T @ M @ inverse)[-1])
+
+
 def _ideal(robot: Mechanism) -> tuple[Mechanism, tuple[Drive, ...]]:
     """Return the mechanism of Table 2 and drives without anything of their own: the current is the torque."""
     motor = Motor(ASSUMPTIONS["torque_constant"].value, current_limit=LARGEST_TORQUE)
@@ -235,13 +242,14 @@ def machine(
     known = VirtualRobot(robot, drives, PID(0.0, 0.0, cycle=cycle), step=step).model if model is None else model
     filtering: dict[str, Any] = {"cycle": cycle, "derivative_filter": derivative_filter, "preload": preload}
     if controller == "computed torque":
-        # As stiff at the motors with a payload as without: its model multiplies the gains by the larger inertia.
-        stiff, loaded = (np.mean(servo_gains(arm, np.zeros(3), bandwidth, damping)[0]) for arm in (empty, whole))
-        gains = gains_for(float(bandwidth * np.sqrt(stiff / loaded)), damping)
-        law: PID | ComputedTorque = ComputedTorque(known, *gains, **filtering)
+        # Its model multiplies the gains by the inertia. In the direction that is heaviest at the motors they are as stiff and
+        # as damped with a payload as without, as those of the PD are: the structure behind the rotors bears no more.
+        light, heavy = (_heaviest(arm) for arm in (empty, whole))
+        kp, kd = (gain * light / heavy for gain in gains_for(bandwidth, damping))
+        law: PID | ComputedTorque = ComputedTorque(known, kp, kd, **filtering)
     else:
-        kp, kd = servo_gains(empty, np.zeros(3), bandwidth, damping)
-        law = PID(kp, kd, feedforward=known if controller == "feedforward" else None, project=True, **filtering)
+        stiff, damped = servo_gains(empty, np.zeros(3), bandwidth, damping)
+        law = PID(stiff, damped, feedforward=known if controller == "feedforward" else None, project=True, **filtering)
     return VirtualRobot(robot, drives, law, step=step, name="DualV")
 
 

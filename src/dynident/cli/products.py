@@ -1,0 +1,239 @@
+"""Commands that put an identified model to work: monitor, payload, gains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import dynident as di
+from dynident.cli.shared import (
+    NOT_OK,
+    Absent,
+    Arg,
+    AsJson,
+    Debug,
+    Effort,
+    FitFile,
+    Gain,
+    Joints,
+    LogRate,
+    Robot,
+    Schema,
+    Search,
+    Sidecar,
+    Strict,
+    Topic,
+    Trust,
+    Unit,
+    app,
+    check_output,
+    log_reader,
+    note,
+    out,
+    print_json,
+    robot_of,
+)
+from dynident.errors import DynidentError
+from dynident.files import to_json, write_atomic
+
+
+@app.command(epilog="Example: dynident monitor robot.urdf out/fit.json run.csv --effort joint_torque --plot run.png")
+def monitor(
+    robot: Robot,
+    fit: FitFile,
+    logs: Annotated[list[Path], typer.Argument(help="Logs to watch.", show_default=False)],
+    effort: Effort = None,
+    bandwidth: Annotated[float | None, typer.Option(help="Of the observer [Hz]; that of the fit when omitted.")] = None,
+    false_alarms: Annotated[float, typer.Option(help="False alarms per hour for noise like that of the fit.")] = 0.01,
+    hold: Annotated[float, typer.Option(help="Time for which the flag stays [s].")] = 0.25,
+    rest: Annotated[float, typer.Option(help="Speed below which a joint counts as standing [rad/s, m/s].")] = 0.02,
+    healthy: Annotated[
+        list[Path] | None, typer.Option(help="Run in which nothing touched the robot: raises thresholds to its noise.")
+    ] = None,
+    absent: Absent = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw torques and thresholds to this file (one log).")] = None,
+    c: Annotated[Path | None, typer.Option("--c", help="Write the monitor as C99 to this folder.")] = None,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    trust: Trust = False,
+    schema: Schema = None,
+    joints: Joints = None,
+    gain: Gain = None,
+    topic: Topic = None,
+    unit: Unit = None,
+    rate: LogRate = None,
+    strict: Strict = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Watch logs with an identified model: external torques, their thresholds, and when something touched the robot."""
+    del debug
+    for path, folder in ((plot, False), (c, True)):
+        if path is not None:
+            check_output(path, folder)
+    mechanism = robot_of(robot, sidecar, search, None, trust)
+    model = di.Fit.load(fit, mechanism)
+    read = log_reader(effort, schema, joints, gain, topic, unit, rate)
+    options: dict[str, Any] = {"false_alarms": false_alarms, "hold": hold, "rest": rest, "absent": tuple(absent or ())}
+    watching = di.monitor.Monitor(model, bandwidth=bandwidth, **options)
+    for path in healthy or []:
+        watching = watching.calibrated(read(path))
+    if c is not None:
+        watching.to_c(c)
+        note(f"C99 of the monitor written to {c}")
+    records = [watching.run(read(path)) for path in logs]
+    if plot is not None:
+        records[0].plot().savefig(plot, dpi=120)
+    if as_json:
+        print_json({"format": "dynident-monitor-1", "logs": [record.to_dict() for record in records]})
+    else:
+        out.print("\n\n".join(record.summary() for record in records))
+    return NOT_OK if strict and any(record.events for record in records) else 0
+
+
+@app.command(
+    epilog="Example: dynident payload robot.urdf --unloaded empty.csv --loaded full.csv --effort joint_torque --link tool0"
+)
+def payload(
+    robot: Robot,
+    loaded: Annotated[list[Path] | None, typer.Option(help="Run with the load; may be given several times.")] = None,
+    unloaded: Annotated[list[Path] | None, typer.Option(help="Run without the load; may be given several times.")] = None,
+    fit: Annotated[Path | None, typer.Option(help="fit.json of the arm without the load, instead of runs without it.")] = None,
+    wrench: Annotated[
+        Path | None, typer.Option(help="Poses or a motion with a wrist sensor: columns of joints, fx fy fz tx ty tz, t.")
+    ] = None,
+    link: Annotated[str | None, typer.Option(help="Link that carries the load, or the sensor's frame.")] = None,
+    tilt: Annotated[bool, typer.Option("--tilt", help="Estimate the direction of gravity too (wrist sensor).")] = False,
+    reaction: Annotated[bool, typer.Option("--reaction", help="The sensor shows what it does to the load.")] = False,
+    gain_std: Annotated[float, typer.Option(help="Relative deviation of the drive gains, 0.05 for five per cent.")] = 0.0,
+    reach: Annotated[float | None, typer.Option(help="Largest distance of the load's centre that is believed [m].")] = None,
+    effort: Effort = None,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
+    schema: Schema = None,
+    joints: Joints = None,
+    gain: Gain = None,
+    topic: Topic = None,
+    unit: Unit = None,
+    rate: LogRate = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the load to this JSON file.")] = None,
+    save_fit: Annotated[
+        Path | None, typer.Option(help="Write the fit of runs without and with the load, for validate and monitor.")
+    ] = None,
+    strict: Strict = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Identify a load: from runs without and with it, on a known arm, or from a wrist sensor; for UR, Franka and KUKA too."""
+    from dynident import identify  # noqa: PLC0415 - only this command needs it
+
+    del debug
+    for path in (output, save_fit):
+        if path is not None:
+            check_output(path)
+    if save_fit is not None and not unloaded:
+        raise DynidentError("--save-fit is for runs without and with the load; give --unloaded and --loaded")
+    if sum((bool(unloaded), fit is not None, wrench is not None)) != 1 or (wrench is None) != bool(loaded):
+        raise DynidentError("say how: --loaded with --unloaded, --loaded with --fit, or --wrench alone")
+    if gain_std and not unloaded:
+        raise DynidentError("--gain-std is for runs without and with the load; give --unloaded and --loaded")
+    mechanism = robot_of(robot, sidecar, search, arg, trust)
+    read = log_reader(effort, schema, joints, gain, topic, unit, rate)
+    full, empty = [read(path) for path in loaded or []], [read(path) for path in unloaded or []]
+    if wrench is not None:
+        if link is None:
+            raise DynidentError("--wrench needs --link, the link whose frame is the sensor's")
+        motion, measured, independence = identify.read_wrench(mechanism, wrench)
+        sense = "reaction" if reaction else "load"
+        options: dict[str, Any] = {"sense": sense, "gravity": tilt, "independence": independence, "reach": reach}
+        load = identify.payload_from_wrench(mechanism, motion, measured, link, **options)
+    elif fit is not None:
+        load = identify.payload_on_arm(di.Fit.load(fit, mechanism), full, link, reach=reach)
+    else:
+        evidence = identify.payload_regression(mechanism, empty, full, link)
+        both = identify.with_gain_uncertainty(di.WLS(), evidence, gain_std)
+        load = identify.payload_of(both, reach=reach)
+        if save_fit is not None:
+            both.save(save_fit)
+    data = {"format": "dynident-payload-1", **load.to_dict()}
+    if output is not None:
+        write_atomic(output, to_json(data))
+    if as_json:
+        print_json(data)
+    else:
+        out.print("\n".join([load.summary(), *_conventions(load)]))
+    return NOT_OK if strict and not load.plausible else 0
+
+
+def _conventions(load: Any) -> list[str]:
+    """Return a plausible load as controllers want it, one line each."""
+    if not load.plausible:
+        return []
+    lines = []
+    for maker, call in (("ur", "set_target_payload"), ("franka", "setLoad"), ("kuka", "$LOAD")):
+        numbers = load.convention(maker)
+        shown = {
+            key: [float(f"{x:.6g}") for x in value] if isinstance(value, list) else float(f"{value:.6g}")
+            for key, value in numbers.items()
+        }
+        lines.append(f"{call:<18} " + ", ".join(f"{key} = {value}" for key, value in shown.items()))
+    return lines
+
+
+def _three(text: str | None, option: str) -> list[float]:
+    """Return three numbers of an option, zeros when it was not given."""
+    if text is None:
+        return [0.0, 0.0, 0.0]
+    try:
+        values = [float(x) for x in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) != 3:
+        raise DynidentError(f"{option} is '{text}'; give three numbers separated by commas")
+    return values
+
+
+@app.command(
+    epilog="Example: dynident gains robot.urdf --unloaded empty.csv --loaded full.csv --mass 5.02 --com 0,0,0.06 --link tool0"
+)
+def gains(
+    robot: Robot,
+    loaded: Annotated[list[Path], typer.Option(help="Run with the known load; may be given several times.")],
+    unloaded: Annotated[list[Path], typer.Option(help="Run without it; may be given several times.")],
+    mass: Annotated[float, typer.Option(help="Mass of the load [kg].")],
+    com: Annotated[str | None, typer.Option(help="Its centre of mass in the frame of the link [m], as x,y,z.")] = None,
+    inertia: Annotated[str | None, typer.Option(help="Ixx,Iyy,Izz about its centre of mass [kg m^2].")] = None,
+    link: Annotated[str | None, typer.Option(help="Link that carries the load.")] = None,
+    effort: Effort = None,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
+    schema: Schema = None,
+    joints: Joints = None,
+    gain: Gain = None,
+    topic: Topic = None,
+    unit: Unit = None,
+    rate: LogRate = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Estimate drive gains together with the robot, from runs without and with a load of known mass."""
+    from dynident import identify  # noqa: PLC0415 - only this command needs it
+
+    del debug
+    mechanism = robot_of(robot, sidecar, search, arg, trust)
+    read = log_reader(effort, schema, joints, gain, topic, unit, rate)
+    empty, full = ([read(path) for path in paths] for paths in (unloaded, loaded))
+    evidence = identify.payload_regression(mechanism, empty, full, link)
+    found = identify.estimate_gains(evidence, mass, _three(com, "--com"), np.diag(_three(inertia, "--inertia")))
+    if as_json:
+        print_json({"format": "dynident-gains-1", "joints": found.to_dict()})
+    else:
+        out.print(found.summary())
+    return 0

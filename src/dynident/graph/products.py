@@ -1,0 +1,138 @@
+"""Sums of products of signals over samples, G = A A^T, for several groups of rows of one array in one call.
+
+BLAS does this well for large matrices; for some tens of rows its packing and its calls take as long as the products. Here
+four rows meet three, twelve sums stay in registers, and the array of a tile may be small enough to stay in the cache.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.graph.machine import MachineCode, vector_width
+
+Array = NDArray[np.float64]
+HIGH, WIDE = 4, 3  # rows that meet: twelve sums and what they need fit into sixteen registers
+
+
+class Products:
+    """Sums of products of rows, group by group.
+
+    Parameters
+    ----------
+    groups : sequence of ndarray of int
+        Rows of the array that belong to each group.
+    """
+
+    def __init__(self, groups: Sequence[NDArray[np.int64]]) -> None:
+        self._sizes = [len(rows) for rows in groups]
+        table: list[list[int]] = []
+        self._entries: list[tuple[list[int], list[int], list[int]]] = []  # of each group: i, j and where their sum is
+        for rows in groups:
+            entries: tuple[list[int], list[int], list[int]] = [], [], []
+            for high, wide in product(range(0, len(rows), HIGH), range(0, len(rows), WIDE)):
+                if wide >= high + HIGH:  # G is symmetric
+                    continue
+                i, j = ([min(k, len(rows) - 1) for k in range(a, a + n)] for a, n in ((high, HIGH), (wide, WIDE)))
+                for k, pair in enumerate(product(i, j), HIGH * WIDE * len(table)):
+                    for column, value in zip(entries, (*pair, k), strict=True):
+                        column.append(value)
+                table.append([int(rows[k]) for k in (*i, *j)])
+            self._entries.append(entries)
+        self._table = np.array(table, dtype=np.int64).reshape(-1, HIGH + WIDE)
+        (self._machine, self._call), self._lanes = _code(), vector_width()
+
+    def sums(self) -> Array:
+        """Return sums of nothing."""
+        return np.zeros(HIGH * WIDE * len(self._table))
+
+    def adding(self, rows: Array, sums: Array) -> Callable[[int], None]:
+        """Return a call that adds the products of the first so many samples of rows (height, samples) to sums.
+
+        Each row's samples lie next to each other; where they are in memory is looked up once.
+        """
+        if rows.dtype != np.float64 or (rows.shape[1] > 1 and rows.strides[1] != 8):
+            raise ValueError("the rows of sums of products must be float64, their samples next to each other")
+        lanes, blocks, stride, at = self._lanes, len(self._table), rows.strides[0] // 8, rows.ctypes.data
+        call, places = self._call, (self._table.ctypes.data, sums.ctypes.data)
+
+        def add(samples: int) -> None:
+            whole = samples // lanes
+            if whole:
+                call(blocks, whole, at, stride, *places)
+            if whole * lanes < samples:
+                last = np.zeros((rows.shape[0], lanes))
+                last[:, : samples - whole * lanes] = rows[:, whole * lanes : samples]
+                call(blocks, 1, last.ctypes.data, lanes, *places)
+
+        return add
+
+    def matrices(self, sums: Array) -> list[Array]:
+        """Return G of every group."""
+        found = []
+        for size, (i, j, place) in zip(self._sizes, self._entries, strict=True):
+            G = np.zeros((size, size))
+            G[i, j] = sums[place]
+            G[j, i] = sums[place]
+            found.append(G)
+        return found
+
+
+@lru_cache(maxsize=1)
+def _code() -> tuple[MachineCode, Any]:
+    """Return the machine code, and its function of blocks, steps, rows with their stride, table and sums."""
+    machine = MachineCode(_text(vector_width()), "products of rows", loops=True)
+    number, place = ctypes.c_int64, ctypes.c_void_p
+    return machine, machine.function("products", [number, number, place, number, place, place])
+
+
+def _text(width: int) -> str:
+    """Return the code: for every block and step of W samples, seven rows are read and twelve products are added."""
+    V, zero = (f"<{width} x double>", "zeroinitializer") if width > 1 else ("double", "0.0")
+    pairs = list(product(range(HIGH), range(HIGH, HIGH + WIDE)))
+    lines = [
+        "define void @products(i64 %blocks, i64 %steps, ptr %rows, i64 %stride, ptr %table, ptr %sums) {",
+        "entry:",
+        "  %none = icmp eq i64 %blocks, 0",
+        "  br i1 %none, label %end, label %block",
+        "block:",
+        "  %b = phi i64 [0, %entry], [%b1, %done]",
+        f"  %first = mul i64 %b, {HIGH + WIDE}",
+    ]
+    for k in range(HIGH + WIDE):
+        lines += [
+            f"  %n{k} = add i64 %first, {k}",
+            f"  %t{k} = getelementptr i64, ptr %table, i64 %n{k}",
+            f"  %i{k} = load i64, ptr %t{k}",
+            f"  %o{k} = mul i64 %i{k}, %stride",
+            f"  %r{k} = getelementptr double, ptr %rows, i64 %o{k}",
+        ]
+    lines += ["  br label %step", "step:", "  %s = phi i64 [0, %block], [%s1, %step]"]
+    lines += [f"  %a{i}.{j} = phi {V} [{zero}, %block], [%m{i}.{j}, %step]" for i, j in pairs]
+    lines.append(f"  %at = mul i64 %s, {width}")
+    for k in range(HIGH + WIDE):
+        lines += [f"  %p{k} = getelementptr double, ptr %r{k}, i64 %at", f"  %x{k} = load {V}, ptr %p{k}, align 8"]
+    for i, j in pairs:
+        lines += [f"  %f{i}.{j} = fmul contract {V} %x{i}, %x{j}", f"  %m{i}.{j} = fadd contract {V} %a{i}.{j}, %f{i}.{j}"]
+    lines += ["  %s1 = add i64 %s, 1", "  %more = icmp slt i64 %s1, %steps", "  br i1 %more, label %step, label %done", "done:"]
+    lines.append(f"  %out = mul i64 %b, {HIGH * WIDE}")
+    for k, (i, j) in enumerate(pairs):
+        lines += [f"  %q{k} = add i64 %out, {k}", f"  %g{k} = getelementptr double, ptr %sums, i64 %q{k}"]
+        last = f"%v{k}.0"
+        lines.append(f"  {last} = load double, ptr %g{k}")
+        for lane in range(width):
+            value = f"%m{i}.{j}"
+            if width > 1:
+                value = f"%e{k}.{lane}"
+                lines.append(f"  {value} = extractelement {V} %m{i}.{j}, i32 {lane}")
+            lines.append(f"  %v{k}.{lane + 1} = fadd double {last}, {value}")
+            last = f"%v{k}.{lane + 1}"
+        lines.append(f"  store double {last}, ptr %g{k}")
+    lines += ["  %b1 = add i64 %b, 1", "  %again = icmp slt i64 %b1, %blocks", "  br i1 %again, label %block, label %end"]
+    return "\n".join([*lines, "end:", "  ret void", "}", ""])

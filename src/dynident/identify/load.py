@@ -1,0 +1,263 @@
+"""`Payload`: an identified load, whether it can be true, and how robot controllers want it.
+
+phi = (m, h, I_o)   ->   c = h / m,   I_c = I_o - m (|c|^2 1 - c c^T)          deviations by the derivative
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.checks import choice
+from dynident.mechanism import INERTIA_SYMBOLS
+
+Array = NDArray[np.float64]
+
+CLEAR = 2.0  # standard deviations beyond which something is sure
+STEP = 1e-6
+CONVENTIONS = ("ur", "franka", "kuka")
+UPPER = ([0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2])  # Ixx Ixy Ixz Iyy Iyz Izz
+
+
+@dataclass(frozen=True, eq=False)
+class Payload:
+    """An identified load.
+
+    Parameters
+    ----------
+    parameters : ndarray, (10,)
+        ``m mx my mz Ixx Ixy Ixz Iyy Iyz Izz`` in the frame of the link that carries it, inertia about its origin; NaN where
+        the data show none of it, or only its sum with others.
+    covariance : ndarray, (10, 10)
+        Their covariance, NaN alike.
+    names, values, std : tuple of str, ndarray (k,), ndarray (k,)
+        Base parameters of the load as they were estimated, and their standard deviations.
+    frame : str
+        The link.
+    reach : float
+        Largest distance of the centre of mass from that frame that is believed [m].
+    bias, bias_std : ndarray (6,), optional
+        Offset of a wrist sensor, force and moment [N, N m], and its standard deviation.
+    gravity : ndarray (3,), optional
+        Gravity in the base frame, where it was estimated [m/s^2].
+    notes : tuple of str
+        How it was found.
+    """
+
+    parameters: Array
+    covariance: Array
+    names: tuple[str, ...] = ()
+    values: Array = field(default_factory=lambda: np.zeros(0))
+    std: Array = field(default_factory=lambda: np.zeros(0))
+    frame: str = ""
+    reach: float = np.inf
+    bias: Array | None = None
+    bias_std: Array | None = None
+    gravity: Array | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def mass(self) -> float:
+        """Mass [kg]; NaN when the data do not show it."""
+        return float(self.parameters[0])
+
+    @property
+    def mass_std(self) -> float:
+        """Its standard deviation [kg]."""
+        return float(np.sqrt(self.covariance[0, 0]))
+
+    @property
+    def com(self) -> Array:
+        """Centre of mass in the frame of the link [m], (3,); NaN where the data do not show it."""
+        return np.asarray(self.parameters[1:4] / self.parameters[0])
+
+    @property
+    def com_std(self) -> Array:
+        """Its standard deviation [m], (3,)."""
+        return self._deviation(lambda phi: phi[1:4] / phi[0])
+
+    @property
+    def inertia(self) -> Array:
+        """Inertia about the centre of mass, axes of the link [kg m^2], (3, 3); NaN where the data do not show it."""
+        return _about_com(self.parameters)
+
+    @property
+    def inertia_std(self) -> Array:
+        """Its standard deviation [kg m^2], (3, 3)."""
+        out = np.zeros((3, 3))
+        out[UPPER] = self._deviation(lambda phi: _about_com(phi)[UPPER])
+        return out + np.triu(out, 1).T
+
+    def _deviation(self, function: Any) -> Array:
+        """Return the standard deviations of functions of the parameters."""
+        scale = np.where(np.isfinite(self.parameters), np.maximum(np.abs(self.parameters), 1e-3), 1.0)
+        at = function(self.parameters)
+        J = np.zeros((at.size, 10))
+        for k in range(10):
+            step = np.zeros(10)
+            step[k] = STEP * scale[k]
+            J[:, k] = (function(self.parameters + step) - function(self.parameters - step)) / (2.0 * step[k])
+        with np.errstate(invalid="ignore"):
+            spread = np.where(np.isfinite(J), J, 0.0)
+            cov = np.where(np.isfinite(self.covariance), self.covariance, 0.0)
+            std = np.sqrt(np.einsum("ik,kl,il->i", spread, cov, spread))
+        return np.asarray(np.where(np.isfinite(at), std, np.nan))
+
+    @property
+    def inertia_known(self) -> bool:
+        """Whether the inertia about the centre of mass is possible and clearly seen in at least one axis."""
+        moments, std = self.inertia, self.inertia_std
+        if not np.isfinite(moments).all():
+            return False
+        return bool(_violation(moments) <= 0.0 and np.any(np.diag(moments) > CLEAR * np.diag(std)))
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What a person would doubt, one sentence each; empty for a load that can be true."""
+        found = []
+        if not np.isfinite(self.mass):
+            found.append("its mass is not seen in these data: turn the load against gravity, or accelerate it")
+        elif self.mass <= 0.0:
+            found.append(f"its mass is {self.mass:.4g} +- {self.mass_std:.2g} kg, and no load has such a mass")
+        elif self.mass < CLEAR * self.mass_std:
+            found.append(f"its mass of {self.mass:.4g} +- {self.mass_std:.2g} kg is not clearly above zero")
+        seen = np.isfinite(self.com)
+        far = float(np.linalg.norm(self.com[seen])) if seen.any() else 0.0
+        if far > self.reach and np.isfinite(self.mass):
+            spread = float(np.linalg.norm(self.com_std[seen]))
+            found.append(f"its centre of mass is {far:.3g} +- {spread:.2g} m from '{self.frame}', beyond {self.reach:.3g} m")
+        if np.isfinite(self.inertia).all():
+            excess = _violation(self.inertia)
+            spread = float(np.sqrt(3.0) * np.nanmax(self.inertia_std))
+            if excess > CLEAR * spread:
+                moments = ", ".join(f"{x:.3g}" for x in np.linalg.eigvalsh(self.inertia))
+                found.append(f"no body has its principal moments of inertia ({moments} kg m^2)")
+        return tuple(found)
+
+    @property
+    def plausible(self) -> bool:
+        """Whether nothing speaks against it."""
+        return not self.findings
+
+    def __repr__(self) -> str:
+        return f"Payload({self.mass:.4g} +- {self.mass_std:.2g} kg on '{self.frame}'; summary() has the rest)"
+
+    def summary(self) -> str:
+        """Return the load as text.
+
+        Returns
+        -------
+        str
+            Mass, centre of mass, inertia, every base parameter with its standard deviation, and what speaks against it.
+        """
+        place = f" in '{self.frame}'" if self.frame else ""
+        lines = [
+            f"payload {self.mass:.4g} kg (+- {self.mass_std:.2g}), centre of mass {np.round(self.com, 4).tolist()} m{place}"
+        ]
+        if np.isfinite(self.com).any():
+            lines[0] += f" (+- {np.round(self.com_std, 4).tolist()})"
+        if self.inertia_known:
+            for row, deviation in zip(self.inertia, self.inertia_std, strict=True):
+                lines.append("  inertia " + "  ".join(f"{x:>10.4g} +- {s:.2g}" for x, s in zip(row, deviation, strict=True)))
+        else:
+            lines.append("  inertia about the centre of mass: not determined")
+        lines += [f"  {n:<14} {v:>12.5g} +- {s:.2g}" for n, v, s in zip(self.names, self.values, self.std, strict=True)]
+        if self.bias is not None:
+            lines.append(f"  sensor bias {np.round(self.bias, 4).tolist()} N, N m")
+        if self.gravity is not None:
+            lines.append(f"  gravity in the base frame {np.round(self.gravity, 4).tolist()} m/s^2")
+        lines += [f"doubtful: {text}" for text in self.findings]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the load as plain data.
+
+        Returns
+        -------
+        dict
+            Numbers with deviations, findings, and every convention.
+        """
+        data: dict[str, Any] = {
+            "frame": self.frame,
+            "mass": self.mass,
+            "mass_std": self.mass_std,
+            "com": self.com.tolist(),
+            "com_std": self.com_std.tolist(),
+            "inertia": self.inertia.tolist(),
+            "inertia_std": self.inertia_std.tolist(),
+            "parameters": dict(zip(INERTIA_SYMBOLS, self.parameters.tolist(), strict=True)),
+            "base_parameters": {
+                n: {"value": float(v), "std": float(s)} for n, v, s in zip(self.names, self.values, self.std, strict=True)
+            },
+            "bias": None if self.bias is None else self.bias.tolist(),
+            "gravity": None if self.gravity is None else self.gravity.tolist(),
+            "plausible": self.plausible,
+            "findings": list(self.findings),
+            "notes": list(self.notes),
+        }
+        if self.plausible:
+            data["conventions"] = {name: self.convention(name) for name in CONVENTIONS}
+        return data
+
+    def convention(self, maker: str) -> dict[str, Any]:
+        """Return the load as a robot's controller wants it, in the frame of the link (give the flange as that link).
+
+        Parameters
+        ----------
+        maker : {"ur", "franka", "kuka"}
+            ``ur``: ``m`` [kg], ``cog`` [m], ``inertia`` (Ixx, Iyy, Izz, Ixy, Ixz, Iyz) about the centre of mass [kg m^2], the
+            arguments of ``set_target_payload``; ``franka``: ``load_mass`` [kg], ``F_x_Cload`` [m], ``load_inertia`` about the
+            centre of mass, 9 numbers column by column, the arguments of ``setLoad``; ``kuka``: ``M`` [kg], ``X Y Z`` [mm],
+            ``A B C`` [deg, about z, y, x] of the principal axes, ``JX JY JZ`` [kg m^2], as in ``$LOAD``.
+
+        Returns
+        -------
+        dict
+            The numbers. An inertia that the data do not determine is zero, and a centre that they do not show too.
+        """
+        choice("maker", maker, CONVENTIONS)
+        c = np.where(np.isfinite(self.com), self.com, 0.0)
+        inertia = self.inertia if self.inertia_known else np.zeros((3, 3))
+        if maker == "ur":
+            order = ([0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2])
+            return {"m": self.mass, "cog": c.tolist(), "inertia": inertia[order].tolist()}
+        if maker == "franka":
+            return {"load_mass": self.mass, "F_x_Cload": c.tolist(), "load_inertia": inertia.T.ravel().tolist()}
+        moments, angles = _principal_axes(inertia)
+        millimetres = dict(zip("XYZ", (1000.0 * c).tolist(), strict=True))
+        turned = dict(zip("ABC", np.degrees(angles).tolist(), strict=True))
+        return {"M": self.mass, **millimetres, **turned, **dict(zip(("JX", "JY", "JZ"), moments.tolist(), strict=True))}
+
+
+def _about_com(phi: Array) -> Array:
+    """Return the inertia about the centre of mass; NaN where an entry is not known."""
+    m, h = phi[0], phi[1:4]
+    about_origin = np.empty((3, 3))
+    about_origin[UPPER] = phi[4:]
+    about_origin.T[UPPER] = phi[4:]
+    return np.asarray(about_origin - (h @ h * np.eye(3) - np.outer(h, h)) / m)
+
+
+def _violation(inertia: Array) -> float:
+    """Return by how much principal moments break the triangle inequality or are negative; zero or less when they do not."""
+    low, middle, high = np.linalg.eigvalsh(inertia)
+    return float(max(high - low - middle, -low))
+
+
+def _principal_axes(inertia: Array) -> tuple[Array, Array]:
+    """Return principal moments and the angles of their axes about z, y, x; the axes nearest to those of the frame."""
+    moments, axes = np.linalg.eigh(inertia)
+    if not np.any(np.abs(inertia - np.diag(np.diag(inertia))) > 1e-12 * max(float(np.abs(inertia).max()), 1e-300)):
+        return np.diag(inertia).copy(), np.zeros(3)
+    order = []
+    for axis in range(3):  # the principal axis that points most along this one
+        left = [k for k in range(3) if k not in order]
+        order.append(left[int(np.argmax(np.abs(axes[axis, left])))])
+    R = axes[:, order] * np.where(np.diag(axes[:, order]) < 0.0, -1.0, 1.0)
+    if np.linalg.det(R) < 0.0:
+        R[:, 2] *= -1.0
+    a, b, c = np.arctan2(R[1, 0], R[0, 0]), np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0])), np.arctan2(R[2, 1], R[2, 2])
+    return moments[order], np.array([a, b, c])

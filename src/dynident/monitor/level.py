@@ -1,0 +1,62 @@
+"""How high a threshold must be for a stated rate of false alarms.
+
+    rate = sum_i 2 nu_i exp(-z^2 / 2),    nu = K / (2 pi sqrt(2))           [Rice1945]
+
+nu is how often white noise behind Butterworth's filter of third order and bandwidth K crosses zero upward: the second moment
+of its spectrum 1 / (1 + (w / K)^6) is K^2 / 2 of the zeroth. Sampling only makes crossings rarer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DescriptionError
+
+Array = NDArray[np.float64]
+HOUR = 3600.0
+LOWEST, HIGHEST = 0.0, 38.0  # at 38 the rate is no longer a number
+
+
+def false_alarm_rate(z: float, gains: ArrayLike) -> float:
+    """Return how often noise alone passes a threshold.
+
+    Parameters
+    ----------
+    z : float
+        Threshold in standard deviations.
+    gains : array_like, (n,)
+        Gains K of the observers [1/s].
+
+    Returns
+    -------
+    float
+        Expected false alarms per hour, of all joints together.
+    """
+    K = np.asarray(gains, dtype=np.float64)
+    return float(HOUR * np.sum(K) / (np.sqrt(2.0) * np.pi) * np.exp(-0.5 * z * z))
+
+
+def level_for(rate: float, gains: ArrayLike) -> float:
+    """Return the threshold of a rate of false alarms, the inverse of `false_alarm_rate`.
+
+    Parameters
+    ----------
+    rate : float
+        False alarms per hour.
+    gains : array_like, (n,)
+        Gains K of the observers [1/s].
+
+    Returns
+    -------
+    float
+        Threshold in standard deviations.
+    """
+    most = false_alarm_rate(LOWEST, gains)
+    if not 0.0 < rate < most:
+        raise DescriptionError(f"false_alarms is {rate:g} per hour; give a number above 0 and below {most:.3g}")
+    low, high = LOWEST, HIGHEST
+    for _ in range(80):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if false_alarm_rate(middle, gains) > rate else (low, middle)
+    return 0.5 * (low + high)

@@ -1,0 +1,115 @@
+"""The model that a monitor works with: parameters, the directions in which they are uncertain, noise, friction laws.
+
+cov = sum_j d_j d_j^T              d_j in the order of how much torque they make along unrelated states
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DescriptionError
+from dynident.friction import TERMS, Friction
+from dynident.identify import BaseParameters, Fit, RobotFit, Rows, columns_of
+from dynident.mechanics import Motion, node_values
+from dynident.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+STATES = 200
+KEPT = 0.95  # share of the variance of torques that directions must make; they are scaled to stand for all of it
+REACH, SPEED, RATE = np.pi, 1.0, 5.0  # of the states by which directions are ranked
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What a monitor needs from a fit.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The robot as fitted.
+    values : ndarray, (1 + k, p)
+        Standard parameters, then the directions in which they are uncertain; inertial ones in node frames.
+    sigma : ndarray, (n,)
+        Residual standard deviation of every joint [N m or N]; infinite where it was not fitted.
+    laws : mapping of str to Friction
+        Friction laws that act beside the joint terms.
+    bandwidth : float or None
+        Band of the fit [Hz].
+    rate : float or None
+        Sampling rate of its logs [Hz].
+    """
+
+    mechanism: Mechanism
+    values: Array
+    sigma: Array
+    laws: Mapping[str, Friction]
+    bandwidth: float | None
+    rate: float | None
+
+
+def model_of(fit: Fit | RobotFit, friction: Mapping[str, Friction] | None, absent: Sequence[str]) -> Model:
+    """Return the model of a fit; laws replace the friction terms of their joints, absent bodies count nothing."""
+    if not isinstance(fit, Fit | RobotFit):
+        raise DescriptionError(f"fit is a {type(fit).__name__}; give a Fit, or the RobotFit of fit_log")
+    robot, b = fit.base.mechanism, fit.base.rank
+    laws = dict(friction or {})
+    if isinstance(fit, RobotFit):
+        laws = {**fit.friction, **laws}
+        phi = np.zeros(len(robot.parameters))
+        phi[fit.base.columns] = fit.values[:b]
+        noise: Mapping[str, float] = fit.sigma
+    else:
+        phi = np.array(fit.standard.values)
+        noise = dict(zip(fit.groups, fit.sigma.tolist(), strict=True))
+    covariance = np.array(fit.covariance[:b, :b])
+    unknown = ~np.isfinite(np.diag(covariance))
+    covariance[unknown], covariance[:, unknown] = 0.0, 0.0
+    values = np.zeros((1 + b, phi.size))
+    values[0], values[1:, fit.base.columns] = phi, _directions(fit.base, covariance)
+    values = values[: 1 + int(np.count_nonzero(values[1:].any(axis=1)))]
+    gone = [*columns_of(robot, tuple(absent)), *_replaced(robot, laws)]
+    values[:, gone] = 0.0
+    sigma = np.array([noise.get(name, np.inf) for name in robot.coordinate_names])
+    if not np.isfinite(sigma).any():
+        raise DescriptionError("the fit has no residual of a joint of its own; give a fit of a tree robot")
+    bands = _of_sources(fit.sources, "bandwidth"), _of_sources(fit.sources, "rate")
+    return Model(robot, np.array([node_values(robot, row) for row in values]), sigma, laws, *bands)
+
+
+def _of_sources(sources: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    found = [float(source[name]) for source in sources if name in source]
+    return min(found) if found else None
+
+
+def _replaced(robot: Mechanism, laws: Mapping[str, Friction]) -> list[int]:
+    """Return the friction terms of joints that have a law instead."""
+    first = robot.tree.inertias.size
+    columns = (*robot.joint_columns, *robot.actuator_columns)
+    return [first + i for i, (owner, symbol) in enumerate(columns) if owner in laws and TERMS[symbol].friction]
+
+
+def _directions(base: BaseParameters, covariance: Array) -> Array:
+    """Return the directions that make nearly all torque, strongest first, then zeros, (b, b)."""
+    out = np.zeros_like(covariance)
+    std = np.sqrt(np.clip(np.diag(covariance), 0.0, None))
+    scale = np.where(std > 0.0, std, 1.0)
+    size, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    root = (scale[:, None] * vectors) * np.sqrt(np.clip(size, 0.0, None))  # root root^T = covariance
+    rng = np.random.default_rng(0)
+    n = base.mechanism.dof
+    q, v, a = (rng.uniform(-x, x, (STATES, n)) for x in (REACH, SPEED, RATE))
+    W, _ = Rows(base.mechanism).equations(Motion(np.arange(float(STATES)), q, v, a), None, base.columns)
+    made = np.einsum("nbt,bk->ntk", W, root).reshape(-1, root.shape[1])
+    power, turn = np.linalg.eigh(made.T @ made)
+    order = np.argsort(power)[::-1]
+    power = np.clip(power[order], 0.0, None)
+    if power.sum() > 0.0:
+        kept = int(np.searchsorted(np.cumsum(power), KEPT * power.sum())) + 1
+        out[:kept] = (root @ turn[:, order[:kept]]).T * np.sqrt(power.sum() / power[:kept].sum())
+    return out

@@ -1,0 +1,135 @@
+"""A monitor as C99: the routine of one sample, its numbers, and a program that checks itself on embedded samples."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.files import write_atomic
+from dynident.graph import c_files, c_number, comment, identifier
+from dynident.monitor.step import routines
+
+if TYPE_CHECKING:
+    from dynident.monitor.monitor import Monitor
+
+Array = NDArray[np.float64]
+
+SAMPLES, STEP = 60, 5e-3  # of the self-test
+
+
+def write_c(monitor: Monitor, folder: str | os.PathLike[str], name: str) -> list[Path]:
+    """Write header, source and self-test; `Monitor.to_c` is the short way."""
+    prefix, at = identifier(name).lower(), monitor.layout
+    sample, _ = routines(monitor.terms, at, prefix)
+    about = f"Monitor of robot '{comment(monitor.mechanism.name)}'"
+    files = c_files(prefix, [sample], about)
+    files[f"{prefix}.h"] = _header(monitor, prefix, files[f"{prefix}.h"])
+    files[f"{prefix}.c"] += _numbers(monitor, prefix)
+    files[f"{prefix}_test.c"] = _test(monitor, prefix)
+    return [write_atomic(Path(folder) / file, text) for file, text in files.items()]
+
+
+def _header(monitor: Monitor, prefix: str, text: str) -> str:
+    at, upper = monitor.layout, prefix.upper()
+    joints = ", ".join(comment(joint) for joint in monitor.joints)
+    lines = [
+        f"/* Joints: {joints}. SI units.",
+        " * now:    time since the last sample, positions, efforts, temperatures (0 where no law needs them);",
+        " * state:  zeros at the start;",
+        " * result: external torques, thresholds, flag (0 or 1), largest share of a threshold.",
+        f" * Thresholds at {monitor.settings.level:.3f} deviations: {monitor.false_alarms:.3g} false alarms per hour. */",
+        *(
+            f"#define {upper}_{what} {size}"
+            for what, size in (("JOINTS", at.n), ("NOW", at.now_size), ("STATE", at.state_size), ("RESULT", at.result_size))
+        ),
+        f"{_prototype(monitor, prefix)};",
+        "",
+    ]
+    return text.replace(f"\n#endif /* {upper}_H */", "\n".join(["", *lines, f"#endif /* {upper}_H */"]))
+
+
+def _prototype(monitor: Monitor, prefix: str) -> str:
+    at = monitor.layout
+    return (
+        f"void {prefix}_step(const double now[{at.now_size}], double state[{at.state_size}], double result[{at.result_size}])"
+    )
+
+
+def _table(name: str, values: Array) -> str:
+    flat = [c_number(float(x)) for x in values.ravel()]
+    rows = [", ".join(flat[i : i + 6]) for i in range(0, len(flat), 6)]
+    return f"static const double {name}[{len(flat)}] = {{\n    " + ",\n    ".join(rows) + "\n};\n"
+
+
+def _numbers(monitor: Monitor, prefix: str) -> str:
+    """Return the settings and parameters, and the function that uses them."""
+    return "\n".join(
+        [
+            "",
+            _table(f"{prefix}_setting", monitor.setting),
+            _table(f"{prefix}_phi", monitor.model.values),
+            _prototype(monitor, prefix),
+            "{",
+            f"    {prefix}_sample(now, {prefix}_setting, {prefix}_phi, state, result);",
+            "}",
+            "",
+        ]
+    )
+
+
+def _samples(monitor: Monitor) -> Array:
+    """Return a motion with a push in it, as `now` takes it."""
+    n, at = monitor.mechanism.dof, monitor.layout
+    t = STEP * np.arange(SAMPLES)[:, None]
+    rate = 3.0 + np.arange(n)
+    now = np.zeros((SAMPLES, at.now_size))
+    now[1:, 0] = STEP
+    now[:, at.now["q"] : at.now["q"] + n] = 0.3 * np.sin(rate * t)
+    now[:, at.now["tau"] : at.now["tau"] + n] = 10.0 * (t > 0.5 * t[-1]) + np.arange(n)
+    now[:, at.now["T"] :] = 30.0
+    return now
+
+
+def _test(monitor: Monitor, prefix: str) -> str:
+    now, at = _samples(monitor), monitor.layout
+    expected, state = np.empty((SAMPLES, at.result_size)), np.zeros(at.state_size)
+    monitor.machine.run(now, monitor.setting, monitor.model.values, state, expected)
+    return "\n".join(
+        [
+            f"/* Checks {prefix}.c on {SAMPLES} samples: prints the largest relative error, returns 0 below 1e-9. */",
+            f'#include "{prefix}.h"',
+            "",
+            "#include <math.h>",
+            "#include <stdio.h>",
+            "",
+            _table("now", now),
+            _table("expected", expected),
+            "int main(void)",
+            "{",
+            f"    static double state[{at.state_size}];",
+            f"    double result[{at.result_size}];",
+            "    double worst = 0.0;",
+            "    int k;",
+            "    int i;",
+            f"    for (k = 0; k < {SAMPLES}; k++)",
+            "    {",
+            f"        {prefix}_step(&now[k * {at.now_size}], state, result);",
+            f"        for (i = 0; i < {at.result_size}; i++)",
+            "        {",
+            f"            const double wanted = expected[(k * {at.result_size}) + i];",
+            "            /* a joint that the fit did not use has an infinite threshold */",
+            "            const double size = fmax(1.0, fabs(wanted));",
+            "            const double error = (result[i] == wanted) ? 0.0 : (fabs(result[i] - wanted) / size);",
+            "            worst = (error > worst) ? error : worst;",
+            "        }",
+            "    }",
+            '    (void)printf("largest relative error %.3e\\n", worst);',
+            "    return (worst <= 1.0e-9) ? 0 : 1;",
+            "}",
+            "",
+        ]
+    )

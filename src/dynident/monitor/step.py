@@ -1,0 +1,220 @@
+"""One sample of the observer, and a whole record, as machine code; the same routines are printed as C.
+
+    x'' + 2 d w x' + w^2 x = w^2 y                                 y: position or effort; x' of the position is v
+    o = (o + K (p - p_before - dt (u + tau - f))) / (1 + K dt)      do/dt = K (tau_ext - o), means of both ends
+    r'' + K r' + K^2 r = K^2 o                                     o and this together are Butterworth's filter of third order
+    b = 3/2 (K / (s + K))^3 limit                                  friction of standing joints, anywhere within its limits
+    threshold = z sqrt(sigma^2 + sum_j o_j^2) + b                  o_j: the same observer for direction j of the model
+
+Positions and efforts pass the same low-pass, so both are late by the same time and velocities need not be measured. `state`
+holds what is carried from sample to sample: three counters, b, the filters, and (o, p, u) of the model and every direction.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.graph import (
+    Graph,
+    Node,
+    Place,
+    Routine,
+    absolute,
+    compile_routines,
+    either,
+    maximum,
+    opposite,
+    sqrt,
+    total,
+    where,
+)
+from dynident.monitor.equations import Terms
+
+Array = NDArray[np.float64]
+
+#: Places in `state` before the arrays: time since it started, time beyond the threshold, time the flag still stands [s].
+AGE, BEYOND, LEFT, HEAD = 0, 1, 2, 3
+#: Places in `setting` before the arrays: z, time to confirm, time to hold, longest step [s], w of the filter [rad/s].
+LEVEL, CONFIRM, HOLD, GAP, FILTER, SETTINGS = 0, 1, 2, 3, 4, 5
+HUGE = 1e300
+FLAT = 0.7071067811865476  # damping of a filter of second order that is flat as long as possible
+THIRD = 0.5  # and of the second-order part of one of third order
+WORST = 1.5  # the response of r to a push is at most so many times that of three equal poles, at any time after it
+TINY = 1e-300  # age after the first sample
+SETTLED = 20.0  # times 1/w until the filter has forgotten that it did not know the velocity
+
+
+class Layout:
+    """Where everything is in the arrays of one monitor.
+
+    Parameters
+    ----------
+    dof, parameters, directions : int
+        n joints, p standard parameters, k directions in which the model is uncertain.
+    """
+
+    def __init__(self, dof: int, parameters: int, directions: int) -> None:
+        self.n, self.p, self.k = dof, parameters, directions
+        n = dof
+        self.now = {"dt": 0, "q": 1, "tau": 1 + n, "T": 1 + 2 * n}
+        self.setting = {"K": SETTINGS, "variance": SETTINGS + n}
+        self.filters = {"q": HEAD + 3 * n, "tau": HEAD + 6 * n, "r": HEAD + 9 * n}  # input, output and its rate
+        self.first = HEAD + 12 * n
+        self.state_size = self.first + 3 * n * (1 + directions)
+        self.now_size, self.setting_size = 1 + 3 * n, SETTINGS + 2 * n
+        self.result = {"r": 0, "threshold": n, "flag": 2 * n, "share": 2 * n + 1}
+        self.result_size = 2 * n + 2
+
+    def observer(self, j: int | Node) -> int | Node:
+        """Return where r, p, u of direction j begin; 0 is the model itself."""
+        return self.first + 3 * self.n * j
+
+
+ARRAYS = ("now", "setting", "phi", "state", "result")
+
+
+def routines(terms: Terms, layout: Layout, prefix: str = "monitor") -> tuple[Routine, Routine]:
+    """Return ``sample(now, setting, phi, state, result)`` and ``run(count, ...)`` over the samples of a record."""
+    graph = Graph()
+    sample = _Sample(graph, terms, layout, f"{prefix}_sample").routine
+    run = Routine(graph, f"{prefix}_run", ("count", *ARRAYS))
+    with run.repeat(run.load("count")) as k:
+        places: dict[str, str | Place] = {name: name for name in ARRAYS}
+        places |= {"now": ("now", k * layout.now_size), "result": ("result", k * layout.result_size)}
+        run.call(sample, **places)
+    return sample, run
+
+
+class _Sample:
+    """The statements of one sample."""
+
+    def __init__(self, graph: Graph, terms: Terms, layout: Layout, name: str) -> None:
+        self.graph, self.terms, self.at, self.n = graph, terms, layout, layout.n
+        one = self.routine = Routine(graph, name, ARRAYS)
+        for array in ("q", "v", "tau", "p", "u", "f", "limit"):
+            one.local(array, self.n)
+        self.dt = one.load("now", 0)
+        size = total([absolute(x) for x in one.load_all("now", 1, 2 * self.n)])
+        finite = size < HUGE  # false where anything is not a number
+        gone = either(opposite(self.dt > 0.0), self.dt > one.load("setting", GAP))
+        with one.when(either(gone, opposite(finite))):
+            one.store("state", AGE, 0.0)
+        with one.when(finite):
+            self._observe()
+        with one.otherwise():
+            one.store_all("result", 0, [graph.const(float("nan"))] * (2 * self.n))
+            one.store_all("result", 2 * self.n, [one.load("state", LEFT) > 0.0, graph.const(float("nan"))])
+
+    def _observe(self) -> None:
+        one, n, at = self.routine, self.n, self.at
+        age = one.load("state", AGE)
+        began = age > 0.0  # a first sample has no step before it
+        ready = age * one.load("setting", FILTER) > SETTLED
+        gain = one.load_all("setting", at.setting["K"], n)
+        w = [one.load("setting", FILTER)] * n
+        q, v = self._filtered("q", one.load_all("now", at.now["q"], n), w, FLAT, began)
+        tau, _ = self._filtered("tau", one.load_all("now", at.now["tau"], n), w, FLAT, began)
+        for array, values in (("q", q), ("v", v), ("tau", tau)):
+            one.store_all(array, 0, values)
+        places: dict[str, str | Place] = {"q": "q", "v": "v", "tau": "tau", "T": ("now", at.now["T"])}
+        one.call(self.terms.friction, **places, phi="phi", f="f", limit="limit")
+        f = one.load_all("f", 0, n)
+        seen = self._advance(0, ready, gain, [a - b for a, b in zip(tau, f, strict=True)])
+        r, _ = self._filtered("r", seen, gain, THIRD, ready)
+        one.store_all("result", at.result["r"], r)
+        spread = one.load_all("setting", at.setting["variance"], n)
+        one.store_all("result", at.result["threshold"], spread)
+        if at.k:
+            with one.repeat(at.k) as k:
+                before = one.load_all("result", at.result["threshold"], n)
+                side = self._advance(k + 1.0, ready, gain, [self.graph.zero] * n)
+                one.store_all("result", at.result["threshold"], [s + x * x for s, x in zip(before, side, strict=True)])
+        bound = self._rest(one.load_all("limit", 0, n), gain, ready)
+        z, variance = one.load("setting", LEVEL), one.load_all("result", at.result["threshold"], n)
+        threshold = [z * sqrt(s) + b for s, b in zip(variance, bound, strict=True)]
+        one.store_all("result", at.result["threshold"], threshold)
+        self._flag(one.load_all("result", at.result["r"], n), threshold, began)
+        one.store("state", AGE, age + where(began, self.dt, TINY))
+
+    def _rest(self, limit: list[Node], gain: list[Node], ready: Node) -> list[Node]:
+        """Return what friction within its limits can have made of the residual, whatever it did."""
+        one, n = self.routine, self.n
+        stage = limit
+        for i in range(3):
+            old = one.load_all("state", HEAD + i * n, n)
+            stage = [
+                where(ready, (b + k * self.dt * x) / (1.0 + k * self.dt), x) for b, k, x in zip(old, gain, stage, strict=True)
+            ]
+            one.store_all("state", HEAD + i * n, stage)
+        return [WORST * x for x in stage]
+
+    def _filtered(
+        self, name: str, new: list[Node], w: list[Node], damping: float, began: Node
+    ) -> tuple[list[Node], list[Node]]:
+        """Take numbers to their low-pass of second order by the trapezoidal rule; return its output and its rate."""
+        one, n, dt = self.routine, self.n, self.dt
+        old, x, y = (one.load_all("state", self.at.filters[name] + i * n, n) for i in range(3))
+        out, rate = [], []
+        for i in range(n):
+            half, quarter = damping * w[i] * dt, 0.25 * w[i] * w[i] * dt * dt
+            push = w[i] * w[i] * dt * (0.5 * (new[i] + old[i]) - x[i])
+            after = where(began, ((1.0 - half - quarter) * y[i] + push) / (1.0 + half + quarter), 0.0)
+            rate.append(after)
+            out.append(where(began, x[i] + 0.5 * dt * (y[i] + after), new[i]))
+        one.store_all("state", self.at.filters[name], [*new, *out, *rate])
+        return out, rate
+
+    def _advance(self, j: int | Node, ready: Node, gain: list[Node], torque: list[Node]) -> list[Node]:
+        """Take the sample to the observer of direction j and return its residual."""
+        one, n, first = self.routine, self.n, self.at.observer(j)
+        one.call(self.terms.momentum, q="q", v="v", phi=("phi", j * self.at.p), p="p", u="u")
+        p = one.load_all("p", 0, n)
+        u = [a + b for a, b in zip(one.load_all("u", 0, n), torque, strict=True)]
+        r, p0, u0 = (one.load_all("state", first + i * n, n) for i in range(3))
+        new = [
+            where(ready, (r[i] + gain[i] * (p[i] - p0[i] - 0.5 * self.dt * (u[i] + u0[i]))) / (1.0 + gain[i] * self.dt), 0.0)
+            for i in range(n)
+        ]
+        one.store_all("state", first, [*new, *p, *u])
+        return new
+
+    def _flag(self, r: list[Node], threshold: list[Node], began: Node) -> None:
+        """Raise the flag when the residual was beyond its threshold for long enough, and hold it."""
+        one, zero = self.routine, self.graph.zero
+        share = zero
+        for x, level in zip(r, threshold, strict=True):
+            share = maximum(share, absolute(x) / level)
+        over = share > 1.0
+        beyond = where(over, one.load("state", BEYOND) + where(began, self.dt, 0.0), zero)
+        left = maximum(one.load("state", LEFT) - where(began, self.dt, 0.0), 0.0)
+        sure = where(over, opposite(beyond < one.load("setting", CONFIRM)), zero)
+        left = where(sure, one.load("setting", HOLD), left)
+        one.store("state", BEYOND, beyond)
+        one.store("state", LEFT, left)
+        one.store_all("result", self.at.result["flag"], [either(sure, left > 0.0), share])
+
+
+class Machine:
+    """The routines of one monitor as machine code.
+
+    Parameters
+    ----------
+    terms : Terms
+        Functions of the robot.
+    layout : Layout
+        Places in the arrays.
+    """
+
+    def __init__(self, terms: Terms, layout: Layout) -> None:
+        sample, run = routines(terms, layout)
+        self._machine = compile_routines([sample, run], "monitor")
+        self.sample = self._machine.function(sample.name, [ctypes.c_void_p] * len(ARRAYS))
+        self._run = self._machine.function(run.name, [ctypes.c_void_p] * (1 + len(ARRAYS)))
+
+    def run(self, now: Array, setting: Array, phi: Array, state: Array, result: Array) -> None:
+        """Take all samples of a record, (N, ...) each of `now` and `result`; `state` goes on."""
+        count = np.array([float(now.shape[0])])
+        self._run(*(array.ctypes.data for array in (count, now, setting, phi, state, result)))
