@@ -24,16 +24,50 @@ from fuzz.samples import URDF, log_of, motion
 from fuzz.watch import Tally, watched
 
 WRONG: dict[str, Any] = {
-    "None": None, "text": "x", "empty text": "", "bytes": b"x", "NaN": float("nan"), "inf": float("inf"), "-inf": float("-inf"),
-    "1e308": 1e308, "-1": -1, "0": 0, "2.5": 2.5, "True": True, "10**400": 10**400, "10**20": 10**20, "complex": 1j, "object": object(), "[]": [],
-    "{}": {}, "()": (), "list of text": ["a", "b"], "ragged": [[1.0], [1.0, 2.0]], "NaN array": np.full(2, np.nan),
-    "NaN table": np.full((5, 2), np.nan), "1e308 array": np.full(2, 1e308), "three": np.ones(3), "cube": np.ones((2, 2, 2)),
-    "no rows": np.zeros((0, 2)), "scalar array": np.array(1.0), "objects": np.array([None, 1], dtype=object), "class": dict, "function": len,
-    "list of None": [None], "dict of None": {"a": None},
-}  # fmt: skip
+    "None": None,
+    "text": "x",
+    "empty text": "",
+    "bytes": b"x",
+    "NaN": float("nan"),
+    "inf": float("inf"),
+    "-inf": float("-inf"),
+    "1e308": 1e308,
+    "-1": -1,
+    "0": 0,
+    "2.5": 2.5,
+    "True": True,
+    "10**400": 10**400,
+    "10**20": 10**20,
+    "complex": 1j,
+    "object": object(),
+    "[]": [],
+    "{}": {},
+    "()": (),
+    "list of text": ["a", "b"],
+    "ragged": [[1.0], [1.0, 2.0]],
+    "NaN array": np.full(2, np.nan),
+    "NaN table": np.full((5, 2), np.nan),
+    "1e308 array": np.full(2, 1e308),
+    "three": np.ones(3),
+    "cube": np.ones((2, 2, 2)),
+    "no rows": np.zeros((0, 2)),
+    "scalar array": np.array(1.0),
+    "objects": np.array([None, 1], dtype=object),
+    "class": dict,
+    "function": len,
+    "list of None": [None],
+    "dict of None": {"a": None},
+}
 OURS = (KeyboardInterrupt, SystemExit)
 # They wait for a network, start servers, or never end by their nature.
-SKIPPED = {"link.open_controller", "link.SimpleServer", "link.LynxServer", "link.SimpleController", "link.LynxController", "link.Campaign"}
+SKIPPED = {
+    "link.open_controller",
+    "link.SimpleServer",
+    "link.LynxServer",
+    "link.SimpleController",
+    "link.LynxController",
+    "link.Campaign",
+}
 SKIPPED |= {"link.SimpleClient", "link.LynxClient", "link.Emulator", "link.Plant"}
 
 
@@ -74,26 +108,90 @@ class Samples:
         self.instances: dict[type, Any] = {}
         stage = di.excitation.Stage("a", "training", curve)
         plan = di.excitation.plan_within("arm2", limits, [stage], 100.0)
-        for value in (self.robot, run, self.log, evidence, fit, evidence.base, score, family, curve, limits, machine, law, stage, plan):
+        for value in (
+            self.robot,
+            run,
+            self.log,
+            evidence,
+            fit,
+            evidence.base,
+            score,
+            family,
+            curve,
+            limits,
+            machine,
+            law,
+            stage,
+            plan,
+        ):
             if value is not None:
                 for kind in type(value).__mro__[:-1]:
                     self.instances.setdefault(kind, value)
-        for value in (self.robot.parameters, self.robot.joints[0], self.robot.bodies[-1], di.prepare(self.log), di.diagnose(self.log)):
+        for value in (
+            self.robot.parameters,
+            self.robot.joints[0],
+            self.robot.bodies[-1],
+            di.prepare(self.log),
+            di.diagnose(self.log),
+        ):
             self.instances.setdefault(type(value), value)
         self.by_name: dict[str, Any] = {
-            "t": run.t, "q": run.q, "v": run.v, "a": run.a, "tau": self.log.effort, "position": run.q, "velocity": run.v, "effort": self.log.effort,
-            "names": ("joint1", "joint2"), "joints": ("joint1", "joint2"), "coordinates": ("joint1", "joint2"), "channels": ("joint1", "joint2"),
-            "joint": "joint1", "frame": "link2", "coordinate": "joint1", "actuator": "joint1", "robot": self.robot, "mechanism": self.robot,
-            "model": self.robot, "effort_kind": "joint_torque", "path": Path("made.txt"), "folder": Path("made"), "source": Path("robot.urdf"),
-            "cutoff": 5.0, "rate": 50.0, "cycle": 0.01, "dt": 0.02, "frequency": 1.0, "duration": 2.0, "logs": [self.log], "training": [self.log],
-            "logs_": (), "time_budget": 0.2, "iterations": 1, "starts": 1, "runs": 1, "lower": np.full(2, -1.0), "upper": np.full(2, 1.0),
-        }  # fmt: skip
+            "t": run.t,
+            "q": run.q,
+            "v": run.v,
+            "a": run.a,
+            "tau": self.log.effort,
+            "position": run.q,
+            "velocity": run.v,
+            "effort": self.log.effort,
+            "names": ("joint1", "joint2"),
+            "joints": ("joint1", "joint2"),
+            "coordinates": ("joint1", "joint2"),
+            "channels": ("joint1", "joint2"),
+            "joint": "joint1",
+            "frame": "link2",
+            "coordinate": "joint1",
+            "actuator": "joint1",
+            "robot": self.robot,
+            "mechanism": self.robot,
+            "model": self.robot,
+            "effort_kind": "joint_torque",
+            "path": Path("made.txt"),
+            "folder": Path("made"),
+            "source": Path("robot.urdf"),
+            "cutoff": 5.0,
+            "rate": 50.0,
+            "cycle": 0.01,
+            "dt": 0.02,
+            "frequency": 1.0,
+            "duration": 2.0,
+            "logs": [self.log],
+            "training": [self.log],
+            "family": family,
+            "gains": (1.0, 1.0, 0.5),
+            "time_budget": 0.2,
+            "iterations": 1,
+            "starts": 1,
+            "runs": 1,
+            "lower": np.full(2, -1.0),
+            "upper": np.full(2, 1.0),
+        }
         self.of: dict[str, Any] = {
-            "mechanics.inverse_kinematics.position": np.array([0.5, 0.0, 0.4]), "trajectory.Fourier.harmonics": 2, "mechanism.read_dh.rows": [(0.3, 0, 0, 0)],
-            "excitation.design.rate": 20.0, "excitation.Plan.robot": "arm2", "excitation.Plan.stages": [stage], "excitation.plan_within.robot": "arm2",
-            "excitation.plan_within.stages": [stage], "excitation.complete_test.robot": "arm2", "excitation.payload_plan.robot": "arm2",
-            "signals.automatic_cutoff.q": run.q, "control.per_actuator.count": 2, "simulate.bandwidth.frequencies": [1.0, 2.0], "simulate.bandwidth.amplitude": 0.01,
-        }  # fmt: skip
+            "mechanics.inverse_kinematics.position": np.array([0.5, 0.0, 0.4]),
+            "trajectory.Fourier.harmonics": 2,
+            "mechanism.read_dh.rows": [(0.3, 0, 0, 0)],
+            "excitation.design.rate": 20.0,
+            "excitation.Plan.robot": "arm2",
+            "excitation.Plan.stages": [stage],
+            "excitation.plan_within.robot": "arm2",
+            "excitation.plan_within.stages": [stage],
+            "excitation.complete_test.robot": "arm2",
+            "excitation.payload_plan.robot": "arm2",
+            "signals.automatic_cutoff.q": run.q,
+            "control.per_actuator.count": 2,
+            "simulate.bandwidth.frequencies": [1.0, 2.0],
+            "simulate.bandwidth.amplitude": 0.01,
+        }
 
     def plausible(self, label: str, parameter: inspect.Parameter, hint: Any) -> Any:
         """Return an argument that may be right."""
@@ -113,7 +211,13 @@ class Samples:
         if named is not None:
             return named
         text = str(parameter.annotation)
-        for part, value in (("Callable", len), ("Mapping", {}), ("tuple[str", ("joint1",)), ("Sequence[str", ["joint1"]), ("Sequence", [1.0, 2.0])):
+        for part, value in (
+            ("Callable", len),
+            ("Mapping", {}),
+            ("tuple[str", ("joint1",)),
+            ("Sequence[str", ["joint1"]),
+            ("Sequence", [1.0, 2.0]),
+        ):
             if part in text:
                 return value
         return np.linspace(0.1, 0.9, 2) if "rray" in text else 1.0
@@ -202,7 +306,9 @@ def fuzz_calls(count: int, seed: int = 0, worker: int = 0, workers: int = 1, roo
                 if target.name not in baselines:
                     baselines[target.name] = ":".join(watched(target.call)[1].split(":")[:2])
                 outcome, where = watched(lambda t=target, p=parameter, w=WRONG[key]: t.call(p, w))
-                if outcome == "internal" and (where.split(":")[:2] == baselines[target.name].split(":") or _named(where, target)):
+                if outcome == "internal" and (
+                    where.split(":")[:2] == baselines[target.name].split(":") or _named(where, target)
+                ):
                     outcome = "sentence"
                 tallies[target.name.split(".")[0]].add(outcome, f"{target.name}({parameter}): {where}", key)
         finally:

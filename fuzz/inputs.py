@@ -17,7 +17,7 @@ import dynident as di
 from dynident.excitation import Plan, read_limits
 from dynident.link import decode
 from dynident.signals import read_campaign, read_segment
-from fuzz.mutations import BINARY, TABLE, TEXT, TREE, Mutation, mutate
+from fuzz.mutations import BINARY, PACKED, SUMMED, TABLE, TEXT, TREE, ZIPPED, Mutation, mutate
 from fuzz.samples import good_files
 from fuzz.watch import Tally, command, watched
 
@@ -62,25 +62,36 @@ FORMATS = (
     Format("xacro", "arm.xacro", TEXT, (cli("describe", "arm.xacro"),), 2),
     Format("MJCF", "arm.xml", TEXT, (cli("describe", "arm.xml"),), 3),
     Format("sidecar", "sidecar.toml", TEXT, (cli("describe", "robot.urdf", "--sidecar", "sidecar.toml"),), 3),
-    Format("schema", "schema.toml", TEXT, (cli("validate", "robot.urdf", "fit.json", "other.csv", "--schema", "schema.toml"),), 3),
+    Format(
+        "schema", "schema.toml", TEXT, (cli("validate", "robot.urdf", "fit.json", "other.csv", "--schema", "schema.toml"),), 3
+    ),
     Format("limits", "limits.toml", TEXT, (read(lambda: read_limits("limits.toml", _robot())),), 4),
     Format("plan", "plan.json", TREE, (read(lambda: Plan.load("plan.json").curve), SIMULATE), 4),
     Format("motion", "motion.csv", TABLE, (cli("simulate", "motion.csv", "--robot", "robot.urdf", "-o", "sim.csv"),), 2),
     Format("fit", "fit.json", TREE, (CHECK, cli("export", "robot.urdf", "fit.json", "-o", "made.urdf")), 4),
     Format("result", "fit.json", TREE, (read(lambda: di.load("fit.json")),), 2),
-    Format("evidence", "evidence.npz", BINARY, (read(lambda: di.Regression.load("evidence.npz", _robot())),), 1),
+    Format("evidence", "evidence.npz", PACKED, (read(lambda: di.Regression.load("evidence.npz", _robot())),), 1),
     Format("log CSV", "other.csv", TABLE, (_log("other.csv"), CHECK), 5),
     Format("log CSV, identify", "run.csv", TABLE, (IDENTIFY,), 1),
-    *(Format(f"log {kind}", f"log.{kind}", BINARY, (_log(f"log.{kind}"),), 2) for kind in ("npz", "mat", "h5", "parquet")),
-    *(Format(f"log {kind}", f"log.{kind}", BINARY, (_log(f"log.{kind}"),), 1) for kind in ("csv.gz", "mcap", "bag")),
+    Format("log npz", "log.npz", PACKED, (_log("log.npz"),), 2),
+    Format("log csv.gz", "log.csv.gz", ZIPPED, (_log("log.csv.gz"),), 2),
+    *(Format(f"log {kind}", f"log.{kind}", BINARY, (_log(f"log.{kind}"),), 2) for kind in ("mat", "h5", "parquet")),
+    *(Format(f"log {kind}", f"log.{kind}", BINARY, (_log(f"log.{kind}"),), 1) for kind in ("mcap", "bag")),
     Format("packet", "packet.bin", BINARY, (read(lambda: decode(Path("packet.bin").read_bytes())),)),
     Format("campaign", "campaign/campaign.json", TREE, (read(read_campaign, "campaign"),), 2),
-    Format("campaign journal", "campaign/journal.jsonl", TEXT, (read(read_campaign, "campaign"),)),
-    Format("segment", "campaign/cycle_0001_1.seg", BINARY, (read(read_campaign, "campaign"), read(read_segment, "campaign/cycle_0001_1.seg"))),
+    Format("campaign journal", "campaign/journal.jsonl", SUMMED, (read(read_campaign, "campaign"),)),
+    Format(
+        "segment",
+        "campaign/cycle_0001_1.seg",
+        SUMMED,
+        (read(read_campaign, "campaign"), read(read_segment, "campaign/cycle_0001_1.seg")),
+    ),
 )
 
 
-def fuzz_formats(count: int, seed: int = 0, worker: int = 0, workers: int = 1, formats: tuple[Format, ...] = FORMATS) -> list[Tally]:
+def fuzz_formats(
+    count: int, seed: int = 0, worker: int = 0, workers: int = 1, formats: tuple[Format, ...] = FORMATS
+) -> list[Tally]:
     """Try `count` mutated inputs over all formats, every `workers`-th of them here; return what came of them."""
     before = Path.cwd()
     total = sum(form.weight for form in formats)
@@ -110,4 +121,3 @@ def _one_format(form: Format, count: int, seed: int, worker: int, workers: int, 
         tally.add(outcome, where, f"{form.name}, input {k} of seed {seed}")
     file.write_bytes(original)
     return tally
-

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import re
+import struct
+import zipfile
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -12,19 +17,112 @@ from numpy.random import Generator
 Mutation = Callable[[bytes, Generator], bytes]
 
 NUMBERS = (
-    "nan", "inf", "-inf", "1e308", "-1e308", "1e-320", "1e400", "-1", "0", "-0.0", "2.5", "1e9", "1e-12", "0x10", "1_0", "1,5",
-    "9" * 30, "9" * 400, "9" * 5000, "1e", "--1", "", "٣", "1e5000", "true", "null", "1d3",
-)  # fmt: skip
+    "nan",
+    "inf",
+    "-inf",
+    "1e308",
+    "-1e308",
+    "1e-320",
+    "1e400",
+    "-1",
+    "0",
+    "-0.0",
+    "2.5",
+    "1e9",
+    "1e-12",
+    "0x10",
+    "1_0",
+    "1,5",
+    "0.5",
+    "-2",
+    "1e3",
+    "0.01",
+    "3",
+    "7",
+    "0.2",
+    "1.5",
+    "9" * 30,
+    "9" * 400,
+    "9" * 5000,
+    "1e",
+    "--1",
+    "",
+    "٣",
+    "1e5000",
+    "true",
+    "null",
+    "1d3",
+)
 WORDS = (
-    "", " ", "ghost", "joint1", "link1", "\u202e", "\x9b31m", "\u2028", "a" * 300, "../../etc/hostname", "/", "~", "%s%n", "${1}",
-    "$(env HOME)", "<b>", '"', "'", "\\", "\t", "\r", "\x00", "NaN", "None", "[]", "{}", "é", "🤖", ";", "#", "t", "0", "-",
-)  # fmt: skip
+    "",
+    " ",
+    "ghost",
+    "joint1",
+    "link1",
+    "\u202e",
+    "\x9b31m",
+    "\u2028",
+    "a" * 300,
+    "../../etc/hostname",
+    "/",
+    "~",
+    "%s%n",
+    "${1}",
+    "$(env HOME)",
+    "<b>",
+    '"',
+    "'",
+    "\\",
+    "\t",
+    "\r",
+    "\x00",
+    "NaN",
+    "None",
+    "[]",
+    "{}",
+    "é",
+    "🤖",
+    ";",
+    "#",
+    "t",
+    "0",
+    "-",
+)
 VALUES: tuple[Any, ...] = (
-    None, True, False, 0, -1, 1, 2.5, 1e308, -1e308, float("nan"), float("inf"), 10**30, 10**400, "", "x", "nan", "joint1", [],
-    {}, [[]], [None], ["x"], [1e308], [float("nan")], {"a": 1}, [[1.0, 2.0], [3.0]], [0.0] * 50, {"": None}, "\u202e", [[[[1]]]],
-)  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    2.5,
+    1e308,
+    -1e308,
+    float("nan"),
+    float("inf"),
+    10**30,
+    10**400,
+    "",
+    "x",
+    "nan",
+    "joint1",
+    [],
+    {},
+    [[]],
+    [None],
+    ["x"],
+    [1e308],
+    [float("nan")],
+    {"a": 1},
+    [[1.0, 2.0], [3.0]],
+    [0.0] * 50,
+    {"": None},
+    "\u202e",
+    [[[[1]]]],
+)
 NUMBER = re.compile(rb"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])")
 WORD = re.compile(rb'"[^"\n]*"')
+MAGIC = b"DYNSEG1\n"  # of a segment
 SPECIAL = (0, 1, 127, 128, 255)
 
 
@@ -167,10 +265,51 @@ def tree(data: bytes, rng: Generator) -> bytes:
     return json.dumps(root.get("root")).encode()
 
 
+def packed(data: bytes, rng: Generator) -> bytes:
+    """Change one member of a zip archive (npz) and pack it again with the right checksum."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as old:
+            members = {name: old.read(name) for name in old.namelist()}
+    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, NotImplementedError, EOFError, RuntimeError):
+        return flip(data, rng)
+    names = sorted(members)
+    if not names:
+        return data
+    name = names[int(rng.integers(0, len(names)))]
+    members[name] = (flip, cut, remove, repeat, insert)[int(rng.integers(0, 5))](members[name], rng)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as new:
+        for member, content in members.items():
+            new.writestr(zipfile.ZipInfo(member), content)
+    return buffer.getvalue()
+
+
+def zipped(data: bytes, rng: Generator) -> bytes:
+    """Change the table inside a gzip file."""
+    try:
+        text = gzip.decompress(data)
+    except (OSError, EOFError, zlib.error):
+        return flip(data, rng)
+    return gzip.compress(TABLE[int(rng.integers(0, len(TABLE)))](text, rng), mtime=0)
+
+
+def summed(data: bytes, rng: Generator) -> bytes:
+    """Change the header of a segment, or a line of a journal, and give it the right checksum."""
+    if data.startswith(MAGIC):
+        size = int.from_bytes(data[8:12], "little")
+        header = tree(data[16 : 16 + size], rng)
+        return MAGIC + struct.pack("<II", len(header), zlib.crc32(header)) + header + data[16 + size :]
+    rows = [tree(row.rpartition(b" ")[0], rng) for row in data.splitlines()]
+    return b"".join(row + b" %08x\n" % zlib.crc32(row) for row in rows)
+
+
 TEXT: tuple[Mutation, ...] = (number, number, word, word, insert, lines, remove, repeat, cut, flip, move)
 TABLE: tuple[Mutation, ...] = (number, number, lines, separators, column, column, column, cut, flip, insert, repeat)
 TREE: tuple[Mutation, ...] = (tree, tree, tree, tree, tree, number, word, cut, flip)
 BINARY: tuple[Mutation, ...] = (flip, flip, flip, remove, repeat, cut, move, insert)
+PACKED: tuple[Mutation, ...] = (packed, packed, packed, *BINARY)
+ZIPPED: tuple[Mutation, ...] = (zipped, zipped, zipped, *BINARY)
+SUMMED: tuple[Mutation, ...] = (summed, summed, summed, *BINARY)
 
 
 def mutate(data: bytes, kinds: tuple[Mutation, ...], rng: Generator) -> bytes:

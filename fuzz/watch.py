@@ -18,7 +18,8 @@ from typing import Any
 
 SECONDS = 20
 BYTES = 1 << 30
-OUTCOMES = ("success", "sentence", "internal", "hang", "memory")
+GOOD = ("success", "sentence", "unclear")  # unclear: a call fails alike without the wrong argument
+OUTCOMES = (*GOOD, "internal", "hang", "memory", "mixed")
 
 
 class Hang(BaseException):
@@ -36,7 +37,7 @@ class Tally:
     def add(self, outcome: str, place: str, example: str) -> None:
         """Count one outcome; keep the first example of a failure at this place."""
         self.counts[outcome] += 1
-        if outcome not in ("success", "sentence"):
+        if outcome not in GOOD:
             self.failures.setdefault(f"{outcome}: {place}", example)
 
     def merge(self, other: Tally) -> None:
@@ -47,7 +48,7 @@ class Tally:
     @property
     def bad(self) -> int:
         """Number of outcomes that must not be."""
-        return sum(n for outcome, n in self.counts.items() if outcome not in ("success", "sentence"))
+        return sum(n for outcome, n in self.counts.items() if outcome not in GOOD)
 
 
 def table(tallies: list[Tally]) -> str:
@@ -125,7 +126,9 @@ def watched(call: Callable[[], Any]) -> tuple[str, str]:
         with deadline(SECONDS):
             answer = call()
     except DynidentError as error:
-        outcome, where = ("sentence", str(error)) if sentence(str(error)) else ("internal", f"no sentence: {str(error)[:200]!r}")
+        outcome, where = (
+            ("sentence", str(error)) if sentence(str(error)) else ("internal", f"no sentence: {str(error)[:200]!r}")
+        )
     except Hang as error:
         outcome, where = "hang", place_of(error)
     except MemoryError as error:

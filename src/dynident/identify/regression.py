@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -342,7 +343,17 @@ class Regression:
                 columns, fingerprint = data["columns"], data["fingerprint"]
                 names, sources, options, notes = (about[key] for key in ("parameters", "sources", "options", "notes"))
                 projection = check_projection(about["projection"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
+        except (
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            EOFError,
+            BadZipFile,
+            ArithmeticError,
+            zlib.error,
+        ) as error:
             if isinstance(error, DynidentError):
                 raise
             raise IdentificationError(f"cannot read '{path}' as a Regression: {error}") from error

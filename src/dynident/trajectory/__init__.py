@@ -1,5 +1,6 @@
 """How a robot is asked to move: families with exact derivatives, plateaus, paths, letters, and joining them smoothly."""
 
+from dynident.arguments import guard
 from dynident.trajectory.bspline import BSpline
 from dynident.trajectory.export import REPETITIONS, bound_from_spec, cycle_from_spec, from_spec, to_csv, to_ros, to_ros_json
 from dynident.trajectory.family import Curve, Family, Trajectory, finite_times, positive, sample
@@ -70,3 +71,5 @@ __all__ = [
     "workspace_sines",
     "write",
 ]
+
+guard(globals())
