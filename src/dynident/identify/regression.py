@@ -33,6 +33,19 @@ CACHE = 260_000  # bytes of rows of a tile: they are read soon after they are wr
 SHORTEST = 128  # samples of a tile at least, for what it costs to begin one
 FEWEST = 96  # rows per tile after decimation: the filter's ends are computed for every tile
 
+READING = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    BadZipFile,
+    ArithmeticError,
+    RuntimeError,
+    zlib.error,
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Regression:
@@ -343,17 +356,7 @@ class Regression:
                 columns, fingerprint = data["columns"], data["fingerprint"]
                 names, sources, options, notes = (about[key] for key in ("parameters", "sources", "options", "notes"))
                 projection = check_projection(about["projection"])
-        except (
-            OSError,
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-            EOFError,
-            BadZipFile,
-            ArithmeticError,
-            zlib.error,
-        ) as error:
+        except READING as error:
             if isinstance(error, DynidentError):
                 raise
             raise IdentificationError(f"cannot read '{path}' as a Regression: {error}") from error

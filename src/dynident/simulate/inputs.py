@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import SimulationError, SimulationWarning, require
+from dynident.files import read_json
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 from dynident.trajectory import Interpolated, cycle_from_spec, finite_times
