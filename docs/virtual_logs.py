@@ -59,9 +59,10 @@ def by_law(robot: VirtualRobot, log: di.Log, other: di.Log, law: FrictionLaw, op
     """Identify bodies and a friction law together; return held-out error and the largest z of the bodies."""
     fit = fit_log(robot.model, log, law, options)
     known = dict(zip(robot.model.parameters.names, robot.model.parameters.values, strict=True))
-    truth = fit.base.values(np.array([known[name] for name in fit.base.mechanism.parameters.names]))
-    z = (fit.values[: truth.size] - truth) / np.sqrt(np.diag(fit.covariance)[: truth.size])
-    return f"{100 * fit.score(other).relative:.3g} % | {np.abs(z).max():.1f}"
+    truth = fit.base.values([known.get(name, fit.standard[name]) for name in fit.mechanism.parameters.names])
+    bodies = [i for i, name in enumerate(fit.base.leaders) if name in known]
+    z = ((fit.values - truth) / fit.std)[bodies]
+    return f"{100 * fit.score(other).metrics.relative:.3g} % | {np.abs(z).max():.1f}"
 
 
 def lines(

@@ -20,7 +20,6 @@ from dynident.errors import IdentificationError
 
 pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
 pytest.importorskip("matplotlib", reason="reports are an extra: pip install 'dynident[report]'")
-pytest.importorskip("cvxpy", reason="physical consistency is an extra: pip install 'dynident[physical]'")
 
 ROOT = Path(__file__).resolve().parents[1]
 DEMO = ROOT / "examples" / "demo"
@@ -226,7 +225,15 @@ def test_identify_with_several_logs(quick: Runner) -> None:
         (["--estimator", "ols", "--recovery", "prior"], lambda fit: fit["estimator"].startswith("OLS")),
         (["--terms", "ia,fv", "--recovery", "prior"], lambda fit: fit["terms"] == ["ia", "fv"]),
         (["--terms", "ia,fvp,fvn,fcp,fcn", "--recovery", "prior"], lambda fit: "fcn_joint1" in fit["standard_parameters"]),
-        (["--recovery", "minimum_norm"], lambda fit: "minimum_norm" in fit["standard_provenance"]),
+        (
+            ["--terms", "joint1=ia,fv", "--friction", "joint2=tanh + viscous"],
+            lambda fit: (
+                fit["joint_terms"] == {"joint1": ["ia", "fv"]}
+                and fit["friction"][0]["law"] == "tanh + viscous"
+                and "tanh.beta_joint2" in fit["standard_parameters"]
+            ),
+        ),
+        (["--estimator", "wls", "--recovery", "minimum_norm"], lambda fit: "minimum_norm" in fit["standard_provenance"]),
         (["--recovery", "physical"], lambda fit: "physically consistent" in fit["standard_provenance"]),
         (["--recovery", "prior"], lambda fit: "prior" in fit["standard_provenance"]),
         (
@@ -243,12 +250,17 @@ def test_options_of_identify(options: list[str], check: Any, quick: Runner) -> N
     output = quick("identify", ROBOT, TRAIN, "-o", "out", *options)
     fit = strict_json(Path("out/fit.json").read_text())
     assert check(fit)
+    if "--friction" in options:  # the description and its sidecar are the identified robot, laws and all
+        robot = di.Mechanism.from_urdf("out/identified.urdf", "out/identified.toml")
+        assert {name: robot.parameters[name] for name in fit["standard_parameters"]} == pytest.approx(
+            fit["standard_parameters"], rel=1e-9, abs=1e-12
+        )
     assert "NOT VALIDATED" in output
     assert "written: out" in output
 
 
 def test_parameters_that_a_urdf_cannot_hold_are_told(quick: Runner) -> None:
-    quick("identify", ROBOT, TRAIN, "-o", "out", "--recovery", "minimum_norm")
+    quick("identify", ROBOT, TRAIN, "-o", "out", "--estimator", "wls", "--recovery", "minimum_norm")
     standard = strict_json(Path("out/fit.json").read_text())["standard_parameters"]
     assert standard["m_link1"] == 0.0  # it turns about a vertical axis: no torque shows its mass, on any processor
     assert not Path("out/identified.urdf").exists()

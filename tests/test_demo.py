@@ -16,7 +16,7 @@ import pytest
 import dynident as di
 
 DEMO = Path(__file__).resolve().parents[1] / "examples" / "demo"
-for package, extra in (("rich", "cli"), ("matplotlib", "report"), ("cvxpy", "physical")):
+for package, extra in (("rich", "cli"), ("matplotlib", "report")):
     pytest.importorskip(package, reason=f"the demo needs an extra: pip install 'dynident[{extra}]'")
 
 

@@ -50,7 +50,6 @@ def _run(code: str, folder: Path, where: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_readme_example_runs(example: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("cvxpy", reason="physical consistency is an extra: pip install 'dynident[physical]'")
     blocks = [code for language, code in _blocks(ROOT / "README.md") if language == "python"]
     assert len(blocks) == 1
     assert len([line for line in blocks[0].splitlines() if line.strip()]) <= 15
@@ -75,7 +74,7 @@ def test_every_python_block_of_the_documentation_runs(page: Path, example: Path,
     assert not unknown, f"{page.name}: code blocks are marked {unknown}; mark them python, sh, toml or text"
     code = "\n".join(code for language, code in blocks if language == "python")
     if code:
-        pytest.importorskip("cvxpy", reason="the examples use every extra: pip install 'dynident[all]'")
+        pytest.importorskip("sympy", reason="the examples use every extra: pip install 'dynident[all]'")
         _run(code, example, page.name, monkeypatch)
 
 

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from dynident.errors import ConditionWarning, IdentificationError
+from dynident.errors import ConditionWarning, DynidentWarning, IdentificationError
 from dynident.friction import ASYMMETRIC, SYMMETRIC
 from dynident.identify import OLS, WLS, Regression, base_parameters, essential_parameters
 from dynident.mechanics import Motion, inverse_dynamics
@@ -153,7 +153,9 @@ def test_a_resting_joint_spoils_nothing_else(still, noise):
 
 def test_sums_of_parameters_are_not_passed_off_as_parameters():
     """With joint 2 at rest, the inertia about axis 1 is known only together with what joint 2 would move."""
-    fit, beta = estimate(arm(UR10), resting(smooth(6, 1500), 1))
+    robot, motion = arm(UR10), resting(smooth(6, 1500), 1)
+    tau, beta = inverse_dynamics(robot, motion), base_parameters(robot).values(robot.parameters.values)
+    fit = WLS().fit(Regression.from_motion(arm(UR10, prior=3), motion, tau)).result_  # described by other bodies
     mixed = np.flatnonzero(~fit.solved & (fit.values != 0.0))
     assert mixed.size
     assert np.any(np.abs(fit.values - beta)[mixed] > 0.1)  # wrong taken alone ...
@@ -201,7 +203,9 @@ def test_essential_parameters_drop_what_is_useless():
     none = {f"{s}_joint_{i}": 0.0 for s in ("off", "k") for i in (1, 2, 3)}
     robot = robot.with_parameters(robot.parameters.replace(none))
     regression, _ = evidence(robot, samples=600, noise=0.05)
-    full, few = WLS().fit(regression).result_, essential_parameters(regression, loss=0.02)
+    full = WLS().fit(regression).result_
+    with pytest.warns(DynidentWarning, match="would make the residuals grow"):
+        few = essential_parameters(regression)
     dropped = {name for name, active in zip(few.base.leaders, few.active, strict=True) if not active}
     assert set(none) <= dropped
     assert few.training_relative < 1.1 * full.training_relative
@@ -215,9 +219,11 @@ def test_essential_parameters_drop_what_is_useless():
     assert np.std(few.predict(motion).effort - new) < 1.5 * np.std(full.predict(motion).effort - new) + 0.01
     with pytest.raises(IdentificationError, match="ratio is 1"):
         essential_parameters(regression, ratio=1.0)
-    with pytest.raises(IdentificationError, match="loss is -1"):
-        essential_parameters(regression, loss=-1.0)
-    coarse = essential_parameters(regression, ratio=10.0, loss=np.inf)  # the ratio alone, as first published
+    with pytest.raises(IdentificationError, match="level is -1"):
+        essential_parameters(regression, level=-1.0)
+    assert few.notes[-1].startswith(f"{np.count_nonzero(~few.active)} of {few.base.rank} base parameters removed")
+    assert all(name in few.notes[-1] for name, active in zip(few.base.names, few.active, strict=True) if not active)
+    coarse = essential_parameters(regression, ratio=10.0, level=0.0)  # the ratio alone, as first published
     relative = coarse.relative_std[coarse.active]
     assert relative.max() < 10.0 * relative.min()
     assert coarse.training_relative > 10.0 * full.training_relative  # which is why residuals are watched
@@ -227,7 +233,7 @@ def test_essential_parameters_survive_what_is_not_excited():
     robot = arm(RRR)
     motion = resting(smooth(3, 500), 2)
     r = Regression.from_motion(robot, motion, inverse_dynamics(robot, motion) + 0.01 * smooth(3, 500, seed=4).q)
-    few = essential_parameters(r, OLS(), ratio=30.0)
+    few = essential_parameters(r, OLS(), ratio=30.0, level=0.0)
     assert 0 < np.count_nonzero(few.active) < few.base.rank
     assert np.all(few.solved == few.active)
 

@@ -145,7 +145,7 @@ def test_a_log_is_prepared_and_then_compressed():
     robot = arm(RRR)
     log = simulated_log(robot, noise=0.05)
     prepared = prepare(log)
-    direct = Regression.from_motion(robot, prepared.motion, prepared.effort, decimator=prepared.decimator)
+    direct = Regression.from_motion(robot, prepared.motion, prepared.filtered, decimator=prepared.decimator)
     r = Regression.from_log(robot, log)
     same(r, direct)
     assert any("decimation by" in note for note in r.notes)

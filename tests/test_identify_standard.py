@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 
 from dynident.errors import IdentificationError
 from dynident.identify import OLS, WLS, Regression, base_parameters, recover_standard
+from dynident.identify.physical import MARGIN, cone_of, consistent
 from dynident.identify.standard import natural_spread
 from dynident.mechanics import inverse_dynamics
 from identify_cases import DOWN_Y, PLANAR, RRR, UR10, arm, evidence, resting, smooth, truth
@@ -84,28 +85,27 @@ def test_spread_follows_the_bodies():
 
 @pytest.mark.parametrize("noise", [0.02, 0.3])
 def test_physical_recovery_gives_possible_bodies(noise):
-    pytest.importorskip("cvxpy")
     robot = arm(RRR)
     regression, _ = evidence(robot, samples=500, noise=noise)
     described = arm(RRR, prior=6)  # the description is another robot of the same shape, the truth is `robot`
     groups = regression.groups
     regression = type(regression)(base_parameters(described), groups)
     plain, fit = OLS().fit(regression).result_, OLS(recovery="physical").fit(regression).result_
-    np.testing.assert_array_equal(plain.values, fit.values)  # base parameters stay as estimated
+    np.testing.assert_array_equal(plain.values, fit.free)  # what least squares alone says is kept
+    np.testing.assert_allclose(fit.exported().values, fit.values, rtol=1e-9, atol=1e-12)  # what is scored is what is exported
     assert all(verdict.ok for verdict in fit.consistency())
     assert "physically consistent" in fit.standard.provenance
     assert all(fit.standard[name] >= -1e-9 for name in fit.standard.names if name.startswith(("ia", "fv", "fc")))
     motion = smooth(3, 300, seed=4)
-    free, bound = fit.predict(motion), fit.exported().predict(motion)
+    free, bound = plain.predict(motion), fit.predict(motion)
     change = np.sqrt(np.mean((free.effort - bound.effort) ** 2, axis=0))
     assert np.all(change < 0.2 * noise)  # far below what one measurement shows
-    shift = (fit.exported().values - fit.values) / fit.std
+    shift = (fit.values - plain.values) / plain.std
     assert np.sqrt(np.mean(shift**2)) < 1.5
 
 
 def test_physical_recovery_does_not_pull_friction_to_a_silent_description():
     # A prior of zero friction, as narrow as an inertia is small, once shrank fv and fc by ten standard deviations.
-    pytest.importorskip("cvxpy", reason="physical consistency is an extra: pip install 'dynident[physical]'")
     robot = arm(RRR)
     terms = robot.tree.inertias.size
     motion, phi = smooth(3, 1500, seed=4), robot.parameters.values.copy()
@@ -114,12 +114,11 @@ def test_physical_recovery_does_not_pull_friction_to_a_silent_description():
     phi[terms:] = [0.5 if name.startswith("ia") else 20.0 for name in robot.parameters.names[terms:]]
     effort = inverse_dynamics(robot, motion, phi) + 0.5 * np.random.default_rng(4).normal(size=(1500, 3))
     fit = OLS(recovery="physical").fit(Regression.from_motion(robot, motion, effort)).result_
-    moved = (fit.base.values(fit.standard.values) - fit.values) / fit.std
+    moved = (fit.values - fit.free) / fit.std
     assert np.max(np.abs(moved[fit.base.columns >= terms])) < 1.0
 
 
 def test_physical_recovery_with_a_resting_joint():
-    pytest.importorskip("cvxpy")
     robot = arm(RRR)
     motion = resting(smooth(3, 500), 1)
     tau = inverse_dynamics(robot, motion)
@@ -130,15 +129,28 @@ def test_physical_recovery_with_a_resting_joint():
     assert np.sqrt(np.mean((fit.exported().predict(motion).effort - tau) ** 2)) < 0.05
 
 
-def test_physical_recovery_without_its_extra_says_so(monkeypatch):
-    import sys
-
-    from dynident.errors import MissingExtraError
-
-    monkeypatch.setitem(sys.modules, "cvxpy", None)
-    regression, _ = evidence(arm(PLANAR, gravity=DOWN_Y), noise=0.1)
-    with pytest.raises(MissingExtraError, match=r"dynident\[physical\]"):
-        OLS(recovery="physical").fit(regression)
+def test_possible_bodies_are_the_minimum_of_the_programme():
+    """Newton's method and an interior-point solver of somebody else find the same point."""
+    cp = pytest.importorskip("cvxpy")
+    robot = arm(PLANAR, gravity=DOWN_Y)
+    rng = np.random.default_rng(2)
+    p = len(robot.parameters)
+    spread, phi0 = natural_spread(robot), robot.parameters.values
+    root, free = np.linalg.qr(rng.normal(size=(3 * p, p)) * 3.0, mode="r"), rng.normal(size=p)
+    cone = cone_of(robot, phi0, spread, spread, np.ones(p, dtype=bool))
+    assert not cone.inside(free)
+    found = consistent(root, root @ free, cone, free)
+    assert cone.inside(found)
+    x = cp.Variable(p)
+    constraints = [x[cone.signed] >= cone.lowest]
+    for own, basis, offset in zip(cone.columns, cone.basis, cone.offset, strict=True):
+        P = offset + sum(x[int(k)] * basis[i] for i, k in enumerate(own))
+        constraints.append(P >> MARGIN * np.eye(4))
+    cp.Problem(cp.Minimize(cp.sum_squares(root @ x - root @ free)), constraints).solve(solver=cp.CLARABEL)
+    costs = [np.sum((root @ (y - free)) ** 2) for y in (found, x.value)]
+    assert costs[0] == pytest.approx(costs[1], rel=1e-4)
+    np.testing.assert_allclose(found, x.value, atol=0.02)
+    np.testing.assert_array_equal(consistent(root, root @ found, cone, found), found)  # what is possible stays
 
 
 @pytest.mark.parametrize("recovery", ["prior", "minimum_norm"])

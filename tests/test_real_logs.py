@@ -12,7 +12,7 @@ import pytest
 import dynident as di
 from dynident.errors import DynidentWarning, SignalWarning
 from dynident.friction import ASYMMETRIC
-from dynident.identify import WLS, Fit, Regression
+from dynident.identify import IRLS, IV, TLS, WLS, Fit, Regression
 from dynident.validate import judge
 
 pytestmark = pytest.mark.real
@@ -66,6 +66,23 @@ def test_emps_gives_the_published_parameters(emps):
     assert fit.training_relative <= 0.0410
     checked(fit.score(pulses), 0.060)
     assert judge(fit, [fit.score(pulses)]).ok
+
+
+def test_emps_instruments_agree_with_least_squares(emps, shared_data):
+    """Published IDIM-LS: encoders are so fine that instruments, total least squares and least squares find the same robot."""
+    robot, _, pulses, published = emps
+    train = di.Log.read(shared_data / "emps" / "DATA_EMPS.mat", schema={**EMPS, "reference": "qg"})
+    found = di.compare(robot, train, pulses, estimators={"WLS": WLS(), "TLS": TLS(), "IV": IV(), "Huber": IRLS()})
+    values = {"m_link_1R": "M", "fv_slide": "Fv", "fc_slide": "Fc", "off_slide": "offset"}
+    for name in ("WLS", "TLS", "IV"):
+        fit = found[name].fit
+        for parameter, label in values.items():
+            value, std = published["IDIM_LS_symmetric"][label]
+            i = fit.base.names.index(parameter)
+            assert abs(fit.values[i] - value) < 2.0 * np.hypot(fit.std[i], std)
+        assert found[name].error < 0.0598
+    assert not found.diagnosis.biased
+    assert found.diagnosis.whiteness["slide"][0] > 0.5  # friction that differs between the directions colours the residuals
 
 
 def test_emps_friction_differs_between_the_directions(emps):

@@ -249,7 +249,6 @@ def test_trap_23_the_public_interface_is_alive_and_tested():
             "Statistics",
             "Projection",  # a type
             "AxisFit",
-            "RobotFit",
             "Choice",
             "CurveFit",
             "FrictionCurve",
@@ -338,7 +337,6 @@ def test_trap_28_numbers_are_written_exactly(urdf, tmp_path):
 
 
 def test_trap_29_the_library_is_silent(capfd):
-    pytest.importorskip("cvxpy")
     robot = arm(PLANAR, gravity=DOWN_Y)
     fit = di.WLS(recovery="physical").fit(di.Regression.from_log(robot, simulated_log(robot, noise=0.05))).result_
     fit.score(simulated_log(robot, seed=3, noise=0.05)).summary()

@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
     console = Console(width=120)
     robot = di.Mechanism.from_urdf(HERE / "robot.urdf")
     train, held_out = di.Log.read(HERE / "train.csv.gz"), di.Log.read(HERE / "validate.csv.gz")
-    fit = di.WLS(recovery="physical").fit(di.Regression.from_log(robot, train)).result_
+    fit = di.MAP().fit(di.Regression.from_logs(robot, [train])).result_
     score = fit.score(held_out)
 
     truth = json.loads((HERE / "truth.json").read_text(encoding="utf-8"))

@@ -32,7 +32,20 @@ if TYPE_CHECKING:
     from dynident import validate as validate
     from dynident.errors import DynidentError, DynidentWarning
     from dynident.excitation import Plan, design, limits_of
-    from dynident.identify import OLS, WLS, BaseParameters, Fit, Regression, Score, base_parameters, essential_parameters
+    from dynident.identify import (
+        MAP,
+        OLS,
+        WLS,
+        BaseParameters,
+        Fit,
+        Knowledge,
+        Regression,
+        Score,
+        base_parameters,
+        choose_friction,
+        essential_parameters,
+        fit_log,
+    )
     from dynident.mechanics import (
         Motion,
         coriolis_matrix,
@@ -51,7 +64,9 @@ if TYPE_CHECKING:
     from dynident.mechanism import (
         Actuator,
         Body,
+        Columns,
         Coupling,
+        Force,
         Joint,
         Limits,
         Loop,
@@ -67,7 +82,7 @@ if TYPE_CHECKING:
     from dynident.simulate import VirtualRobot
     from dynident.symbolic import derive
     from dynident.testbench import friction_study, tracking_proof
-    from dynident.validate import cross_validate, hold_out, judge
+    from dynident.validate import compare, cross_validate, hold_out, judge
 
 ROOMS = (
     "control",
@@ -98,7 +113,9 @@ _HOME = {
     "dynident.mechanism": (
         "Actuator",
         "Body",
+        "Columns",
         "Coupling",
+        "Force",
         "Joint",
         "Limits",
         "Loop",
@@ -130,16 +147,21 @@ _HOME = {
     ),
     "dynident.symbolic": ("derive",),
     "dynident.identify": (
+        "MAP",
         "OLS",
         "WLS",
         "BaseParameters",
         "Fit",
+        "Knowledge",
         "Regression",
         "Score",
         "base_parameters",
+        "choose_friction",
         "essential_parameters",
+        "fit_log",
     ),
     "dynident.validate": (
+        "compare",
         "cross_validate",
         "hold_out",
         "judge",
@@ -159,16 +181,20 @@ _HOME = {
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "MAP",
     "OLS",
     "WLS",
     "Actuator",
     "BaseParameters",
     "Body",
+    "Columns",
     "Coupling",
     "DynidentError",
     "DynidentWarning",
     "Fit",
+    "Force",
     "Joint",
+    "Knowledge",
     "Limits",
     "Log",
     "Loop",
@@ -182,6 +208,8 @@ __all__ = [
     "VirtualRobot",
     "__version__",
     "base_parameters",
+    "choose_friction",
+    "compare",
     "coriolis_matrix",
     "cross_validate",
     "derive",
@@ -189,6 +217,7 @@ __all__ = [
     "diagnose",
     "energy_regressor",
     "essential_parameters",
+    "fit_log",
     "forward_dynamics",
     "forward_kinematics",
     "frame_motion",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import typer
 
-from dynident.cli import cache, core, excite, link, models, products, simulate, testbench  # noqa: F401 - importing registers commands
+from dynident.cli import cache, compare, core, excite, link, models, products, simulate, testbench  # noqa: F401 - importing registers commands
 from dynident.cli.shared import USAGE, UsageError, app, note, notes
 from dynident.errors import DynidentWarning
 from dynident.files import visible

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import dynident as di
+from dynident.cli.known import Centre, Mass, TotalMass, Without, knowledge
 from dynident.cli.shared import (
     NOT_OK,
     Absent,
@@ -18,6 +18,7 @@ from dynident.cli.shared import (
     Debug,
     Effort,
     FitFile,
+    FrictionLaws,
     Gain,
     Joints,
     LogRate,
@@ -33,6 +34,7 @@ from dynident.cli.shared import (
     Unit,
     app,
     check_output,
+    friction_laws,
     log_reader,
     note,
     out,
@@ -43,7 +45,7 @@ from dynident.cli.shared import (
 )
 from dynident.errors import DescriptionError, DynidentError, IdentificationError
 from dynident.files import write_atomic
-from dynident.mechanism import description, description_text, is_mjcf, write_robot, write_svg
+from dynident.mechanism import description, description_text, is_mjcf, write_robot, write_sidecar, write_svg
 from dynident.outputs import output_set
 
 
@@ -82,17 +84,19 @@ def describe(
     return 0
 
 
-def _estimator(name: str, recovery: str) -> Any:
-    known = {"wls": di.WLS, "ols": di.OLS}
+def _estimator(name: str, recovery: str, known: di.Knowledge | None) -> Any:
+    kinds = {"map": di.MAP, "wls": di.WLS, "ols": di.OLS}
     rules = ("auto", "physical", "prior", "minimum_norm")
-    for label, value, choices in (("estimator", name, known), ("recovery", recovery, rules)):
+    for label, value, choices in (("estimator", name, kinds), ("recovery", recovery, rules)):
         if value not in choices:
             raise DynidentError(f"--{label} is '{value}'; it must be one of {', '.join(choices)}")
-    if recovery == "auto":
-        recovery = "physical" if find_spec("cvxpy") else "prior"
-        if recovery == "prior":
-            note("standard parameters may be physically impossible: pip install 'dynident[physical]'")
-    return known[name](recovery=recovery)
+    if name == "map":
+        if recovery == "minimum_norm":
+            raise DynidentError("--recovery minimum_norm is a rule of least squares alone; add --estimator wls")
+        return di.MAP(recovery=recovery, known=known)
+    if known is not None:
+        raise DynidentError(f"known masses and centres need the estimator map, not '{name}'; leave --estimator out")
+    return kinds[name](recovery="physical" if recovery == "auto" else recovery)
 
 
 def _options(cutoff: str, decimation: str, standstill: float) -> dict[str, Any]:
@@ -129,10 +133,17 @@ def identify(
     unit: Unit = None,
     log_rate: LogRate = None,
     terms: Terms = None,
-    estimator: Annotated[str, typer.Option(help="wls (every joint has its own noise) or ols.")] = "wls",
+    friction: FrictionLaws = None,
+    estimator: Annotated[
+        str, typer.Option(help="map (the description as a belief that the data weigh), wls (least squares alone) or ols.")
+    ] = "map",
     recovery: Annotated[
         str, typer.Option(help="Standard parameters: auto, physical (possible bodies), prior or minimum_norm.")
     ] = "auto",
+    mass: Mass = None,
+    total_mass: TotalMass = None,
+    centre: Centre = None,
+    without: Without = None,
     essential: Annotated[
         float | None, typer.Option(help="Keep essential parameters only, up to this ratio (10 is usual).")
     ] = None,
@@ -153,31 +164,40 @@ def identify(
     from dynident.report import write_report  # noqa: PLC0415 - matplotlib
     from dynident.validate import judge  # noqa: PLC0415
 
-    solver, options = _estimator(estimator, recovery), _options(cutoff, decimation, standstill)
+    known = knowledge(sidecar, mass, total_mass, centre, without)
+    solver, options = _estimator(estimator, recovery, known), _options(cutoff, decimation, standstill)
+    if essential is not None and estimator == "map":
+        solver = _estimator("wls", recovery, known)
     check_output(output, folder=True)
     read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
-    with progress(2 * len(logs) + len(validate or []) + 3, quiet) as step:
+    with progress(2 * len(logs) + len(validate or []) + 4, quiet) as step:
         step("reading the robot")
         mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
-        evidence: di.Regression | None = None
+        laws = friction_laws(mechanism, friction)
+        runs = []
         for path in logs:
-            step(f"reading and compressing {path.name}")
-            log = read(path)
-            base = evidence.base if evidence is not None else None
-            found = di.Regression.from_log(mechanism, log, base, _projection(projection), **options)
-            evidence = found if evidence is None else evidence + found
-        assert evidence is not None, "typer asks for one log at least"
+            step(f"reading {path.name}")
+            runs.append(read(path))
+        evidence: di.Regression | None = None
+        if laws is None:
+            step("compressing the logs in one band")
+            evidence = di.Regression.from_logs(mechanism, runs, None, _projection(projection), **options)
         step("estimating")
-        fit = di.essential_parameters(evidence, solver, essential) if essential is not None else solver.fit(evidence).result_
+        if evidence is None:
+            fit = _with_laws(mechanism, [read(path) for path in logs], laws, solver, essential, projection, options)
+        else:
+            fit = (
+                di.essential_parameters(evidence, solver, essential) if essential is not None else solver.fit(evidence).result_
+            )
         scores = []
         for path in validate or []:
             step(f"validating on {path.name}")
             scores.append(fit.score(read(path)))
         verdict = judge(fit, scores)
         shown = list(scores)
-        for path in logs:  # read again rather than kept: a fit may have many long logs
-            step(f"comparing with {path.name}")
-            shown.append(fit.score(read(path), allow_training=True))
+        for run in runs:
+            step(f"comparing with {run.name}")
+            shown.append(fit.score(run, allow_training=True))
         step("writing the results")
         with output_set(output, ("fit.json", "identified.*", "report.html", "verdict.json")) as stage:
             fit.save(stage / "fit.json")
@@ -188,9 +208,27 @@ def identify(
     if as_json:
         print_json(verdict.to_dict())
     elif not quiet:
+        for text in fit.suspicions:
+            note(text)
         out.print("\n\n".join([fit.summary(), *(score.summary() for score in scores), verdict.summary()]))
         out.print(f"\nwritten: {', '.join(map(str, written))}")
     return NOT_OK if strict and not verdict.ok else 0
+
+
+def _with_laws(
+    mechanism: di.Mechanism,
+    logs: list[di.Log],
+    laws: Any,
+    solver: Any,
+    essential: float | None,
+    projection: str,
+    options: dict[str, Any],
+) -> di.Fit:
+    """Return the fit of bodies and friction laws together."""
+    if essential is not None:
+        raise DynidentError("--essential drops parameters of a linear model; leave it out, or leave out --friction")
+    wanted = None if projection == "gls" else _projection(projection)
+    return di.fit_log(mechanism, logs, laws, options, wanted, solver)
 
 
 def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path, search: list[Path] | None, trust: bool) -> None:
@@ -204,6 +242,8 @@ def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path, search: li
     except DescriptionError as error:
         stale = "; the one in the folder is of an earlier fit" if (output / name).exists() else ""
         note(f"{name} is not written: {error}{stale}")
+    if fit.mechanism.friction or fit.mechanism.forces:
+        write_sidecar(fit.identified, stage / "identified.toml", structure=False)
 
 
 @app.command(epilog="Example: dynident validate robot.urdf out/fit.json other.csv --effort joint_torque --strict")
@@ -269,6 +309,9 @@ def export(
         path = write_atomic(output, model.standard.to_json())
     else:
         path = write_robot(robot, model.mechanism, model.standard, output, search or (), trust)
+        if model.mechanism.friction or model.mechanism.forces:
+            beside = write_sidecar(model.identified, output.with_suffix(".toml"), structure=False)
+            note(f"friction laws and force elements are in '{beside}': give it as --sidecar")
     impossible = [c.sentence for c in model.consistency() if not c.ok]
     for sentence in impossible:
         note(sentence)

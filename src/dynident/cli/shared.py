@@ -71,7 +71,20 @@ Unit = Annotated[
 ]
 LogRate = Annotated[float | None, typer.Option("--rate", help="Sampling rate [Hz] of logs without a time column.")]
 FitFile = Annotated[Path, typer.Argument(help="fit.json written by identify.", show_default=False)]
-Terms = Annotated[str | None, typer.Option(help="Joint terms by commas, e.g. ia,fv,fc,off or ia,fvp,fvn,fcp,fcn; '' for none.")]
+Terms = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Joint terms by commas, e.g. ia,fv,fc,off or ia,fvp,fvn,fcp,fcn; '' for none; joint2=ia,fv,k for one joint. "
+        "May be given several times."
+    ),
+]
+FrictionLaws = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Friction law to fit with the bodies: 'stribeck + viscous' for all joints, joint2=tanh+viscous for one, or auto, "
+        "which chooses by held-out blocks. May be given several times."
+    ),
+]
 Absent = Annotated[
     list[str] | None,
     typer.Option(help="Body that the fit knows apart and the robot did not carry, such as payload; several times."),
@@ -195,9 +208,26 @@ def log_reader(
     return read
 
 
-def with_terms(mechanism: di.Mechanism, terms: str | None) -> di.Mechanism:
-    """Return the robot with the joint terms of the command line."""
-    return mechanism if terms is None else mechanism.with_terms([t.strip() for t in terms.split(",") if t.strip()])
+def with_terms(mechanism: di.Mechanism, terms: list[str] | None) -> di.Mechanism:
+    """Return the robot with the joint terms of the command line: of all joints, or joint=terms for one."""
+    for text in terms or []:
+        joint, equals, own = text.rpartition("=")
+        symbols = [t.strip() for t in own.split(",") if t.strip()]
+        mechanism = mechanism.with_terms({joint.strip(): symbols} if equals else symbols)
+    return mechanism
+
+
+def friction_laws(mechanism: di.Mechanism, laws: list[str] | None) -> Any:
+    """Return the friction laws to fit, of the command line and of the sidecar; None where there are none."""
+    found: dict[str, Any] = {name: friction.law for name, friction in mechanism.friction.items()}
+    for text in laws or []:
+        joint, equals, law = text.partition("=")
+        if not equals or "(" in joint:  # an option of a law, as in stribeck(exponent=1), names no joint
+            if len(laws or []) > 1:
+                raise DynidentError(f"--friction is '{text}'; with several give joint=law for each")
+            return text.strip()
+        found[joint.strip()] = law.strip()
+    return found or None
 
 
 def check_output(path: Path, folder: bool = False) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dynident.friction.law import Friction, FrictionLaw, Sum
     from dynident.friction.laws import Coulomb, Offset, Polynomial, Sigmoid, SmoothStribeck, Stribeck, Tanh, Viscous
     from dynident.friction.modifiers import Asymmetric, LoadDependent, Ripple, TemperatureDependent
+    from dynident.friction.names import law_of, law_text, reference_temperature
     from dynident.friction.passivity import Dissipation, dissipation
     from dynident.friction.printed import law_to_c, law_to_latex
     from dynident.friction.state import State
@@ -64,6 +65,9 @@ _LATER = {
     "TemperatureDependent": "modifiers",
     "Viscous": "laws",
     "dissipation": "passivity",
+    "law_of": "names",
+    "law_text": "names",
+    "reference_temperature": "names",
     "law_to_c": "printed",
     "law_to_latex": "printed",
     "AdvancedSecondOrder": "thermal",
@@ -128,11 +132,14 @@ __all__ = [
     "dissipation",
     "duty_cycle",
     "iron_losses",
+    "law_of",
+    "law_text",
     "law_to_c",
     "law_to_latex",
     "mean_power",
     "mittag_leffler",
     "mittag_leffler_derivatives",
+    "reference_temperature",
     "register",
     "term_of",
 ]

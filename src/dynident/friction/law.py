@@ -23,7 +23,7 @@ from dynident.errors import DescriptionError
 from dynident.friction.forms import CHANNELS, Point, forms_of
 from dynident.friction.sides import directed, smooth
 from dynident.friction.state import State
-from dynident.graph import Graph, Node, substitute
+from dynident.graph import Graph, Node, reachable, substitute
 
 Array = NDArray[np.float64]
 Values = Mapping[str, float] | ArrayLike
@@ -69,6 +69,11 @@ class FrictionLaw(ABC):
     def parameters(self) -> tuple[str, ...]:
         """All names: linear ones first, then shape."""
         return self.linear + self.shape
+
+    @property
+    def looks_at(self) -> frozenset[str]:
+        """Which of ``v``, ``q``, ``tau`` and ``T`` the torque depends on."""
+        return frozenset(node.name for node in reachable([forms_of(self).torque]) if node.name in CHANNELS)
 
     @abstractmethod
     def torque(self, x: Point, p: Mapping[str, Any]) -> Any:
@@ -386,13 +391,22 @@ class Friction:
         The law.
     values : ndarray, shape (k + s,)
         Its parameters in the order of ``law.parameters``.
+    known : tuple of str
+        Shape parameters that are not to be identified.
     """
 
     law: FrictionLaw
     values: Array
+    known: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", np.concatenate(self.law.split(self.values)))
+        object.__setattr__(self, "known", tuple(self.known))
+        wrong = [name for name in self.known if name not in self.law.shape]
+        if wrong:
+            raise DescriptionError(
+                f"the law '{self.law.name}' has no shape parameter '{wrong[0]}'; they are {', '.join(self.law.shape) or 'none'}"
+            )
 
     @property
     def parameters(self) -> dict[str, float]:

@@ -39,6 +39,7 @@ from dynident.graph.function import Function
 from dynident.graph.machine import SLOW, MachineCode, vector_width
 from dynident.graph.operations import OPERATIONS, sympy_functions
 from dynident.graph.substitution import rebuilt, substitute
+from dynident.graph.text import parse, write_text
 
 if TYPE_CHECKING:
     from dynident.graph.names import comment, identifier, identifiers
@@ -115,6 +116,7 @@ __all__ = [
     "numpy_function",
     "numpy_helpers",
     "opposite",
+    "parse",
     "power",
     "reachable",
     "rebuilt",
@@ -128,6 +130,7 @@ __all__ = [
     "total",
     "vector_width",
     "where",
+    "write_text",
 ]
 
 

@@ -8,19 +8,40 @@ from typing import TYPE_CHECKING, Any
 from dynident.arguments import guard
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.factor import triangle
-from dynident.identify.fit import Fit, Observability, Prediction
+from dynident.identify.fit import Fit
 from dynident.identify.rows import Projection, Rows, check_projection, projected
+from dynident.identify.tables import Observability, Prediction, Undetermined
 
 if TYPE_CHECKING:
-    from dynident.identify.essential import essential_parameters
+    from dynident.identify.bayes import MAP
+    from dynident.identify.essential import contributing_parameters, essential_parameters
     from dynident.identify.estimators import OLS, WLS
-    from dynident.identify.friction import AxisFit, Choice, RobotFit, choose, fit_axis, fit_log
+    from dynident.identify.friction import AxisFit, Choice, choose, choose_friction, fit_axis, fit_log
     from dynident.identify.gains import Gains, estimate_gains, with_gain_uncertainty
     from dynident.identify.load import Payload
     from dynident.identify.matching import Matched, match
+    from dynident.identify.methods import (
+        DIDIM,
+        GLS,
+        IRLS,
+        IV,
+        ML,
+        RLS,
+        TLS,
+        BiasDiagnosis,
+        Entropic,
+        Kalman,
+        OutputError,
+        SampledRegression,
+        Stretch,
+        Visible,
+        diagnose_bias,
+        simulated_instruments,
+    )
     from dynident.identify.metrics import Metrics, evaluate
     from dynident.identify.payload import payload_of, payload_on_arm, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
+    from dynident.identify.prior import Knowledge
     from dynident.identify.regression import Regression
     from dynident.identify.score import Score
     from dynident.identify.standard import recover_standard
@@ -29,6 +50,25 @@ if TYPE_CHECKING:
 
 # What only some programs need is imported on first use: figures, friction laws, payloads, subsets.
 _LATER = {
+    "Knowledge": "prior",
+    "MAP": "bayes",
+    "contributing_parameters": "essential",
+    "simulated_instruments": "methods",
+    "diagnose_bias": "methods",
+    "Visible": "methods",
+    "Stretch": "methods",
+    "SampledRegression": "methods",
+    "OutputError": "methods",
+    "Kalman": "methods",
+    "Entropic": "methods",
+    "BiasDiagnosis": "methods",
+    "TLS": "methods",
+    "RLS": "methods",
+    "ML": "methods",
+    "IV": "methods",
+    "IRLS": "methods",
+    "GLS": "methods",
+    "DIDIM": "methods",
     "Matched": "matching",
     "Metrics": "metrics",
     "OLS": "estimators",
@@ -44,8 +84,8 @@ _LATER = {
     "Individual": "subsets",
     "Payload": "load",
     "Statistics": "subsets",
-    "RobotFit": "friction",
     "choose": "friction",
+    "choose_friction": "friction",
     "enumerate_subsets": "subsets",
     "fit_axis": "friction",
     "fit_log": "friction",
@@ -64,29 +104,48 @@ _LATER = {
 }
 
 __all__ = [
+    "DIDIM",
+    "GLS",
+    "IRLS",
+    "IV",
+    "MAP",
+    "ML",
     "OLS",
+    "RLS",
+    "TLS",
     "WLS",
     "AxisFit",
     "BaseParameters",
+    "BiasDiagnosis",
     "Choice",
+    "Entropic",
     "Fit",
     "Gains",
     "Individual",
+    "Kalman",
+    "Knowledge",
     "Matched",
     "Metrics",
     "Observability",
+    "OutputError",
     "Payload",
     "Prediction",
     "Projection",
     "Regression",
-    "RobotFit",
     "Rows",
+    "SampledRegression",
     "Score",
     "Statistics",
+    "Stretch",
+    "Undetermined",
+    "Visible",
     "base_parameters",
     "check_projection",
     "choose",
+    "choose_friction",
     "columns_of",
+    "contributing_parameters",
+    "diagnose_bias",
     "enumerate_subsets",
     "essential_parameters",
     "estimate_gains",
@@ -104,6 +163,7 @@ __all__ = [
     "projected",
     "read_wrench",
     "recover_standard",
+    "simulated_instruments",
     "triangle",
     "true_base_values",
     "with_gain_uncertainty",

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import ConditionWarning, IdentificationError, require
 from dynident.identify.manifold import random_closed_motion
+from dynident.identify.rows import Rows, law_signals
 from dynident.mechanics import Motion, inverse_dynamics, weighted_regressor
 from dynident.mechanism import FIXED, Mechanism
 from dynident.parallel import one_blas_thread
@@ -30,6 +31,7 @@ BODY_ORDER = ("Ixx", "Ixy", "Ixz", "Iyz", "Izz", "mx", "my", "Iyy", "mz", "m")
 
 LARGE = 64  # coordinates above which the columns of a tree are compared with their neighbours' only
 STATES = 300  # random states of such a robot
+SLOWEST = 4.0  # decades of speed below the largest at which friction laws are looked at
 MOST = 600  # coordinates: the regrouping of more would not fit into memory
 
 
@@ -126,6 +128,8 @@ class BaseParameters(Result):
         ndarray, (4 n,)
             Torques in four fixed random states when the base parameters are 1, 2, ..., b over b.
         """
+        if self.mechanism.own_regressor:  # its names are all that is known of it
+            return np.zeros(0)
         phi = np.zeros(len(self.mechanism.parameters))
         phi[self.columns] = np.arange(1.0, self.rank + 1.0) / self.rank
         return inverse_dynamics(self.mechanism, random_motion(self.mechanism, 4), phi).ravel()
@@ -144,17 +148,25 @@ class BaseParameters(Result):
             True when it is the same robot.
         """
         mine, other = self.fingerprint(), np.asarray(fingerprint, dtype=np.float64)
-        return mine.shape == other.shape and bool(np.max(np.abs(mine - other)) <= 1e-6 * np.max(np.abs(mine)))
+        same = mine.shape == other.shape
+        return same and bool(np.max(np.abs(mine - other), initial=0.0) <= 1e-6 * np.max(np.abs(mine), initial=0.0))
 
 
 def random_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:
     """Return unrelated random states that reveal every parameter: a whole turn, speeds and accelerations of order 1 to 10."""
     if mechanism.loops:
-        return random_closed_motion(mechanism, 2 * samples, seed)
+        moved = random_closed_motion(mechanism, 2 * samples, seed)
+        if not mechanism.friction:
+            return moved
+        slow = 10.0 ** np.random.default_rng(seed + 1).uniform(-SLOWEST, 0.0, (2 * samples, 1))
+        slow[::4], slow[1::4] = 1.0, 1.0
+        return Motion(moved.t, moved.q, moved.v * slow, moved.a)
     generator = np.random.default_rng(seed)
     n = mechanism.dof
     calm = n**-0.5 if n > LARGE else 1.0  # else the far end of a long chain would outweigh all that is near its base
     q, v, a = (generator.uniform(-size, size, (samples, n)) for size in (np.pi, 3.0 * calm, 10.0 * calm))
+    if mechanism.friction:  # the shape of a friction curve shows at any speed, down to very small ones
+        v[::2] *= 10.0 ** generator.uniform(-SLOWEST, 0.0, v[::2].shape)
     return Motion(np.arange(float(samples)), q, v, a)
 
 
@@ -217,6 +229,10 @@ def base_parameters(
     n = mechanism.dof
     if n == 0:
         raise IdentificationError(f"robot '{mechanism.name}' has no moving joint, so it has nothing to identify")
+    if mechanism.own_regressor:  # a regressor of one's own has base parameters, by its maker's word
+        p = len(mechanism.parameters)
+        every = np.arange(p, dtype=np.int64)
+        return BaseParameters(mechanism, every, np.eye(p), (), np.ones((n, p), dtype=bool), float("inf"))
     groups: list[Group] = [([], ranking)]
     if n > LARGE:
         if n > MOST:
@@ -242,6 +258,11 @@ def _random_rows(mechanism: Mechanism, large: bool, seed: int) -> Array:
     n, p = mechanism.dof, len(mechanism.parameters)
     samples = STATES if large else max(50, -(-3 * p // n))
     motion = random_motion(mechanism, samples, seed)
+    if wanted := law_signals(mechanism):
+        shape = (len(motion), len(mechanism.friction))
+        signals = {name: np.random.default_rng(seed + 2).uniform(-50.0, 50.0, shape) for name in wanted}
+        every = np.arange(p, dtype=np.int64)
+        return Rows(mechanism).equations(motion, None, every, signals=signals)[0].transpose(2, 0, 1)
     if large:
         return weighted_regressor(mechanism, motion, np.random.default_rng(seed).standard_normal((samples, 1, n)))
     return weighted_regressor(mechanism, motion, np.broadcast_to(np.eye(n), (len(motion), n, n)))
@@ -253,6 +274,11 @@ def _regrouped(mechanism: Mechanism, Y: Array, groups: list[Group], tolerance: f
     W = Y.reshape(-1, p)
     size = np.linalg.norm(W, axis=0)
     relative = size / _family_size(mechanism.parameters.units, size)
+    # A curve of friction may bend at speeds that few samples have: whatever can be seen of it counts.
+    first = p - len(mechanism.own_columns)
+    curved = [first + i for i, own in enumerate(mechanism.own_columns) if own.kind in ("linear", "shape")]
+    relative[curved] = np.where(size[curved] > 0.0, 1.0, 0.0)
+    relative[mechanism.known_columns] = 0.0  # nothing is to be found where the value is known
     visible = relative > tolerance
     scaled = np.where(visible, W / np.where(visible, size, 1.0), 0.0)
     K, kept = np.zeros((p, p)), list[int]()  # K in units of scaled columns; its rows of the columns kept are the regrouping
@@ -272,14 +298,15 @@ def _regrouped(mechanism: Mechanism, Y: Array, groups: list[Group], tolerance: f
         rank, gap = len(kept), shortest / max(longest, np.finfo(float).eps)
         if len(groups) == 1:
             gap = _checked_rank(mechanism, scaled, rank, tolerance)
-    gap = min(gap, _gap(np.sort(relative)[::-1], int(np.count_nonzero(visible))))
+    unknown = np.delete(relative, mechanism.known_columns)
+    gap = min(gap, _gap(np.sort(unknown)[::-1], int(np.count_nonzero(visible))))
 
     columns = np.array(kept, dtype=np.int64)
     regrouping = K[columns] * (np.where(visible, size, 0.0) / size[columns][:, None])
     regrouping[:, columns] = np.eye(rank)
     nearest = np.round(regrouping)
     regrouping = np.where(np.abs(regrouping - nearest) < 1e-10 * np.maximum(1.0, np.abs(nearest)), nearest, regrouping)
-    invisible = tuple(names[j] for j in range(p) if not visible[j])
+    invisible = tuple(names[j] for j in range(p) if not visible[j] and j not in mechanism.known_columns)
     if len(groups) > 1:  # the rows one by one, in a few states
         few, n = random_motion(mechanism, 3, seed + 1), mechanism.dof
         Y = weighted_regressor(mechanism, few, np.broadcast_to(np.eye(n), (3, n, n)))
@@ -332,7 +359,8 @@ def _neighbourhoods(mechanism: Mechanism, ranking: list[int]) -> list[Group]:
                 break
             above = int(tree.arrays.parent[above])
         groups.append((beside, own[node]))
-    return groups
+    more = [c for c in ranking if c >= len(owners)]  # laws and force elements may look at any joint
+    return [*groups, ([c for _, mine in groups for c in mine], more)] if more else groups
 
 
 def columns_of(mechanism: Mechanism, bodies: Sequence[str]) -> list[int]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import ConditionWarning, IdentificationError
+from dynident.identify.blocks import at_least_jackknife, least_squares_left_out
 from dynident.identify.fit import Fit
-from dynident.identify.physical import physical_parameters
+from dynident.identify.recovery import physical_parameters
 from dynident.identify.regression import Regression
 from dynident.identify.solve import Solution, solve
 from dynident.identify.standard import recover_standard
@@ -22,17 +22,14 @@ Array = NDArray[np.float64]
 BAD_CONDITION = 1e6
 
 
-class _LeastSquares:
-    """What OLS and WLS share: parameters, the active set and the making of a `Fit`."""
+class Estimator:
+    """What all estimators share: options by name, and what a fit leaves behind."""
 
     coef_: Array
     covariance_: Array
     sigma_: Array
     condition_: float
     result_: Fit
-
-    recovery: str
-    tolerance: float
 
     def get_params(self) -> dict[str, Any]:
         """Return the options by name.
@@ -65,6 +62,32 @@ class _LeastSquares:
             setattr(self, name, value)
         return self
 
+    def _chosen(self, regression: Regression, active: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        """Return which base parameters to estimate, after checking that it can be done."""
+        if not isinstance(regression, Regression):
+            raise IdentificationError(
+                f"fit got a {type(regression).__name__}; give a dynident.Regression, as from Regression.from_log(robot, log)"
+            )
+        b = regression.base.rank
+        chosen = np.ones(b, dtype=bool) if active is None else np.asarray(active, dtype=bool)
+        if chosen.shape != (b,):
+            raise IdentificationError(f"active has shape {chosen.shape} but there are {b} base parameters; they must agree")
+        if regression.rows <= int(chosen.sum()):
+            raise IdentificationError(
+                f"{regression.rows} equations cannot determine {int(chosen.sum())} base parameters; record a longer log"
+            )
+        return chosen
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.get_params().items())})"
+
+
+class _LeastSquares(Estimator):
+    """What OLS and WLS share: the active set and the making of a `Fit`."""
+
+    recovery: str
+    tolerance: float
+
     def fit(self, regression: Regression, active: NDArray[np.bool_] | None = None) -> Self:
         """Estimate the base parameters.
 
@@ -80,21 +103,13 @@ class _LeastSquares:
         self
             With `coef_` (b,), `covariance_` (b, b), `sigma_` (per row group), `condition_` and `result_` (a `Fit`).
         """
-        if not isinstance(regression, Regression):
-            raise IdentificationError(
-                f"fit got a {type(regression).__name__}; give a dynident.Regression, as from Regression.from_log(robot, log)"
-            )
+        chosen = self._chosen(regression, active)
         b = regression.base.rank
-        chosen = np.ones(b, dtype=bool) if active is None else np.asarray(active, dtype=bool)
-        if chosen.shape != (b,):
-            raise IdentificationError(f"active has shape {chosen.shape} but there are {b} base parameters; they must agree")
-        if regression.rows <= int(chosen.sum()):
-            raise IdentificationError(
-                f"{regression.rows} equations cannot determine {int(chosen.sum())} base parameters; record a longer log"
-            )
         with one_blas_thread():
             solution, sigma = self._estimate(regression, chosen)
             covariance = self._covariance(regression, solution, sigma)
+            if regression.projection != "gls":  # their noise is neither white nor alike, whatever the motors' is
+                covariance = at_least_jackknife(covariance, least_squares_left_out(regression, sigma, solution.solved))
         if solution.condition > BAD_CONDITION:
             warnings.warn(
                 f"the regression is badly conditioned ({solution.condition:.2g}): some combinations of parameters are barely "
@@ -102,35 +117,46 @@ class _LeastSquares:
                 ConditionWarning,
                 stacklevel=2,
             )
-        self.coef_, self.sigma_, self.condition_ = solution.beta, sigma, solution.condition
+        self.sigma_, self.condition_ = sigma, solution.condition
         self.covariance_ = covariance
         solved = np.zeros(b, dtype=bool)
         solved[solution.solved] = np.count_nonzero(solution.combinations, axis=1) == 1
-        physical = self.recovery == "physical"
-        known = np.vstack([solution.combinations, np.eye(b)[~chosen]])  # what was dropped is known to be zero
-        standard = recover_standard(regression.base, solution.beta, known, "prior" if physical else self.recovery)
-        groups = tuple(group.name for group in regression.groups)
+        base, free = regression.base, solution.beta
+        values = free.copy()
+        if self.recovery == "physical":
+            standard = physical_parameters(base, free, covariance, solution.combinations, solved).parameters
+            values = base.values(standard.values)
+            values[~chosen] = 0.0
+        else:
+            known = np.vstack([solution.combinations, np.eye(b)[~chosen]])  # what was dropped is known to be zero
+            standard = recover_standard(base, free, known, self.recovery)
+            hidden = ~solved & chosen
+            values[hidden] = base.values(standard.values)[hidden]
+        self.coef_ = values
+        independence = np.array([group.independence for group in regression.groups])
         self.result_ = Fit(
-            base=regression.base,
-            values=solution.beta,
-            covariance=self.covariance_,
+            base=base,
+            values=values,
+            covariance=covariance,
             solved=solved,
             active=chosen,
             combinations=solution.combinations,
-            groups=groups,
-            sigma=sigma * np.sqrt([group.independence for group in regression.groups]),
+            groups=tuple(group.name for group in regression.groups),
+            sigma=sigma * np.sqrt(independence),
             rows=regression.rows,
             condition=solution.condition,
             standard=standard,
-            estimator=f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.get_params().items())})",
+            estimator=str(self),
             sources=regression.sources,
             options=regression.options,
             notes=regression.notes,
-            training_relative=_relative(regression, solution.beta),
+            training_relative=relative_error(regression, values),
             projection=regression.projection,
+            free=free,
+            free_relative=relative_error(regression, free),
+            description_relative=relative_error(regression, base.values(base.mechanism.parameters.values)),
+            training_std=training_std(regression, covariance),
         )
-        if physical:
-            self.result_ = replace(self.result_, standard=physical_parameters(self.result_).parameters)
         return self
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
@@ -160,10 +186,40 @@ def group_sigma(regression: Regression, solution: Solution) -> Array:
     return np.array(sigma)
 
 
-def _relative(regression: Regression, beta: Array) -> float:
+def relative_error(regression: Regression, beta: Array) -> float:
     """Return ||W beta - tau|| / ||tau|| over all rows."""
     total = sum(group.effort_square for group in regression.groups)
     return float(np.sqrt(sum(group.residual(beta) for group in regression.groups) / total)) if total > 0 else float("nan")
+
+
+def training_std(regression: Regression, covariance: Array) -> Array:
+    """Return the root mean square of w cov w^T over the training rows of every joint."""
+    parts = []
+    for group in regression.groups:
+        W = group.R[:, :-1]
+        C = covariance[np.ix_(group.columns, group.columns)]
+        parts.append(np.sqrt(max(float(np.einsum("ti,ij,tj->", W, C, W)), 0.0) / max(group.count, 1)))
+    return np.array(parts)
+
+
+def training_parts(regression: Regression, beta: Array) -> Array:
+    """Return the mean over the training rows of every joint of sum_k (w_k beta_k)^2: how much torque its terms make."""
+    parts = []
+    for group in regression.groups:
+        terms = np.sum((group.R[:, :-1] * beta[group.columns]) ** 2)
+        parts.append(float(terms) / max(group.count, 1))
+    return np.array(parts)
+
+
+def typical_speeds(regression: Regression) -> dict[str, float]:
+    """Return the root mean square speed of the joints whose viscous term shows it."""
+    speeds = {}
+    leaders = regression.base.leaders
+    for group in regression.groups:
+        for k, column in enumerate(group.columns):
+            if leaders[column] == f"fv_{group.name}":
+                speeds[group.name] = float(np.linalg.norm(group.R[:, k]) / np.sqrt(max(group.count, 1)))
+    return speeds
 
 
 class OLS(_LeastSquares):
@@ -175,7 +231,7 @@ class OLS(_LeastSquares):
     ----------
     recovery : {"prior", "minimum_norm", "physical"}
         How standard parameters are recovered from the base ones: closest to the description's, shortest, or the most
-        probable that are physically possible (extra `physical`; the base parameters themselves stay as estimated).
+        probable that are physically possible; the base parameters of the fit are then theirs, `Fit.free` keeps the estimates.
     tolerance : float
         Relative size below which a column counts as not excited by the data.
 
@@ -213,7 +269,7 @@ class WLS(_LeastSquares):
         Relative change of the standard deviations at which to stop.
     recovery : {"prior", "minimum_norm", "physical"}
         How standard parameters are recovered from the base ones: closest to the description's, shortest, or the most
-        probable that are physically possible (extra `physical`; the base parameters themselves stay as estimated).
+        probable that are physically possible; the base parameters of the fit are then theirs, `Fit.free` keeps the estimates.
     tolerance : float
         Relative size below which a column counts as not excited by the data.
     """

@@ -11,9 +11,10 @@ matrix shows that this does no harm; else Householder reflections fold the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,6 +25,9 @@ from dynident.parallel import cores, one_blas_thread
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
+BLOCKS = 12  # contiguous stretches of time per log whose cross products are kept beside the factor ...
+FEWEST_ROWS = 12  # ... each with at least this many rows
+MOST_BLOCKS = 48  # of a fit; neighbours are merged beyond
 SAFE = 1e-7  # smallest over largest eigenvalue of scaled cross products: estimates then agree with reflections to about 1e-9
 Tile = Callable[["Workspace"], Array]
 """Rows of one tile, (height, T): those of [W, y] of all row groups."""
@@ -52,6 +56,10 @@ class RowGroup:
         Number of rows it stands for.
     independence : float
         Effective number of independent rows per row; below 1 when the rows were low-passed together.
+    products : ndarray, (K, k + 1, k + 1), optional
+        [W, tau]^T [W, tau] of contiguous stretches of time, which add up to R^T R; all rows in one when omitted.
+    counts : tuple of int, optional
+        Rows of each stretch.
     """
 
     name: str
@@ -59,6 +67,13 @@ class RowGroup:
     R: Array
     count: int
     independence: float = 1.0
+    products: Array = None  # type: ignore[assignment]  # filled in below
+    counts: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.products is None:
+            object.__setattr__(self, "products", (self.R.T @ self.R)[None])
+            object.__setattr__(self, "counts", (self.count,))
 
     def residual(self, beta: Array) -> float:
         """Return ||W beta - tau||^2.
@@ -96,8 +111,24 @@ class RowGroup:
         """
         R = triangle(np.vstack([self.R, other.R]))
         count = self.count + other.count
-        independence = (self.count * self.independence + other.count * other.independence) / count
-        return RowGroup(self.name, self.columns, R, count, independence)
+        independence = (self.count * self.independence + other.count * other.independence) / max(count, 1)
+        products = np.concatenate([self.products, other.products])
+        return RowGroup(self.name, self.columns, R, count, independence, products, (*self.counts, *other.counts))
+
+    def padded(self, before: int, after: int) -> RowGroup:
+        """Return the same evidence with empty stretches around it, where other joints have some."""
+        size = self.R.shape[1]
+        products = np.concatenate([np.zeros((before, size, size)), self.products, np.zeros((after, size, size))])
+        return replace(self, products=products, counts=(*(0,) * before, *self.counts, *(0,) * after))
+
+    def fewer(self, most: int = MOST_BLOCKS) -> RowGroup:
+        """Return the same evidence with neighbouring stretches merged until there are at most `most`."""
+        K = len(self.counts)
+        if most >= K:
+            return self
+        first = np.unique(np.linspace(0, K, most, endpoint=False).astype(int))
+        counts = tuple(int(c) for c in np.add.reduceat(self.counts, first))
+        return replace(self, products=np.add.reduceat(self.products, first, axis=0), counts=counts)
 
 
 class Workspace:
@@ -132,8 +163,12 @@ def accumulate(
     independence: float = 1.0,
     relations: Callable[[int], Relation] | None = None,
     places: list[NDArray[np.int64]] | None = None,
+    outputs: Sequence[slice] | None = None,
+    stretches: int | None = None,
 ) -> tuple[RowGroup, ...]:
     """Reduce tiles of rows to one factor per group, all cores at work; `places` are the rows of each group, in order if None.
+
+    `outputs` are the rows of each tile in time; with it the cross products of stretches of time are kept too.
 
     Cross products are summed first, which is twice as fast as reflections. One joint may see base parameters only in fixed
     combinations; `relations` tells for a group which columns are independent and what the others are of them, known from the
@@ -145,30 +180,38 @@ def accumulate(
         places = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
     gram = Products(places)
 
-    def products(share: list[Tile]) -> tuple[list[Array], int]:
-        sums, count, work = gram.sums(), 0, Workspace()
-        rows, add = np.empty((0, 0)), gram.adding(np.empty((0, 0)), sums)
-        for tile in share:
-            found = tile(work)
-            if found is not rows:  # else the same memory again
-                rows, add = found, gram.adding(found, sums)
-            add(rows.shape[1])
-            count += rows.shape[1]
-        return gram.matrices(sums), count
+    edges = block_edges(outputs[-1].stop if outputs else 0, stretches)
+    parts_of = [_parts(rows, edges) for rows in outputs] if outputs else [[(0, slice(0, None))] for _ in tiles]
 
-    def reflections(share: list[Tile], which: list[int]) -> list[Array]:
+    def products(share: list[int]) -> tuple[list[list[Array]], int]:
+        sums, count, work = [gram.sums() for _ in range(edges.size - 1)], 0, Workspace()
+        rows, adders = np.empty((0, 0)), dict[tuple[int, int], Callable[[int], None]]()
+        for t in share:
+            found = tiles[t](work)
+            if found is not rows:  # else the same memory again
+                rows, adders = found, {}
+            for stretch, part in parts_of[t]:
+                own = found[:, part]
+                if (stretch, part.start) not in adders:
+                    adders[stretch, part.start] = gram.adding(own, sums[stretch])
+                adders[stretch, part.start](own.shape[1])
+            count += rows.shape[1]
+        return [gram.matrices(each) for each in sums], count
+
+    def reflections(share: list[int], which: list[int]) -> list[Array]:
         factors, work = [np.zeros((0, sizes[i])) for i in which], Workspace()
-        for tile in share:
-            rows = tile(work)
+        for t in share:
+            rows = tiles[t](work)
             factors = [triangle(np.vstack([R, rows[places[i]].T])) for R, i in zip(factors, which, strict=True)]
         return factors
 
     workers = max(1, min(cores(), len(tiles)))
-    shares = [tiles[i::workers] for i in range(workers)]
+    shares = [list(range(len(tiles)))[i::workers] for i in range(workers)]
     # Several BLAS threads on matrices this small get in each other's way; the tiles are what is parallel.
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         parts = list(pool.map(products, shares))
-        sums = [np.sum([part[0][i] for part in parts], axis=0) for i in range(len(sizes))]
+        kept = [np.sum([[each[i] for each in part[0]] for part in parts], axis=0) for i in range(len(sizes))]
+        sums = [each.sum(axis=0) for each in kept]
         found = [_triangle_of(total) for total in sums]
         for i, R in enumerate(found):
             if R is None and relations is not None:
@@ -179,8 +222,25 @@ def accumulate(
             for k, i in enumerate(unsafe):
                 found[i] = triangle(np.vstack([part[k] for part in folded]))
     total = sum(part[1] for part in parts)
-    groups = zip(labels, columns, found, strict=True)
-    return tuple(RowGroup(label, c, R, total, independence) for label, c, R in groups if R is not None)
+    counts = tuple(int(n) for n in np.diff(edges)) if outputs else (total,)
+    groups = zip(labels, columns, found, kept, strict=True)
+    return tuple(RowGroup(label, c, R, total, independence, P, counts) for label, c, R, P in groups if R is not None)
+
+
+def block_edges(rows: int, stretches: int | None = None) -> NDArray[np.int64]:
+    """Return where the stretches of time begin and end that a log of so many rows is kept in."""
+    count = min(stretches or min(BLOCKS, max(rows // FEWEST_ROWS, 1)), max(rows, 1))
+    return np.linspace(0, rows, count + 1).astype(np.int64)
+
+
+def _parts(rows: slice, edges: NDArray[np.int64]) -> list[tuple[int, slice]]:
+    """Return the stretches that the rows of a tile belong to, and which of its rows."""
+    parts = []
+    for stretch, (first, last) in enumerate(pairwise(edges.tolist())):
+        begin, end = max(first, rows.start), min(last, rows.stop)
+        if begin < end:
+            parts.append((stretch, slice(begin - rows.start, end - rows.start)))
+    return parts
 
 
 def _related_triangle(products: Array, kept: NDArray[np.int64], T: Array) -> Array | None:

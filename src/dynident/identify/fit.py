@@ -4,73 +4,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import read_json
 from dynident.identify.base import BaseParameters
-from dynident.identify.rows import Projection, Rows, check_projection
-from dynident.identify.stored import loads_of, stored_base, stored_numbers, stored_options, stored_source
+from dynident.identify.rows import Projection, Rows
+from dynident.identify.suspicions import HEAD
+from dynident.identify.tables import Observability, Prediction, Undetermined
 from dynident.mechanics import Motion, closure_starts
 from dynident.mechanism import Consistency, Mechanism, Parameters
-from dynident.results import Result, array_of
+from dynident.results import Result
 
 if TYPE_CHECKING:
+    from dynident.friction import Friction
+    from dynident.identify.metrics import Metrics
     from dynident.identify.score import Score
     from dynident.signals import Log
 
 Array = NDArray[np.float64]
 
 ROWS = 1024
+BEYOND = 2.0  # terms may contribute this much more than in training before the residuals are taken to grow with them
+SLOW = 0.05  # of the RMS speed in training: below, friction is not known
 GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
-
-
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """Predicted efforts with their uncertainty.
-
-    Parameters
-    ----------
-    t : ndarray, (N,)
-        Time [s].
-    effort : ndarray, (N, n)
-        Predicted joint torques and forces [N m, N].
-    std : ndarray, (N, n)
-        Standard deviation of a new measurement about it: parameter uncertainty and measurement noise together;
-        NaN for a joint whose efforts were not used in the fit.
-    """
-
-    t: Array
-    effort: Array
-    std: Array
-
-
-@dataclass(frozen=True)
-class Observability:
-    """How well one base parameter is known.
-
-    Parameters
-    ----------
-    name, expression, unit : str
-        The base parameter.
-    value, std, relative : float
-        Estimate, its standard deviation, and their ratio (infinite when it is not visible in the data).
-    verdict : str
-        "good" (standard deviation up to 10 % of the value), "poor" (up to 50 %), "insignificant" (not clearly different
-        from zero), "not excited" (the data do not show it, or only its sum with others) or "dropped" (not essential).
-    """
-
-    name: str
-    expression: str
-    unit: str
-    value: float
-    std: float
-    relative: float
-    verdict: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +67,24 @@ class Fit(Result):
         ||e|| / ||tau|| on the data it was fitted to; not a validation.
     projection : str or tuple of str
         How the equations of a robot with loops were projected.
+    free : ndarray (b,), optional
+        Base parameters of least squares alone, without belief and physical consistency; `values` when omitted.
+    free_relative, description_relative : float
+        ||e|| / ||tau|| on the training data of `free` and of the untouched description.
+    standard_std : ndarray (p,), optional
+        Standard deviation of the standard parameters, where a belief makes it finite.
+    determined : ndarray of bool (p,), optional
+        Standard parameters that the data determine; the others are (nearly) those of the description.
+    scales : mapping of str to float
+        How far families of parameters are from the description, as the data told it; empty without a belief.
+    inflation : ndarray (groups,), optional
+        By how much dependent residuals inflate the variance of the parameters, per joint.
+    training_std : ndarray (groups,), optional
+        Root mean square of the parameters' share in `Prediction.std` over the training data, per joint.
+    training_parts : ndarray (groups,), optional
+        Mean of sum_k (w_k beta_k)^2 over the training data, per joint: the size of what its terms contribute.
+    speeds : mapping of str to float
+        Root mean square speed of joints in the training data.
     """
 
     base: BaseParameters
@@ -125,6 +104,16 @@ class Fit(Result):
     notes: tuple[str, ...] = ()
     training_relative: float = float("nan")
     projection: Projection = "gls"
+    free: Array | None = None
+    free_relative: float = float("nan")
+    description_relative: float = float("nan")
+    standard_std: Array | None = None
+    determined: NDArray[np.bool_] | None = None
+    scales: Mapping[str, float] = field(default_factory=dict)
+    inflation: Array | None = None
+    training_std: Array | None = None
+    training_parts: Array | None = None
+    speeds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def mechanism(self) -> Mechanism:
@@ -135,6 +124,11 @@ class Fit(Result):
     def identified(self) -> Mechanism:
         """The robot with the identified standard parameters."""
         return self.mechanism.with_parameters(self.standard)
+
+    @property
+    def friction(self) -> Mapping[str, Friction]:
+        """Friction laws of the joints with their identified numbers; joints with friction terms are not among them."""
+        return self.identified.friction
 
     def exported(self) -> Fit:
         """Return the fit that the standard parameters alone stand for, beta = K phi: what a written URDF predicts.
@@ -150,7 +144,7 @@ class Fit(Result):
     def std(self) -> Array:
         """Standard deviation of each base parameter; infinite where the data do not show it."""
         std = np.sqrt(np.clip(np.diag(self.covariance), 0.0, None))
-        return np.where(self.solved | ~self.active, std, np.inf)
+        return std if self.scales else np.where(self.solved | ~self.active, std, np.inf)
 
     @property
     def relative_std(self) -> Array:
@@ -158,8 +152,12 @@ class Fit(Result):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.active, self.std / np.abs(self.values), np.nan)
 
-    def predict(self, motion: Motion) -> Prediction:
-        """Predict the efforts of a motion, tau = W beta, with var = sigma_g^2 + w cov w^T.
+    def predict(self, motion: Motion, temperature: Array | None = None, load: Array | None = None) -> Prediction:
+        """Predict the efforts of a motion, tau = W beta, with var = w cov w^T + sigma_g^2 (least squares).
+
+        With a belief (`MAP`) var = w cov w^T + sigma_g^2 max(1, s / 2 s_train) + rest, where sigma_g is that of stretches that
+        were left out and s = sum_k (w_k beta_k)^2 the size of what the terms contribute: model errors grow with it where a
+        motion leaves what was trained. Near standstill friction may be anything within its limits, which adds fc^2 / 3.
 
         With loops the columns are the projected rows of ``fit.equations``; `actuator_torques` distributes them to motors.
 
@@ -167,30 +165,109 @@ class Fit(Result):
         ----------
         motion : Motion
             N samples of the robot's coordinates.
+        temperature, load : ndarray, (N, n) or (N, k), optional
+            Temperature [degree Celsius] and load [N m or N] of the joints (of the motors with loops), where friction laws need
+            them.
 
         Returns
         -------
         Prediction
             Efforts and their standard deviations, memory proportional to N n only.
         """
+        effort, std, _ = self.evaluate(motion, self.values[None], temperature, load)
+        return Prediction(motion.t, effort[0], std)
+
+    def evaluate(
+        self, motion: Motion, betas: Array, temperature: Array | None = None, load: Array | None = None
+    ) -> tuple[Array, Array, Array]:
+        """Predict the efforts of a motion with several sets of base parameters at once.
+
+        Parameters
+        ----------
+        motion : Motion
+            N samples of the robot's coordinates.
+        betas : ndarray, (m, b)
+            Sets of base parameters.
+        temperature, load : ndarray, (N, n) or (N, k), optional
+            Where friction laws need them, as in `predict`.
+
+        Returns
+        -------
+        effort : ndarray, (m, N, n)
+            Efforts of each set.
+        std : ndarray, (N, n)
+            Standard deviation of a new measurement, as in `predict`.
+        share : ndarray, (N, n)
+            The parameters' share of it.
+        """
         require(motion, Motion, "motion")
-        n = self.mechanism.dof
-        effort, std = np.empty((len(motion), n)), np.empty((len(motion), n))
-        noise = self._noise()
+        shape = (len(motion), self.mechanism.dof)
+        effort, std, share = np.empty((len(betas), *shape)), np.empty(shape), np.empty(shape)
+        noise = self._of_groups(self.sigma)
+        parts = self._of_groups(np.full(len(self.groups), np.inf) if self.training_parts is None else self.training_parts)
+        parts = np.where(parts > 0.0, parts, np.inf)
         L = _root(self.covariance)
+        signals = self.equations.signals(temperature, load, len(motion)) or {}
         firsts = range(0, len(motion), ROWS)
         starts = closure_starts(self.mechanism, motion.q, firsts) if self.mechanism.loops else [None] * len(firsts)
         for first, start in zip(firsts, starts, strict=True):
             piece = slice(first, first + ROWS)
-            W, _ = self.equations.equations(motion[piece], None, self.base.columns, start, first)
-            effort[piece] = np.einsum("nbt,b->tn", W, self.values)
+            own = {name: values[piece] for name, values in signals.items()}
+            W, known = self.equations.equations(motion[piece], None, self.base.columns, start, first, own or None)
+            effort[:, piece] = np.einsum("nbt,mb->mtn", W, betas, optimize=True) - known.T
             spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
-            std[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread) + noise**2)
-        return Prediction(motion.t, effort, std)
+            share[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread))
+            beyond = np.einsum("nbt,b->tn", W**2, self.values**2) / (BEYOND * parts)
+            residual = noise**2 * np.maximum(1.0, beyond) + self._resting(motion.v[piece])
+            std[piece] = np.sqrt(share[piece] ** 2 + residual)
+        return effort, std, share
 
-    def _noise(self) -> Array:
-        known = dict(zip(self.groups, self.sigma, strict=True))
+    @property
+    def suspicions(self) -> tuple[str, ...]:
+        """What looks wrong with the data, in sentences (see `dynident.identify.suspicions`)."""
+        return tuple(dict.fromkeys(note.removeprefix(HEAD) for note in self.notes if note.startswith(HEAD)))
+
+    def undetermined(self) -> tuple[Undetermined, ...]:
+        """Return the standard parameters that the data do not determine, with the value of the description beside them.
+
+        Returns
+        -------
+        tuple of Undetermined
+            One row per parameter; torques show some of them only together with others, or not at all.
+        """
+        return tuple(
+            Undetermined(name, float(self.standard.values[k]), float(self.mechanism.parameters.values[k]), unit)
+            for k, (name, unit) in enumerate(zip(self.standard.names, self.standard.units, strict=True))
+            if not self.shown[k]
+        )
+
+    @property
+    def shown(self) -> NDArray[np.bool_]:
+        """Which standard parameters the data determine each by itself."""
+        if self.determined is not None:
+            return self.determined
+        alone = np.zeros(len(self.standard), dtype=bool)
+        single = np.count_nonzero(self.base.regrouping, axis=1) == 1
+        alone[self.base.columns[single & self.solved]] = True
+        return alone
+
+    def _of_groups(self, values: Array) -> Array:
+        known = dict(zip(self.groups, values, strict=True))
         return np.array([known.get(name, np.nan) for name in self.equations.names])
+
+    def _resting(self, v: Array) -> Array:
+        """Return the variance of friction near standstill, where it may be anything within its limits: fc^2 / 3 at rest."""
+        variance = np.zeros(v.shape)
+        if self.mechanism.loops or not self.speeds:
+            return variance
+        level = dict(zip(self.standard.names, self.standard.values, strict=True))
+        for j, name in enumerate(self.mechanism.coordinate_names):
+            sides = [abs(level[f"{symbol}_{name}"]) for symbol in ("fc", "fcp", "fcn") if f"{symbol}_{name}" in level]
+            if sides:
+                slow = SLOW * self.speeds.get(name, 0.0)
+                near = np.exp(-((v[:, j] / slow) ** 2)) if slow > 0.0 else v[:, j] == 0.0
+                variance[:, j] = near * max(sides) ** 2 / 3.0
+        return variance
 
     @property
     def equations(self) -> Rows:
@@ -215,6 +292,27 @@ class Fit(Result):
         from dynident.identify.score import score_fit  # noqa: PLC0415 - score needs Fit
 
         return score_fit(self, log, allow_training)
+
+    def score_rows(self, Y: ArrayLike, tau: ArrayLike) -> Metrics:
+        """Compare the model with rows of one's own, as those of `Regression.from_rows`.
+
+        Parameters
+        ----------
+        Y : array_like, (N, n, m) or (N, m)
+            Regressor, columns in the order of the base parameters.
+        tau : array_like, (N, n) or (N,)
+            Measured efforts.
+
+        Returns
+        -------
+        Metrics
+            Errors.
+        """
+        from dynident.identify.metrics import evaluate  # noqa: PLC0415 - few need it
+        from dynident.identify.regression import own_rows  # noqa: PLC0415
+
+        rows, effort = own_rows(Y, tau, self.base.rank)
+        return evaluate(effort, rows @ self.values, self.equations.names)
 
     def without(self, *bodies: str) -> Fit:
         """Return the fit without bodies that it knows apart from the others, such as a payload that was taken off.
@@ -291,10 +389,23 @@ class Fit(Result):
         counts = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
         impossible = [c.name for c in self.consistency() if not c.ok]
         lines.append(f"verdicts: {counts}")
+        if self.free is not None:
+            lines.append(
+                f"training error: description {100 * self.description_relative:.2f} %, this model "
+                f"{100 * self.training_relative:.2f} %, least squares alone {100 * self.free_relative:.2f} %"
+            )
+        open_ones = self.undetermined()
+        if open_ones:
+            shown = ", ".join(f"{row.name} {row.value:.4g} (description {row.description:.4g})" for row in open_ones[:8])
+            lines.append(
+                f"{len(open_ones)} of {len(self.standard)} standard parameters are not determined by these data and rest on "
+                f"the description: {shown}{' ...' if len(open_ones) > 8 else ''}"
+            )
+        lines += [f"{HEAD}{text}" for text in self.suspicions]
         if impossible:
             lines.append(
-                f"standard parameters of {', '.join(impossible)} are physically impossible: torques alone do not fix them; "
-                "their base parameters and predictions hold"
+                f"standard parameters of {', '.join(impossible)} are physically impossible: they predict torques, but such "
+                "bodies cannot be simulated"
             )
         return "\n".join(lines)
 
@@ -312,31 +423,9 @@ class Fit(Result):
 
     def _content(self) -> dict[str, Any]:
         """Everything, and the robot itself unless one of its couplings is a function of the user's."""
-        opaque = any(coupling.function is not None for coupling in self.mechanism.couplings)
-        return {
-            "robot": self.mechanism.name,
-            "mechanism": None if opaque else self.mechanism,
-            "joints": list(self.mechanism.joint_names),
-            "terms": list(self.mechanism.terms),
-            "leaders": list(self.base.leaders),
-            "loads": loads_of(self.mechanism),
-            "fingerprint": self.base.fingerprint().tolist(),
-            "estimator": self.estimator,
-            "rows": self.rows,
-            "condition": self.condition,
-            "training_relative": self.training_relative,
-            "base_parameters": [asdict(row) for row in self.observability()],
-            "covariance": self.covariance,
-            "combinations": self.combinations,
-            "sigma": dict(zip(self.groups, self.sigma.tolist(), strict=True)),
-            "standard_parameters": self.standard.to_dict(),
-            "standard_provenance": self.standard.provenance,
-            "consistency": [asdict(c) for c in self.consistency()],
-            "sources": [dict(s) for s in self.sources],
-            "options": dict(self.options),
-            "notes": list(self.notes),
-            "projection": self.projection if isinstance(self.projection, str) else list(self.projection),
-        }
+        from dynident.identify.fit_file import fit_content  # noqa: PLC0415 - it needs this class
+
+        return fit_content(self)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | None = None) -> Fit:
@@ -377,54 +466,9 @@ class Fit(Result):
         Fit
             The same fit.
         """
-        try:
-            if not isinstance(data, Mapping) or data.get("kind", "identify.Fit") != "identify.Fit":
-                raise IdentificationError("this is not a fit written by dynident ('kind' is not identify.Fit)")
-            if mechanism is None:
-                if data["mechanism"] is None:
-                    raise IdentificationError(f"robot '{data['robot']}' has functions that no file holds; give the mechanism")
-                mechanism = Mechanism.from_dict(data["mechanism"])
-            rows, terms = data["base_parameters"], tuple(data["terms"])
-            moving = mechanism if mechanism.terms == terms else mechanism.with_terms(terms)
-            moving = moving if moving.loops else moving.keep(data["joints"])
-            moving, base = stored_base(moving, data["leaders"], data.get("loads", {}))
-            if list(base.leaders) != data["leaders"] or not base.fits(data["fingerprint"]):
-                raise IdentificationError(
-                    f"the fit of robot '{data['robot']}' does not belong to robot '{mechanism.name}': "
-                    "geometry, gravity or terms differ"
-                )
-            verdicts, b = [row["verdict"] for row in rows], base.rank
-            E = array_of(data["combinations"], "combinations")
-            return cls(
-                base=base,
-                values=stored_numbers([row["value"] for row in rows], (b,), "base_parameters"),
-                covariance=stored_numbers(data["covariance"], (b, b), "covariance"),
-                solved=np.array([v not in ("dropped", "not excited") for v in verdicts]),
-                active=np.array([v != "dropped" for v in verdicts]),
-                combinations=stored_numbers(E, (len(E), b), "combinations"),
-                groups=tuple(data["sigma"]),
-                sigma=stored_numbers(list(data["sigma"].values()), (len(data["sigma"]),), "sigma"),
-                rows=int(data["rows"]),
-                condition=float("inf") if data["condition"] is None else float(data["condition"]),
-                standard=moving.parameters.replace(
-                    stored_numbers(
-                        [data["standard_parameters"][name] for name in moving.parameters.names],
-                        (len(moving.parameters),),
-                        "standard_parameters",
-                    ),
-                    str(data["standard_provenance"]),
-                ),
-                estimator=str(data["estimator"]),
-                sources=tuple(stored_source(source) for source in data["sources"]),
-                options=stored_options(data["options"]),
-                notes=tuple(str(note) for note in data["notes"]),
-                training_relative=float("nan") if data["training_relative"] is None else float(data["training_relative"]),
-                projection=check_projection(data["projection"]),
-            )
-        except DynidentError:
-            raise
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
-            raise IdentificationError(f"this is not a fit written by dynident: {type(error).__name__} {error}") from error
+        from dynident.identify.fit_file import fit_from_dict  # noqa: PLC0415 - it needs this class
+
+        return fit_from_dict(data, mechanism)
 
 
 def _root(covariance: Array) -> Array:

@@ -81,7 +81,7 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
 
     gains = _gain(mechanism, log)
     position, effort = log.position, (log if gains is None else replace(log, gain=gains)).torque()
-    velocity, acceleration = log.velocity, log.acceleration
+    velocity, acceleration, reference = log.velocity, log.acceleration, log.reference
     if motor_side:
         N, n0 = mechanism.actuator_matrix
         order = [_channel(mechanism, log, actuator.name) for actuator in mechanism.actuators]
@@ -93,12 +93,15 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
         if log.position_side == "motor":
             inverse = _joints_of_motors(mechanism, log, N, position[:, order] - n0)
             position = (position[:, order] - n0) @ inverse
+            reference = None if reference is None else (reference[:, order] - n0) @ inverse
             velocity, acceleration = (None if x is None else x[:, order] @ inverse for x in (velocity, acceleration))
             notes.append("motor positions brought to the joints by the actuators' gear and coupling matrix")
         else:
             columns = [log.joints.index(name) for name in mechanism.coordinate_names]
             position = position[:, columns]
-            velocity, acceleration = (None if x is None else x[:, columns] for x in (velocity, acceleration))
+            velocity, acceleration, reference = (
+                None if x is None else x[:, columns] for x in (velocity, acceleration, reference)
+            )
         temperature = None if log.temperature is None else log.temperature[:, order]
         if temperature is not None and N.shape[0] != N.shape[1]:  # several motors on a joint: their mean
             drives = np.where(N != 0.0, 1.0, 0.0)
@@ -106,8 +109,8 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
     else:
         columns = [joints.index(name) for name in mechanism.coordinate_names]
         position, effort = position[:, columns], effort[:, columns]
-        velocity, acceleration, temperature = (
-            None if x is None else x[:, columns] for x in (velocity, acceleration, log.temperature)
+        velocity, acceleration, reference, temperature = (
+            None if x is None else x[:, columns] for x in (velocity, acceleration, reference, log.temperature)
         )
     converted = replace(
         log,
@@ -120,7 +123,7 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
         effort_kind="joint_torque",
         gain=None,
         position_side="joint",
-        reference=None,
+        reference=reference,
     )
     return Matched(mechanism, converted, tuple(notes))
 
@@ -159,10 +162,12 @@ def _match_motors(mechanism: Mechanism, log: Log, notes: list[str]) -> Matched:
     effort = (log if gains is None else replace(log, gain=gains)).torque()[:, order]
     if log.effort_kind not in MOTOR_EFFORTS:
         effort = effort / ratio
-    position = log.position[:, order]
+    position, offset = log.position[:, order], mechanism.actuator_matrix[1]
+    reference = None if log.reference is None else log.reference[:, order]
     velocity, acceleration = (None if x is None else x[:, order] for x in (log.velocity, log.acceleration))
     if log.position_side == "joint":
-        position = position * ratio + mechanism.actuator_matrix[1]
+        position = position * ratio + offset
+        reference = None if reference is None else reference * ratio + offset
         velocity, acceleration = (None if x is None else x * ratio for x in (velocity, acceleration))
     converted = replace(
         log,
@@ -175,7 +180,7 @@ def _match_motors(mechanism: Mechanism, log: Log, notes: list[str]) -> Matched:
         effort_kind="motor_torque",
         gain=None,
         position_side="motor",
-        reference=None,
+        reference=reference,
     )
     notes = [*notes, "robot with loops: motor positions and torques are used, the loops give the rest"]
     return Matched(mechanism, converted, tuple(notes))

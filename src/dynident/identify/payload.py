@@ -226,4 +226,5 @@ def without_body(fit: Fit, bodies: Sequence[str]) -> Fit:
     lost = np.isin(fit.base.columns, gone)
     values, covariance, standard = fit.values.copy(), fit.covariance.copy(), fit.standard.values.copy()
     values[lost], covariance[lost], covariance[:, lost], standard[gone] = 0.0, 0.0, 0.0, 0.0
-    return replace(fit, values=values, covariance=covariance, standard=fit.standard.replace(standard))
+    free = None if fit.free is None else np.where(lost, 0.0, fit.free)
+    return replace(fit, values=values, covariance=covariance, standard=fit.standard.replace(standard), free=free)

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import io
-import json
 import os
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
-from dynident.errors import DynidentError, IdentificationError, require
-from dynident.files import write_atomic
+from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters, base_parameters, columns_of, random_motion
-from dynident.identify.factor import Relation, RowGroup, Tile, Workspace, accumulate
+from dynident.identify.factor import Relation, RowGroup, Tile, Workspace, accumulate, block_edges, triangle
 from dynident.identify.matching import match
 from dynident.identify.rows import Projection, Rows, check_projection, moving_rows
+from dynident.identify.suspicions import suspicions
 from dynident.mechanics import Motion, closure_starts, motion_from_actuators
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log, Prepared, prepare
@@ -32,19 +28,6 @@ ROWS = 1024  # samples per tile at most
 CACHE = 260_000  # bytes of rows of a tile: they are read soon after they are written, and should still be in the cache
 SHORTEST = 128  # samples of a tile at least, for what it costs to begin one
 FEWEST = 96  # rows per tile after decimation: the filter's ends are computed for every tile
-
-READING = (
-    OSError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    EOFError,
-    BadZipFile,
-    ArithmeticError,
-    RuntimeError,
-    zlib.error,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +86,9 @@ class Regression:
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
         moving: NDArray[np.bool_] | None = None,
+        temperature: Array | None = None,
+        load: Array | None = None,
+        stretches: int | None = None,
     ) -> Regression:
         """Compress a motion and its efforts.
 
@@ -127,6 +113,11 @@ class Regression:
         moving : ndarray of bool, (N, n) or (N, k), optional
             False where the equation of a joint (of a motor with loops) is not to be used, because it stands and its friction
             is not known.
+        temperature, load : ndarray, (N, n) or (N, k), optional
+            Temperature [degree Celsius] and load [N m or N] of the joints (of the motors with loops), where friction laws need
+            them.
+        stretches : int, optional
+            Number of contiguous stretches of time whose evidence is kept apart; up to 12 when omitted, with 12 rows each.
 
         Returns
         -------
@@ -173,7 +164,7 @@ class Regression:
             if moving.shape != tau.shape:
                 raise IdentificationError(f"moving has shape {moving.shape} but effort has {tau.shape}; they must agree")
             fit_for_use = moving_rows(rows.usable(moving)[:, used], filter_, [rows.names[i] for i in used])
-        into = compiled.over(motion, tau)
+        into = compiled.over(motion, tau, signals=rows.signals(temperature, load, len(motion)))
         seen = rows.seen(base.seen)
         columns = [np.intersect1d(compiled.seen[i], np.flatnonzero(seen[i])) for i in used]
         whole = [slice(compiled.first[i], compiled.first[i] + compiled.seen[i].size + 1) for i in used]
@@ -211,10 +202,14 @@ class Regression:
             states = random_motion(mechanism, 2 * max(c.size for c in columns) + 8)
             return compiled.relation(used[k], columns[k], states)
 
-        groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation, places)
+        times = [outputs for _, outputs in spans]
+        groups = accumulate(
+            names, columns, tiles, filter_.independence, None if gone.size else relation, places, times, stretches
+        )
         if fit_for_use is not None:
-            counts = fit_for_use.sum(axis=0).tolist()
-            groups = tuple(replace(group, count=count) for group, count in zip(groups, counts, strict=True))
+            edges = block_edges(len(fit_for_use), stretches)
+            inside = np.add.reduceat(fit_for_use.astype(np.int64), edges[:-1], axis=0).T.tolist()
+            groups = tuple(replace(group, count=sum(n), counts=tuple(n)) for group, n in zip(groups, inside, strict=True))
         return cls(base, groups, projection=rows.projection)
 
     @classmethod
@@ -225,6 +220,7 @@ class Regression:
         base: BaseParameters | None = None,
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
+        stretches: int | None = None,
         **options: Any,
     ) -> Regression:
         """Prepare a log (check, filter, differentiate, decimate) and compress it.
@@ -241,6 +237,8 @@ class Regression:
             Equations of a robot with loops, see `from_motion`.
         absent : sequence of str
             Bodies that were not there, see `from_motion`.
+        stretches : int, optional
+            See `from_motion`.
         **options
             Passed to `dynident.signals.prepare`.
 
@@ -263,11 +261,119 @@ class Regression:
                 "record a log in which the joints move"
             )
         motion = robot_motion(matched.mechanism, prepared.motion)
+        if not matched.mechanism.loops:
+            notes += suspicions(matched.mechanism, motion, prepared.effort)
         evidence = cls.from_motion(
-            matched.mechanism, motion, prepared.effort, base, prepared.decimator, skip, projection, absent, prepared.moving
+            matched.mechanism,
+            motion,
+            prepared.filtered,
+            base,
+            prepared.decimator,
+            skip,
+            projection,
+            absent,
+            prepared.moving,
+            prepared.temperature,
+            prepared.effort,
+            stretches,
         )
         kept = {name: value for name, value in options.items() if name != "like"}  # the band is in the source
         return replace(evidence, sources=(source_of(log, prepared),), options=kept, notes=tuple(notes))
+
+    @classmethod
+    def from_rows(
+        cls,
+        Y: ArrayLike,
+        tau: ArrayLike,
+        names: Sequence[str],
+        joints: Sequence[str] = (),
+        regressor: Callable[[Array, Array, Array], Array] | None = None,
+        name: str = "robot",
+        units: Sequence[str] = (),
+        independence: float = 1.0,
+    ) -> Regression:
+        """Compress rows of one's own: any linear model tau = Y phi.
+
+        Parameters
+        ----------
+        Y : array_like, (N, n, m) or (N, m)
+            Regressor of N samples and n equations each.
+        tau : array_like, (N, n) or (N,)
+            Measured efforts.
+        names : sequence of str
+            Names of the m parameters.
+        joints : sequence of str
+            Names of the equations; ``joint_1``, ... when omitted.
+        regressor : callable, optional
+            ``regressor(q, v, a)`` with (N, n) arrays returns Y (N, n, m): with it a fit predicts motions and scores logs.
+        name : str
+            Name of the robot.
+        units : sequence of str
+            Unit of each parameter.
+        independence : float
+            Effective number of independent rows per row; below 1 when the rows were low-passed together.
+
+        Returns
+        -------
+        Regression
+            The evidence; `Fit.score_rows` compares a fit with other rows.
+
+        Examples
+        --------
+        >>> import numpy as np, dynident as di
+        >>> x = np.linspace(0.0, 1.0, 50)
+        >>> evidence = di.Regression.from_rows(np.column_stack([x, x**2]), 2 * x - 3 * x**2, ["slope", "bend"])
+        >>> di.OLS().fit(evidence).coef_.round(6)
+        array([ 2., -3.])
+        """
+        rows, effort = own_rows(Y, tau, len(names))
+        labels = tuple(joints) or tuple(f"joint_{i + 1}" for i in range(effort.shape[1]))
+        if len(labels) != effort.shape[1]:
+            raise IdentificationError(f"{len(labels)} joints are named but tau has {effort.shape[1]} columns; they must agree")
+        robot = Mechanism.from_regressor(names, regressor, labels, name, units)
+        base = replace(base_parameters(robot), seen=np.any(rows != 0.0, axis=0))
+        groups = []
+        for i, label in enumerate(labels):
+            own = np.flatnonzero(base.seen[i])
+            R = triangle(np.column_stack([rows[:, i, own], effort[:, i]]))
+            groups.append(RowGroup(label, own, R, rows.shape[0], independence))
+        return cls(base, tuple(groups))
+
+    @classmethod
+    def from_logs(
+        cls,
+        mechanism: Mechanism,
+        logs: Sequence[Log],
+        base: BaseParameters | None = None,
+        projection: Projection | Sequence[str] = "gls",
+        absent: Sequence[str] = (),
+        **options: Any,
+    ) -> Regression:
+        """Prepare and compress the logs of one fit, all in one band that is chosen for them together.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            Robot; joints that the logs do not have are held at zero.
+        logs : sequence of Log
+            What was measured.
+        base : BaseParameters, optional
+            Base parameters; found when omitted.
+        projection : str or sequence of str
+            Equations of a robot with loops, see `from_motion`.
+        absent : sequence of str
+            Bodies that were not there, see `from_motion`.
+        **options
+            Passed to `dynident.signals.prepare`.
+
+        Returns
+        -------
+        Regression
+            The evidence of all logs, with the notes of every decision.
+        """
+        from dynident.identify.band import evidence_in_one_band  # noqa: PLC0415 - it stands on this class
+
+        return evidence_in_one_band(mechanism, logs, base, projection, absent, options)
 
     def __add__(self, other: Regression) -> Regression:
         """Return the evidence of both; they must belong to the same robot."""
@@ -288,13 +394,18 @@ class Regression:
         if self.projection != other.projection:
             raise IdentificationError(f"evidence projected on {self.projection} and on {other.projection} cannot be merged")
         names = [name for name in Rows(self.mechanism, self.projection).names if name in mine or name in theirs]
-        groups = tuple(
-            mine[name].merge(theirs[name]) if name in mine and name in theirs else mine.get(name) or theirs[name]
-            for name in names
-        )
+        before, after = (max(len(group.counts) for group in part.groups) for part in (self, other))
+        groups = []
+        for name in names:
+            if name in mine and name in theirs:
+                groups.append(mine[name].merge(theirs[name]).fewer())
+            elif name in mine:
+                groups.append(mine[name].padded(0, after).fewer())
+            else:
+                groups.append(theirs[name].padded(before, 0).fewer())
         return replace(
             self,
-            groups=groups,
+            groups=tuple(groups),
             sources=(*self.sources, *other.sources),
             notes=tuple(dict.fromkeys((*self.notes, *other.notes))),
         )
@@ -312,21 +423,9 @@ class Regression:
         pathlib.Path
             The file.
         """
-        arrays: dict[str, Any] = {"columns": self.base.columns, "fingerprint": self.base.fingerprint()}
-        for i, group in enumerate(self.groups):
-            arrays[f"R{i}"], arrays[f"columns{i}"] = group.R, group.columns
-        about = {
-            "format": "dynident-regression-1",
-            "parameters": list(self.mechanism.parameters.names),
-            "groups": [[group.name, group.count, group.independence] for group in self.groups],
-            "sources": [dict(source) for source in self.sources],
-            "options": dict(self.options),
-            "notes": list(self.notes),
-            "projection": self.projection if isinstance(self.projection, str) else list(self.projection),
-        }
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8), **arrays)
-        return write_atomic(path, buffer.getvalue())
+        from dynident.identify.regression_file import save_regression  # noqa: PLC0415 - it needs this class
+
+        return save_regression(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Mechanism) -> Regression:
@@ -344,30 +443,9 @@ class Regression:
         Regression
             The same evidence.
         """
-        try:
-            with np.load(path, allow_pickle=False) as data:
-                about = json.loads(bytes(data["about"]).decode())
-                if about.get("format") != "dynident-regression-1":
-                    raise IdentificationError(f"'{path}' is not a Regression file")
-                groups = tuple(
-                    RowGroup(name, data[f"columns{i}"], data[f"R{i}"], int(count), float(independence))
-                    for i, (name, count, independence) in enumerate(about["groups"])
-                )
-                columns, fingerprint = data["columns"], data["fingerprint"]
-                names, sources, options, notes = (about[key] for key in ("parameters", "sources", "options", "notes"))
-                projection = check_projection(about["projection"])
-        except READING as error:
-            if isinstance(error, DynidentError):
-                raise
-            raise IdentificationError(f"cannot read '{path}' as a Regression: {error}") from error
-        if tuple(names) != mechanism.parameters.names:
-            raise IdentificationError(f"'{path}' belongs to another robot than '{mechanism.name}': parameter names differ")
-        base = base_parameters(mechanism, order=[mechanism.parameters.names[c] for c in columns])
-        if not np.array_equal(base.columns, columns) or not base.fits(fingerprint):
-            raise IdentificationError(
-                f"'{path}' belongs to another robot than '{mechanism.name}': its geometry, gravity or terms differ"
-            )
-        return cls(base, groups, tuple(sources), options, tuple(notes), projection)
+        from dynident.identify.regression_file import load_regression  # noqa: PLC0415 - it needs this class
+
+        return load_regression(path, mechanism)
 
 
 def tile_length(height: int, factor: int, loops: bool) -> int:
@@ -384,6 +462,23 @@ def _same(base: BaseParameters, mechanism: Mechanism) -> bool:
     if base.mechanism.parameters.names != mechanism.parameters.names or base.mechanism.dof != mechanism.dof:
         return False
     return base.fits(replace(base, mechanism=mechanism).fingerprint())
+
+
+def own_rows(Y: ArrayLike, tau: ArrayLike, count: int) -> tuple[Array, Array]:
+    """Return rows and efforts of one's own as (N, n, m) and (N, n) after checking them."""
+    rows, effort = numbers(Y, "Y"), numbers(tau, "tau")
+    rows = rows[:, None, :] if rows.ndim == 2 else rows
+    effort = effort[:, None] if effort.ndim == 1 else effort
+    if rows.ndim != 3 or rows.shape[:2] != effort.shape or rows.shape[2] != count:
+        raise IdentificationError(
+            f"Y has shape {np.shape(Y)} and tau {np.shape(tau)} for {count} names; give (N, n, {count}) and (N, n)"
+        )
+    for label, values in (("Y", rows), ("tau", effort)):
+        if not np.isfinite(values).all():
+            raise IdentificationError(
+                f"{label} is not finite at sample {int(np.argwhere(~np.isfinite(values))[0][0])}; remove it"
+            )
+    return rows, effort
 
 
 def robot_motion(mechanism: Mechanism, measured: Motion) -> Motion:
@@ -418,5 +513,4 @@ def same_band(sources: tuple[Mapping[str, Any], ...], rate: float) -> dict[str, 
         return {}
     cutoff = max(float(s["cutoff"]) for s in sources)
     bandwidth = max(float(s["bandwidth"]) for s in sources)
-    decimation = max(1, round(0.4 * rate / bandwidth)) if bandwidth < 0.45 * rate else 1
-    return {"cutoff": min(cutoff, 0.4 * rate), "decimation": decimation}
+    return {"cutoff": min(cutoff, 0.4 * rate), "band": min(bandwidth, 0.5 * rate), "decimation": "auto"}

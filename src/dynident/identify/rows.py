@@ -13,14 +13,15 @@ All three have the same exact solutions; they differ only in how they weigh nois
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import IdentificationError, SignalWarning
+from dynident.errors import IdentificationError, LogError, SignalWarning
 from dynident.graph import Node, absolute, maximum, minimum, sqrt, total
 from dynident.identify.factor import Relation
 from dynident.mechanics import (
@@ -45,6 +46,17 @@ SINGULAR = 1e-7  # pivot ratio of the closure or of a projection below which its
 
 #: Share of its rows below which a joint that was left out near standstill is warned about.
 FEW = 1.0 / 3.0
+
+
+Signals = Mapping[str, Array]
+"""Temperature ``T`` and ``load`` of the joints with friction laws, (N, laws) each."""
+LAW_SIGNALS = {"T": "T", "load": "tau"}  # and what a law calls them
+
+
+def law_signals(mechanism: Mechanism) -> tuple[str, ...]:
+    """Return which signals beside the motion the friction laws of a robot look at."""
+    used = {letter for friction in mechanism.friction.values() for letter in friction.law.looks_at}
+    return tuple(name for name, letter in LAW_SIGNALS.items() if letter in used)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +155,9 @@ class Rows:
         columns: NDArray[np.int64],
         start: Array | None = None,
         first: int = 0,
-    ) -> tuple[Array, Array | None]:
-        """Return W and y of a stretch of motion.
+        signals: Signals | None = None,
+    ) -> tuple[Array, Array]:
+        """Return W and y of a stretch of motion; what is known beforehand (force elements with known coefficients) is in y.
 
         Parameters
         ----------
@@ -158,23 +171,24 @@ class Rows:
             Closed configuration near the first sample of a robot with loops.
         first : int
             Number of the first sample, for messages.
+        signals : mapping of str to ndarray (N, laws), optional
+            Temperature and load of the joints whose friction laws need them (`signals`).
 
         Returns
         -------
         W : ndarray, (n, b, N)
             Rows of the base regressor.
-        y : ndarray (n, N) or None
-            What they should give.
+        y : ndarray (n, N)
+            What they should give; without efforts minus what is known beforehand.
         """
         compiled = self.compiled(columns)
         flat = np.empty((compiled.height, len(motion)))
-        compiled.over(motion, effort, first)(flat)(slice(0, len(motion)), start)
+        compiled.over(motion, effort, first, signals)(flat)(slice(0, len(motion)), start)
         W = np.zeros((len(compiled.seen), len(columns), len(motion)))
-        y = None if effort is None else np.empty((len(compiled.seen), len(motion)))
+        y = np.empty((len(compiled.seen), len(motion)))
         for i, (own, at) in enumerate(zip(compiled.seen, compiled.first, strict=True)):
             W[i, own] = flat[at : at + own.size]
-            if y is not None:
-                y[i] = flat[at + own.size]
+            y[i] = flat[at + own.size]
         W[:, np.isin(columns, self.absent)] = 0.0
         return W, y
 
@@ -193,7 +207,47 @@ class Rows:
         """
         wanted = tuple(int(c) for c in columns)
         projection = self.projection if self.mechanism.loops else "independent"
-        return cached(self.mechanism, ("rows", wanted, projection), lambda: CompiledRows(self, wanted))
+        return cached(self.mechanism, ("rows", wanted, projection), lambda: CompiledRows(self, wanted)).of(self)
+
+    def signals(self, temperature: Array | None, load: Array | None, samples: int) -> Signals | None:
+        """Return temperature and load of the joints whose friction laws need them.
+
+        Parameters
+        ----------
+        temperature, load : ndarray (N, k) or None
+            Columns as in `efforts` [degree Celsius, N m or N].
+        samples : int
+            N.
+
+        Returns
+        -------
+        mapping of str to ndarray (N, laws), or None
+            ``T`` and ``load``, those that a law looks at; None where none does.
+        """
+        robot = self.mechanism
+        wanted = law_signals(robot)
+        if not wanted:
+            return None
+        driven = {name: a.name for a in robot.actuators for name in a.coupling} if robot.loops else {}
+        found = {}
+        for name, given, where in (("T", temperature, "temperature"), ("load", load, "load")):
+            if name not in wanted:
+                continue
+            table = np.zeros((samples, len(robot.friction)))
+            for k, (coordinate, friction) in enumerate(robot.friction.items()):
+                if LAW_SIGNALS[name] not in friction.law.looks_at:
+                    continue
+                channel = driven.get(coordinate, coordinate)
+                if given is None or channel not in self.efforts:
+                    raise LogError(f"the law of joint '{coordinate}' needs its {where}, which was not recorded; give {where}=")
+                if given.shape != (samples, len(self.efforts)) or not np.isfinite(given).all():
+                    raise IdentificationError(
+                        f"{where} has shape {given.shape}; it must be finite and have the shape "
+                        f"{(samples, len(self.efforts))} of the efforts"
+                    )
+                table[:, k] = given[:, self.efforts.index(channel)]
+            found[name] = table
+        return found
 
     def targets(self, motion: Motion, effort: Array) -> Array:
         """Return what the equations should give, without the regressor.
@@ -212,7 +266,8 @@ class Rows:
         """
         if not self.mechanism.loops:
             return effort
-        compiled = self.compiled(np.zeros(0, dtype=np.int64))
+        bare = self.mechanism.altered(friction={}, forces=())
+        compiled = Rows(bare, self.projection).compiled(np.zeros(0, dtype=np.int64))
         flat = np.empty((compiled.height, len(motion)))
         compiled.over(motion, effort)(flat)(slice(0, len(motion)), None)
         return flat.T
@@ -233,13 +288,24 @@ class CompiledRows:
 
     def __init__(self, rows: Rows, columns: Sequence[int]) -> None:
         self.rows = rows
-        self._relations: dict[tuple[int, bytes], Relation] = {}
+        self._relations: dict[tuple[int, bytes, bytes], Relation] = {}
         x = Equations(rows.mechanism)
+        laws = len(rows.mechanism.friction)
+        self.signals = dict.fromkeys(law_signals(rows.mechanism), laws)
+        x.channels = {name: x.graph.symbols(name, laws) for name in self.signals}
         tau = x.graph.symbols("tau", len(rows.efforts))
-        y, Y, size = list(tau), x.regressor(columns), {}
+        y, size = list(tau), dict[str, list[Node]]()
+        known = rows.mechanism.known_columns.tolist()
+        both, values = x.regressor([*columns, *known]), x.graph.symbols("known", len(known))
+        Y = [row[: len(columns)] for row in both]
         if rows.mechanism.loops:
             A = actuation(x)
             y = [total([row[j] * t for row, t in zip(A, tau, strict=True)]) for j in range(rows.mechanism.dof)]
+        y = [
+            total([t, *(-c * value for c, value in zip(row[len(columns) :], values, strict=True))])
+            for t, row in zip(y, both, strict=True)
+        ]
+        if rows.mechanism.loops:
             solved, ratio = projected(x, rows, [[*line, t] for line, t in zip(Y, y, strict=True)])
             Y, y = [line[:-1] for line in solved], [line[-1] for line in solved]
             size = {"size": [minimum(absolute(x.pivot), ratio)]}
@@ -247,16 +313,27 @@ class CompiledRows:
         entries = [entry for row, own, t in zip(Y, self.seen, y, strict=True) for entry in (*(row[c] for c in own), t)]
         self.first = np.cumsum([0, *(own.size + 1 for own in self.seen)])[:-1]
         self.height = len(entries)
-        self._function = compiled(rows.mechanism, "rows", {"W": entries, **size}, frozenset({"W"}), {"tau": len(tau)})
+        inputs, shared = {"tau": len(tau), **self.signals}, {"known": len(known)} if known else {}
+        self._function = compiled(rows.mechanism, "rows", {"W": entries, **size}, frozenset({"W"}), inputs, shared=shared)
+
+    def of(self, rows: Rows) -> CompiledRows:
+        """Return the same code with the numbers of another robot of this geometry."""
+        if rows.mechanism is self.rows.mechanism:
+            return self
+        other = copy(self)
+        other.rows = rows
+        return other
 
     def relation(self, i: int, columns: NDArray[np.int64], motion: Motion) -> Relation:
         """Return which columns of equation i are independent along unrelated states, and what the others are of them."""
         from scipy.linalg import qr  # noqa: PLC0415 - scipy.linalg costs import time
 
-        key = (i, columns.tobytes())
+        key = (i, columns.tobytes(), self.rows.mechanism.law_values.tobytes())
         if key not in self._relations:
             flat = np.empty((self.height, len(motion)))
-            self.over(motion, None)(flat)(slice(0, len(motion)), None)
+            generator = np.random.default_rng(0)
+            signals = {name: generator.uniform(-50.0, 50.0, (len(motion), laws)) for name, laws in self.signals.items()}
+            self.over(motion, None, signals=signals)(flat)(slice(0, len(motion)), None)
             own = self.first[i] + np.flatnonzero(np.isin(self.seen[i], columns))
             W = flat[own].T
             size = np.linalg.norm(W, axis=0)
@@ -268,7 +345,9 @@ class CompiledRows:
             self._relations[key] = kept, T
         return self._relations[key]
 
-    def over(self, motion: Motion, effort: Array | None, first: int = 0) -> Callable[[Array], Writer]:
+    def over(
+        self, motion: Motion, effort: Array | None, first: int = 0, signals: Signals | None = None
+    ) -> Callable[[Array], Writer]:
         """Return a function that takes an array (height, at least a stretch's length) and returns what writes rows into it.
 
         That takes a stretch of the motion and, for a robot with loops, a closed configuration near its first sample. `first`
@@ -276,9 +355,14 @@ class CompiledRows:
         """
         robot = self.rows.mechanism
         tau = np.zeros((len(motion), len(self.rows.efforts))) if effort is None else np.ascontiguousarray(effort)
+        more = signals or {name: np.zeros((len(motion), laws)) for name, laws in self.signals.items()}
         if robot.loops or has_opaque_couplings(robot):  # solved stretch by stretch: for all at once it would need memory
-            return lambda out: lambda piece, start: self._closed(motion[piece], tau[piece], out, start, first + piece.start)
-        inputs = {**entering(robot, motion), "tau": tau}
+            return lambda out: (
+                lambda piece, start: self._closed(
+                    motion[piece], tau[piece], out, start, first + piece.start, {name: x[piece] for name, x in more.items()}
+                )
+            )
+        inputs = {**entering(robot, motion), **more, **self._known(), "tau": tau}
 
         def into(out: Array) -> Writer:
             write = self._function.over({**inputs, "W": out})
@@ -286,12 +370,17 @@ class CompiledRows:
 
         return into
 
-    def _closed(self, stretch: Motion, tau: Array, out: Array, start: Array | None, number: int) -> None:
+    def _known(self) -> dict[str, Array]:
+        """Return the values of what is known beforehand."""
+        robot = self.rows.mechanism
+        return {"known": robot.parameters.values[robot.known_columns]}
+
+    def _closed(self, stretch: Motion, tau: Array, out: Array, start: Array | None, number: int, more: Signals) -> None:
         """Write the rows of a stretch whose loops are closed, or couplings followed, first; `number` is its first sample."""
         robot = self.rows.mechanism
         positions = close_positions(robot, stretch.q, start, first=number) if robot.loops else None
         outputs = {"W": out, **({"size": np.empty((len(stretch), 1))} if robot.loops else {})}
-        inputs = {**entering(robot, stretch, positions), "tau": tau}
+        inputs = {**entering(robot, stretch, positions), **more, **self._known(), "tau": tau}
         self._function(len(stretch), {**inputs, **outputs}, threads=False)
         if robot.loops and len(stretch) and not np.min(outputs["size"]) > SINGULAR:
             sample = int(np.argmin(outputs["size"]))
@@ -357,8 +446,8 @@ def moving_rows(moving: NDArray[np.bool_], decimator: Decimator, names: Sequence
         worst = int(np.argmin(share))
         text = (
             f"leaving out what is near standstill leaves {int(usable[:, worst].sum())} of {usable.shape[0]} rows of "
-            f"'{names[worst]}', because a row averages over {decimator.taps.size / decimator.rate:.2g} s; give a higher "
-            "cutoff=, a smaller standstill= or a motion with fewer reversals"
+            f"'{names[worst]}', because a row averages over {decimator.taps.size / decimator.rate:.2g} s; give decimation=1 "
+            "(then a row is one sample), a higher cutoff=, a smaller standstill= or a motion with fewer reversals"
         )
         if share[worst] == 0.0:
             raise IdentificationError(text)

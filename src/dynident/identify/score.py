@@ -22,6 +22,8 @@ from dynident.signals import Log, Quality, prepare
 
 Array = NDArray[np.float64]
 
+LEAVES = 3.0  # leverage from which on a motion is said to leave what was trained
+
 
 @dataclass(frozen=True, eq=False)
 class Score(Result):
@@ -51,6 +53,13 @@ class Score(Result):
         Which samples these are.
     notes : tuple of str
         How the log was prepared.
+    description, free : float
+        Relative error of the untouched description and of least squares alone in the same band: before, and beside.
+    leverage : ndarray (n,), optional
+        How much larger the parameters' share of the uncertainty is than on the training data, per joint; much more than 1 says
+        that this motion leaves what was trained.
+    open_share : float
+        Root mean square of that share over that of the efforts: what the training data leave open.
     """
 
     name: str
@@ -66,6 +75,10 @@ class Score(Result):
     quality: Quality
     source: dict[str, Any]
     notes: tuple[str, ...]
+    description: float = float("nan")
+    free: float = float("nan")
+    leverage: Array | None = None
+    open_share: float = float("nan")
 
     def __repr__(self) -> str:
         kind = "training data" if self.training else "held out"
@@ -80,10 +93,24 @@ class Score(Result):
             Table, with a warning when this is training data.
         """
         head = f"log '{self.name}'" + (" - TRAINING DATA, not a validation" if self.training else " (held out)")
-        return (
-            f"{head}\n{self.metrics.summary()}\nwithin two standard deviations: {100 * self.coverage:.1f} %; "
-            f"all samples, not low-passed: {100 * self.all_samples.relative:.2f} %"
-        )
+        lines = [
+            head,
+            self.metrics.summary(),
+            f"within two standard deviations: {100 * self.coverage:.1f} %; "
+            f"all samples, not low-passed: {100 * self.all_samples.relative:.2f} %",
+        ]
+        if np.isfinite(self.description):
+            lines.append(
+                f"before: {100 * self.description:.2f} % (description); after: {100 * self.metrics.relative:.2f} %; least "
+                f"squares alone: {100 * self.free:.2f} %"
+            )
+        if self.leverage is not None and np.nanmax(self.leverage) > LEAVES:
+            worst = int(np.nanargmax(self.leverage))
+            lines.append(
+                f"this motion leaves what was trained: what the parameters leave open is {self.leverage[worst]:.1f} times as "
+                f"large as on the training data ({self.joints[worst]})"
+            )
+        return "\n".join(lines)
 
     def plot(self) -> Any:
         """Draw measured and predicted efforts with the two-sigma band, and the residuals.
@@ -137,12 +164,16 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     if not keep or (fit.mechanism.loops and skip):
         raise IdentificationError(f"log '{log.name}' has no usable effort channel of a joint that was fitted")
     motion = robot_motion(fit.mechanism, prepared.motion)
-    prediction = fit.predict(motion)
+    free = fit.values if fit.free is None else fit.free
+    betas = np.array([fit.values, fit.base.values(fit.mechanism.parameters.values), free])
+    efforts, deviation, share = fit.evaluate(motion, betas, prepared.temperature, prepared.effort)
     effort = rows.targets(motion, prepared.effort)[:, keep]
     low_pass = prepared.decimator.apply
-    measured, predicted = low_pass(effort), low_pass(prediction.effort[:, keep])
+    filtered = rows.targets(motion, prepared.filtered)[:, keep]
+    measured, predicted = low_pass(filtered), low_pass(efforts[0][:, keep])
     t = prepared.motion.t[prepared.decimator.centres(len(prepared))]
-    std = prediction.std[prepared.decimator.centres(len(prepared))][:, keep]
+    centres = prepared.decimator.centres(len(prepared))
+    std = deviation[centres][:, keep]
     used = np.ones(measured.shape, dtype=bool)
     if prepared.moving is not None:
         used = prepared.decimator.usable(rows.usable(prepared.moving)[:, keep])
@@ -150,10 +181,33 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
             raise IdentificationError(f"log '{log.name}' has no row in which a joint moves; fit with a smaller standstill=")
     joints = tuple(rows.names[i] for i in keep)
     metrics = evaluate(measured, predicted, joints, t, used)
-    every = evaluate(effort, prediction.effort[:, keep], joints, prepared.motion.t)
+    every = evaluate(effort, efforts[0][:, keep], joints, prepared.motion.t)
+    before, beside = (evaluate(measured, low_pass(each[:, keep]), joints, t, used).relative for each in efforts[1:])
+    leverage, size = None, float(np.sqrt(np.mean(measured**2)))
+    open_share = np.sqrt(np.mean(share[centres][:, keep] ** 2, axis=0))
+    if fit.training_std is not None:
+        trained = dict(zip(fit.groups, fit.training_std, strict=True))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            leverage = open_share / np.array([trained[name] for name in joints])
     coverage = float(np.mean(np.abs(measured - predicted)[used] <= 2.0 * std[used]))
     notes = (*matched.notes, *prepared.explanation.splitlines())
     _warn_of_loads(fit, log, measured, predicted, motion, keep, low_pass)
     return Score(
-        log.name, joints, t, measured, predicted, std, metrics, every, coverage, training, prepared.quality, source, notes
+        name=log.name,
+        joints=joints,
+        t=t,
+        measured=measured,
+        predicted=predicted,
+        std=std,
+        metrics=metrics,
+        all_samples=every,
+        coverage=coverage,
+        training=training,
+        quality=prepared.quality,
+        source=source,
+        notes=notes,
+        description=before,
+        free=beside,
+        leverage=leverage,
+        open_share=float(np.sqrt(np.mean(open_share**2))) / size if size > 0.0 else float("nan"),
     )

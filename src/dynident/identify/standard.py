@@ -60,17 +60,24 @@ def recover_standard(base: BaseParameters, beta: Array, combinations: Array, rec
 def natural_spread(mechanism: Mechanism) -> Array:
     """Return how much each prior value may plausibly be off: mass m, first moment m r, inertia m r^2, r the radius of gyration.
 
-    A body without a prior gets the mean of those that have one, so that no unit dominates.
+    A body without a prior gets the mean mass of those that have one, and a size from its robot's geometry when there is none.
     """
     phi = mechanism.tree.inertias.reshape(-1, 10)
     mass = phi[:, 0]
     gyration = 0.5 * (phi[:, 4] + phi[:, 7] + phi[:, 9])  # tr(Sigma) = tr(I)/2
     known = (mass > 0.0) & (gyration > 0.0)
     typical = float(np.mean(mass[known])) if known.any() else 1.0
-    length = float(np.sqrt(np.mean(gyration[known] / mass[known]))) if known.any() else 0.1
+    length = float(np.sqrt(np.mean(gyration[known] / mass[known]))) if known.any() else _size(mechanism)
     m = np.where(known, mass, typical)
     r = np.where(known, np.sqrt(np.where(known, gyration, 1.0) / m), length)
     spread = np.empty_like(phi)
     spread[:, 0], spread[:, 1:4], spread[:, 4:] = m, (m * r)[:, None], (m * r**2)[:, None]
     joint_terms = np.full(len(mechanism.parameters) - spread.size, typical * length**2)
     return np.concatenate([spread.ravel(), joint_terms])
+
+
+def _size(mechanism: Mechanism) -> float:
+    """Return how far the mass of a body is from its origin, as the distances between joints suggest [m]."""
+    distances = np.linalg.norm(mechanism.tree.arrays.translation, axis=1)
+    distances = distances[distances > 0.0]
+    return 0.5 * float(np.mean(distances)) if distances.size else 0.1

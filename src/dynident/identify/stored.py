@@ -27,6 +27,15 @@ def stored_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np
     return array
 
 
+def stored_flags(values: Any, size: int, what: str) -> NDArray[np.bool_] | None:
+    """Return stored yes-or-no values after checking that none is missing; None where none were stored."""
+    if values is None:
+        return None
+    if len(values) != size or not all(isinstance(value, bool) for value in values):
+        raise IdentificationError(f"this is not a whole fit: '{what}' needs {size} values, true or false; identify again")
+    return np.array(values, dtype=bool)
+
+
 def stored_source(source: Any) -> dict[str, Any]:
     """Return the stored record of a log after checking that it can be compared with other logs."""
     record = dict(source)

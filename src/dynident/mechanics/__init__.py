@@ -16,7 +16,7 @@ from dynident.mechanics.closure import (
     coordinates_from_actuators,
     motion_from_actuators,
 )
-from dynident.mechanics.equations import Equations, has_opaque_couplings, positions_of
+from dynident.mechanics.equations import Equations, has_opaque_couplings, opaque_columns, positions_of
 from dynident.mechanics.functions import Outputs, cached, compiled, function_of, geometry_key
 from dynident.mechanics.geometry import Geometry, Pose, compose
 from dynident.mechanics.matrices import energies
@@ -140,6 +140,7 @@ __all__ = [
     "momentum_regressor",
     "motion_from_actuators",
     "node_values",
+    "opaque_columns",
     "plus",
     "pose_error",
     "pose_targets",

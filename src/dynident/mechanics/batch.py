@@ -15,7 +15,7 @@ from dynident.mechanics.closure import close_positions
 from dynident.mechanics.equations import Equations, has_opaque_couplings
 from dynident.mechanics.functions import Outputs, function_of
 from dynident.mechanics.motion import Motion
-from dynident.mechanism import Mechanism, Parameters
+from dynident.mechanism import Columns, Mechanism, Parameters
 
 Array = NDArray[np.float64]
 
@@ -61,6 +61,11 @@ def entering(mechanism: Mechanism, motion: Motion, positions: Array | None = Non
         arrays["q"] = close_positions(mechanism, q) if positions is None else np.ascontiguousarray(positions)
     elif has_opaque_couplings(mechanism):
         arrays |= _followed(mechanism, q, arrays["v"])
+    if mechanism.law_values.size:
+        arrays["law"] = mechanism.law_values
+    own = [force.evaluate(q, motion.v, motion.a) for force in mechanism.forces if isinstance(force, Columns)]
+    if own:  # columns by number: all coordinates of the first, then of the next
+        arrays["F"] = np.ascontiguousarray(np.concatenate(own, axis=2).transpose(0, 2, 1).reshape(len(q), -1))
     return arrays
 
 

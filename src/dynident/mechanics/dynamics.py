@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.friction import TERMS
 from dynident.graph import Compiled, minimum
 from dynident.mechanics.batch import at_rest, coordinates, entering, node_values, run, values_of
 from dynident.mechanics.equations import Equations, has_opaque_couplings
@@ -132,8 +131,7 @@ def coriolis_matrix(
     """
     values = values_of(mechanism, parameters).copy()
     # Only inertias: rotors behind a coupling function or a loop turn at a ratio that depends on q, so they count as well.
-    columns = (*mechanism.joint_columns, *mechanism.actuator_columns)
-    values[mechanism.tree.inertias.size :] *= [TERMS[symbol].rotor for _, symbol in columns]
+    values[mechanism.tree.inertias.size :] *= mechanism.rotor_columns
     motion = at_rest(mechanism, q, coordinates(mechanism, v, "v"))
     if mechanism.loops or has_opaque_couplings(mechanism):
         return _polarised(mechanism, motion, values)
@@ -226,7 +224,7 @@ def forward_dynamics(
     function(x.shape[0], {**arrays, "tau": torques, "phi": values, "acceleration": a, "ratio": ratio})
     odd = np.flatnonzero(~(ratio[:, 0] > SINGULAR))
     if odd.size:  # without row exchanges only definite matrices are safe
-        some = {name: array[odd] for name, array in arrays.items()}
+        some = {name: array if name == "law" else array[odd] for name, array in arrays.items()}
         M, force = _mass_matrix(mechanism, some, values), torques[odd] - _torques(mechanism, some, values)
         _check_regular(mechanism, M, odd)
         a[odd] = np.linalg.solve(M, force[:, :, None])[:, :, 0]

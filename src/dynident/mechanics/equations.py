@@ -8,7 +8,7 @@ beforehand (`closure`), and G and b follow from the closure equations here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
 from dynident.friction import TERMS
-from dynident.graph import Graph, Node, absolute, derivative_matrix, forward, total, where
+from dynident.graph import Graph, Node, absolute, derivative, derivative_matrix, forward, substitute, total, where
 from dynident.mechanics.geometry import Geometry, Pose, compose, numeric_geometry
 from dynident.mechanics.loops import Loops
 from dynident.mechanics.matrices import coriolis_matrix, energies, mass_matrix
 from dynident.mechanics.recursion import Recursion
 from dynident.mechanics.solving import NodeRows, eliminate
 from dynident.mechanics.vectors import Inertia, Vector, back, cross, dot, moved, plus, vector
-from dynident.mechanism import FREE, NODE_DOF, SPHERICAL, Coupling, LoopArrays, Mechanism
+from dynident.mechanism import FREE, NODE_DOF, SPHERICAL, Coupling, Force, LoopArrays, Mechanism
 
 Array = NDArray[np.float64]
+
+LOAD = "load"  # symbol of a load that nobody gave
 
 
 class Equations:
@@ -64,6 +66,11 @@ class Equations:
         self.width: Node | None = None  # speed over which jumps of friction are spread, for optimisers; None for true ones
         self.rest: float | None = None  # speed below which dry friction counts as zero, for observers that see noise at rest
         self.phi = self.graph.symbols("phi", len(mechanism.parameters)) if phi is None else list(phi)
+        # Where the columns of friction laws are taken: numbers of the laws, and the temperature and load of their joints.
+        numbers = mechanism.law_values
+        compiled = phi is None and graph is None  # alone in its graph: the numbers are inputs of the code
+        self.law = self.graph.symbols("law", numbers.size) if compiled else [self.graph.const(x) for x in numbers.tolist()]
+        self.channels: Mapping[str, list[Node]] = {}
 
     # ---- the tree's motion ------------------------------------------------------------------------------------------
 
@@ -232,6 +239,73 @@ class Equations:
             found.append((first + j, symbol, row, self._term(symbol, q, v, a)))
         return found
 
+    def _states(self) -> dict[str, tuple[Node, Node, Node]]:
+        own = zip(self.tree_q, self.tree_v, self.tree_a, strict=True)
+        return dict(zip(self.mechanism.tree.coordinates, own, strict=True))
+
+    def _friction(self, k: int, numbers: Sequence[Node]) -> Node:
+        """Return the torque of the friction law number k, given the nodes of its parameters."""
+        from dynident.friction import Point, reference_temperature  # noqa: PLC0415 - most robots have linear terms alone
+
+        coordinate, law = list(self.mechanism.friction.items())[k]
+        d = self.mechanism.tree.coordinates.index(coordinate)
+        warm = reference_temperature(law.law)
+        T: Node | float = self.channels["T"][k] if "T" in self.channels else (20.0 if warm is None else warm)
+        load = self.channels["load"][k] if "load" in self.channels else self.graph.symbol(LOAD)
+        point = Point(self.tree_v[d], self.tree_q[d], load, T)
+        torque: Node = law.law.expression(
+            self.graph, point, dict(zip(law.law.parameters, numbers, strict=True)), width=self.width
+        )
+        return torque
+
+    @cached_property
+    def law_columns(self) -> list[tuple[int, int, list[Node], dict[tuple[int, int], Node]]]:
+        """First column, tree coordinate, columns and their derivatives by shape parameters of every friction law.
+
+        Columns are those of the linear parameters, then of the shape parameters at the law's own numbers, then the known one
+        that makes the sum of all columns times the law's numbers equal to its torque. Derivatives are by (linear, shape).
+        """
+        found = []
+        first = len(self.mechanism.parameters) - len(self.mechanism.own_columns)
+        start = 0
+        for k, (coordinate, friction) in enumerate(self.mechanism.friction.items()):
+            law = friction.law
+            own = [self.graph.symbol(f"own {name}") for name in law.parameters]
+            at = dict(zip(own, self.law[start : start + len(own)], strict=True))
+            linear, shape = own[: len(law.linear)], own[len(law.linear) :]
+            torque = self._friction(k, own)
+            slopes = [derivative(torque, x) for x in own]
+            bends = {(i, j): derivative(slopes[i], x) for i in range(len(linear)) for j, x in enumerate(shape)}
+            bends = {pair: node for pair, node in bends.items() if not node.is_const(0.0)}
+            *columns, rest = substitute(
+                [*slopes, -total([self.graph.zero, *(slopes[len(linear) + j] * x for j, x in enumerate(shape))])], at
+            )
+            moved = substitute(list(bends.values()), at)
+            d = self.mechanism.tree.coordinates.index(coordinate)
+            found.append((first, d, [*columns, rest] if shape else columns, dict(zip(bends, moved, strict=True))))
+            first += len(own) + bool(shape)
+            start += len(own)
+        return found
+
+    @cached_property
+    def force_columns(self) -> list[tuple[int, list[Node]]]:
+        """Column and entries on all tree coordinates of every force element."""
+        found: list[tuple[int, list[Node]]] = []
+        coordinates = self.mechanism.tree.coordinates
+        column = len(self.mechanism.parameters) - sum(len(force.names) for force in self.mechanism.forces)
+        given = self.graph.symbols("F", opaque_columns(self.mechanism))
+        opaque = 0
+        for force in self.mechanism.forces:
+            if isinstance(force, Force):
+                entries = force.columns(self.graph, self._states())
+                found.append((column, [entries.get(name, self.graph.zero) for name in coordinates]))
+                column += 1
+                continue
+            for _ in force.names:
+                found.append((column, [given[opaque + i] for i in range(self.mechanism.dof)]))
+                column, opaque = column + 1, opaque + self.mechanism.dof
+        return found
+
     # ---- quantities -------------------------------------------------------------------------------------------------
 
     def torques(self, phi: Sequence[Node] | None = None) -> list[Node]:
@@ -253,7 +327,19 @@ class Equations:
         for column, symbol, row, entry in self.motor_columns:
             if rotors or not TERMS[symbol].rotor:
                 tau = [x + entry * values[column] * c for x, c in zip(tau, row, strict=True)]
+        for first, d, columns, _ in self.law_columns:
+            tau[d] = total([tau[d], *(entry * values[first + i] for i, entry in enumerate(columns))])
+        return self._with_forces(tau, values)
+
+    def _with_forces(self, tau: list[Node], phi: Sequence[Node]) -> list[Node]:
+        """Return torques of the tree with those of the force elements."""
+        for column, entries in self.force_columns:
+            tau = [x + entry * phi[column] for x, entry in zip(tau, entries, strict=True)]
         return tau
+
+    def forces(self) -> list[Node]:
+        """Return the torques of the force elements alone, on all tree coordinates."""
+        return self._with_forces([self.graph.zero] * len(self.tree_q), self.phi)
 
     def regressor(self, columns: Sequence[int] | None = None) -> NodeRows:
         """Return Y (n, m) of tau = Y phi for standard parameters in link frames, all of them or some columns."""
@@ -284,10 +370,21 @@ class Equations:
         for column, _, row, entry in self.motor_columns:
             if column in wanted:
                 made[column] = [entry * c for c in row]
+        for first, d, columns, _ in self.law_columns:
+            for column, entry in enumerate(columns, first):
+                made[column] = [zero] * width
+                made[column][d] = entry
+        made |= dict(self.force_columns)
         return made
 
     def tree_mass(self) -> NodeRows:
         """Return the mass matrix of the tree with rotors and motors."""
+        heavy = [force.name for force in self.mechanism.forces if isinstance(force, Force) and "a" in force.looks_at]
+        if heavy:
+            raise DescriptionError(
+                f"force '{heavy[0]}' depends on accelerations, so the mass matrix does not know it; describe it as a rotor "
+                "inertia ('ia') or as a body"
+            )
         M = mass_matrix(self.recursion, self.bodies(self.phi))
         for column, symbol, d, _ in self.joint_columns:
             if TERMS[symbol].rotor:
@@ -335,7 +432,14 @@ class Equations:
             if TERMS[symbol].rotor:
                 v = dot(self.tree_v, row)
                 kinetic = kinetic + 0.5 * (v * v) * self.phi[column]
-        return kinetic, potential
+        return kinetic, potential + self.force_energy()
+
+    def force_energy(self) -> Node:
+        """Return the potential energy of the force elements that have one."""
+        own = [force for force in self.mechanism.forces if isinstance(force, Force)]
+        column = {name: c for c, name in enumerate(self.mechanism.parameters.names)}
+        parts = [force.potential(self.graph, self._states()) * self.phi[column[force.name]] for force in own if force.energy]
+        return total([self.graph.zero, *parts])
 
     def momentum(self) -> list[Node]:
         """Return M(q) v, on the independent coordinates."""
@@ -405,6 +509,11 @@ def _followed(graph: Graph, coupling: Coupling, x: Sequence[Node]) -> Node:
             "with sums, products, quotients, powers, sin, cos, tan, sqrt, exp, tanh and arctan2 of NumPy, or give gradient= "
             "and hessian="
         ) from error
+
+
+def opaque_columns(mechanism: Mechanism) -> int:
+    """Return how many numbers per sample the columns have that are known by their numbers only."""
+    return mechanism.dof * sum(len(force.names) for force in mechanism.forces if not isinstance(force, Force))
 
 
 def has_opaque_couplings(mechanism: Mechanism) -> bool:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from dynident.graph import Compiled, Function, Node
-from dynident.mechanics.equations import Equations, has_opaque_couplings, positions_of
-from dynident.mechanism import Mechanism
+from dynident.errors import DescriptionError
+from dynident.graph import Compiled, Function, Node, reachable
+from dynident.mechanics.equations import LOAD, Equations, has_opaque_couplings, opaque_columns, positions_of
+from dynident.mechanism import Force, Mechanism
 
 KEPT = 512  # functions kept in memory
 
@@ -52,6 +53,8 @@ def geometry_key(mechanism: Mechanism) -> Hashable:
             tuple((c.joint, tuple(c.of.items()), c.offset, c.function, c.gradient) for c in mechanism.couplings),
             tuple((a.name, tuple(a.coupling.items())) for a in mechanism.actuators),
             (mechanism.joint_columns, mechanism.actuator_columns, mechanism.tree.bodies, mechanism.coordinate_names),
+            tuple((name, friction.law) for name, friction in mechanism.friction.items()),
+            tuple(force.key if isinstance(force, Force) else (force.names, force.function) for force in mechanism.forces),
         )
     return found
 
@@ -75,6 +78,16 @@ def compiled(
     if has_opaque_couplings(mechanism):
         inputs |= {"G": wide * n, "b": wide}
     same = {**({"phi": len(mechanism.parameters)} if parameters else {}), **(shared or {})}
+    if mechanism.friction or mechanism.forces:
+        nodes = reachable([node for own in outputs.values() for node in own if node is not None])
+        used = {node.name.split("[")[0] for node in nodes if node.op == "symbol"}
+        inputs |= {"F": opaque_columns(mechanism)} if "F" in used else {}
+        same |= {"law": mechanism.law_values.size} if "law" in used else {}
+        if LOAD in used and LOAD not in inputs:
+            raise DescriptionError(
+                f"friction of robot '{mechanism.name}' depends on the load of its joints, which is known only where efforts "
+                "were measured: predict with load=, or leave that law out"
+            )
     return Compiled(Function(name, inputs, outputs, same, rows))
 
 

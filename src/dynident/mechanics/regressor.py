@@ -113,7 +113,8 @@ def weighted_regressor(mechanism: Mechanism, motion: Motion, weights: ArrayLike)
     w = numbers(weights, "weights")
     if w.ndim != 3 or w.shape[0] != len(motion) or w.shape[2] != mechanism.dof:
         raise DynidentError(f"weights have shape {w.shape}; give (N, m, n) with N = {len(motion)} and n = {mechanism.dof}")
-    arrays = {name: np.repeat(array, w.shape[1], axis=0) for name, array in entering(mechanism, motion).items()}
+    entered = entering(mechanism, motion).items()
+    arrays = {name: array if name == "law" else np.repeat(array, w.shape[1], axis=0) for name, array in entered}
     arrays["w"] = np.ascontiguousarray(w.reshape(-1, mechanism.dof))
     p = len(mechanism.parameters)
     Y = run(cached(mechanism, ("weighted_regressor", ()), build), arrays, None, {"Y": (p,)})["Y"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dynident.arguments import guard
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Actuator, Body, Joint, Limits, Loop, Placement, rotation_exp
+from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
 from dynident.mechanism.inertia import Consistency, check_consistency, from_com, from_principal, pseudo_inertia
 from dynident.mechanism.loops import DOT, LINEAR, POINT, SLIDE, Closure, LoopArrays
@@ -16,6 +17,7 @@ from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import FIXED, FREE, NODE_DOF, PRISMATIC, REVOLUTE, SPHERICAL, Tree
 
 if TYPE_CHECKING:
+    from dynident.mechanism.additions import own_parts, with_own_parts
     from dynident.mechanism.describe import description, description_text, effort_units
     from dynident.mechanism.dh import read_dh
     from dynident.mechanism.files import is_mjcf, read_robot, write_robot
@@ -33,10 +35,12 @@ _LATER = {
     "description_text": "describe",
     "effort_units": "describe",
     "is_mjcf": "files",
+    "own_parts": "additions",
     "read_dh": "dh",
     "read_mjcf": "mjcf",
     "read_robot": "files",
     "read_urdf": "urdf",
+    "with_own_parts": "additions",
     "write_mjcf": "mjcf_writer",
     "write_robot": "files",
     "write_sidecar": "sidecar",
@@ -59,8 +63,10 @@ __all__ = [
     "Actuator",
     "Body",
     "Closure",
+    "Columns",
     "Consistency",
     "Coupling",
+    "Force",
     "Joint",
     "Limits",
     "Loop",
@@ -77,12 +83,14 @@ __all__ = [
     "from_com",
     "from_principal",
     "is_mjcf",
+    "own_parts",
     "pseudo_inertia",
     "read_dh",
     "read_mjcf",
     "read_robot",
     "read_urdf",
     "rotation_exp",
+    "with_own_parts",
     "write_mjcf",
     "write_robot",
     "write_sidecar",

@@ -7,39 +7,154 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.errors import DescriptionError, require
-from dynident.friction import check_terms
+from dynident.friction import TERMS, check_terms
 from dynident.mechanism import inertia as inertial
 from dynident.mechanism.elements import Body, Joint, frozen
+from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.parameters import Parameters
 
 if TYPE_CHECKING:
+    from dynident.friction import Friction, FrictionLaw
     from dynident.mechanism.mechanism import Mechanism
 
 
-def with_terms(self: Mechanism, terms: Iterable[str]) -> Mechanism:
-    """Return a copy whose joints have other terms (rotor inertia, friction, offset, spring).
+def altered(self: Mechanism, **fields: Any) -> Mechanism:
+    """Return a copy with other parameters, terms, laws or forces; how its loops close stays, and is not found again.
 
     Parameters
     ----------
-    terms : iterable of str
-        Keys of `dynident.friction.TERMS`; empty for rigid bodies alone. Prior values of other terms are dropped.
+    **fields
+        Fields of the mechanism by name; not those of its structure.
 
     Returns
     -------
     Mechanism
         The changed copy.
     """
-    chosen = check_terms(terms)
-    joints = [
-        replace(joint, terms={k: v for k, v in joint.terms.items() if k.split(".")[0] in chosen}) for joint in self.joints
-    ]
-    return replace(self, terms=chosen, joints=tuple(joints))
+    new = replace(self, **fields)
+    if "closure" in vars(self):
+        vars(new)["closure"] = self.closure
+    return new
+
+
+def with_terms(self: Mechanism, terms: Iterable[str] | Mapping[str, Iterable[str]]) -> Mechanism:
+    """Return a copy whose joints have other terms (rotor inertia, friction, offset, spring).
+
+    Parameters
+    ----------
+    terms : iterable of str, or mapping of str to iterable of str
+        Keys of `dynident.friction.TERMS`; empty for rigid bodies alone. By joint: only the joints named change. Prior values
+        of other terms are dropped.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy.
+
+    Examples
+    --------
+    >>> import dynident as di
+    >>> arm = di.Mechanism.from_dh([(0.3, 0, 0, 0), (0.2, 0, 0, 0)])
+    >>> [name for name in arm.with_terms({"joint_2": ["fv", "k"]}).parameters.names if name.endswith("joint_2")]
+    ['fv_joint_2', 'k_joint_2']
+    """
+    if isinstance(terms, Mapping):
+        for name in terms:
+            self.joint(name)
+        own = {**self.joint_terms, **{name: check_terms(chosen) for name, chosen in terms.items()}}
+        shared, changed = self.terms, set(terms)
+    else:
+        shared, own, changed = check_terms(terms), {}, {joint.name for joint in self.joints}
+    joints = []
+    for joint in self.joints:
+        chosen = own.get(joint.name, shared)
+        kept = {k: v for k, v in joint.terms.items() if k.split(".")[0] in chosen}
+        joints.append(replace(joint, terms=kept) if joint.name in changed else joint)
+    return altered(self, terms=shared, joint_terms=own, joints=tuple(joints))
+
+
+def with_friction(self: Mechanism, laws: Mapping[str, str | FrictionLaw | Friction | None]) -> Mechanism:
+    """Return a copy whose joints have other friction laws, in place of the friction among their terms.
+
+    Parameters
+    ----------
+    laws : mapping of str to (str, FrictionLaw, Friction or None)
+        Law by coordinate, or by the motor that drives one coordinate: with numbers (``law.using(...)``), without them, as text
+        (``"stribeck + viscous"``), or None to take a law away. Joints that are not named keep what they have.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy. A law without numbers gets linear parameters of zero and shape parameters in the middle of what a
+        speed of 1 rad/s or m/s can show; `dynident.fit_friction` finds them.
+    """
+    from dynident.friction import Friction, law_of  # noqa: PLC0415 - most robots have linear terms alone
+
+    motors = {actuator.name: list(actuator.coupling) for actuator in self.actuators}
+    found = dict(self.friction)
+    for name, given in laws.items():
+        own = [name] if name in self.tree.coordinates else motors.get(name, [])
+        if len(own) != 1:
+            raise DescriptionError(
+                f"friction is given for '{name}', which is neither a joint nor the motor of one joint of '{self.name}'; joints "
+                f"are {', '.join(self.tree.coordinates)}"
+            )
+        if given is None:
+            found.pop(own[0], None)
+            continue
+        if isinstance(given, Friction):
+            found[own[0]] = given
+            continue
+        law = law_of(given)
+        low, high = law.shape_range(1.0).T
+        middle = np.where(low > 0.0, np.sqrt(np.abs(low * high)), 0.5 * (low + high))
+        found[own[0]] = Friction(law, np.concatenate([np.zeros(len(law.linear)), middle]))
+    ordered = {name: found[name] for name in self.tree.coordinates if name in found}
+    return altered(self, friction=ordered)
+
+
+def without_friction(self: Mechanism) -> Mechanism:
+    """Return a copy without friction laws, and without the friction terms of the joints that had one.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy: bodies, rotors, offsets, springs, and the friction terms of the other joints.
+    """
+    rid = {self._coordinate_joint[name].name for name in self.friction}
+    kept = {}
+    for name in rid:
+        joint = self.joint(name)
+        named = dict.fromkeys((*self.joint_terms.get(name, self.terms), *(key.split(".")[0] for key in joint.terms)))
+        kept[name] = [symbol for symbol in named if not TERMS[symbol].friction]
+    return altered(self, friction={}).with_terms(kept)
+
+
+def with_forces(self: Mechanism, *forces: Force | Columns) -> Mechanism:
+    """Return a copy with more force elements: springs, counterbalances, cables, known torques.
+
+    Parameters
+    ----------
+    *forces : Force or Columns
+        The elements; one of the same name is replaced.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy.
+    """
+    for force in forces:
+        if not isinstance(force, Force | Columns):
+            raise DescriptionError(f"a force is {force!r}; give dynident.Force(name, joint, expression)")
+    new = {name for force in forces for name in force.names}
+    kept = [force for force in self.forces if not new.intersection(force.names)]
+    return altered(self, forces=(*kept, *forces))
 
 
 def with_parameters(self: Mechanism, parameters: Parameters) -> Mechanism:
@@ -82,7 +197,25 @@ def with_parameters(self: Mechanism, parameters: Parameters) -> Mechanism:
     for name, symbol in self.actuator_columns:
         motors[name][symbol] = parameters[self._motor_parameter(name, symbol)]
     actuators = tuple(replace(actuator, terms=motors[actuator.name]) for actuator in self.actuators)
-    return replace(self, bodies=tuple(bodies), joints=joints, actuators=actuators, source=parameters.provenance or self.source)
+    friction = {
+        coordinate: replace(law, values=np.array([parameters[f"{name}_{coordinate}"] for name in law.law.parameters]))
+        for coordinate, law in self.friction.items()
+    }
+    forces = tuple(
+        replace(force, values=tuple(parameters[name] for name in force.names))
+        if isinstance(force, Columns)
+        else replace(force, value=parameters[force.name])
+        for force in self.forces
+    )
+    return altered(
+        self,
+        bodies=tuple(bodies),
+        joints=joints,
+        actuators=actuators,
+        friction=friction,
+        forces=forces,
+        source=parameters.provenance or self.source,
+    )
 
 
 def with_payload(
@@ -214,7 +347,25 @@ def lock(self: Mechanism, positions: Mapping[str, ArrayLike]) -> Mechanism:
         free, shift = split(actuator.coupling)
         if free:
             actuators.append(replace(actuator, coupling=free, offset=actuator.offset + actuator.ratio * shift))
-    return replace(self, joints=tuple(joints), couplings=tuple(kept), actuators=tuple(actuators))
+    forces: list[Force | Columns] = []
+    for force in self.forces:
+        if isinstance(force, Columns):
+            if held:
+                raise DescriptionError(f"columns {', '.join(force.names[:3])} ... are of all joints, so no joint can be locked")
+            forces.append(force)
+            continue
+        own = {name: held[name] for name in force.coordinates if name in held}
+        if any(name not in held for name in (force.coordinates if force.energy else force.texts)):
+            forces.append(replace(force, held={**force.held, **own}))
+    return replace(
+        self,
+        joints=tuple(joints),
+        couplings=tuple(kept),
+        actuators=tuple(actuators),
+        joint_terms={name: terms for name, terms in self.joint_terms.items() if name not in positions},
+        friction={name: law for name, law in self.friction.items() if name not in held},
+        forces=tuple(forces),
+    )
 
 
 def keep(self: Mechanism, joints: Sequence[str]) -> Mechanism:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dynident.errors import DescriptionError
 from dynident.mechanism.elements import Joint
+from dynident.mechanism.force import Force
 
 if TYPE_CHECKING:
     from dynident.mechanism.mechanism import Mechanism
@@ -17,6 +18,48 @@ def check_structure(mechanism: Mechanism) -> None:
     _check_tree(mechanism)
     _check_loops_and_home(mechanism)
     _check_couplings(mechanism)
+    _check_forces(mechanism)
+
+
+def _check_forces(mechanism: Mechanism) -> None:
+    """Terms, laws and forces of joints that exist, each name once."""
+    joints = {joint.name: joint for joint in mechanism.joints}
+    for name in mechanism.joint_terms:
+        if name not in joints:
+            raise DescriptionError(
+                f"robot '{mechanism.name}': terms are given for '{name}', which is not a joint; joints are {', '.join(joints)}"
+            )
+    coordinates = mechanism.tree.coordinates
+    curved = {c for joint in mechanism.joints if joint.kind in ("spherical", "free") for c in joint.coordinates}
+    for name in mechanism.friction:
+        if name not in coordinates:
+            raise DescriptionError(
+                f"robot '{mechanism.name}': friction is given for '{name}', which is not a moving joint; joints are "
+                f"{', '.join(coordinates)}"
+            )
+    seen: set[str] = set()
+    for force in mechanism.forces:
+        for name in force.names:
+            if name in seen:
+                raise DescriptionError(f"robot '{mechanism.name}': force '{name}' is named twice; give each its own name")
+            seen.add(name)
+        if isinstance(force, Force):
+            for name in force.coordinates:
+                if name not in coordinates:
+                    raise DescriptionError(
+                        f"force '{force.name}' names '{name}', which is not a moving joint of '{mechanism.name}'; joints are "
+                        f"{', '.join(coordinates)}"
+                    )
+            bent = curved.intersection(force.coordinates) if force.energy else ()
+            if bent:
+                raise DescriptionError(
+                    f"force '{force.name}': an energy of '{min(bent)}' has no simple force, its velocities are not the rates "
+                    "of its positions; give the force on each coordinate"
+                )
+        elif mechanism.loops or mechanism.couplings:
+            raise DescriptionError(
+                f"columns {', '.join(force.names[:3])} ... are given by numbers: the robot must have no loops and no couplings"
+            )
 
 
 def _check_names(mechanism: Mechanism) -> None:

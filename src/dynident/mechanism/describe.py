@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dynident.mechanism.additions import own_parts
 from dynident.mechanism.mechanism import Mechanism
 
 
@@ -38,7 +39,7 @@ def description(mechanism: Mechanism) -> dict[str, Any]:
         "loops": [{"name": x.name, "kind": x.kind, "bodies": [x.body_a, x.body_b]} for x in mechanism.loops],
         "closure": _closure(mechanism) if mechanism.loops else None,
         "actuators": [{"name": a.name, "ratio": a.ratio, "coupling": dict(a.coupling)} for a in mechanism.actuators],
-        "terms": list(mechanism.terms),
+        **own_parts(mechanism),
         "parameters": mechanism.parameters.to_dict(),
         "possible": all(c.ok for c in mechanism.check_consistency()),
         "consistency": [c.sentence for c in mechanism.check_consistency() if not c.ok],
@@ -81,6 +82,13 @@ def description_text(data: Mapping[str, Any]) -> str:
         drives = " + ".join(f"{c:g} {joint}" for joint, c in actuator["coupling"].items())
         if data["loops"] or actuator["ratio"] != 1.0 or len(actuator["coupling"]) > 1:
             lines.append(f"actuator {actuator['name']} turns {actuator['ratio']:g} ({drives})")
+    lines += [f"terms of {joint}: {', '.join(terms) or 'none'}" for joint, terms in data["joint_terms"].items()]
+    lines += [f"friction of {law['joint']}: {law['law']}" for law in data["friction"]]
+    for force in data["forces"]:
+        where = force.get("energy") or ", ".join(f"{joint}: {text}" for joint, text in force["on"].items())
+        lines.append(
+            f"force {force['name']}{' = ' + format(force['value'], 'g') + ' (known)' if force['known'] else ''}: {where}"
+        )
     lines += data["consistency"]
     base = data.get("base_parameters")
     if base:

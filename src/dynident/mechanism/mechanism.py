@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,7 @@ from dynident.mechanism import inertia as inertial
 from dynident.mechanism.checks import check_structure
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Actuator, Body, Joint, Loop, Placement, frozen
+from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.loops import Closure, find_closure
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import Tree, build_tree
@@ -27,6 +28,21 @@ from dynident.results import Result
 Array = NDArray[np.float64]
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
+
+
+class OwnColumn(NamedTuple):
+    """One column of a friction law or force element: name, unit, owner and value of its parameter, and what it is.
+
+    Kinds: `linear`, `shape` and `settled` (known) shape parameters of laws, the `tangent` at which shape parameters are taken,
+    `force` and `known` elements, `opaque` columns.
+    """
+
+    name: str
+    unit: str
+    owner: str
+    value: float
+    kind: str
+    coordinate: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +76,12 @@ class Mechanism(Result):
         With loops: a guess of one closed configuration, which selects the assembly and working mode; 0 where not named.
     source : str
         Where the description comes from.
+    joint_terms : mapping of str to tuple of str
+        Joint terms of single joints, in place of `terms`.
+    friction : mapping of str to Friction
+        Friction laws with their numbers by coordinate, in place of the friction among the joint's terms.
+    forces : tuple of Force or Columns
+        Springs, counterbalances, cables, known torques and other columns, with known or unknown coefficients.
     """
 
     name: str
@@ -73,12 +95,18 @@ class Mechanism(Result):
     independent: tuple[str, ...] = ()
     home: Mapping[str, float] = field(default_factory=dict)
     source: str = ""
+    joint_terms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    friction: Mapping[str, Any] = field(default_factory=dict)
+    forces: tuple[Force | Columns, ...] = ()
 
     def __post_init__(self) -> None:
-        for label in ("bodies", "joints", "loops", "couplings", "actuators", "independent"):
+        for label in ("bodies", "joints", "loops", "couplings", "actuators", "independent", "forces"):
             object.__setattr__(self, label, tuple(getattr(self, label)))
         object.__setattr__(self, "home", MappingProxyType({name: float(x) for name, x in self.home.items()}))
         object.__setattr__(self, "terms", check_terms(self.terms))
+        own = {name: check_terms(terms) for name, terms in self.joint_terms.items()}
+        object.__setattr__(self, "joint_terms", MappingProxyType(own))
+        object.__setattr__(self, "friction", MappingProxyType(dict(self.friction)))
         object.__setattr__(self, "gravity", frozen(self.gravity, (3,), "gravity"))
         check_structure(self)
         if not self.actuators:
@@ -94,6 +122,37 @@ class Mechanism(Result):
                         f"actuator '{actuator.name}' drives '{coordinate}', which is not an independent joint of "
                         f"'{self.name}'; joints are {', '.join(driveable)}"
                     )
+
+    def _content(self) -> dict[str, Any]:
+        """Fields as a file has them: laws and force elements are texts and numbers."""
+        from dynident.mechanism.additions import own_parts  # noqa: PLC0415 - additions import Mechanism
+
+        opaque = [force for force in self.forces if isinstance(force, Columns)]
+        if opaque:
+            raise DescriptionError(f"columns {', '.join(opaque[0].names[:3])} ... are given by a function, which no file holds")
+        parts = own_parts(self)
+        return {**super()._content(), "friction": parts["friction"], "forces": parts["forces"]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Mechanism:
+        """Return the robot that `to_dict` described.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Mechanism
+            The same robot.
+        """
+        from dynident.mechanism.additions import with_laws_and_forces  # noqa: PLC0415 - additions import Mechanism
+
+        if not isinstance(data, Mapping):
+            return super().from_dict(data)
+        rest = {name: value for name, value in data.items() if name not in ("friction", "forces")}
+        return with_laws_and_forces(super().from_dict(rest), data.get("friction", []), data.get("forces", []))
 
     # ---- what is in it ----------------------------------------------------------------------------------------------
 
@@ -208,8 +267,10 @@ class Mechanism(Result):
         columns = []
         for coordinate in self.tree.coordinates:
             joint = self._coordinate_joint[coordinate]
-            base = () if joint.kind == "free" else self.terms
-            columns += [(coordinate, term) for term in dict.fromkeys((*base, *(key.split(".")[0] for key in joint.terms)))]
+            base = () if joint.kind == "free" else self.joint_terms.get(joint.name, self.terms)
+            named = dict.fromkeys((*base, *(key.split(".")[0] for key in joint.terms)))
+            law = self.friction[coordinate].law.linear if coordinate in self.friction else None
+            columns += [(coordinate, t) for t in named if law is None or not (TERMS[t].friction or t in law)]
         return tuple(columns)
 
     @cached_property
@@ -254,7 +315,52 @@ class Mechanism(Result):
             units.append(TERMS[symbol].unit_revolute)
             owners.append(actuator)
             values.append(prior[actuator].get(symbol, 0.0))
+        for own in self.own_columns:
+            names.append(own.name)
+            units.append(own.unit)
+            owners.append(own.owner)
+            values.append(own.value)
         return Parameters(tuple(names), np.array(values), tuple(units), tuple(owners), self.source or self.name)
+
+    @cached_property
+    def own_columns(self) -> tuple[OwnColumn, ...]:
+        """Columns of friction laws and of force elements, which come last among the parameters."""
+        found: list[OwnColumn] = []
+        for coordinate, friction in self.friction.items():
+            owner, linear = self._coordinate_joint[coordinate].name, len(friction.law.linear)
+            for i, (name, value) in enumerate(friction.parameters.items()):
+                kind = "linear" if i < linear else "settled" if name in friction.known else "shape"
+                found.append(OwnColumn(f"{name}_{coordinate}", "", owner, value, kind, coordinate))
+            if friction.law.shape:
+                found.append(OwnColumn(f"tangent_{coordinate}", "", owner, 1.0, "tangent", coordinate))
+        for force in self.forces:
+            if isinstance(force, Columns):
+                named = zip(force.names, force.units, force.values, strict=True)
+                found += [OwnColumn(name, unit, "", value, "opaque") for name, unit, value in named]
+            else:
+                at = next((self._coordinate_joint[c].name for c in force.coordinates), "")
+                found.append(
+                    OwnColumn(force.name, force.unit, at, float(force.value or 0.0), "known" if force.known else "force")
+                )
+        return tuple(found)
+
+    @cached_property
+    def known_columns(self) -> NDArray[np.int64]:
+        """Parameters that are not identified: their values are known."""
+        first = len(self.parameters) - len(self.own_columns)
+        known = [first + i for i, own in enumerate(self.own_columns) if own.kind in ("known", "tangent", "settled")]
+        return np.array(known, dtype=np.int64)
+
+    @cached_property
+    def rotor_columns(self) -> NDArray[np.bool_]:
+        """Which parameters behind those of the bodies are inertias of rotors."""
+        terms = [TERMS[symbol].rotor for _, symbol in (*self.joint_columns, *self.actuator_columns)]
+        return np.array([*terms, *(False for _ in self.own_columns)], dtype=np.bool_)
+
+    @cached_property
+    def law_values(self) -> Array:
+        """Numbers of all friction laws, one law after the other: where their columns are taken."""
+        return np.concatenate([np.zeros(0), *(friction.values for friction in self.friction.values())])
 
     def _motor_parameter(self, actuator: str, symbol: str) -> str:
         # Motors and joints may share a name; their parameters may not.
@@ -278,7 +384,11 @@ class Mechanism(Result):
 
     # ---- changed copies ---------------------------------------------------------------------------------------------
 
+    altered = changes.altered
     with_terms = changes.with_terms
+    with_friction = changes.with_friction
+    without_friction = changes.without_friction
+    with_forces = changes.with_forces
     with_parameters = changes.with_parameters
     with_payload = changes.with_payload
     without = changes.without
@@ -410,3 +520,51 @@ class Mechanism(Result):
         if not (loops or actuators or home):
             return tree
         return replace(tree, loops=tuple(loops), actuators=tuple(actuators), home=dict(home or {}))
+
+    @classmethod
+    def from_regressor(
+        cls,
+        names: Sequence[str],
+        function: Callable[[Array, Array, Array], Array] | None = None,
+        joints: Sequence[str] = (),
+        name: str = "robot",
+        units: Sequence[str] = (),
+        values: ArrayLike | None = None,
+    ) -> Mechanism:
+        """Make a robot that is nothing but a regressor of one's own: tau = Y(q, v, a) phi.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the m parameters phi; each is taken as a base parameter.
+        function : callable, optional
+            ``function(q, v, a)`` with (N, n) arrays returns Y (N, n, m); without it nothing can be predicted from a motion.
+        joints : sequence of str
+            Names of the n coordinates; ``joint_1`` alone when omitted.
+        name : str
+            Name of the robot.
+        units : sequence of str
+            Unit of each parameter.
+        values : array_like (m,), optional
+            Prior values; zero when omitted.
+
+        Returns
+        -------
+        Mechanism
+            Robot without bodies; `Regression`, `Fit` and scores work with it as with any other.
+        """
+        labels = tuple(joints) or ("joint_1",)
+        bodies = ("base", *(f"link of {label}" for label in labels))
+        chain = [Joint(label, "revolute", bodies[i], bodies[i + 1]) for i, label in enumerate(labels)]
+        given = () if values is None else tuple(float(x) for x in np.ravel(np.asarray(values, dtype=np.float64)))
+        columns = Columns(tuple(names), function, given, tuple(units))
+        return cls(name, tuple(Body(body) for body in bodies), tuple(chain), terms=(), gravity=np.zeros(3), forces=(columns,))
+
+    @cached_property
+    def own_regressor(self) -> bool:
+        """True for a robot of `from_regressor`: its parameters are columns known by their numbers only."""
+        return (
+            bool(self.own_columns)
+            and all(own.kind == "opaque" for own in self.own_columns)
+            and len(self.parameters) == len(self.own_columns)
+        )

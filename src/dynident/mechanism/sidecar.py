@@ -30,6 +30,26 @@
     ratio = 100.0
     offset = 0.0
     gain = 0.05                              # motor torque per unit of logged effort
+
+    [joint_terms]                            # joint terms of single joints, in place of `terms`
+    q2 = ["ia", "fv", "fc", "k"]
+
+    [[friction]]                             # a friction law in place of the friction among the terms of a joint
+    joint = "q1"
+    law = "stribeck + viscous"               # to be fitted; with values = { fc = 1.0, ... } it has numbers
+
+    [[force]]                                # a spring, counterbalance, cable, known torque, ripple, ...
+    name = "spring"                          # name of its coefficient
+    joint = "q1"                             # joint it acts on
+    expression = "q - 0.3"                   # times the coefficient; or energy = "..." of q[joint], or on = { q1 = "..." }
+    value = 4.0                              # coefficient, or its prior value
+    known = false                            # true when it is not to be identified
+    unit = "N m/rad"
+    [known]                                  # for identification, see `dynident.Knowledge`
+    masses = { forearm = [3.2, 0.05] }       # weighed [kg], with its standard deviation
+    total_mass = 16.0
+    centres = { hand = [0.0, 0.0, 0.08] }    # [m]
+    without = ["cable"]                      # bodies without parameters of their own
 """
 
 from __future__ import annotations
@@ -48,6 +68,7 @@ from numpy.typing import NDArray
 from dynident.errors import DescriptionError
 from dynident.files import parsed, write_atomic
 from dynident.friction import check_terms
+from dynident.mechanism.additions import force_of, friction_of, own_parts
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Actuator, Loop, Placement, frozen
 from dynident.mechanism.mechanism import Mechanism
@@ -55,7 +76,19 @@ from dynident.mechanism.xml import LARGEST, naming_file, read_bytes
 
 Array = NDArray[np.float64]
 
-_TOP = ("gravity", "terms", "independent", "home", "loop", "coupling", "actuator")
+_TOP = (
+    "gravity",
+    "terms",
+    "joint_terms",
+    "independent",
+    "home",
+    "loop",
+    "coupling",
+    "actuator",
+    "friction",
+    "force",
+    "known",
+)
 _LOOP = ("name", "kind", "body_a", "body_b", "xyz_a", "rpy_a", "xyz_b", "rpy_b", "axis", "axis2")
 _COUPLING = ("joint", "of", "offset")
 _ACTUATOR = ("name", "coupling", "ratio", "offset", "gain")
@@ -107,11 +140,20 @@ def apply_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], drives: tu
         )
         if "terms" in tables:
             changed = changed.with_terms(check_terms(_names(tables, "terms", ())))
-        return changed
+        own = tables.get("joint_terms", {})
+        if not isinstance(own, dict):
+            raise DescriptionError(f"joint_terms is {own!r}; write it as a [joint_terms] table")
+        changed = changed.with_terms({name: check_terms(_names(own, name, ())) for name in own})
+        laws = {
+            str(table.get("joint")): friction_of(table, f"[[friction]] number {i}")
+            for i, table in enumerate(_tables(tables, "friction"), 1)
+        }
+        forces = [force_of(table, f"[[force]] number {i}") for i, table in enumerate(_tables(tables, "force"), 1)]
+        return changed.with_friction(laws).with_forces(*forces)
 
 
-def write_sidecar(mechanism: Mechanism, path: str | os.PathLike[str]) -> Path:
-    """Write loops, couplings, actuators, terms and gravity of a mechanism as a sidecar.
+def write_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], structure: bool = True) -> Path:
+    """Write loops, couplings, actuators, terms, friction laws, force elements and gravity of a mechanism as a sidecar.
 
     Parameters
     ----------
@@ -119,6 +161,8 @@ def write_sidecar(mechanism: Mechanism, path: str | os.PathLike[str]) -> Path:
         Robot.
     path : path-like
         TOML file to write.
+    structure : bool
+        False to leave out loops, couplings and actuators, which another file has already.
 
     Returns
     -------
@@ -126,10 +170,13 @@ def write_sidecar(mechanism: Mechanism, path: str | os.PathLike[str]) -> Path:
         The path written.
     """
     lines = [f"gravity = {_toml(mechanism.gravity)}", f"terms = {_toml(mechanism.terms)}"]
+    if not structure:
+        return write_atomic(path, "\n".join([*lines, *_own_lines(mechanism)]) + "\n")
     if mechanism.independent:
         lines.append(f"independent = {_toml(mechanism.independent)}")
     if mechanism.home:
         lines.append(f"home = {_toml(dict(mechanism.home))}")
+    lines += _own_lines(mechanism)
     for loop in mechanism.loops:
         lines += ["", "[[loop]]"]
         fields: dict[str, Any] = {key: getattr(loop, key) for key in ("name", "kind", "body_a", "body_b")}
@@ -146,6 +193,17 @@ def write_sidecar(mechanism: Mechanism, path: str | os.PathLike[str]) -> Path:
     return write_atomic(path, "\n".join(lines) + "\n")
 
 
+def _own_lines(mechanism: Mechanism) -> list[str]:
+    """Return the tables of joint terms, friction laws and force elements."""
+    parts, lines = own_parts(mechanism), list[str]()
+    if parts["joint_terms"]:
+        lines += ["", "[joint_terms]", *(f"{_toml(name)} = {_toml(terms)}" for name, terms in parts["joint_terms"].items())]
+    for label, key in (("friction", "friction"), ("force", "forces")):
+        for table in parts[key]:
+            lines += ["", f"[[{label}]]", *(f"{field} = {_toml(value)}" for field, value in table.items())]
+    return lines
+
+
 def rpy_of(rotation: Array) -> Array:
     """Return roll, pitch, yaw with R = Rz(yaw) Ry(pitch) Rx(roll)."""
     R = rotation
@@ -156,6 +214,8 @@ def rpy_of(rotation: Array) -> Array:
 
 
 def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, str):
         # JSON-like escapes are TOML's basic strings.
         return json.dumps(value)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
 from dynident.friction import TERMS, Friction
-from dynident.identify import BaseParameters, Fit, RobotFit, Rows, columns_of
+from dynident.identify import BaseParameters, Fit, Rows, columns_of
 from dynident.mechanics import Motion, node_values
 from dynident.mechanism import Mechanism
 
@@ -53,20 +53,14 @@ class Model:
     rate: float | None
 
 
-def model_of(fit: Fit | RobotFit, friction: Mapping[str, Friction] | None, absent: Sequence[str]) -> Model:
+def model_of(fit: Fit, friction: Mapping[str, Friction] | None, absent: Sequence[str]) -> Model:
     """Return the model of a fit; laws replace the friction terms of their joints, absent bodies count nothing."""
-    if not isinstance(fit, Fit | RobotFit):
-        raise DescriptionError(f"fit is a {type(fit).__name__}; give a Fit, or the RobotFit of fit_log")
+    if not isinstance(fit, Fit):
+        raise DescriptionError(f"fit is a {type(fit).__name__}; give a Fit")
     robot, b = fit.base.mechanism, fit.base.rank
-    laws = dict(friction or {})
-    if isinstance(fit, RobotFit):
-        laws = {**fit.friction, **laws}
-        phi = np.zeros(len(robot.parameters))
-        phi[fit.base.columns] = fit.values[:b]
-        noise: Mapping[str, float] = fit.sigma
-    else:
-        phi = np.array(fit.standard.values)
-        noise = dict(zip(fit.groups, fit.sigma.tolist(), strict=True))
+    laws = {**fit.friction, **(friction or {})}
+    phi = np.array(fit.standard.values)
+    noise = dict(zip(fit.groups, fit.sigma.tolist(), strict=True))
     covariance = np.array(fit.covariance[:b, :b])
     unknown = ~np.isfinite(np.diag(covariance))
     covariance[unknown], covariance[:, unknown] = 0.0, 0.0
@@ -91,7 +85,9 @@ def _replaced(robot: Mechanism, laws: Mapping[str, Friction]) -> list[int]:
     """Return the friction terms of joints that have a law instead."""
     first = robot.tree.inertias.size
     columns = (*robot.joint_columns, *robot.actuator_columns)
-    return [first + i for i, (owner, symbol) in enumerate(columns) if owner in laws and TERMS[symbol].friction]
+    terms = [first + i for i, (owner, symbol) in enumerate(columns) if owner in laws and TERMS[symbol].friction]
+    last = len(robot.parameters) - len(robot.own_columns)  # laws of the robot itself act as expressions, not as columns
+    return [*terms, *(last + i for i, own in enumerate(robot.own_columns) if own.coordinate)]
 
 
 def _directions(base: BaseParameters, covariance: Array) -> Array:

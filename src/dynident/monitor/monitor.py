@@ -23,7 +23,6 @@ from dynident.monitor.model import Model, model_of
 from dynident.monitor.step import BEYOND, CONFIRM, FILTER, GAP, HEAD, HOLD, LEFT, LEVEL, WORST, Layout, Machine
 
 if TYPE_CHECKING:
-    from dynident.identify import RobotFit
     from dynident.monitor.record import MonitorRecord
     from dynident.signals import Log
 
@@ -82,7 +81,7 @@ class Monitor:
 
     Parameters
     ----------
-    fit : Fit or RobotFit
+    fit : Fit
         Identified model of a tree robot.
     bandwidth : float or array_like (n,), optional
         Of the observer [Hz], K = 2 pi bandwidth; the band of the fit when omitted.
@@ -122,7 +121,7 @@ class Monitor:
 
     def __init__(
         self,
-        fit: Fit | RobotFit,
+        fit: Fit,
         *,
         bandwidth: ArrayLike | None = None,
         cutoff: float | None = None,

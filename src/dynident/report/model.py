@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from dynident.figures import data_address, pretty_unit
+from dynident.friction import law_text
 from dynident.identify import Fit, plot_parameters, true_base_values
-from dynident.mechanism import Parameters
+from dynident.mechanism import Force, Parameters
 from dynident.pages import Html, badge, details, figure, join, number, percent, section, table, tag
 from dynident.report.figures import plot_singular_values, plot_truth, weak_directions
 
@@ -121,12 +122,16 @@ def observability(fit: Fit) -> Html:
     """Return which standard parameters torques can show: alone, only combined with others, or never."""
     p = fit.mechanism.parameters
     state = standard_states(fit)
-    words = {"alone": "●", "combined": "◐", "never": "·"}
+    words = {"alone": "●", "combined": "◐", "never": "·", "known": "▪"}
     meaning = {"alone": "identifiable alone", "combined": "only in combination", "never": "no effect on the efforts"}
-    keys = [name.split("_", 1) for name in p.names]
+    meaning["known"] = "known, not identified"
+    first, own = len(p) - len(fit.mechanism.own_columns), fit.mechanism.own_columns
+    keys: list[tuple[str, str]] = [(name.partition("_")[0], name.partition("_")[2]) for name in p.names[:first]]
+    keys += [(c.name.removesuffix(f"_{c.coordinate}"), c.coordinate or "force elements") for c in own]
     bodies = 10 * len(fit.mechanism.tree.bodies)
     maps = []
-    for title, span in (("Body", slice(0, bodies)), ("Joint or motor", slice(bodies, None))):
+    titles = (("Body", slice(0, bodies)), ("Joint or motor", slice(bodies, first)), ("Law or force", slice(first, None)))
+    for title, span in titles:
         heads = list(dict.fromkeys(key[0] for key in keys[span]))
         lines: dict[str, dict[str, str]] = {}
         for (symbol, owner), name in zip(keys[span], p.names[span], strict=True):
@@ -145,7 +150,8 @@ def observability(fit: Fit) -> Html:
             body.append(tag("tr", tag("th", owner, scope="row"), *marks))
         maps.append(tag("div", tag("table", tag("thead", head), tag("tbody", *body), class_="map"), class_="scroll"))
     counts = {kind: sum(s == kind for s in state.values()) for kind in words}
-    legend = tag("p", *(tag("span", f"{words[k]} {counts[k]} {meaning[k]}") for k in words), class_="legend")
+    shown = [kind for kind in words if counts[kind] or kind != "known"]
+    legend = tag("p", *(tag("span", f"{words[k]} {counts[k]} {meaning[k]}") for k in shown), class_="legend")
     sentence = (
         f"The robot has {len(p)} standard parameters, of which efforts can show {fit.base.rank} combinations, the base "
         "parameters. More data cannot change this; it follows from the kinematics."
@@ -155,6 +161,28 @@ def observability(fit: Fit) -> Html:
     return section("observability", "Observability", tag("p", sentence), extra, legend, *maps)
 
 
+def laws_and_forces(fit: Fit) -> Html:
+    """Return friction laws and force elements with their identified numbers."""
+    std = dict(zip(fit.base.leaders, fit.std, strict=True))
+
+    def cell(name: str) -> str:
+        spread = f" \N{PLUS-MINUS SIGN} {number(float(std[name]), 2)}" if name in std else " (known)"
+        return number(fit.standard[name], 5) + spread
+
+    rows: list[tuple[str, Html | str, str]] = []
+    for joint, friction in fit.friction.items():
+        numbers = "; ".join(f"{name} = {cell(f'{name}_{joint}')}" for name in friction.law.parameters)
+        rows.append((joint, tag("span", law_text(friction.law), class_="mono"), numbers))
+    for force in fit.mechanism.forces:
+        if isinstance(force, Force):
+            texts = force.texts or {"energy": str(force.energy)}
+            what = "; ".join(f"{where}: {text}" for where, text in texts.items())
+            rows.append((force.name, tag("span", what, class_="mono"), f"{cell(force.name)} {pretty_unit(force.unit)}".strip()))
+        else:
+            rows += [(name, "column given by numbers", cell(name)) for name in force.names]
+    return section("laws", "Friction laws and force elements", table(("Joint or force", "Law or expression", "Numbers"), rows))
+
+
 def standard_states(fit: Fit) -> dict[str, str]:
     """Return how each standard parameter can be seen."""
     K = fit.base.regrouping != 0.0
@@ -162,6 +190,9 @@ def standard_states(fit: Fit) -> dict[str, str]:
     states = {}
     for j, name in enumerate(fit.mechanism.parameters.names):
         rows = np.flatnonzero(K[:, j])
+        if j in fit.mechanism.known_columns:
+            states[name] = "known"
+            continue
         if name in fit.base.unidentifiable or not rows.size:
             states[name] = "never"
         else:
@@ -228,4 +259,30 @@ def bodies(fit: Fit) -> Html:
         tag("p", text),
         tag("p", f"Standard parameters: {fit.standard.provenance or 'no provenance'}.", class_="note"),
         table(("Body", "Result", "Mass [kg]", "Finding"), rows, numeric=(2,), wide=(3,), short=(0,)),
+        exported(fit),
+    )
+
+
+def exported(fit: Fit) -> Html:
+    """Return the standard parameters that are exported and scored, which of them the data determine, and the description's."""
+    std = np.full(len(fit.standard), np.nan) if fit.standard_std is None else fit.standard_std
+    rows = [
+        (
+            name,
+            number(float(fit.standard.values[k]), 5),
+            number(float(std[k]), 3) if np.isfinite(std[k]) else "\N{EN DASH}",
+            number(float(fit.mechanism.parameters.values[k]), 5),
+            pretty_unit(fit.standard.units[k]),
+            badge("determined", "ok") if fit.shown[k] else badge("not determined", "mid"),
+        )
+        for k, name in enumerate(fit.standard.names)
+    ]
+    heads = ("Standard parameter", "Exported", "Std", "Description", "Unit", "By these data")
+    count = int(np.count_nonzero(fit.shown))
+    note = (
+        f"{count} of {len(rows)} standard parameters are determined by these data each by itself. The others are seen only in "
+        "combination, or not at all, and rest on the description. All numbers of this page belong to the exported values."
+    )
+    return join(
+        [tag("p", note), details(f"Table of all {len(rows)} exported parameters", table(heads, rows, numeric=(1, 2, 3)))]
     )

@@ -69,6 +69,7 @@ def write_report(
         ("parameters", "Parameters", model.parameters(fit, truth)),
         *([("truth", "Truth", model.against_truth(fit, truth))] if truth is not None else []),
         ("observability", "Observability", model.observability(fit)),
+        *([("laws", "Laws and forces", model.laws_and_forces(fit))] if fit.mechanism.own_columns else []),
         ("conditioning", "Conditioning", model.conditioning(fit)),
         ("bodies", "Consistency", model.bodies(fit)),
         ("quality", "Data quality", origin.quality(shown)),

@@ -53,6 +53,7 @@ def headline(fit: Fit, verdict: Verdict) -> Html:
     cards = [
         ("Held-out relative error", percent(worst), logs if errors else "not validated"),
         ("Training relative error", percent(fit.training_relative), "not a validation"),
+        ("Description", percent(fit.description_relative), "training error before identification"),
         ("Base parameters", f"{estimated} of {fit.base.rank}", f"estimated; {good} known to 10 % or better"),
         ("Condition number", number(fit.condition, 3), "of the scaled regression"),
         ("Equations", f"{fit.rows:,}".replace(",", "\N{THIN SPACE}"), f"of {several(len(fit.groups), 'joint')}"),
@@ -114,6 +115,17 @@ def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
             f"all samples, not low-passed). {percent(score.coverage, 1)} of the measurements lie within the two-sigma band; "
             "95 % are expected when model and noise are right."
         )
+        if np.isfinite(score.description):
+            sentence += (
+                f" Before: the untouched description makes {percent(score.description)}; least squares alone, without belief "
+                f"and physical consistency, {percent(score.free)}."
+            )
+        if score.leverage is not None and np.nanmax(score.leverage) > 1.0:
+            worst = int(np.nanargmax(score.leverage))
+            sentence += (
+                f" What the parameters leave open is up to {number(float(score.leverage[worst]), 2)} times what it is on the "
+                f"training data ({score.joints[worst]})."
+            )
         pictures = _pictures(score, units)
         if score.training and not all(other.training for other in scores):
             pictures = [details("Figures of the training data", *pictures)]

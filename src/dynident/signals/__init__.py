@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dynident.signals.cutoff import Cutoff, automatic_cutoff
     from dynident.signals.decimate import Decimator
     from dynident.signals.differentiate import butterworth, fourier, kalman_smoother, savitzky_golay, smoothing_spline
-    from dynident.signals.preparation import Prepared, prepare
+    from dynident.signals.preparation import Prepared, common_cutoff, prepare
     from dynident.signals.quality import Finding, Quality, diagnose
     from dynident.signals.readers import read_table
     from dynident.signals.resample import fill_holes, pieces_without_gaps, split_at_gaps
@@ -43,6 +43,7 @@ _LATER = {
     "automatic_cutoff": "cutoff",
     "butterworth": "differentiate",
     "campaign_columns": "campaign",
+    "common_cutoff": "preparation",
     "diagnose": "quality",
     "fill_holes": "resample",
     "fourier": "differentiate",
@@ -79,6 +80,7 @@ __all__ = [
     "automatic_cutoff",
     "butterworth",
     "campaign_columns",
+    "common_cutoff",
     "diagnose",
     "fill_holes",
     "fourier",

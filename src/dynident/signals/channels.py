@@ -46,6 +46,7 @@ FAMILIES_OF_KIND: dict[str, tuple[str, ...]] = {
     "motor_torque": ("torque", "effort"),
     "motor_current": ("current", "effort"),
     "voltage": ("voltage", "effort"),
+    "none": (),
 }
 _AS_COMMANDED = " (commanded)"
 _MEASURED = ("actual", "act", "measured", "meas", "msr", "feedback", "fb", "present", "observation", "observed")
@@ -181,6 +182,7 @@ def find_channels(
         elif not source:
             maps[role] = _automatic(role, pool, kind, labels, notes)
     files = ", ".join(t.label for t in tables)
+    maps = _measured(maps, kind)
     for role in REQUIRED:
         if not maps.get(role):
             raise LogError(
@@ -211,6 +213,14 @@ def find_channels(
             missing = [k for k in keys if k not in channels]
             raise LogError(f"{role} has no channel for {missing}; it has {list(channels)}")
     return found
+
+
+def _measured(maps: dict[str, Channels], kind: str) -> dict[str, Channels]:
+    """Return the channels of every role; zeros as effort where none was measured, whatever the file has."""
+    if kind != "none":
+        return maps
+    zeros = {key: Channel(np.zeros_like(c.values), None, c.column) for key, c in maps.get("position", {}).items()}
+    return {**maps, "effort": zeros}
 
 
 def _numbered_to_named(channels: Channels, wanted: list[str] | None) -> Channels:

@@ -9,7 +9,11 @@ Between the two lies a valley: below it is motion, above it noise. From that:
 * but noise in the accelerations pulls inertias towards zero by the ratio (noise variance / motion variance), so the
   cut-off goes beyond the valley at most until the variance picked up there, taken as pure noise, is 1 % of the motion's;
   decimation then leaves 1/100 (white noise) to 2/5 of that.
-* and never below 5 times the band of the positions themselves (99.99 % of their variance), as IDIM practice asks.
+* IDIM practice asks for 5 times the band of the positions (99.99 % of their variance). With clean positions the rules above
+  give more than that; with noisy ones it would lie in the noise, so it is only `highest`: how far up a choice by the error of
+  the model itself may look (`Regression.from_logs`).
+
+Several records of one fit are read together, as if they were one: they must share one band.
 """
 
 from __future__ import annotations
@@ -32,10 +36,14 @@ BIAS = 1e-2
 FALL = 30.0
 #: Part of the acceleration power of the motion that the band holds.
 POWER = 0.999
+#: Part that the narrowest band worth trying holds.
+MOST_POWER = 0.9
 #: Cut-off over band: the amplitude of the filter at the edge of the band is 1 / (1 + 2.5^-8) = 0.9993.
 RATIO = 2.5
-#: Cut-off over the band of the positions, at least ([Gautier1997]: omega_f >= 5 omega_dyn).
+#: Cut-off over the band of the positions that practice asks for ([Gautier1997]: omega_f >= 5 omega_dyn).
 SLOW = 5.0
+#: Cut-off over band, at least, where noise leaves no room for `RATIO`: efforts pass the same filter, so the band stays true.
+EDGE = 1.25
 #: A second hump of the density with less than this part of the power may be low-passed noise, and is left out.
 HUMP = 0.1
 #: Such a hump rises at least by this factor (white noise does in less than an octave).
@@ -64,7 +72,8 @@ class Cutoff:
     frequency : float
         Cut-off in Hz, one for all channels.
     band : float
-        Frequency in Hz up to which the motion is known and worth keeping; frequency / 2.5.
+        Frequency in Hz up to which the motion is known and worth keeping; frequency / 2.5, or the band of the motion where
+        noise keeps the cut-off closer to it.
     motion_band : float
         Frequency in Hz below which 99.9 % of the acceleration power of the motion lies (fastest channel).
     valley : float
@@ -73,6 +82,12 @@ class Cutoff:
         Channels with a motion above the noise; only these decide.
     explanation : str
         The choice in words and numbers.
+    lowest, highest : float
+        Smallest and largest cut-off in Hz that may be worth trying: 2.5 times the band that holds 90 % of the acceleration
+        power, and 5 times the band of the positions; `frequency` itself where they would not be.
+    noise : float
+        Variance of noise over that of the motion in the accelerations inside the band: inertias come out too small by about
+        this share.
     """
 
     frequency: float
@@ -81,16 +96,21 @@ class Cutoff:
     valley: float
     moving: NDArray[np.bool_]
     explanation: str
+    lowest: float = 0.0
+    highest: float = 0.0
+    noise: float = 0.0
 
 
-def acceleration_spectrum(rate: float, q: Array) -> tuple[Array, Array]:
-    """One-sided density of the acceleration, ``(2 pi f)^4 S_q``, from second differences.
+def acceleration_spectrum(rate: float, *records: Array) -> tuple[Array, Array]:
+    """One-sided density of the acceleration, ``(2 pi f)^4 S_q``, from second differences of one or more records.
 
     Differencing first flattens the spectrum, so the strong slow motion does not leak into the weak noise; the taper is
-    short because the accelerations of a single move lie at the ends of its record.
+    short because the accelerations of a single move lie at the ends of its record. It also joins records without a jump.
     """
-    second = np.diff(q, 2, axis=0)
-    f, density = scipy.signal.periodogram(second, fs=rate, window=("tukey", 0.1), detrend=False, axis=0)
+    tapers = [scipy.signal.windows.tukey(q.shape[0] - 2, 0.1, sym=False) for q in records]
+    second = np.concatenate([np.diff(q, 2, axis=0) * w[:, None] for q, w in zip(records, tapers, strict=True)])
+    f, density = scipy.signal.periodogram(second, fs=rate, window="boxcar", detrend=False, axis=0)
+    density = density * second.shape[0] / sum(float(w @ w) for w in tapers)
     f, density = f[1:], density[1:]
     gain = rate**4 * (np.pi * f / (rate * np.sin(np.pi * f / rate))) ** 4
     return np.asarray(f), np.asarray(density * gain[:, None])
@@ -121,15 +141,21 @@ def automatic_cutoff(t: ArrayLike, q: ArrayLike) -> Cutoff:
         )
     if not np.all(np.isfinite(values)):
         raise LogError("positions have missing values; interpolate or cut them out before choosing a cut-off")
+    return choose_cutoff(rate, [values])
+
+
+def choose_cutoff(rate: float, records: list[Array]) -> Cutoff:
+    """Return one cut-off for all records (N, n) of a fit, sampled at the same rate."""
+    values = records[0] if len(records) == 1 else np.concatenate(records)
     top = HIGHEST * rate
-    f, density = acceleration_spectrum(rate, values)
+    f, density = acceleration_spectrum(rate, *records)
     slices = _bins(f[f <= top])
-    still = stands_still(values)
+    still = np.all([stands_still(q) for q in records], axis=0)
     smooth = np.array([density[s].mean(axis=0) for s in slices])
     valleys = [None if still[j] else _valley(smooth[:, j]) for j in range(values.shape[1])]
     moving = np.array([v is not None for v in valleys])
     if not np.any(moving):
-        return _from_positions(rate, values)
+        return _from_positions(rate, records)
     step = float(f[1] - f[0])
     centres = np.array([math.sqrt(f[s.start] * f[s.stop - 1]) for s in slices])
     power = np.array([density[f <= centres[v], j].sum() * step for j, v in enumerate(valleys) if v is not None])
@@ -147,21 +173,32 @@ def automatic_cutoff(t: ArrayLike, q: ArrayLike) -> Cutoff:
     beyond = np.cumsum(np.where(f > valley, pooled, 0.0)) * step
     allowed = int(np.searchsorted(beyond, BIAS))
     limit = top if allowed >= f.size else max(valley, float(f[max(allowed - 1, 0)]))
-    slow = float(np.max(_position_band(rate, values[:, moving])))
-    frequency = min(max(min(RATIO * band, limit), SLOW * slow), top)
+    slow = max(float(np.max(_position_band(rate, q[:, moving]))) for q in records)
+    frequency = min(RATIO * band, limit, top)
     reasons = {
         RATIO * band: f"{RATIO:g} times "
         + ("the band of the motion" if band == fast else f"the {band:.3g} Hz that give {ROWS} rows"),
         limit: f"the limit where noise adds {BIAS:.0%} to the variance of the accelerations",
-        SLOW * slow: f"{SLOW:g} times the {slow:.3g} Hz band of the positions, though noise already counts there",
         top: f"{HIGHEST:g} of the sampling rate",
     }
+    inside = min(max(frequency / RATIO, min(fast, frequency / EDGE)), frequency)
+    noise = _noise_share(f, pooled, float(together[index]), valley, inside)
     explanation = (
         f"cut-off {frequency:.4g} Hz, {reasons[frequency]}: {POWER:.1%} of the acceleration power of the motion lies below "
         f"{fast:.4g} Hz, the acceleration density has its valley between motion and noise at {valley:.4g} Hz, noise would "
         f"add {BIAS:.0%} at {limit:.4g} Hz; {int(moving.sum())} of {moving.size} channels move"
     )
-    return Cutoff(frequency, frequency / RATIO, fast, valley, moving, explanation)
+    most = float(np.max(f[np.argmax(kept >= MOST_POWER * kept[-1], axis=0)]))
+    lowest = min(frequency, RATIO * max(most, 0.4 * ROWS * rate / values.shape[0]))
+    highest = min(max(frequency, SLOW * slow), top)
+    return Cutoff(frequency, inside, fast, valley, moving, explanation, lowest, highest, noise)
+
+
+def _noise_share(f: Array, density: Array, lowest: float, valley: float, band: float) -> float:
+    """Return the variance of noise below `band` over that of the motion, taking position noise as white below the valley."""
+    below = lowest * min(band, valley) / 5.0 * (min(band, valley) / valley) ** 4
+    step = float(f[1] - f[0])
+    return float(below + np.sum(density[(f > valley) & (f <= band)]) * step)
 
 
 def stands_still(q: Array) -> NDArray[np.bool_]:
@@ -182,17 +219,17 @@ def rounding_span(q: Array, cutoff: float) -> Array:
     return np.asarray(2.0 * u * np.sum(np.abs(SECOND)) / (2.0 * np.pi * cutoff) ** 2)
 
 
-def _from_positions(rate: float, values: Array) -> Cutoff:
+def _from_positions(rate: float, records: list[Array]) -> Cutoff:
     """Without accelerations above the noise (slow ramps), only the band of the positions is known."""
-    moving = ~stands_still(values)
+    moving = ~np.all([stands_still(q) for q in records], axis=0)
     top = HIGHEST * rate
-    slow = float(np.max(_position_band(rate, values[:, moving]))) if np.any(moving) else top
+    slow = max(float(np.max(_position_band(rate, q[:, moving]))) for q in records) if np.any(moving) else top
     frequency = min(SLOW * slow, top)
     text = (
         f"cut-off {frequency:.4g} Hz, {SLOW:g} times the {slow:.3g} Hz band of the positions: no channel has accelerations "
         "above its noise, so inertias cannot be seen in this log"
     )
-    return Cutoff(frequency, frequency / RATIO, slow, frequency, moving, text)
+    return Cutoff(frequency, frequency / RATIO, slow, frequency, moving, text, frequency, frequency)
 
 
 def _position_band(rate: float, q: Array) -> Array:

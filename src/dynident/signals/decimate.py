@@ -18,9 +18,10 @@ from dynident.errors import LogError
 
 Array = NDArray[np.float64]
 
-#: Half length of the filter in output samples: with a Kaiser window this reaches the attenuation below.
+#: Half length of the filter in output samples: with a Kaiser window this reaches 62 dB.
 HALF = 6
-ATTENUATION = 62.0
+#: Half length for records that would lose too much at their ends: 35 dB.
+SHORT = 3
 #: Weight of samples that must not be used, over that of all samples of a row, up to which the row is used.
 SPOILT = 0.01
 
@@ -29,7 +30,7 @@ SPOILT = 0.01
 class Decimator:
     """Zero-phase low-pass and down-sampling by an integer.
 
-    ``y[k] = sum_i h[i] x[k n_d + i]``, h symmetric with unit sum, so y[k] belongs to input sample ``k n_d + 6 n_d``.
+    ``y[k] = sum_i h[i] x[k n_d + i]``, h symmetric with unit sum, so y[k] belongs to input sample ``k n_d + half n_d``.
     In parts of the new Nyquist frequency, the pass band is flat to 0.5 (0.3 %), the amplitude is 1/2 at 0.8 (the cut-off)
     and from 1.12 on at least 60 dB are removed. A longer filter would be steeper, but lose more of the record's ends.
 
@@ -39,6 +40,9 @@ class Decimator:
         Down-sampling factor n_d >= 1; 1 leaves everything as it is.
     rate : float
         Sampling rate of the input in Hz.
+    half : int
+        Half length of the filter in output samples, 6; with less, fewer samples are lost at the ends of a short record and
+        less is removed (at 3, 35 dB).
 
     Examples
     --------
@@ -52,6 +56,7 @@ class Decimator:
 
     factor: int
     rate: float
+    half: int = HALF
     taps: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -61,7 +66,7 @@ class Decimator:
             raise LogError(f"decimation rate is {self.rate!r}; it must be a positive number of Hz")
         object.__setattr__(self, "factor", int(self.factor))
         object.__setattr__(self, "rate", float(self.rate))
-        taps = _taps(self.factor)
+        taps = _taps(self.factor, self.half)
         taps.flags.writeable = False
         object.__setattr__(self, "taps", taps)
 
@@ -185,7 +190,7 @@ class Decimator:
             return values
         # Blocks of n_d samples times all taps at once (one small matrix product), then the diagonals are summed:
         # y[k] = sum_b H[b] . X[k + b]. This costs taps / n_d operations per input value, the least possible.
-        parts = 2 * HALF
+        parts = 2 * self.half
         flat = values[: (count - 1 + parts) * self.factor].reshape(count - 1 + parts, self.factor, -1)
         products = taps[:-1].reshape(parts, self.factor) @ flat
         # The last tap of the odd-length filter falls on the first sample of the next block.
@@ -220,13 +225,17 @@ class Decimator:
             yield slice(start * self.factor, (stop - 1) * self.factor + self.taps.size), slice(start, stop)
 
 
-def _taps(factor: int) -> Array:
-    """Kaiser-windowed sinc with cut-off 0.8 of the new Nyquist frequency and unit sum."""
+def _taps(factor: int, half: int) -> Array:
+    """Kaiser-windowed sinc with cut-off 0.8 of the new Nyquist frequency and unit sum; as steep for any half."""
     if factor == 1:
         return np.ones(1)
-    half = HALF * factor
-    n = np.arange(-half, half + 1)
-    beta = 0.1102 * (ATTENUATION - 8.7)  # Kaiser's formula for more than 50 dB
-    window = np.i0(beta * np.sqrt(1.0 - (n / half) ** 2)) / np.i0(beta)
+    attenuation = 8.0 + 9.0 * half
+    beta = (
+        0.1102 * (attenuation - 8.7)
+        if attenuation > 50.0
+        else 0.5842 * (attenuation - 21) ** 0.4 + 0.07886 * (attenuation - 21)
+    )
+    n = np.arange(-half * factor, half * factor + 1)
+    window = np.i0(beta * np.sqrt(1.0 - (n / (half * factor)) ** 2)) / np.i0(beta)
     taps = np.sinc(0.8 * n / factor) * window
     return np.asarray(taps / taps.sum())

@@ -112,7 +112,7 @@ def _extend(values: Array, pad: int, window: int) -> Array:
     return np.concatenate([before, values, after])
 
 
-def butterworth(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 4) -> Triple:
+def butterworth(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 4, causal: bool = False) -> Triple:
     """Zero-phase Butterworth low-pass, then central differences of order 8.
 
     Parameters
@@ -125,6 +125,8 @@ def butterworth(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 4) ->
         Frequency in Hz where the amplitude (forward and backward together) is 1/2.
     order : int
         Order of the filter in one direction.
+    causal : bool
+        True to filter forward only, as on line: what comes out is late.
 
     Returns
     -------
@@ -138,7 +140,11 @@ def butterworth(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 4) ->
     margin = _FIRST.size // 2
     pad = margin + math.ceil(3.0 / (cutoff * step))  # the impulse response has died out after 3 periods of the cut-off
     extended = _extend(values, pad, math.ceil(1.0 / (cutoff * step)))
-    filtered = np.asarray(scipy.signal.sosfiltfilt(sections, extended, axis=0, padtype=None))
+    if causal:
+        start = scipy.signal.sosfilt_zi(sections)[:, :, None] * extended[0]
+        filtered = np.asarray(scipy.signal.sosfilt(sections, extended, axis=0, zi=start)[0])
+    else:
+        filtered = np.asarray(scipy.signal.sosfiltfilt(sections, extended, axis=0, padtype=None))
     v, a = central_differences(filtered, step)
     keep = slice(pad - margin, pad - margin + values.shape[0])
     return _like(q, filtered[pad : pad + values.shape[0]], v[keep], a[keep])

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 PathLike = str | os.PathLike[str]
 
 #: What an effort channel can be; there is no default because nothing in a file can tell.
-EFFORT_KINDS = ("joint_torque", "joint_force", "motor_torque", "motor_current", "voltage")
+EFFORT_KINDS = ("joint_torque", "joint_force", "motor_torque", "motor_current", "voltage", "none")
 POSITION_SIDES = ("joint", "motor")
 MINIMUM_SAMPLES = 4
 LARGEST = 1e30  # products of a few such numbers stay within floating point
@@ -75,8 +75,9 @@ class Log:
         rad or m, raw. NaN marks a missing sample; `diagnose` reports it and `prepare` deals with it knowingly.
     effort : array, shape (N, n)
         As logged, in SI units of `effort_kind`: Nm, N, A or V.
-    effort_kind : {"joint_torque", "joint_force", "motor_torque", "motor_current", "voltage"}
-        Required. "joint_torque" is the generalised effort: Nm on a revolute joint, N on a prismatic one.
+    effort_kind : {"joint_torque", "joint_force", "motor_torque", "motor_current", "voltage", "none"}
+        Required. "joint_torque" is the generalised effort: Nm on a revolute joint, N on a prismatic one. "none" says that no
+        effort was measured: `effort` may be None, and only `SampledRegression.without_effort` takes such a log.
     gain : array, shape (n,), optional
         Drive gain, effort unit to Nm or N on the side of the positions: torque = effort * gain.
     velocity, acceleration, temperature : array, shape (N, n), optional
@@ -137,6 +138,8 @@ class Log:
         set_(self, "t", _array("t", t, t.shape))
         _check_clock(self.t)
         shape = (t.size, len(joints))
+        if self.effort is None and self.effort_kind == "none":
+            set_(self, "effort", np.zeros(shape))
         for name in FIELDS:
             values = getattr(self, name)
             if values is not None or name in ("position", "effort"):
@@ -348,6 +351,11 @@ class Log:
         ndarray, shape (N, n)
             Torques or forces on the side of the positions.
         """
+        if self.effort_kind == "none":
+            raise LogError(
+                f"log '{self.name}' has no effort; its positions can be fitted by OutputError on "
+                "SampledRegression.without_effort(robot, log)"
+            )
         if self.gain is not None:
             return np.asarray(self.effort * self.gain)
         if self.effort_kind in ("motor_current", "voltage"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,16 +13,21 @@ from numpy.typing import NDArray
 from dynident.errors import LogError, SignalWarning, require
 from dynident.mechanics import Motion
 from dynident.signals import resample as rs
-from dynident.signals.cutoff import RATIO, Cutoff, automatic_cutoff, rounding_span
-from dynident.signals.decimate import HALF, Decimator
+from dynident.signals.cutoff import RATIO, SHORTEST, Cutoff, automatic_cutoff, choose_cutoff, rounding_span
+from dynident.signals.decimate import HALF, SHORT, Decimator
 from dynident.signals.differentiate import METHODS, check_cutoff
 from dynident.signals.log import Log
 from dynident.signals.quality import Quality, examine
 
 Array = NDArray[np.float64]
 
-#: Rows after decimation, at least: with the 2 x 6 lost at the ends, most of the record remains.
+#: Rows after decimation, at least, if the band may be wider for it: most of the record remains with the 2 x 6 lost at the ends.
 FEWEST_ROWS = 80
+#: Rows below which the shorter decimation filter is used.
+FEW_ROWS = 40
+#: Noise over motion in the accelerations from which on a warning says that inertias are biased.
+BIASED = 0.03
+PHASES = ("zero", "causal")
 #: Samples at each end, in periods of the cut-off, where a filter has too little on one side.
 SPOILED = 1.5
 #: A joint rests while its speed stays below this many standard deviations of its noise ...
@@ -42,6 +48,8 @@ class Prepared:
         t (N,), q, v, a (N, n) at the full rate, on the side where the positions were measured.
     effort : ndarray, shape (N, n)
         Nm or N (effort times drive gain) at the same samples, not filtered.
+    filtered : ndarray, shape (N, n)
+        The same through the low-pass of the positions: what that removes from both sides of ``tau = W phi`` does no harm.
     decimator : Decimator
         The parallel filter to apply to regressor columns and efforts alike, axis 0.
     rate : float
@@ -68,6 +76,7 @@ class Prepared:
     joints: tuple[str, ...]
     motion: Motion
     effort: Array
+    filtered: Array
     decimator: Decimator
     rate: float
     cutoff: Cutoff
@@ -92,6 +101,9 @@ def prepare(
     resample: float | str = "auto",
     period: float | None = None,
     standstill: float = 0.0,
+    band: float | str = "auto",
+    order: int = 4,
+    phase: str = "zero",
     like: Prepared | None = None,
 ) -> Prepared:
     """Check, resample, differentiate and choose the decimation.
@@ -113,6 +125,13 @@ def prepare(
     standstill : float
         Leave out what a joint does below this share of its RMS speed, 0 (use everything) to below 1. Friction near standstill
         is not fc sign(v): a joint that sticks carries anything up to fc. 0.1 loses little of a motion that excites.
+    band : float or "auto"
+        Frequency in Hz up to which rows are kept by the parallel decimation; "auto" is the band of the motion.
+    order : int
+        Order of the "butterworth" filter in one direction, 1 to 10.
+    phase : {"zero", "causal"}
+        "zero" filters forward and backward; "causal" only forward, as a controller does on line: positions and efforts are
+        then late by the same delay.
     like : Prepared, optional
         Take cut-off and decimated band from another log wherever they are "auto", so that a fit is judged in the band it
         was made in.
@@ -126,6 +145,12 @@ def prepare(
         raise LogError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
     if method == "fourier" and period is None:
         raise LogError("method 'fourier' needs period=, the period of the motion in s")
+    if phase not in PHASES:
+        raise LogError(f"phase is {phase!r}; it must be one of {', '.join(PHASES)}")
+    if isinstance(order, bool) or not isinstance(order, int | np.integer) or not 1 <= order <= 10:
+        raise LogError(f"order is {order!r}; give a whole number from 1 to 10")
+    if method != "butterworth" and (order != 4 or phase != "zero"):
+        raise LogError(f"order= and phase= belong to method 'butterworth', not to '{method}'")
     if like is not None:
         cutoff = like.cutoff.frequency if cutoff == "auto" else cutoff
     require(log, Log, "log")
@@ -145,11 +170,15 @@ def prepare(
             f"log '{log.name}' has {len(log)} samples and the filter at {chosen.frequency:.4g} Hz spoils {spoiled} at each "
             f"end; record longer or give a higher cutoff= (it lasts {log.duration:.3g} s: is that right?)"
         )
-    if seen is not None and method == "butterworth" and chosen is seen.cutoff:
+    options: dict[str, object] = {"period": period} if method == "fourier" else {}
+    if method == "butterworth":
+        options = {"order": int(order), "causal": phase == "causal"}
+    if seen is not None and method == "butterworth" and chosen is seen.cutoff and order == 4 and phase == "zero":
         q, v, a = seen.derivatives
     else:
-        options = {"period": period} if method == "fourier" else {}
         q, v, a = METHODS[method](rate, log.position, chosen.frequency, **options)
+    effort = log.torque()
+    filtered = METHODS[method](rate, effort, chosen.frequency, **options)[0]
     q, v, a = _held(log, chosen.frequency / rate, (q, v, a), notes)
     if log.velocity is not None or log.acceleration is not None:
         notes.append("logged velocities and accelerations are not used: they may be delayed or filtered, positions are not")
@@ -159,12 +188,21 @@ def prepare(
     v = _rest(v, noise, math.ceil(REST * rate / chosen.frequency), log.joints, notes)
     motion = Motion(log.t[keep], q[keep], v[keep], a[keep])
     moving = _moving(motion.v, standstill, log.joints, notes)
-    band = chosen.band if like is None else like.decimator.cutoff
-    decimator = _decimator(decimation, rate, band, len(motion.t), notes)
+    if chosen.noise > BIASED:
+        text = (
+            f"log '{log.name}': noise makes {chosen.noise:.0%} of the accelerations below {chosen.band:.3g} Hz, so that "
+            f"inertias come out too small by about {chosen.noise / (1.0 + chosen.noise):.0%}; move faster, or use an estimator "
+            "that allows for noise in the positions"
+        )
+        notes.append(text)
+        warnings.warn(text, SignalWarning, stacklevel=2)
+    wanted = chosen.band if like is None else like.decimator.cutoff
+    decimator = _decimator(decimation, rate, _band(band, rate, wanted), chosen.frequency, len(motion.t), band != "auto", notes)
     return Prepared(
         joints=log.joints,
         motion=motion,
-        effort=np.ascontiguousarray(log.torque()[keep]),
+        effort=np.ascontiguousarray(effort[keep]),
+        filtered=np.ascontiguousarray(filtered[keep]),
         decimator=decimator,
         rate=rate,
         cutoff=chosen,
@@ -176,6 +214,31 @@ def prepare(
         temperature=None if log.temperature is None else log.temperature[keep],
         moving=moving,
     )
+
+
+def common_cutoff(logs: Sequence[Log]) -> Cutoff:
+    """Choose one low-pass frequency for all logs of a fit.
+
+    Parameters
+    ----------
+    logs : sequence of Log
+        At least one, all with the same channels.
+
+    Returns
+    -------
+    Cutoff
+        One frequency, read from the spectra of all positions together.
+    """
+    uniform = [_one_clock(rs.Piece(log), "auto", [])[0] for log in logs]
+    rates = [(len(log) - 1) / log.duration for log in uniform]
+    rate = min(rates)
+    records = [
+        (log if own <= 1.01 * rate else rs.to_uniform(log, rate)).position for log, own in zip(uniform, rates, strict=True)
+    ]
+    records = [q for q in records if q.shape[0] >= SHORTEST]
+    if not records:
+        raise LogError(f"log '{logs[0].name}': too few samples to see a spectrum ({SHORTEST} are needed); give cutoff=")
+    return choose_cutoff(rate, records)
 
 
 def _held(log: Log, cutoff: float, motion: tuple[Array, Array, Array], notes: list[str]) -> tuple[Array, Array, Array]:
@@ -286,15 +349,29 @@ def _cutoff(log: Log, rate: float, cutoff: float | str, known: Cutoff | None, no
     return chosen
 
 
-def _decimator(decimation: int | str, rate: float, band: float, samples: int, notes: list[str]) -> Decimator:
+def _band(band: float | str, rate: float, found: float) -> float:
+    if band == "auto":
+        return found
+    if isinstance(band, str | bool) or not 0.0 < band <= 0.5 * rate * (1.0 + 1e-9):
+        raise LogError(f"band is {band!r}; give 'auto' or a frequency in Hz up to half the sampling rate of {rate:g} Hz")
+    return float(band)
+
+
+def _decimator(
+    decimation: int | str, rate: float, band: float, cutoff: float, samples: int, exact: bool, notes: list[str]
+) -> Decimator:
+    """Return the decimation to a band; it may be wider for the sake of more rows, but never above the cut-off."""
     if decimation == "auto":
-        wanted = max(1, round(0.8 * rate / (2.0 * band)))
-        factor = max(1, min(wanted, samples // FEWEST_ROWS))
+        wanted = max(1, round(0.4 * rate / band)) if band < 0.45 * rate else 1
+        fewest = wanted if exact else min(wanted, max(1, math.ceil(0.4 * rate / cutoff)))
+        factor = max(min(wanted, samples // FEWEST_ROWS), fewest)
     elif isinstance(decimation, bool) or not isinstance(decimation, int | np.integer) or decimation < 1:
         raise LogError(f"decimation is {decimation!r}; give 'auto' or a whole number, 1 or more")
     else:
         wanted = factor = int(decimation)
     decimator = Decimator(factor, rate)
+    if decimator.length(samples) < FEW_ROWS:
+        decimator = Decimator(factor, rate, SHORT)
     if decimator.length(samples) < 1:
         raise LogError(f"decimation by {factor} needs {decimator.taps.size} samples but {samples} are left; lower it")
     short = f" (the band alone would allow {wanted}, but at least {FEWEST_ROWS} rows are kept)" if factor < wanted else ""

@@ -40,6 +40,7 @@ EFFORT_FACTORS: dict[str, dict[str, float]] = {
     "motor_torque": {**_TORQUE, **_FORCE},
     "motor_current": {"A": 1.0, "mA": 1e-3},
     "voltage": {"V": 1.0, "mV": 1e-3},
+    "none": {},
 }
 
 _ALIASES = {

@@ -3,6 +3,7 @@
 from dynident.arguments import guard
 from dynident.simulate.batch import Sweep, monte_carlo, simulate, sweep
 from dynident.simulate.bode import Bode, actuators_alone, bandwidth
+from dynident.simulate.closed_loop import ClosedLoop, reference_motion
 from dynident.simulate.inputs import Disturbance, Reference, reference_of
 from dynident.simulate.plots import plot_bode, plot_step, plot_torque_split, plot_tracking
 from dynident.simulate.record import Run, Truth, tool_of
@@ -27,6 +28,7 @@ from dynident.simulate.thermal import Heating
 
 __all__ = [
     "Bode",
+    "ClosedLoop",
     "Disturbance",
     "End",
     "Growth",
@@ -55,6 +57,7 @@ __all__ = [
     "plot_tracking",
     "poses_of",
     "radial_deviation",
+    "reference_motion",
     "reference_of",
     "simulate",
     "size_motors",

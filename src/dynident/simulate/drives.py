@@ -50,7 +50,7 @@ def within_voltage(current: Node, back: Node, top: Node, ohm: Node) -> Node:
 
 
 def inertial_torques(eq: Equations) -> list[Node]:
-    """Return the torques of bodies and rotors on the tree's coordinates."""
+    """Return the torques of bodies, rotors and force elements on the tree's coordinates."""
     tree = eq.recursion.inverse_dynamics(eq.bodies(eq.phi))
     for column, symbol, d, _ in eq.joint_columns:
         if symbol == "ia":
@@ -59,7 +59,7 @@ def inertial_torques(eq: Equations) -> list[Node]:
         if symbol == "ia":
             more = eq.phi[column] * dot(row, eq.tree_a)
             tree = [x + more * c for x, c in zip(tree, row, strict=True)]
-    return tree
+    return [x + y for x, y in zip(tree, eq.forces(), strict=True)]
 
 
 class Drives:

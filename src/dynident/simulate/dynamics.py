@@ -289,6 +289,7 @@ class Dynamics(Drives):
             if symbol == "ia":
                 v = dot(row, eq.tree_v)
                 kinetic = kinetic + 0.5 * eq.phi[column] * (v * v)
+        potential = potential + eq.force_energy()
         first, numbers = starts(self.shape.owners, "numbers"), self.p("law")
         for i, owner in enumerate(self.shape.owners):
             at = first[i]

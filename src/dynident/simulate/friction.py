@@ -105,15 +105,15 @@ def owners_of(
 ) -> list[Owner]:
     """Return all owners: joints first, then rotors, then gears of elastic drives.
 
-    `terms` are forms, symbols and values of the mechanism's own terms; `friction` more laws by tree coordinate; `motors` one
-    row, name, law, whether the gear has losses and whether the drive is rigid, per actuator.
+    `terms` are forms, symbols and values of the mechanism's own terms; `friction` laws by tree coordinate beside its own;
+    `motors` one row, name, law, whether the gear has losses and whether the drive is rigid, per actuator.
     """
     names = mechanism.tree.coordinates
     joints: dict[tuple[float, ...], list[Part]] = {}
     for form, symbol, value in terms:
         scaled = TERMS[symbol].friction
         joints.setdefault(tuple(form.tolist()), []).append(Part(symbol, (value,), scaled))
-    for coordinate, law in friction.items():
+    for coordinate, law in (*mechanism.friction.items(), *friction.items()):
         if coordinate not in names:
             raise SimulationError(
                 f"friction names '{coordinate}', which is no joint of '{mechanism.name}'; they are {', '.join(names)}"

@@ -28,7 +28,7 @@ from dynident.drive import Drive
 from dynident.errors import SimulationError, require
 from dynident.friction import DynamicLaw, Friction, Thermal
 from dynident.mechanics import Motion, position_limits
-from dynident.mechanism import Mechanism
+from dynident.mechanism import Force, Mechanism
 from dynident.results import Frozen
 from dynident.simulate.inputs import Disturbance, Reference, reference_of
 from dynident.simulate.laws import COMPILED
@@ -130,6 +130,16 @@ class VirtualRobot(_Options, Frozen):
         for label in ("friction", "thermal"):
             if not isinstance(getattr(self, label), Mapping):
                 raise SimulationError(f"{label} is a {type(getattr(self, label)).__name__}; give a mapping of names")
+        for force in self.mechanism.forces:
+            if not isinstance(force, Force) or "a" in force.looks_at or force.jumps:
+                what = (
+                    "is known by its numbers only"
+                    if not isinstance(force, Force)
+                    else "jumps with the velocity or needs accelerations"
+                )
+                raise SimulationError(
+                    f"force '{force.names[0]}' {what}, so it cannot be simulated; use a friction law or a body"
+                )
         laws, heat, drives = dict(self.friction), {}, list(self.drives)
         for name, value in self.thermal.items():
             if name not in tree and name not in motors:

@@ -104,7 +104,7 @@ def split_torques(robot: VirtualRobot, truth: Truth) -> TorqueSplit:
     rigid, rotors = values.copy(), values.copy()
     rigid[bodies:] = 0.0
     rotors[:bodies] = 0.0
-    rotors[bodies:] *= [symbol == "ia" for _, symbol in (*mechanism.joint_columns, *mechanism.actuator_columns)]
+    rotors[bodies:] *= mechanism.rotor_columns
     zero = np.zeros_like(motion.q)
     held = inverse_dynamics(mechanism, at_rest(mechanism, motion.q), rigid)
     pushed = inverse_dynamics(mechanism, Motion(motion.t, motion.q, zero, motion.a), rigid)
@@ -113,6 +113,9 @@ def split_torques(robot: VirtualRobot, truth: Truth) -> TorqueSplit:
     outside = np.zeros_like(motion.q)
     for link, wrench in truth.wrenches.items():
         outside = outside + np.einsum("sij,si->sj", jacobian(mechanism, motion.q, link), wrench)
+    forces = values.copy()
+    forces[: values.size - sum(len(force.names) for force in mechanism.forces)] = 0.0
+    outside = outside - inverse_dynamics(mechanism, motion, forces)  # springs and other force elements
     generalised = {
         "inertia": pushed - held,
         "velocity": moving - held,

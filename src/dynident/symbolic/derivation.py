@@ -11,7 +11,7 @@ import numpy as np
 from dynident.errors import DescriptionError, DynidentError
 from dynident.graph import Graph
 from dynident.mechanics import Equations
-from dynident.mechanism import Mechanism
+from dynident.mechanism import Columns, Mechanism
 from dynident.symbolic.geometry import read_geometry
 from dynident.symbolic.program import Program, Quantity
 from dynident.symbolic.quantities import base_quantity, quantity
@@ -105,6 +105,10 @@ def derive(
     regrouping = None
     if any(name.startswith("base_") for name in wanted):
         regressor = forms.get("regressor") or quantity(equations, "regressor", link)
+        if columns is not None:  # what is known is a parameter of the closed form like any other
+            first = len(mechanism.parameters) - len(mechanism.own_columns)
+            known = [first + i for i, own in enumerate(mechanism.own_columns) if own.kind in ("known", "settled")]
+            columns = list(dict.fromkeys([*columns, *known]))
         regrouping = regroup(_program(equations, {"regressor": regressor}), mechanism, columns)
         for name in wanted:
             if name.startswith("base_"):
@@ -146,6 +150,11 @@ def _check(mechanism: Mechanism, quantities: Sequence[str], geometry: str, param
         raise DescriptionError(
             f"closed forms are derived for trees, but robot '{mechanism.name}' has loops ({names}); "
             "remove them to get the forms of its spanning tree"
+        )
+    opaque = [force for force in mechanism.forces if isinstance(force, Columns)]
+    if opaque:
+        raise DescriptionError(
+            f"columns {', '.join(opaque[0].names[:3])} ... are known by their numbers only; they have no closed form"
         )
     if mechanism.dof == 0:
         raise DescriptionError(f"robot '{mechanism.name}' has no moving joint, so it has no equations of motion")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dynident.friction import term_of
 from dynident.graph import latex_align, latex_equations, latex_number, latex_text
 from dynident.mechanism import INERTIA_SYMBOLS
 from dynident.symbolic.program import Program, Quantity, place
@@ -65,7 +66,9 @@ def _symbol(program: Program, array: str, element: int) -> str:
         return f"p_{{{own}}}"
     if array == "geometry":
         return _length(own)
-    symbol, owner = own.split("_", 1)
+    symbol, _, owner = own.partition("_")
+    if (symbol not in INERTIA_SYMBOLS and term_of(own) is None) or not owner:  # of a friction law or a force element
+        return rf"\mathrm{{{latex_text(own)}}}"
     number = _owners(program).get((symbol in INERTIA_SYMBOLS, owner), 0)
     head, tail = (symbol[0], symbol[1:]) if len(symbol) > 1 else (symbol, "")
     if symbol in ("mx", "my", "mz"):
@@ -87,7 +90,7 @@ def _owners(program: Program) -> dict[tuple[bool, str], int]:
     """Number bodies and joints, each from 1 on, in the order of the parameters."""
     numbers: dict[tuple[bool, str], int] = {}
     for name in program.inputs.get("phi", ()):
-        symbol, owner = name.split("_", 1)
+        symbol, _, owner = name.partition("_")
         key = (symbol in INERTIA_SYMBOLS, owner)
         if key not in numbers:
             numbers[key] = 1 + sum(inertial == key[0] for inertial, _ in numbers)

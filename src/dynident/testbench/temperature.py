@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.friction import Coulomb, FrictionLaw, TemperatureDependent, Viscous
-from dynident.identify import Metrics, RobotFit, fit_log
+from dynident.identify import Fit, Metrics, fit_log
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals import Log
@@ -28,7 +28,7 @@ class TemperatureComparison(Result):
 
     Parameters
     ----------
-    plain, warm : RobotFit
+    plain, warm : Fit
         Fits to the training logs.
     held_out : mapping of str to (Metrics, Metrics)
         Errors on each held-out log, without and with temperature.
@@ -36,8 +36,8 @@ class TemperatureComparison(Result):
         Temperature at which the friction parameters hold [degree Celsius].
     """
 
-    plain: RobotFit
-    warm: RobotFit
+    plain: Fit
+    warm: Fit
     held_out: Mapping[str, tuple[Metrics, Metrics]]
     reference: float
 
@@ -49,8 +49,12 @@ class TemperatureComparison(Result):
     @property
     def alpha(self) -> dict[str, tuple[float, float]]:
         """Change of the friction with temperature of each joint [1/K] and its standard deviation."""
-        names = [(joint, f"alpha_{joint}") for joint in self.warm.laws]
-        return {joint: (self.warm.parameters[name], self.warm.std[name]) for joint, name in names}
+        found = {}
+        for row in self.warm.observability():
+            joint = row.name.removeprefix("alpha_")
+            if joint != row.name:
+                found[joint] = (row.value, row.std)
+        return found
 
     def summary(self) -> str:
         """Return the comparison as text.
@@ -125,4 +129,6 @@ def compare_temperature(
     inner = law or Coulomb() + Viscous()
     plain = fit_log(mechanism, training, inner)
     warm = fit_log(mechanism, training, TemperatureDependent(inner, reference))
-    return TemperatureComparison(plain, warm, {log.name: (plain.score(log), warm.score(log)) for log in held_out}, reference)
+    return TemperatureComparison(
+        plain, warm, {log.name: (plain.score(log).metrics, warm.score(log).metrics) for log in held_out}, reference
+    )

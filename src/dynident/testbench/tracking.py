@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.control import PID, Cascade, ComputedTorque, actuator_motion, feedforward_torques
 from dynident.errors import DynidentError, require
 from dynident.friction import Friction, FrictionLaw, term_of
-from dynident.identify import OLS, WLS, Fit, Projection, Regression, base_parameters, recover_standard
+from dynident.identify import OLS, WLS, Fit, Projection, Regression, base_parameters
 from dynident.mechanics import forward_kinematics
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
@@ -148,9 +148,7 @@ def identify_friction(
     from dynident.identify import fit_log  # noqa: PLC0415 - only proofs with a law of their own need it
 
     fit = fit_log(prior or catalogue_model(machine.model), _logs(machine, training, seed), law, starts=starts, seed=seed)
-    rank = fit.base.rank
-    standard = recover_standard(fit.base, fit.values[:rank], np.eye(rank))
-    return Known(fit.base.mechanism.with_parameters(standard), fit.friction)
+    return Known(fit.identified.without_friction(), fit.friction)
 
 
 def _logs(machine: VirtualRobot, training: Any, seed: int) -> list[Log]:

@@ -9,11 +9,21 @@ from dynident.arguments import guard
 from dynident.validate.verdict import Check, Verdict, judge
 
 if TYPE_CHECKING:
+    from dynident.validate.comparison import (
+        Comparison,
+        ComparisonRow,
+        compare,
+        standard_estimators,
+    )
     from dynident.validate.crossvalidation import CrossValidation, cross_validate, time_blocks
     from dynident.validate.holdout import HoldOut, hold_out, split
 
 # Imported on first use: a verdict needs no log.
 _LATER = {
+    "standard_estimators": "comparison",
+    "compare": "comparison",
+    "ComparisonRow": "comparison",
+    "Comparison": "comparison",
     "CrossValidation": "crossvalidation",
     "HoldOut": "holdout",
     "cross_validate": "crossvalidation",
@@ -24,13 +34,17 @@ _LATER = {
 
 __all__ = [
     "Check",
+    "Comparison",
+    "ComparisonRow",
     "CrossValidation",
     "HoldOut",
     "Verdict",
+    "compare",
     "cross_validate",
     "hold_out",
     "judge",
     "split",
+    "standard_estimators",
     "time_blocks",
 ]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.identify import OLS, WLS, Regression, base_parameters, match
+from dynident.identify import MAP, OLS, WLS, Regression, base_parameters, match
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals import Log, prepare
@@ -56,15 +56,15 @@ class CrossValidation(Result):
         )
 
 
-def cross_validate(blocks: Sequence[Regression], estimator: OLS | WLS | None = None) -> CrossValidation:
+def cross_validate(blocks: Sequence[Regression], estimator: MAP | OLS | WLS | None = None) -> CrossValidation:
     """Predict each block of evidence by the model fitted to the others.
 
     Parameters
     ----------
     blocks : sequence of Regression
         Evidence of separate stretches of time, all with the same base parameters.
-    estimator : OLS or WLS, optional
-        Estimator; `WLS()` when omitted.
+    estimator : MAP, OLS or WLS, optional
+        Estimator; `MAP()` when omitted.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def cross_validate(blocks: Sequence[Regression], estimator: OLS | WLS | None = N
     """
     if len(blocks) < 2:
         raise DynidentError(f"cross-validation got {len(blocks)} block; give at least 2")
-    chosen = estimator or WLS()
+    chosen = estimator or MAP()
     joints = tuple(group.name for group in blocks[0].groups)
     squares, efforts, counts = [], [], []
     for i, block in enumerate(blocks):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynident.errors import DynidentError
-from dynident.identify import OLS, WLS, Fit, Regression, Score
+from dynident.identify import MAP, OLS, WLS, Fit, Regression, Score
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
 
@@ -60,7 +60,7 @@ def hold_out(
     log: Log,
     fraction: float = 2.0 / 3.0,
     gap: float = 0.0,
-    estimator: OLS | WLS | None = None,
+    estimator: MAP | OLS | WLS | None = None,
     **options: Any,
 ) -> HoldOut:
     """Fit on the first part of a log and score on the last.
@@ -75,8 +75,8 @@ def hold_out(
         Share of the samples to fit on.
     gap : float
         Time left out between the parts [s].
-    estimator : OLS or WLS, optional
-        Estimator; `WLS()` when omitted.
+    estimator : MAP, OLS or WLS, optional
+        Estimator; `MAP()` when omitted.
     **options
         Passed to `dynident.signals.prepare`.
 
@@ -86,5 +86,5 @@ def hold_out(
         Fit and score.
     """
     first, last = split(log, fraction, gap)
-    fit = (estimator or WLS()).fit(Regression.from_log(mechanism, first, **options)).result_
+    fit = (estimator or MAP()).fit(Regression.from_logs(mechanism, [first], **options)).result_
     return HoldOut(fit, fit.score(last))

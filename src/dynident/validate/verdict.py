@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from dynident.errors import require
 from dynident.friction import term_of
@@ -16,8 +18,15 @@ if TYPE_CHECKING:
 # Limits that a usable rigid-body model meets; they are stated in every verdict.
 RELATIVE_LIMIT = 0.15
 GAP_LIMIT = 2.0
+JOINT_LIMIT = 0.5  # of a joint's own effort, where the error is above what its noise explains ...
+NOISE_LIMIT = 2.0  # ... that is, above so many standard deviations of its residuals
+COVERAGE_LIMIT = 0.85
+FREE_LIMIT = 1.3  # error over that of least squares alone
+OPEN_LIMIT = 0.10  # of the effort that the training data may leave open
+LEVERAGE_LIMIT = 10.0
 CONDITION_LIMIT = 1e3
 SHARE_GOOD_LIMIT = 0.25
+SIGN_LIMIT = 3.0  # standard deviations below zero at which a sign is wrong
 
 
 @dataclass(frozen=True)
@@ -101,32 +110,142 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
 
     require(fit, Fit, "fit")
     held_out = [score for score in scores if not score.training]
-    checks = []
-    if held_out:
-        worst = max(score.metrics.relative for score in held_out)
-        checks.append(
-            Check(
-                "held_out_error",
-                worst <= RELATIVE_LIMIT,
-                worst,
-                RELATIVE_LIMIT,
-                f"relative error on held-out data is {100 * worst:.2f} % (limit {100 * RELATIVE_LIMIT:.0f} %)",
-            )
-        )
-        gap = worst / fit.training_relative if fit.training_relative > 0 else 1.0
-        checks.append(
-            Check(
-                "generalisation",
-                gap <= GAP_LIMIT,
-                gap,
-                GAP_LIMIT,
-                f"held-out error is {gap:.2f} times the training error (limit {GAP_LIMIT:g}; more means too little excitation)",
-            )
-        )
+    checks = [*_predictions(fit, held_out), *_data(fit), *_model(fit)]
+    scored = tuple(
+        {
+            "log": s.name,
+            "training": s.training,
+            "coverage": s.coverage,
+            "description_relative": s.description,
+            "free_relative": s.free,
+            "leverage": None if s.leverage is None else s.leverage.tolist(),
+            "open_share": s.open_share,
+            "all_samples_relative": s.all_samples.relative,
+            **s.metrics.to_dict(),
+        }
+        for s in scores
+    )
+    return Verdict(fit.mechanism.name, bool(held_out), tuple(checks), scored)
+
+
+def _check(name: str, value: float, limit: float, sentence: str, least: bool = False) -> Check:
+    """Return a check that is passed up to its limit, or from it on."""
+    return Check(name, bool(value >= limit if least else value <= limit), float(value), limit, sentence)
+
+
+def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
+    """Return what held-out logs tell: errors over all and per joint, coverage, against the description and the free fit."""
+    if not held_out:
+        return []
+    worst = max(held_out, key=lambda score: score.metrics.relative)
+    error = worst.metrics.relative
+    gap = error / fit.training_relative if fit.training_relative > 0 else 1.0
+    checks = [
+        _check(
+            "held_out_error",
+            error,
+            RELATIVE_LIMIT,
+            f"relative error on held-out data is {100 * error:.2f} % (limit {100 * RELATIVE_LIMIT:.0f} %)",
+        ),
+        _check(
+            "generalisation",
+            gap,
+            GAP_LIMIT,
+            f"held-out error is {gap:.2f} times the training error (limit {GAP_LIMIT:g}; more means too little excitation)",
+        ),
+    ]
+    noise = dict(zip(fit.groups, fit.sigma, strict=True))
+    bad = {
+        joint: float(share)
+        for score in held_out
+        for joint, share, rmse in zip(score.joints, score.metrics.relative_per_joint, score.metrics.rmse, strict=True)
+        if share > JOINT_LIMIT and rmse > NOISE_LIMIT * noise[joint]
+    }
+    listed = ", ".join(f"{joint} {100 * share:.0f} %" for joint, share in bad.items())
     checks.append(
-        Check(
+        _check(
+            "joints",
+            float(len(bad)),
+            0.0,
+            f"error of single joints against their own effort: {listed} (limit {100 * JOINT_LIMIT:.0f} %)"
+            if bad
+            else "every joint is predicted",
+        )
+    )
+    coverage = min(score.coverage for score in held_out)
+    checks.append(
+        _check(
+            "coverage",
+            coverage,
+            COVERAGE_LIMIT,
+            f"{100 * coverage:.0f} % of the held-out measurements lie within two standard deviations (at least "
+            f"{100 * COVERAGE_LIMIT:.0f} % wanted, 95 % expected)",
+            least=True,
+        )
+    )
+    described = [score for score in held_out if score.description > 0.0]
+    if described:
+        ratio, score = max(((s.metrics.relative / s.description, s) for s in described), key=lambda pair: pair[0])
+        checks.append(
+            _check(
+                "against_description",
+                ratio,
+                1.0,
+                f"error {100 * score.metrics.relative:.2f} % where the untouched description makes "
+                f"{100 * score.description:.2f} %",
+            )
+        )
+    compared = [score for score in held_out if score.free > 0.0]
+    if compared and fit.scales:
+        ratio = max(s.metrics.relative / max(s.free, fit.training_relative) for s in compared)
+        checks.append(
+            _check(
+                "against_least_squares",
+                ratio,
+                FREE_LIMIT,
+                f"error is {ratio:.2f} times that of least squares alone (limit {FREE_LIMIT:g}; more means that description or "
+                "physical consistency contradict the data)",
+            )
+        )
+    known = [(s, s.leverage) for s in held_out if s.leverage is not None and np.any(np.isfinite(s.leverage))]
+    if known:
+        leverage, where = max(
+            ((float(np.nanmax(h)), s.joints[int(np.nanargmax(h))]) for s, h in known), key=lambda pair: pair[0]
+        )
+        left_open = max(s.open_share for s, _ in known)
+        check = _check(
+            "leverage",
+            leverage,
+            LEVERAGE_LIMIT,
+            f"held-out motions leave what was trained by a factor of {leverage:.1f} ({where}; limit {LEVERAGE_LIMIT:g} where "
+            f"it counts): parameters leave {100 * left_open:.1f} % of the effort open (limit {100 * OPEN_LIMIT:.0f} %)",
+        )
+        checks.append(replace(check, ok=left_open <= OPEN_LIMIT))
+    return checks
+
+
+def _data(fit: Fit) -> list[Check]:
+    """Return what the training data tell: suspicions, joints without efforts, condition, excitation, precision."""
+    doubts = fit.suspicions
+    checks = [
+        _check("suspicions", float(len(doubts)), 0.0, "; ".join(doubts) if doubts else "nothing looks wrong with the data")
+    ]
+    unused = [name for name in fit.equations.names if name not in fit.groups]
+    checks.append(
+        _check(
+            "efforts",
+            float(len(unused)),
+            0.0,
+            f"no usable efforts of {', '.join(unused)}: what only they show rests on the description"
+            if unused
+            else "all joints have usable efforts",
+        )
+    )
+    if fit.scales:  # a belief keeps what data do not show: determinacy is judged by what it leaves open
+        return checks
+    checks.append(
+        _check(
             "condition",
-            fit.condition <= CONDITION_LIMIT,
             fit.condition,
             CONDITION_LIMIT,
             f"condition number of the scaled regression is {fit.condition:.3g} (limit {CONDITION_LIMIT:g})",
@@ -136,9 +255,8 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
     hidden = [row.name for row in table if row.verdict == "not excited"]
     listed = ", ".join(hidden[:6]) + (" ..." if len(hidden) > 6 else "")
     checks.append(
-        Check(
+        _check(
             "excitation",
-            not hidden,
             float(len(hidden)),
             0.0,
             f"{len(hidden)} base parameters are not excited by the data: {listed}"
@@ -148,33 +266,43 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
     )
     good = sum(row.verdict == "good" for row in table) / len(table)
     checks.append(
-        Check(
+        _check(
             "precision",
-            good >= SHARE_GOOD_LIMIT,
             good,
             SHARE_GOOD_LIMIT,
             f"{100 * good:.0f} % of the base parameters are known to 10 % or better "
             f"(at least {100 * SHARE_GOOD_LIMIT:.0f} % wanted)",
+            least=True,
         )
     )
-    negative = [row.name for row in table if row.verdict == "good" and row.value < 0.0]
-    friction = [name for name in negative if (term := term_of(name)) and term.friction and term.passive]
-    checks.append(
-        Check(
+    return checks
+
+
+def _model(fit: Fit) -> list[Check]:
+    """Return what the parameters tell: signs by their deviations, possible bodies."""
+    if fit.standard_std is not None:
+        found = list(zip(fit.standard.names, fit.standard.values, fit.standard_std, strict=True))
+    else:
+        found = list(zip(fit.base.names, fit.values, np.where(fit.solved, fit.std, np.inf), strict=True))
+    negative = [
+        f"{name} {value:.3g} +- {std:.2g}"
+        for name, value, std in found
+        if (term := term_of(name)) and term.passive and value < -SIGN_LIMIT * std and value < 0.0
+    ]
+    checks = [
+        _check(
             "passivity",
-            not friction,
-            float(len(friction)),
+            float(len(negative)),
             0.0,
-            f"friction feeds energy into the robot: {', '.join(friction)} are negative"
-            if friction
-            else "friction takes energy out",
+            f"friction or rotor terms are negative beyond doubt: {', '.join(negative)} (a delay, a wrong sign, a missing term?)"
+            if negative
+            else "friction takes energy out, rotors have inertia",
         )
-    )
+    ]
     impossible = [c.name for c in fit.consistency() if not c.ok]
     checks.append(
-        Check(
+        _check(
             "possible_bodies",
-            not impossible,
             float(len(impossible)),
             0.0,
             f"standard parameters of {', '.join(impossible)} are physically impossible (use recovery='physical')"
@@ -182,14 +310,4 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
             else "every body is physically possible",
         )
     )
-    scored = tuple(
-        {
-            "log": s.name,
-            "training": s.training,
-            "coverage": s.coverage,
-            "all_samples_relative": s.all_samples.relative,
-            **s.metrics.to_dict(),
-        }
-        for s in scores
-    )
-    return Verdict(fit.mechanism.name, bool(held_out), tuple(checks), scored)
+    return checks

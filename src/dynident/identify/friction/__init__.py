@@ -1,19 +1,28 @@
-"""Identifying friction laws: separable least squares, Kalman filter, choice of law."""
+"""Identifying friction laws: in the fit of a robot, one axis, Kalman filter, choice of law."""
 
-from dynident.identify.friction.choice import Choice, Contender, choose, choose_law, effective_samples
+from dynident.identify.friction.choice import (
+    Choice,
+    Contender,
+    FrictionChoice,
+    choose,
+    choose_friction,
+    choose_law,
+    effective_samples,
+)
 from dynident.identify.friction.kalman import FrictionFilter, KalmanResult
-from dynident.identify.friction.result import AxisFit, RobotFit, SeparableFit
-from dynident.identify.friction.separable import fit_axis, fit_log, fit_robot
+from dynident.identify.friction.result import AxisFit
+from dynident.identify.friction.robot import fit_log, fit_robot
+from dynident.identify.friction.separable import fit_axis
 
 __all__ = [
     "AxisFit",
     "Choice",
     "Contender",
+    "FrictionChoice",
     "FrictionFilter",
     "KalmanResult",
-    "RobotFit",
-    "SeparableFit",
     "choose",
+    "choose_friction",
     "choose_law",
     "effective_samples",
     "fit_axis",

@@ -1,25 +1,45 @@
 """Choosing a model by data that it has not seen: cross-validation over blocks of time, and information criteria.
 
 A richer law always fits its own data better, so the training error chooses nothing. Blocks of time, not random samples,
-are held out: neighbouring samples share their errors. For the same reason AIC and BIC count effective samples,
-``N_eff = N / (1 + 2 sum_k rho_k)`` with rho the autocorrelation of the residuals.
+are held out: neighbouring samples share their errors. The fastest stretches are held out together as well, since a model is
+used beyond the speeds it was fitted to. The simplest model is taken whose squared error exceeds that of the best by no more
+than one standard error of their difference over the blocks, in both tests; a gain below one per cent of the error does not
+count, however sure.
+
+For the same reason AIC and BIC count effective samples, ``N_eff = N / (1 + 2 sum_k rho_k)`` with rho the autocorrelation of
+the residuals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import DynidentError, IdentificationError
-from dynident.friction import FrictionLaw, State
+from dynident.errors import DynidentError, IdentificationError, SignalWarning
+from dynident.friction import FrictionLaw, State, TemperatureDependent, law_of, law_text
+from dynident.identify.friction.recording import assemble
+from dynident.identify.friction.robot import PreparedLogs, driven, prepared_logs, with_laws
+from dynident.identify.friction.search import search, shape_bounds
 from dynident.identify.friction.separable import fit_axis
+from dynident.identify.rows import Projection, Rows
+from dynident.mechanics import tree_motion
+from dynident.mechanism import Mechanism
+from dynident.signals import Log
 
 Array = NDArray[np.float64]
+
+FAST = 0.2  # share of the record that is held out for its speed
+USUAL = ("coulomb + viscous", "asymmetric", "polynomial", "tanh + viscous", "stribeck + viscous")
+STARTS = 6  # per shape parameter
+WORTH = 0.02  # relative gain in squared error that is worth a parameter: one per cent of the error
+WARM = 2.0  # range of temperatures [K] from which a law that knows of them is tried
 Candidate = Callable[[NDArray[np.bool_]], tuple[Array, int]]
 """Fits the rows that are True and returns the errors of ALL rows and the number of parameters."""
 
@@ -47,6 +67,8 @@ class Contender:
         error, whose residuals are closest to pure noise: criteria of different counts could not be compared.
     failed : str
         Why the model could not be fitted; empty otherwise.
+    extrapolated : float
+        Root mean square error of the fastest stretches when they are held out together; NaN where that was not asked for.
     """
 
     name: str
@@ -58,6 +80,7 @@ class Contender:
     aic: float
     bic: float
     failed: str = ""
+    extrapolated: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -69,7 +92,7 @@ class Choice:
     contenders : tuple of Contender
         All models.
     best : str
-        The simplest model whose held-out error is within one standard error of the lowest.
+        The simplest model that is not worse than the best by more than one standard error of their difference.
     blocks : int
         Number of blocks.
     """
@@ -91,9 +114,11 @@ class Choice:
             One line per model.
         """
         width = max(len(c.name) for c in self.contenders)
-        lines = [f"{'model':<{width}}  {'held out':>10}  {'training':>10}  {'k':>3}  {'AIC':>10}  {'BIC':>10}"]
+        head = f"{'model':<{width}}  {'held out':>10}  {'faster':>10}  {'training':>10}  {'k':>3}  {'AIC':>10}  {'BIC':>10}"
+        lines = [head]
         for c in self.contenders:
-            numbers = f"{c.held_out:>10.4g}  {c.training:>10.4g}  {c.parameters:>3}  {c.aic:>10.1f}  {c.bic:>10.1f}"
+            fast = f"{c.extrapolated:>10.4g}" if np.isfinite(c.extrapolated) else f"{'-':>10}"
+            numbers = f"{c.held_out:>10.4g}  {fast}  {c.training:>10.4g}  {c.parameters:>3}  {c.aic:>10.1f}  {c.bic:>10.1f}"
             lines.append(f"{c.name:<{width}}  {c.failed or numbers}{'  <- chosen' if c.name == self.best else ''}")
         return "\n".join(lines)
 
@@ -124,8 +149,8 @@ def effective_samples(errors: ArrayLike) -> float:
     return float(np.clip(e.size / (1.0 + 2.0 * pairs[:stop].sum()), 1.0, e.size))
 
 
-def choose(candidates: Mapping[str, Candidate], count: int, blocks: int = 5) -> Choice:
-    """Compare models by held-out error over blocks of time.
+def choose(candidates: Mapping[str, Candidate], count: int, blocks: int = 5, speed: ArrayLike | None = None) -> Choice:
+    """Compare models by held-out error over blocks of time, and over the fastest stretches.
 
     Parameters
     ----------
@@ -136,6 +161,8 @@ def choose(candidates: Mapping[str, Candidate], count: int, blocks: int = 5) -> 
         Number N of rows, in the order of time.
     blocks : int
         Number of blocks; each is held out once.
+    speed : array_like (N,), optional
+        Speed at the rows: the stretches with the highest ones are held out together, so that extrapolation is tested too.
 
     Returns
     -------
@@ -149,36 +176,95 @@ def choose(candidates: Mapping[str, Candidate], count: int, blocks: int = 5) -> 
             f"{count} rows cannot be cut into {blocks} blocks of at least four; give more data or fewer blocks"
         )
     edges = np.linspace(0, count, blocks + 1).astype(int)
-    found = [_contender(name, fit, edges) for name, fit in candidates.items()]
-    usable = [c for c in found if not c.failed]
+    fast = [] if speed is None else _fastest(np.asarray(speed, dtype=np.float64), blocks)
+    tried = {name: _tried(fit, edges, fast) for name, fit in candidates.items()}
+    found = {name: _contender(name, trial, blocks) for name, trial in tried.items()}
+    usable = [c for c in found.values() if not c.failed]
     if not usable:
-        raise IdentificationError("no model could be fitted to every set of blocks: " + "; ".join(c.failed for c in found))
+        raise IdentificationError(
+            "no model could be fitted to every set of blocks: " + "; ".join(c.failed for c in found.values())
+        )
     lowest = min(usable, key=lambda c: c.held_out)
-    found = [c if c.failed else _criteria(c, lowest.effective) for c in found]
-    usable = [c for c in found if not c.failed]
-    near = [c for c in usable if c.held_out <= lowest.held_out + lowest.scatter]
-    best = min(near, key=lambda c: (c.parameters, c.held_out))
-    return Choice(tuple(sorted(found, key=lambda c: (bool(c.failed), c.held_out))), best.name, blocks)
+    found = {name: c if c.failed else _criteria(c, lowest.effective) for name, c in found.items()}
+    usable = [c for c in found.values() if not c.failed]
+    inside = _not_worse({c.name: tried[c.name].squares for c in usable})
+    outside = _not_worse({c.name: tried[c.name].faster for c in usable}) if fast else inside
+    near = [c for c in usable if c.name in inside and c.name in outside]
+    if near:
+        best = min(near, key=lambda c: (c.parameters, c.held_out))
+    else:  # one is best inside, another outside: the one that loses least
+        size = {key: min(getattr(c, key) for c in usable) for key in ("held_out", "extrapolated")}
+        best = min(usable, key=lambda c: c.held_out / size["held_out"] + c.extrapolated / size["extrapolated"])
+    return Choice(tuple(sorted(found.values(), key=lambda c: (bool(c.failed), c.held_out))), best.name, blocks)
 
 
-def _contender(name: str, fit: Candidate, edges: NDArray[np.int_]) -> Contender:
-    count, blocks = int(edges[-1]), edges.size - 1
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """Squared errors of one model: of held-out blocks, of held-out fast stretches, and all errors of a fit to all rows."""
+
+    squares: Array
+    faster: Array
+    errors: Array
+    parameters: int
+    failed: str = ""
+
+
+def _fastest(speed: Array, blocks: int) -> list[tuple[int, int]]:
+    """Return the fastest fifth of short stretches, as first and last row."""
+    edges = np.linspace(0, speed.size, 4 * blocks + 1).astype(int)
+    pieces = list(pairwise(edges))
+    quick = sorted(pieces, key=lambda ends: -float(np.nanmean(speed[ends[0] : ends[1]] ** 2)))
+    return sorted((int(a), int(b)) for a, b in quick[: max(2, round(FAST * len(pieces)))])
+
+
+def _tried(fit: Candidate, edges: NDArray[np.int_], fast: Sequence[tuple[int, int]]) -> _Trial:
+    count = int(edges[-1])
     rows = np.arange(count)
-    squares = []
+    nothing = np.zeros(0)
     try:
+        squares = []
         for a, b in pairwise(edges):
             errors, _ = fit((rows < a) | (rows >= b))
-            squares.append(float(np.nanmean(errors[a:b] ** 2)))
+            squares.append(_mean_square(errors[a:b]))
+        faster = nothing
+        if fast:
+            errors, _ = fit(~np.logical_or.reduce([(rows >= a) & (rows < b) for a, b in fast]))
+            faster = np.array([_mean_square(errors[a:b]) for a, b in fast])
         errors, parameters = fit(np.ones(count, dtype=bool))
     except DynidentError as error:
-        nan = float("nan")
-        return Contender(name, nan, nan, nan, 0, nan, nan, nan, str(error))
-    errors = errors[np.isfinite(errors)]
-    mean, held = float(np.mean(errors**2)), float(np.mean(squares))
-    spread = float(np.std(squares, ddof=1) / np.sqrt(blocks))
-    scatter = float(np.sqrt(held + spread) - np.sqrt(held))
+        return _Trial(nothing, nothing, nothing, 0, str(error))
+    return _Trial(np.array(squares), faster, errors[np.isfinite(errors)], parameters)
+
+
+def _mean_square(errors: Array) -> float:
+    kept = errors[np.isfinite(errors)]
+    return float(np.mean(kept**2)) if kept.size else float("nan")
+
+
+def _not_worse(squares: Mapping[str, Array]) -> set[str]:
+    """Return the models whose mean squared error is within one standard error (of the difference), or WORTH, of the lowest."""
+    best = squares[min(squares, key=lambda name: float(np.nanmean(squares[name])))]
+    found = set()
+    for name, values in squares.items():
+        more = (values - best)[np.isfinite(values - best)]
+        spread = float(np.std(more, ddof=1) / np.sqrt(more.size)) if more.size > 1 else 0.0
+        if float(np.mean(more)) <= max(spread, WORTH * float(np.nanmean(best))):
+            found.add(name)
+    return found
+
+
+def _contender(name: str, trial: _Trial, blocks: int) -> Contender:
     nan = float("nan")
-    return Contender(name, float(np.sqrt(held)), scatter, float(np.sqrt(mean)), parameters, effective_samples(errors), nan, nan)
+    if trial.failed:
+        return Contender(name, nan, nan, nan, 0, nan, nan, nan, trial.failed)
+    mean, held = float(np.mean(trial.errors**2)), float(np.nanmean(trial.squares))
+    spread = float(np.nanstd(trial.squares, ddof=1) / np.sqrt(blocks))
+    scatter = float(np.sqrt(held + spread) - np.sqrt(held))
+    faster = float(np.sqrt(np.nanmean(trial.faster))) if trial.faster.size else nan
+    effective = effective_samples(trial.errors)
+    return Contender(
+        name, float(np.sqrt(held)), scatter, float(np.sqrt(mean)), trial.parameters, effective, nan, nan, "", faster
+    )
 
 
 def _criteria(c: Contender, n: float) -> Contender:
@@ -192,6 +278,7 @@ def choose_law(
     state: State | ArrayLike,
     fixed: Mapping[str, ArrayLike] | None = None,
     blocks: int = 5,
+    extrapolate: bool = False,
 ) -> Choice:
     """Choose the friction law of one axis.
 
@@ -207,6 +294,8 @@ def choose_law(
         Columns of the other linear parameters, as in `fit_axis`.
     blocks : int
         Number of blocks of time.
+    extrapolate : bool
+        True to hold out the fastest stretches too.
 
     Returns
     -------
@@ -220,4 +309,185 @@ def choose_law(
         found = fit_axis(tau[rows], law, given.take(rows), {n: values[rows] for n, values in columns.items()})
         return tau - found.predict(given, columns), len(found.linear) + len(found.shape)
 
-    return choose({name: partial(fit, law) for name, law in laws.items()}, tau.size, blocks)
+    speed = np.abs(given.v) if extrapolate else None
+    return choose({name: partial(fit, law) for name, law in laws.items()}, tau.size, blocks, speed)
+
+
+@dataclass(frozen=True)
+class FrictionChoice:
+    """The law of every joint, and how it was chosen.
+
+    Parameters
+    ----------
+    laws : mapping of str to FrictionLaw
+        Chosen law by joint.
+    choices : mapping of str to Choice
+        The comparison of every joint for which there was something to choose.
+    """
+
+    laws: Mapping[str, FrictionLaw]
+    choices: Mapping[str, Choice]
+
+    def summary(self) -> str:
+        """Return the comparisons as text.
+
+        Returns
+        -------
+        str
+            One table per joint.
+        """
+        parts = []
+        for joint, law in self.laws.items():
+            parts.append(f"friction of '{joint}': {law_text(law)}")
+            if joint in self.choices:
+                parts.append(self.choices[joint].summary())
+        return "\n".join(parts)
+
+
+def choose_friction(
+    mechanism: Mechanism,
+    log: Log | Sequence[Log],
+    laws: Any = "auto",
+    options: Mapping[str, Any] | None = None,
+    projection: Projection | None = None,
+    blocks: int = 5,
+    seed: int = 0,
+) -> FrictionChoice:
+    """Choose the friction law of every joint of a robot by data that were held out.
+
+    Bodies are fitted along with every law. Joints of a tree are judged each by its own rows; motors of a robot with loops one
+    after the other by all rows, the others with the law that they have so far.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    log : Log or sequence of Log
+        What was measured.
+    laws : "auto", sequence of laws, or mapping of str to these or to one law
+        Laws to choose from, for all driven joints or by joint. "auto" are Coulomb and viscous friction, the same for each
+        direction, a cubic polynomial, tanh and Stribeck curves, and with temperatures in the log the chosen law scaled by
+        them.
+    options : mapping, optional
+        Options of `dynident.signals.prepare`.
+    projection : str or tuple of str, optional
+        Equations of a robot with loops, as in `fit_robot`.
+    blocks : int
+        Number of blocks of time.
+    seed : int
+        Seed of the random starting points.
+
+    Returns
+    -------
+    FrictionChoice
+        Law of every joint, and the comparisons.
+    """
+    return choose_recorded(prepared_logs(mechanism, log, options), laws, projection, blocks, seed)
+
+
+def choose_recorded(prepared: PreparedLogs, laws: Any, projection: Projection | None, blocks: int, seed: int) -> FrictionChoice:
+    """Choose laws on recordings, see `choose_friction`."""
+    robot = prepared.robot
+    given = dict(laws) if isinstance(laws, Mapping) else dict.fromkeys(driven(robot), laws)
+    motors = {actuator.name: list(actuator.coupling) for actuator in robot.actuators}
+    named = {
+        name if name in robot.tree.coordinates else next(iter(motors.get(name, [name]))): law for name, law in given.items()
+    }
+    skipped = {name for recording in prepared.recordings for name in recording.skip}
+    options = {name: _candidates(law) for name, law in named.items() if name not in skipped}
+    chosen = {name: next(iter(own.values())) for name, own in options.items()}
+    choices: dict[str, Choice] = {}
+    for name, own in options.items():
+        if len(own) > 1:
+            choices[name] = _chosen(prepared, chosen, name, own, projection, blocks, seed)
+            chosen[name] = own[choices[name].best]
+    for name, reference in _warm_joints(prepared, [name for name, law in named.items() if law == "auto" and name in chosen]):
+        law = chosen[name]
+        both = {law_text(law): law}
+        scaled = TemperatureDependent(law, reference)
+        both[law_text(scaled)] = scaled
+        choices[f"{name}, temperature"] = choice = _chosen(prepared, chosen, name, both, projection, blocks, seed)
+        chosen[name] = both[choice.best]
+    return FrictionChoice(chosen, choices)
+
+
+def _candidates(laws: Any) -> dict[str, FrictionLaw]:
+    """Return laws by their text."""
+    if isinstance(laws, str) and laws == "auto":
+        laws = USUAL
+    several = [laws] if isinstance(laws, str | FrictionLaw) else list(laws)
+    found = [law_of(law) for law in several]
+    if not found:
+        raise IdentificationError("no law is given to choose from; give at least one")
+    return {law_text(law): law for law in found}
+
+
+def _warm_joints(prepared: PreparedLogs, joints: Sequence[str]) -> list[tuple[str, float]]:
+    """Return the joints whose temperature was recorded and changed, with its mean."""
+    if any(recording.temperature is None for recording in prepared.recordings):
+        return []
+    channels = Rows(prepared.robot).efforts
+    T = np.concatenate([recording.temperature for recording in prepared.recordings if recording.temperature is not None])
+    motor = {name: a.name for a in prepared.robot.actuators for name in a.coupling} if prepared.robot.loops else {}
+    found = []
+    for name in joints:
+        own = T[:, channels.index(motor.get(name, name))]
+        if np.isfinite(own).all() and np.ptp(own) > WARM:
+            found.append((name, round(float(np.mean(own)), 1)))
+    return found
+
+
+def _chosen(
+    prepared: PreparedLogs,
+    laws: Mapping[str, FrictionLaw],
+    joint: str,
+    candidates: Mapping[str, FrictionLaw],
+    projection: Projection | None,
+    blocks: int,
+    seed: int,
+) -> Choice:
+    """Compare laws of one joint, the others being given."""
+    trials = {text: _Joint(prepared, {**laws, joint: law}, joint, projection, seed).errors for text, law in candidates.items()}
+    at = list(prepared.robot.tree.coordinates).index(joint)
+    bare = prepared.robot.altered(friction={}, forces=())
+    speeds = [np.abs(tree_motion(bare, r.motion).v[:, at])[r.decimator.centres(len(r.motion))] for r in prepared.recordings]
+    return choose(trials, sum(speed.size for speed in speeds), blocks, np.concatenate(speeds))
+
+
+class _Joint:
+    """Errors of the rows that see the law of one joint, after a fit to some of them."""
+
+    def __init__(
+        self, prepared: PreparedLogs, laws: Mapping[str, FrictionLaw], joint: str, projection: Projection | None, seed: int
+    ) -> None:
+        self.law, self.seed = laws[joint], seed
+        robot = with_laws(prepared.robot, dict(laws))
+        assembly = assemble(robot, prepared.recordings, projection)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SignalWarning)  # what is wrong with the data is said by the fit
+            problem, _ = assembly.problem()
+        at = list(robot.friction).index(joint)
+        seen = [g for g, i in enumerate(assembly.used) if i in assembly.laws[at].seen]
+        self.problem = problem.only(seen)
+        self.bounds = shape_bounds([f.law for f in robot.friction.values()], assembly.speeds(), list(robot.friction))
+        # Rows of a tree's joint see its own friction only: the shapes of others do not matter, wherever they are.
+        others = set() if robot.loops else set(range(problem.shapes)) - set(problem.families[at])
+        middle = np.where(self.bounds[:, 0] > 0.0, np.sqrt(np.abs(self.bounds.prod(axis=1))), self.bounds.mean(axis=1))
+        self.held = {s: float(middle[s]) for s in others}
+        self.eta: Array | None = None
+        self.sigma = np.ones(len(seen))
+
+    def errors(self, rows: NDArray[np.bool_]) -> tuple[Array, int]:
+        """Return the errors of all rows, weighted together, and the number of parameters of the law."""
+        if self.eta is None:  # the first search has many starts, those on parts of the data go on from it
+            found = search(self.problem, self.bounds, None, STARTS, self.seed, 60, self.held)
+            self.eta, self.sigma = found.eta, found.sigma
+        found = search(self.problem.using(rows), self.bounds, self.eta, 1, self.seed, 30, self.held)
+        every = self.problem.errors(found.eta, found.projection.x) / self.sigma[:, None]
+        if self.problem.masks is not None:
+            every = np.where(np.concatenate(self.problem.masks, axis=1) > 0.0, every, np.nan)
+        scale = float(np.sqrt(np.mean(self.sigma**2)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a row that no group can use has no error
+            error = np.sqrt(np.nanmean(every**2, axis=0)) if len(every) > 1 else every[0]
+        return scale * error, len(self.law.parameters)

@@ -1,8 +1,7 @@
-"""Recordings of a robot: motions and efforts made into the rows of a separable problem.
+"""Recordings of a robot as the rows of a separable problem, by machine code of this robot.
 
-A tree robot has one row per joint, with the friction law of the joint. A robot with loops and as many motors as degrees of
-freedom has one row per motor, tau_m = A^-T G^T Y phi + f(q_m, v_m): friction of a motor stands in its own row only, so it is
-fitted at the motor, in motor radians. Passive joints keep their linear terms.
+The columns of a friction law are those of the robot's own equations: projected like all others, so that a preload of redundant
+motors drops out of them as it does of the efforts. Only they are computed again when a shape parameter changes.
 """
 
 from __future__ import annotations
@@ -10,17 +9,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError, SignalWarning
-from dynident.friction import TERMS, FrictionLaw, State
-from dynident.identify.base import BaseParameters
+from dynident.friction import Friction
+from dynident.graph import Node
+from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.friction.checks import direction_note, limit_note, limited
-from dynident.identify.friction.problem import Filter, Piece, Problem
-from dynident.identify.rows import Rows, moving_rows
-from dynident.mechanics import Motion, close_motion, closure_starts
+from dynident.identify.friction.problem import Blocks, Pair, Problem
+from dynident.identify.rows import Rows, Signals, law_signals, moving_rows, projected
+from dynident.mechanics import Equations, Motion, cached, close_positions, closure_starts, compiled, entering, tree_motion
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator
 
@@ -28,264 +30,286 @@ Array = NDArray[np.float64]
 
 ROWS = 1024
 #: Fixed columns below this size [bytes] are kept between passes instead of being computed again.
-CACHE = 64e6
-
-
-def without_friction(mechanism: Mechanism) -> Mechanism:
-    """The robot without the friction terms that laws replace: of all joints of a tree, of the driven ones with loops."""
-    rows_of(mechanism)
-    rubbing = [symbol for symbol, term in TERMS.items() if term.friction]
-    shared = tuple(symbol for symbol in mechanism.terms if symbol in rubbing)
-    driven = {name for actuator in mechanism.actuators for name in actuator.coupling}
-    joints = []
-    for joint in mechanism.joints:
-        terms = {key: value for key, value in joint.terms.items() if key.split(".")[0] not in rubbing}
-        if mechanism.loops:
-            for coordinate in (name for name in joint.coordinates if name not in driven):
-                suffix = coordinate.removeprefix(joint.name)
-                for symbol in rubbing:
-                    if symbol in shared or symbol in joint.terms or symbol + suffix in joint.terms:
-                        terms[symbol + suffix] = joint.term(coordinate, symbol)
-        joints.append(replace(joint, terms=terms))
-    return replace(mechanism, joints=tuple(joints), terms=tuple(t for t in mechanism.terms if t not in shared))
-
-
-def rows_of(mechanism: Mechanism) -> Rows:
-    """The equations in which the friction of a joint or motor stands in one row only."""
-    if not mechanism.loops:
-        return Rows(mechanism)
-    motors = tuple(actuator.name for actuator in mechanism.actuators)
-    if len(motors) != mechanism.dof:
-        raise IdentificationError(
-            f"robot '{mechanism.name}' has loops and {len(motors)} motors for {mechanism.dof} degrees of freedom, so "
-            "its motors' friction mixes with their preload; fit motors one by one with fit_axis, or joint terms with WLS"
-        )
-    return Rows(mechanism, motors)
+CACHE = 256e6
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """One uniformly sampled stretch.
+    """One uniformly sampled stretch: motion (N samples), efforts, and what else a Regression takes from it."""
+
+    motion: Motion
+    effort: Array
+    decimator: Decimator
+    skip: tuple[str, ...] = ()
+    moving: NDArray[np.bool_] | None = None
+    temperature: Array | None = None
+    load: Array | None = None
+
+
+class LawRows:
+    """Columns of the friction law of one joint in all equations, and their derivatives by its shape parameters.
 
     Parameters
     ----------
-    motion : Motion
-        N samples of the robot's coordinates.
-    measured : Motion
-        What the laws look at: the same for a tree robot, the motors' motion with loops.
-    effort : ndarray, (N, n)
-        Torques and forces [N m, N] of the joints; of the motors with loops.
-    temperature, load : ndarray (N, n) or None
-        What laws may look at [degree Celsius, N m or N].
-    decimator : Decimator
-        Parallel filter.
-    skip : tuple of str
-        Joints whose efforts are not used.
-    moving : ndarray of bool (N, n) or None
-        False where a joint is too slow to be used.
+    rows : Rows
+        Equations of a robot with this law alone.
     """
 
-    motion: Motion
-    measured: Motion
-    effort: Array
-    temperature: Array | None
-    load: Array | None
-    decimator: Decimator
-    skip: tuple[str, ...]
-    moving: NDArray[np.bool_] | None = None
+    def __init__(self, rows: Rows) -> None:
+        robot = rows.mechanism
+        x = Equations(robot)
+        self.signals = law_signals(robot)
+        x.channels = {name: x.graph.symbols(name, 1) for name in self.signals}
+        ((_, d, columns, bends),) = x.law_columns
+        (friction,) = robot.friction.values()
+        self.linear = len(friction.law.linear)
+        self.pairs: list[Pair] = list(bends)
+        entries = [*columns[: self.linear], *bends.values()]
+        made = [x.project([entry if i == d else x.graph.zero for i in range(len(x.tree_q))]) for entry in entries]
+        table = [[column[i] for column in made] for i in range(robot.dof)]
+        if robot.loops:
+            table = projected(x, rows, table)[0]
+        # Equations in which the law is seen at all: its own joint's, or with a projection all of them.
+        self.seen = [i for i, line in enumerate(table) if not all(node.is_const(0.0) for node in line)]
+        self.height = len(entries)
+        wanted: list[Node] = [node for i in self.seen for node in table[i]]
+        self._function = compiled(robot, "law_rows", {"W": wanted}, frozenset({"W"}), dict.fromkeys(self.signals, 1))
 
-    @classmethod
-    def of(
-        cls,
-        robot: Mechanism,
-        motion: Motion,
-        effort: ArrayLike,
-        temperature: ArrayLike | None,
-        load: ArrayLike | None,
-        decimator: Decimator | None,
-        skip: Sequence[str],
-        measured: Motion | None = None,
-        moving: NDArray[np.bool_] | None = None,
-    ) -> Recording:
-        """Check the arrays and put them together.
-
-        Parameters
-        ----------
-        robot : Mechanism
-            Robot with n coordinates.
-        motion : Motion
-            N samples.
-        effort : array_like, (N, n)
-            Torques and forces of the joints; of the motors with loops.
-        temperature, load : array_like (N, n) or None
-            What laws may look at.
-        decimator : Decimator or None
-            Parallel filter; none when None.
-        skip : sequence of str
-            Joints whose efforts are not used.
-        measured : Motion, optional
-            Motor motion of a robot with loops; computed when omitted.
-        moving : ndarray of bool (N, n), optional
-            False where a joint is too slow to be used.
-
-        Returns
-        -------
-        Recording
-            The checked recording.
-        """
-        tau = np.asarray(effort, dtype=np.float64)
-        if motion.dof != robot.dof:
-            raise IdentificationError(
-                f"the motion has {motion.dof} coordinates but robot '{robot.name}' has {robot.dof}; they must agree"
-            )
-        if tau.shape != motion.q.shape or not np.isfinite(tau).all():
-            raise IdentificationError(
-                f"effort has shape {tau.shape}; it must be finite and have the motion's shape {motion.q.shape}"
-            )
-        filter_ = decimator or Decimator(1, 1.0)
-        if filter_.length(len(motion)) < 1:
-            raise IdentificationError(f"{len(motion)} samples are too few for a decimation by {filter_.factor}")
-        warm = channel("temperature", temperature, tau.shape)
-        seen = measured if measured is not None and robot.loops else _law_motion(robot, motion)
-        return cls(motion, seen, tau, warm, channel("load", load, tau.shape), filter_, tuple(skip), moving)
-
-    def state(self, rows: slice, i: int) -> State:
-        """What the law of one joint looks at.
-
-        Parameters
-        ----------
-        rows : slice
-            Samples.
-        i : int
-            Joint.
-
-        Returns
-        -------
-        State
-            State at those samples.
-        """
-        load = None if self.load is None else self.load[rows, i]
-        warm = None if self.temperature is None else self.temperature[rows, i]
-        return State(self.measured.v[rows, i], self.measured.q[rows, i], load, warm)
+    def __call__(self, arrays: dict[str, Array], numbers: Array, samples: int) -> Array:
+        """Return the columns and derivatives, (equations in which it is seen, height, N)."""
+        out = np.empty((len(self.seen) * self.height, samples))
+        self._function(samples, {**arrays, "law": numbers, "W": out}, threads=False)
+        return out.reshape(len(self.seen), self.height, samples)
 
 
-def _law_motion(robot: Mechanism, motion: Motion) -> Motion:
-    """What friction laws look at: the joints, or the motors of a robot with loops."""
-    if not robot.loops:
-        return motion
-    closed = close_motion(robot, motion)
-    N, n0 = robot.actuator_matrix
-    return Motion(motion.t, closed.q @ N.T + n0, closed.v @ N.T, closed.a @ N.T)
+@dataclass(frozen=True, eq=False)
+class Assembly:
+    """The rows of a robot with friction laws: what is searched, and what stays.
 
+    Linear unknowns are the base parameters of the robot without its laws, then the linear parameters of one law after the
+    other.
 
-def channel(name: str, values: ArrayLike | None, shape: tuple[int, ...]) -> Array | None:
-    """Check an optional channel."""
-    if values is None:
-        return None
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != shape or not np.isfinite(array).all():
-        raise IdentificationError(
-            f"{name} has shape {array.shape}; it must be finite and have the shape {shape} of the efforts"
+    Parameters
+    ----------
+    robot : Mechanism
+        Robot with friction laws.
+    rows : Rows
+        Its equations.
+    used : tuple of int
+        Equations with usable efforts.
+    recordings : tuple of Recording
+        The data.
+    """
+
+    robot: Mechanism
+    rows: Rows
+    used: tuple[int, ...]
+    recordings: tuple[Recording, ...]
+
+    @cached_property
+    def bare(self) -> Rows:
+        """The equations without the laws."""
+        return Rows(self.robot.without_friction(), self.rows.projection)
+
+    @cached_property
+    def base(self) -> BaseParameters:
+        """Base parameters of bodies and terms."""
+        return cached(self.bare.mechanism, "base of bodies and terms", lambda: base_parameters(self.bare.mechanism))
+
+    @cached_property
+    def laws(self) -> list[LawRows]:
+        """The compiled columns of every law."""
+        projection = self.rows.projection if self.robot.loops else ""
+        found = []
+        for name, friction in self.robot.friction.items():
+            alone = self.bare.mechanism.altered(friction={name: friction})
+            rows = Rows(alone, self.rows.projection)
+            found.append(cached(alone, ("law_rows", projection), lambda rows=rows: LawRows(rows)))  # type: ignore[misc]
+        return found
+
+    @cached_property
+    def firsts(self) -> list[int]:
+        """Number of the first linear parameter of each law."""
+        widths = [len(friction.law.linear) for friction in self.robot.friction.values()]
+        return [self.base.rank + int(n) for n in np.cumsum([0, *widths])[:-1]]
+
+    @cached_property
+    def shapes(self) -> list[slice]:
+        """Where the shape parameters of each law are in eta."""
+        ends = np.cumsum([0, *(len(f.law.shape) for f in self.robot.friction.values())])
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+    def frictions(self, eta: Array, x: Array) -> dict[str, Friction]:
+        """Return the laws with their numbers."""
+        found = {}
+        for first, own, (name, friction) in zip(self.firsts, self.shapes, self.robot.friction.items(), strict=True):
+            rho = x[first : first + len(friction.law.linear)]
+            found[name] = replace(friction, values=np.concatenate([rho, eta[own]]))
+        return found
+
+    def speeds(self) -> list[Array]:
+        """Return the velocity of every joint that has a law, over all recordings."""
+        names = self.robot.tree.coordinates
+        at = [names.index(name) for name in self.robot.friction]
+        still = self.robot.altered(friction={}, forces=())
+        moved = [tree_motion(still, r.motion).v for r in self.recordings]
+        return [np.concatenate([v[:, i] for v in moved]) for i in at]
+
+    def problem(self) -> tuple[Problem, list[str]]:
+        """Return the separable problem of all recordings, and what to know about the data."""
+        code = self.bare.compiled(self.base.columns)
+        seen, bends = [], []
+        for i in self.used:
+            own, pairs = [*code.seen[i].tolist()], []
+            for law, first, where in zip(self.laws, self.firsts, self.shapes, strict=True):
+                if i in law.seen:
+                    own += range(first, first + law.linear)
+                    pairs += [(first + k, where.start + s) for k, s in law.pairs]
+            seen.append(np.array(own, dtype=np.int64))
+            bends.append(pairs)
+        tiles: list[Blocks] = []
+        masks: list[Array] = []
+        notes: list[str] = []
+        counts = np.zeros(len(self.used), dtype=np.int64)
+        size = 8.0 * sum(r.decimator.length(len(r.motion)) for r in self.recordings) * code.height
+        for recording in self.recordings:
+            keep = self._keep(recording, notes)
+            spans = list(recording.decimator.tiles(len(recording.motion), ROWS))
+            starts: Sequence[Array | None] = [None] * len(spans)
+            if self.robot.loops:  # the branch is followed once through all samples; then every tile stands alone
+                starts = closure_starts(self.robot, recording.motion.q, [inside.start for inside, _ in spans])
+            signals = self.rows.signals(recording.temperature, recording.load, len(recording.motion)) or {}
+            for (inside, outside), start in zip(spans, starts, strict=True):
+                own_signals = {name: values[inside] for name, values in signals.items()}
+                tiles.append(_Tile(self, code, recording, inside, start, own_signals, size < CACHE))
+                masks.append(keep[:, outside].astype(np.float64))
+            counts += keep.sum(axis=1)
+        for name, v in zip(self.robot.friction, self.speeds(), strict=True):
+            note = direction_note(name, v)
+            notes += [note] if note else []
+        lengths = [r.decimator.length(len(r.motion)) for r in self.recordings]
+        problem = Problem(
+            tuple(self.rows.names[i] for i in self.used),
+            seen,
+            bends,
+            self.base.rank + sum(law.linear for law in self.laws),
+            int(self.shapes[-1].stop) if self.shapes else 0,
+            tiles,
+            [list(range(where.start, where.stop)) for where in self.shapes],
+            tuple(int(c) for c in counts),
+            float(np.average([r.decimator.independence for r in self.recordings], weights=lengths)),
+            masks if any((mask == 0.0).any() for mask in masks) else None,
         )
-    return array
+        return problem, notes
 
-
-def assemble(
-    robot: Mechanism, base: BaseParameters, recordings: Sequence[Recording], laws: tuple[FrictionLaw, ...], used: list[int]
-) -> tuple[Problem, list[str]]:
-    """Rows of all recordings."""
-    rows = rows_of(robot)
-    joints = rows.names
-    pieces: list[Piece] = []
-    filters: list[Filter | None] = []
-    states: list[list[State]] = []
-    masks: list[Array] = []
-    notes: list[str] = []
-    counts = np.zeros(len(used), dtype=np.int64)
-    for recording in recordings:
-        motion, tau, filter_ = recording.motion, recording.effort, recording.decimator
-        cut = np.stack([limited(tau[:, i]) for i in used])
-        whole = filter_.factor == 1
-        for row, i in zip(cut, used, strict=True):
-            if row.any():
-                notes.append(limit_note(joints[i], row, used=not whole))
-                warnings.warn(notes[-1], SignalWarning, stacklevel=4)
-        keep = ~cut if whole else np.ones((len(used), filter_.length(len(motion))), dtype=bool)
+    def _keep(self, recording: Recording, notes: list[str]) -> NDArray[np.bool_]:
+        """Return which rows can be used: not those with a saturated effort, nor those near standstill."""
+        whole, length = recording.decimator.factor == 1, recording.decimator.length(len(recording.motion))
+        names = [self.rows.names[i] for i in self.used]
+        keep = np.ones((len(self.used), length), dtype=bool)
+        if not self.robot.loops:
+            cut = np.stack([limited(recording.effort[:, i]) for i in self.used])
+            for row, name in zip(cut, names, strict=True):
+                if row.any():
+                    notes.append(limit_note(name, row, used=not whole))
+                    warnings.warn(notes[-1], SignalWarning, stacklevel=5)
+            keep = keep & ~cut if whole else keep
         if recording.moving is not None:
-            keep = keep & moving_rows(recording.moving[:, used], filter_, [joints[i] for i in used]).T
-        tiles = list(filter_.tiles(len(motion), ROWS))
-        starts: Sequence[Array | None] = [None] * len(tiles)
-        if robot.loops:  # the branch is followed once through all samples; then every tile stands alone
-            starts = closure_starts(robot, motion.q, [inside.start for inside, _ in tiles])
-        for (inside, outside), start in zip(tiles, starts, strict=True):
-            pieces.append(_piece(rows, base, recording, inside, start, used))
-            states.append([recording.state(inside, i) for i in used])
-            filters.append(None if whole else filter_.apply)
-            masks.append(keep[:, outside].astype(np.float64))
-        counts += keep.sum(axis=1)
-    for i in used:
-        note = direction_note(joints[i], np.concatenate([r.measured.v[:, i] for r in recordings]))
-        notes += [note] if note else []
-    lengths = [r.decimator.length(len(r.motion)) for r in recordings]
-    independence = float(np.average([r.decimator.independence for r in recordings], weights=lengths))
-    problem = Problem(
-        tuple(joints[i] for i in used),
-        laws,
-        base.rank,
-        [np.flatnonzero(rows.seen(base.seen)[i]) for i in used],
-        cached(pieces, 8.0 * sum(lengths) * len(used) * base.rank),
-        states,
-        filters,
-        masks if any((mask == 0.0).any() for mask in masks) else None,
-        tuple(int(c) for c in counts),
-        independence,
-    )
-    return problem, notes
+            usable = self.rows.usable(recording.moving)[:, list(self.used)]
+            keep = keep & moving_rows(usable, recording.decimator, names).T
+        return keep
 
 
-def _piece(rows: Rows, base: BaseParameters, recording: Recording, span: slice, start: Array | None, used: list[int]) -> Piece:
-    apply = recording.decimator.apply
+class _Tile:
+    """Rows of one stretch; what does not change with the shape parameters is kept where it is small."""
 
-    def compute() -> tuple[Array, Array]:
-        # Efforts are already those of the rows: joints of a tree, motors of a square A.
-        W, _ = rows.equations(recording.motion[span], None, base.columns, start, span.start)
-        W = W if len(used) == W.shape[0] else W[used]
-        y = recording.effort[span][:, used]
-        if recording.decimator.factor == 1:
-            return W, y.T
-        return np.moveaxis(apply(np.moveaxis(W, 2, 0)), 0, 2), apply(y).T
+    def __init__(
+        self, of: Assembly, code: object, recording: Recording, span: slice, start: Array | None, signals: Signals, keep: bool
+    ) -> None:
+        self.of, self.code, self.decimator, self.keep = of, code, recording.decimator, keep
+        self.motion, self.effort, self.signals = recording.motion[span], recording.effort[span], signals
+        self.start, self.first = start, span.start
+        self._fixed: Array | None = None
 
-    return compute
+    @cached_property
+    def _arrays(self) -> dict[str, Array]:
+        """Inputs of the laws' code, with closed positions."""
+        robot = self.of.bare.mechanism
+        closed = close_positions(robot, self.motion.q, self.start, first=self.first) if robot.loops else None
+        return entering(robot, self.motion, closed)
+
+    def _rows(self) -> Array:
+        if self._fixed is not None:
+            return self._fixed
+        flat = np.empty((self.code.height, len(self.motion)))  # type: ignore[attr-defined]
+        write = self.code.over(self.motion, self.effort, self.first)  # type: ignore[attr-defined]
+        write(flat)(slice(0, len(self.motion)), self.start)
+        flat = self._filtered(flat)
+        if self.keep:
+            self._fixed = flat
+        return flat
+
+    def _filtered(self, flat: Array) -> Array:
+        if self.decimator.factor == 1:
+            return flat
+        length = self.decimator.length(flat.shape[1])
+        return self.decimator.apply_rows(flat, np.empty((flat.shape[0], length)))
+
+    def __call__(self, eta: Array, step: int, groups: Sequence[int]) -> list[Array]:
+        of, code = self.of, self.code
+        wanted = [of.used[g] for g in groups]
+        whole = self.decimator.factor == 1
+        arrays, signals, samples = self._arrays, self.signals, len(self.motion)
+        if whole and step > 1:  # without a filter only the rows that are wanted are computed
+            arrays = {name: np.ascontiguousarray(a[::step]) for name, a in arrays.items()}
+            signals, samples = {name: a[::step] for name, a in signals.items()}, -(-samples // step)
+        bends: list[tuple[LawRows, Array]] = []
+        for k, (law, friction) in enumerate(zip(of.laws, of.robot.friction.values(), strict=True)):
+            if set(law.seen) & set(wanted):
+                own = {name: np.ascontiguousarray(signals[name][:, k : k + 1]) for name in law.signals}
+                numbers = np.concatenate([friction.values[: law.linear], eta[of.shapes[k]]])
+                made = law({**arrays, **own}, numbers, samples)
+                if not whole:
+                    made = self._filtered(made.reshape(-1, samples)).reshape(len(law.seen), law.height, -1)[:, :, ::step]
+                bends.append((law, made))
+        fixed = self._rows()[:, ::step]
+        blocks = []
+        for i in wanted:
+            first, count = code.first[i], code.seen[i].size  # type: ignore[attr-defined]
+            own_laws = [(law, made[law.seen.index(i)]) for law, made in bends if i in law.seen]
+            columns = [made[: law.linear] for law, made in own_laws]
+            slopes = [made[law.linear :] for law, made in own_laws]
+            blocks.append(np.vstack([fixed[first : first + count], *columns, *slopes, fixed[first + count]]))
+        return blocks
 
 
-def shape_bounds(laws: Sequence[FrictionLaw], velocities: Sequence[Array], names: Sequence[str]) -> Array:
-    """Intervals in which to search, from the largest speed of each joint."""
-    parts = [np.zeros((0, 2))]
-    for law, v, name in zip(laws, velocities, names, strict=True):
-        if not law.shape:
-            continue
-        speed = float(np.max(np.abs(v), initial=0.0))
-        if speed == 0.0:
+def assemble(robot: Mechanism, recordings: Sequence[Recording], projection: str | tuple[str, ...] | None = None) -> Assembly:
+    """Put recordings of a robot with friction laws together.
+
+    A robot with loops and as many motors as freedoms has one row per motor; with more motors, rows of least variance.
+    """
+    if projection is None:
+        motors = tuple(actuator.name for actuator in robot.actuators)
+        projection = motors if robot.loops and len(motors) == robot.dof else "gls"
+    rows = Rows(robot, projection)
+    skip = {name for recording in recordings for name in recording.skip}
+    used = tuple(i for i, name in enumerate(rows.names) if name not in skip)
+    if not used:
+        raise IdentificationError("all effort channels are dead or skipped; nothing can be identified")
+    if robot.loops and skip:
+        raise IdentificationError(f"efforts of {', '.join(skip)} are missing; a projection needs the efforts of all motors")
+    for recording in recordings:
+        if recording.motion.dof != robot.dof:
             raise IdentificationError(
-                f"joint '{name}' never moves, so the shape of its friction cannot be seen; leave its law out"
+                f"the motion has {recording.motion.dof} coordinates but robot '{robot.name}' has {robot.dof}; they must agree"
             )
-        parts.append(law.shape_range(speed))
-    return np.concatenate(parts)
-
-
-def cached(pieces: list[Piece], size: float) -> list[Piece]:
-    """Keep what the tiles return when it is small."""
-    if size > CACHE:
-        return pieces
-
-    def remember(piece: Piece) -> Piece:
-        store: list[tuple[Array, Array]] = []
-
-        def compute() -> tuple[Array, Array]:
-            if not store:
-                store.append(piece())
-            return store[0]
-
-        return compute
-
-    return [remember(piece) for piece in pieces]
+        wanted = (len(recording.motion), len(rows.efforts))
+        if recording.effort.shape != wanted or not np.isfinite(recording.effort).all():
+            raise IdentificationError(
+                f"effort has shape {recording.effort.shape}; it must be finite and have the shape {wanted} of the motion"
+            )
+        if recording.decimator.length(len(recording.motion)) < 1:
+            raise IdentificationError(
+                f"{len(recording.motion)} samples are too few for a decimation by {recording.decimator.factor}"
+            )
+    return Assembly(robot, rows, used, tuple(recordings))

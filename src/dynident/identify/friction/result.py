@@ -1,4 +1,4 @@
-"""What a separable fit found: parameters with covariance, predictions, curves."""
+"""What a separable fit of one axis found: parameters with covariance, predictions, curves."""
 
 from __future__ import annotations
 
@@ -11,19 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import IdentificationError
 from dynident.friction import Asymmetric, Friction, FrictionLaw, Sigmoid, State, Sum, TemperatureDependent
-from dynident.identify.base import BaseParameters
 from dynident.identify.friction.problem import Problem
-from dynident.identify.friction.recording import Recording, rows_of
 from dynident.identify.friction.search import Found
-from dynident.identify.matching import match
-from dynident.identify.metrics import Metrics, evaluate
-from dynident.identify.regression import robot_motion, same_band
-from dynident.mechanics import Motion, closure_starts
-from dynident.signals import Log, prepare
 
 Array = NDArray[np.float64]
 
-ROWS = 1024
 SIGMOID_NOTE = (
     "single values of a sigmoid law are not identifiable: (Bf, w) and (-Bf, -w) are the same law and terms of opposite sign "
     "trade against each other; judge and compare the curve only"
@@ -31,8 +23,8 @@ SIGMOID_NOTE = (
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SeparableFit:
-    """What both kinds of separable fit share.
+class AxisFit:
+    """Fit of one axis.
 
     Parameters
     ----------
@@ -54,6 +46,10 @@ class SeparableFit:
         Passes over all samples that the search took.
     notes : tuple of str
         What to know about the result.
+    fixed : tuple of str
+        Names of the columns beside the friction.
+    residuals : ndarray, (N,)
+        Measured minus predicted effort; NaN where a saturated sample was left out.
     """
 
     linear: tuple[str, ...]
@@ -66,6 +62,8 @@ class SeparableFit:
     relative: float
     passes: int
     notes: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
+    residuals: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -114,24 +112,6 @@ class SeparableFit:
         lines.append("residual: " + ", ".join(f"{joint} {s:.4g}" for joint, s in self.sigma.items()))
         return "\n".join([*lines, *self.notes])
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class AxisFit(SeparableFit):
-    """Fit of one axis.
-
-    Parameters
-    ----------
-    linear, shape, values, covariance, laws, sigma, rows, relative, passes, notes : see `SeparableFit`
-        What all separable fits have.
-    fixed : tuple of str
-        Names of the columns beside the friction.
-    residuals : ndarray, (N,)
-        Measured minus predicted effort; NaN where a saturated sample was left out.
-    """
-
-    fixed: tuple[str, ...] = ()
-    residuals: Array = field(default_factory=lambda: np.zeros(0))
-
     def predict(self, state: State | ArrayLike, fixed: Mapping[str, ArrayLike] | None = None) -> Array:
         """Predict the effort.
 
@@ -159,111 +139,6 @@ class AxisFit(SeparableFit):
         return result
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RobotFit(SeparableFit):
-    """Fit of a whole robot.
-
-    Parameters
-    ----------
-    linear, shape, values, covariance, laws, sigma, rows, relative, passes, notes : see `SeparableFit`
-        What all separable fits have.
-    base : BaseParameters
-        The robot without friction terms, and the combinations that the first parameters stand for.
-    sources, options : tuple of mapping, mapping
-        Where the data come from and how they were prepared.
-    """
-
-    base: BaseParameters
-    sources: tuple[Mapping[str, Any], ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def predict(self, motion: Motion, temperature: ArrayLike | None = None, load: ArrayLike | None = None) -> Array:
-        """Predict the efforts of a motion.
-
-        Parameters
-        ----------
-        motion : Motion
-            N samples.
-        temperature : array_like (N, n), optional
-            Temperature of the joints [degree Celsius], where a law needs it.
-        load : array_like (N, n), optional
-            Load of the joints [N m or N], where a law needs it.
-
-        Returns
-        -------
-        ndarray, (N, n)
-            Torques and forces [N m, N] of the joints, of the motors with loops; without friction where efforts were not used
-            in the fit.
-        """
-        robot = self.base.mechanism
-        return self._predict(Recording.of(robot, motion, np.zeros(motion.q.shape), temperature, load, None, ()))
-
-    def _predict(self, recording: Recording) -> Array:
-        robot, motion = self.base.mechanism, recording.motion
-        rows = rows_of(robot)
-        result = np.empty(motion.q.shape)
-        firsts = range(0, len(motion), ROWS)
-        starts = closure_starts(robot, motion.q, firsts) if robot.loops else [None] * len(firsts)
-        for first, start in zip(firsts, starts, strict=True):
-            piece = slice(first, first + ROWS)
-            W, _ = rows.equations(motion[piece], None, self.base.columns, start, first)
-            result[piece] = np.einsum("nbt,b->tn", W, self.values[: self.base.rank])
-        for joint, friction in self.friction.items():
-            i = rows.names.index(joint)
-            result[:, i] += friction(recording.state(slice(None), i))
-        return result
-
-    def residuals(self, motion: Motion, effort: ArrayLike, temperature: ArrayLike | None = None) -> Array:
-        """Measured minus predicted efforts; the measured ones also serve as load.
-
-        Parameters
-        ----------
-        motion : Motion
-            N samples.
-        effort : array_like, (N, n)
-            Measured efforts.
-        temperature : array_like (N, n), optional
-            Temperature of the joints [degree Celsius], where a law needs it.
-
-        Returns
-        -------
-        ndarray, (N, n)
-            Residuals [N m, N].
-        """
-        tau = np.asarray(effort, dtype=np.float64)
-        return np.asarray(tau - self.predict(motion, temperature, tau))
-
-    def score(self, log: Log) -> Metrics:
-        """Compare with a log, prepared and filtered like those of the fit.
-
-        Parameters
-        ----------
-        log : Log
-            Held-out log.
-
-        Returns
-        -------
-        Metrics
-            Errors in the band that was fitted.
-        """
-        robot = self.base.mechanism
-        matched = match(robot, log)
-        prepared = prepare(matched.log, **{**self.options, **same_band(self.sources, log.rate)})
-        if matched.mechanism.coordinate_names != robot.coordinate_names:
-            joints = ", ".join(robot.coordinate_names)
-            raise IdentificationError(f"log '{log.name}' does not move the joints of the fit, {joints}")
-        names = rows_of(robot).names
-        keep = [i for i, name in enumerate(names) if name in self.laws]
-        moved = robot_motion(robot, prepared.motion)
-        channels = (moved, prepared.effort, prepared.temperature, prepared.effort)
-        predicted = self._predict(Recording.of(robot, *channels, None, (), prepared.motion))
-        low_pass = prepared.decimator.apply
-        t = prepared.motion.t[prepared.decimator.centres(len(prepared))]
-        used = None if prepared.moving is None else prepared.decimator.usable(prepared.moving[:, keep])
-        pair = (low_pass(prepared.effort[:, keep]), low_pass(predicted[:, keep]))
-        return evaluate(*pair, tuple(names[i] for i in keep), t, used)
-
-
 def covariance(problem: Problem, found: Found) -> Array:
     """Covariance of linear and shape parameters together, ``(D^T D)^-1`` with D the weighted derivative."""
     size = problem.linear + found.eta.size
@@ -284,30 +159,36 @@ def covariance(problem: Problem, found: Found) -> Array:
     return result
 
 
-def common(
-    problem: Problem, found: Found, linear: tuple[str, ...], shape: tuple[str, ...], notes: list[str], square: float
-) -> dict[str, Any]:
-    """Fields that both kinds of fit share."""
-    said = list(notes)
+def shape_notes(laws: Mapping[str, FrictionLaw], shape: tuple[str, ...], found: Found) -> list[str]:
+    """Say which shape parameters the data do not determine, and that those of sigmoids never are."""
+    said = []
     edge = [name for name, at in zip(shape, found.at_bound, strict=True) if at]
     if edge:
         said.append(
             f"{', '.join(edge)} ended at the edge of the interval that these speeds can show: the data do not determine it"
         )
-    if any(_has_sigmoid(law) for law in problem.laws):
+    if any(_has_sigmoid(law) for law in laws.values()):
         said.append(SIGMOID_NOTE)
+    return said
+
+
+def axis_result(
+    problem: Problem, law: FrictionLaw, found: Found, linear: tuple[str, ...], notes: list[str], square: float
+) -> dict[str, Any]:
+    """Return the fields of the fit of one axis."""
+    laws = {problem.names[0]: law}
     scatter = found.sigma * np.sqrt(problem.independence)
     return {
         "linear": linear,
-        "shape": shape,
+        "shape": law.shape,
         "values": np.concatenate([found.projection.x, found.eta]),
         "covariance": covariance(problem, found),
-        "laws": dict(zip(problem.names, problem.laws, strict=True)),
+        "laws": laws,
         "sigma": dict(zip(problem.names, scatter.tolist(), strict=True)),
         "rows": sum(problem.counts),
         "relative": float(np.sqrt(found.projection.squares.sum() / square)) if square > 0.0 else float("nan"),
         "passes": found.passes,
-        "notes": tuple(said),
+        "notes": (*notes, *shape_notes(laws, law.shape, found)),
     }
 
 

@@ -1,11 +1,12 @@
 """Searching the shape parameters: many starts per joint on thinned data, then one exact search over all joints together.
 
-Rows of one joint hold only that joint's shape parameters, so good starting points can be found joint by joint; the final
-search is joint, since the bodies are shared.
+Rows of a tree's joint hold only that joint's shape parameters, so good starting points are found joint by joint; the final
+search is one, since the bodies are shared.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
+from dynident.friction import FrictionLaw
 from dynident.identify.friction.problem import Problem, Projection
 from dynident.parallel import one_blas_thread
 
@@ -119,12 +121,13 @@ class Evaluator:
         Its search variables.
     sigma : ndarray, (groups,)
         Weights; may be changed between searches.
+    free : sequence of int, optional
+        Shape parameters to search; all when omitted.
     """
 
-    def __init__(self, problem: Problem, scale: Scale, sigma: Array) -> None:
+    def __init__(self, problem: Problem, scale: Scale, sigma: Array, free: Sequence[int] | None = None) -> None:
         self.problem, self.scale, self.sigma = problem, scale, sigma
-        middle = scale.eta(scale.bounds.mean(axis=1)) if scale.bounds.size else np.zeros(0)
-        self.pairs = problem.bent(middle)
+        self.free = list(range(problem.shapes)) if free is None else list(free)
         self.passes = 0
         self._at: Array | None = None
         self._groups: Any = None
@@ -144,11 +147,11 @@ class Evaluator:
         """
         eta = self.scale.eta(u)
         if self._at is None or not np.array_equal(self._at, u):
-            self._groups = self.problem.reduce(eta, self.pairs)
+            self._groups = self.problem.reduce(eta)
             self._at = u.copy()
             self.passes += 1
         with one_blas_thread():
-            return self.problem.project(eta, self._groups, self.pairs, self.sigma)
+            return self.problem.project(eta, self._groups, self.sigma)
 
     def search(self, u: Array, tolerance: float, passes: int) -> Array:
         """Trust-region search with bounds from u.
@@ -171,12 +174,17 @@ class Evaluator:
         """
         from scipy.optimize import least_squares  # noqa: PLC0415 - costs import time
 
-        low, high = self.scale.bounds.T
+        low, high = self.scale.bounds[self.free].T
         margin = 1e-9 * (high - low)
+
+        def slopes(w: Array) -> Array:
+            at = _placed(u, self.free, w)
+            return np.asarray((self.projection(at).jacobian * self.scale.slope(at))[:, self.free])
+
         found = least_squares(
-            lambda w: self.projection(w).residual,
-            np.clip(u, low + margin, high - margin),
-            lambda w: self.projection(w).jacobian * self.scale.slope(w),
+            lambda w: self.projection(_placed(u, self.free, w)).residual,
+            np.clip(u[self.free], low + margin, high - margin),
+            slopes,
             bounds=(low, high),
             ftol=tolerance,
             xtol=1e-7,
@@ -184,7 +192,7 @@ class Evaluator:
             max_nfev=passes,
             x_scale=1.0,
         )
-        return np.asarray(found.x)
+        return _placed(u, self.free, found.x)
 
 
 def row_sigma(problem: Problem, projection: Projection) -> Array:
@@ -197,52 +205,86 @@ def row_sigma(problem: Problem, projection: Projection) -> Array:
     return np.asarray(np.sqrt(np.maximum(variance, floor)))
 
 
-def starting_points(problem: Problem, bounds: Array, starts: int, seed: int) -> Array:
-    """Good shape parameters, joint by joint on thinned rows."""
+def starting_points(problem: Problem, bounds: Array, starts: int, seed: int, held: Mapping[int, float] | None = None) -> Array:
+    """Good shape parameters on thinned rows, those of one joint after the other, the others in the middle or already found."""
     generator = np.random.default_rng(seed)
-    thin = problem.thinned(THIN)
-    result = []
-    for g, where in enumerate(problem.shapes):
-        size = where.stop - where.start
-        if size == 0:
+    thin, known = problem.thinned(THIN), dict(held or {})
+    scale = Scale(bounds)
+    u = scale.u(_placed(scale.eta(scale.bounds.mean(axis=1)), list(known), np.array(list(known.values()))))
+    for family in problem.families:
+        own = [s for s in family if s not in known]
+        # The rows of a tree's joint hold only its own shapes; projected rows hold those of all motors.
+        seen = [g for g, pairs in enumerate(problem.bends) if {s for _, s in pairs} & set(own)]
+        if not own or not seen:
             continue
-        scale = Scale(bounds[where])
-        evaluator = Evaluator(thin.single(g), scale, np.ones(1))
-        low, high = scale.bounds.T
+        low, high = scale.bounds[own].T
+        inner = Evaluator(thin.only(seen), scale, np.ones(len(seen)), own)
         # One parameter: an even grid. More: as many random points per parameter, in a Latin hypercube.
-        count = starts * size
+        size, count = len(own), starts * len(own)
         cells = np.stack([generator.permutation(count) for _ in range(size)], axis=1) if size > 1 else np.arange(count)[:, None]
-        trials = low + (high - low) * (cells + 0.5) / count
-        costs = [float(np.sum(evaluator.projection(u).residual ** 2)) for u in trials]
-        ends = [evaluator.search(trials[i], 1e-8, 60) for i in np.argsort(costs)[:FOLLOWED]]
-        best = min(ends, key=lambda u: float(np.sum(evaluator.projection(u).residual ** 2)))
-        result.append(scale.eta(best))
-    return np.concatenate(result) if result else np.zeros(0)
+        trials = [_placed(u, own, w) for w in low + (high - low) * (cells + 0.5) / count]
+        costs = [float(np.sum(inner.projection(w).residual ** 2)) for w in trials]
+        ends = [inner.search(trials[i], 1e-8, 60) for i in np.argsort(costs)[:FOLLOWED]]
+        left = [float(np.sum(inner.projection(w).residual ** 2)) for w in ends]
+        u = ends[int(np.argmin(left))]
+    return scale.eta(u)
 
 
-def search(problem: Problem, bounds: Array, start: Array | None, starts: int, seed: int, passes: int) -> Found:
-    """Find the shape parameters of all joints."""
+def _placed(u: Array, own: Sequence[int], values: Array) -> Array:
+    """Return u with other values of some of its entries."""
+    result = u.copy()
+    result[list(own)] = values
+    return result
+
+
+def search(
+    problem: Problem,
+    bounds: Array,
+    start: Array | None,
+    starts: int,
+    seed: int,
+    passes: int,
+    held: Mapping[int, float] | None = None,
+) -> Found:
+    """Find the shape parameters of all joints, but for those held at a known value."""
     total = sum(problem.counts) * problem.independence
-    unknown = problem.linear + len(bounds)
+    unknown = len({int(c) for own in problem.columns for c in own}) + len(bounds) - len(held or {})
     if total <= unknown:
         raise IdentificationError(
             f"{total:.0f} independent equations cannot determine {unknown} parameters; record a longer log or choose simpler "
             "laws"
         )
-    eta = starting_points(problem, bounds, starts, seed) if start is None else np.asarray(start, dtype=np.float64)
-    if eta.shape != (len(bounds),) or ((eta < bounds[:, 0]) | (eta > bounds[:, 1])).any():
+    eta = starting_points(problem, bounds, starts, seed, held) if start is None else np.asarray(start, dtype=np.float64)
+    free = [s for s in range(problem.shapes) if s not in (held or {})]
+    inside = eta.shape == (len(bounds),) and not ((eta < bounds[:, 0]) | (eta > bounds[:, 1]))[free].any()
+    if not inside:
         raise IdentificationError(f"start is {eta.tolist()}; give {len(bounds)} shape parameters within {bounds.tolist()}")
     scale = Scale(bounds)
     u = scale.u(eta)
-    evaluator = Evaluator(problem, scale, np.ones(len(problem.names)))
+    evaluator = Evaluator(problem, scale, np.ones(len(problem.names)), free)
     evaluator.sigma = row_sigma(problem, evaluator.projection(u))
     for _ in range(REWEIGHTINGS):
-        if eta.size and evaluator.passes < passes:
+        if free and evaluator.passes < passes:
             u = evaluator.search(u, 1e-9, passes - evaluator.passes)
         previous, evaluator.sigma = evaluator.sigma, row_sigma(problem, evaluator.projection(u))
         if np.max(np.abs(evaluator.sigma / previous - 1.0)) < 1e-3:
             break
     low, high = scale.bounds.T
     near = 1e-4 * (high - low)
-    at_bound = (u < low + near) | (u > high - near)
+    at_bound = ((u < low + near) | (u > high - near)) & np.isin(np.arange(u.size), free)
     return Found(scale.eta(u), evaluator.projection(u), evaluator.sigma, at_bound, evaluator.passes)
+
+
+def shape_bounds(laws: Sequence[FrictionLaw], velocities: Sequence[Array], names: Sequence[str]) -> Array:
+    """Intervals in which to search, from the largest speed of each joint."""
+    parts = [np.zeros((0, 2))]
+    for law, v, name in zip(laws, velocities, names, strict=True):
+        if not law.shape:
+            continue
+        speed = float(np.max(np.abs(v), initial=0.0))
+        if speed == 0.0:
+            raise IdentificationError(
+                f"joint '{name}' never moves, so the shape of its friction cannot be seen; leave its law out"
+            )
+        parts.append(law.shape_range(speed))
+    return np.concatenate(parts)

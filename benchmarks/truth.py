@@ -1,0 +1,188 @@
+"""Is the default right on a robot nobody has seen: ``python -m benchmarks.truth [FOLDER_WITH_THE_RECORDINGS] [--robots N]``.
+
+Four measurements, one default configuration, no option anywhere:
+
+1. held-out error and coverage on public recordings;
+2. extrapolation: trained on the slow stretches of a log, judged on its fast ones;
+3. virtual robots (`benchmarks.population`): error beside least squares and the description, coverage;
+4. independent runs of the same virtual robot: by how many stated deviations their parameters differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dynident as di
+from benchmarks.population import Case, motion, population, record
+from benchmarks.shared_logs import ROBOTS
+from dynident.errors import DynidentError
+from dynident.validate import judge
+
+Array = NDArray[np.float64]
+STRETCHES = 8
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Errors of three models on one held-out log.
+
+    Parameters
+    ----------
+    free, default, description : float
+        ||e|| / ||tau|| of weighted least squares, of the default and of the untouched description.
+    coverage : float
+        Share of the measurements within two standard deviations of the default.
+    every : float
+        Error of the default over all samples, not low-passed.
+    """
+
+    free: float
+    default: float
+    description: float
+    coverage: float
+    every: float
+
+
+def judged(robot: di.Mechanism, train: Sequence[di.Log], tests: Iterable[di.Log]) -> tuple[di.Fit, list[Judged]]:
+    """Fit the default to the training logs and judge it on each test."""
+    evidence = di.Regression.from_logs(robot, list(train))
+    fit = di.MAP().fit(evidence).result_
+    free = di.WLS().fit(evidence).result_
+    described = replace(free, values=evidence.base.values(evidence.mechanism.parameters.values))
+    rows = []
+    for log in tests:
+        score = fit.score(log)
+        others = [model.score(log).metrics.relative for model in (free, described)]
+        rows.append(Judged(others[0], score.metrics.relative, others[1], score.coverage, score.all_samples.relative))
+    return fit, rows
+
+
+def shared_logs(data: Path) -> None:
+    """Print the table of the public recordings."""
+    print("\n1. public recordings\n")
+    heads = ("robot", "base parameters", "training", "held out", "least squares", "description", "coverage", "all samples")
+    print(f"| {' | '.join((*heads, 'band Hz', 'RMSE, all samples', 'verdict', 's'))} |\n|{'---|' * (len(heads) + 4)}")
+    for name, make in ROBOTS.items():
+        shared = make(data)
+        start = time.perf_counter()
+        fit, rows = judged(shared.robot, shared.train, shared.test)
+        spent = time.perf_counter() - start
+        scores = [fit.score(log) for log in shared.test]
+        cells = [" / ".join(f"{100 * getattr(r, key):.2f}" for r in rows) for key in ("default", "free", "description")]
+        cells += [" / ".join(f"{100 * getattr(r, key):.{k}f}" for r in rows) for key, k in (("coverage", 0), ("every", 2))]
+        rmse = " ".join(f"{x:.3g}" for x in scores[0].all_samples.rmse)
+        ok = "ok" if judge(fit, scores).ok else "refused"
+        band = f"{fit.sources[0]['bandwidth']:.3g}"
+        line = [name, str(fit.base.rank), f"{100 * fit.training_relative:.2f}", *cells]
+        print(f"| {' | '.join([*line, band, rmse, ok, f'{spent:.1f}'])} |", flush=True)
+
+
+def slow_to_fast(logs: Sequence[di.Log]) -> tuple[list[di.Log], list[di.Log]]:
+    """Return the slow half and the fastest quarter of the stretches of logs; short runs are stretches themselves."""
+    pieces = []
+    for log in logs:
+        edges = np.linspace(0, len(log), max(STRETCHES // len(logs), 1) + 1).astype(int)
+        pieces += [log.rows(int(a), int(b)) for a, b in pairwise(edges)]
+    speeds = [float(np.sqrt(np.mean((np.diff(p.position, axis=0) / np.diff(p.t)[:, None]) ** 2))) for p in pieces]
+    order = np.argsort(speeds)
+    half, quarter = len(order) // 2, len(order) // 4
+    return [pieces[i] for i in sorted(order[:half])], [pieces[i] for i in sorted(order[-quarter:])]
+
+
+def extrapolation(data: Path) -> None:
+    """Print errors and coverage on the fast part of logs, trained on their slow part."""
+    print("\n2. slow stretches -> fast stretches: least squares, default, description; coverage")
+    for name in ("EMPS", "LWR4+", "UR10", "TX40", "LBR Med 7", "double pendulum"):
+        shared = ROBOTS[name](data)
+        train, test = slow_to_fast([*shared.train, *shared.test])
+        show(name, shared.robot, train, test)
+    for case in population(5, seed=7):
+        show(case.name, case.described, [case.slow], [case.fast])
+
+
+def show(name: str, robot: di.Mechanism, train: Sequence[di.Log], test: Sequence[di.Log]) -> None:
+    """Print one line of the extrapolation."""
+    try:
+        _, rows = judged(robot, train, test)
+    except DynidentError as error:
+        print(f"  {name:22s} {error}")
+        return
+    mean = [100 * float(np.mean([getattr(r, key) for r in rows])) for key in ("free", "default", "description", "coverage")]
+    print(f"  {name:22s} {mean[0]:7.2f} {mean[1]:7.2f} {mean[2]:7.2f} % ({mean[3]:.0f} %)")
+
+
+def virtual(count: int) -> None:
+    """Print what the default gains and covers over virtual robots."""
+    print(f"\n3. {count} virtual robots")
+    start = time.perf_counter()
+    kinds = ("like", "fast", "slow")
+    rows: list[tuple[Case, list[Judged]]] = []
+    for case in population(count):
+        rows.append((case, judged(case.described, [case.train], [getattr(case, kind) for kind in kinds])[1]))
+    for poor in (False, True):
+        for k, kind in enumerate(kinds):
+            part = [each[k] for case, each in rows if case.poor == poor]
+            ratio = np.array([r.default / r.free for r in part])
+            print(
+                f"  {'poor' if poor else 'good'} excitation, {kind} motion: mean error {mean(part, 'free'):.2f} -> "
+                f"{mean(part, 'default'):.2f} % (description {mean(part, 'description'):.0f} %); ratio median "
+                f"{np.median(ratio):.2f}, worst {ratio.max():.2f}, above 1.05: {np.sum(ratio > 1.05)} of {ratio.size}; worse "
+                f"than the description: {sum(r.default > r.description for r in part)}; coverage {mean(part, 'coverage'):.1f} %"
+            )
+    everything = [r for _, each in rows for r in each]
+    print(f"  coverage over all {mean(everything, 'coverage'):.1f} %, {time.perf_counter() - start:.0f} s")
+
+
+def mean(part: Sequence[Judged], key: str) -> float:
+    """Return the mean of one number in percent."""
+    return 100.0 * float(np.mean([getattr(r, key) for r in part]))
+
+
+def repeats(count: int) -> None:
+    """Print by how many deviations independent runs of the same robot differ."""
+    print("\n4. independent runs of the same robot: rms of the difference over its stated deviation")
+    default: list[Array] = []
+    free: list[Array] = []
+    for k, case in enumerate(population(count, seed=3)):
+        rng = np.random.default_rng([9, k])
+        size, base = (0.15, 0.12) if case.poor else (0.5, 0.15)
+        moved = motion(case.true.dof, case.train.duration, rng, size, base)
+        again = record(case.true, moved, case.world, rng, f"{k} again")
+        fits = []
+        for log in (case.train, again):
+            evidence = di.Regression.from_logs(case.described, [log])
+            fits.append((di.MAP().fit(evidence).result_, di.WLS().fit(evidence).result_))
+        for into, (a, b) in zip((default, free), zip(*fits, strict=True), strict=True):
+            both = a.solved & b.solved
+            into.append(((a.values - b.values) / np.hypot(a.std, b.std))[both])
+    for name, found in (("default", default), ("least squares", free)):
+        z = np.concatenate(found)
+        print(f"  {name}: rms z {np.sqrt(np.mean(z**2)):.2f}, within two deviations {np.mean(np.abs(z) < 2):.0%} of {z.size}")
+
+
+def main() -> None:
+    """Run the four measurements."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", nargs="?", type=Path, help="folder with the public recordings")
+    parser.add_argument("--robots", type=int, default=200, help="number of virtual robots")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if options.data is not None:
+        shared_logs(options.data)
+        extrapolation(options.data)
+    if options.robots:
+        virtual(options.robots)
+        repeats(max(options.robots // 5, 8))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""The command that compares estimators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import dynident as di
+from dynident.cli.core import _options
+from dynident.cli.shared import (
+    Arg,
+    AsJson,
+    Debug,
+    Effort,
+    Gain,
+    Joints,
+    LogRate,
+    Robot,
+    Schema,
+    Search,
+    Sidecar,
+    Terms,
+    Topic,
+    Trust,
+    Unit,
+    app,
+    log_reader,
+    out,
+    print_json,
+    progress,
+    robot_of,
+    with_terms,
+)
+
+
+@app.command(epilog="Example: dynident compare robot.urdf run.csv --effort joint_torque --validate other.csv")
+def compare(
+    robot: Robot,
+    logs: Annotated[list[Path], typer.Argument(help="Logs to fit, all of the same robot.", show_default=False)],
+    effort: Effort = None,
+    validate: Annotated[
+        list[Path] | None, typer.Option(help="Held-out log; may be given several times. The last third of the logs if none.")
+    ] = None,
+    period: Annotated[float | None, typer.Option(help="Period of the motion in s: other periods serve as instruments.")] = None,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
+    schema: Schema = None,
+    joints: Joints = None,
+    gain: Gain = None,
+    topic: Topic = None,
+    unit: Unit = None,
+    log_rate: LogRate = None,
+    terms: Terms = None,
+    cutoff: Annotated[str, typer.Option(help="Low-pass frequency in Hz, or auto.")] = "auto",
+    decimation: Annotated[str, typer.Option(help="Factor of the parallel decimation, or auto.")] = "auto",
+    standstill: Annotated[
+        float, typer.Option(help="Leave out speeds below this share of a joint's RMS speed, where it may stick (0.1 is usual).")
+    ] = 0.0,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Fit every estimator to the same logs: errors, coverage, time, and whether least squares is biased."""
+    options = _options(cutoff, decimation, standstill)
+    read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
+    with progress(3) as step:
+        step("reading the robot and its logs")
+        mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
+        training, held_out = [read(path) for path in logs], [read(path) for path in validate or []]
+        step("fitting all estimators")
+        found = di.compare(mechanism, training, held_out or None, period=period, **options)
+        step("done")
+    if as_json:
+        print_json(found.to_json())
+    else:
+        out.print(found.summary())
+    return 0

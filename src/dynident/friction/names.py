@@ -1,0 +1,135 @@
+"""Friction laws as text: ``stribeck + viscous``, ``asymmetric(tanh + viscous)``, ``warm(stribeck(exponent=1), reference=25)``.
+
+A law is named by its `name` or by its class; options are numbers, tuples of numbers, None or laws. Nothing in a text is run.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any
+
+from dynident.errors import DescriptionError
+from dynident.friction import laws, modifiers
+from dynident.friction.law import FrictionLaw, Sum
+
+
+def _subclasses(of: Any) -> Iterator[type[FrictionLaw]]:
+    for law in of.__subclasses__():
+        yield law
+        yield from _subclasses(law)
+
+
+def _known() -> dict[str, type[FrictionLaw]]:
+    """Return all laws by name and by class: those of this room and whatever else was defined."""
+    assert laws, modifiers  # imported so that their laws are known
+    found: dict[str, type[FrictionLaw]] = {}
+    for law in _subclasses(FrictionLaw):
+        if is_dataclass(law) and not law.__name__.startswith("_") and law is not Sum:
+            found |= {law.__name__: law} | ({law.name: law} if isinstance(law.name, str) else {})
+    return found
+
+
+def law_of(text: str | FrictionLaw) -> FrictionLaw:
+    """Return the friction law that a text names.
+
+    Parameters
+    ----------
+    text : str or FrictionLaw
+        Such as ``"stribeck + viscous"``; a law itself is returned as it is.
+
+    Returns
+    -------
+    FrictionLaw
+        The law.
+
+    Examples
+    --------
+    >>> law_of("tanh + viscous").parameters
+    ('tanh.fc', 'viscous.fv', 'tanh.beta')
+    """
+    if isinstance(text, FrictionLaw):
+        return text
+    if not isinstance(text, str) or len(text) > 1000:
+        raise DescriptionError(f"a friction law is {text!r}; give a text such as 'stribeck + viscous'")
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        return _law(tree, text)
+    except (SyntaxError, ValueError, MemoryError, RecursionError, TypeError) as error:
+        if isinstance(error, DescriptionError):
+            raise
+        raise DescriptionError(
+            f"'{text}' is no friction law ({getattr(error, 'msg', None) or error}); write it as in 'stribeck + viscous'"
+        ) from None
+
+
+def _law(part: ast.expr, text: str) -> FrictionLaw:
+    known = _known()
+    match part:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _law(left, text) + _law(right, text)
+        case ast.Name(id=name) if name in known:
+            return known[name]()
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=keywords) if name in known:
+            options = {keyword.arg: _option(keyword.value, text) for keyword in keywords if keyword.arg}
+            return known[name](*(_option(argument, text) for argument in arguments), **options)
+    names = sorted({str(law.name) for law in known.values() if isinstance(law.name, str)})
+    raise DescriptionError(f"'{ast.unparse(part)[:60]}' in '{text}' is no friction law; known laws are {', '.join(names)}")
+
+
+def _option(part: ast.expr, text: str) -> Any:
+    match part:
+        case ast.Constant(value=value) if value is None or isinstance(value, int | float):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return -_option(inner, text)
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return tuple(_option(item, text) for item in parts)
+    return _law(part, text)
+
+
+def law_text(law: FrictionLaw) -> str:
+    """Return the text of a law, which `law_of` reads back.
+
+    Parameters
+    ----------
+    law : FrictionLaw
+        A law; one's own must be a dataclass.
+
+    Returns
+    -------
+    str
+        Its text.
+    """
+    if isinstance(law, Sum):
+        return " + ".join(law_text(member) for member in law.members)
+    if not is_dataclass(law):
+        raise DescriptionError(f"the law '{law.name}' is no dataclass, so it has no text; make it a frozen dataclass")
+    options = []
+    for option in fields(law):
+        value = getattr(law, option.name)
+        default = option.default_factory() if option.default_factory is not MISSING else option.default
+        if value != default:
+            options.append(f"{option.name}={law_text(value) if isinstance(value, FrictionLaw) else repr(value)}")
+    return law.name + (f"({', '.join(options)})" if options else "")
+
+
+def reference_temperature(law: FrictionLaw) -> float | None:
+    """Return the temperature at which the parameters of a law hold.
+
+    Parameters
+    ----------
+    law : FrictionLaw
+        Law, temperature-dependent or not.
+
+    Returns
+    -------
+    float or None
+        Reference temperature [degree Celsius] at the first place where one stands; None for a law without one.
+    """
+    if hasattr(law, "reference"):
+        return float(law.reference)
+    own = getattr(law, "law", None)
+    inner = law.members if isinstance(law, Sum) else (own,) if isinstance(own, FrictionLaw) else ()
+    return next((found for member in inner if (found := reference_temperature(member)) is not None), None)

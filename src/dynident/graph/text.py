@@ -1,0 +1,213 @@
+"""Expressions as people write them, read without running anything, and written back.
+
+    0.5 * k * (q[elbow] - 0.3)**2          sin(2 * q["joint 1"]) if v > 0 else tanh(v / 0.01)
+
+Numbers, ``pi``, + - * / **, comparisons (1 or 0), ``x if condition else y`` and the functions of `FUNCTIONS`. Names and what
+stands in square brackets behind them are looked up by the caller.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from dynident.errors import DescriptionError
+from dynident.graph.expression import (
+    Graph,
+    Node,
+    absolute,
+    arctan2,
+    cos,
+    equal,
+    exp,
+    floor,
+    log,
+    maximum,
+    minimum,
+    opposite,
+    reachable,
+    sign,
+    sin,
+    sqrt,
+    tanh,
+    where,
+)
+
+Lookup = Callable[[str, str | None], Node]
+"""Node of a name, and of what stands in square brackets behind it (None without brackets); raises KeyError."""
+
+LONGEST, DEEPEST = 4_000, 60  # characters and levels of one expression
+LARGEST_TEXT = 100_000  # characters of an expression that is written: what is shared is written again at every use
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {
+    "sin": (sin, 1),
+    "cos": (cos, 1),
+    "tan": (lambda x: sin(x) / cos(x), 1),
+    "sqrt": (sqrt, 1),
+    "exp": (exp, 1),
+    "log": (log, 1),
+    "tanh": (tanh, 1),
+    "abs": (absolute, 1),
+    "sign": (sign, 1),
+    "floor": (floor, 1),
+    "min": (minimum, 2),
+    "max": (maximum, 2),
+    "atan2": (arctan2, 2),
+    "where": (where, 3),
+}
+_BINARY: dict[type, Callable[[Node, Node], Node]] = {
+    ast.Add: lambda x, y: x + y,
+    ast.Sub: lambda x, y: x - y,
+    ast.Mult: lambda x, y: x * y,
+    ast.Div: lambda x, y: x / y,
+    ast.Pow: lambda x, y: x**y,
+}
+_COMPARE: dict[type, Callable[[Node, Node], Node]] = {
+    ast.Lt: lambda x, y: x < y,
+    ast.LtE: lambda x, y: x <= y,
+    ast.Gt: lambda x, y: x > y,
+    ast.GtE: lambda x, y: x >= y,
+    ast.Eq: equal,
+    ast.NotEq: lambda x, y: opposite(equal(x, y)),
+}
+
+
+@lru_cache(maxsize=512)
+def _parsed(text: str) -> ast.expr:
+    if len(text) > LONGEST:
+        raise DescriptionError(f"an expression has {len(text)} characters; the limit is {LONGEST}")
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        reason = getattr(error, "msg", None) or "too long or too deep"
+        raise DescriptionError(f"'{text}' is no expression ({reason}); write it as in '0.5 * (q - 0.3)**2'") from None
+
+
+def parse(graph: Graph, text: str, lookup: Lookup) -> Node:
+    """Return the expression that a text stands for; nothing of it is run.
+
+    Parameters
+    ----------
+    graph : Graph
+        Where it lives.
+    text : str
+        The expression.
+    lookup : callable
+        ``lookup(name, index)`` gives the node of ``name`` (index None) or ``name[index]``, or raises KeyError.
+
+    Returns
+    -------
+    Node
+        The expression.
+    """
+    return _Reader(graph, text, lookup).node(_parsed(text), 0)
+
+
+class _Reader:
+    def __init__(self, graph: Graph, text: str, lookup: Lookup) -> None:
+        self.graph, self.text, self.lookup = graph, text, lookup
+
+    def node(self, part: ast.expr, depth: int) -> Node:
+        """Return the node of a part of the syntax tree."""
+        if depth > DEEPEST:
+            raise self.wrong(f"is nested more than {DEEPEST} deep")
+        own = depth + 1
+        match part:
+            case ast.Constant(value=value) if isinstance(value, int | float) and not isinstance(value, bool):
+                return self.graph.const(self._number(value))
+            case ast.Name(id=name):
+                return self.graph.const(math.pi) if name == "pi" else self._named(name, None)
+            case ast.Subscript(value=ast.Name(id=name), slice=index):
+                return self._named(name, self._index(index))
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd() as op, operand=inner):
+                return -self.node(inner, own) if isinstance(op, ast.USub) else self.node(inner, own)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+                return _BINARY[type(op)](self.node(left, own), self.node(right, own))
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARE:
+                return _COMPARE[type(op)](self.node(left, own), self.node(right, own))
+            case ast.IfExp(test=test, body=body, orelse=other):
+                return self.graph.select(self.node(test, own), self.node(body, own), self.node(other, own))
+            case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
+                function, count = FUNCTIONS[name]
+                if len(arguments) != count:
+                    raise self.wrong(f"gives {len(arguments)} arguments to {name}(), which takes {count}")
+                return self.graph.node(function(*(self.node(argument, own) for argument in arguments)))
+            case ast.Call(func=ast.Name(id=name)):
+                raise self.wrong(f"calls {name}(); the functions are {', '.join(FUNCTIONS)}")
+        raise self.wrong(f"has '{ast.unparse(part)[:60]}' in it, which is not allowed; use numbers, + - * / ** and functions")
+
+    def _number(self, value: float) -> float:
+        number = float(value) if abs(value) < 1e300 else math.inf
+        if not math.isfinite(number):
+            raise self.wrong(f"has the number {value}; give a finite one")
+        return number
+
+    def _index(self, part: ast.expr) -> str:
+        match part:
+            case ast.Constant(value=str(name)):
+                return name
+            case ast.Name() | ast.Attribute():  # q[elbow], q[wrist.r1]
+                return ast.unparse(part)
+        raise self.wrong(f"has '[{ast.unparse(part)[:60]}]' in it; give a name, as in q[joint1] or q[\"joint 1\"]")
+
+    def _named(self, name: str, index: str | None) -> Node:
+        try:
+            return self.lookup(name, index)
+        except KeyError:
+            whole = name if index is None else f"{name}[{index}]"
+            raise self.wrong(f"uses '{whole}', which is not known here") from None
+
+    def wrong(self, what: str) -> DescriptionError:
+        """Return the sentence that says what is wrong with the expression."""
+        return DescriptionError(f"the expression '{self.text[:200]}' {what}")
+
+
+_WRITTEN = {op: f"{op}({{0}})" for op in ("sqrt", "sin", "cos", "exp", "log", "tanh", "abs", "sign", "floor")}
+_WRITTEN |= {"add": "({0} + {1})", "sub": "({0} - {1})", "mul": "{0} * {1}", "div": "({0} / {1})", "neg": "(-{0})"}
+_WRITTEN |= {"pow": "({0})**({1})", "atan2": "atan2({0}, {1})", "min": "min({0}, {1})", "max": "max({0}, {1})"}
+_WRITTEN |= {"lt": "({0} < {1})", "le": "({0} <= {1})", "eq": "({0} == {1})", "select": "where({0}, {1}, {2})"}
+
+
+def write_text(node: Node) -> str:
+    """Return an expression as text that `parse` reads back, symbols by their names, numbers exact.
+
+    Parameters
+    ----------
+    node : Node
+        The expression.
+
+    Returns
+    -------
+    str
+        Its text.
+    """
+    texts: dict[int, str] = {}
+    for part in reachable([node]):
+        if part.op == "const":
+            text = repr(part.value) if part.value >= 0.0 else f"({part.value!r})"
+        elif part.op == "symbol":
+            text = part.name
+        elif part.op in _WRITTEN:
+            text = _WRITTEN[part.op].format(*(texts[arg.index] for arg in part.args))
+            if part.op == "mul":
+                text = f"({text})"
+        else:
+            raise DescriptionError(f"the operation '{part.op}' has no text")
+        if len(text) > LARGEST_TEXT:
+            raise DescriptionError("an expression is too long to be written as text; give it in a shorter form")
+        texts[part.index] = text
+    whole = texts[node.index]
+    return whole[1:-1] if _wrapped(whole) else whole
+
+
+def _wrapped(text: str) -> bool:
+    """Return whether the first bracket closes at the end."""
+    depth = 0
+    for i, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return i == len(text) - 1 and text[0] == "("
+    return False

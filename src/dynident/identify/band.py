@@ -1,0 +1,118 @@
+"""One band for all logs of a fit, chosen by what it does to the model.
+
+The spectra of all positions give a cut-off that holds the motion and that noise does not reach (`common_cutoff`). It is
+confirmed by the model itself: a narrower band (drives and sensors are late at high frequencies) and, where noise was the limit,
+wider ones are fitted too, each stretch of time is predicted by the model of the others, and the errors are compared in
+the same, narrowest band. Another band is taken only if it is better by more than a standard error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError
+from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.blocks import squares
+from dynident.identify.estimators import WLS
+from dynident.identify.factor import BLOCKS
+from dynident.identify.matching import match
+from dynident.identify.posterior import estimate
+from dynident.identify.prior import prior_of
+from dynident.identify.regression import Regression
+from dynident.identify.rows import Projection
+from dynident.mechanism import Mechanism
+from dynident.signals import Cutoff, Log, common_cutoff
+
+Array = NDArray[np.float64]
+
+STEP = 1.6  # ratio of neighbouring cut-offs that are tried
+FEWEST = 7.0  # band times length of the shortest log: some rows are left when the ends are gone
+RATIO, EDGE = 2.5, 1.25  # cut-off over band: as wanted, and at least
+
+
+def evidence_in_one_band(
+    mechanism: Mechanism,
+    logs: Sequence[Log],
+    base: BaseParameters | None,
+    projection: Projection | Sequence[str],
+    absent: Sequence[str],
+    options: Mapping[str, Any],
+) -> Regression:
+    """Return the evidence of all logs in one band; `Regression.from_logs` is the public way."""
+    if not logs:
+        raise IdentificationError("there is no log to identify from; give one at least")
+    robots = [match(mechanism, log) for log in logs]
+    if base is None:
+        base = base_parameters(robots[0].mechanism)
+
+    def compress(stretches: int | None = None, **chosen: float) -> Regression:
+        parts = [
+            Regression.from_log(mechanism, log, base, projection, absent, stretches, **{**options, **chosen}) for log in logs
+        ]
+        whole = reduce(add, parts)
+        # The band is a matter of the evidence, not an option of the user: other logs are put into it by `same_band`.
+        return replace(whole, options={k: v for k, v in options.items() if k != "like"})
+
+    if options.get("cutoff", "auto") != "auto" or "like" in options:
+        return compress()
+    found = common_cutoff([each.log for each in robots])
+    shortest = min(log.duration for log in logs)
+    asked = options.get("band", "auto")
+
+    def width(cutoff: float) -> float:
+        wanted = found.band if cutoff == found.frequency else cutoff / RATIO
+        if cutoff > found.frequency:
+            wanted = max(wanted, min(found.motion_band, cutoff / EDGE))
+        wanted = max(wanted, min(FEWEST / shortest, cutoff))
+        return wanted if asked == "auto" else float(asked)
+
+    def said(evidence: Regression, cutoff: float, tried: str) -> Regression:
+        head = f"one band for all logs: cut-off {cutoff:.4g} Hz, rows up to {width(cutoff):.4g} Hz"
+        return replace(evidence, notes=(f"{head}{tried}; by the spectra: {found.explanation}", *evidence.notes))
+
+    tried = _candidates(found)
+    if len(tried) == 1:
+        alone = len(logs) == 1 and asked == "auto"
+        return said(compress() if alone else compress(cutoff=found.frequency, band=width(found.frequency)), found.frequency, "")
+    stretches = max(2, -(-BLOCKS // len(logs)))  # the same for all, so that they can be compared
+    evidence = [compress(stretches, cutoff=cutoff, band=width(cutoff)) for cutoff in tried]
+    errors = np.array([_errors(own, evidence[0]) for own in evidence])
+    chosen, sentence = _choose(tried, errors, tried.index(found.frequency))
+    return said(evidence[chosen], tried[chosen], sentence)
+
+
+def _candidates(found: Cutoff) -> list[float]:
+    """Return the cut-offs to try, rising: the one that the spectra give, lower and higher ones as far as they are worth it."""
+    below = [found.lowest] if found.lowest * STEP < found.frequency else []
+    if found.lowest * STEP**2 < found.frequency:
+        below.append(float(np.sqrt(found.lowest * found.frequency)))
+    above = [found.highest] if found.highest > STEP * found.frequency else []
+    if found.highest > STEP**2 * found.frequency:
+        above = [STEP * found.frequency, min(STEP**3 * found.frequency, found.highest)]
+    return [*below, found.frequency, *above]
+
+
+def _errors(own: Regression, judged: Regression) -> Array:
+    """Return ||e||^2 of every joint and stretch of `judged` under the fit of `own` without that stretch, (groups, K)."""
+    free = WLS().fit(own)
+    betas = estimate(own, prior_of(own), free.sigma_).left_out
+    return np.array([squares(group, betas) for group in judged.groups])
+
+
+def _choose(tried: Sequence[float], errors: Array, usual: int) -> tuple[int, str]:
+    """Return the cut-off of the spectra, unless another is better by more than a standard error of the difference."""
+    size = errors[usual].sum(axis=1)
+    relative = np.sum(errors / np.where(size > 0.0, size, 1.0)[None, :, None], axis=1)  # (candidates, K)
+    mean = relative.mean(axis=1)
+    best = int(np.argmin(mean))
+    gain = relative[usual] - relative[best]
+    chosen = best if gain.mean() > gain.std(ddof=1) / np.sqrt(gain.size) else usual
+    listed = ", ".join(f"{f:.3g} Hz {np.sqrt(m / mean[usual]):.2f}" for f, m in zip(tried, mean, strict=True))
+    return chosen, f" (relative error of stretches that were left out, in the narrowest band: {listed})"

@@ -1,0 +1,158 @@
+"""`MAP`: the default estimator, weighted least squares with the description as a belief that the data weigh."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError
+from dynident.identify.blocks import at_least_jackknife
+from dynident.identify.estimators import WLS, Estimator, relative_error, training_parts, training_std, typical_speeds
+from dynident.identify.fit import Fit
+from dynident.identify.physical import cone_of, consistent
+from dynident.identify.posterior import Posterior, estimate
+from dynident.identify.prior import EXACT, UNDESCRIBED, Knowledge, Prior, prior_of
+from dynident.identify.regression import Regression
+from dynident.parallel import one_blas_thread
+
+Array = NDArray[np.float64]
+
+DETERMINED = 0.5  # of the deviation before the data: a parameter that is known better than this is determined by them
+REFUTED = 3.0  # deviations below zero at which a term is not called zero
+RECOVERIES = ("auto", "physical", "prior")
+
+
+class MAP(Estimator):
+    """Most probable parameters: weighted least squares, the description as a belief, possible bodies.
+
+        minimise  sum_g ||W_g K phi - tau_g||^2 / (c_g sigma_g^2) + sum_k ((phi_k - phi0_k) / (s_f d_k))^2
+        subject to  P_i(phi) > 0 for every body,  friction and rotor terms >= 0
+
+    d are the robot's own units (m, m r, m r^2 of each body), s_f maximises the evidence of the data, c_g is the inflation by
+    dependent residuals. With good data the belief vanishes; where the data say nothing, the description stays. Base parameters,
+    predictions and exported descriptions are those of the same standard parameters.
+
+    Parameters
+    ----------
+    recovery : {"auto", "physical", "prior"}
+        "physical" for parameters that bodies can have, "prior" without that condition; "auto" for possible bodies unless the
+        data refute them beyond doubt, which is said.
+    known : Knowledge, optional
+        Weighed masses, total mass, known centres, bodies without parameters.
+    """
+
+    def __init__(self, *, recovery: str = "auto", known: Knowledge | None = None) -> None:
+        self.recovery = recovery
+        self.known = known
+
+    def fit(self, regression: Regression, active: NDArray[np.bool_] | None = None) -> Self:
+        """Estimate the parameters.
+
+        Parameters
+        ----------
+        regression : Regression
+            Evidence of one or more logs.
+        active : ndarray of bool (b,), optional
+            Base parameters to estimate; the others are held at zero, and bodies may then be impossible. All when omitted.
+
+        Returns
+        -------
+        self
+            With `coef_` (b,), `covariance_` (b, b), `sigma_` (per row group), `condition_` and `result_` (a `Fit`).
+        """
+        chosen = self._chosen(regression, active)
+        if self.recovery not in RECOVERIES:
+            raise IdentificationError(f"recovery is '{self.recovery}'; it must be one of {', '.join(RECOVERIES)}")
+        base, robot = regression.base, regression.mechanism
+        free = WLS().fit(regression, active)
+        prior = prior_of(regression, self.known)
+        if not chosen.all():
+            prior = _dropping(prior, base.regrouping[~chosen])
+        with one_blas_thread():
+            posterior = estimate(regression, prior, free.sigma_)
+            spread = posterior.covariance()
+            x, notes = posterior.x, regression.notes
+            if self.recovery != "prior" and chosen.all():
+                x, said = _possible(regression, posterior, np.sqrt(np.diag(spread)), self.recovery == "physical")
+                notes = (*notes, *said)
+        phi = posterior.standard(x)
+        K = base.regrouping
+        covariance = at_least_jackknife(K @ spread @ K.T, posterior.left_out)
+        believed = K**2 @ (prior.unit * posterior.scale) ** 2
+        values = base.values(phi)
+        values[~chosen] = 0.0
+        covariance[~chosen] = covariance[:, ~chosen] = 0.0
+        std = np.sqrt(np.clip(np.diag(spread), 0.0, None))
+        how = "prior recovery" if x is posterior.x else "physically consistent"
+        self.coef_, self.covariance_, self.sigma_, self.condition_ = values, covariance, posterior.sigma, free.condition_
+        self.result_ = Fit(
+            base=base,
+            values=values,
+            covariance=covariance,
+            solved=chosen & (np.diag(covariance) < DETERMINED**2 * believed),
+            active=chosen,
+            combinations=np.eye(base.rank),
+            groups=tuple(group.name for group in regression.groups),
+            sigma=np.maximum(posterior.held_out, posterior.sigma * np.sqrt([g.independence for g in regression.groups])),
+            rows=regression.rows,
+            condition=free.condition_,
+            standard=robot.parameters.replace(phi, provenance=f"identified, {how}"),
+            estimator=str(self),
+            sources=regression.sources,
+            options=regression.options,
+            notes=notes,
+            training_relative=relative_error(regression, values),
+            projection=regression.projection,
+            free=free.coef_,
+            free_relative=relative_error(regression, free.coef_),
+            description_relative=relative_error(regression, base.values(base.mechanism.parameters.values)),
+            standard_std=std,
+            determined=std < DETERMINED * prior.unit * posterior.scale,
+            scales=posterior.scales,
+            inflation=posterior.inflation,
+            training_std=training_std(regression, covariance),
+            training_parts=training_parts(regression, values),
+            speeds=typical_speeds(regression),
+        )
+        return self
+
+
+def _possible(regression: Regression, posterior: Posterior, std: Array, always: bool) -> tuple[Array, tuple[str, ...]]:
+    """Return the parameters that bodies can have, unless the data refute that, and sentences about what was refuted.
+
+    A sign that the data contradict by several deviations is no matter of noise: a delay, a wrong sign or a missing term makes
+    it, and forcing it would only move the error elsewhere. The same holds for bodies.
+    """
+    robot, prior = regression.mechanism, posterior.prior
+    undescribed = np.array([each == UNDESCRIBED for each in (*prior.families, "")])[prior.family]
+    size = prior.unit * np.where(undescribed, posterior.scale, 1.0)
+    cone = cone_of(robot, prior.mean, prior.unit, size, posterior.free)
+    phi, said = posterior.standard(), []
+    contradicted = (phi[cone.signed] < -REFUTED * std[cone.signed]) & (not always)
+    for k in cone.signed[contradicted]:
+        said.append(
+            f"{robot.parameters.names[k]} is {phi[k]:.3g} +- {std[k]:.2g}, negative beyond doubt: a delay, a wrong sign or a "
+            "missing term in the data; it is left as it is"
+        )
+    cone = replace(cone, signed=cone.signed[~contradicted], lowest=cone.lowest[~contradicted])
+    x = consistent(posterior.root, posterior.target, cone, posterior.x)
+    cost = float(np.sum((posterior.root @ x - posterior.target) ** 2))
+    cost -= float(np.sum((posterior.root @ posterior.x - posterior.target) ** 2))
+    active = cone.active(x)
+    if not always and cost > active + 4.0 * np.sqrt(2.0 * max(active, 1)):
+        said.append(
+            f"these data refute bodies that can exist (chi2 grows by {cost:.0f} for {active} inequalities): sign, scale or "
+            "order of the efforts may be wrong; parameters are given without that condition (recovery='physical' imposes it)"
+        )
+        return posterior.x, tuple(said)
+    x = x.copy()  # possible, even where the free optimum was so already
+    return x, tuple(said)
+
+
+def _dropping(prior: Prior, rows: Array) -> Prior:
+    """Return the belief with combinations that are known to be zero."""
+    sharp = rows / (EXACT * np.linalg.norm(rows * prior.unit, axis=1))[:, None]
+    return replace(prior, rows=np.vstack([prior.rows, sharp]), values=np.append(prior.values, np.zeros(len(rows))))

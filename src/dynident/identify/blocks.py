@@ -1,0 +1,94 @@
+"""What contiguous stretches of time tell beside their sum: how dependent residuals are, and how well held-out stretches fit.
+
+With g_b = W_b^T e_b the score of stretch b of a joint and G = sum_b W_b^T W_b, residuals that are independent have
+
+    E sum_b g_b^T G^-1 g_b = sigma^2 (k - sum_b tr (G^-1 G_b)^2);
+
+the ratio of the two sides, the inflation c, is by how much information about parameters is smaller than a count of rows says.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.identify.factor import RowGroup
+from dynident.identify.regression import Regression
+
+Array = NDArray[np.float64]
+
+RANK = 1e-9  # eigenvalues of the scaled products below this part of the largest are round-off
+FEWEST = 4  # stretches: fewer tell nothing about dependence ...
+MANY = 6  # ... or about the scatter of estimates
+
+
+def inflation(regression: Regression, beta: Array, sigma: Array, correction: float = 1.0) -> Array:
+    """Return c >= 1 of every joint: all alike, since the joints are weighed against each other by their residuals."""
+    found, expected = 0.0, 0.0
+    for group, deviation in zip(regression.groups, sigma, strict=True):
+        if len(group.counts) >= FEWEST and group.columns.size:
+            own, wanted = _scores(group, beta)
+            found, expected = found + own / deviation**2, expected + wanted
+    return np.full(len(sigma), max(1.0, correction * found / expected) if expected >= 1.0 else 1.0)
+
+
+def _scores(group: RowGroup, beta: Array) -> tuple[float, float]:
+    """Return sum_b g_b^T G^-1 g_b of one joint, and what it would be for independent residuals of variance 1."""
+    G = group.products[:, :-1, :-1]
+    score = G @ beta[group.columns] - group.products[:, :-1, -1]
+    size = np.sqrt(np.diagonal(G.sum(axis=0)))
+    size = np.where(size > 0.0, size, 1.0)
+    values, vectors = np.linalg.eigh(G.sum(axis=0) / np.outer(size, size))
+    kept = values > RANK * values[-1]
+    root = vectors[:, kept] / np.sqrt(values[kept]) / size[:, None]  # root root^T = G^-1
+    z = score @ root
+    shares = root.T @ G @ root
+    return float(np.sum(z**2)), float(kept.sum() - np.sum(shares * shares.transpose(0, 2, 1)))
+
+
+def stretch_products(regression: Regression, weights: Array) -> Array:
+    """Return sum_g weight_g [W, tau]^T [W, tau] of every stretch on all base parameters, (K, b + 1, b + 1)."""
+    b = regression.base.rank
+    K = max(len(group.counts) for group in regression.groups)
+    total = np.zeros((K, b + 1, b + 1))
+    for group, weight in zip(regression.groups, weights, strict=True):
+        at = np.append(group.columns, b)
+        total[np.ix_(np.arange(len(group.counts)), at, at)] += weight * group.products
+    return total
+
+
+def squares(group: RowGroup, betas: Array) -> Array:
+    """Return ||W_b beta_b - tau_b||^2 of every stretch of a joint under its own parameters, (K, b) -> (K,)."""
+    full = np.concatenate([betas[:, group.columns], np.full((len(betas), 1), -1.0)], axis=1)
+    return np.asarray(np.clip(np.einsum("ki,kij,kj->k", full, group.products, full), 0.0, None))
+
+
+def at_least_jackknife(covariance: Array, left_out: Array) -> Array:
+    """Return the covariance with no deviation below that of the jackknife, (K - 1)/K sum_b (beta_b - mean)^2.
+
+    One number c for all parameters does not tell that some rest on a few stretches only, as where motors of a robot with loops
+    pass a singularity; the estimates without each stretch do.
+    """
+    K = len(left_out)
+    if K < MANY:
+        return covariance
+    spread = (K - 1) / K * np.sum((left_out - left_out.mean(axis=0)) ** 2, axis=0)
+    own = np.diag(covariance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.sqrt(np.where(own > 0.0, np.maximum(1.0, spread / own), 1.0))
+    return np.asarray(covariance * np.outer(scale, scale))
+
+
+def least_squares_left_out(regression: Regression, sigma: Array, solved: NDArray[np.int64]) -> Array:
+    """Return the base parameters of weighted least squares without each stretch of time, (K, b)."""
+    parts = stretch_products(regression, 1.0 / sigma**2)
+    whole = parts.sum(axis=0)
+    at, b = np.ix_(solved, solved), regression.base.rank
+    result = np.zeros((len(parts), b))
+    for k, part in enumerate(parts):
+        rest = whole - part
+        size = np.sqrt(np.diagonal(rest)[solved])
+        size = np.where(size > 0.0, size, 1.0)
+        x = np.linalg.lstsq(rest[at] / np.outer(size, size), rest[solved, b] / size, rcond=None)[0]
+        result[k, solved] = x / size
+    return result

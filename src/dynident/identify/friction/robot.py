@@ -1,0 +1,343 @@
+"""Bodies and friction laws of a robot in one fit.
+
+    tau = W beta + sum_j Phi_j(eta_j) rho_j        eta searched (variable projection), everything else linear
+
+The shape parameters found make the laws columns of the robot's equations: of their linear parameters, and of the shape
+parameters by their derivative. What follows is an ordinary `Regression` and an ordinary `Fit`, whose covariance knows of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import IdentificationError
+from dynident.friction import Friction, FrictionLaw, law_of
+from dynident.identify.base import base_parameters
+from dynident.identify.estimators import WLS
+from dynident.identify.fit import Fit
+from dynident.identify.friction.recording import Assembly, Recording, assemble
+from dynident.identify.friction.result import covariance, shape_notes
+from dynident.identify.friction.search import Found, search, shape_bounds
+from dynident.identify.matching import match
+from dynident.identify.regression import Regression, dead_efforts, robot_motion, source_of
+from dynident.identify.rows import Projection
+from dynident.mechanics import Motion
+from dynident.mechanism import Mechanism
+from dynident.signals import Decimator, Log, prepare
+
+Array = NDArray[np.float64]
+Law = FrictionLaw | Friction | str
+Laws = Law | Mapping[str, Law]
+
+UNSURE = 0.5  # relative standard deviation from which a shape parameter is not determined: it is held where it was found
+SETTLED = 0.02  # change of a shape parameter, in standard deviations, below which its column need not be taken again
+ROUNDS = 4
+
+
+def fit_robot(
+    mechanism: Mechanism,
+    motion: Motion,
+    effort: ArrayLike,
+    laws: Laws,
+    temperature: ArrayLike | None = None,
+    load: ArrayLike | None = None,
+    decimator: Decimator | None = None,
+    skip: Sequence[str] = (),
+    projection: Projection | None = None,
+    estimator: Any = None,
+    start: ArrayLike | None = None,
+    starts: int = 12,
+    seed: int = 0,
+    passes: int = 60,
+) -> Fit:
+    """Fit bodies and friction laws of a robot to a motion and its efforts.
+
+    A law replaces the friction among the terms of its joint (fv, fc, ...); rotor inertia, offset and spring stay. Laws are
+    those of joints, in joint radians and N m, as all joint terms are; a motor's name stands for the joint that it drives.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates; redundant motors are welcome.
+    motion : Motion
+        N samples.
+    effort : array_like, (N, n) or (N, k)
+        Torques and forces [N m, N] of the joints; of the k motors with loops.
+    laws : law or mapping of str to law
+        One law for all driven joints, or by joint: a FrictionLaw, its text (``"stribeck + viscous"``), or a law with numbers,
+        whose shape parameters are then known. Joints that are not named keep their terms.
+    temperature, load : array_like, (N, n) or (N, k), optional
+        Temperature [degree Celsius] and load [N m or N], where a law needs them.
+    decimator : Decimator, optional
+        Parallel filter applied to all columns and efforts alike.
+    skip : sequence of str
+        Joints of a tree whose efforts are not to be used.
+    projection : str or tuple of str, optional
+        Equations of a robot with loops, as in `Regression.from_motion`; by default those of the motors, or "gls" when there are
+        more motors than freedoms.
+    estimator : estimator, optional
+        What the final fit is made with; `WLS()` when omitted.
+    start : array_like (S,), optional
+        Shape parameters from which to start; many starts when omitted.
+    starts : int
+        Starting points per shape parameter.
+    seed : int
+        Seed of the random ones.
+    passes : int
+        Largest number of passes over all samples.
+
+    Returns
+    -------
+    Fit
+        Bodies, terms and laws with one covariance; ``fit.friction`` has the laws with their numbers.
+    """
+    robot = with_laws(mechanism, laws)
+    warm, heavy = (None if x is None else np.asarray(x, dtype=np.float64) for x in (temperature, load))
+    tau = np.asarray(effort, dtype=np.float64)
+    recording = Recording(motion, tau, decimator or Decimator(1, 1.0), tuple(skip), None, warm, heavy)
+    return fit_recordings(robot, [recording], projection, estimator, Search(_start(start), starts, seed, passes))
+
+
+def fit_log(
+    mechanism: Mechanism,
+    log: Log | Sequence[Log],
+    laws: Laws | Sequence[Law] | Mapping[str, Law | Sequence[Law]] = "auto",
+    options: Mapping[str, Any] | None = None,
+    projection: Projection | None = None,
+    estimator: Any = None,
+    start: ArrayLike | None = None,
+    starts: int = 12,
+    seed: int = 0,
+    passes: int = 60,
+) -> Fit:
+    """Prepare logs (check, filter, differentiate, decimate) and fit bodies and friction laws.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot; joints of a tree that the logs do not have are held at zero.
+    log : Log or sequence of Log
+        What was measured; temperatures and efforts serve laws that depend on them.
+    laws : law, sequence of laws, "auto", or a mapping of str to these
+        As in `fit_robot`; of a sequence, or of the usual laws with "auto", each joint gets the simplest that is not worse on
+        held-out blocks (`choose_friction`).
+    options : mapping, optional
+        Options of `dynident.signals.prepare`.
+    projection : str or tuple of str, optional
+        Equations of a robot with loops, as in `fit_robot`.
+    estimator : estimator, optional
+        What the final fit is made with; `WLS()` when omitted.
+    start : array_like (S,), optional
+        Shape parameters from which to start; many starts when omitted.
+    starts : int
+        Starting points per shape parameter.
+    seed : int
+        Seed of the random ones.
+    passes : int
+        Largest number of passes over all samples.
+
+    Returns
+    -------
+    Fit
+        Bodies, terms and laws with one covariance, to be scored, judged, reported, stored and exported like any other.
+    """
+    prepared = prepared_logs(mechanism, log, options)
+    chosen: Laws
+    said: list[str] = []
+    if _open(laws):
+        from dynident.identify.friction.choice import choose_recorded  # noqa: PLC0415 - choice fits
+
+        choice = choose_recorded(prepared, laws, projection, 5, seed)
+        chosen, said = dict(choice.laws), choice.summary().splitlines()
+    else:
+        chosen = laws  # type: ignore[assignment]
+    robot = with_laws(prepared.robot, chosen)
+    how = Search(_start(start), starts, seed, passes)
+    fit = fit_recordings(robot, prepared.recordings, projection, estimator, how, prepared.sources, prepared.options)
+    return replace(fit, notes=tuple(dict.fromkeys((*prepared.notes, *said, *fit.notes))))
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedLogs:
+    """Logs brought to the robot: what was measured as recordings, and where it comes from."""
+
+    robot: Mechanism
+    recordings: tuple[Recording, ...]
+    sources: tuple[Mapping[str, Any], ...]
+    options: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+
+def prepared_logs(mechanism: Mechanism, log: Log | Sequence[Log], options: Mapping[str, Any] | None) -> PreparedLogs:
+    """Prepare logs of one robot; all must move the same joints."""
+    logs = [log] if isinstance(log, Log) else list(log)
+    if not logs:
+        raise IdentificationError("no log is given; give at least one")
+    recordings, sources, notes = [], [], []
+    robot: Mechanism | None = None
+    for one in logs:
+        matched = match(mechanism, one)
+        if robot is not None and matched.mechanism.coordinate_names != robot.coordinate_names:
+            raise IdentificationError(f"log '{one.name}' moves other joints than log '{logs[0].name}'; fit them apart")
+        robot = robot or matched.mechanism
+        prepared = prepare(matched.log, **dict(options or {}))
+        moved = robot_motion(robot, prepared.motion)
+        found = (prepared.effort, prepared.decimator, dead_efforts(prepared), prepared.moving)
+        recordings.append(Recording(moved, *found, prepared.temperature, prepared.effort))
+        sources.append(source_of(one, prepared))
+        notes += [*matched.notes, *prepared.explanation.splitlines()]
+    assert robot is not None
+    kept = {name: value for name, value in dict(options or {}).items() if name != "like"}
+    return PreparedLogs(robot, tuple(recordings), tuple(sources), kept, tuple(notes))
+
+
+def with_laws(mechanism: Mechanism, laws: Laws) -> Mechanism:
+    """Return the robot with the laws to be fitted, by joint or one for all driven joints."""
+    _ = mechanism.dof  # how loops close is found once, for all copies
+    if isinstance(laws, Mapping):
+        given = dict(laws)
+        known = [*mechanism.tree.coordinates, *(actuator.name for actuator in mechanism.actuators)]
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise IdentificationError(
+                f"laws are given for {', '.join(unknown)}; the moving joints and motors are {', '.join(dict.fromkeys(known))}"
+            )
+    else:
+        given = dict.fromkeys(driven(mechanism), laws)
+    return mechanism.with_friction({name: _known_shape(law) for name, law in given.items()})
+
+
+def driven(mechanism: Mechanism) -> tuple[str, ...]:
+    """Return the coordinates that motors drive: all of a tree, those of the motors with loops."""
+    if not mechanism.loops:
+        return mechanism.coordinate_names
+    return tuple(dict.fromkeys(name for actuator in mechanism.actuators for name in actuator.coupling))
+
+
+def _known_shape(law: Law) -> Friction | FrictionLaw:
+    """Return a law; one that has numbers keeps its shape."""
+    return replace(law, known=law.law.shape) if isinstance(law, Friction) else law_of(law)
+
+
+def _open(laws: Any) -> bool:
+    """Return whether there is something to choose."""
+    if isinstance(laws, Mapping):
+        return any(_open(law) for law in laws.values())
+    return laws == "auto" if isinstance(laws, str) else isinstance(laws, Sequence)
+
+
+def _start(start: ArrayLike | None) -> Array | None:
+    return None if start is None else np.asarray(start, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Search:
+    """How shape parameters are searched, see `fit_robot`."""
+
+    start: Array | None = None
+    starts: int = 12
+    seed: int = 0
+    passes: int = 60
+
+
+def find_shapes(assembly: Assembly, how: Search) -> tuple[Mechanism, Found, list[str]]:
+    """Return the robot with the laws that fit best, those shape parameters held that the data do not determine."""
+    robot = assembly.robot
+    problem, notes = assembly.problem()
+    laws = [friction.law for friction in robot.friction.values()]
+    names = tuple(f"{name}_{joint}" for joint, friction in robot.friction.items() for name in friction.law.shape)
+    held = {
+        where.start + s: float(friction.values[len(friction.law.linear) + s])
+        for where, friction in zip(assembly.shapes, robot.friction.values(), strict=True)
+        for s, name in enumerate(friction.law.shape)
+        if name in friction.known
+    }
+    bounds = shape_bounds(laws, assembly.speeds(), list(robot.friction))
+    found = search(problem, bounds, how.start, how.starts, how.seed, how.passes, held)
+    std = np.sqrt(np.diag(covariance(problem, found)))[problem.linear :]
+    logarithmic = bounds[:, 0] > 0.0
+    size = np.where(logarithmic, np.abs(found.eta), 0.5 * (bounds[:, 1] - bounds[:, 0]))
+    unsure = found.at_bound | ~(std <= UNSURE * size)
+    frictions = assembly.frictions(found.eta, found.projection.x)
+    for where, (name, friction) in zip(assembly.shapes, list(frictions.items()), strict=True):
+        lost = [label for s, label in enumerate(friction.law.shape) if unsure[where][s] or label in friction.known]
+        frictions[name] = replace(friction, known=tuple(lost))
+    notes += shape_notes({name: f.law for name, f in frictions.items()}, names, found)
+    free = [label for s, label in enumerate(names) if unsure[s] and not found.at_bound[s] and s not in held]
+    if free:
+        notes.append(f"{', '.join(free)}: these data do not determine it; it is held where the error is lowest")
+    return robot.altered(friction=frictions), found, notes
+
+
+def fit_recordings(
+    robot: Mechanism,
+    recordings: Sequence[Recording],
+    projection: Projection | None,
+    estimator: Any,
+    how: Search,
+    sources: Sequence[Mapping[str, Any]] = (),
+    options: Mapping[str, Any] | None = None,
+) -> Fit:
+    """Fit bodies and friction of a robot with laws to several recordings at once."""
+    skipped = {name for recording in recordings for name in recording.skip}
+    robot = robot.altered(friction={name: law for name, law in robot.friction.items() if name not in skipped})
+    assembly = assemble(robot, recordings, projection)
+    found, _, notes = find_shapes(assembly, how)
+    solver = WLS() if estimator is None else estimator
+    for _ in range(ROUNDS):
+        fit = _fitted(found, assembly, solver)
+        shapes = [own.name for own in found.own_columns if own.kind == "shape"]
+        at = [fit.base.leaders.index(name) for name in shapes if name in fit.base.leaders]
+        before = np.array([found.parameters[fit.base.leaders[i]] for i in at])
+        if not at or np.max(np.abs(fit.values[at] - before) / np.maximum(fit.std[at], 1e-300)) < SETTLED:
+            break
+        found = _moved(found, fit, at)
+    evidence = replace(fit, sources=tuple(sources), options=dict(options or {}))
+    return replace(evidence, notes=tuple(dict.fromkeys((*fit.notes, *notes))))
+
+
+def _fitted(robot: Mechanism, assembly: Assembly, solver: Any) -> Fit:
+    base = base_parameters(robot)
+    parts = [
+        Regression.from_motion(
+            robot,
+            r.motion,
+            r.effort,
+            base,
+            r.decimator,
+            r.skip,
+            assembly.rows.projection,
+            (),
+            r.moving,
+            r.temperature,
+            r.load,
+        )
+        for r in assembly.recordings
+    ]
+    fit: Fit = solver.fit(reduce(add, parts)).result_
+    return fit
+
+
+def _moved(robot: Mechanism, fit: Fit, at: Sequence[int]) -> Mechanism:
+    """Return the robot with the numbers of a fit in its laws; no shape changes by more than a half."""
+    value = dict(zip(fit.base.leaders, fit.values.tolist(), strict=True))
+    shapes = {fit.base.leaders[i] for i in at}
+    frictions = {}
+    for joint, friction in robot.friction.items():
+        numbers = []
+        for name, old in friction.parameters.items():
+            label = f"{name}_{joint}"
+            new = value.get(label, old)
+            if label in shapes:
+                step = UNSURE * abs(old) if name in friction.law.positive or old != 0.0 else np.inf
+                new = float(np.clip(new, old - step, old + step))
+            numbers.append(new if name in friction.law.linear or label in shapes else old)
+        frictions[joint] = replace(friction, values=np.array(numbers))
+    return robot.altered(friction=frictions)

@@ -1,0 +1,272 @@
+"""Kalman filters with the parameters as states [Gautier2001] [Julier2004].
+
+    x = (q, v, beta),    q' = v,    v' = M(q, beta)^-1 (tau + w - h(q, v, beta)),    beta' = 0,    z = q + n
+
+M and h are linear in beta, so they come from the regressor: M e_i = (W(q, v, e_i) - W(q, v, 0)) beta, h = W(q, v, 0) beta, and
+dv'/dbeta = -M^-1 W(q, v, v'). Positions are never differentiated. The extended filter linearises, the unscented one (scaled,
+[Julier2004]) passes points through the equations. Covariances are kept symmetric and updated in Joseph's form.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError
+from dynident.identify.estimators import WLS, _LeastSquares
+from dynident.identify.methods.noise import noise_bias, row_noise
+from dynident.identify.methods.sampled import SampledRegression, Stretch, sampled
+from dynident.identify.regression import Regression
+from dynident.identify.rows import Rows
+from dynident.identify.solve import Solution
+from dynident.mechanics import Motion
+
+Array = NDArray[np.float64]
+
+KINDS = ("extended", "unscented")
+ALPHA = 0.1  # spread of the unscented points over the standard deviation times sqrt(states)
+SMALL = 1e-6  # of a difference
+LEAST = 1e-2  # part of the residual variance that is noise of efforts at least
+
+
+class Kalman(_LeastSquares):
+    """Extended or unscented Kalman filter over positions, velocities and base parameters.
+
+        x = (q, v, beta),   v' = M^-1 (tau - h),   z = q + noise
+
+    Parameters
+    ----------
+    kind : {"extended", "unscented"}
+        How the equations are linearised.
+    inflation : float
+        The filter begins at the WLS estimate with this many times its standard deviations: what WLS knew counts
+        1 / inflation^2 of the data, and its bias is forgotten.
+    position_noise : float or sequence of float, optional
+        Standard deviation of the positions [rad, m]; that of the log when omitted.
+    drift : float
+        Random walk of the parameters per square root of a second, in standard deviations of WLS; 0 converges.
+    rate : float
+        Largest rate of the filter [Hz]; efforts are averaged between its steps.
+    recovery : {"prior", "minimum_norm", "physical"}
+        How standard parameters are recovered, see `OLS`.
+    tolerance : float
+        Relative size below which a column counts as not excited by the data.
+    """
+
+    consistency_: float
+    final_: Array
+
+    def __init__(
+        self,
+        *,
+        kind: str = "extended",
+        inflation: float = 10.0,
+        position_noise: float | Array | None = None,
+        drift: float = 0.0,
+        rate: float = 200.0,
+        recovery: str = "prior",
+        tolerance: float = 1e-8,
+    ) -> None:
+        self.kind = kind
+        self.inflation = inflation
+        self.position_noise = position_noise
+        self.drift = drift
+        self.rate = rate
+        self.recovery = recovery
+        self.tolerance = tolerance
+
+    def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
+        evidence = sampled(regression, "Kalman")
+        if self.kind not in KINDS:
+            raise IdentificationError(f"Kalman: kind is {self.kind!r}; it must be one of {', '.join(KINDS)}")
+        for label, least in (("inflation", 1.0), ("drift", 0.0), ("rate", 1e-9)):
+            if not getattr(self, label) >= least:
+                raise IdentificationError(f"Kalman: {label} is {getattr(self, label)}; it must be {least:g} or more")
+        if evidence.mechanism.loops or len(evidence.groups) != evidence.mechanism.dof:
+            raise IdentificationError("Kalman: the filter needs a robot without loops and the efforts of all its joints")
+        solution, sigma = WLS(tolerance=self.tolerance)._estimate(regression, active)
+        share = noise_bias(evidence, solution, sigma, row_noise(evidence)).share
+        own = sigma * np.sqrt(np.maximum(1.0 - share, LEAST))  # noise of the efforts without what noise of q adds to residuals
+        P = self.inflation**2 * solution.covariance()
+        walk = self.drift**2 * solution.covariance()
+        model = _Model(evidence)
+        beta, used, squares = solution.beta, 0, 0.0
+        # The noise of rows is that of a band; the filter sees efforts of the whole band up to its own rate.
+        for part in evidence.stretches:
+            noise = self._noise(part)
+            beta, P, n, s = _run(model, part, beta, P, walk, own, noise, self.kind, self.rate)
+            used, squares = used + n, squares + s
+        self.consistency_ = squares / max(used, 1)
+        self.final_ = P
+        return Solution(
+            beta, solution.precision_root, solution.scale, solution.solved, solution.combinations, solution.condition
+        ), sigma
+
+    def _noise(self, part: Stretch) -> Array:
+        n = part.positions.shape[1]
+        if self.position_noise is not None:
+            noise = np.broadcast_to(np.asarray(self.position_noise, dtype=np.float64), (n,))
+            if not np.all(noise > 0.0):
+                raise IdentificationError(f"Kalman: position_noise is {self.position_noise}; it must be above zero")
+            return np.asarray(noise)
+        floor = 1e-7 * np.maximum(np.ptp(part.positions, axis=0), 1e-6)  # exact positions still need a variance
+        return np.asarray(np.maximum(part.noise, floor))
+
+    def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
+        """Return the filter's covariance; innovations larger than predicted enlarge it."""
+        return self.final_ * max(self.consistency_, 1.0)
+
+
+class _Model:
+    """Accelerations of a robot, and their derivatives, as functions of base parameters."""
+
+    def __init__(self, evidence: SampledRegression) -> None:
+        self.code = Rows(evidence.mechanism).compiled(evidence.base.columns)
+        self.n = evidence.mechanism.dof
+
+    def _flat(self, q: Array, v: Array, a: Array) -> Array:
+        """Return the rows of all equations, samples last."""
+        motion = Motion(np.arange(q.shape[0], dtype=np.float64), q, v, a)
+        flat = np.empty((self.code.height, q.shape[0]))
+        self.code.over(motion, None)(flat)(slice(0, len(motion)), None)
+        return flat
+
+    def torques(self, q: Array, v: Array, a: Array, beta: Array) -> Array:
+        """Return W beta (n, N) at N states, with one beta (b,) or one each (b, N)."""
+        flat = self._flat(q, v, a)
+        parts = zip(self.code.seen, self.code.first, strict=True)
+        if beta.ndim == 1:
+            return np.stack([beta[own] @ flat[at : at + own.size] for own, at in parts])
+        return np.stack([np.einsum("bN,bN->N", flat[at : at + own.size], beta[own]) for own, at in parts])
+
+    def accelerations(self, q: Array, v: Array, beta: Array, tau: Array) -> tuple[Array, Array]:
+        """Return v' (N, n) and M^-1 (N, n, n) at N states, with one beta (b,) or one each (N, b)."""
+        N, n = q.shape
+        a = np.repeat(np.vstack([np.zeros((1, n)), np.eye(n)]), N, axis=0)
+        own = beta if beta.ndim == 1 else np.tile(beta.T, (1, n + 1))
+        torque = self.torques(np.tile(q, (n + 1, 1)), np.tile(v, (n + 1, 1)), a, own).reshape(n, n + 1, N)
+        M = (torque[:, 1:] - torque[:, :1]).transpose(2, 0, 1)
+        inverse = np.asarray(np.linalg.inv(0.5 * (M + np.swapaxes(M, 1, 2))), dtype=np.float64)
+        return np.einsum("kij,kj->ki", inverse, tau - torque[:, 0].T), inverse
+
+    def step_error(self, part: Stretch, beta: Array, first: Array, tau: Array, every: int, dt: float) -> Array:
+        """Return the rms error (n,) of positions one step ahead, from the filtered motion: none is trusted more than that."""
+        q, v = part.motion.q[::every][: tau.shape[0] + 1], part.motion.v[::every][: tau.shape[0] + 1]
+        a, _ = self.accelerations(q[:-1], v[:-1], beta, first)
+        middle = v[:-1] + 0.5 * dt * a
+        a, _ = self.accelerations(q[:-1] + 0.5 * dt * v[:-1], middle, beta, tau)
+        ahead = q[:-1] + dt / 6.0 * (2.0 * v[:-1] + 4.0 * middle + dt * a)
+        return np.asarray(np.sqrt(np.mean((q[1:] - ahead) ** 2, axis=0)))
+
+    def derivatives(self, q: Array, v: Array, beta: Array, tau: Array) -> tuple[Array, Array, Array]:
+        """Return v' (n,), its derivatives (n, 2 n + b) by q, v and beta, and M^-1, at one state."""
+        n = self.n
+        (a,), (inverse,) = self.accelerations(q[None], v[None], beta, tau)
+        step = SMALL * np.maximum(1.0, np.concatenate([np.abs(q), np.abs(v)]))
+        shifts = np.vstack([np.diag(step), -np.diag(step), np.zeros((1, 2 * n))])
+        Q, V = q + shifts[:, :n], v + shifts[:, n:]
+        V = np.where(np.sign(V) == np.sign(v), V, v)  # the jump of dry friction is no slope
+        flat = self._flat(Q, V, np.repeat(a[None], 4 * n + 1, axis=0))
+        slopes = np.zeros((n, 2 * n + beta.size))
+        for i, (own, at) in enumerate(zip(self.code.seen, self.code.first, strict=True)):
+            torque = beta[own] @ flat[at : at + own.size]
+            slopes[i, : 2 * n] = (torque[: 2 * n] - torque[2 * n : 4 * n]) / (2.0 * step)
+            slopes[i, 2 * n + own] = flat[at : at + own.size, -1]
+        return a, -inverse @ slopes, inverse
+
+
+def _run(
+    model: _Model,
+    part: Stretch,
+    beta: Array,
+    P: Array,
+    walk: Array,
+    sigma: Array,
+    noise: Array,
+    kind: str,
+    rate: float,
+) -> tuple[Array, Array, int, float]:
+    """Run one filter over one stretch; return beta, its covariance, and the number and sum of squared innovations."""
+    n, b = model.n, beta.size
+    every = max(1, round(part.rate / rate))
+    count = (len(part.motion) - 1) // every
+    dt = every / part.rate
+    between = 0.5 * (part.effort[:-1] + part.effort[1:])  # trapezoids: what acted between two samples
+    tau = between[: count * every].reshape(count, every, n).mean(axis=1)
+    ends = part.effort[: count * every + 1 : every]
+    first = tau + 0.25 * (ends[:-1] - ends[1:])  # mean of the first half of a step
+    z = part.positions[::every][: count + 1]
+    noise = np.maximum(noise, model.step_error(part, beta, first, tau, every, dt))
+    # Rows low-passed at the decimator's cut-off have the variance s^2; white noise has rate / (2 cut-off) times it per sample.
+    band = part.decimator.cutoff if part.decimator.factor > 1 else 0.5 * part.rate
+    tau_variance = sigma**2 * max(1.0, 0.5 / dt / band)
+    x = np.concatenate([z[0], part.motion.v[0], beta])
+    C = np.zeros((2 * n + b, 2 * n + b))
+    speed = np.abs(part.motion.v[0] - part.measured.v[0]) + noise * part.rate / 10.0
+    C[range(n), range(n)], C[range(n, 2 * n), range(n, 2 * n)] = noise**2, speed**2
+    C[2 * n :, 2 * n :] = P
+    step = _extended if kind == "extended" else _unscented
+    H = np.eye(n, 2 * n + b)
+    R = np.diag(noise**2)
+    used, squares = 0, 0.0
+    for k in range(count):
+        x, C = step(model, x, C, first[k], tau[k], dt, tau_variance)
+        C[2 * n :, 2 * n :] += walk * dt
+        e, S = z[k + 1] - x[:n], C[:n, :n] + R
+        K = np.linalg.solve(S, C[:n]).T
+        x = x + K @ e
+        left = np.eye(2 * n + b) - K @ H
+        C = left @ C @ left.T + K @ R @ K.T
+        used, squares = used + n, squares + float(e @ np.linalg.solve(S, e))
+        if not np.isfinite(squares):
+            raise IdentificationError(
+                f"Kalman: the {kind} filter diverged at {part.t[0] + k * dt:.3g} s; a smaller inflation=, a larger "
+                "position_noise= or a higher rate= helps"
+            )
+    return x[2 * n :], C[2 * n :, 2 * n :], used, squares
+
+
+def _extended(model: _Model, x: Array, C: Array, first: Array, tau: Array, dt: float, variance: Array) -> tuple[Array, Array]:
+    """Advance mean and covariance by one step: midpoint rule, Simpson's for the positions, second-order transition."""
+    n = model.n
+    q, v, beta = x[:n], x[n : 2 * n], x[2 * n :]
+    (a,), _ = model.accelerations(q[None], v[None], beta, first)
+    middle_q, middle_v = q + 0.5 * dt * v, v + 0.5 * dt * a
+    a, slopes, inverse = model.derivatives(middle_q, middle_v, beta, tau)
+    A = np.zeros((2 * n, x.size))
+    A[:n, n : 2 * n] = np.eye(n)
+    A[n:] = slopes
+    F = np.eye(x.size)
+    F[: 2 * n] += dt * A + 0.5 * dt**2 * A[:, : 2 * n] @ A
+    moved = np.concatenate([q + dt / 6.0 * (2.0 * v + 4.0 * middle_v + dt * a), v + dt * a, beta])
+    G = np.vstack([0.5 * dt**2 * inverse, dt * inverse, np.zeros((beta.size, n))])
+    result = F @ C @ F.T + (G * variance) @ G.T
+    return moved, 0.5 * (result + result.T)
+
+
+def _unscented(model: _Model, x: Array, C: Array, first: Array, tau: Array, dt: float, variance: Array) -> tuple[Array, Array]:
+    """Advance mean and covariance by one step: scaled points through the same rules."""
+    n, L = model.n, x.size
+    free = np.flatnonzero(np.diag(C) > 0.0)
+    size = np.sqrt(np.diag(C)[free])
+    correlation = C[np.ix_(free, free)] / np.outer(size, size)
+    root = np.zeros((L, free.size))
+    root[free] = size[:, None] * np.linalg.cholesky(correlation + 1e-12 * np.eye(free.size))
+    m = free.size
+    spread = ALPHA * np.sqrt(m)
+    points = np.vstack([x, x + spread * root.T, x - spread * root.T])
+    weights = np.full(2 * m + 1, 0.5 / spread**2)
+    weights[0] = 1.0 - m / spread**2
+    centre = weights.copy()
+    centre[0] += 3.0 - ALPHA**2  # 1 - alpha^2 + beta, beta = 2 for normal errors
+    q, v, beta = points[:, :n], points[:, n : 2 * n], points[:, 2 * n :]
+    a, inverse = model.accelerations(q, v, beta, first)
+    middle_v = v + 0.5 * dt * a
+    a, inverse = model.accelerations(q + 0.5 * dt * v, middle_v, beta, tau)
+    moved = np.hstack([q + dt / 6.0 * (2.0 * v + 4.0 * middle_v + dt * a), v + dt * a, beta])
+    mean = moved[0] + weights[1:] @ (moved[1:] - moved[0])
+    off = moved - mean
+    result = (off.T * centre) @ off
+    G = np.vstack([0.5 * dt**2 * inverse[0], dt * inverse[0], np.zeros((L - 2 * n, n))])
+    result += (G * variance) @ G.T
+    return mean, 0.5 * (result + result.T)

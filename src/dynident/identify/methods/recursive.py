@@ -1,0 +1,181 @@
+"""Recursive least squares with forgetting, as a triangle that rows are folded into.
+
+    R[k]^T R[k] = lambda R[k-1]^T R[k-1] + [w, y]^T [w, y] / sigma^2,       beta[k] from R[k]
+    cov = P (sum_i lambda^(2 (k - i)) w_i^T w_i / sigma^2) P,     P = (sum_i lambda^(k - i) w_i^T w_i / sigma^2)^-1
+
+lambda = exp(-dt / tau): what is older than the memory tau counts less than 1/e; an infinite one gives weighted least squares.
+Reflections keep R triangular: no covariance is propagated, so none can lose its sign.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.checks import numbers
+from dynident.errors import IdentificationError, require
+from dynident.identify.base import BaseParameters
+from dynident.identify.estimators import WLS, _LeastSquares
+from dynident.identify.factor import RowGroup, triangle
+from dynident.identify.methods.sampled import sampled
+from dynident.identify.regression import Regression
+from dynident.identify.rows import Rows
+from dynident.identify.solve import Solution, solve
+from dynident.mechanics import Motion
+
+Array = NDArray[np.float64]
+
+
+class RLS(_LeastSquares):
+    """Recursive least squares with exponential forgetting; off line by `fit`, on line by `start` and `update`.
+
+        beta[k] = argmin sum_i lambda^(k - i) sum_g (y - W beta)_gi^2 / sigma_g^2,      lambda = exp(-dt / memory)
+
+    Parameters
+    ----------
+    memory : float
+        Time constant of forgetting [s]; infinite remembers everything.
+    history : int
+        Number of points, evenly spread over the log, at which `fit` keeps the estimate; 0 for none.
+    recovery : {"prior", "minimum_norm", "physical"}
+        How standard parameters are recovered, see `OLS`.
+    tolerance : float
+        Relative size below which a column counts as not excited by the data.
+
+    Examples
+    --------
+    >>> rls = RLS(memory=60.0).start(base, sigma=[0.5, 0.5])       # doctest: +SKIP
+    >>> rls.update(motion, effort).coef_                           # doctest: +SKIP
+    """
+
+    times_: Array
+    history_: Array
+
+    def __init__(self, *, memory: float = math.inf, history: int = 0, recovery: str = "prior", tolerance: float = 1e-8) -> None:
+        self.memory = memory
+        self.history = history
+        self.recovery = recovery
+        self.tolerance = tolerance
+
+    def start(self, base: BaseParameters, sigma: ArrayLike = 1.0) -> RLS:
+        """Begin on line, knowing nothing.
+
+        Parameters
+        ----------
+        base : BaseParameters
+            What to estimate.
+        sigma : array_like, () or (n,)
+            Standard deviation of the efforts of every joint [N m, N].
+
+        Returns
+        -------
+        self
+            The estimator; `update` feeds it.
+        """
+        require(base, BaseParameters, "base")
+        self._check()
+        self.base_ = base
+        self.rows_ = Rows(base.mechanism, "gls")
+        self.sigma_ = np.broadcast_to(numbers(sigma, "sigma"), (len(self.rows_.names),)).astype(np.float64)
+        if not np.all(self.sigma_ > 0.0):
+            raise IdentificationError(f"sigma is {self.sigma_.tolist()}; every standard deviation must be above zero")
+        b = base.rank
+        self.R_, self.twice_, self.last_ = np.zeros((0, b + 1)), np.zeros((0, b)), math.nan
+        return self
+
+    def update(self, motion: Motion, effort: ArrayLike) -> RLS:
+        """Take new samples.
+
+        Parameters
+        ----------
+        motion : Motion
+            N new samples, later than all before; positions, velocities and accelerations filtered alike, and alike the efforts.
+        effort : array_like, (N, n) or (N, k)
+            Measured efforts [N m, N].
+
+        Returns
+        -------
+        self
+            With the new `coef_` (b,) and `covariance_` (b, b).
+        """
+        if not hasattr(self, "R_"):
+            raise IdentificationError("RLS: call start(base, sigma) before update(motion, effort)")
+        require(motion, Motion, "motion")
+        tau = numbers(effort, "effort").reshape(len(motion), -1)
+        if tau.shape[1] != len(self.rows_.efforts) or not np.isfinite(tau).all():
+            raise IdentificationError(
+                f"effort has shape {np.shape(effort)} for {len(motion)} samples; give {len(self.rows_.efforts)} finite numbers "
+                "for each"
+            )
+        if len(motion) and motion.t[0] <= self.last_:
+            raise IdentificationError(f"the sample at {motion.t[0]:g} s is not later than the last one at {self.last_:g} s")
+        W, y = self.rows_.equations(motion, tau, self.base_.columns)
+        assert y is not None, "efforts were given"
+        ages = (motion.t[-1] - motion.t) / self.memory
+        fade = np.exp(-0.5 * ages)[:, None] / self.sigma_
+        since = 0.0 if math.isnan(self.last_) else (motion.t[-1] - self.last_) / self.memory
+        rows = np.concatenate([W, y[:, None]], axis=1).transpose(2, 0, 1) * fade[:, :, None]
+        flat = rows.reshape(-1, W.shape[1] + 1)
+        self.R_ = triangle(np.vstack([math.exp(-0.5 * since) * self.R_, flat]))
+        again = flat[:, :-1] * np.repeat(np.exp(-0.5 * ages), self.sigma_.size)[:, None]
+        self.twice_ = triangle(np.vstack([math.exp(-since) * self.twice_, again]))
+        self.last_ = float(motion.t[-1])
+        solution = _solved(self.base_, self.R_, np.ones(self.base_.rank, dtype=bool), self.tolerance)
+        self.coef_, self.covariance_, self.condition_ = solution.beta, _covariance(solution, self.twice_), solution.condition
+        return self
+
+    def _check(self) -> None:
+        if not self.memory > 0.0:
+            raise IdentificationError(f"RLS: memory is {self.memory}; it must be a time above zero in s, or infinite")
+        if self.history < 0:
+            raise IdentificationError(f"RLS: history is {self.history}; it must be 0 or more")
+
+    def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
+        evidence = sampled(regression, "RLS")
+        self._check()
+        _, sigma = WLS(tolerance=self.tolerance)._estimate(regression, active)
+        b = regression.base.rank
+        R, self.twice_ = np.zeros((0, b + 1)), np.zeros((0, b))
+        times, history = [], []
+        offset, last = 0.0, 0.0
+        for part in evidence.stretches:  # logs follow each other, without the time between them
+            blocks = []
+            for group, W, y, s in zip(evidence.groups, part.W, part.y, sigma, strict=True):
+                block = np.zeros((y.size, b + 1))
+                block[:, group.columns], block[:, -1] = W / s, y / s
+                blocks.append(block)
+            rows = np.stack(blocks, axis=1)
+            clock = offset + part.t - part.t[0]
+            pieces = max(1, min(self.history // len(evidence.stretches), part.t.size))
+            for piece in np.array_split(np.arange(part.t.size), pieces):
+                now = clock[piece[-1]]
+                fade, since = np.exp(-0.5 * (now - clock[piece]) / self.memory), (now - last) / self.memory
+                flat = (rows[piece] * fade[:, None, None]).reshape(-1, b + 1)
+                R = triangle(np.vstack([math.exp(-0.5 * since) * R, flat]))
+                again = flat[:, :-1] * np.repeat(fade, rows.shape[1])[:, None]
+                self.twice_ = triangle(np.vstack([math.exp(-since) * self.twice_, again]))
+                last = now
+                if self.history:
+                    times.append(now)
+                    history.append(_solved(evidence.base, R, active, self.tolerance).beta)
+            offset = clock[-1] + (part.t[-1] - part.t[0]) / max(part.t.size - 1, 1)
+        self.times_, self.history_ = np.array(times), np.array(history).reshape(len(times), b)
+        return _solved(evidence.base, R, active, self.tolerance), sigma
+
+    def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
+        return _covariance(solution, self.twice_)
+
+
+def _solved(base: BaseParameters, R: Array, active: NDArray[np.bool_], tolerance: float) -> Solution:
+    """Return the estimate that a triangle of all rows stands for."""
+    group = RowGroup("all", np.arange(base.rank), R, R.shape[0])
+    return solve(Regression(base, (group,)), np.ones(1), active, tolerance)
+
+
+def _covariance(solution: Solution, twice: Array) -> Array:
+    """Return P (sum lambda^2(k-i) w^T w) P of the solved parameters."""
+    P = solution.covariance()
+    spread = P @ twice.T
+    return np.asarray(spread @ spread.T)

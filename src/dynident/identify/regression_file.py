@@ -1,0 +1,83 @@
+"""Evidence as an .npz file: factors, stretches of time, and what they belong to."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from dynident.errors import DynidentError, IdentificationError
+from dynident.files import write_atomic
+from dynident.identify.base import base_parameters
+from dynident.identify.factor import RowGroup
+from dynident.identify.regression import Regression
+from dynident.identify.rows import check_projection
+from dynident.mechanism import Mechanism
+
+DAMAGED = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    ArithmeticError,
+    RuntimeError,
+    BadZipFile,
+    zlib.error,
+)
+
+
+def save_regression(regression: Regression, path: str | os.PathLike[str]) -> Path:
+    """Write evidence; `Regression.save` is the public way."""
+    arrays: dict[str, Any] = {"columns": regression.base.columns, "fingerprint": regression.base.fingerprint()}
+    for i, group in enumerate(regression.groups):
+        arrays[f"R{i}"], arrays[f"columns{i}"], arrays[f"products{i}"] = group.R, group.columns, group.products
+    about = {
+        "format": "dynident-regression-2",
+        "parameters": list(regression.mechanism.parameters.names),
+        "groups": [[group.name, group.count, group.independence, list(group.counts)] for group in regression.groups],
+        "sources": [dict(source) for source in regression.sources],
+        "options": dict(regression.options),
+        "notes": list(regression.notes),
+        "projection": regression.projection if isinstance(regression.projection, str) else list(regression.projection),
+    }
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8), **arrays)
+    return write_atomic(path, buffer.getvalue())
+
+
+def load_regression(path: str | os.PathLike[str], mechanism: Mechanism) -> Regression:
+    """Read what `save_regression` wrote; `Regression.load` is the public way."""
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            about = json.loads(bytes(data["about"]).decode())
+            if about.get("format") != "dynident-regression-2":
+                raise IdentificationError(f"'{path}' is not a Regression file")
+            groups = tuple(
+                RowGroup(
+                    name, data[f"columns{i}"], data[f"R{i}"], int(count), float(independence), data[f"products{i}"], tuple(n)
+                )
+                for i, (name, count, independence, n) in enumerate(about["groups"])
+            )
+            columns, fingerprint = data["columns"], data["fingerprint"]
+            names, sources, options, notes = (about[key] for key in ("parameters", "sources", "options", "notes"))
+            projection = check_projection(about["projection"])
+    except DAMAGED as error:
+        if isinstance(error, DynidentError):
+            raise
+        raise IdentificationError(f"cannot read '{path}' as a Regression: {error}") from error
+    if tuple(names) != mechanism.parameters.names:
+        raise IdentificationError(f"'{path}' belongs to another robot than '{mechanism.name}': parameter names differ")
+    base = base_parameters(mechanism, order=[mechanism.parameters.names[c] for c in columns])
+    if not np.array_equal(base.columns, columns) or not base.fits(fingerprint):
+        raise IdentificationError(
+            f"'{path}' belongs to another robot than '{mechanism.name}': its geometry, gravity or terms differ"
+        )
+    return Regression(base, groups, tuple(sources), options, tuple(notes), projection)

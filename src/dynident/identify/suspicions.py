@@ -1,0 +1,109 @@
+"""What a person would suspect who knows the robot: torques of the wrong sign, exchanged channels, wrong units, gains or gears.
+
+The description predicts torques of the measured motion; on some hundred samples they are compared with the measured ones, joint
+with joint: r_ij is the correlation of measured torque i with described torque j, and the slope between them is a gain.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.mechanics import Motion, inverse_dynamics
+from dynident.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+SAMPLES = 300
+SURE = 0.7  # correlation from which a described torque counts as seen
+EXCHANGED = 0.25  # of the error: so much better two joints must fit crosswise
+GAIN = 1.5  # ratio of measured to described torque of all joints alike from which on it is no matter of wrong masses ...
+ALONE = 3.0  # ... and of a single joint, whose friction and rotor the description leaves out
+ALIKE = 1.25  # ratios that are equal up to wrong masses
+BEYOND = 3.0  # limits that positions must not exceed by this factor
+HEAD = "suspicion: "
+
+
+def suspicions(robot: Mechanism, motion: Motion, effort: Array) -> tuple[str, ...]:
+    """Return sentences, each beginning with "suspicion: "; none when nothing is wrong or the description knows no inertias."""
+    found = _degrees(robot, motion)
+    if robot.loops or not np.any(robot.tree.inertias):
+        return found
+    step = max(len(motion) // SAMPLES, 1)
+    part = Motion(motion.t[::step], motion.q[::step], motion.v[::step], motion.a[::step])
+    phi = robot.parameters.values.copy()
+    phi[robot.tree.inertias.size :] = 0.0
+    described, measured = inverse_dynamics(robot, part, phi), effort[::step]
+    names = robot.coordinate_names
+    r, slope = _correlations(measured, described)
+    own = np.diag(r)
+    seen = np.abs(own) > SURE
+    flipped = [names[i] for i in np.flatnonzero(seen & (own < 0.0))]
+    if flipped:
+        which = "all joints" if len(flipped) == int(seen.sum()) > 1 else ", ".join(flipped)
+        found += (
+            f"{HEAD}the efforts of {which} have the opposite sign of what the description needs; turn them round (gain=-1)",
+        )
+    apart = _distances(measured, described)
+    for i in range(len(names)):
+        for j in range(i):
+            straight, crossed = apart[i, i] + apart[j, j], apart[i, j] + apart[j, i]
+            if min(r[i, j], r[j, i]) > SURE and crossed < EXCHANGED * straight:
+                found += (f"{HEAD}the efforts of {names[j]} and {names[i]} look exchanged; check the order of the columns",)
+    return found + _gains(robot, names, np.abs(np.diag(slope)), seen)
+
+
+def _correlations(measured: Array, described: Array) -> tuple[Array, Array]:
+    """Return correlations and slopes of measured (rows) against described (columns) torques."""
+    y, x = measured - measured.mean(axis=0), described - described.mean(axis=0)
+    products, sy, sx = y.T @ x, np.linalg.norm(y, axis=0), np.linalg.norm(x, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r = np.nan_to_num(products / np.outer(sy, sx))
+        slope = np.nan_to_num(products / sx**2)
+    return r, slope
+
+
+def _distances(measured: Array, described: Array) -> Array:
+    """Return the variance of measured torque i less described torque j."""
+    return np.asarray(np.var(measured[:, :, None] - described[:, None, :], axis=0))
+
+
+def _gains(robot: Mechanism, names: tuple[str, ...], slope: Array, seen: NDArray[np.bool_]) -> tuple[str, ...]:
+    """Return what constant factors between measured and described torques look like."""
+    ratios = {joint: abs(a.ratio) for a in robot.actuators for joint in a.coupling}
+    found: list[str] = []
+    off = [i for i in np.flatnonzero(seen) if not 1.0 / GAIN < slope[i] < GAIN]
+    gears = [i for i in off if ratios.get(names[i], 1.0) > 2.0 and _same(max(slope[i], 1 / slope[i]), ratios[names[i]])]
+    if gears:
+        listed = ", ".join(f"{names[i]} ({slope[i]:.3g})" for i in gears)
+        found.append(f"{HEAD}efforts over described torques are the gear ratio: {listed}; a gear is missing or counted twice")
+    rest = [i for i in off if i not in gears]
+    typical = float(np.median(slope[seen])) if np.any(seen) else 1.0
+    if len(rest) > 1 and len(off) == int(seen.sum()) and all(_same(slope[i], typical) for i in rest):
+        found.append(f"{HEAD}all efforts are {typical:.3g} times what the description needs; check their unit or gain")
+    elif rest := [i for i in rest if not 1.0 / ALONE < slope[i] < ALONE]:
+        listed = ", ".join(f"{names[i]} {slope[i]:.3g}" for i in rest)
+        found.append(f"{HEAD}efforts are a constant times what the description needs: {listed}; check unit, gain and payload")
+    return tuple(found)
+
+
+def _same(a: float, b: float) -> bool:
+    return b > 0.0 and 1.0 / ALIKE < a / b < ALIKE
+
+
+def _degrees(robot: Mechanism, motion: Motion) -> tuple[str, ...]:
+    """Return whether positions leave the limits as degrees taken for radians do."""
+    names = robot.coordinate_names
+    limits = {joint.name: joint.limits for joint in robot.joints if joint.kind == "revolute"}
+    wide = [
+        name
+        for name, peak in zip(names, np.max(np.abs(motion.q), axis=0), strict=True)
+        if name in limits
+        and np.isfinite(limits[name].upper)
+        and np.isfinite(limits[name].lower)
+        and limits[name].upper > limits[name].lower
+        and peak > BEYOND * max(abs(limits[name].upper), abs(limits[name].lower), 1.0)
+    ]
+    if not wide:
+        return ()
+    return (f"{HEAD}positions of {', '.join(wide)} leave their limits by far; degrees taken for radians (position=deg)?",)

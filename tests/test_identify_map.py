@@ -1,0 +1,294 @@
+"""The default estimator: a belief that helps where data are poor and vanishes where they are good."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynident as di
+from dynident.errors import DynidentWarning, IdentificationError
+from dynident.identify import MAP, WLS, Fit, Knowledge, Regression, Undetermined, base_parameters
+from dynident.mechanics import inverse_dynamics
+from dynident.mechanism import apply_sidecar
+from identify_cases import DOWN_Y, PLANAR, RRR, arm, check_estimator, evidence, simulated_log, smooth, truth
+
+
+def wrong(robot, scale=1.3):
+    """Return the robot as described: masses too large, no joint terms."""
+    inertial = robot.tree.inertias.size
+    values = np.where(np.arange(len(robot.parameters)) < inertial, scale * robot.parameters.values, 0.0)
+    return robot.with_parameters(robot.parameters.replace(values))
+
+
+def told(robot, samples=1500, noise=0.1, seed=0, speed=1.0, description=None, size=1.0):
+    """Return evidence about `robot` for someone who has `description`."""
+    motion = smooth(robot.dof, samples, seed)
+    moved = di.Motion(motion.t, size * motion.q, size * speed * motion.v, size * speed**2 * motion.a)
+    rng = np.random.default_rng(seed + 50)
+    tau = inverse_dynamics(robot, moved)
+    described = wrong(robot) if description is None else description
+    return Regression.from_motion(described, moved, tau + noise * rng.normal(size=tau.shape))
+
+
+def test_it_keeps_the_protocol():
+    check_estimator(MAP)
+
+
+def test_with_good_data_the_belief_vanishes():
+    regression = told(arm(RRR), samples=20000, noise=0.02)
+    free, fit = WLS().fit(regression).result_, MAP().fit(regression).result_
+    assert np.max(np.abs(fit.values - free.values) / free.std) < 0.3
+    assert all(c.ok for c in fit.consistency())
+    assert fit.solved.all()
+
+
+def test_with_poor_data_it_is_better_than_least_squares_and_than_the_description():
+    better_than_free, better_than_described = [], []
+    for seed in range(4):
+        robot = arm(RRR, prior=seed + 1)
+        regression = told(robot, samples=300, noise=0.3, seed=seed, speed=0.3, size=0.3)
+        fast = smooth(3, 600, seed=seed + 90)
+        tau = inverse_dynamics(robot, fast)
+        fits = WLS().fit(regression).result_, MAP().fit(regression).result_
+        free, default = (float(np.linalg.norm(fit.predict(fast).effort - tau)) for fit in fits)
+        described = float(np.linalg.norm(inverse_dynamics(regression.mechanism, fast) - tau))
+        better_than_free.append(default / free)
+        better_than_described.append(default / described)
+    assert np.exp(np.mean(np.log(better_than_free))) < 0.5
+    assert max(better_than_described) < 1.0
+
+
+def test_what_is_scored_is_what_is_exported(tmp_path):
+    robot = arm(RRR)
+    train, other = (simulated_log(robot, noise=0.3, seed=seed) for seed in (0, 1))
+    fit = MAP().fit(Regression.from_logs(wrong(robot), [train])).result_
+    np.testing.assert_allclose(fit.values, fit.exported().values, rtol=1e-12, atol=1e-12)
+    motion = smooth(3, 200, seed=8)
+    np.testing.assert_allclose(fit.predict(motion).effort, inverse_dynamics(fit.identified, motion), rtol=1e-9, atol=1e-9)
+    score = fit.score(other)
+    assert score.metrics.relative < score.description
+    assert f"before: {100 * score.description:.2f} % (description)" in score.summary()
+    again = Fit.load(fit.save(tmp_path / "fit.json"), wrong(robot))
+    assert again.score(other).coverage == score.coverage
+    assert (again.free_relative, again.description_relative) == (fit.free_relative, fit.description_relative)
+    np.testing.assert_array_equal(again.determined, fit.determined)
+    row = fit.undetermined()[0]
+    assert isinstance(row, Undetermined)
+    assert row.description == wrong(robot).parameters[row.name]
+    assert row.name in fit.summary()
+
+
+def test_the_belief_has_the_size_of_the_robot():
+    """A robot of a tonne is not held at toy size, with or without a description."""
+    for scale in (1.0, 1000.0):
+        robot = arm(PLANAR, gravity=DOWN_Y)
+        robot = robot.with_parameters(robot.parameters.replace(scale * robot.parameters.values))
+        silent = robot.with_parameters(robot.parameters.replace(np.zeros(len(robot.parameters))))
+        for described in (wrong(robot), silent):
+            fit = MAP().fit(told(robot, noise=0.01 * scale, description=described)).result_
+            motion = smooth(2, 100, seed=7)
+            error = fit.predict(motion).effort - inverse_dynamics(robot, motion)
+            assert np.max(np.abs(error)) < 0.05 * scale
+
+
+def test_a_rotor_is_preferred_where_the_description_says_nothing():
+    robot = arm([(0.0, 0.0, 0.0, 0.0)], ("ia", "fv"), (0.0, 0.0, 0.0))  # Izz and ia are seen only as a sum
+    silent = robot.with_parameters(robot.parameters.replace(np.zeros(len(robot.parameters))))
+    fit = MAP().fit(told(robot, noise=0.001, description=silent)).result_
+    assert fit.standard["ia_joint_1"] > fit.standard["Izz_link_1"]
+    described = MAP().fit(told(robot, noise=0.001, description=robot)).result_
+    assert described.standard["Izz_link_1"] == pytest.approx(robot.parameters["Izz_link_1"], rel=0.5)
+
+
+def test_known_masses_and_centres(tmp_path):
+    robot = arm(RRR)
+    regression = told(robot)
+    mass = robot.parameters["m_link_2"]
+    com = [robot.parameters[f"m{axis}_link_2"] / mass for axis in "xyz"]
+    total = float(sum(robot.parameters[f"m_link_{i}"] for i in (1, 2, 3)))
+    known = Knowledge({"link_2": (mass, 0.001)}, total, {"link_2": com}, ())
+    fit = MAP(known=known).fit(regression).result_
+    assert fit.standard["m_link_2"] == pytest.approx(mass, rel=0.01)
+    assert sum(fit.standard[f"m_link_{i}"] for i in (1, 2, 3)) == pytest.approx(total, rel=1e-3)
+    assert fit.standard["mx_link_2"] / fit.standard["m_link_2"] == pytest.approx(com[0], abs=0.01)
+    free = MAP().fit(regression).result_
+    assert abs(free.standard["m_link_2"] - mass) > 0.05  # torques alone do not know it
+    none = MAP(known=Knowledge(without=("link_1",))).fit(regression).result_
+    assert not np.any([none.standard[f"{s}_link_1"] for s in ("m", "mx", "my", "mz", "Izz")])
+    sidecar = tmp_path / "known.toml"
+    sidecar.write_text('[known]\nmasses = { link_2 = [2.0, 0.1] }\ntotal_mass = 5\nwithout = ["link_1"]\n')
+    assert Knowledge.from_sidecar(sidecar) == Knowledge({"link_2": [2.0, 0.1]}, 5, {}, ["link_1"])
+    assert apply_sidecar(robot, sidecar).dof == 3
+    for bad, words in (
+        (Knowledge({"nobody": 1.0}), "no body 'nobody'"),
+        (Knowledge({"link_1": -1.0}), "the mass of 'link_1' is -1.0"),
+        (Knowledge(total_mass=float("nan")), "total mass"),
+        (Knowledge(centres={"link_1": (1.0, 2.0)}), "three numbers"),
+    ):
+        with pytest.raises(IdentificationError, match=words):
+            MAP(known=bad).fit(regression)
+    sidecar.write_text("[known]\nweights = 3\n")
+    with pytest.raises(IdentificationError, match="unknown key 'weights'"):
+        Knowledge.from_sidecar(sidecar)
+
+
+def test_deviations_allow_for_residuals_that_are_not_independent():
+    """Noise that is correlated over many rows makes estimates scatter more than a count of rows says."""
+    robot = arm(PLANAR, gravity=DOWN_Y)
+    base = base_parameters(robot)
+    beta, z, naive = base.values(robot.parameters.values), [], []
+    motion = smooth(2, 1500, seed=1)
+    tau = inverse_dynamics(robot, motion)
+    for seed in range(8):
+        noise = np.random.default_rng(seed).normal(size=(1540, 2))
+        slow = np.stack([np.convolve(noise[:, j], np.ones(40) / 40**0.5, mode="valid")[:1500] for j in range(2)], axis=1)
+        regression = Regression.from_motion(wrong(robot), motion, tau + 0.1 * slow)
+        fit, free = MAP().fit(regression).result_, WLS().fit(regression).result_
+        assert np.all(fit.inflation > 3.0)
+        z.append((fit.values - beta) / fit.std)
+        naive.append((free.values - beta) / free.std)
+    assert np.sqrt(np.mean(np.square(naive))) > 3.0
+    assert np.sqrt(np.mean(np.square(z))) < 1.5
+
+
+def test_at_rest_friction_may_be_anything():
+    robot = arm(RRR)
+    fit = MAP().fit(told(robot)).result_
+    motion = smooth(3, 50, seed=3)
+    rest = di.Motion(motion.t, motion.q, 0.0 * motion.v, 0.0 * motion.a)
+    fc = np.array([fit.standard[f"fc_joint_{i}"] for i in (1, 2, 3)])
+    assert np.all(fit.predict(rest).std >= fc / np.sqrt(3.0))
+    assert np.median(fit.predict(motion).std) < 0.5 * np.max(fc)
+
+
+def test_stretches_add_up_and_survive_the_disc(tmp_path):
+    robot = arm(PLANAR, gravity=DOWN_Y)
+    one, other = told(robot, seed=1), told(robot, seed=2)
+    both = one + replace(other, base=one.base)
+    for group in both.groups:
+        assert sum(group.counts) == group.count
+        np.testing.assert_allclose(group.products.sum(axis=0), group.R.T @ group.R, rtol=1e-9, atol=1e-9)
+    back = Regression.load(both.save(tmp_path / "both.npz"), both.mechanism)
+    np.testing.assert_array_equal(MAP().fit(back).coef_, MAP().fit(both).coef_)
+    many = both
+    for _ in range(5):
+        many = many + both
+    assert max(len(group.counts) for group in many.groups) <= 48
+    np.testing.assert_allclose(many.groups[0].products.sum(axis=0), 6 * both.groups[0].products.sum(axis=0), rtol=1e-12)
+
+
+# ---- one band --------------------------------------------------------------------------------------------------------
+
+
+def test_all_logs_of_a_fit_share_one_band():
+    robot = arm(RRR)
+    logs = [simulated_log(robot, seconds, seed, noise=0.3) for seed, seconds in ((0, 20.0), (1, 6.0), (2, 12.0))]
+    regression = Regression.from_logs(robot, logs)
+    bands = {(source["cutoff"], source["bandwidth"]) for source in regression.sources}
+    assert len(bands) == 1
+    assert all(source["bandwidth"] <= source["cutoff"] for source in regression.sources)
+    assert regression.notes[0].startswith("one band for all logs: cut-off")
+    given = Regression.from_logs(robot, logs, cutoff=7.0, band=3.0)
+    assert {source["cutoff"] for source in given.sources} == {7.0}
+    with pytest.raises(IdentificationError, match="no log"):
+        Regression.from_logs(robot, [])
+
+
+def test_noisy_positions_do_not_open_the_band():
+    """Positions with 1 % noise: the band stays where the motion is, and the first moment is not biased towards zero."""
+    robot = arm([(0.3, 0.0, 0.0, 0.0)], gravity=DOWN_Y)
+    clean = simulated_log(robot, 40.0, noise=0.02)
+    rng = np.random.default_rng(0)
+    noisy = replace(clean, position=clean.position + 0.01 * rng.normal(size=clean.position.shape))
+    regression = Regression.from_logs(robot, [noisy])
+    assert regression.sources[0]["cutoff"] < 6.0  # the motion ends at 0.75 Hz
+    fit = MAP().fit(Regression.from_logs(wrong(robot), [noisy])).result_
+    beta = fit.base.values(robot.parameters.values)
+    index = fit.base.leaders.index("mx_link_1")
+    assert fit.values[index] == pytest.approx(beta[index], rel=0.02)
+
+
+def test_causal_and_zero_phase_filters():
+    robot = arm(RRR)
+    log = simulated_log(robot, noise=0.05)
+    zero, causal = (di.signals.prepare(log, cutoff=8.0, order=2, phase=phase) for phase in ("zero", "causal"))
+    late = np.argmax([np.corrcoef(causal.motion.q[k : k + 3000, 0], zero.motion.q[:3000, 0])[0, 1] for k in range(20)])
+    assert late == pytest.approx(200.0 * np.sqrt(2.0) / (2.0 * np.pi * 8.0), abs=1.5)  # delay of a second-order low-pass
+    fit = WLS().fit(Regression.from_log(robot, log, cutoff=8.0, order=2, phase="causal")).result_
+    assert fit.training_relative < 0.04  # efforts are as late as the motion
+    for options, words in (({"phase": "linear"}, "phase is"), ({"order": 0}, "order is"), ({"band": -1.0}, "band is")):
+        with pytest.raises(di.DynidentError, match=words):
+            di.signals.prepare(log, **options)
+
+
+# ---- suspicions ------------------------------------------------------------------------------------------------------
+
+
+def suspected(change) -> str:
+    robot = arm(RRR)
+    return "; ".join(MAP().fit(Regression.from_logs(robot, [change(simulated_log(robot, noise=0.05))])).result_.suspicions)
+
+
+@pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
+def test_what_a_person_would_suspect():
+    assert suspected(lambda log: log) == ""
+    assert "opposite sign" in suspected(lambda log: replace(log, effort=-log.effort))
+    assert "joint_2 have the opposite sign" in suspected(lambda log: replace(log, effort=log.effort * [1, -1, 1]))
+    assert "joint_2 and joint_3 look exchanged" in suspected(lambda log: replace(log, effort=log.effort[:, [0, 2, 1]]))
+    assert "all efforts are" in suspected(lambda log: replace(log, effort=np.degrees(log.effort)))
+    assert "joint_2 5" in suspected(lambda log: replace(log, effort=log.effort * [1, 5, 1]))
+
+
+def test_a_flipped_sign_refutes_possible_bodies():
+    robot = arm(RRR)
+    log = simulated_log(robot, noise=0.05)
+    fit = MAP().fit(Regression.from_logs(robot, [replace(log, effort=-log.effort)])).result_
+    assert any("refute bodies that can exist" in note for note in fit.notes)
+    assert fit.training_relative < 0.02
+    imposed = MAP(recovery="physical").fit(Regression.from_logs(robot, [replace(log, effort=-log.effort)])).result_
+    assert all(c.ok for c in imposed.consistency())
+
+
+def test_contributing_parameters():
+    regression = evidence(arm(RRR), noise=0.05)[0]
+    from dynident.identify import contributing_parameters
+
+    few = contributing_parameters(regression, share=0.02, level=0.0)
+    assert 0 < np.count_nonzero(~few.active) < few.base.rank
+    with pytest.warns(DynidentWarning, match="residuals grow"):
+        careful = contributing_parameters(regression, share=0.2)
+    assert np.count_nonzero(careful.active) > np.count_nonzero(contributing_parameters(regression, share=0.2, level=0.0).active)
+    assert careful.training_relative < 1.1 * WLS().fit(regression).result_.training_relative
+    with pytest.raises(IdentificationError, match="share is 2"):
+        contributing_parameters(regression, share=2.0)
+
+
+def test_truth_helper_makes_possible_bodies():
+    robot = arm(RRR)
+    assert all(c.ok for c in robot.check_consistency(robot.parameters.replace(truth(robot, 5))))
+
+
+def test_the_exported_description_makes_the_printed_error_in_pinocchio(tmp_path):
+    """Somebody else's dynamics of the written URDF, plus the joint terms of the report, has the error that the score prints."""
+    pin = pytest.importorskip("pinocchio")
+    demo = Path(__file__).parents[1] / "examples" / "demo"
+    robot = di.Mechanism.from_urdf(demo / "robot.urdf")
+    train, held = (di.Log.read(demo / f"{name}.csv.gz") for name in ("train", "validate"))
+    fit = MAP().fit(Regression.from_logs(robot, [train])).result_
+    score = fit.score(held)
+    di.mechanism.write_urdf(demo / "robot.urdf", robot, fit.standard, tmp_path / "identified.urdf")
+    model = pin.buildModelFromUrdf(str(tmp_path / "identified.urdf"))
+    data = model.createData()
+    source = fit.sources[0]
+    prepared = di.signals.prepare(held, cutoff=source["cutoff"], band=source["bandwidth"])
+    q, v, a = prepared.motion.q, prepared.motion.v, prepared.motion.a
+    model.armature[:] = model.friction[:] = model.damping[:] = 0.0  # what is in the file must not count twice
+    rigid = np.array([pin.rnea(model, data, *each) for each in zip(q, v, a, strict=True)])
+    ia, fv, fc, off = (np.array([fit.standard[f"{s}_{j}"] for j in robot.coordinate_names]) for s in ("ia", "fv", "fc", "off"))
+    predicted = prepared.decimator.apply(rigid + ia * a + fv * v + fc * np.sign(v) + off)
+    measured = prepared.decimator.apply(prepared.filtered)
+    error = np.linalg.norm(predicted - measured) / np.linalg.norm(measured)
+    assert error == pytest.approx(score.metrics.relative, rel=1e-6)
