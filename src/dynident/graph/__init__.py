@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dynident.arguments import guard
 from dynident.graph.cache import clear as clear_cache
 from dynident.graph.cache import usage as cache_usage
 from dynident.graph.calculus import derivative, derivative_matrix, forward, reverse
@@ -142,3 +143,6 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(f"dynident.graph.{_LATER[name]}"), name)
     raise AttributeError(f"module 'dynident.graph' has no attribute '{name}'")
+
+
+guard(globals(), fast=("Compiled", "Function", "Graph", "Node", "Routine", "c_number", "latex_number"))

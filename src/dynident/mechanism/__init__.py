@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dynident.arguments import guard
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Actuator, Body, Joint, Limits, Loop, Placement, rotation_exp
 from dynident.mechanism.force import Columns, Force
@@ -112,3 +113,6 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(f"dynident.mechanism.{_LATER[name]}"), name)
     raise AttributeError(f"module 'dynident.mechanism' has no attribute '{name}'")
+
+
+guard(globals())

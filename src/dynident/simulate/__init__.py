@@ -1,5 +1,6 @@
 """The whole machine in time: drives, control loops and mechanism together, and the log that it would have written."""
 
+from dynident.arguments import guard
 from dynident.simulate.batch import Sweep, monte_carlo, simulate, sweep
 from dynident.simulate.bode import Bode, actuators_alone, bandwidth
 from dynident.simulate.closed_loop import ClosedLoop, reference_motion
@@ -73,3 +74,5 @@ __all__ = [
     "with_noise",
     "write_fmu",
 ]
+
+guard(globals())

@@ -1,5 +1,6 @@
 """Closed forms: derivation on shared expressions, base parameters, programs in C, NumPy and LaTeX."""
 
+from dynident.arguments import guard
 from dynident.symbolic.contributions import Contributions, contributions
 from dynident.symbolic.derivation import DEFAULT, QUANTITIES, derive
 from dynident.symbolic.print_c import CSources, to_c
@@ -34,3 +35,5 @@ __all__ = [
     "write_model",
     "write_program",
 ]
+
+guard(globals())

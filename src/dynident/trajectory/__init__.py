@@ -1,5 +1,6 @@
 """How a robot is asked to move: families with exact derivatives, plateaus, paths, letters, and joining them smoothly."""
 
+from dynident.arguments import guard
 from dynident.trajectory.bspline import BSpline
 from dynident.trajectory.export import (
     REPETITIONS,
@@ -80,3 +81,5 @@ __all__ = [
     "workspace_sines",
     "write",
 ]
+
+guard(globals())
