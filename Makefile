@@ -2,6 +2,7 @@
 #   make demo     install what a user needs and run the example
 #   make test     install the development tools and run every check
 #   make test-matrix   the tests on other processors' kernels, one thread and a busy machine (long)
+#   make fuzz     mutated files, wrong calls, kills and disk faults (half an hour; SCALE=0.1 for a tenth)
 #   make bench    measure against the alternatives       make docs    build the documentation
 #   make wheel    build the wheel and try it in an empty environment: the rehearsal of a release
 #   make venv     the development environment only       make clean   remove everything that was made here
@@ -17,10 +18,10 @@ INPUTS := pyproject.toml constraints.txt
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-matrix bench docs wheel clean
+.PHONY: help venv demo test test-matrix fuzz bench docs wheel clean
 
 help:
-	@sed -n '2,7s/^# *//p' Makefile
+	@sed -n '2,8s/^# *//p' Makefile
 
 # One environment that grows: each stamp says which extras are in it, and is renewed when the requirements change.
 $(BIN)/python:
@@ -45,7 +46,7 @@ $(VENV)/.bench: $(INPUTS) | $(BIN)/python
 venv: $(VENV)/.dev
 
 demo: $(VENV)/.user
-	@$(BIN)/python examples/demo/demo.py
+	@$(BIN)/dynident demo
 
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -56,6 +57,10 @@ test: $(VENV)/.dev
 
 test-matrix: $(VENV)/.dev
 	$(BIN)/python tests/matrix.py
+
+SCALE ?= 1
+fuzz: $(VENV)/.dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fuzz $(SCALE)
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks

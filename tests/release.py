@@ -2,7 +2,8 @@
 """Rehearse a release: `python tests/release.py dist` checks the wheel in a folder as a stranger would use it.
 
 The wheel is installed into an empty environment outside of this repository. There `dynident --version` must say what the source
-says, and two links must be identified from torques that they really have. CHANGELOG.md must have a place for the version.
+says, two links must be identified from torques that they really have, and the program of the README must run on the files that
+`dynident demo --files` writes. CHANGELOG.md must have a place for the version.
 """
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ fit = di.WLS().fit(di.Regression.from_motion(robot, motion, di.inverse_dynamics(
 assert np.abs(fit.values - fit.base.values(truth.parameters.values)).max() < 1e-9
 print("identified", fit.base.rank, "base parameters with", di.__file__)
 """
+
+
+def quick_start() -> str:
+    """Return the program of the README, as it runs with what a plain install has."""
+    (code,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.M | re.S)
+    return str(code)
 
 
 def source_version() -> str:
@@ -79,6 +86,8 @@ def main(folder: Path) -> None:
             raise SystemExit(f"dynident --version says {said!r}, the source {version}")
         print(said)
         print(run("-c", TINY).strip())
+        run("-m", "dynident", "demo", "--files", "-o", ".")
+        print(run("-c", quick_start()).strip())
     print(f"{wheel.name} ({wheel.stat().st_size // 1000} kB) can be released: git tag v{version}")
 
 

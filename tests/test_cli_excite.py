@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
@@ -31,7 +32,7 @@ URDF = f"""<robot name="two"><link name="base"/><link name="upper">{INERTIA}</li
 <joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>{LIMIT}</joint>
 <joint name="elbow" type="revolute"><parent link="upper"/><child link="fore"/><origin xyz="0.4 0 0"/>
 <axis xyz="0 1 0"/>{LIMIT}</joint></robot>"""
-FILES = {"plan.json", "design.json", "motion.csv", "motion_ros.json"}
+FILES = {"plan.json", "design.json", "motion.csv", "motion_ros.json", "joint_trajectory_controller.yaml"}
 FILES |= {f"{name}.png" for name in ("motions", "tool_path", "singular_values", "deviations")}
 QUICK = ("--iterations", "20", "--starts", "1", "--frequency", "0.25", "--harmonics", "4")
 
@@ -65,7 +66,13 @@ def test_json_files_and_plan(folder, monkeypatch, capsys):
     assert [s.purpose for s in plan.stages] == ["training", "validation"]
     limits = read_limits("limits.toml", di.Mechanism.from_urdf("robot.urdf"))
     assert min(check_plan(plan, limits).values()) >= -1e-6
-    assert json.loads(Path("plan/motion_ros.json").read_text())["joint_names"] == ["shoulder", "elbow"]
+    message = json.loads(Path("plan/motion_ros.json").read_text())
+    assert message["joint_names"] == ["shoulder", "elbow"]
+    first, *_, last = [p["time_from_start"]["sec"] + 1e-9 * p["time_from_start"]["nanosec"] for p in message["points"]]
+    assert first >= 3.0  # from where the robot stands
+    assert last - first >= plan.curve.duration - 1e-9  # the whole plan
+    controller = yaml.safe_load(Path("plan/joint_trajectory_controller.yaml").read_text())
+    assert controller["joint_trajectory_controller"]["ros__parameters"]["joints"] == ["shoulder", "elbow"]
     table = np.genfromtxt("plan/motion.csv", delimiter=",", names=True)
     assert np.abs(table["q_elbow"]).max() <= 1.5 and table["v_elbow"][0] == pytest.approx(0.0, abs=1e-12)
     assert [p["name"] for p in data["parameters"]] and all(p["deviation"] > 0.0 for p in data["parameters"])

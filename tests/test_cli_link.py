@@ -54,7 +54,7 @@ def rough_fit() -> di.Fit:
 
 def test_a_plan_is_recorded_by_two_commands(address, tmp_path) -> None:
     plan(1).save(tmp_path / "plan" / "plan.json")
-    (tmp_path / "fit.json").write_text(rough_fit().to_json(), encoding="utf-8")
+    rough_fit().save(tmp_path / "fit.json")
     watched = ("--model", "er3a_c60", "--monitor", tmp_path / "fit.json")
     done = run("record", tmp_path / "plan", "--controller", address, "-o", tmp_path / "campaign", "--json", *watched)
     assert done.returncode == 0, done.stderr

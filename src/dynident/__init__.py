@@ -14,7 +14,9 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from dynident import control as control
     from dynident import drive as drive
+    from dynident import examples as examples
     from dynident import excitation as excitation
+    from dynident import export as export
     from dynident import friction as friction
     from dynident import graph as graph
     from dynident import identify as identify
@@ -87,7 +89,9 @@ if TYPE_CHECKING:
 ROOMS = (
     "control",
     "drive",
+    "examples",
     "excitation",
+    "export",
     "friction",
     "graph",
     "identify",

@@ -44,7 +44,9 @@ def main() -> None:
 
 def _tell(code: int, sentence: str) -> int:
     """Write one sentence on standard error and return the exit code."""
-    sys.stderr.write(f"dynident: {' '.join(sentence.split())}\n")
+    from dynident.files import visible  # noqa: PLC0415 - keep the start fast
+
+    sys.stderr.write(f"dynident: {visible(' '.join(sentence.split()))}\n")
     return code
 
 

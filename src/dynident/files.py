@@ -6,9 +6,10 @@ import errno
 import json
 import math
 import os
+import re
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +21,7 @@ except ImportError:  # Windows: a killed run's temporary files stay
     fcntl = None  # type: ignore[assignment]
 
 _TEMPORARY = ".part"
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 BYTES = 64 << 20  # of a text that people write: limits, plans, designs
 
 
@@ -52,14 +54,28 @@ def read_text(path: str | os.PathLike[str], what: str) -> str:
 
 def read_json(path: str | os.PathLike[str], what: str) -> Any:
     """Return the plain data of a JSON file."""
+    text = read_text(path, what)
     try:
-        return json.loads(read_text(path, what))
-    except RecursionError:
-        raise DynidentError(f"cannot read {what} from '{path}': its lists are nested too deeply") from None
+        return parsed(json.loads, text)
     except ValueError as error:
-        if isinstance(error, DynidentError):
-            raise
         raise DynidentError(f"cannot read {what} from '{path}': {error}") from error
+
+
+def parsed(loads: Callable[[str], Any], text: str) -> Any:
+    """Return what `json.loads` or `tomllib.loads` makes of a text; every failure is a `ValueError` that tells why."""
+    try:
+        return loads(text)
+    except RecursionError:
+        raise ValueError("its lists are nested too deeply") from None
+    except ValueError as error:
+        if "set_int_max_str_digits" in str(error):
+            raise ValueError("it holds a number of thousands of digits") from None
+        raise
+
+
+def visible(text: str) -> str:
+    r"""Return a text whose control characters and direction marks, which a terminal would obey, are written as \uXXXX."""
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:

@@ -7,9 +7,21 @@ from collections.abc import Sequence
 
 import typer
 
-from dynident.cli import cache, compare, core, excite, link, models, products, simulate, testbench  # noqa: F401 - importing registers commands
+from dynident.cli import (  # noqa: F401 - importing registers commands
+    cache,
+    compare,
+    core,
+    demo,
+    excite,
+    link,
+    models,
+    products,
+    simulate,
+    testbench,
+)
 from dynident.cli.shared import USAGE, UsageError, app, note, notes
 from dynident.errors import DynidentWarning
+from dynident.files import visible
 
 __all__ = ["app", "notes", "run"]
 
@@ -44,7 +56,7 @@ def run(args: Sequence[str] | None = None) -> int:
         except UsageError as error:
             command = error.ctx.command_path if error.ctx else "dynident"
             problem = " ".join(error.format_message().split()).rstrip(".")
-            typer.echo(f"dynident: {problem}; see '{command} --help'", err=True)
+            typer.echo(f"dynident: {visible(problem)}; see '{command} --help'", err=True)
             return USAGE
         except typer.Abort:
             raise KeyboardInterrupt from None

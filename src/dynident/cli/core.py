@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any
+from zipfile import ZipFile
 
 import typer
 
@@ -42,6 +43,7 @@ from dynident.cli.shared import (
     progress,
     robot_of,
     with_terms,
+    xacro_arguments,
 )
 from dynident.errors import DescriptionError, DynidentError, IdentificationError
 from dynident.files import write_atomic
@@ -201,7 +203,7 @@ def identify(
         step("writing the results")
         with output_set(output, ("fit.json", "identified.*", "report.html", "verdict.json")) as stage:
             fit.save(stage / "fit.json")
-            _write_model(robot, fit, stage, output, search, trust)
+            _write_model(robot, fit, stage, output, search, trust, arg)
             write_report(stage / "report.html", fit, shown, verdict)
             verdict.save(stage / "verdict.json")
             written = [output / file.name for file in sorted(stage.iterdir())]
@@ -231,14 +233,16 @@ def _with_laws(
     return di.fit_log(mechanism, logs, laws, options, wanted, solver)
 
 
-def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path, search: list[Path] | None, trust: bool) -> None:
+def _write_model(
+    robot: Path, fit: di.Fit, stage: Path, output: Path, search: list[Path] | None, trust: bool, arg: list[str] | None
+) -> None:
     """Write the identified description; where the file's format cannot hold the parameters, say so and keep the fit."""
     if not robot.is_file():  # a robot of the library has no description to copy
         note(f"no description is written: '{robot}' is not a file; fit.json has the identified parameters")
         return
     name = f"identified{robot.suffix if is_mjcf(robot) else '.urdf'}"
     try:
-        write_robot(robot, fit.mechanism, fit.standard, stage / name, search or (), trust)
+        write_robot(robot, fit.mechanism, fit.standard, stage / name, search or (), trust, xacro_arguments(arg))
     except DescriptionError as error:
         stale = "; the one in the folder is of an earlier fit" if (output / name).exists() else ""
         note(f"{name} is not written: {error}{stale}")
@@ -287,11 +291,33 @@ def validate(
     return NOT_OK if strict and not verdict.ok else 0
 
 
-@app.command(epilog="Example: dynident export robot.urdf out/fit.json -o identified.urdf")
+def _for_program(
+    fit: di.Fit, target: str, robot: Path, output: Path, search: list[Path] | None, arg: list[str] | None, trust: bool
+) -> tuple[dict[str, Any], str]:
+    """Write the identified robot for another program; return what was done as data and as text."""
+    if target == "fmu":
+        path = di.simulate.write_fmu(fit.identified, output)
+        if not any(name.startswith("binaries/") for name in ZipFile(path).namelist()):
+            note("no C compiler is installed here: the FMU holds its sources only, and the importing program must compile them")
+        return {"written": str(path)}, f"written: {path}"
+    source = robot if robot.is_file() else None
+    done = fit.export(output, target, source, search=search or (), arguments=xacro_arguments(arg), trust=trust)
+    return done.to_dict(), done.summary()
+
+
+@app.command(epilog="Example: dynident export robot.urdf out/fit.json --for pinocchio -o exported/")
 def export(
     robot: Robot,
     fit: FitFile,
-    output: Annotated[Path, typer.Option("-o", "--output", help="File to write: like the robot's, or .json.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="File like the robot's, or .json; with --for the folder of the files.")
+    ],
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--for", help="Program it is for: pinocchio, mujoco, gazebo, drake (read back and compared) or fmu (FMI 3)."
+        ),
+    ] = None,
     sidecar: Sidecar = None,
     search: Search = None,
     arg: Arg = None,
@@ -299,22 +325,33 @@ def export(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
-    """Write the identified parameters into a copy of the robot's URDF or MJCF, or as parameters (.json)."""
-    endings = (".xml", ".mjcf", ".json") if is_mjcf(robot) else (".urdf", ".xml", ".json")
-    if output.suffix.lower() not in endings:
-        raise DynidentError(f"output '{output}' has the ending '{output.suffix}'; for this robot it is {', '.join(endings)}")
-    check_output(output)
+    """Write the identified robot: a copy of its URDF or MJCF, its parameters (.json), or files for another program (--for)."""
+    if target is None:
+        endings = (".xml", ".mjcf", ".json") if is_mjcf(robot) else (".urdf", ".xml", ".json")
+        if output.suffix.lower() not in endings:
+            raise DynidentError(
+                f"output '{output}' has the ending '{output.suffix}'; for this robot it is {', '.join(endings)}, or a folder "
+                "with --for"
+            )
+    check_output(output, folder=target not in (None, "fmu"))
     model = di.Fit.load(fit, robot_of(robot, sidecar, search, arg, trust))
-    if output.suffix.lower() == ".json":
-        path = write_atomic(output, model.standard.to_json())
-    else:
-        path = write_robot(robot, model.mechanism, model.standard, output, search or (), trust)
-        if model.mechanism.friction or model.mechanism.forces:
-            beside = write_sidecar(model.identified, output.with_suffix(".toml"), structure=False)
-            note(f"friction laws and force elements are in '{beside}': give it as --sidecar")
     impossible = [c.sentence for c in model.consistency() if not c.ok]
     for sentence in impossible:
         note(sentence)
+    if target is not None:
+        data, text = _for_program(model, target, robot, output, search, arg, trust)
+        if as_json:
+            print_json(data | {"impossible": impossible})
+        else:
+            out.print(text)
+        return 0
+    if output.suffix.lower() == ".json":
+        path = write_atomic(output, model.standard.to_json())
+    else:
+        path = write_robot(robot, model.mechanism, model.standard, output, search or (), trust, xacro_arguments(arg))
+        if model.mechanism.friction or model.mechanism.forces:
+            beside = write_sidecar(model.identified, output.with_suffix(".toml"), structure=False)
+            note(f"friction laws and force elements are in '{beside}': give it as --sidecar")
     if as_json:
         print_json({"written": str(path), "impossible": impossible})
     else:

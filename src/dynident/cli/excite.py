@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 from rich.progress import ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.progress_bar import ProgressBar
@@ -47,12 +48,14 @@ if TYPE_CHECKING:
     from dynident.trajectory import Curve
 
 PAYLOAD = "payload"  # name of the body that --payload adds
+ROS_RATE = 100.0  # points per second of a trajectory message; the controller interpolates
 TIGHTEST = 5  # limits shown in the table
 FILES = (
     "plan*.json",
     "design.json",
     "motion.csv",
     "motion_ros.json",
+    "joint_trajectory_controller.yaml",
     *(f"{figure}.png" for figure in ("motions", "singular_values", "deviations", "tool_path")),
 )
 
@@ -288,17 +291,28 @@ def _text(data: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _approach(plan: Plan) -> float:
+    """Return a time in which every joint gets anywhere at less than half its speed limit, by a quintic."""
+    lower, upper = (
+        np.full(len(plan.coordinates), x) if b is None else b for b, x in ((plan.lower, -np.pi), (plan.upper, np.pi))
+    )
+    way = np.where(np.isfinite(upper - lower), upper - lower, 2.0 * np.pi)
+    return max(3.0, float(np.ceil(np.max(way / (0.25 * plan.speed)))))
+
+
 def _write(found: Design, plans: dict[str, Plan], data: dict[str, Any], folder: Path) -> list[Path]:
     """Write plans, motion and figures as one set."""
     from dynident.files import to_json  # noqa: PLC0415 - only this command needs it
-    from dynident.trajectory import to_csv, to_ros_json  # noqa: PLC0415
+    from dynident.trajectory import to_csv, to_ros_controller, to_ros_json  # noqa: PLC0415
 
     names = found.problem.limits.coordinates
     with output_set(folder, FILES) as staged:
         for name, plan in plans.items():
             plan.save(staged / f"{name}.json")
         to_csv(staged / "motion.csv", found.motion(), names)
-        to_ros_json(staged / "motion_ros.json", found.motion(), names)
+        whole = next(iter(plans.values()))
+        to_ros_json(staged / "motion_ros.json", whole.motion(min(whole.rate, ROS_RATE)), names, approach=_approach(whole))
+        (staged / "joint_trajectory_controller.yaml").write_text(to_ros_controller(names), encoding="utf-8")
         (staged / "design.json").write_text(to_json(data), encoding="utf-8")
         save_figures(found.figures(), staged)
         return [folder / path.name for path in sorted(staged.iterdir())]

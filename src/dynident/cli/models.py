@@ -30,13 +30,17 @@ from dynident.cli.shared import (
 from dynident.errors import DynidentError
 
 
-@app.command(epilog="Example: dynident derive robot.urdf --latex --c --numpy -o out/")
+@app.command(epilog="Example: dynident derive robot.urdf --fit out/fit.json --c -o model/")
 def derive(
     robot: Robot,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the files.")] = Path("derived"),
     latex: Annotated[bool, typer.Option("--latex", help="Write the equations as LaTeX.")] = False,
     c: Annotated[bool, typer.Option("--c", help="Write standalone C99 with a test harness.")] = False,
     numpy: Annotated[bool, typer.Option("--numpy", help="Write a readable NumPy module.")] = False,
+    casadi: Annotated[bool, typer.Option("--casadi", help="Write CasADi functions; with --fit.")] = False,
+    fit: Annotated[
+        Path | None, typer.Option(help="fit.json: write the identified model with its numbers inside, ready for a controller.")
+    ] = None,
     sidecar: Sidecar = None,
     search: Search = None,
     arg: Arg = None,
@@ -45,10 +49,23 @@ def derive(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
-    """Derive a robot's equations in closed form and print them as LaTeX, C and NumPy (all three when none is named)."""
+    """Derive a robot's equations in closed form: LaTeX, C and NumPy with parameters to give, or with those of a fit inside."""
     from dynident import symbolic  # noqa: PLC0415 - only this command needs it
 
     check_output(output, folder=True)
+    if casadi and fit is None:
+        raise DynidentError("--casadi needs --fit, as in --fit out/fit.json: CasADi functions have their numbers inside")
+    if latex and fit is not None:
+        raise DynidentError("--latex prints symbols, not numbers; leave out --fit or --latex")
+    if fit is not None:
+        identified = di.Fit.load(fit, with_terms(robot_of(robot, sidecar, search, arg, trust), terms)).identified
+        every = not (c or numpy or casadi)
+        files = symbolic.write_model(identified, output, c or every, numpy or every, casadi or every)
+        if as_json:
+            print_json({"written": [str(path) for path in files]})
+        else:
+            out.print("written: " + ", ".join(str(path) for path in files))
+        return 0
     every = not (latex or c or numpy)
     with progress(4) as step:
         step("reading the robot")

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeE
 
 import dynident as di
 from dynident.errors import DynidentError
-from dynident.files import to_json
+from dynident.files import to_json, visible
 from dynident.mechanism import apply_sidecar, read_robot
 
 USAGE, NOT_OK = 2, 3
@@ -30,9 +30,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+class _Plain(Console):
+    """A console that writes what a terminal would obey as text."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(visible(x) if isinstance(x, str) else x for x in objects), **options)
+
+
 # Names in a robot are data: no markup and no emoji codes are read in them.
-notes = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
-out = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
+notes = _Plain(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
+out = _Plain(highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 Robot = Annotated[
     Path, typer.Argument(help="URDF, xacro or MJCF file, or a robot of dynident.robots such as dualv.", show_default=False)
@@ -94,7 +103,7 @@ def note(text: str) -> None:
 
 def print_json(data: Any) -> None:
     """Print JSON on standard output."""
-    typer.echo(data if isinstance(data, str) else to_json(data))
+    typer.echo(visible(data if isinstance(data, str) else to_json(data)))
 
 
 class Step(Protocol):

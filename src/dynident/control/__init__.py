@@ -1,5 +1,6 @@
 """How the robot is made to follow: cascades, PID, computed torque, feed-forward, distribution over actuators, tuning."""
 
+from dynident.arguments import guard
 from dynident.checks import per_actuator
 from dynident.control.checks import ControlWarning, no_room
 from dynident.control.controller import Controller, Machine, Measurement, Reference
@@ -75,3 +76,5 @@ __all__ = [
     "zone_tune_cascade",
     "zone_tuning",
 ]
+
+guard(globals())

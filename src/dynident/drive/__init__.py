@@ -1,5 +1,6 @@
 """What turns a joint: motor, transmission, encoder and current sensor, their transfer functions, and fits of their numbers."""
 
+from dynident.arguments import guard
 from dynident.drive.actuator_fit import ActuatorFit, fit_actuator
 from dynident.drive.chain import Chain, TwoMass
 from dynident.drive.drive import Drive
@@ -42,3 +43,5 @@ __all__ = [
     "reflected_inertia",
     "tracking_observer",
 ]
+
+guard(globals())

@@ -1,5 +1,6 @@
 """Which motion to choose: criteria with exact gradients, limits, optimisers, and the plan of the experiment."""
 
+from dynident.arguments import guard
 from dynident.excitation.campaigns import check_plan, complete_test, payload_plan, plan_within, validation_motion
 from dynident.excitation.criteria import Criterion
 from dynident.excitation.designs import Design, check_motion, design, relative_sizes
@@ -54,3 +55,5 @@ __all__ = [
     "stage_logs",
     "validation_motion",
 ]
+
+guard(globals())

@@ -30,7 +30,7 @@ from dynident.errors import DynidentError, require
 from dynident.excitation.checks import LARGEST, real, shown, text, vector
 from dynident.excitation.limits import Box, Effort, Limit, Loops, Polygon, ToolBox
 from dynident.excitation.obstacles import Capsule, Collision
-from dynident.files import read_text
+from dynident.files import parsed, read_text
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -263,12 +263,9 @@ def read_limits(path: str | os.PathLike[str], mechanism: Mechanism) -> MotionLim
     MotionLimits
         Limits of the description, overruled and completed by the file.
     """
+    content = read_text(path, "limits")
     try:
-        settings = tomllib.loads(read_text(path, "limits"))
-    except RecursionError:
-        raise DynidentError(f"cannot read limits from '{path}': its lists are nested too deeply") from None
-    except ValueError as error:  # of TOML, or of integers with thousands of digits
-        if isinstance(error, DynidentError):
-            raise
+        settings = parsed(tomllib.loads, content)
+    except ValueError as error:
         raise DynidentError(f"cannot read limits from '{path}': {error}") from error
     return limits_of(mechanism, settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dynident.arguments import guard
 from dynident.friction.sides import directed
 from dynident.friction.terms import ASYMMETRIC, SYMMETRIC, TERMS, JointTerm, check_terms, register, term_of
 
@@ -148,3 +149,6 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(f"dynident.friction.{_LATER[name]}"), name)
     raise AttributeError(f"module 'dynident.friction' has no attribute '{name}'")
+
+
+guard(globals())

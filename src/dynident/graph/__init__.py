@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dynident.arguments import guard
 from dynident.graph.cache import clear as clear_cache
 from dynident.graph.cache import usage as cache_usage
 from dynident.graph.calculus import derivative, derivative_matrix, forward, reverse
@@ -43,6 +44,7 @@ from dynident.graph.text import parse, write_text
 if TYPE_CHECKING:
     from dynident.graph.names import comment, identifier, identifiers
     from dynident.graph.print_c import c_files, c_function, c_helpers, c_number, c_prototype
+    from dynident.graph.print_casadi import casadi_function, casadi_helpers
     from dynident.graph.print_latex import latex_align, latex_equations, latex_number, latex_text
     from dynident.graph.print_numpy import numpy_function, numpy_helpers
     from dynident.graph.print_routine import compile_routines
@@ -58,6 +60,8 @@ _LATER = {
     "comment": "names",
     "identifier": "names",
     "identifiers": "names",
+    "casadi_function": "print_casadi",
+    "casadi_helpers": "print_casadi",
     "c_files": "print_c",
     "c_function": "print_c",
     "c_helpers": "print_c",
@@ -91,6 +95,8 @@ __all__ = [
     "c_number",
     "c_prototype",
     "cache_usage",
+    "casadi_function",
+    "casadi_helpers",
     "clear_cache",
     "comment",
     "compile_routines",
@@ -137,3 +143,6 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(f"dynident.graph.{_LATER[name]}"), name)
     raise AttributeError(f"module 'dynident.graph' has no attribute '{name}'")
+
+
+guard(globals(), fast=("Compiled", "Function", "Graph", "Node", "Routine", "c_number", "latex_number"))

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dynident.checks import number
 from dynident.errors import DynidentError
 from dynident.graph.operations import OPERATIONS
 
@@ -176,8 +177,8 @@ class Graph:
     one: Node
 
     def __init__(self, max_nodes: int = MAX_NODES, max_seconds: float = MAX_SECONDS) -> None:
-        self.max_nodes = max_nodes
-        self.max_seconds = max_seconds
+        self.max_nodes = number("max_nodes", max_nodes, least=1.0)
+        self.max_seconds = number("max_seconds", max_seconds, above=0.0, infinite=True)
         self._start = monotonic()
         self._known: dict[object, Node] = {}
         self.zero: Node = self.const(0.0)

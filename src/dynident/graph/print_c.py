@@ -91,8 +91,9 @@ def c_prototype(what: Function | Routine) -> str:
         written = _written(what)
         takes = [f"{'' if array in written else 'const '}double *{array}" for array in what.arrays]
     else:
-        takes = [f"const double {array}[{size}]" for array, size in (*what.inputs.items(), *what.shared.items())]
-        takes += [f"double {array}[{len(entries)}]" for array, entries in what.outputs.items()]
+        sizes = (*what.inputs.items(), *what.shared.items())
+        takes = [f"const double {array}[{size}]" if size else f"const double *{array}" for array, size in sizes]
+        takes += [f"double {array}[{len(x)}]" if x else f"double *{array}" for array, x in what.outputs.items()]
     return f"void {what.name}({', '.join(takes) or 'void'})"
 
 
@@ -287,6 +288,9 @@ def c_files(name: str, parts: Sequence[Function | Routine], about: str = "") -> 
         text = _RoutinePrinter(part, name).text() if isinstance(part, Routine) else c_function(part, name)
         texts.append(text if part in parts else f"static {text}")
     body = "\n".join(texts)
+    for part in everything:
+        if part not in parts:  # an array of a routine may have the name of a function
+            body = re.sub(rf"(?<![\w.]){part.name}\(", f"{name}_{part.name}(", body)
     prototypes = [f"{c_prototype(part)};" for part in parts]
     header = [head, f"#ifndef {upper}_H", f"#define {upper}_H", "", *prototypes, "", f"#endif /* {upper}_H */", ""]
     includes = [f'#include "{name}.h"', "", "#include <math.h>", "#include <stdint.h>", ""]

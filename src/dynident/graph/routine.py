@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from dynident.errors import DynidentError
 from dynident.graph.expression import Graph, Node
 from dynident.graph.function import Function
 
@@ -90,6 +91,8 @@ class Routine:
     """
 
     def __init__(self, graph: Graph, name: str, arrays: Sequence[str]) -> None:
+        if isinstance(arrays, str) or not isinstance(arrays, Sequence):
+            raise DynidentError(f"arrays of the routine '{name}' are {arrays!r}; give their names")
         self.graph, self.name, self.arrays = graph, name, tuple(arrays)
         self.locals: dict[str, int] = {}
         self.body: list[Statement] = []

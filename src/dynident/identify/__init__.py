@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dynident.arguments import guard
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.factor import triangle
 from dynident.identify.fit import Fit
@@ -173,3 +174,6 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(f"dynident.identify.{_LATER[name]}"), name)
     raise AttributeError(f"module 'dynident.identify' has no attribute '{name}'")
+
+
+guard(globals())

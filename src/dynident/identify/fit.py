@@ -21,6 +21,7 @@ from dynident.mechanism import Consistency, Mechanism, Parameters
 from dynident.results import Result
 
 if TYPE_CHECKING:
+    from dynident.export import Exported
     from dynident.friction import Friction
     from dynident.identify.metrics import Metrics
     from dynident.identify.score import Score
@@ -139,6 +140,31 @@ class Fit(Result):
             Same fit with the base parameters of `standard`; it differs when physical consistency moved them.
         """
         return replace(self, values=self.base.values(self.standard.values))
+
+    def export(
+        self, folder: str | os.PathLike[str], target: str, source: str | os.PathLike[str] | None = None, **options: Any
+    ) -> Exported:
+        """Write the identified robot for another program, with every number that was identified, and compare.
+
+        Parameters
+        ----------
+        folder : path-like
+            Where to write.
+        target : {"pinocchio", "mujoco", "gazebo", "drake"}
+            The program.
+        source : path-like, optional
+            Description the robot was read from: meshes and comments stay.
+        **options
+            As in `dynident.export.export_robot`.
+
+        Returns
+        -------
+        Exported
+            Files, the largest difference of torques, and notes.
+        """
+        from dynident.export import export_robot  # noqa: PLC0415 - most fits are not exported
+
+        return export_robot(self.identified, folder, target, source, **options)
 
     @property
     def std(self) -> Array:

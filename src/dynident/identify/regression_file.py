@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -18,6 +19,19 @@ from dynident.identify.factor import RowGroup
 from dynident.identify.regression import Regression
 from dynident.identify.rows import check_projection
 from dynident.mechanism import Mechanism
+
+DAMAGED = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    ArithmeticError,
+    RuntimeError,
+    BadZipFile,
+    zlib.error,
+)
 
 
 def save_regression(regression: Regression, path: str | os.PathLike[str]) -> Path:
@@ -55,7 +69,7 @@ def load_regression(path: str | os.PathLike[str], mechanism: Mechanism) -> Regre
             columns, fingerprint = data["columns"], data["fingerprint"]
             names, sources, options, notes = (about[key] for key in ("parameters", "sources", "options", "notes"))
             projection = check_projection(about["projection"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
+    except DAMAGED as error:
         if isinstance(error, DynidentError):
             raise
         raise IdentificationError(f"cannot read '{path}' as a Regression: {error}") from error

@@ -1,5 +1,6 @@
 """From a plan to a log on a controller: protocols, the virtual robot behind them, campaigns, a crash-safe recorder."""
 
+from dynident.arguments import guard
 from dynident.link.campaign import AbortedError, Campaign
 from dynident.link.controller import Identity, RemoteController, Status, UnreachableError, open_controller
 from dynident.link.emulator import Emulator
@@ -52,3 +53,5 @@ __all__ = [
     "open_controller",
     "seconds",
 ]
+
+guard(globals())

@@ -12,7 +12,7 @@ from typing import Any
 from dynident import __version__
 from dynident.errors import LinkError
 from dynident.excitation import Plan
-from dynident.files import to_json, write_atomic
+from dynident.files import parsed, to_json, write_atomic
 from dynident.link.controller import Identity
 from dynident.link.schedule import Settings
 
@@ -52,7 +52,7 @@ def create_folder(folder: Path, plan: Plan, settings: Settings, identity: Identi
 def open_folder(folder: Path) -> tuple[dict[str, Any], Settings, Plan]:
     """Return what campaign.json says, with settings and plan."""
     try:
-        about = json.loads((folder / "campaign.json").read_text(encoding="utf-8"))
+        about = parsed(json.loads, (folder / "campaign.json").read_text(encoding="utf-8"))
         if about["format"] != FORMAT:
             raise LinkError(f"campaign '{folder}' has the format {about['format']}; this version knows {FORMAT}")
         settings = Settings(**about["settings"])

@@ -140,7 +140,8 @@ def _within(motion: Motion, names: tuple[str, ...], identity: Identity) -> None:
         if bad.any():
             i = int(np.argmax(bad))
             raise LinkError(
-                f"the plan {what} {found[i]:.6g} with joint '{names[i]}', beyond the controller's limit {limit[i]:.6g}; make a plan within it"
+                f"the plan {what} {found[i]:.6g} with joint '{names[i]}', beyond the controller's limit {limit[i]:.6g}; "
+                "make a plan within it"
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dynident.arguments import guard
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Actuator, Body, Joint, Limits, Loop, Placement, rotation_exp
 from dynident.mechanism.force import Columns, Force
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from dynident.mechanism.mjcf import read_mjcf
     from dynident.mechanism.mjcf_writer import write_mjcf
     from dynident.mechanism.sidecar import apply_sidecar, write_sidecar
+    from dynident.mechanism.texts import mjcf_text, urdf_text
     from dynident.mechanism.urdf import read_urdf
+    from dynident.mechanism.urdf_extensions import drake_rotors, gazebo_springs
     from dynident.mechanism.urdf_writer import write_urdf
 
 # Readers and writers are imported on first use: most programs need one of them.
@@ -32,13 +35,17 @@ _LATER = {
     "apply_sidecar": "sidecar",
     "description": "describe",
     "description_text": "describe",
+    "drake_rotors": "urdf_extensions",
     "effort_units": "describe",
+    "gazebo_springs": "urdf_extensions",
     "is_mjcf": "files",
+    "mjcf_text": "texts",
     "own_parts": "additions",
     "read_dh": "dh",
     "read_mjcf": "mjcf",
     "read_robot": "files",
     "read_urdf": "urdf",
+    "urdf_text": "texts",
     "with_own_parts": "additions",
     "write_mjcf": "mjcf_writer",
     "write_robot": "files",
@@ -78,10 +85,13 @@ __all__ = [
     "check_consistency",
     "description",
     "description_text",
+    "drake_rotors",
     "effort_units",
     "from_com",
     "from_principal",
+    "gazebo_springs",
     "is_mjcf",
+    "mjcf_text",
     "own_parts",
     "pseudo_inertia",
     "read_dh",
@@ -89,6 +99,7 @@ __all__ = [
     "read_robot",
     "read_urdf",
     "rotation_exp",
+    "urdf_text",
     "with_own_parts",
     "write_mjcf",
     "write_robot",
@@ -102,3 +113,6 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(f"dynident.mechanism.{_LATER[name]}"), name)
     raise AttributeError(f"module 'dynident.mechanism' has no attribute '{name}'")
+
+
+guard(globals())

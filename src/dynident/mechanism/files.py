@@ -82,6 +82,7 @@ def write_robot(
     path: str | os.PathLike[str],
     search: Sequence[str | os.PathLike[str]] = (),
     trust: bool = False,
+    arguments: Mapping[str, object] | None = None,
 ) -> Path:
     """Write a copy of a description with identified parameters.
 
@@ -99,6 +100,8 @@ def write_robot(
         Folders outside the robot's own that its includes may be in.
     trust : bool
         Accept includes from anywhere.
+    arguments : mapping of str to object, optional
+        Values of ``<xacro:arg>``; of a .xacro the expansion is written.
 
     Returns
     -------
@@ -110,4 +113,4 @@ def write_robot(
 
     if is_mjcf(source):
         return write_mjcf(source, mechanism, parameters, path, search=search, trust=trust)
-    return write_urdf(source, mechanism, parameters, path)
+    return write_urdf(source, mechanism, parameters, path, search, arguments, trust)

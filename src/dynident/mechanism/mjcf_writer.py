@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,8 +93,25 @@ def write_mjcf(
             if joint is not None and joint.kind == old.joint(name).kind and joint.kind != "fixed":
                 numerics |= _patch_joint(patch, element, attributes, joint, old.joint(name))
         _patch_custom(patch, numerics)
+        _patch_folders(patch, tree.file.compiler, Path(source), Path(path))
         content = patch.result()
     return write_atomic(path, content)
+
+
+def _patch_folders(patch: XmlPatch, compiler: Mapping[str, str], source: Path, path: Path) -> None:
+    """Let meshes and textures be found from another folder than the source's."""
+    if source.resolve().parent == path.resolve().parent or patch.root.find("asset") is None:
+        return
+    common = compiler.get("assetdir", "")
+    wanted = {key: os.path.join(source.resolve().parent, compiler.get(key, common)) for key in ("meshdir", "texturedir")}  # noqa: PTH118 - an absolute folder stays
+    folders = {key: Path(os.path.relpath(folder, path.resolve().parent)).as_posix() for key, folder in wanted.items()}
+    own = patch.root.find("compiler")
+    if own is None:
+        written = " ".join(f'{key}="{escape(folder)}"' for key, folder in folders.items())
+        patch.insert(patch.root, f"<compiler {written}/>")
+    else:
+        for key, folder in folders.items():
+            patch.set(own, key, escape(folder))
 
 
 def _undoes(key: str, value: str | None) -> bool:

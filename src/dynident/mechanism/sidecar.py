@@ -66,7 +66,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
-from dynident.files import write_atomic
+from dynident.files import parsed, write_atomic
 from dynident.friction import check_terms
 from dynident.mechanism.additions import force_of, friction_of, own_parts
 from dynident.mechanism.coupling import Coupling
@@ -116,8 +116,8 @@ def apply_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], drives: tu
     data = read_bytes(path, "sidecar")
     with naming_file(path):
         try:
-            tables = tomllib.loads(data.decode("utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+            tables = parsed(tomllib.loads, data.decode("utf-8"))
+        except ValueError as error:
             raise DescriptionError(f"the file is not TOML ({error}); correct it") from error
         _known(tables, _TOP, "the sidecar")
         loops = [_loop(table, i) for i, table in enumerate(_tables(tables, "loop"), 1)]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from xml.etree.ElementTree import indent, tostring
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,7 @@ from dynident.mechanism.elements import COORDINATES, Joint
 from dynident.mechanism.inertia import to_com, transform
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
-from dynident.mechanism.urdf import KINDS, dynamics_attributes, read_urdf
+from dynident.mechanism.urdf import KINDS, dynamics_attributes, load_urdf, read_urdf
 from dynident.mechanism.xml import naming_file, read_bytes
 from dynident.mechanism.xml_patch import XmlPatch, exact
 
@@ -31,6 +33,9 @@ def write_urdf(
     mechanism: Mechanism,
     parameters: Parameters,
     path: str | os.PathLike[str],
+    search: Sequence[str | os.PathLike[str]] = (),
+    arguments: Mapping[str, object] | None = None,
+    trust: bool = False,
 ) -> Path:
     """Write a copy of a URDF file with identified parameters; reading it back gives the same inverse dynamics.
 
@@ -41,13 +46,15 @@ def write_urdf(
     Parameters
     ----------
     source : path-like
-        The URDF file the mechanism was read from.
+        The URDF or xacro file the mechanism was read from; of a .xacro its expansion is written.
     mechanism : Mechanism
         The robot.
     parameters : Parameters
         Standard parameters with the names of ``mechanism.parameters``; every body needs a positive mass.
     path : path-like
-        File to write, which may be `source` itself.
+        File to write, which may be `source` itself when that is a URDF.
+    search, arguments, trust : see `read_urdf`
+        For xacro: as it was read.
 
     Returns
     -------
@@ -55,12 +62,17 @@ def write_urdf(
         The path written.
     """
     with naming_file(source):
-        if Path(source).suffix.lower() == ".xacro":
-            raise DescriptionError("a .xacro file cannot be patched; expand it to a .urdf and use that as the source")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DescriptionWarning)  # already given when the mechanism was read
-            old = read_urdf(source)
-        patch = XmlPatch(read_bytes(source, "URDF"), "robot")
+            old = read_urdf(source, search=search, arguments=arguments, trust=trust)
+        if Path(source).suffix.lower() == ".xacro":
+            if Path(path).suffix.lower() == ".xacro":
+                raise DescriptionError(f"'{path}' would be a .xacro, but what is written is its expansion; name a .urdf")
+            expansion = load_urdf(source, search, arguments, trust)
+            indent(expansion)
+            patch = XmlPatch(tostring(expansion, encoding="utf-8", xml_declaration=True) + b"\n", "robot")
+        else:
+            patch = XmlPatch(read_bytes(source, "URDF"), "robot")
         links = {link.get("name", "").strip(): link for link in patch.root.findall("link")}
         for body, phi in bodies_to_write(mechanism, parameters, old).items():
             _patch_inertial(patch, links[body], body, phi)

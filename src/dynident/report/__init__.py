@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dynident.arguments import guard
+
 if TYPE_CHECKING:
     from dynident.report.report import write_report
 
@@ -22,3 +24,6 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(f"dynident.report.{_LATER[name]}"), name)
     raise AttributeError(f"module 'dynident.report' has no attribute '{name}'")
+
+
+guard(globals())

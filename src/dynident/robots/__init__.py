@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dynident.arguments import guard
+
 if TYPE_CHECKING:
     from dynident.robots import cft, dualv, er3a_c60, five_bar, mast, prr2, prs3, replalink, rrr
     from dynident.robots.proofs import proof_case, random_motion
@@ -34,3 +36,6 @@ def __getattr__(name: str) -> Any:
     if name in ("proof_case", "random_motion"):
         return getattr(import_module("dynident.robots.proofs"), name)
     raise AttributeError(f"module 'dynident.robots' has no attribute '{name}'")
+
+
+guard(globals())

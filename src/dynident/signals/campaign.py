@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError
+from dynident.files import BYTES, parsed, read_regular
 from dynident.signals.log import MINIMUM_SAMPLES, Log
 from dynident.signals.segments import LogSegment, read_segment
 
@@ -197,14 +198,20 @@ def read_campaign(path: str | os.PathLike[str]) -> CampaignLog:
     """
     folder = Path(path)
     try:
-        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        about = parsed(json.loads, read_regular(folder / ABOUT, BYTES).decode())
         if about.get("format") != FORMAT:
             raise LogError(f"'{folder / ABOUT}' has the format {about.get('format')!r}; this version reads {FORMAT}")
-        controller, joints = about["controller"], tuple(about["controller"]["channels"])
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        return _campaign(folder, about)
+    except (OSError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
         if isinstance(error, LogError):
             raise
-        raise LogError(f"campaign '{folder}' cannot be read: {error}") from error
+        kind = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise LogError(f"campaign '{folder}' cannot be read: {kind}; take it from a copy") from error
+
+
+def _campaign(folder: Path, about: dict[str, Any]) -> CampaignLog:
+    """Return the log of a folder; what it says about itself may be wrong in every way."""
+    controller, joints = about["controller"], tuple(about["controller"]["channels"])
     n, done = len(joints), {(e["cycle"], e["attempt"]) for e in read_journal(folder) if e["event"] == "cycle done"}
     tables, recordings, origin, count = [], [], _Clock(), 0
     for file, segment in _segments(folder):
@@ -227,7 +234,7 @@ def read_campaign(path: str | os.PathLike[str]) -> CampaignLog:
     whole = np.concatenate(tables)
     signals = {name: whole[:, 6 + k * n : 6 + (k + 1) * n] for k, name in enumerate(SIGNALS)}
     optional: dict[str, Any] = {name: signals[name] for name in ("velocity", "temperature") if np.isfinite(signals[name]).any()}
-    kept = {key: about[key] for key in ("plan", "robot", "software") if key in about}
+    kept: dict[str, Any] = {key: about[key] for key in ("plan", "robot", "software") if key in about}
     sha256 = hashlib.sha256(whole.tobytes()).hexdigest()
     return CampaignLog(
         t=whole[:, 0],
@@ -266,7 +273,7 @@ def read_journal(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
         try:
             if int(crc, 16) != zlib.crc32(text):
                 break
-            out.append(json.loads(text))
+            out.append(parsed(json.loads, text.decode()))
         except ValueError:
             break
     return out

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError
+from dynident.files import parsed
 from dynident.signals.channels import REQUIRED, ROLES, Found, find_channels
 from dynident.signals.log import FIELDS, Log, check_effort_kind
 from dynident.signals.readers import Table, read_frame, read_table
@@ -198,10 +199,10 @@ def _load_schema(schema: PathLike | Mapping[str, object] | None) -> tuple[dict[s
         file = Path(schema)
         folder, label = file.parent, f"schema '{file}'"
         try:
-            rules = tomllib.loads(file.read_text(encoding="utf-8"))
+            rules = parsed(tomllib.loads, file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise LogError(f"cannot read {label}: {error}") from error
-        except (ValueError, RecursionError) as error:  # wrong TOML, or numbers and nesting beyond all measure
+        except ValueError as error:
             raise LogError(f"{label} is not valid TOML: {error}") from error
     unknown = sorted(set(rules) - set(KEYS))
     if unknown:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError, missing_extra
-from dynident.files import write_atomic
+from dynident.files import parsed, write_atomic
 
 Array = NDArray[np.float64]
 
@@ -107,7 +107,7 @@ def read_segment(path: str | os.PathLike[str]) -> LogSegment:
     head = next(frames, None)
     if head is None:
         raise LogError(f"segment '{path}' has no header: it was cut before its first sample; delete it")
-    header = json.loads(head[0])
+    header = _header(head[0], path)
     width = len(header["columns"])
     parts, size = [], head[1]
     for body, end in frames:
@@ -171,16 +171,32 @@ def _names(header: Mapping[str, Any]) -> Sequence[str]:
     return [str(name) for name in header["columns"]]
 
 
+def _header(data: bytes, path: object) -> dict[str, Any]:
+    """Return the facts of a segment after checking that they name its columns."""
+    try:
+        header = parsed(json.loads, data.decode())
+        names = header["columns"]
+        if not isinstance(names, list) or not names:
+            raise ValueError("its columns have no names")
+    except (ValueError, KeyError, TypeError) as error:
+        raise LogError(f"segment '{path}' has a header that cannot be read ({error}); take it from a copy") from error
+    return dict(header)
+
+
 def _read_sealed(path: Path) -> LogSegment:
     try:
         import pyarrow.parquet as pq  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise missing_extra("pyarrow", "parquet", "reading a sealed segment") from error
-    table = pq.read_table(path)
-    header = json.loads((table.schema.metadata or {})[KEY.encode()])
-    block = (
-        np.column_stack([table[name].to_numpy() for name in _names(header)])
-        if table.num_rows
-        else np.empty((0, table.num_columns))
-    )
+    try:
+        table = pq.read_table(path)
+        header = _header((table.schema.metadata or {})[KEY.encode()], path)
+        columns = [np.asarray(table[name].to_numpy(), dtype=np.float64) for name in _names(header)]
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        if isinstance(error, LogError):
+            raise
+        raise LogError(f"segment '{path}' cannot be read ({error}); take it from a copy") from error
+    block = np.column_stack(columns) if table.num_rows else np.empty((0, table.num_columns))
     return LogSegment(header, np.asarray(block, dtype=np.float64), path.stat().st_size, 0)

@@ -1,8 +1,10 @@
 """The whole machine in time: drives, control loops and mechanism together, and the log that it would have written."""
 
+from dynident.arguments import guard
 from dynident.simulate.batch import Sweep, monte_carlo, simulate, sweep
 from dynident.simulate.bode import Bode, actuators_alone, bandwidth
 from dynident.simulate.closed_loop import ClosedLoop, reference_motion
+from dynident.simulate.fmu import torque_driven, write_fmu
 from dynident.simulate.inputs import Disturbance, Reference, reference_of
 from dynident.simulate.plots import plot_bode, plot_step, plot_torque_split, plot_tracking
 from dynident.simulate.record import Run, Truth, tool_of
@@ -67,6 +69,10 @@ __all__ = [
     "sweep",
     "time_lag",
     "tool_of",
+    "torque_driven",
     "tracking_error",
     "with_noise",
+    "write_fmu",
 ]
+
+guard(globals())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections import deque
@@ -17,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import SimulationError, SimulationWarning, require
+from dynident.files import read_json
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 from dynident.trajectory import Interpolated, cycle_from_spec, finite_times
@@ -125,13 +125,13 @@ def _from_plan(plan: Any, mechanism: Mechanism) -> Reference:
 
 def _from_plan_file(path: str | os.PathLike[str], mechanism: Mechanism) -> Reference:
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        data = read_json(path, "a plan")
         if not isinstance(data, dict) or data.get("format") != PLAN_FORMAT:
             raise SimulationError(f"reference '{path}' is not a plan; make one with dynident excite, or give a Motion")
         curve = cycle_from_spec(data)
         kind = {"kind": "plan", "plan": str(data.get("identity", "")), "robot": str(data["robot"]), "file": Path(path).name}
         names, cycles, period = tuple(data["coordinates"]), int(data["cycles"]), float(data["period"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         if isinstance(error, SimulationError):
             raise
         raise SimulationError(

@@ -58,6 +58,11 @@ def _machine(robot: VirtualRobot, x: Array, v: Array, **how: Any) -> Machine:
     return made.fresh()
 
 
+def machine_of(robot: VirtualRobot, x: Array) -> Machine:
+    """Return the compiled machine of a robot at rest at x."""
+    return _machine(robot, x, np.zeros_like(x), method="coupled", loop="exact", integrator="rk4", pushed=False, links=())
+
+
 @dataclass(frozen=True, eq=False)
 class Wanted:
     """What a controller in Python is asked for: q, v, a of the coordinates, rho, rho_v of the actuators."""

@@ -28,6 +28,7 @@ METHODS = ("coupled", "decoupled")
 LOOPS = ("exact", "iterated", "delayed")
 LOG_CYCLE = 1e-3  # recorders are rarely faster [s]
 MOST_NUMBERS = 50_000_000  # of a record, 400 MB
+MOST_STEPS = 2e8  # of one run: minutes
 MOST_WANTED = 250_000_000  # of the reference at every control cycle, 2 GB
 
 
@@ -227,6 +228,11 @@ def schedule(robot: VirtualRobot, reference: Reference, options: Options, first:
     duration = rest if options.duration is None else float(options.duration)
     if duration < step * (1.0 - 1e-9):
         raise SimulationError(f"duration = {duration:g} s is shorter than one step of {step:g} s; give duration=")
+    if duration / step > MOST_STEPS:
+        raise SimulationError(
+            f"duration = {duration:g} s has {duration / step:.3g} steps of {step:g} s, more than the {MOST_STEPS:g} of one "
+            "run; give a longer step, or simulate it in pieces"
+        )
     total = int(np.floor(duration / step * (1.0 + 1e-12) + 1e-9))
     width = 3 * reference.dof + 2 * len(robot.drives)
     most = MOST_WANTED // width * min(counts.values(), default=every)

@@ -1,14 +1,16 @@
 """Closed forms: derivation on shared expressions, base parameters, programs in C, NumPy and LaTeX."""
 
+from dynident.arguments import guard
 from dynident.symbolic.contributions import Contributions, contributions
 from dynident.symbolic.derivation import DEFAULT, QUANTITIES, derive
 from dynident.symbolic.print_c import CSources, to_c
+from dynident.symbolic.print_casadi import to_casadi
 from dynident.symbolic.print_latex import to_latex
 from dynident.symbolic.print_numpy import to_numpy
 from dynident.symbolic.program import Operations, Program, Quantity
 from dynident.symbolic.recognise import recognise
 from dynident.symbolic.regroup import Coefficient, Regrouping
-from dynident.symbolic.write import numeric_operations, operation_table, write_program
+from dynident.symbolic.write import model_program, numeric_operations, operation_table, write_model, write_program
 
 __all__ = [
     "DEFAULT",
@@ -22,11 +24,16 @@ __all__ = [
     "Regrouping",
     "contributions",
     "derive",
+    "model_program",
     "numeric_operations",
     "operation_table",
     "recognise",
     "to_c",
+    "to_casadi",
     "to_latex",
     "to_numpy",
+    "write_model",
     "write_program",
 ]
+
+guard(globals())

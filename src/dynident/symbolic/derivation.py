@@ -22,6 +22,7 @@ MAX_SECONDS = 60.0
 
 QUANTITIES: tuple[str, ...] = (
     "inverse_dynamics",
+    "forward_dynamics",
     "regressor",
     "mass_matrix",
     "coriolis_matrix",
@@ -34,7 +35,8 @@ QUANTITIES: tuple[str, ...] = (
     "energies",
 )
 
-DEFAULT: tuple[str, ...] = tuple(name for name in QUANTITIES if name not in ("base_inverse_dynamics", "base_parameters"))
+LATER = ("forward_dynamics", "base_inverse_dynamics", "base_parameters")  # derived when asked for
+DEFAULT: tuple[str, ...] = tuple(name for name in QUANTITIES if name not in LATER)
 
 
 def derive(
@@ -58,7 +60,8 @@ def derive(
     quantities : sequence of str
         Which of `QUANTITIES`:
 
-        ``inverse_dynamics`` tau(q, v, a, phi) (n,), joint and motor terms included; ``regressor`` Y (n, p) with tau = Y phi;
+        ``inverse_dynamics`` tau(q, v, a, phi) (n,), joint and motor terms included; ``forward_dynamics`` acc(q, v, tau, phi)
+        (n,); ``regressor`` Y (n, p) with tau = Y phi;
         ``mass_matrix`` M (n, n); ``coriolis_matrix`` C (n, n) of the Christoffel symbols; ``gravity`` g (n,);
         ``forward_kinematics`` T (4, 4) and ``jacobian`` J (6, n) (linear rows first, link axes) of `frame`;
         ``base_regressor`` (n, b); ``base_inverse_dynamics`` tau(q, v, a, beta); ``base_parameters`` beta(phi) (b,);
@@ -108,7 +111,7 @@ def derive(
         if columns is not None:  # what is known is a parameter of the closed form like any other
             first = len(mechanism.parameters) - len(mechanism.own_columns)
             known = [first + i for i, own in enumerate(mechanism.own_columns) if own.kind in ("known", "settled")]
-            columns = list(dict.fromkeys([*columns, *known]))
+            columns = [*columns, *(c for c in known if c not in columns)]
         regrouping = regroup(_program(equations, {"regressor": regressor}), mechanism, columns)
         for name in wanted:
             if name.startswith("base_"):
@@ -126,7 +129,7 @@ def _closed(mechanism: Mechanism) -> Mechanism:
 def _program(equations: Equations, forms: Mapping[str, Quantity], regrouping: Regrouping | None = None) -> Program:
     """Return quantities with the inputs and numbers of the robot."""
     mechanism, lengths = equations.mechanism, equations.geometry.symbols
-    inputs: dict[str, tuple[str, ...]] = dict.fromkeys(("q", "v", "a"), mechanism.coordinate_names)
+    inputs: dict[str, tuple[str, ...]] = dict.fromkeys(("q", "v", "a", "tau"), mechanism.coordinate_names)
     inputs["phi"] = mechanism.parameters.names
     if lengths:
         inputs["geometry"] = tuple(lengths)

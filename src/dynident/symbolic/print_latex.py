@@ -10,8 +10,8 @@ from dynident.graph import latex_align, latex_equations, latex_number, latex_tex
 from dynident.mechanism import INERTIA_SYMBOLS
 from dynident.symbolic.program import Program, Quantity, place
 
-_COORDINATE = {"q": "q", "v": r"\dot{q}", "a": r"\ddot{q}"}
-_RESULT = {"tau": r"\tau", "beta": r"\beta", "E": "E"}
+_COORDINATE = {"q": "q", "v": r"\dot{q}", "a": r"\ddot{q}", "tau": r"\tau"}
+_RESULT = {"tau": r"\tau", "beta": r"\beta", "E": "E", "acc": r"\ddot{q}"}
 _TITLE = {
     "inverse_dynamics": "Inverse dynamics",
     "base_inverse_dynamics": "Inverse dynamics in base parameters",

@@ -7,10 +7,10 @@ import re
 from dynident.graph import comment, identifier, identifiers, numpy_function, numpy_helpers, reachable
 from dynident.symbolic.program import SHARED, Program, Quantity, place
 
-COORDINATE = {"q": "q", "v": "dq", "a": "ddq"}
-_MEANING = {"q": "positions", "v": "velocities", "a": "accelerations", "phi": "standard parameters"}
+COORDINATE = {"q": "q", "v": "dq", "a": "ddq", "tau": "tau"}
+_MEANING = {"q": "positions", "v": "velocities", "a": "accelerations", "phi": "standard parameters", "tau": "torques"}
 _MEANING |= {"beta": "base parameters", "geometry": "lengths", "x": "position of the tip"}
-_TAKEN = re.compile(r"(t|c|s|q|dq|ddq)\d+|q|v|a|phi|beta|geometry|x|np|tau|[A-Z]|W|g_")
+_TAKEN = re.compile(r"(t|c|s|q|dq|ddq|tau)\d+|q|v|a|phi|beta|geometry|x|np|tau|[A-Z]|W|g_")
 
 
 def to_numpy(program: Program) -> str:

@@ -81,7 +81,7 @@ class Program:
     graph : Graph
         Where the expressions live; symbol ``q[3]`` is element 3 of array ``q``.
     inputs : mapping of str to tuple of str
-        Arrays that enter: ``q``, ``v``, ``a`` (independent coordinates), ``phi`` (standard parameters), ``beta`` (base
+        Arrays that enter: ``q``, ``v``, ``a``, ``tau`` (independent coordinates), ``phi`` (standard parameters), ``beta`` (base
         parameters), ``geometry`` (lengths), each with the name of every element.
     values : mapping of str to ndarray
         The robot's own numbers for ``phi`` and ``geometry``, and points ``x`` that the tip can reach.
@@ -314,7 +314,7 @@ class Program:
             ``array_element`` for coordinates, the element's own name otherwise.
         """
         own = self.inputs[array][element]
-        return f"{array}_{own}" if array in ("q", "v", "a") else own
+        return f"{array}_{own}" if array in ("q", "v", "a", "tau") else own
 
 
 def place(symbol: str) -> tuple[str, int]:

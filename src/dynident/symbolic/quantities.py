@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dynident.graph import Node, total
-from dynident.mechanics import Equations
+from dynident.graph import Node, substitute, total
+from dynident.mechanics import Equations, solve_symmetric
 from dynident.symbolic.program import Quantity
 
 Rows = Sequence[Sequence[Node]]
@@ -23,6 +23,15 @@ def _torques(name: str, tau: Sequence[Node]) -> Quantity:
     return _vector(name, "tau", tau, "torques and forces tau of the independent coordinates")
 
 
+def _accelerations(equations: Equations) -> Quantity:
+    """Return a = M^-1 (tau - h), h the torques without acceleration."""
+    graph, n = equations.graph, equations.mechanism.dof
+    still = substitute(equations.torques(), dict.fromkeys(equations.a, graph.zero))
+    right = [[tau - h] for tau, h in zip(graph.symbols("tau", n), still, strict=True)]
+    solved = solve_symmetric(equations.mass_matrix(), right)[0]
+    return _vector("forward_dynamics", "acc", [row[0] for row in solved], "accelerations that the torques tau cause")
+
+
 def _pose(equations: Equations, link: str) -> Quantity:
     R, p = equations.pose(link)
     zero, one = equations.graph.zero, equations.graph.one
@@ -32,6 +41,7 @@ def _pose(equations: Equations, link: str) -> Quantity:
 
 _MAKERS: dict[str, Callable[[Equations, str], Quantity]] = {
     "inverse_dynamics": lambda e, _: _torques("inverse_dynamics", e.torques()),
+    "forward_dynamics": lambda e, _: _accelerations(e),
     "regressor": lambda e, _: _matrix("regressor", "Y", e.regressor(), "regressor Y, tau = Y phi"),
     "mass_matrix": lambda e, _: _matrix("mass_matrix", "M", e.mass_matrix(), "mass matrix M"),
     "coriolis_matrix": lambda e, _: _matrix(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from dynident.files import write_atomic
 from dynident.graph import identifier
 from dynident.mechanism import Mechanism
 from dynident.symbolic.derivation import DEFAULT, derive
 from dynident.symbolic.print_c import to_c
+from dynident.symbolic.print_casadi import to_casadi
 from dynident.symbolic.print_latex import to_latex
 from dynident.symbolic.print_numpy import to_numpy
 from dynident.symbolic.program import Operations, Program
@@ -71,6 +74,62 @@ def write_program(
         chosen = [quantity for quantity in quantities if quantity in LATEX] or list(quantities)
         files[f"{name}.tex"] = to_latex(derive(mechanism, chosen, geometry="symbolic", columns=columns))
     return [write_atomic(target / file, text) for file, text in files.items()]
+
+
+MODEL = {"inverse_dynamics": "torque", "forward_dynamics": "acceleration", "mass_matrix": "mass_matrix", "gravity": "gravity"}
+
+
+def model_program(mechanism: Mechanism) -> Program:
+    """Derive a robot's model with its own numbers inside, for controllers: no parameter enters any more.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Tree with its numbers, such as ``fit.identified``.
+
+    Returns
+    -------
+    Program
+        ``torque`` tau(q, v, a) and ``acceleration`` acc(q, v, tau), friction, rotors, offsets and springs included;
+        ``mass_matrix`` M(q), ``gravity`` g(q).
+    """
+    program = derive(mechanism, tuple(MODEL), parameters="numeric")
+    forms = {name: replace(program[old], name=name) for old, name in MODEL.items()}
+    inputs = {array: program.inputs[array] for array in ("q", "v", "a", "tau")}
+    return replace(program, inputs=MappingProxyType(inputs), values={}, quantities=MappingProxyType(forms))
+
+
+def write_model(
+    mechanism: Mechanism, folder: str | os.PathLike[str], c: bool = True, numpy: bool = True, casadi: bool = True
+) -> list[Path]:
+    """Write a robot's model with its own numbers inside.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Tree with its numbers, such as ``fit.identified``.
+    folder : path-like
+        Where to write; made when absent.
+    c : bool
+        Write ``<robot>.h``, ``<robot>.c`` with ``<robot>_torque(q, v, a, tau)`` and ``<robot>_acceleration(q, v, tau, acc)``,
+        and the self-test ``<robot>_test.c``.
+    numpy : bool
+        Write ``<robot>.py`` with ``torque(q, v, a)`` and ``acceleration(q, v, tau)``, for batches.
+    casadi : bool
+        Write ``<robot>_casadi.py`` with the same as ``casadi.Function``.
+
+    Returns
+    -------
+    list of pathlib.Path
+        Files written.
+    """
+    program, name = model_program(mechanism), identifier(mechanism.name).lower()
+    files = to_c(program).files if c else {}
+    if numpy:
+        files[f"{name}.py"] = to_numpy(program)
+    if casadi:
+        files[f"{name}_casadi.py"] = to_casadi(program)
+    return [write_atomic(Path(folder) / file, text) for file, text in files.items()]
 
 
 def numeric_operations(mechanism: Mechanism) -> Operations:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dynident.arguments import guard
+
 if TYPE_CHECKING:
     from dynident.testbench.compensation import Compensation, MeasuredTemperature, NoCompensation, ThermalPrediction, WarmupTime
     from dynident.testbench.curve import CurveFit, FrictionCurve
@@ -193,3 +195,6 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(f"dynident.testbench.{_LATER[name]}"), name)
     raise AttributeError(f"module 'dynident.testbench' has no attribute '{name}'")
+
+
+guard(globals())

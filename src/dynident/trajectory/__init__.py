@@ -1,7 +1,17 @@
 """How a robot is asked to move: families with exact derivatives, plateaus, paths, letters, and joining them smoothly."""
 
+from dynident.arguments import guard
 from dynident.trajectory.bspline import BSpline
-from dynident.trajectory.export import REPETITIONS, bound_from_spec, cycle_from_spec, from_spec, to_csv, to_ros, to_ros_json
+from dynident.trajectory.export import (
+    REPETITIONS,
+    bound_from_spec,
+    cycle_from_spec,
+    from_spec,
+    to_csv,
+    to_ros,
+    to_ros_controller,
+    to_ros_json,
+)
 from dynident.trajectory.family import Curve, Family, Trajectory, finite_times, positive, sample
 from dynident.trajectory.fourier import Fourier
 from dynident.trajectory.interpolated import Interpolated
@@ -64,9 +74,12 @@ __all__ = [
     "through",
     "to_csv",
     "to_ros",
+    "to_ros_controller",
     "to_ros_json",
     "velocity_multiprofile",
     "warming",
     "workspace_sines",
     "write",
 ]
+
+guard(globals())

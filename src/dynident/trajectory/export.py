@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -70,7 +71,7 @@ def to_csv(path: str | os.PathLike[str], curve: Curve | Motion, names: Sequence[
     return write_atomic(path, buffer.getvalue())
 
 
-def to_ros(curve: Curve | Motion, names: Sequence[str], rate: float | None = None) -> dict[str, Any]:
+def to_ros(curve: Curve | Motion, names: Sequence[str], rate: float | None = None, approach: float = 0.0) -> dict[str, Any]:
     """Return a trajectory_msgs/JointTrajectory message as plain data.
 
     Parameters
@@ -81,6 +82,8 @@ def to_ros(curve: Curve | Motion, names: Sequence[str], rate: float | None = Non
         Joint names of the controller.
     rate : float, optional
         Points per second [Hz]; needed for a curve.
+    approach : float
+        Time before the first point [s]: a joint_trajectory_controller then moves there from where the robot stands.
 
     Returns
     -------
@@ -88,8 +91,10 @@ def to_ros(curve: Curve | Motion, names: Sequence[str], rate: float | None = Non
         ``joint_names`` and ``points`` with positions, velocities, accelerations and time_from_start.
     """
     motion = _motion(curve, rate, names)
+    if not 0.0 <= approach < np.inf:
+        raise DynidentError(f"approach is {approach}; give a time of zero seconds or more")
     points = []
-    for t, q, v, a in zip(motion.t - motion.t[0], motion.q, motion.v, motion.a, strict=True):
+    for t, q, v, a in zip(motion.t - motion.t[0] + approach, motion.q, motion.v, motion.a, strict=True):
         nanoseconds = round(float(t) * 1e9)
         points.append(
             {
@@ -102,7 +107,13 @@ def to_ros(curve: Curve | Motion, names: Sequence[str], rate: float | None = Non
     return {"joint_names": list(names), "points": points}
 
 
-def to_ros_json(path: str | os.PathLike[str], curve: Curve | Motion, names: Sequence[str], rate: float | None = None) -> Path:
+def to_ros_json(
+    path: str | os.PathLike[str],
+    curve: Curve | Motion,
+    names: Sequence[str],
+    rate: float | None = None,
+    approach: float = 0.0,
+) -> Path:
     """Write the message of `to_ros` as a JSON file.
 
     Parameters
@@ -115,13 +126,39 @@ def to_ros_json(path: str | os.PathLike[str], curve: Curve | Motion, names: Sequ
         Joint names of the controller.
     rate : float, optional
         Points per second [Hz]; needed for a curve.
+    approach : float
+        As in `to_ros`.
 
     Returns
     -------
     pathlib.Path
         The file.
     """
-    return write_atomic(path, to_json(to_ros(curve, names, rate)))
+    return write_atomic(path, to_json(to_ros(curve, names, rate, approach)))
+
+
+def to_ros_controller(names: Sequence[str], rate: int = 500) -> str:
+    """Return the parameters of ros2_control's joint_trajectory_controller for some joints.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Joint names, as in the message of `to_ros`.
+    rate : int
+        Cycles per second of the controller manager [Hz].
+
+    Returns
+    -------
+    str
+        YAML for ``ros2 run controller_manager spawner --param-file``.
+    """
+    name = "joint_trajectory_controller"
+    joints = [f"      - {json.dumps(joint)}" for joint in names]  # a JSON text is a YAML text
+    lines = ["controller_manager:", "  ros__parameters:", f"    update_rate: {int(rate)}", f"    {name}:"]
+    lines += [f"      type: {name}/JointTrajectoryController", f"{name}:", "  ros__parameters:", "    joints:", *joints]
+    lines += ["    command_interfaces: [position]", "    state_interfaces: [position, velocity]"]
+    lines += ["    interpolation_method: splines", "    allow_nonzero_velocity_at_trajectory_end: false"]
+    return "\n".join([*lines, ""])
 
 
 REPETITIONS = 10_000  # most of a motion in a row

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dynident.arguments import guard
 from dynident.validate.verdict import Check, Verdict, judge
 
 if TYPE_CHECKING:
@@ -52,3 +53,6 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(f"dynident.validate.{_LATER[name]}"), name)
     raise AttributeError(f"module 'dynident.validate' has no attribute '{name}'")
+
+
+guard(globals())

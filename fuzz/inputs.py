@@ -1,0 +1,123 @@
+"""Mutated files of every format, each through the command or the reader that a user would give it to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dynident as di
+from dynident.excitation import Plan, read_limits
+from dynident.link import decode
+from dynident.signals import read_campaign, read_segment
+from fuzz.mutations import BINARY, PACKED, SUMMED, TABLE, TEXT, TREE, ZIPPED, Mutation, mutate
+from fuzz.samples import good_files
+from fuzz.watch import Tally, command, watched
+
+Probe = Callable[[], tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file that dynident reads: its name among the samples, its mutations, and what reads it (one is drawn per input)."""
+
+    name: str
+    file: str
+    mutations: tuple[Mutation, ...]
+    probes: tuple[Probe, ...]
+    weight: int = 1  # share of the inputs
+
+
+def cli(*args: str) -> Probe:
+    """Return a probe that runs a command."""
+    return partial(command, args)
+
+
+def read(function: Callable[..., Any], *args: Any) -> Probe:
+    """Return a probe that calls a reader."""
+    return partial(watched, partial(function, *args))
+
+
+def _log(path: str) -> Probe:
+    return read(lambda: di.Log.read(path, effort="joint_torque"))
+
+
+def _robot() -> di.Mechanism:
+    return di.Mechanism.from_urdf("robot.urdf")
+
+
+TORQUE = ("--effort", "joint_torque")
+CHECK = cli("validate", "robot.urdf", "fit.json", "other.csv", *TORQUE)
+IDENTIFY = cli("identify", "robot.urdf", "run.csv", *TORQUE, "--recovery", "prior", "-o", "out")
+SIMULATE = cli("simulate", "plan.json", "--robot", "robot.urdf", "-o", "sim.csv")
+FORMATS = (
+    Format("URDF", "robot.urdf", TEXT, (cli("describe", "robot.urdf"), cli("describe", "robot.urdf", "--json")), 3),
+    Format("xacro", "arm.xacro", TEXT, (cli("describe", "arm.xacro"),), 2),
+    Format("MJCF", "arm.xml", TEXT, (cli("describe", "arm.xml"),), 3),
+    Format("sidecar", "sidecar.toml", TEXT, (cli("describe", "robot.urdf", "--sidecar", "sidecar.toml"),), 3),
+    Format(
+        "schema", "schema.toml", TEXT, (cli("validate", "robot.urdf", "fit.json", "other.csv", "--schema", "schema.toml"),), 3
+    ),
+    Format("limits", "limits.toml", TEXT, (read(lambda: read_limits("limits.toml", _robot())),), 4),
+    Format("plan", "plan.json", TREE, (read(lambda: Plan.load("plan.json").curve), SIMULATE), 4),
+    Format("motion", "motion.csv", TABLE, (cli("simulate", "motion.csv", "--robot", "robot.urdf", "-o", "sim.csv"),), 2),
+    Format("fit", "fit.json", TREE, (CHECK, cli("export", "robot.urdf", "fit.json", "-o", "made.urdf")), 4),
+    Format("result", "fit.json", TREE, (read(lambda: di.load("fit.json")),), 2),
+    Format("evidence", "evidence.npz", PACKED, (read(lambda: di.Regression.load("evidence.npz", _robot())),), 1),
+    Format("log CSV", "other.csv", TABLE, (_log("other.csv"), CHECK), 5),
+    Format("log CSV, identify", "run.csv", TABLE, (IDENTIFY,), 1),
+    Format("log npz", "log.npz", PACKED, (_log("log.npz"),), 2),
+    Format("log csv.gz", "log.csv.gz", ZIPPED, (_log("log.csv.gz"),), 2),
+    *(Format(f"log {kind}", f"log.{kind}", BINARY, (_log(f"log.{kind}"),), 2) for kind in ("mat", "h5", "parquet")),
+    *(Format(f"log {kind}", f"log.{kind}", BINARY, (_log(f"log.{kind}"),), 1) for kind in ("mcap", "bag")),
+    Format("packet", "packet.bin", BINARY, (read(lambda: decode(Path("packet.bin").read_bytes())),)),
+    Format("campaign", "campaign/campaign.json", TREE, (read(read_campaign, "campaign"),), 2),
+    Format("campaign journal", "campaign/journal.jsonl", SUMMED, (read(read_campaign, "campaign"),)),
+    Format(
+        "segment",
+        "campaign/cycle_0001_1.seg",
+        SUMMED,
+        (read(read_campaign, "campaign"), read(read_segment, "campaign/cycle_0001_1.seg")),
+    ),
+)
+
+
+def fuzz_formats(
+    count: int, seed: int = 0, worker: int = 0, workers: int = 1, formats: tuple[Format, ...] = FORMATS
+) -> list[Tally]:
+    """Try `count` mutated inputs over all formats, every `workers`-th of them here; return what came of them."""
+    before = Path.cwd()
+    total = sum(form.weight for form in formats)
+    with tempfile.TemporaryDirectory(prefix="dynident-fuzz-") as name:
+        good, bench = Path(name) / "good", Path(name) / "bench"
+        good.mkdir()
+        good_files(good)
+        shutil.copytree(good, bench)
+        os.chdir(bench)
+        try:
+            return [_one_format(form, max(count * form.weight // total, 1), seed, worker, workers, good) for form in formats]
+        finally:
+            os.chdir(before)
+
+
+def _one_format(form: Format, count: int, seed: int, worker: int, workers: int, good: Path) -> Tally:
+    tally, original = Tally(form.name), (good / form.file).read_bytes()
+    file = Path(form.file)
+    for probe in form.probes:
+        outcome, where = probe()
+        assert outcome == "success", f"the good {form.name} is refused: {where}"
+    for k in range(worker, count, workers):
+        rng = np.random.default_rng([seed, k, *form.name.encode()])
+        file.write_bytes(mutate(original, form.mutations, rng))
+        probe = form.probes[int(rng.integers(0, len(form.probes)))]
+        outcome, where = probe()
+        tally.add(outcome, where, f"{form.name}, input {k} of seed {seed}")
+    file.write_bytes(original)
+    return tally

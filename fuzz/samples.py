@@ -1,0 +1,215 @@
+"""Good files, one or more of every format that dynident reads: what the mutations start from."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+import dynident as di
+from dynident.excitation import Stage, limits_of, plan_within
+from dynident.link import Message, encode
+from dynident.signals import campaign_columns, segment_frame, segment_start
+from dynident.trajectory import Fourier, Trajectory
+
+URDF = """<?xml version="1.0"?>
+<robot name="arm2">
+  <link name="base"/>
+  <link name="link1">
+    <inertial><origin xyz="0.2 0 0.01"/><mass value="3.0"/>
+      <inertia ixx="0.02" iyy="0.05" izz="0.05" ixy="0" ixz="0" iyz="0"/></inertial>
+  </link>
+  <link name="link2">
+    <inertial><origin xyz="0.1 0.02 0"/><mass value="1.5"/>
+      <inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial>
+  </link>
+  <joint name="joint1" type="revolute"><parent link="base"/><child link="link1"/>
+    <origin xyz="0 0 0.3" rpy="1.5707963267948966 0 0"/><axis xyz="0 0 1"/>
+    <limit lower="-3" upper="3" velocity="5" effort="100"/></joint>
+  <joint name="joint2" type="revolute"><parent link="link1"/><child link="link2"/>
+    <origin xyz="0.4 0 0"/><axis xyz="0 0 1"/>
+    <limit lower="-3" upper="3" velocity="5" effort="50"/></joint>
+</robot>
+"""
+XACRO = """<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">
+  <xacro:arg name="length" default="0.4"/>
+  <xacro:property name="half" value="${$(arg length) / 2.0}"/>
+  <xacro:macro name="link" params="name mass:=2 *origin">
+    <link name="${name}"><inertial><xacro:insert_block name="origin"/><mass value="${mass}"/>
+      <inertia ixx="0.1" iyy="${0.1 + 0.1 * half}" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  </xacro:macro>
+  <link name="base"/>
+  <xacro:link name="link1" mass="${2 if half > 0 else 1}"><origin xyz="${half} 0 0"/></xacro:link>
+  <xacro:if value="${half > 0.1}"><joint name="joint1" type="continuous"><parent link="base"/><child link="link1"/>
+    <axis xyz="0 1 0"/></joint></xacro:if>
+</robot>
+"""
+MJCF = """<mujoco model="arm2">
+  <compiler angle="degree"/>
+  <default><joint damping="0.1"/></default>
+  <worldbody>
+    <body name="link1" pos="0 0 0.3" euler="90 0 0">
+      <joint name="joint1" type="hinge" axis="0 0 1" range="-90 90"/>
+      <inertial pos="0.2 0 0.01" mass="3.0" diaginertia="0.02 0.05 0.05"/>
+      <body name="link2" pos="0.4 0 0">
+        <joint name="joint2" type="hinge" axis="0 0 1" armature="0.01"/>
+        <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.04" density="900"/>
+      </body>
+    </body>
+  </worldbody>
+  <actuator><motor name="m1" joint="joint1" gear="50"/></actuator>
+</mujoco>
+"""
+SCHEMA = """time = "t"
+joints = ["joint1", "joint2"]
+position = ["q_joint1", "q_joint2"]
+effort = ["tau_joint1", "tau_joint2"]
+effort_kind = "joint_torque"
+gain = [1.0, 1.0]
+[unit]
+position = "rad"
+"""
+SIDECAR = """gravity = [0.0, 0.0, -9.81]
+terms = ["ia", "fv", "fc"]
+[[coupling]]
+joint = "joint2"
+of = { joint1 = -1.0 }
+offset = 0.1
+[[actuator]]
+name = "motor1"
+coupling = { joint1 = 1.0 }
+ratio = 50.0
+gain = 0.2
+"""
+LIMITS = """margin = 0.02
+bandwidth = 5.0
+[default]
+acceleration = 10.0
+[joints.joint1]
+lower = -1.5
+upper = 1.5
+[tool]
+frame = "link2"
+height = -2.0
+x = [-3.0, 3.0]
+[[polygon]]
+joints = ["joint1", "joint2"]
+vertices = [[-2.0, -2.0], [2.0, -2.0], [2.0, 2.0], [-2.0, 2.0]]
+[[capsule]]
+link = "link2"
+from = [0.0, 0.0, 0.0]
+to = [0.2, 0.0, 0.0]
+radius = 0.05
+[[capsule]]
+link = "base"
+from = [0.0, 0.0, 0.0]
+to = [0.0, 0.0, 0.1]
+radius = 0.05
+"""
+
+
+def motion(seed: int, seconds: float = 6.0, rate: float = 50.0) -> di.Motion:
+    """Return sums of three sines for two joints, with exact derivatives."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(0.0, seconds, 1.0 / rate)
+    w = 2.0 * np.pi * np.array([0.25, 0.5, 0.75])
+    size, phase = rng.uniform(0.2, 0.5, (2, 3)), rng.uniform(0.0, 6.0, (2, 3))
+    angle = t[:, None, None] * w + phase
+    q, v, a = size * np.sin(angle), size * w * np.cos(angle), -size * w**2 * np.sin(angle)
+    return di.Motion(t, q.sum(axis=2), v.sum(axis=2), a.sum(axis=2))
+
+
+def log_of(robot: di.Mechanism, seed: int) -> di.Log:
+    """Return a simulated run with a little noise and friction."""
+    run = motion(seed)
+    terms = {"fv_joint1": 2.0, "fc_joint1": 1.0, "fv_joint2": 0.7, "fc_joint2": 0.5, "ia_joint1": 0.3, "ia_joint2": 0.1}
+    effort = di.inverse_dynamics(robot, run, robot.parameters.replace(terms))
+    effort = effort + np.random.default_rng(seed).normal(0.0, 0.02, effort.shape)
+    return di.Log(run.t, robot.joint_names, run.q, effort, "joint_torque", name=f"run{seed}")
+
+
+def good_files(folder: Path) -> None:
+    """Write one good file of every format into a folder."""
+    texts = {"robot.urdf": URDF, "arm.xacro": XACRO, "arm.xml": MJCF, "schema.toml": SCHEMA, "sidecar.toml": SIDECAR}
+    for name, text in (texts | {"limits.toml": LIMITS}).items():
+        (folder / name).write_text(text, encoding="utf-8")
+    robot = di.Mechanism.from_urdf(folder / "robot.urdf")
+    log, other = log_of(robot, 1), log_of(robot, 2)
+    for name, one in (("run", log), ("other", other)):
+        rows = np.column_stack([one.t, one.position, one.effort])
+        lines = ["t,q_joint1,q_joint2,tau_joint1,tau_joint2", *(",".join(f"{x:.9g}" for x in row) for row in rows)]
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "log.csv.gz").write_bytes(gzip.compress((folder / "other.csv").read_bytes(), mtime=0))
+    other.to_npz(folder / "log.npz")
+    other.to_mat(folder / "log.mat")
+    other.to_parquet(folder / "log.parquet")
+    other.to_mcap(folder / "log.mcap")
+    _hdf5(folder / "log.h5", other)
+    _bag(folder / "log.bag", other)
+    evidence = di.Regression.from_log(robot, di.Log.read(folder / "run.csv", effort="joint_torque"))
+    evidence.save(folder / "evidence.npz")
+    di.WLS().fit(evidence).result_.save(folder / "fit.json")
+    series = Fourier(0.5, 2)
+    curve = Trajectory(series, 0.1 * np.random.default_rng(0).standard_normal((2, series.size)))
+    limits = {"default": {"acceleration": 100.0}}
+    plan_within("arm2", limits_of(robot, limits), [Stage("a", "training", curve)], 100.0).save(folder / "plan.json")
+    plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    del plan["identity"]  # with it every change is refused for the same reason
+    (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    run = motion(3, 1.0)
+    names = ["t", *(f"{kind}_joint{i}" for kind in "qva" for i in (1, 2))]
+    table = np.column_stack([run.t, run.q, run.v, run.a])
+    rows = [",".join(names), *(",".join(f"{x:.9g}" for x in row) for row in table)]
+    (folder / "motion.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (folder / "packet.bin").write_bytes(encode(Message(11, 2, 0, sequence=1, q=(0.1, 0.2), velocity=0.5, duration=1.0)))
+    (folder / "campaign").mkdir()
+    _campaign(folder / "campaign", other)
+
+
+def _hdf5(path: Path, log: di.Log) -> None:
+    import h5py  # noqa: PLC0415 - an extra
+
+    with h5py.File(path, "w", libver="earliest") as file:
+        for name, values in (("t", log.t), ("q", log.position), ("tau", log.effort)):
+            for i, column in enumerate(np.atleast_2d(values.T), 1):
+                file.create_dataset(name if values.ndim == 1 else f"{name}_joint{i}", data=column, track_times=False)
+
+
+def _bag(path: Path, log: di.Log) -> None:
+    from rosbags import rosbag1  # noqa: PLC0415 - an extra
+    from rosbags.typesys import Stores, get_typestore  # noqa: PLC0415
+
+    store = get_typestore(Stores.ROS1_NOETIC)
+    kind = "sensor_msgs/msg/JointState"
+    with rosbag1.Writer(path) as bag:
+        topic = bag.add_connection("/joint_states", kind, typestore=store)
+        for k, t in enumerate(log.t):
+            stamp = 10**18 + round(t * 1e9)
+            time = store.types["builtin_interfaces/msg/Time"](stamp // 10**9, stamp % 10**9)
+            header = store.types["std_msgs/msg/Header"](seq=k, stamp=time, frame_id="")
+            rows = {"position": log.position[k], "velocity": np.zeros(2), "effort": log.effort[k]}
+            message = store.types[kind](header=header, name=list(log.joints), **rows)
+            bag.write(topic, stamp, bytes(store.serialize_ros1(message, kind)))
+
+
+def _campaign(folder: Path, log: di.Log) -> None:
+    """Write a recorded campaign of one cycle."""
+    channels = list(log.joints)
+    known = {"coordinates": channels, "channels": channels, "period": 0.02, "effort_kind": "joint_torque", "gain": None}
+    about = {"format": "dynident-campaign-1", "plan": "0" * 16, "robot": "arm2", "address": "simple://127.0.0.1:1"}
+    about |= {"settings": {}, "schedule": [], "controller": {**known, "position_side": "joint"}, "created": 0.0}
+    (folder / "campaign.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
+    columns = list(campaign_columns(tuple(channels)))
+    table = np.zeros((len(log.t), len(columns)))
+    values = {"host": log.t, "clock": log.t, "motion": log.t, "index": np.arange(len(log.t))}
+    values |= {f"position_{name}": log.position[:, i] for i, name in enumerate(channels)}
+    values |= {f"effort_{name}": log.effort[:, i] for i, name in enumerate(channels)}
+    for i, name in enumerate(columns):
+        table[:, i] = values.get(name, 0.0)
+    header = {"columns": columns, "kind": "cycle", "cycle": 1, "attempt": 1, "session": "a"}
+    (folder / "cycle_0001_1.seg").write_bytes(segment_start(header) + segment_frame(table[:150]) + segment_frame(table[150:]))
+    event = json.dumps({"event": "cycle done", "cycle": 1, "attempt": 1}).encode()
+    (folder / "journal.jsonl").write_bytes(event + b" %08x\n" % zlib.crc32(event))

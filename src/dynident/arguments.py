@@ -1,0 +1,402 @@
+"""Wrong arguments of public calls, told by name.
+
+A room ends with ``guard(globals())``. A public function is then called as it is; what it makes of a count that is not whole,
+or of a number that is NaN, is refused. When it fails with an error of Python instead of a sentence, its arguments are compared
+with their
+annotations, and the one that does not fit is named. An error that no argument explains is a bug, and stays what it is.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import inspect
+import math
+import os
+import sys
+import types
+import typing
+from collections import abc
+from collections.abc import Iterator, Mapping
+from functools import wraps
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from dynident.errors import DynidentError
+
+RAW = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, RecursionError, MemoryError)
+LARGEST = 1e100  # beyond it squares overflow
+ITEMS = 64  # of a sequence or table that are looked at
+SPECIAL = ("__init__", "__call__")
+SHAPES = ("shape", "broadcast", "dimension", "size", "axis", "aligned", "index", "unpack", "length")
+EMPTY = ("empty", "zero-size", "size 0", "out of range", "out of bounds", "at least", "not enough", "iterable", "unpack", "0 ")
+MISSING = object()
+
+
+class Numbers:
+    """Stands for arrays of numbers in annotations."""
+
+    def __class_getitem__(cls, _: object) -> type[Numbers]:
+        return cls
+
+
+# ---- which calls are guarded ---------------------------------------------------------------------------------------------
+
+
+def guard(namespace: dict[str, Any], fast: tuple[str, ...] = ()) -> None:
+    """Guard every public function and class of a room, also those loaded later; not the classes that must be `fast`."""
+    for name in namespace["__all__"]:
+        if name in namespace and name not in fast:
+            namespace[name] = guarded(namespace[name])
+    load = namespace.get("__getattr__")
+    if load is not None:
+
+        def later(name: str) -> Any:
+            thing = load(name)
+            thing = thing if name in fast else guarded(thing)
+            if name in namespace["__all__"]:
+                namespace[name] = thing
+            return thing
+
+        namespace["__getattr__"] = later
+
+
+def guarded(thing: Any) -> Any:
+    """Return the guarded function; the methods of a class are guarded in their place."""
+    if not str(getattr(thing, "__module__", "")).startswith("dynident."):
+        return thing
+    if inspect.isfunction(thing):
+        guard_ = _wrap(thing, thing.__name__)
+        home = sys.modules.get(thing.__module__)
+        if getattr(home, thing.__name__, None) is thing:  # so that it can be sent to other processes
+            setattr(home, thing.__name__, guard_)
+        return guard_
+    if inspect.isclass(thing) and not issubclass(thing, BaseException | enum.Enum | tuple) and not _is_protocol(thing):
+        for kind in thing.__mro__:
+            if kind.__module__.startswith("dynident.") and not _is_protocol(kind):
+                _guard_methods(kind)
+    return thing
+
+
+def _guard_methods(kind: type) -> None:
+    for name, value in list(vars(kind).items()):
+        if name.startswith("_") and name not in SPECIAL:
+            continue
+        label = f".{name}" if name not in SPECIAL else ""
+        if inspect.isfunction(value):
+            setattr(kind, name, _wrap(value, label, skip=1))
+        elif isinstance(value, classmethod):
+            setattr(kind, name, classmethod(_wrap(value.__func__, label, skip=1)))
+        elif isinstance(value, staticmethod):
+            setattr(kind, name, staticmethod(_wrap(value.__func__, f"{kind.__name__}{label}")))
+
+
+def _is_protocol(thing: type) -> bool:
+    return bool(getattr(thing, "_is_protocol", False))
+
+
+def _wrap(function: Any, label: str, skip: int = 0) -> Any:
+    """Return the function with its guard; the first `skip` arguments (self, cls) are taken for granted."""
+    if hasattr(function, "_guard"):
+        return function
+    early: list[tuple[int, str, bool]] | None = None
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal early
+        if early is None:
+            early = _scalars(function, skip)
+        nonsense = None
+        for place, name, is_count in early:
+            value = args[place] if place < len(args) else kwargs.get(name, MISSING)
+            if type(value) is not int and value is not MISSING and nonsense is None:
+                nonsense = _nonsense(name, value, is_count)
+        try:
+            result = function(*args, **kwargs)
+        except RAW as error:
+            if isinstance(error, DynidentError) and not hasattr(error, "_guard"):
+                raise
+            told = _explain(function, _full(label, args, skip), args, kwargs, skip, error)
+            if told is None:
+                raise
+            found = DynidentError(told)
+            found._guard = True  # type: ignore[attr-defined]  # a caller may know better which argument was the cause
+            raise found from error
+        if nonsense is not None:  # the function's own sentence would be better, but it has none
+            raise DynidentError(f"{_full(label, args, skip)}: {nonsense}")
+        return result
+
+    call._guard = True  # type: ignore[attr-defined]
+    return call
+
+
+def _full(label: str, args: tuple[Any, ...], skip: int) -> str:
+    """Return the name of a call; that of a method begins with the class of its object."""
+    owner = args[0] if skip and args else None
+    return f"{owner.__name__ if isinstance(owner, type) else type(owner).__name__}{label}" if skip else label
+
+
+def _scalars(function: Any, skip: int) -> list[tuple[int, str, bool]]:
+    """Return place, name, and whether it is a count, of the parameters that are one number."""
+    known, found = _hints(function), []
+    makes = function.__name__ == "__init__"  # results may hold NaN
+    for place, (name, parameter) in enumerate(inspect.signature(function).parameters.items()):
+        kinds = [kind for kind in _members(known.get(name)) if kind is not type(None)]
+        nan = isinstance(parameter.default, float) and math.isnan(parameter.default)
+        if place >= skip and (kinds == [int] or (kinds == [float] and not makes and not nan)):
+            at = place if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) else sys.maxsize
+            found.append((at, name, kinds == [int]))
+    return found
+
+
+def _members(kind: Any) -> tuple[Any, ...]:
+    """Return the types of a union, or the one type."""
+    return typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
+
+
+def _nonsense(name: str, value: object, is_count: bool) -> str | None:
+    """Say what is wrong with a count that is not whole, or a number that is NaN."""
+    if is_count and isinstance(value, float | np.floating | bool):
+        return f"{name} is {value}; give a whole number"
+    if not is_count and isinstance(value, float | np.floating) and math.isnan(value):
+        return f"{name} is {value}; give a number"
+    return None
+
+
+# ---- which argument is wrong ---------------------------------------------------------------------------------------------
+
+
+class _Names(dict[str, Any]):
+    """Names in annotations; what a module imports for type checkers only may be anything."""
+
+    def __init__(self, known: Mapping[str, Any]) -> None:
+        super().__init__(known)
+        self.update(Array=Numbers, ArrayLike=Numbers, NDArray=Numbers, Complex=Any)
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(builtins, name, Any)
+
+
+def _hints(function: Any) -> dict[str, Any]:
+    """Return the types of the parameters as far as they can be known at run time."""
+    try:
+        return typing.get_type_hints(function, None, _Names(function.__globals__))  # type: ignore[arg-type]
+    except Exception:  # an annotation that has a meaning for type checkers only
+        return {}
+
+
+def _explain(
+    function: Any, label: str, args: tuple[Any, ...], kwargs: dict[str, Any], skip: int, error: BaseException
+) -> str | None:
+    """Return the sentence that names the wrong argument, or nothing when all of them fit."""
+    try:
+        signature = inspect.signature(function)
+        given = dict(list(signature.bind(*args, **kwargs).arguments.items())[skip:])
+    except TypeError:  # Python itself tells what is missing or unknown
+        return None
+    known = _hints(function)
+    for name, value in given.items():
+        kind = known.get(name, Any)
+        parameter = signature.parameters[name]
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            items = value.values() if isinstance(value, Mapping) else value
+            wrong = [item for item in items if not fits(item, kind)]
+            if wrong:
+                return f"{label}: {name} holds {shown(wrong[0])}; give {wanted(kind)}"
+        elif not fits(value, kind) and value is not parameter.default:
+            return f"{label}: {name} is {shown(value)}; give {wanted(kind)}"
+    if isinstance(error, DynidentError):  # a call inside has named its argument
+        return None
+    changed = {name: value for name, value in given.items() if not _same(value, signature.parameters[name].default)}
+    for name, value in changed.items():
+        problem = _suspect(value, error)
+        if problem:
+            return f"{label}: {name} {problem} ({_why(error)}); give another value"
+    arrays = {name: _shape(value) for name, value in changed.items() if isinstance(value, np.ndarray | list | tuple)}
+    if arrays and any(word in str(error) for word in SHAPES) and isinstance(error, ValueError | IndexError | TypeError):
+        sizes = ", ".join(f"{name} has the shape {shape}" for name, shape in arrays.items())
+        return f"{label}: {sizes}; these do not fit ({_why(error)})"
+    for name, value in changed.items():
+        if known.get(name) is Numbers and _shape(value) == ():
+            return f"{label}: {name} is {shown(value)}; give an array of real numbers ({_why(error)})"
+        if known.get(name, Any) is Any and _is_foreign(value):
+            return f"{label}: {name} is {shown(value)}, which cannot be used here ({_why(error)})"
+    return None
+
+
+def _same(value: object, default: object) -> bool:
+    """Say whether a value is the default: the same object, or both are empty or plain and equal."""
+    plain = str | int | float | tuple | dict | list | None
+    return value is default or (isinstance(value, plain) and type(value) is type(default) and bool(value == default))
+
+
+def _shape(value: object) -> tuple[int, ...] | str:
+    """Return the shape of an array or a list."""
+    try:
+        return np.shape(value)  # type: ignore[arg-type]
+    except ValueError:
+        return "of rows of different lengths"
+
+
+def _is_foreign(value: object) -> bool:
+    """Say whether a value is nothing of dynident, and no number: what a parameter that takes several types cannot take."""
+    ours = str(type(value).__module__).startswith("dynident.")
+    return not ours and not (isinstance(value, int | float | np.ndarray) and _numeric(value) is not None)
+
+
+def _why(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:120]}".rstrip(": ")
+
+
+def shown(value: object) -> str:
+    """Return a value as it is shown in a sentence."""
+    if isinstance(value, np.ndarray) and value.size > 4:
+        return f"an array of shape {value.shape}"
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # integers of thousands of digits, objects that cannot be shown
+        return f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _suspect(value: object, error: BaseException) -> str:
+    """Return what is strange about a value of the right type, or an empty text."""
+    if isinstance(value, abc.Sized) and not _length(value) and any(word in str(error) for word in EMPTY):
+        return "is empty"
+    if isinstance(value, str):
+        return f"is {shown(value)}, which is not known" if isinstance(error, LookupError) and value in error.args else ""
+    array = _numeric(value)
+    if array is None:
+        return ""
+    if array.size == 0:
+        return ""
+    if not np.isfinite(array).all():
+        return "holds values that are not finite" if array.ndim else f"is {float(array)}"
+    if np.abs(array).max() > LARGEST:
+        return f"holds {float(np.abs(array).max()):g}, which is too large"
+    if isinstance(value, int) and abs(value) >= 1 << 63:
+        return f"is {shown(value)}, which is too large"
+    if array.ndim == 0 and ((isinstance(value, int) and value < 0) or (array == 0.0 and isinstance(error, ZeroDivisionError))):
+        return f"is {shown(value)}"
+    return ""
+
+
+def _length(value: Any) -> int:
+    return value.size if isinstance(value, np.ndarray) else len(value)
+
+
+def _numeric(value: object) -> Any:
+    """Return numbers as an array, or nothing when they are no real numbers."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and not _plain(array)):
+            return None
+        return np.asarray(array, dtype=np.float64)
+    except OverflowError:
+        return np.asarray(np.inf)
+    except Exception:  # ragged lists, objects that pretend to be arrays
+        return None
+
+
+def _plain(array: Any) -> bool:
+    return all(isinstance(item, int | float | np.number) for item in array.ravel()[:ITEMS])
+
+
+# ---- whether a value fits its annotation ---------------------------------------------------------------------------------
+
+
+def fits(value: Any, kind: Any) -> bool:
+    """Say whether a value is of an annotated type, as far as this can be told."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return any(fits(value, one) for one in inner)
+    if origin is typing.Literal:
+        return isinstance(value, str | int | bool | None) and value in inner
+    if origin is typing.Annotated:
+        return fits(value, inner[0])
+    if origin is type:
+        return inspect.isclass(value)
+    if origin is abc.Callable or kind is abc.Callable:
+        return callable(value)
+    if origin is tuple and inner and inner[-1] is not Ellipsis:
+        return _is_row(value) and len(value) == len(inner) and all(fits(x, kind) for x, kind in zip(value, inner, strict=True))
+    if inspect.isclass(origin) and issubclass(origin, abc.Mapping):
+        good = isinstance(value, Mapping)
+        return good and all(fits(k, inner[0]) and fits(v, inner[1]) for k, v in _some(value.items()))
+    if inspect.isclass(origin) and issubclass(origin, abc.Iterable) and inner and not issubclass(origin, os.PathLike):
+        return _is_row(value) and all(fits(item, inner[0]) for item in _some(value))
+    return _fits_class(value, origin or kind)
+
+
+def _fits_class(value: object, kind: Any) -> bool:
+    if kind is float:
+        return _fits_float(value)
+    if kind is int:
+        return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if kind is bool:
+        return isinstance(value, bool | np.bool_)
+    if kind is Numbers:
+        return _numeric(value) is not None
+    if kind is None or kind is type(None):
+        return value is None
+    if not inspect.isclass(kind):
+        return True
+    if _is_protocol(kind):
+        return all(hasattr(value, name) for name in (*vars(kind), *kind.__annotations__) if not name.startswith("_"))
+    try:
+        return isinstance(value, kind)
+    except TypeError:
+        return True
+
+
+def _fits_float(value: object) -> bool:
+    if isinstance(value, bool | np.bool_) or (isinstance(value, np.ndarray) and value.ndim):
+        return False
+    array = _numeric(value) if isinstance(value, int | float | np.number | np.ndarray) else None
+    return array is not None
+
+
+def _is_row(value: object) -> bool:
+    """Say whether a value has items."""
+    if isinstance(value, np.ndarray) and not value.ndim:
+        return False
+    return isinstance(value, abc.Iterable) and not isinstance(value, str | bytes | Mapping) and not inspect.isclass(value)
+
+
+def _some(items: Any) -> Iterator[Any]:
+    """Give the first items of what can be read twice."""
+    if isinstance(items, abc.Collection):
+        yield from islice(items, ITEMS)
+
+
+WORDS: dict[Any, str] = {
+    float: "a number",
+    int: "a whole number",
+    bool: "True or False",
+    str: "a text",
+    bytes: "bytes",
+    Numbers: "an array of real numbers",
+    type(None): "None",
+    os.PathLike: "a path",
+}
+
+
+def wanted(kind: Any) -> str:
+    """Return what an annotation asks for, in words."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(wanted(one) for one in inner))
+    if origin is typing.Literal:
+        return f"one of {', '.join(map(str, inner))}"
+    if origin is abc.Callable or kind is abc.Callable:
+        return "a function"
+    if inspect.isclass(origin) and issubclass(origin, abc.Mapping):
+        return f"a table of {wanted(inner[0])} and {wanted(inner[1])}"
+    if inspect.isclass(origin) and issubclass(origin, abc.Iterable) and inner and not issubclass(origin, os.PathLike):
+        return f"a list of {wanted(inner[0])}"
+    kind = origin or kind
+    if kind in WORDS:
+        return WORDS[kind]
+    return f"a {kind.__name__}" if inspect.isclass(kind) else "something else"

@@ -1,0 +1,202 @@
+"""A mechanism as URDF or MJCF text, for robots that came from another format: bodies, joints, limits, friction, no pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DescriptionError
+from dynident.mechanism.elements import Joint, Placement
+from dynident.mechanism.inertia import from_com, to_com, transform
+from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.sidecar import rpy_of
+from dynident.mechanism.urdf import KINDS, dynamics_attributes
+from dynident.mechanism.xml_patch import exact
+
+Array = NDArray[np.float64]
+
+FAR = 1e6  # stands for no limit where a format asks for a number
+LEAST = 1e-12  # mass and inertia of massless moving links for MuJoCo, which refuses zero; below every torque that counts
+
+
+def _attributes(numbers: Mapping[str, float]) -> str:
+    return " ".join(f'{key}="{exact(x)}"' for key, x in numbers.items())
+
+
+def _inertia(mechanism: Mechanism, body: str) -> tuple[float, Array, Array] | None:
+    """Return mass, centre and central inertia of a body; None when it has no mass."""
+    phi = next(b.inertia for b in mechanism.bodies if b.name == body)
+    return None if phi is None or not np.any(phi) else _checked(body, phi)
+
+
+def _checked(body: str, phi: Array) -> tuple[float, Array, Array]:
+    """Return mass, centre and central inertia, of a body that has mass."""
+    if not phi[0] > 0.0:
+        raise DescriptionError(f"body '{body}' has mass {phi[0]:.6g} kg; use physically consistent parameters")
+    return to_com(phi)
+
+
+def urdf_text(mechanism: Mechanism) -> str:
+    """Return a robot as URDF.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot; its cut joints (loops) are left out, and ball and universal joints are refused, since URDF has none.
+
+    Returns
+    -------
+    str
+        The text; terms beyond damping and friction are attributes that only dynident reads.
+    """
+    lines = ['<?xml version="1.0"?>', f'<robot name="{escape(mechanism.name)}">']
+    for body in mechanism.bodies:
+        found = _inertia(mechanism, body.name)
+        if found is None:
+            lines.append(f'  <link name="{escape(body.name)}"/>')
+            continue
+        mass, com, tensor = found
+        keys = zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), tensor[np.triu_indices(3)], strict=True)
+        lines += [
+            f'  <link name="{escape(body.name)}">',
+            f'    <inertial><origin xyz="{exact(*com)}" rpy="0 0 0"/><mass value="{exact(mass)}"/>'
+            f"<inertia {_attributes(dict(keys))}/></inertial>",
+            "  </link>",
+        ]
+    for joint in mechanism.joints:
+        lines += _urdf_joint(mechanism, joint)
+    return "\n".join([*lines, "</robot>", ""])
+
+
+def _urdf_joint(mechanism: Mechanism, joint: Joint) -> list[str]:
+    kinds = {ours: theirs for theirs, ours in KINDS.items()}
+    if joint.kind not in kinds:
+        raise DescriptionError(f"joint '{joint.name}' is {joint.kind}, which URDF does not have; export for mujoco instead")
+    limits = joint.limits
+    kind = "continuous" if joint.kind == "revolute" and not np.isfinite([limits.lower, limits.upper]).all() else joint.kind
+    place = joint.placement
+    lines = [
+        f'  <joint name="{escape(joint.name)}" type="{kinds[kind]}">',
+        f'    <origin xyz="{exact(*place.translation)}" rpy="{exact(*rpy_of(place.rotation))}"/>',
+        f'    <parent link="{escape(joint.parent)}"/>',
+        f'    <child link="{escape(joint.child)}"/>',
+    ]
+    if kind != "fixed":
+        lines.append(f'    <axis xyz="{exact(*joint.axis)}"/>')
+    if kind in ("revolute", "prismatic", "continuous"):
+        numbers = {"lower": limits.lower, "upper": limits.upper, "velocity": limits.velocity, "effort": limits.effort}
+        if kind == "continuous":
+            numbers = {key: numbers[key] for key in ("velocity", "effort")}
+        bounds = {key: float(np.clip(x, -FAR, FAR)) for key, x in numbers.items()}
+        lines.append(f"    <limit {_attributes(bounds)}/>")
+        names = {symbol: attribute for attribute, symbol in dynamics_attributes().items()}
+        terms = {"damping": 0.0} | {names[symbol]: x for symbol, x in joint.terms.items()}
+        lines.append(f"    <dynamics {_attributes(terms)}/>")
+    for coupling in mechanism.couplings:
+        if coupling.joint == joint.name and coupling.function is None and len(coupling.of) == 1:
+            ((other, ratio),) = coupling.of.items()
+            pair = f'multiplier="{exact(ratio)}" offset="{exact(coupling.offset)}"'
+            lines.append(f'    <mimic joint="{escape(other)}" {pair}/>')
+    return [*lines, "  </joint>"]
+
+
+# ---- MJCF -----------------------------------------------------------------------------------------------------------
+
+
+def mjcf_text(mechanism: Mechanism) -> str:
+    """Return a robot as MJCF.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot; its cut joints (loops) are left out, and planar and universal joints are refused.
+
+    Returns
+    -------
+    str
+        The text, with armature, damping, frictionloss and stiffness of every joint; the root is the world.
+    """
+    lines = [
+        f'<mujoco model="{escape(mechanism.name)}">',
+        '  <compiler angle="radian" autolimits="true"/>',
+        f'  <option gravity="{exact(*mechanism.gravity)}"/>',
+        "  <worldbody>",
+        *_mjcf_children(mechanism, mechanism.root, "    "),
+        "  </worldbody>",
+    ]
+    motors = []
+    for actuator in mechanism.actuators:
+        if len(actuator.coupling) == 1:
+            ((name, ratio),) = actuator.coupling.items()
+            gear = exact(actuator.ratio * ratio)
+            motors.append(f'    <motor name="{escape(actuator.name)}" joint="{escape(name)}" gear="{gear}"/>')
+    equal = []
+    for coupling in mechanism.couplings:
+        if coupling.function is None and len(coupling.of) == 1:
+            ((other, ratio),) = coupling.of.items()
+            pair = f'joint1="{escape(coupling.joint)}" joint2="{escape(other)}"'
+            equal.append(f'    <joint {pair} polycoef="{exact(coupling.offset, ratio, 0, 0, 0)}"/>')
+    for tag, inner in (("equality", equal), ("actuator", motors)):
+        lines += [f"  <{tag}>", *inner, f"  </{tag}>"] if inner else []
+    return "\n".join([*lines, "</mujoco>", ""])
+
+
+def _mjcf_children(mechanism: Mechanism, parent: str, blank: str) -> list[str]:
+    lines = []
+    for joint in mechanism.joints:
+        if joint.parent == parent:
+            place = _mjcf_place(joint.placement)
+            lines += [
+                f'{blank}<body name="{escape(joint.child)}"{place}>',
+                *_mjcf_inertial(mechanism, joint, f"{blank}  "),
+                *_mjcf_joint(joint, f"{blank}  "),
+                *_mjcf_children(mechanism, joint.child, f"{blank}  "),
+                f"{blank}</body>",
+            ]
+    return lines
+
+
+def _mjcf_place(place: Placement) -> str:
+    axes = exact(*place.rotation[:, 0], *place.rotation[:, 1])
+    return f' pos="{exact(*place.translation)}" xyaxes="{axes}"'
+
+
+def _mjcf_inertial(mechanism: Mechanism, joint: Joint, blank: str) -> list[str]:
+    if joint.kind == "fixed":  # part of the moving body that carries it: MuJoCo checks every body by itself
+        return []
+    node, here = mechanism.frame(joint.child)
+    phi = np.zeros(10)
+    for body, own in zip(mechanism.tree.bodies, mechanism.tree.inertias.reshape(-1, 10), strict=True):
+        at, pose = mechanism.frame(body)
+        if at == node:
+            seen = here.inverse() @ pose
+            phi += transform(own, seen.rotation, seen.translation)
+    if not np.any(phi):
+        phi = from_com(LEAST, np.zeros(3), LEAST * np.eye(3))
+    mass, com, tensor = _checked(joint.child, phi)
+    full = exact(*(tensor[i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))))
+    return [f'{blank}<inertial pos="{exact(*com)}" mass="{exact(mass)}" fullinertia="{full}"/>']
+
+
+def _mjcf_joint(joint: Joint, blank: str) -> list[str]:
+    kinds = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide", "spherical": "ball"}
+    if joint.kind == "fixed":
+        return []
+    if joint.kind == "free":
+        return [f'{blank}<freejoint name="{escape(joint.name)}"/>']
+    if joint.kind not in kinds:
+        raise DescriptionError(f"joint '{joint.name}' is {joint.kind}, which MJCF does not have; describe it by single joints")
+    words = [f'name="{escape(joint.name)}"', f'type="{kinds[joint.kind]}"']
+    if joint.kind != "spherical":
+        words.append(f'axis="{exact(*joint.axis)}"')
+    if np.isfinite([joint.limits.lower, joint.limits.upper]).all() and joint.limits.lower < joint.limits.upper:
+        words.append(f'range="{exact(joint.limits.lower, joint.limits.upper)}"')
+    if np.isfinite(joint.limits.effort) and joint.limits.effort > 0.0:
+        words.append(f'actuatorfrcrange="{exact(-joint.limits.effort, joint.limits.effort)}"')
+    for key, symbol in (("armature", "ia"), ("damping", "fv"), ("frictionloss", "fc"), ("stiffness", "k")):
+        if joint.terms.get(symbol):
+            words.append(f'{key}="{exact(joint.terms[symbol])}"')
+    return [f"{blank}<joint {' '.join(words)}/>"]

@@ -1,0 +1,85 @@
+"""Elements of URDF that single programs read: Drake's rotor inertias, Gazebo's springs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import TYPE_CHECKING
+
+from dynident.mechanism.xml_patch import XmlPatch, exact
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+DRAKE = "http://drake.mit.edu"
+
+
+def drake_rotors(data: bytes, rotors: Mapping[str, float]) -> bytes:
+    """Return URDF text whose joints have an actuator with a rotor inertia, seen at the joint (gear ratio 1).
+
+    Parameters
+    ----------
+    data : bytes
+        The text.
+    rotors : mapping of str to float
+        Rotor inertia by joint [kg m^2 or kg].
+
+    Returns
+    -------
+    bytes
+        The text with ``<drake:rotor_inertia>`` and ``<drake:gear_ratio>``; transmissions that a joint has stay.
+    """
+    patch = XmlPatch(data, "robot")
+    patch.set(patch.root, "xmlns:drake", DRAKE)
+    known: dict[str, Element] = {}
+    for transmission in patch.root.findall("transmission"):
+        actuator, joint = transmission.find("actuator"), transmission.find("joint")
+        if actuator is not None and joint is not None:
+            known.setdefault(joint.get("name", "").strip(), actuator)
+    for name, value in rotors.items():
+        numbers = {"rotor_inertia": value, "gear_ratio": 1.0}
+        if name in known:
+            for tag, number in numbers.items():
+                element = known[name].find(f"{{{DRAKE}}}{tag}")
+                if element is None:
+                    patch.insert(known[name], f'<drake:{tag} value="{exact(number)}"/>')
+                else:
+                    patch.set(element, "value", exact(number))
+            continue
+        inner = "".join(f'<drake:{tag} value="{exact(number)}"/>' for tag, number in numbers.items())
+        label = escape(name)
+        patch.insert(
+            patch.root,
+            f'<transmission name="{label}_drive"><type>transmission_interface/SimpleTransmission</type>'
+            f'<joint name="{label}"><hardwareInterface>hardware_interface/EffortJointInterface</hardwareInterface></joint>'
+            f'<actuator name="{label}_motor">{inner}</actuator></transmission>',
+            last=True,
+        )
+    return patch.result()
+
+
+def gazebo_springs(data: bytes, springs: Mapping[str, tuple[float, float]]) -> bytes:
+    """Return URDF text with Gazebo's spring elements, tau = stiffness (q - reference).
+
+    Parameters
+    ----------
+    data : bytes
+        The text.
+    springs : mapping of str to (float, float)
+        Stiffness [N m/rad or N/m] and reference [rad or m] by joint.
+
+    Returns
+    -------
+    bytes
+        The text with ``<gazebo reference="joint">`` elements.
+    """
+    patch = XmlPatch(data, "robot")
+    for name, (stiffness, reference) in springs.items():
+        patch.insert(
+            patch.root,
+            f'<gazebo reference="{escape(name)}"><implicitSpringDamper>1</implicitSpringDamper>'
+            f"<springStiffness>{exact(stiffness)}</springStiffness>"
+            f"<springReference>{exact(reference)}</springReference></gazebo>",
+            last=True,
+        )
+    return patch.result()

@@ -1,0 +1,93 @@
+"""A few inputs of every fuzzer (``make fuzz`` runs thousands), and what they once found."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynident as di
+from dynident.cli import run
+from dynident.errors import DynidentError
+from dynident.excitation import read_limits
+from dynident.files import visible
+from dynident.mechanism import apply_sidecar
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from fuzz.calls import fuzz_calls
+from fuzz.inputs import FORMATS, fuzz_formats
+from fuzz.samples import URDF
+from fuzz.watch import table
+
+ROBOT = di.Mechanism.from_dh([(0.3, 0.0, 0.0, 0.0), (0.2, 0.0, 0.0, 0.0)], name="planar")
+DIGITS = "9" * 5000
+
+
+def test_mutated_files_are_read_or_refused() -> None:
+    quick = tuple(form for form in FORMATS if form.name not in ("motion", "plan", "log CSV, identify"))
+    tallies = fuzz_formats(60, 7, formats=quick)
+    assert not any(tally.bad for tally in tallies), table(tallies)
+
+
+def test_wrong_calls_name_the_argument() -> None:
+    tallies = fuzz_calls(150, 7, rooms=("friction", "mechanism", "trajectory", "signals", "validate"))
+    assert not any(tally.bad for tally in tallies), table(tallies)
+
+
+@pytest.mark.parametrize("text", [f"a = {DIGITS}", "a = " + "[" * 5000], ids=["digits", "nesting"])
+def test_toml_beyond_measure_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text(text)
+    for read in (lambda: apply_sidecar(ROBOT, file), lambda: read_limits(file, ROBOT)):
+        with pytest.raises(DynidentError, match=r"thousands of digits|nested too deeply"):
+            read()
+
+
+def test_a_step_that_never_ends_is_refused() -> None:
+    t = np.linspace(0.0, 1.0, 50)
+    motion = di.Motion(t, np.zeros((50, 2)), np.zeros((50, 2)), np.zeros((50, 2)))
+    from dataclasses import replace
+
+    machine = replace(di.simulate.standard_machine(ROBOT, motion.q), step=1e-9)
+    with pytest.raises(DynidentError, match="steps"):
+        machine.simulate(motion)
+
+
+def test_no_name_commands_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "r.urdf").write_text(URDF.replace("joint1", "a\u009b31m\u202eb"), encoding="utf-8")
+    for more in ((), ("--json",)):
+        assert run(("describe", str(tmp_path / "r.urdf"), *more)) == 0
+        shown = capsys.readouterr().out
+        assert "\u009b" not in shown
+        assert "\u202e" not in shown
+        assert "\\u009b31m\\u202eb" in shown
+    assert json.loads(visible(json.dumps({"a": "\u009b"}, ensure_ascii=False))) == {"a": "\u009b"}
+
+
+def test_arguments_are_named_and_nonsense_is_refused() -> None:
+    calls = {
+        "harmonics": lambda: di.trajectory.Fourier(0.1, 2.5),
+        "mechanism": lambda: di.jacobian(None, np.zeros(2), "x"),
+        "rpy": lambda: di.Placement.from_rpy((0, 0, 0), 1.0),
+        "tolerance": lambda: di.base_parameters(ROBOT, tolerance=float("nan")),
+        "method": lambda: di.prepare(None, method=[]),
+    }
+    for name, call in calls.items():
+        with pytest.raises(DynidentError) as found:
+            call()
+        assert name in str(found.value) or name == "method", (name, str(found.value))
+
+
+def test_a_bug_is_not_blamed_on_an_argument() -> None:
+    """An error inside that no argument explains stays what it is."""
+    from dynident.arguments import guarded
+
+    def broken(count: int, name: str) -> None:
+        raise AttributeError("of its own")
+
+    broken.__module__ = "dynident.test"
+    with pytest.raises(AttributeError, match="of its own"):
+        guarded(broken)(2, "a")

@@ -1,0 +1,110 @@
+"""The FMU of a robot: FMPy accepts it, and it moves as the simulation does, friction that sticks included."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynident as di
+from dynident.control import PID, OpenLoop
+from dynident.drive import Drive, Motor
+from dynident.errors import SimulationError, SimulationWarning
+from dynident.simulate import VirtualRobot, torque_driven, write_fmu
+from mechanism_oracles import quietly
+
+DEMO = Path(__file__).resolve().parents[1] / "examples" / "demo" / "robot.urdf"
+CYCLE, CYCLES = 0.01, 30
+START = [0.1, -0.5, 0.0]
+
+
+@pytest.fixture(scope="module")
+def arm() -> di.Mechanism:
+    robot = quietly(di.Mechanism.from_urdf, DEMO).keep(["joint1", "joint2", "joint6"])
+    first = robot.tree.inertias.size
+    values = robot.parameters.values.copy()
+    values[first:] = np.random.default_rng(3).uniform(0.05, 0.5, values.size - first)
+    return robot.with_parameters(robot.parameters.replace(values).replace({"fc_joint6": 2.0}))
+
+
+@pytest.fixture(scope="module")
+def fmu(arm: di.Mechanism, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_fmu(arm, tmp_path_factory.mktemp("fmu") / "arm.fmu", q=START)
+
+
+def torques() -> np.ndarray:
+    t = CYCLE * np.arange(CYCLES)[:, None]
+    return np.array([20.0, 30.0, 0.02]) * np.sin(np.array([9.0, 7.0, 6.0]) * t)
+
+
+def test_fmpy_accepts_it(fmu: Path) -> None:
+    validation = pytest.importorskip("fmpy.validation", reason="FMPy is a development tool: pip install 'dynident[dev]'")
+    assert validation.validate_fmu(str(fmu)) == []
+
+
+def test_it_moves_as_the_simulation(arm: di.Mechanism, fmu: Path) -> None:
+    pytest.importorskip("fmpy", reason="FMPy is a development tool: pip install 'dynident[dev]'")
+    if not (shutil.which("cc") or shutil.which("gcc")):
+        pytest.skip("there is no C compiler here")
+    from fmpy import extract, read_model_description
+    from fmpy.fmi3 import FMU3Slave
+
+    u, n = torques(), arm.dof
+    folder = extract(str(fmu))
+    text = read_model_description(folder)
+    slave = FMU3Slave(
+        guid=text.guid, unzipDirectory=folder, modelIdentifier=text.coSimulation.modelIdentifier, instanceName="arm"
+    )
+    slave.instantiate()
+    slave.enterInitializationMode()
+    slave.exitInitializationMode()
+    refs = list(range(1, 2 * n + 1))
+    found, kept = [slave.getFloat64(refs)], None
+    for i, row in enumerate(u):
+        slave.setFloat64(list(range(3 * n + 1, 4 * n + 1)), row.tolist())
+        slave.doStep(i * CYCLE, CYCLE)
+        found.append(slave.getFloat64(refs))
+        if i == CYCLES // 2:
+            kept = slave.getFMUState()
+    slave.setFMUState(kept)  # and once more from the middle
+    for i in range(CYCLES // 2 + 1, CYCLES):
+        slave.setFloat64(list(range(3 * n + 1, 4 * n + 1)), u[i].tolist())
+        slave.doStep(i * CYCLE, CYCLE)
+    assert slave.getFloat64(refs) == found[-1]
+    slave.freeFMUState(kept)
+    slave.terminate()
+    slave.freeInstance()
+    theirs = np.array(found)
+
+    robot = torque_driven(arm)
+    t = CYCLE * np.arange(CYCLES + 1)
+    held = VirtualRobot(arm, robot.drives, OpenLoop(torque=np.vstack([u, u[-1:]])), step=robot.step)
+    wanted = di.Motion(t, np.tile(START, (CYCLES + 1, 1)), np.zeros((CYCLES + 1, n)), np.zeros((CYCLES + 1, n)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SimulationWarning)  # nothing holds the arm up
+        run = held.simulate(wanted, start={"q": START}, log_cycle=CYCLE)
+    ours = np.hstack([run.truth.motion.q, run.truth.motion.v])
+    np.testing.assert_allclose(run.truth.t, t, atol=1e-9)
+    np.testing.assert_allclose(theirs, ours, rtol=1e-6, atol=1e-6)
+    assert np.ptp(theirs[:, :2], axis=0).min() > 0.05
+    assert np.ptp(theirs[:, 2]) < 1e-9  # its torque is below its friction: it sticks
+
+
+def test_without_a_compiler_the_sources_are_in_it(arm: di.Mechanism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    names = zipfile.ZipFile(write_fmu(arm, tmp_path / "arm.fmu")).namelist()
+    assert names == ["modelDescription.xml", "sources/arm6.c", "sources/buildDescription.xml"]
+
+
+def test_what_cannot_be_an_fmu_is_said(arm: di.Mechanism, tmp_path: Path) -> None:
+    with pytest.raises(SimulationError, match=r"has the ending '\.zip'; name it \.fmu"):
+        write_fmu(arm, tmp_path / "arm.zip")
+    with pytest.raises(SimulationError, match="give 3 finite numbers"):
+        write_fmu(arm, tmp_path / "arm.fmu", q=[0.0])
+    drives = [Drive(a.name, Motor(1.0)) for a in arm.actuators]
+    with pytest.raises(SimulationError, match="the controller is a PID"):
+        write_fmu(VirtualRobot(arm, drives, PID(1.0, 1.0, cycle=1e-3)), tmp_path / "arm.fmu")
