@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 VERSION = (1, 0, 0)  # of our own messages
 PATIENCE = 0.3  # after which a point that nothing follows is one of rest [s, host]
-STARVED = 1.0  # for which a moving robot waits for its next point [s, host]
+STARVED = 5.0  # for which a moving robot waits for its next point [s, host]
 FOLLOWING = 0.1  # largest distance between setpoint and robot [rad, m]
 FULL_RATE = 20.0  # speed up to which a resting robot sends all its samples; beyond, one per chunk
 ALARMS = {
