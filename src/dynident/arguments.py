@@ -68,10 +68,10 @@ def guarded(thing: Any) -> Any:
     if not str(getattr(thing, "__module__", "")).startswith("dynident."):
         return thing
     if inspect.isfunction(thing):
-        guard_ = _wrap(thing, thing.__name__)
+        guard_, name = _wrap(thing, thing.__name__), thing.__name__
         home = sys.modules.get(thing.__module__)
-        if getattr(home, thing.__name__, None) is thing:  # so that it can be sent to other processes
-            setattr(home, thing.__name__, guard_)
+        if home is not None and getattr(home, name, None) is thing:  # so that it can be sent to other processes
+            setattr(home, name, guard_)
         return guard_
     if inspect.isclass(thing) and not issubclass(thing, BaseException | enum.Enum | tuple) and not _is_protocol(thing):
         for kind in thing.__mro__:
@@ -182,7 +182,7 @@ class _Names(dict[str, Any]):
 def _hints(function: Any) -> dict[str, Any]:
     """Return the types of the parameters as far as they can be known at run time."""
     try:
-        return typing.get_type_hints(function, None, _Names(function.__globals__))  # type: ignore[arg-type]
+        return typing.get_type_hints(function, None, _Names(function.__globals__))
     except Exception:  # an annotation that has a meaning for type checkers only
         return {}
 
@@ -228,14 +228,14 @@ def _explain(
 
 def _same(value: object, default: object) -> bool:
     """Say whether a value is the default: the same object, or both are empty or plain and equal."""
-    plain = str | int | float | tuple | dict | list | None
+    plain = (str, int, float, tuple, dict, list, type(None))
     return value is default or (isinstance(value, plain) and type(value) is type(default) and bool(value == default))
 
 
-def _shape(value: object) -> tuple[int, ...] | str:
+def _shape(value: Any) -> tuple[int, ...] | str:
     """Return the shape of an array or a list."""
     try:
-        return np.shape(value)  # type: ignore[arg-type]
+        return tuple(np.shape(value))
     except ValueError:
         return "of rows of different lengths"
 
