@@ -221,5 +221,5 @@ def test_c_says_what_is_read_only_and_hides_what_is_called() -> None:
     routine.call(square, x="given", y="result")
     files = g.c_files("code", [routine])
     assert "void outer(const double *given, double *result);" in files["code.h"]
-    assert "static void square(" in files["code.c"]
+    assert "static void code_square(" in files["code.c"]
     assert "square" not in files["code.h"]

@@ -137,5 +137,5 @@ def test_paths_that_are_none(reader, path):
         with pytest.raises(DynidentError):
             reader(path)
     else:
-        with pytest.raises(TypeError):  # a programming mistake, not a wrong file
+        with pytest.raises(DynidentError, match=r"path is .*; give a text or a path"):
             reader(path)

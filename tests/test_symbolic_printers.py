@@ -18,7 +18,8 @@ from random_mechanisms import build, close, coupled, every_kind
 
 GCC = shutil.which("gcc")
 RRR = [(0.0, np.pi / 2, 0.56, 0.0), (0.2, 0.0, 0.415, 0.0), (0.169, 0.0, 0.09, 0.0)]
-FORMS = tuple(name for name in QUANTITIES if not name.startswith("base_"))
+# Forward dynamics needs possible bodies: it is tested in test_symbolic_model.
+FORMS = tuple(name for name in QUANTITIES if not name.startswith("base_") and name != "forward_dynamics")
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-Wconversion", "-Wdouble-promotion", "-Wshadow", "-Wvla"]
 
 

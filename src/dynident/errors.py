@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 
 class DynidentError(ValueError):
     """Something the user gave cannot be used; the message says what, where and what to do."""
@@ -60,3 +63,11 @@ def require(value: object, kind: type, what: str) -> None:
     """Raise the sentence that says what kind of thing is needed, unless `value` is one."""
     if not isinstance(value, kind):
         raise DynidentError(f"{what} is a {type(value).__name__}; give a dynident.{kind.__name__}")
+
+
+def warn(sentence: str, category: type[DynidentWarning]) -> None:
+    """Warn at the place where a user's program called dynident."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "dynident":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, category, stacklevel=level)

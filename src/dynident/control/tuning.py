@@ -16,7 +16,6 @@ with cycles, filters, delays, a winding or shafts start from there and are solve
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
@@ -30,7 +29,7 @@ from dynident.control.checks import ControlWarning
 from dynident.control.laws import Cascade, CurrentLoop
 from dynident.control.linear import Axis, Loop
 from dynident.drive import Drive
-from dynident.errors import DynidentError, require
+from dynident.errors import DynidentError, require, warn
 
 Array = NDArray[np.float64]
 WIDEST = 1e4  # position gain over the wanted bandwidth, or its inverse, up to which a rigid axis is looked for
@@ -262,11 +261,10 @@ def _warn(axis: Axis, least: float) -> None:
         undelayed = replace(axis.loops, delay=0.0, position_delay=0.0)
         without = replace(axis, loops=undelayed).margins(loop, sampled=False).phase
         state = f"keeps a phase margin of {left:.0f} degrees" if stable else "is unstable"
-        warnings.warn(
+        warn(
             f"the {loop} loop of drive '{axis.drive.actuator}' {state} at its cycle of {axis.settings.cycle(loop):g} s "
             f"({without:.0f} degrees without sampling and delay): shorten them or ask for less bandwidth",
             ControlWarning,
-            stacklevel=3,
         )
         return
 

@@ -9,14 +9,13 @@ so b numbers beta predict every torque, and nothing more can ever be learnt from
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import ConditionWarning, IdentificationError, require
+from dynident.errors import ConditionWarning, IdentificationError, require, warn
 from dynident.identify.manifold import random_closed_motion
 from dynident.identify.rows import Rows, law_signals
 from dynident.mechanics import Motion, inverse_dynamics, weighted_regressor
@@ -319,11 +318,10 @@ def _checked_rank(mechanism: Mechanism, scaled: Array, rank: int, tolerance: flo
     singular = np.asarray(np.linalg.svd(scaled, compute_uv=False), dtype=np.float64)
     by_svd = int(np.count_nonzero(singular > tolerance * singular[0]))
     if by_svd != rank:
-        warnings.warn(
+        warn(
             f"the rank of robot '{mechanism.name}' is not clear-cut: {rank} by QR, {by_svd} by singular values at tolerance "
             f"{tolerance:g}; check for joint axes that are almost, but not quite, parallel or concurrent",
             ConditionWarning,
-            stacklevel=4,
         )
     return _gap(singular, rank)
 

@@ -12,14 +12,13 @@ that count, b parameters and r of them removed,
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import DynidentWarning, IdentificationError
+from dynident.errors import DynidentWarning, IdentificationError, warn
 from dynident.identify.blocks import inflation
 from dynident.identify.estimators import OLS, WLS
 from dynident.identify.fit import Fit
@@ -139,5 +138,5 @@ def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit]
     head = f"{len(removed)} of {full.base.rank} base parameters removed, residuals {100 * growth:+.2g} %"
     text = f"{head}: {', '.join(removed)}; {ended}"
     if not ended.startswith(rule):
-        warnings.warn(f"essential parameters: {ended}; the rule is not met", DynidentWarning, stacklevel=3)
+        warn(f"essential parameters: {ended}; the rule is not met", DynidentWarning)
     return replace(fit, notes=(*fit.notes, text))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import ConditionWarning, IdentificationError
+from dynident.errors import ConditionWarning, IdentificationError, warn
 from dynident.identify.blocks import at_least_jackknife, least_squares_left_out
 from dynident.identify.fit import Fit
 from dynident.identify.recovery import physical_parameters
@@ -111,11 +110,10 @@ class _LeastSquares(Estimator):
             if regression.projection != "gls":  # their noise is neither white nor alike, whatever the motors' is
                 covariance = at_least_jackknife(covariance, least_squares_left_out(regression, sigma, solution.solved))
         if solution.condition > BAD_CONDITION:
-            warnings.warn(
+            warn(
                 f"the regression is badly conditioned ({solution.condition:.2g}): some combinations of parameters are barely "
                 "visible in these data; see Fit.observability() and excite the robot better",
                 ConditionWarning,
-                stacklevel=2,
             )
         self.sigma_, self.condition_ = sigma, solution.condition
         self.covariance_ = covariance

@@ -12,7 +12,6 @@ All three have the same exact solutions; they differ only in how they weigh nois
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import IdentificationError, LogError, SignalWarning
+from dynident.errors import IdentificationError, LogError, SignalWarning, warn
 from dynident.graph import Node, absolute, maximum, minimum, sqrt, total
 from dynident.identify.factor import Relation
 from dynident.mechanics import (
@@ -451,7 +450,7 @@ def moving_rows(moving: NDArray[np.bool_], decimator: Decimator, names: Sequence
         )
         if share[worst] == 0.0:
             raise IdentificationError(text)
-        warnings.warn(text, SignalWarning, stacklevel=3)
+        warn(text, SignalWarning)
     return usable
 
 

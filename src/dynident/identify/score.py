@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import IdentificationError, SignalWarning
+from dynident.errors import IdentificationError, SignalWarning, warn
 from dynident.identify.base import columns_of
 from dynident.identify.fit import Fit
 from dynident.identify.matching import match
@@ -133,11 +132,10 @@ def _warn_of_loads(
         if body.separate and np.any(fit.standard.values[columns_of(fit.mechanism, (body.name,))]):
             lighter = low_pass(fit.without(body.name).predict(motion).effort[:, keep])
             if np.linalg.norm(measured - lighter) < 0.5 * np.linalg.norm(measured - predicted):
-                warnings.warn(
+                warn(
                     f"log '{log.name}' fits much better without '{body.name}'; where it was not carried, score "
                     f"fit.without('{body.name}')",
                     SignalWarning,
-                    stacklevel=4,
                 )
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +14,7 @@ import numpy as np
 from defusedxml.common import DefusedXmlException
 from numpy.typing import NDArray
 
-from dynident.errors import DescriptionError, DescriptionWarning
+from dynident.errors import DescriptionError, DescriptionWarning, warn
 from dynident.files import read_regular
 
 if TYPE_CHECKING:
@@ -166,9 +164,5 @@ def quoted(names: Iterable[str], most: int = 8) -> str:
 
 
 def warn_description(sentence: str) -> None:
-    """Warn with a `DescriptionWarning` placed at the first caller outside this package."""
-    here = str(Path(__file__).parent)
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and (frame.f_code.co_filename.startswith(here)):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(sentence, DescriptionWarning, stacklevel=level)
+    """Warn with a `DescriptionWarning` placed at the user's call."""
+    warn(sentence, DescriptionWarning)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import LogError, SignalWarning, require
+from dynident.errors import LogError, SignalWarning, require, warn
 from dynident.mechanics import Motion
 from dynident.signals import resample as rs
 from dynident.signals.cutoff import RATIO, SHORTEST, Cutoff, automatic_cutoff, choose_cutoff, rounding_span
@@ -195,7 +194,7 @@ def prepare(
             "that allows for noise in the positions"
         )
         notes.append(text)
-        warnings.warn(text, SignalWarning, stacklevel=2)
+        warn(text, SignalWarning)
     wanted = chosen.band if like is None else like.decimator.cutoff
     decimator = _decimator(decimation, rate, _band(band, rate, wanted), chosen.frequency, len(motion.t), band != "auto", notes)
     return Prepared(
@@ -295,7 +294,7 @@ def _warn(quality: Quality) -> None:
     if serious:
         text = "; ".join(f"{f.channel} {f.sentence}" for f in serious[:3])
         more = f" (and {len(serious) - 3} more, see .quality.summary())" if len(serious) > 3 else ""
-        warnings.warn(f"log '{quality.name}': {text}{more}", SignalWarning, stacklevel=3)
+        warn(f"log '{quality.name}': {text}{more}", SignalWarning)
 
 
 def _one_clock(piece: rs.Piece, resample: float | str, notes: list[str]) -> tuple[Log, bool]:

@@ -263,7 +263,7 @@ def _warn(f: Array, scatter: Array, saturated: Array) -> None:
     ):
         if np.any(doubtful):
             which = ", ".join(f"{hz:.4g}" for hz in f[doubtful])
-            notify(f"at {which} Hz {what}", stacklevel=3)
+            notify(f"at {which} Hz {what}")
 
 
 def actuators_alone(robot: VirtualRobot) -> VirtualRobot:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
-from dynident.errors import SimulationError, SimulationWarning, require
+from dynident.errors import SimulationError, SimulationWarning, require, warn
 from dynident.files import read_json
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
@@ -150,11 +149,10 @@ def _cycles(
             "make a plan for this robot"
         )
     if kind["robot"] != mechanism.name:  # names of joints alone do not tell two arms apart
-        warnings.warn(
+        warn(
             f"the plan was made for robot '{kind['robot']}' and runs on '{mechanism.name}', whose limits it may not keep; "
             "check it, or make a plan for this robot",
             SimulationWarning,
-            stacklevel=5,
         )
     order = [list(names).index(name) for name in mechanism.coordinate_names]
     period, last = max(period, curve.duration), max(1, cycles) - 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.drive import Drive
-from dynident.errors import SimulationError, SimulationWarning
+from dynident.errors import SimulationError, SimulationWarning, warn
 from dynident.mechanics import Motion
 from dynident.simulate.inputs import Reference
 from dynident.simulate.record import Run, Truth
@@ -99,16 +98,16 @@ def _notes(robot: VirtualRobot, truth: Truth, saturation: Mapping[str, float]) -
     ]
     if notes:
         title = robot.name or robot.mechanism.name
-        notify(f"robot '{title}': {'; '.join(notes)}", stacklevel=4)
+        notify(f"robot '{title}': {'; '.join(notes)}")
     return tuple(notes)
 
 
-def notify(text: str, *, stacklevel: int) -> None:
+def notify(text: str) -> None:
     """Warn, and leave the sentence with whoever collects."""
     box = COLLECTED.get()
     if box is not None:
         box.append(text)
-    warnings.warn(text, SimulationWarning, stacklevel=stacklevel + 1)
+    warn(text, SimulationWarning)
 
 
 def energies(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from dynident.checks import numbers
 from dynident.control import OpenLoop
-from dynident.errors import SimulationError, SimulationWarning
+from dynident.errors import SimulationError, SimulationWarning, warn
 from dynident.simulate.inputs import Reference, disturbance_of, push_table, wrench_tables
 from dynident.simulate.laws import COMPILED, believed, fed_with_voltage, table_of
 from dynident.simulate.machine import Machine, Tables
@@ -221,11 +220,10 @@ class _Run:
     def _warn_of_loop(self) -> None:
         gain = loop_gain(self.machine, self.x)
         if gain >= 1.0:
-            warnings.warn(
+            warn(
                 f"robot '{self.robot.name or self.robot.mechanism.name}': the mechanism's inertia is {gain:.3g} times that of "
                 f"the actuators, so the {self.options.loop} algebraic loop diverges; use loop='exact' or method='coupled'",
                 SimulationWarning,
-                stacklevel=5,
             )
 
     # ---- moving

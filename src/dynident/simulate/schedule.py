@@ -228,11 +228,6 @@ def schedule(robot: VirtualRobot, reference: Reference, options: Options, first:
     duration = rest if options.duration is None else float(options.duration)
     if duration < step * (1.0 - 1e-9):
         raise SimulationError(f"duration = {duration:g} s is shorter than one step of {step:g} s; give duration=")
-    if duration / step > MOST_STEPS:
-        raise SimulationError(
-            f"duration = {duration:g} s has {duration / step:.3g} steps of {step:g} s, more than the {MOST_STEPS:g} of one "
-            "run; give a longer step, or simulate it in pieces"
-        )
     total = int(np.floor(duration / step * (1.0 + 1e-12) + 1e-9))
     width = 3 * reference.dof + 2 * len(robot.drives)
     most = MOST_WANTED // width * min(counts.values(), default=every)
@@ -240,6 +235,11 @@ def schedule(robot: VirtualRobot, reference: Reference, options: Options, first:
         raise SimulationError(
             f"duration = {duration:g} s is more than memory holds at this cycle; use robot.stream(...), or simulate up to "
             f"{most * step:.3g} s at a time"
+        )
+    if total > MOST_STEPS:
+        raise SimulationError(
+            f"duration = {duration:g} s has {duration / step:.3g} steps of {step:g} s, more than the {MOST_STEPS:g} of one "
+            "run; give a longer step, or simulate it in pieces"
         )
     rows = total // every + 1
     if rows < MINIMUM_SAMPLES:

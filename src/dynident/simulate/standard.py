@@ -118,7 +118,6 @@ def standard_controller(
             f"the joints of robot '{model.name}' are coupled, so that a cascade of {bandwidth:g} Hz would be too fast for its "
             f"velocity cycle of {law.velocity_cycle:g} s in some directions: {reached:.3g} Hz are used; a cycle of "
             f"{cycle * reached / bandwidth:.2g} s keeps {bandwidth:g} Hz",
-            stacklevel=2,
         )
     ratio = np.array([drive.transmission.ratio for drive in drives] or np.ones(J.size))
     constant = np.array([drive.motor.torque_constant for drive in drives] or np.ones(J.size))

@@ -13,14 +13,13 @@ constants are right, its temperatures are in units of friction ratio.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import IdentificationError, SignalWarning
+from dynident.errors import IdentificationError, SignalWarning, warn
 from dynident.friction import FirstOrder, Fractional, SecondOrder, TwoPole
 from dynident.identify import Choice, choose
 from dynident.testbench.thermal_data import Model, ThermalFit, ThermalTest
@@ -134,7 +133,7 @@ def fit_thermal(
     used = [np.ones(s.t.size, dtype=bool) if rows is None else np.asarray(rows[i], dtype=bool) for i, s in enumerate(series)]
     notes = [note for s in series if (note := s.turning())]
     for note in notes:
-        warnings.warn(note, SignalWarning, stacklevel=2)
+        warn(note, SignalWarning)
     # Friction ends below the first value while heating (alpha < 0) or above the first one while cooling.
     trend = sum(float((s.ratio[-1] - s.ratio[0]) * (1.0 if s.power.mean() > 0.0 else -1.0)) for s in series)
     curves = _Curves(model, series, -1.0 if trend <= 0.0 else 1.0, used)

@@ -6,7 +6,6 @@ motors drops out of them as it does of the efforts. Only they are computed again
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import IdentificationError, SignalWarning
+from dynident.errors import IdentificationError, SignalWarning, warn
 from dynident.friction import Friction
 from dynident.graph import Node
 from dynident.identify.base import BaseParameters, base_parameters
@@ -212,7 +211,7 @@ class Assembly:
             for row, name in zip(cut, names, strict=True):
                 if row.any():
                     notes.append(limit_note(name, row, used=not whole))
-                    warnings.warn(notes[-1], SignalWarning, stacklevel=5)
+                    warn(notes[-1], SignalWarning)
             keep = keep & ~cut if whole else keep
         if recording.moving is not None:
             usable = self.rows.usable(recording.moving)[:, list(self.used)]

@@ -189,7 +189,7 @@ def prepared_logs(mechanism: Mechanism, log: Log | Sequence[Log], options: Mappi
         robot = robot or matched.mechanism
         prepared = prepare(matched.log, **dict(options or {}))
         moved = robot_motion(robot, prepared.motion)
-        found = (prepared.filtered, prepared.decimator, dead_efforts(prepared), prepared.moving)
+        found = (prepared.effort, prepared.decimator, dead_efforts(prepared), prepared.moving)
         recordings.append(Recording(moved, *found, prepared.temperature, prepared.effort))
         sources.append(source_of(one, prepared))
         notes += [*matched.notes, *prepared.explanation.splitlines()]

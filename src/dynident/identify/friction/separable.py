@@ -8,13 +8,12 @@ two terms of opposite sign can be traded against each other. Compare curves: ``f
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import IdentificationError, SignalWarning
+from dynident.errors import IdentificationError, SignalWarning, warn
 from dynident.friction import FrictionLaw, State
 from dynident.identify.friction.checks import direction_note, limit_note, limited
 from dynident.identify.friction.problem import Blocks, Problem
@@ -89,7 +88,7 @@ def fit_axis(
     keep = ~cut
     if cut.any():
         notes.append(limit_note(name, cut, used=False))
-        warnings.warn(notes[-1], SignalWarning, stacklevel=2)
+        warn(notes[-1], SignalWarning)
     W = np.stack([values[keep] for values in columns.values()]) if columns else np.zeros((0, int(keep.sum())))
     inner = given.take(keep)
     count = int(keep.sum())
