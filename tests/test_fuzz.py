@@ -91,3 +91,14 @@ def test_a_bug_is_not_blamed_on_an_argument() -> None:
     broken.__module__ = "dynident.test"
     with pytest.raises(AttributeError, match="of its own"):
         guarded(broken)(2, "a")
+
+
+def test_a_failure_of_our_own_call_is_not_told_as_a_mistake_of_the_user():
+    from dynident.mechanism import read_urdf
+
+    inside = {"__name__": "dynident.made_up", "read_urdf": read_urdf}
+    exec("def call():\n    return read_urdf(3.5)", inside)
+    with pytest.raises(TypeError):
+        inside["call"]()
+    with pytest.raises(DynidentError, match=r"read_urdf: path is 3\.5"):
+        read_urdf(3.5)

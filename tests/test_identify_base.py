@@ -275,3 +275,9 @@ def test_a_robot_too_large_is_told(monkeypatch):
     monkeypatch.setattr("dynident.identify.base.MOST", 2)
     with pytest.raises(IdentificationError, match="has 6 coordinates; base parameters are found for 2 at most"):
         base_parameters(arm(UR10))
+
+
+@pytest.mark.parametrize("tolerance", [-1.0, 0.0, 1.0, float("nan"), float("inf")])
+def test_a_tolerance_that_tells_nothing_is_refused(tolerance):
+    with pytest.raises(IdentificationError, match=r"tolerance is .*; it must be between 0 and 1"):
+        base_parameters(arm(PLANAR), tolerance=tolerance)

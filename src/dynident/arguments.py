@@ -1,9 +1,9 @@
 """Wrong arguments of public calls, told by name.
 
-A room ends with ``guard(globals())``. A public function is then called as it is; what it makes of a count that is not whole,
-or of a number that is NaN, is refused. When it fails with an error of Python instead of a sentence, its arguments are compared
-with their
-annotations, and the one that does not fit is named. An error that no argument explains is a bug, and stays what it is.
+A room ends with ``guard(globals())``. A public function is then called as it is. When a call from outside dynident fails with
+an error of Python instead of a sentence, its arguments are compared with their annotations, and the one that does not fit is
+named; a count that is not whole, or a number that is NaN, is refused. Calls that dynident makes itself are not explained: a
+failure there is a bug, and stays what it is, unless an argument of the user's own call explains it.
 """
 
 from __future__ import annotations
@@ -106,6 +106,8 @@ def _wrap(function: Any, label: str, skip: int = 0) -> Any:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         nonlocal early
+        if _is_ours(sys._getframe(1)):  # a failure there is a bug, or has its cause in what the user gave to an outer call
+            return function(*args, **kwargs)
         if early is None:
             early = _scalars(function, skip)
         nonsense = None
@@ -115,21 +117,24 @@ def _wrap(function: Any, label: str, skip: int = 0) -> Any:
                 nonsense = _nonsense(name, value, is_count)
         try:
             result = function(*args, **kwargs)
+        except DynidentError:
+            raise
         except RAW as error:
-            if isinstance(error, DynidentError) and not hasattr(error, "_guard"):
-                raise
             told = _explain(function, _full(label, args, skip), args, kwargs, skip, error)
             if told is None:
                 raise
-            found = DynidentError(told)
-            found._guard = True  # type: ignore[attr-defined]  # a caller may know better which argument was the cause
-            raise found from error
+            raise DynidentError(told) from error
         if nonsense is not None:  # the function's own sentence would be better, but it has none
             raise DynidentError(f"{_full(label, args, skip)}: {nonsense}")
         return result
 
-    call._guard = True  # type: ignore[attr-defined]
+    call.__dict__["_guard"] = True
     return call
+
+
+def _is_ours(frame: types.FrameType) -> bool:
+    """Say whether a call comes from dynident itself."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "dynident"
 
 
 def _full(label: str, args: tuple[Any, ...], skip: int) -> str:
@@ -207,8 +212,6 @@ def _explain(
                 return f"{label}: {name} holds {shown(wrong[0])}; give {wanted(kind)}"
         elif not fits(value, kind) and value is not parameter.default:
             return f"{label}: {name} is {shown(value)}; give {wanted(kind)}"
-    if isinstance(error, DynidentError):  # a call inside has named its argument
-        return None
     changed = {name: value for name, value in given.items() if not _same(value, signature.parameters[name].default)}
     for name, value in changed.items():
         problem = _suspect(value, error)

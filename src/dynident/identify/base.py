@@ -221,6 +221,8 @@ def base_parameters(
     6
     """
     require(mechanism, Mechanism, "mechanism")
+    if not 0.0 < tolerance < 1.0:
+        raise IdentificationError(f"tolerance is {tolerance}; it must be between 0 and 1 (3e-5 is usual)")
     ranking = _preferred(mechanism)
     if order is not None:
         wanted = [mechanism.parameters.index(name) for name in order]
