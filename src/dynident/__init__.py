@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dynident import examples as examples
     from dynident import excitation as excitation
     from dynident import export as export
+    from dynident import fleet as fleet
     from dynident import friction as friction
     from dynident import graph as graph
     from dynident import identify as identify
@@ -92,6 +93,7 @@ ROOMS = (
     "examples",
     "excitation",
     "export",
+    "fleet",
     "friction",
     "graph",
     "identify",

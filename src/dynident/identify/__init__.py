@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dynident.identify.metrics import Metrics, evaluate
     from dynident.identify.payload import payload_of, payload_on_arm, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
+    from dynident.identify.population import Population
     from dynident.identify.prior import Knowledge
     from dynident.identify.regression import Regression
     from dynident.identify.score import Score
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 # What only some programs need is imported on first use: figures, friction laws, payloads, subsets.
 _LATER = {
     "Knowledge": "prior",
+    "Population": "population",
     "MAP": "bayes",
     "contributing_parameters": "essential",
     "simulated_instruments": "methods",
@@ -129,6 +131,7 @@ __all__ = [
     "Observability",
     "OutputError",
     "Payload",
+    "Population",
     "Prediction",
     "Projection",
     "Regression",

@@ -14,7 +14,7 @@ import numpy as np
 
 from dynident.errors import DynidentError, IdentificationError
 from dynident.files import write_atomic
-from dynident.identify.base import base_parameters
+from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.factor import RowGroup
 from dynident.identify.regression import Regression
 from dynident.identify.rows import check_projection
@@ -36,6 +36,11 @@ DAMAGED = (
 
 def save_regression(regression: Regression, path: str | os.PathLike[str]) -> Path:
     """Write evidence; `Regression.save` is the public way."""
+    return write_atomic(path, packed(regression))
+
+
+def packed(regression: Regression) -> bytes:
+    """Return evidence as the bytes of its file; `Regression.to_bytes` is the public way."""
     arrays: dict[str, Any] = {"columns": regression.base.columns, "fingerprint": regression.base.fingerprint()}
     for i, group in enumerate(regression.groups):
         arrays[f"R{i}"], arrays[f"columns{i}"], arrays[f"products{i}"] = group.R, group.columns, group.products
@@ -50,13 +55,18 @@ def save_regression(regression: Regression, path: str | os.PathLike[str]) -> Pat
     }
     buffer = io.BytesIO()
     np.savez_compressed(buffer, about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8), **arrays)
-    return write_atomic(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
-def load_regression(path: str | os.PathLike[str], mechanism: Mechanism) -> Regression:
-    """Read what `save_regression` wrote; `Regression.load` is the public way."""
+def load_regression(
+    path: str | os.PathLike[str] | bytes, mechanism: Mechanism, known: BaseParameters | None = None
+) -> Regression:
+    """Read what `save_regression` wrote; `Regression.load` and `Regression.from_bytes` are the public ways."""
+    content: Any = path
+    if isinstance(path, bytes):
+        content, path = io.BytesIO(path), "the bytes"
     try:
-        with np.load(path, allow_pickle=False) as data:
+        with np.load(content, allow_pickle=False) as data:
             about = json.loads(bytes(data["about"]).decode())
             if about.get("format") != "dynident-regression-2":
                 raise IdentificationError(f"'{path}' is not a Regression file")
@@ -75,7 +85,7 @@ def load_regression(path: str | os.PathLike[str], mechanism: Mechanism) -> Regre
         raise IdentificationError(f"cannot read '{path}' as a Regression: {error}") from error
     if tuple(names) != mechanism.parameters.names:
         raise IdentificationError(f"'{path}' belongs to another robot than '{mechanism.name}': parameter names differ")
-    base = base_parameters(mechanism, order=[mechanism.parameters.names[c] for c in columns])
+    base = known or base_parameters(mechanism, order=[mechanism.parameters.names[c] for c in columns])
     if not np.array_equal(base.columns, columns) or not base.fits(fingerprint):
         raise IdentificationError(
             f"'{path}' belongs to another robot than '{mechanism.name}': its geometry, gravity or terms differ"
