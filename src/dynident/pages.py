@@ -5,13 +5,15 @@ Plain text is escaped always; only `Html`, made by these builders, passes unchan
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html as standard
 import math
 import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-# Nothing may be loaded and no script may run, whatever gets into the page.
+# Nothing may be loaded and no script may run, whatever gets into the page (`page` may allow one, by its hash).
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
@@ -131,13 +133,15 @@ def date() -> str:
     return moment.strftime("%Y-%m-%d %H:%M UTC")
 
 
-def page(title: str, header: Html, sections: Sequence[tuple[str, str, Html]], footer: Html) -> Html:
-    """Return the whole document."""
+def page(title: str, header: Html, sections: Sequence[tuple[str, str, Html]], footer: Html, script: str = "") -> Html:
+    """Return the whole document; a script of ours is the only one that may run, because the policy names its hash."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"{POLICY}; script-src 'sha256-{digest}'" if script else POLICY
     links = (tag("li", tag("a", short, href=f"#{anchor}")) for anchor, short, _ in sections)
     head = join(
         [
             Html('<meta charset="utf-8">'),
-            Html(f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'),
+            Html(f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'),
             Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
             tag("title", title),
             Html(f"<style>{CSS}</style>"),
@@ -145,7 +149,8 @@ def page(title: str, header: Html, sections: Sequence[tuple[str, str, Html]], fo
     )
     navigation = Html(f'<nav aria-label="Sections"><ul>{join(links)}</ul></nav>')
     body = join([tag("header", header), navigation, tag("main", join(part for *_, part in sections)), tag("footer", footer)])
-    return Html(f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n')
+    run = f"\n<script>{script}</script>" if script else ""
+    return Html(f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}{run}\n</body>\n</html>\n')
 
 
 # System fonts, light and printable.

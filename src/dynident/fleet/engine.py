@@ -44,7 +44,7 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
         raise DynidentError(f"workers is {workers!r}; give a whole number, 1 or more")
     if scheduler is not None:
         try:
-            client = Client(scheduler, timeout=TIMEOUT)
+            client: Any = Client(scheduler, timeout=TIMEOUT)  # type: ignore[no-untyped-call]
         except (OSError, ValueError, TypeError) as error:
             raise DynidentError(
                 f"cannot reach the scheduler '{scheduler}' ({type(error).__name__}); check the address, which "
@@ -56,14 +56,14 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
     settings = {"distributed.scheduler.allowed-failures": FAILURES, "distributed.worker.daemon": False}
     with (
         dask.config.set(settings),
-        LocalCluster(
+        LocalCluster(  # type: ignore[no-untyped-call]
             n_workers=workers or cores(),
             threads_per_worker=1,
             processes=True,
             memory_limit=memory,
             dashboard_address=":0",
         ) as cluster,
-        Client(cluster) as client,
+        Client(cluster) as client,  # type: ignore[no-untyped-call]
     ):
         yield client
 
@@ -100,6 +100,6 @@ def refuse_other(theirs: dict[str, str], who: str) -> None:
     for name, version in ours.items():
         if theirs.get(name) != version:
             raise DynidentError(
-                f"{who} has {name} {theirs.get(name, 'of unknown version')} and this process {name} {version}; results would not "
-                "be comparable: install the same versions on every worker"
+                f"{who} has {name} {theirs.get(name, 'of unknown version')} and this process {name} {version}; results would "
+                "not be comparable: install the same versions on every worker"
             )

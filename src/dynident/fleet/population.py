@@ -82,10 +82,11 @@ def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarm
     from dynident.fleet.drift import drifts_of  # noqa: PLC0415 - it stands on this module
 
     name = robots[0].robot if robots else base.mechanism.name
-    p = len(base.mechanism.parameters)
+    names = base.mechanism.parameters.names
+    p = len(names)
     if len(robots) < FEWEST:
         note = f"{len(robots)} robots tell no spread; {FEWEST} are needed for deviations and a shared prior"
-        return FleetType(name, None, np.full(p, np.nan), false_alarms=false_alarms, notes=(note,))
+        return FleetType(name, None, names, np.full(p, np.nan), false_alarms=false_alarms, notes=(note,))
     with one_core():
         notes: list[str] = []
         fleet = _scaled(robots, base, notes)
@@ -111,13 +112,14 @@ def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarm
         )
         nominal = recover_standard(base, mean, np.eye(base.rank)).values
         found: list[Deviation] = []
-        for r in np.flatnonzero(outside):
-            found += _explained(fleet, effect, K, int(r), (centre, scale), limit, robots[r], base, nominal)
+        for r in np.flatnonzero(outside).tolist():
+            found += _explained(fleet, effect, K, r, (centre, scale), limit, robots[r], base, nominal)
         drifts, drift_limit, slopes = drifts_of(robots, base, false_alarms, nominal)
     scores = {robot.serial: float(np.max(np.abs(own))) for robot, own in zip(robots, z, strict=True)}
     return FleetType(
         name,
         population,
+        names,
         nominal,
         tuple(sorted(found, key=lambda d: -abs(d.z))),
         drifts,
@@ -148,7 +150,7 @@ def _scaled(robots: Sequence[RobotEstimate], base: BaseParameters, notes: list[s
     columns = [np.ones(len(robots))]
     for label, least, mask in (
         ("temperature", RANGE, np.any((base.regrouping != 0.0) & joint_terms, axis=1)),
-        ("load", 1e-6, np.ones(base.rank, dtype=bool)),
+        ("payload", 1e-6, np.ones(base.rank, dtype=bool)),
     ):
         x = np.array([getattr(r, label) for r in robots])
         if np.all(np.isfinite(x)) and np.ptp(x) > least and len(robots) >= 2 * FEWEST:
@@ -163,7 +165,7 @@ def _regressed(fleet: _Fleet, m: Array, weights: Array) -> tuple[Array, Array]:
     B = np.zeros((fleet.X.shape[1], m.shape[1]))
     root = np.sqrt(weights)[:, None]
     for columns in {tuple(own) for own in fleet.acts.T.tolist()}:
-        own = np.all(fleet.acts.T == np.array(columns), axis=1)
+        own = np.all(np.array(columns) == fleet.acts.T, axis=1)
         used = np.flatnonzero(columns)
         B[np.ix_(used, np.flatnonzero(own))] = np.linalg.lstsq(fleet.X[:, used] * root, m[:, own] * root, rcond=None)[0]
     return B, fleet.X @ B
@@ -177,7 +179,7 @@ def _estimate(fleet: _Fleet, kept: Flags, steps: int) -> _Effect:
     ridge = 1e-9 * np.eye(b)
     start = np.linalg.solve(H.sum(axis=0) + R * ridge, h.sum(axis=0))
     weak = 1e-3 * np.eye(b)
-    free = np.linalg.solve(H + weak, (h + weak @ start)[:, :, None])[:, :, 0]
+    free = np.asarray(np.linalg.solve(H + weak, (h + weak @ start)[:, :, None])[:, :, 0], dtype=np.float64)
     middle = np.median(free, axis=0)
     T = np.diag((1.4826 * np.median(np.abs(free - middle), axis=0)) ** 2 + 1e-6)
     near = np.sum((free - middle) ** 2 / np.diag(T), axis=1)
@@ -208,7 +210,7 @@ def _precision(H: Array, P: Array) -> Array:
 
 def _scores(fleet: _Fleet, effect: _Effect, K: Array) -> Array:
     """Return z of every robot and standard parameter, (R, p); zero where nothing is seen."""
-    P = np.linalg.inv(effect.T)
+    P = np.asarray(np.linalg.inv(effect.T), dtype=np.float64)
     rows = zip(fleet.H, fleet.h, effect.mean, strict=True)
     return np.array([_score(H, h - H @ mean, P, K)[0] for H, h, mean in rows])
 
@@ -242,7 +244,7 @@ def _explained(
 ) -> list[Deviation]:
     """Return the parameters that explain one robot, the best first; each is taken out before the next is sought."""
     centre, scale = calibration
-    P, H = np.linalg.inv(effect.T), fleet.H[r]
+    P, H = np.asarray(np.linalg.inv(effect.T), dtype=np.float64), fleet.H[r]
     g = fleet.h[r] - H @ effect.mean[r]
     found: list[Deviation] = []
     parameters = base.mechanism.parameters

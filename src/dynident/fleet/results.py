@@ -96,7 +96,7 @@ class RobotEstimate(Result):
         Relative error on its logs, and on those held out (NaN when there is none).
     verdict : Verdict
         Checks.
-    temperature, load : float
+    temperature, payload : float
         Means of its logs; NaN when unknown.
     periods : tuple of RobotPeriod
         Months, where there are several.
@@ -114,7 +114,7 @@ class RobotEstimate(Result):
     held_out: float
     verdict: Verdict
     temperature: float = math.nan
-    load: float = math.nan
+    payload: float = math.nan
     periods: tuple[RobotPeriod, ...] = ()
 
 
@@ -164,8 +164,10 @@ class FleetType(Result):
         Name of the type.
     population : Population or None
         Nominal parameters with their spread; None with fewer than five robots.
+    parameters : tuple of str, length p
+        Names of the standard parameters.
     nominal : ndarray, (p,)
-        Standard parameters of the nominal robot.
+        Those of the nominal robot.
     deviations, drifts : tuple of Deviation
         What lies beyond the limit, largest first.
     limit, drift_limit : float
@@ -182,6 +184,7 @@ class FleetType(Result):
 
     robot: str
     population: Population | None
+    parameters: tuple[str, ...]
     nominal: Array
     deviations: tuple[Deviation, ...] = ()
     drifts: tuple[Deviation, ...] = ()

@@ -237,7 +237,7 @@ class _Mcap:
         from mcap.records import DataEnd, Footer, Header  # noqa: PLC0415
 
         begin, end = bisect_right(self.first, low) - 1, bisect_right(self.first, high - 1)
-        builder = RecordBuilder()
+        builder: Any = RecordBuilder()
         Header("ros2", "dynident").write(builder)
         for record in (*self.summary.schemas.values(), *self.summary.channels.values(), *self.metadata):
             record.write(builder)

@@ -226,7 +226,7 @@ def robot_estimate(
             held_out=error,
             verdict=verdict,
             temperature=_mean([(about["temperature"], own.rows) for about, own in fitted]),
-            load=_mean([(about["load"], own.rows) for about, own in fitted]),
+            payload=_mean([(about["load"], own.rows) for about, own in fitted]),
             periods=_periods(fitted, weights, np.asarray(WLS().fit(whole).coef_)),
         )
         with tempfile.TemporaryDirectory(prefix="dynident-") as folder:
