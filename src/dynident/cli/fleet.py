@@ -37,9 +37,9 @@ def identify(
     check_output(output, folder=True)
     plan = read_fleet(file)
     asked = dict(plan.questions)
-    unknown = [key for key in asked if key not in ("false_alarms", "period", "piece")]
+    unknown = [key for key in asked if key not in ("false_alarms", "periods", "piece")]
     if unknown:
-        raise DynidentError(f"fleet '{file}': [questions] has an unknown key '{unknown[0]}'; use false_alarms, period, piece")
+        raise DynidentError(f"fleet '{file}': [questions] has an unknown key '{unknown[0]}'; use false_alarms, periods, piece")
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with connect(scheduler, workers) as client, shown((*columns, TimeRemainingColumn()), quiet) as bar:
         if not quiet:

@@ -80,7 +80,7 @@ class FleetFile:
     options : mapping
         Options of `dynident.signals.prepare`.
     questions : mapping
-        Options of the questions to the fleet: false_alarms, period, piece.
+        Options of the questions to the fleet: false_alarms, periods, piece.
     """
 
     robots: Mapping[str, Mechanism]

@@ -53,11 +53,16 @@ class _Fleet:
 
 @dataclass(frozen=True, eq=False)
 class _Effect:
-    """Mean of every robot (R, b), coefficients (k, b), spread T."""
+    """Mean of every robot (R, b), coefficients (k, b), spread T; `wider` (R,): T times what the mean's uncertainty adds."""
 
     mean: Array
     coefficients: Array
     T: Array
+    wider: Array
+
+    def precision(self, r: int) -> Array:
+        """Return one over the spread of a robot about its mean."""
+        return np.asarray(np.linalg.inv(self.T) / self.wider[r], dtype=np.float64)
 
 
 def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarms: float = 0.01) -> FleetType:
@@ -97,7 +102,7 @@ def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarm
             # The first turn takes medians only: a robot far out must not hide itself in the spread.
             effect = _estimate(fleet, kept, STEPS if turn else 0)
             z = _scores(fleet, effect, K)
-            centre, scale = _calibration(z, kept)
+            centre, scale = _calibration(z, kept, robust=turn == 0)
             z = (z - centre) / scale
             outside = np.max(np.abs(z), axis=1) > limit
             if turn and (np.array_equal(~outside, kept) or np.sum(~outside) < FEWEST):
@@ -200,7 +205,8 @@ def _estimate(fleet: _Fleet, kept: Flags, steps: int) -> _Effect:
         T = new
         if change < CONVERGED:
             break
-    return _Effect(fleet.X @ B, B, T)
+    leverage = np.einsum("rk,kl,rl->r", fleet.X, np.linalg.pinv(part.X.T @ part.X), fleet.X)
+    return _Effect(fleet.X @ B, B, T, 1.0 + leverage)
 
 
 def _precision(H: Array, P: Array) -> Array:
@@ -210,9 +216,8 @@ def _precision(H: Array, P: Array) -> Array:
 
 def _scores(fleet: _Fleet, effect: _Effect, K: Array) -> Array:
     """Return z of every robot and standard parameter, (R, p); zero where nothing is seen."""
-    P = np.asarray(np.linalg.inv(effect.T), dtype=np.float64)
     rows = zip(fleet.H, fleet.h, effect.mean, strict=True)
-    return np.array([_score(H, h - H @ mean, P, K)[0] for H, h, mean in rows])
+    return np.array([_score(H, h - H @ mean, effect.precision(r), K)[0] for r, (H, h, mean) in enumerate(rows)])
 
 
 def _score(H: Array, g: Array, P: Array, K: Array) -> tuple[Array, Array]:
@@ -224,11 +229,11 @@ def _score(H: Array, g: Array, P: Array, K: Array) -> tuple[Array, Array]:
     return np.where(seen, pull / np.sqrt(np.where(seen, size, 1.0)), 0.0), np.where(seen, size, 0.0)
 
 
-def _calibration(z: Array, kept: Flags) -> tuple[Array, Array]:
-    """Return middle and scatter of every parameter's z over the fleet."""
+def _calibration(z: Array, kept: Flags, robust: bool) -> tuple[Array, Array]:
+    """Return middle and scatter of every parameter's z over the fleet; once robots far out are gone, by mean squares."""
     centre = np.median(z[kept], axis=0)
-    scale = 1.4826 * np.median(np.abs(z[kept] - centre), axis=0)
-    return centre, np.where(scale > 1.0, scale, 1.0) if kept.sum() < MANY else np.where(scale > 0.1, scale, 1.0)
+    scale = 1.4826 * np.median(np.abs(z[kept] - centre), axis=0) if robust else np.std(z[kept], axis=0, ddof=1)
+    return centre, np.where(scale > (1.0 if kept.sum() < MANY else 0.1), scale, 1.0)
 
 
 def _explained(
@@ -244,7 +249,7 @@ def _explained(
 ) -> list[Deviation]:
     """Return the parameters that explain one robot, the best first; each is taken out before the next is sought."""
     centre, scale = calibration
-    P, H = np.asarray(np.linalg.inv(effect.T), dtype=np.float64), fleet.H[r]
+    P, H = effect.precision(r), fleet.H[r]
     g = fleet.h[r] - H @ effect.mean[r]
     found: list[Deviation] = []
     parameters = base.mechanism.parameters

@@ -1,4 +1,4 @@
-"""The report of a fleet: one page with sortable, searchable tables that stays usable with a thousand robots, and one per robot."""
+"""The report of a fleet: a page with sortable, searchable tables, usable with a thousand robots, and a page per robot."""
 
 from __future__ import annotations
 
@@ -165,9 +165,9 @@ def _deviations(result: FleetResult) -> list[Html]:
         content += [tag("p", note, class_="note") for note in own.notes]
         if math.isfinite(own.limit):
             text = (
-                f"{own.robot}: a parameter deviates when it differs from the nominal robot by more than {own.limit:.2f} standard "
-                f"deviations (scatter of the type and uncertainty of the data). With probability {own.false_alarms:g} there is "
-                f"one false alarm or more among {several(len(own.scores), 'robot')} and all parameters."
+                f"{own.robot}: a parameter deviates when it differs from the nominal robot by more than {own.limit:.2f} "
+                "standard deviations (scatter of the type and uncertainty of the data). With probability "
+                f"{own.false_alarms:g} there is one false alarm or more among {several(len(own.scores), 'robot')} and all parameters."
             )
             content.append(tag("p", text))
     found = sorted((d for own in result.types for d in own.deviations), key=lambda d: -abs(d.z))
@@ -242,9 +242,8 @@ def _logs(result: FleetResult) -> Html:
 
 
 def _svg(content: str, label: str, width: int = WIDTH, height: int = HEIGHT) -> Html:
-    return Html(
-        f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">{content}</svg>'
-    )
+    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    return Html(f'<svg {size} role="img" aria-label="{escape(label)}">{content}</svg>')
 
 
 def _histogram(values: Array) -> Html:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
 from dynident.fleet.storage import digest
-from dynident.identify import Fit, Population
+from dynident.identify import Fit, Population, Regression, base_parameters
+from dynident.mechanism import Mechanism
 from dynident.results import Result, load
 from dynident.validate import Verdict
 
@@ -38,6 +39,8 @@ class LogRecord:
         Name of its factors in the store.
     sentence : str
         Why it was not counted; empty when it was.
+    date : str
+        Day of the recording, empty when unknown.
     """
 
     path: str
@@ -49,6 +52,7 @@ class LogRecord:
     sha256: str = ""
     key: str = ""
     sentence: str = ""
+    date: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,6 +285,43 @@ class FleetResult(Result):
         found = load(Path(self.folder) / "robots" / f"{file_name(serial)}.fit.json")
         assert isinstance(found, Fit)
         return found
+
+    def evidence(self, robot: Mechanism, serial: str | None = None, period: str = "") -> Regression:
+        """Return the merged evidence of a robot, of a type or of a period, from the stored factors.
+
+        Parameters
+        ----------
+        robot : Mechanism
+            The type.
+        serial : str, optional
+            One robot; all robots of the type when omitted.
+        period : str
+            How the date begins, such as "2026-03"; all dates when empty.
+
+        Returns
+        -------
+        Regression
+            Sum by a tree in the order of the logs, for any estimator.
+        """
+        if not self.folder:
+            raise DynidentError("the factors are in files; give a folder to fleet.identify (output=)")
+        chosen = [
+            record
+            for record in self.logs
+            if record.counted and serial in (None, record.serial) and record.date.startswith(period)
+        ]
+        if not chosen:
+            raise DynidentError(f"no counted log is of serial {serial!r} and period '{period}'")
+        base, level = base_parameters(robot), list[Regression]()
+        for n, record in enumerate(chosen, 1):  # a tree of which only the open branches are in memory
+            part = (Path(self.folder) / "factors" / record.key[:2] / f"{record.key}.npz").read_bytes()
+            level.append(Regression.from_bytes(part, robot, base))
+            while n % 2 == 0:
+                level[-2:] = [level[-2] + level[-1]]
+                n //= 2  # noqa: PLW2901 - as many branches end as the number has twos
+        while len(level) > 1:
+            level[-2:] = [level[-2] + level[-1]]
+        return level[0]
 
     @property
     def refused(self) -> tuple[LogRecord, ...]:

@@ -63,7 +63,7 @@ def identify(
     client: Any = None,
     reading: Mapping[str, Any] | None = None,
     false_alarms: float = 0.01,
-    period: str = "month",
+    periods: str = "month",
     piece: int = PIECE,
     progress: Progress | None = None,
     **options: Any,
@@ -85,7 +85,7 @@ def identify(
         Options of `Log.read`, such as ``{"effort": "joint_torque"}``.
     false_alarms : float
         Probability of one false alarm or more among all robots and parameters of a type.
-    period : {"month", "day", "year"}
+    periods : {"month", "day", "year"}
         What logs are put together in for drift.
     piece : int
         Samples above which a Parquet or MCAP log is cut into several tasks.
@@ -107,14 +107,14 @@ def identify(
     if not types or not all(isinstance(robot, Mechanism) for robot in types.values()):
         raise DynidentError("robots is empty or holds something else; give a Mechanism, or several by name")
     entries = entries_of(logs, types)
-    _check_options(reading or {}, period, piece, options)
+    _check_options(reading or {}, periods, piece, options)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dynident-")) if output is None else output)
         store = Store(folder)
         stack.callback(store.close)
         client = client if client is not None else stack.enter_context(connect())
         check_workers(client)
-        run = _Run(store, client, types, dict(reading or {}), dict(options), false_alarms, period, piece, progress)
+        run = _Run(store, client, types, dict(reading or {}), dict(options), false_alarms, periods, piece, progress)
         run.state("running", 0, len(entries))
         try:
             result = run.all(entries)
@@ -129,12 +129,12 @@ def identify(
         return result
 
 
-def _check_options(reading: Mapping[str, Any], period: str, piece: int, options: Mapping[str, Any]) -> None:
+def _check_options(reading: Mapping[str, Any], periods: str, piece: int, options: Mapping[str, Any]) -> None:
     unknown = [key for key in reading if key not in READ]
     if unknown:
         raise DynidentError(f"reading has an unknown option '{unknown[0]}'; it may have {', '.join(READ)}")
-    if period not in _LENGTH:
-        raise DynidentError(f"period is {period!r}; it must be one of {', '.join(_LENGTH)}")
+    if periods not in _LENGTH:
+        raise DynidentError(f"periods is {periods!r}; it must be one of {', '.join(_LENGTH)}")
     if isinstance(piece, bool) or not isinstance(piece, int) or piece < 1024:
         raise DynidentError(f"piece is {piece!r}; give a number of samples, 1024 or more")
     if "like" in options:
@@ -155,11 +155,11 @@ class _Run:
         reading: dict[str, Any],
         options: dict[str, Any],
         false_alarms: float,
-        period: str,
+        periods: str,
         piece: int,
         progress: Progress | None,
     ) -> None:
-        self.store, self.client, self.false_alarms, self.period = store, client, false_alarms, period
+        self.store, self.client, self.false_alarms, self.periods = store, client, false_alarms, periods
         self.progress = progress or (lambda *_: None)
         self.jobs = {name: Job(name, robot, reading, options, versions(), piece) for name, robot in types.items()}
         self.records: dict[str, LogRecord] = {}
@@ -293,7 +293,15 @@ class _Run:
     def _count(self, entry: LogEntry, record: Mapping[str, Any]) -> None:
         self.done += 1
         self.records[entry.log] = LogRecord(
-            entry.log, entry.robot, entry.serial, True, record["rows"], record["samples"], record["sha256"], record["key"]
+            entry.log,
+            entry.robot,
+            entry.serial,
+            True,
+            record["rows"],
+            record["samples"],
+            record["sha256"],
+            record["key"],
+            date=entry.date,
         )
 
     def _long_log(self, entry: LogEntry, job: Job, task: str, sign: str) -> None:
@@ -398,7 +406,7 @@ class _Run:
         return {
             "path": entry.log,
             "use": entry.use,
-            "period": entry.date[: _LENGTH[self.period]],
+            "period": entry.date[: _LENGTH[self.periods]],
             "day": entry.day,
             "temperature": entry.temperature,
             "load": entry.load,
