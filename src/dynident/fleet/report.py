@@ -167,7 +167,8 @@ def _deviations(result: FleetResult) -> list[Html]:
             text = (
                 f"{own.robot}: a parameter deviates when it differs from the nominal robot by more than {own.limit:.2f} "
                 "standard deviations (scatter of the type and uncertainty of the data). With probability "
-                f"{own.false_alarms:g} there is one false alarm or more among {several(len(own.scores), 'robot')} and all parameters."
+                f"{own.false_alarms:g} there is one false alarm or more among {several(len(own.scores), 'robot')} and all "
+                "parameters."
             )
             content.append(tag("p", text))
     found = sorted((d for own in result.types for d in own.deviations), key=lambda d: -abs(d.z))
