@@ -113,7 +113,7 @@ def test_rpy_gives_the_rotation_back(angles):
     ("text", "word"),
     [
         ("", "empty"),
-        ("gravity = [0, 0", "not TOML"),
+        ("gravity = [0, 0", "not valid TOML"),
         ("speed = 3", "unknown key 'speed'; known keys are gravity"),
         ("gravity = [0, 0]", "gravity has shape"),
         ('gravity = "down"', "gravity"),
@@ -151,5 +151,5 @@ def test_missing_and_binary_sidecars(robot):
         read_urdf(robot, sidecar=robot.parent / "nobody.toml")
     binary = robot.with_suffix(".bin")
     binary.write_bytes(b"\xff\xfe\x00x")
-    with pytest.raises(DescriptionError, match="not TOML"):
+    with pytest.raises(DescriptionError, match="not valid TOML"):
         apply_sidecar(read_urdf(robot), binary)
