@@ -40,18 +40,24 @@ def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes
         return stream.read()
 
 
-def read_text(path: str | os.PathLike[str], what: str) -> str:
+def read_text(path: str | os.PathLike[str], what: str, form: str = "text in UTF-8") -> str:
     """Return the content of a plain file of bounded size."""
+    reason = None
     try:
-        if not stat.S_ISREG(Path(path).stat().st_mode):  # a pipe would wait for ever
-            raise DynidentError(f"cannot read {what} from '{path}': it is not a plain file")
-        with Path(path).open(encoding="utf-8") as stream:
-            content = stream.read(BYTES + 1)
-    except (OSError, UnicodeDecodeError, TypeError) as error:
-        raise DynidentError(f"cannot read {what} from '{path}': {getattr(error, 'strerror', None) or error}") from error
-    if len(content) > BYTES:
-        raise DynidentError(f"cannot read {what} from '{path}': it holds more than {BYTES >> 20} MB; this cannot be meant")
-    return content
+        mode = Path(path).stat().st_mode
+        if not stat.S_ISREG(mode):  # a pipe would wait for ever
+            reason = "it is a directory; give a file" if stat.S_ISDIR(mode) else "it is not a plain file"
+        else:
+            with Path(path).open(encoding="utf-8") as stream:
+                content = stream.read(BYTES + 1)
+            if len(content) <= BYTES:
+                return content
+            reason = f"it holds more than {BYTES >> 20} MB; this cannot be meant"
+    except UnicodeDecodeError as error:
+        reason = f"it is not {form} ({error.reason} at byte {error.start})"
+    except (OSError, TypeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+    raise DynidentError(f"cannot read {what} from '{path}': {reason}")
 
 
 def read_json(path: str | os.PathLike[str], what: str, kind: type[DynidentError] = DynidentError) -> Any:
@@ -68,7 +74,7 @@ def read_toml(path: str | os.PathLike[str], what: str, kind: type[DynidentError]
 def _read_as(form: str, loads: Callable[[str], Any], path: str | os.PathLike[str], what: str, kind: type[DynidentError]) -> Any:
     """Read a text file and parse it."""
     try:
-        text = read_text(path, what)
+        text = read_text(path, what, f"valid {form}")
         if not text.strip():
             raise DynidentError(f"cannot read {what} from '{path}': the file is empty")
         return parsed(loads, text)
@@ -80,8 +86,9 @@ def _read_as(form: str, loads: Callable[[str], Any], path: str | os.PathLike[str
 
 def parsed(loads: Callable[[str], Any], text: str) -> Any:
     """Return what `json.loads` or `tomllib.loads` makes of a text; every failure is a `ValueError` that tells why."""
-    if _HUGE.search(text):
-        raise ValueError("it holds a number of hundreds of digits")
+    if found := _HUGE.search(text):
+        before = visible(text[max(found.start() - 40, 0) : found.start() + 8].rpartition("\n")[2])
+        raise ValueError(f"it holds a number of hundreds of digits: '{before}...'")
     try:
         return loads(text)
     except RecursionError:
