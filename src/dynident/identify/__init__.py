@@ -15,7 +15,7 @@ from dynident.identify.tables import Observability, Prediction, Undetermined
 if TYPE_CHECKING:
     from dynident.identify.bayes import MAP
     from dynident.identify.essential import contributing_parameters, essential_parameters
-    from dynident.identify.estimators import OLS, WLS
+    from dynident.identify.estimators import OLS, WLS, fit_of
     from dynident.identify.friction import AxisFit, Choice, choose, choose_friction, fit_axis, fit_log
     from dynident.identify.gains import Gains, estimate_gains, with_gain_uncertainty
     from dynident.identify.load import Payload
@@ -89,6 +89,7 @@ _LATER = {
     "enumerate_subsets": "subsets",
     "fit_axis": "friction",
     "fit_log": "friction",
+    "fit_of": "estimators",
     "individual_parameters": "subsets",
     "payload_of": "payload",
     "payload_regression": "payload",
@@ -152,6 +153,7 @@ __all__ = [
     "evaluate",
     "fit_axis",
     "fit_log",
+    "fit_of",
     "individual_parameters",
     "match",
     "payload_from_wrench",
