@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dynident.identify.essential import contributing_parameters, essential_parameters
     from dynident.identify.estimators import OLS, WLS, fit_of
     from dynident.identify.friction import AxisFit, Choice, choose, choose_friction, fit_axis, fit_log
-    from dynident.identify.gains import Gains, estimate_gains, with_gain_uncertainty
+    from dynident.identify.gains import DriveGains, estimate_gains, with_gain_uncertainty
     from dynident.identify.load import Payload
     from dynident.identify.matching import Matched, match
     from dynident.identify.methods import (
@@ -96,7 +96,7 @@ _LATER = {
     "plot_parameters": "plots",
     "plot_score": "plots",
     "true_base_values": "plots",
-    "Gains": "gains",
+    "DriveGains": "gains",
     "estimate_gains": "gains",
     "payload_from_wrench": "wrist",
     "payload_on_arm": "payload",
@@ -119,9 +119,9 @@ __all__ = [
     "BaseParameters",
     "BiasDiagnosis",
     "Choice",
+    "DriveGains",
     "Entropic",
     "Fit",
-    "Gains",
     "Individual",
     "Kalman",
     "Knowledge",

@@ -19,8 +19,7 @@ from dynident.errors import IdentificationError
 from dynident.friction import FrictionLaw, State, Tanh, Viscous
 from dynident.mechanics import Motion
 from dynident.results import Result
-from dynident.signals import Log, prepare
-from dynident.testbench.plateaus import inefficiency
+from dynident.signals import Log, effective_samples, prepare
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -226,7 +225,7 @@ def multi_profile_test(log: Log, joint: str, law: FrictionLaw | None = None, **o
     X, x, e = project(eta)
     bent = np.einsum("nks,k->ns", law.columns_dshape(state, shape), x[1:]) if eta.size else np.zeros((v.size, 0))
     full = np.hstack([X, apply(bent)]) if eta.size else X
-    variance = float(e @ e) / max(tau.size - full.shape[1], 1) * inefficiency(e)
+    variance = float(e @ e) / max(tau.size - full.shape[1], 1) * e.size / effective_samples(e)
     std = np.sqrt(np.diag(variance * np.linalg.pinv(full.T @ full)))
     names = ("J_t", *law.linear, *law.shape)
     return MultiProfile(
