@@ -51,7 +51,9 @@ def field(x: ArrayLike, y: ArrayLike, values: ArrayLike, labels: Sequence[str], 
     if shown.min() < max(levels) and shown.max() > min(levels):
         axes.contour(across, up, shown, levels=list(levels), colors="white", linewidths=1.2)
     finish(axes, labels[0], labels[1], "")
-    figure.colorbar(drawn, ax=axes, label=labels[2])
+    bar = figure.colorbar(drawn, ax=axes)
+    bar.set_label(labels[2], fontsize=9, color=INK)
+    bar.ax.tick_params(labelsize=8, colors=INK)
     return figure
 
 
