@@ -48,11 +48,14 @@ if TYPE_CHECKING:
     from dynident.mechanics.kinematics import body_motions, forward_kinematics, frame_motion, jacobian
     from dynident.mechanics.loop_reactions import Conditioning, closure_conditioning, reactions
     from dynident.mechanics.tree_reactions import joint_reactions
+    from dynident.mechanics.workspace import Singularity, WorkspaceMap, singularity_indices, workspace_map
 
 # Imported on first use: identification needs the equations, not the kinematics of people.
 _LATER = {
     "REACH": "branch",
     "Conditioning": "loop_reactions",
+    "Singularity": "workspace",
+    "WorkspaceMap": "workspace",
     "closure_conditioning": "loop_reactions",
     "joint_reactions": "tree_reactions",
     "reactions": "loop_reactions",
@@ -82,6 +85,8 @@ _LATER = {
     "reach": "inverse_kinematics_closed",
     "robot_size": "inverse_kinematics_damped",
     "singularities": "inverse_kinematics_closed",
+    "singularity_indices": "workspace",
+    "workspace_map": "workspace",
 }
 
 __all__ = [
@@ -94,8 +99,10 @@ __all__ = [
     "NodeRows",
     "Outputs",
     "Pose",
+    "Singularity",
     "TreeMotion",
     "Vector",
+    "WorkspaceMap",
     "actuator_jacobian",
     "actuator_torques",
     "arm_structure",
@@ -155,6 +162,7 @@ __all__ = [
     "robot_size",
     "scale",
     "singularities",
+    "singularity_indices",
     "snapped",
     "solve_factored",
     "solve_general",
@@ -164,6 +172,7 @@ __all__ = [
     "values_of",
     "vector",
     "weighted_regressor",
+    "workspace_map",
 ]
 
 
