@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from dynident.mechanics.actuation import actuator_jacobian, actuator_torques, generalised_efforts, least_torques, preload
     from dynident.mechanics.branch import REACH
     from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
+    from dynident.mechanics.flexures import FlexureRequirements, flexure_requirements
+    from dynident.mechanics.hinges import FlexureHinge
     from dynident.mechanics.inverse_kinematics_arms import distance_to_curve
     from dynident.mechanics.inverse_kinematics_chain import end_frame
     from dynident.mechanics.inverse_kinematics_closed import (
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
 _LATER = {
     "REACH": "branch",
     "Conditioning": "loop_reactions",
+    "FlexureHinge": "hinges",
+    "FlexureRequirements": "flexures",
     "Singularity": "workspace",
     "WorkspaceMap": "workspace",
     "closure_conditioning": "loop_reactions",
@@ -67,6 +71,7 @@ _LATER = {
     "coriolis_matrix": "dynamics",
     "distance_to_curve": "inverse_kinematics_arms",
     "end_frame": "inverse_kinematics_chain",
+    "flexure_requirements": "flexures",
     "forward_dynamics": "dynamics",
     "forward_kinematics": "kinematics",
     "frame_motion": "kinematics",
@@ -94,6 +99,8 @@ __all__ = [
     "REACH",
     "Conditioning",
     "Equations",
+    "FlexureHinge",
+    "FlexureRequirements",
     "Geometry",
     "Motion",
     "NodeRows",
@@ -128,6 +135,7 @@ __all__ = [
     "energy_regressor",
     "entering",
     "factor_symmetric",
+    "flexure_requirements",
     "forward_dynamics",
     "forward_kinematics",
     "frame_motion",

@@ -209,7 +209,11 @@ class WorkspaceMap(Result):
     @property
     def area(self) -> float:
         """Size of the reached part in units of the two coordinates."""
-        cell = (self.first[-1] - self.first[0]) * (self.second[-1] - self.second[0]) / ((self.first.size - 1) * (self.second.size - 1))
+        cell = (
+            (self.first[-1] - self.first[0])
+            * (self.second[-1] - self.second[0])
+            / ((self.first.size - 1) * (self.second.size - 1))
+        )
         return float(cell * self.reached.sum())
 
     def summary(self) -> str:
@@ -221,7 +225,9 @@ class WorkspaceMap(Result):
             A few lines.
         """
         share, p = self.reached.mean(), self.position[self.reached]
-        ranges = ", ".join(f"{axis} {low:.4g} to {high:.4g} m" for axis, low, high in zip("xyz", p.min(axis=0), p.max(axis=0), strict=True))
+        ranges = ", ".join(
+            f"{axis} {low:.4g} to {high:.4g} m" for axis, low, high in zip("xyz", p.min(axis=0), p.max(axis=0), strict=True)
+        )
         worst = ", ".join(f"{kind} {np.nanmin(x):.3g}" for kind, x in (("type 1", self.type1), ("type 2", self.type2)))
         return (
             f"{self.robot}: {100.0 * share:.1f} % of {self.first.size} x {self.second.size} cells over {', '.join(self.names)} are "

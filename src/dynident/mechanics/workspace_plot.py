@@ -28,7 +28,9 @@ def plot_workspace(found: WorkspaceMap, space: str, limit: float) -> Figure:
         axes = figure.add_axes((0.07 + 0.48 * k, 0.13, 0.36, 0.76))
         held = np.ma.masked_invalid(values)
         flat = found.reached if space == "coordinates" else found.reached & np.isfinite(x)
-        shown = axes.scatter(x[flat], y[flat], c=held[flat], s=_dot(found), marker="s", cmap="viridis", vmin=0.0, vmax=1.0, linewidths=0)
+        shown = axes.scatter(
+            x[flat], y[flat], c=held[flat], s=_dot(found), marker="s", cmap="viridis", vmin=0.0, vmax=1.0, linewidths=0
+        )
         beyond = flat & ~found.allowed
         axes.scatter(x[beyond], y[beyond], c="white", alpha=0.55, s=_dot(found), marker="s", linewidths=0)
         if space == "coordinates":
