@@ -114,7 +114,7 @@ class Branch:
         return self._followed(x, start)
 
     def side_by_side(self, guess: Array) -> tuple[Array, Array]:
-        """Return closed positions near guesses (N, n_tree), each on its own, and the signed pivot ratio, 0 where none is near."""
+        """Return closed positions near guesses (N, n_tree), each on its own, and signed pivot ratios, 0 where none is near."""
         now, moved, side = np.array(guess), np.zeros(len(guess)), np.zeros(len(guess))
         open_ = np.arange(len(guess))
         for _ in range(20):

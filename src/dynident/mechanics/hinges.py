@@ -57,8 +57,8 @@ class FlexureHinge:
             number("width", self.width, above=0.0, unit="m")
         if not self.thickness < self.link <= self.thickness + 2.0 * self.radius:
             raise DynidentError(
-                f"link is {self.link:g} m; a neck of {self.thickness:g} m with fillets of {self.radius:g} m ends in a link of more "
-                f"than {self.thickness:g} and at most {self.thickness + 2.0 * self.radius:g} m"
+                f"link is {self.link:g} m; a neck of {self.thickness:g} m with fillets of {self.radius:g} m ends in a link of "
+                f"more than {self.thickness:g} and at most {self.thickness + 2.0 * self.radius:g} m"
             )
 
     @property

@@ -90,10 +90,8 @@ def positions_of_frame(mechanism: Mechanism, positions: Array, frame: str) -> Ar
     if node < 0:
         return np.tile(placement.translation, (len(positions), 1))
     still = Motion(np.arange(float(len(positions))), *np.zeros((3, len(positions), mechanism.dof)))
-    if mechanism.loops:
-        arrays = entering(mechanism, still, positions)
-    else:
-        arrays = entering(mechanism, at_rest(mechanism, positions))
+    loops = mechanism.loops
+    arrays = entering(mechanism, still, positions) if loops else entering(mechanism, at_rest(mechanism, positions))
     R, p = _poses(mechanism, arrays)
     return p[:, node] + R[:, node] @ placement.translation
 

@@ -230,8 +230,9 @@ class WorkspaceMap(Result):
         )
         worst = ", ".join(f"{kind} {np.nanmin(x):.3g}" for kind, x in (("type 1", self.type1), ("type 2", self.type2)))
         return (
-            f"{self.robot}: {100.0 * share:.1f} % of {self.first.size} x {self.second.size} cells over {', '.join(self.names)} are "
-            f"reached, {100.0 * self.allowed.mean():.1f} % within all limits\n  {self.frame}: {ranges}\n  least indices: {worst}"
+            f"{self.robot}: {100.0 * share:.1f} % of {self.first.size} x {self.second.size} cells over "
+            f"{', '.join(self.names)} are reached, {100.0 * self.allowed.mean():.1f} % within all limits\n"
+            f"  {self.frame}: {ranges}\n  least indices: {worst}"
         )
 
     def plot(self, space: str = "coordinates", limit: float = 0.05) -> Figure:
@@ -334,8 +335,8 @@ def _held(mechanism: Mechanism, names: tuple[str, str], held: Mapping[str, float
         chosen = {name: number(f"held[{name!r}]", value) for name, value in held.items()}
     if len(chosen) != mechanism.dof - 2 or any(name not in known or name in names for name in chosen):
         raise DynidentError(
-            f"held names {', '.join(chosen) or 'nothing'}; robot '{mechanism.name}' has {mechanism.dof} freedoms, so give the places "
-            f"of {mechanism.dof - 2} coordinates beside {' and '.join(names)}"
+            f"held names {', '.join(chosen) or 'nothing'}; robot '{mechanism.name}' has {mechanism.dof} freedoms, so give the "
+            f"places of {mechanism.dof - 2} coordinates beside {' and '.join(names)}"
         )
     return chosen
 
@@ -374,7 +375,8 @@ def _grown(mechanism: Mechanism, cells: Array, given: tuple[str, ...]) -> Array:
     if bad >= 0:
         where = ", ".join(f"{name} = {x:.6g}" for name, x in zip(given, cells[seed], strict=True))
         raise DynidentError(
-            f"robot '{mechanism.name}' does not reach the cell nearest to its home ({where}); move ranges= or held= towards home"
+            f"robot '{mechanism.name}' does not reach the cell nearest to its home ({where}); move ranges= or held= "
+            "towards home"
         )
     closed[seed], side = branch.side_by_side(way[-1:])
     fresh, sign = np.array([seed]), float(np.sign(side[0]))

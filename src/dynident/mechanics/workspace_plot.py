@@ -29,7 +29,15 @@ def plot_workspace(found: WorkspaceMap, space: str, limit: float) -> Figure:
         held = np.ma.masked_invalid(values)
         flat = found.reached if space == "coordinates" else found.reached & np.isfinite(x)
         shown = axes.scatter(
-            x[flat], y[flat], c=held[flat], s=_dot(found), marker="s", cmap="viridis", vmin=0.0, vmax=1.0, linewidths=0
+            x[flat],
+            y[flat],
+            c=held[flat],
+            s=_dot(found),
+            marker="s",
+            cmap="viridis",
+            vmin=0.0,
+            vmax=float(np.nanmax(values)),
+            linewidths=0,
         )
         beyond = flat & ~found.allowed
         axes.scatter(x[beyond], y[beyond], c="white", alpha=0.55, s=_dot(found), marker="s", linewidths=0)

@@ -2,9 +2,10 @@
 
     E(x) = 1/2 sum over flexures of d^T K d,    d: displacement and turn of one side against the other,    dE/dx = 0
 
-Legs and platform are rigid, the six flexures springs: the stiffnesses that [Ruiz2016, section 5] prints, and for the directions
-it does not print those of `dynident.mechanics.FlexureHinge`. x are the poses of platform and legs, 24 numbers, found from the
-sliders by Gauss-Newton; the first step from home is the linear static analysis of finite elements.
+The platform is rigid, the six flexures are springs: the stiffnesses that [Ruiz2016, section 5] prints, and for the directions
+it does not print those of `dynident.mechanics.FlexureHinge`; the legs are beams of the printed section, in series with their
+spherical flexures. x are the poses of platform and legs, 24 numbers, found from the sliders by Gauss-Newton; the first step
+from home is the linear static analysis of finite elements.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dynident.robots.prs3.data import (
     ALPHA_0,
     BENDING_STIFFNESS,
     HEIGHT,
+    LEG,
     OFFSET,
     POISSON,
     RADIUS,
@@ -33,9 +35,7 @@ from dynident.robots.prs3.data import (
 )
 from dynident.robots.shared import Array, samples_of
 
-REVOLUTE_HINGE = FlexureHinge(
-    REVOLUTE_FLEXURE["t"], REVOLUTE_FLEXURE["R"], SECTION, SECTION, young=YOUNG, poisson=POISSON
-)
+REVOLUTE_HINGE = FlexureHinge(REVOLUTE_FLEXURE["t"], REVOLUTE_FLEXURE["R"], SECTION, SECTION, young=YOUNG, poisson=POISSON)
 """Revolute flexure as a beam: 105 N m/rad where finite elements of [Ruiz2016] have 98.37."""
 SPHERICAL_HINGE = FlexureHinge(
     SPHERICAL_FLEXURE["t"], SPHERICAL_FLEXURE["R"], SECTION, None, SPHERICAL_FLEXURE["l"], YOUNG, POISSON
@@ -55,6 +55,24 @@ _SPHERICAL = np.array(
         *(BENDING_STIFFNESS, BENDING_STIFFNESS, TORSION_STIFFNESS),
     ]
 )
+
+
+def _leg() -> Array:
+    """Return the compliance (6, 6) of a leg at the centre of its spherical flexure: a beam clamped at its revolute flexure."""
+    near, far = 0.5 * SPHERICAL_HINGE.length, LEG - 0.5 * REVOLUTE_HINGE.length
+    second, area = SECTION**4 / 12.0, SECTION**2
+    shear = YOUNG / (2.0 * (1.0 + POISSON))
+    turn, mixed, shift = ((far**k - near**k) / (k * YOUNG * second) for k in (1, 2, 3))
+    shift += (far - near) / (5.0 / 6.0 * shear * area)
+    C = np.diag([shift, shift, (far - near) / (YOUNG * area), turn, turn, (far - near) / (shear * 0.1406 * SECTION**4)])
+    C[0, 4] = C[4, 0] = mixed
+    C[1, 3] = C[3, 1] = -mixed
+    return C
+
+
+_TOP = np.linalg.inv(np.diag(1.0 / _SPHERICAL) + _leg())
+# E = |W d|^2 / 2 of one leg: revolute flexure, then spherical flexure with the leg.
+_WEIGHTS = (np.diag(np.sqrt(_REVOLUTE)), np.linalg.cholesky(_TOP).T)
 _HOME = _leg_frames(np.full((1, 3), ALPHA_0))[0]  # [m n l] of the legs
 _STEP = 1e-6
 
@@ -128,10 +146,10 @@ def _strain(x: Array, s: Array) -> Array:
 
 
 def _solve(s: Array, linear: bool) -> tuple[Array, Array, Array]:
-    weight = np.sqrt(np.broadcast_to(np.stack([_REVOLUTE, _SPHERICAL]), (3, 2, 6)).ravel())
+    weights = np.stack(_WEIGHTS)
 
     def left(x: Array, sliders: Array) -> Array:
-        return np.asarray(weight * _strain(x, sliders).ravel())
+        return np.einsum("fij,lfj->lfi", weights, _strain(x, sliders)).ravel()
 
     def slope(x: Array, sliders: Array) -> Array:
         return np.column_stack([(left(x + d, sliders) - left(x - d, sliders)) / (2.0 * _STEP) for d in _STEP * np.eye(24)])
@@ -152,7 +170,7 @@ def _solve(s: Array, linear: bool) -> tuple[Array, Array, Array]:
             if np.abs(step).max() < 1e-12:
                 break
         r, D = left(x, s), along(x, s)
-    moment = np.abs((weight * r).reshape(3, 2, 6)[:, :, 3])
+    moment = np.abs(np.einsum("fji,lfj->lfi", weights, r.reshape(3, 2, 6))[:, :, 3])
     R = _turn(x[3:6])  # Ry(theta) Rx(psi) Rz(phi)
     psi, theta, phi = np.arcsin(-R[1, 2]), np.arctan2(R[0, 2], R[2, 2]), np.arctan2(R[1, 0], R[1, 1])
     return np.array([*x[:3], psi, theta, phi]), r @ D, moment
