@@ -14,10 +14,10 @@ from dynident.identify.base import columns_of
 from dynident.identify.fit import Fit
 from dynident.identify.matching import match
 from dynident.identify.metrics import Metrics, evaluate
-from dynident.identify.regression import dead_efforts, robot_motion, same_band, source_of
+from dynident.identify.regression import dead_efforts, prepared_for, robot_motion, same_band, source_of
 from dynident.mechanics import Motion
 from dynident.results import Result
-from dynident.signals import Log, Quality, prepare
+from dynident.signals import Log, Quality
 
 Array = NDArray[np.float64]
 
@@ -146,7 +146,8 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         lost = set(fit.mechanism.coordinate_names) ^ set(matched.mechanism.coordinate_names)
         raise IdentificationError(f"log '{log.name}' and the fit do not move the same joints: {', '.join(sorted(lost))}")
     # The model is judged in the band it was fitted in, whatever this log's own spectrum would suggest.
-    prepared = prepare(matched.log, **{**fit.options, **same_band(fit.sources, log.rate)})
+    rows = fit.equations
+    prepared = prepared_for(rows, matched.log, {**fit.options, **same_band(fit.sources, log.rate)})
     source = source_of(log, prepared)
     training = any(
         s["sha256"] == source["sha256"] and s["start"] < source["end"] and source["start"] < s["end"] for s in fit.sources
@@ -157,7 +158,6 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
             "it by name: allow_training=True in Python, --allow-training in validate and report"
         )
     skip = dead_efforts(prepared)
-    rows = fit.equations
     keep = [i for i, name in enumerate(rows.names) if name in fit.groups and name not in skip]
     if not keep or (fit.mechanism.loops and skip):
         raise IdentificationError(f"log '{log.name}' has no usable effort channel of a joint that was fitted")
