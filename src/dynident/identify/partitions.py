@@ -3,15 +3,15 @@
     A = Q R,    Gamma = J_r^-T A^T tau = Q_r^-T Q^T tau,    J_r, Q_r = rows of A and Q of the motors that are kept
     g = 1 / smallest singular value of Q_r >= 1
 
-Q^T tau has the noise of the motors themselves, so g is the factor by which a partition amplifies it in its worst direction. Unlike
-the condition of J_r it does not depend on the units of the coordinates. It is infinite where the robot that is driven by these
-motors alone is singular.
+Q^T tau has the noise of the motors themselves, so g is the factor by which a partition amplifies it in its worst direction.
+Unlike the condition of J_r it does not depend on the units of the coordinates. It is infinite where the robot that is driven
+by these motors alone is singular.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import combinations
 from math import comb
 
 import numpy as np
@@ -119,13 +119,13 @@ def rank_partitions(mechanism: Mechanism, motion: Motion | ArrayLike) -> Partiti
     t = motion.t if isinstance(motion, Motion) else np.arange(float(len(q)))
     if comb(k, n) > MANY:
         raise IdentificationError(
-            f"robot '{mechanism.name}' has {comb(k, n)} choices of {n} among {k} motors, more than {MANY}; use projection='gls', "
-            "which needs no choice"
+            f"robot '{mechanism.name}' has {comb(k, n)} choices of {n} among {k} motors, more than {MANY}; use "
+            "projection='gls', which needs no choice"
         )
     Q = np.linalg.qr(actuator_jacobian(mechanism, q))[0]
     names = [actuator.name for actuator in mechanism.actuators]
     found = []
-    for kept in islice(combinations(range(k), n), MANY):
+    for kept in combinations(range(k), n):
         g = amplification(Q[:, list(kept)])
         at = int(np.argmax(g))
         found.append(Partition(tuple(names[i] for i in kept), float(np.sqrt(np.mean(g**2))), float(g[at]), float(t[at])))
