@@ -104,10 +104,10 @@ def piece_evidence(
             own = Regression.from_log(robot, log, base, stretches=1, between=between, **fixed)
             whole = own if whole is None else whole + own
     assert whole is not None
-    return _one_source(whole)
+    return one_source(whole)
 
 
-def _one_source(evidence: Regression) -> Regression:
+def one_source(evidence: Regression) -> Regression:
     """Return evidence whose pieces of the same log are one source; notes of the first piece stand for all."""
     merged: dict[str, dict[str, Any]] = {}
     for source in evidence.sources:
