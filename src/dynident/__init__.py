@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from dynident.simulate import VirtualRobot
     from dynident.symbolic import derive
     from dynident.testbench import friction_study, tracking_proof
-    from dynident.validate import compare, cross_validate, hold_out, judge
+    from dynident.validate import check, compare, cross_validate, hold_out, judge
 
 ROOMS = (
     "control",
@@ -167,6 +167,7 @@ _HOME = {
         "fit_log",
     ),
     "dynident.validate": (
+        "check",
         "compare",
         "cross_validate",
         "hold_out",
@@ -214,6 +215,7 @@ __all__ = [
     "VirtualRobot",
     "__version__",
     "base_parameters",
+    "check",
     "choose_friction",
     "compare",
     "coriolis_matrix",

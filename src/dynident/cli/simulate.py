@@ -72,6 +72,9 @@ def simulate(
     noise: Annotated[
         float | None, typer.Option(help="Noise of the logged efforts over their RMS, as 0.01; the machine's own when absent.")
     ] = None,
+    added_inertia: Annotated[
+        float | None, typer.Option(help="Inertia added to q4 and q5 of cft [kg m^2]; 0.2 when absent, 0 as published.")
+    ] = None,
     seed: Seed = 0,
     truth: Annotated[Path | None, typer.Option(help="Write the true signals to this .npz file.")] = None,
     figures: Figures = None,
@@ -89,7 +92,7 @@ def simulate(
     _check_files(output, truth, figures)
     with progress(5, quiet) as announce:
         announce("reading the robot and the plan")
-        machine, wanted = machine_of(robot, sidecar, plan, controller, bandwidth, search, arg, trust)
+        machine, wanted = machine_of(robot, sidecar, plan, controller, bandwidth, search, arg, trust, added_inertia)
         machine = machine if step is None else replace(machine, step=step)
         announce("measuring efforts for the noise" if noise else "preparing")
         machine = machine if noise is None else with_noise(machine, wanted, noise, 1e-5 if noise > 0.0 else 0.0)

@@ -85,8 +85,8 @@ def write_page(path: str | os.PathLike[str], results: Sequence[Reproduction], fa
         require(found, Reproduction, "an entry of results")
     agreeing, judged = (sum(found.agreeing[i] for found in results) for i in (0, 1))
     lead = (
-        f"Of {judged} published numbers {agreeing} agree to all printed digits and {sum(map(_close, results))} to 1 %; where ours "
-        "differ, the reason is beside them."
+        f"Of {judged} published numbers {agreeing} agree to all printed digits and {sum(map(_close, results))} to 1 %; where "
+        "ours differ, the reason is beside them."
     )
     header = pages.join([pages.tag("h1", "Published tables and figures, computed again"), pages.tag("p", lead, class_="lead")])
     sections = [("overview", "Overview", _overview(results, failed or {}))]

@@ -30,11 +30,11 @@ from dynident.simulate import VirtualRobot
 __all__ = [
     "ASSUMPTIONS", "CARTESIAN", "ENCODER_FACTORS", "JOINTS", "LIMITS", "LIMITS_DSPACE", "THETA", "THETA_NAMES", "THETA_UNITS",
     "CartesianDynamics", "Definiteness", "FrictionVerdict", "carriage", "cartesian_dynamics", "cartesian_force",
-    "cartesian_from_joint", "cartesian_jacobian", "cartesian_reference", "coriolis_matrix", "definiteness", "encoder_position",
-    "excitation", "force_from_torque", "force_from_voltage", "forward_dynamics", "friction", "friction_report", "gravity",
-    "inertias_from_theta", "inverse_dynamics", "joint_from_cartesian", "joint_motion", "machine", "mass_matrix",
-    "measured_references", "mechanism", "motor_gains", "references_from_cartesian", "regressor", "tool_position",
-    "torque_from_force", "voltage_from_force", "voltage_input",
+    "cartesian_from_joint", "cartesian_jacobian", "cartesian_model", "cartesian_reference", "coriolis_matrix", "definiteness",
+    "encoder_position", "excitation", "force_from_torque", "force_from_voltage", "forward_dynamics", "friction",
+    "friction_report", "gravity", "inertias_from_theta", "inverse_dynamics", "joint_from_cartesian", "joint_motion",
+    "machine", "mass_matrix", "measured_references", "mechanism", "motor_gains", "references_from_cartesian", "regressor",
+    "tool_position", "torque_from_force", "voltage_from_force", "voltage_input",
 ]  # fmt: skip
 
 
@@ -227,6 +227,23 @@ def voltage_input(voltage: ArrayLike, setup: str = "TUEdACS") -> OpenLoop:
     if setup not in AMPLIFIER:
         raise DynidentError(f"setup is {setup!r}; the report describes {' and '.join(AMPLIFIER)}")
     return OpenLoop(current=AMPLIFIER[setup] * columns(voltage, 4, "voltage"))
+
+
+def cartesian_model() -> Mechanism:
+    """Return the twelve-parameter model as a regressor in Cartesian coordinates, as the report designs its excitation.
+
+    Returns
+    -------
+    Mechanism
+        Coordinates xc1 ... xc4, parameters theta_1 ... theta_12, four rows of joint torques: for `dynident.design`,
+        `dynident.Regression` and `dynident.Fit`. It has no bodies.
+    """
+
+    def rows(xc: Array, vc: Array, ac: Array) -> Array:
+        return regressor(*joint_motion(xc, vc, ac))
+
+    names = [f"theta_{i}" for i in range(1, 13)]
+    return Mechanism.from_regressor(names, rows, CARTESIAN, "CFT-transposer", THETA_UNITS[:12], THETA[:12])
 
 
 def cartesian_reference(t: ArrayLike, xc: ArrayLike, vc: ArrayLike, ac: ArrayLike) -> Motion:
