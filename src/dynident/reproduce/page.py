@@ -29,8 +29,11 @@ def _table(table: Table) -> pages.Html:
         mark: object = pages.badge(off, "ok") if row.agrees else off
         rows.append((name, ours, known, mark, reason))
     reasons = any(row.reason for row in table.rows)
-    shown = rows if reasons else [row[:4] for row in rows]
-    return pages.table(HEADERS if reasons else HEADERS[:4], shown, table.title, numeric=(1, 2, 3), wide=(4,))
+    kept = [0, 1, *((2, 3) if table.compared else ()), *((4,) if reasons else ())]
+    headers = [HEADERS[i] if i < 4 or table.compared else "remark" for i in kept]
+    numeric = range(1, 4 if table.compared else 2)
+    shown = [[row[i] for i in kept] for row in rows]
+    return pages.table(headers, shown, table.title, numeric=numeric, wide=(len(kept) - 1,) if reasons else ())
 
 
 def _figure(caption: str, drawn: Figure) -> pages.Html:

@@ -130,6 +130,11 @@ class Table(Frozen):
             rows = [replace(row, reason=reason) if row.agrees is False else row for row in rows]
         return cls(title, tuple(rows))
 
+    @property
+    def compared(self) -> bool:
+        """True when a row has a published number."""
+        return any(row.published is not None for row in self.rows)
+
     def summary(self) -> str:
         """Return the table as text.
 
@@ -138,6 +143,12 @@ class Table(Frozen):
         str
             One line per row.
         """
+        if not self.compared:
+            width = max((len(cells_of(row)[0]) for row in self.rows), default=0)
+            found = (cells_of(row) for row in self.rows)
+            return "\n".join(
+                [self.title, *(f"  {name:<{width}}  {ours:>12}  {why}".rstrip() for name, ours, _, _, why in found)]
+            )
         cells = [("", "ours", "published", "difference", ""), *(cells_of(row) for row in self.rows)]
         widths = [max(len(line[i]) for line in cells) for i in range(4)]
         lines = []
