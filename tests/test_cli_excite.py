@@ -144,6 +144,24 @@ def test_robots_of_the_literature_by_name(monkeypatch, capsys, tmp_path):
     assert "[Roldan2017, chapter 6]" in data["limits"] and list(tmp_path.iterdir()) == []
 
 
+def test_cft_in_cartesian_coordinates_and_back_to_its_joints(monkeypatch, capsys, tmp_path):
+    """The report's route: Fourier series of xc1 ... xc4 for its twelve parameters; the plan runs on the machine."""
+    monkeypatch.chdir(tmp_path)
+    args = ("cft", "--cartesian", "--criterion", "cond", "--iterations", "6", "--starts", "1", "-o", "plan", "--json")
+    assert run(monkeypatch, *args) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert len(data["parameters"]) == 12 and data["worst_margin"] >= 0.0
+    assert data["after"]["cond"] < data["before"]["cond"]
+    monkeypatch.setattr("sys.argv", ["dynident", "simulate", "plan", "--robot", "cft", "-o", "run.npz", "--json"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    told = capsys.readouterr()
+    assert not end.value.code and "0.2 kg m^2 are added to q4 and q5" in " ".join(told.err.split())
+    assert max(joint["largest"] for joint in json.loads(told.out)["tracking"].values()) < 0.2
+    assert run(monkeypatch, "prr2", "--cartesian") == 1
+    assert "--cartesian is for the robot cft" in capsys.readouterr().err
+
+
 def test_an_unknown_name_lists_the_known_ones(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert run(monkeypatch, "prr3") == 1

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+from dynident.friction import TERMS
 from dynident.graph import Function, Node, absolute, both, equal, maximum, minimum, opposite, total, where
 from dynident.mechanics import Equations, NodeRows, dot, energies, factor_symmetric, solve_factored
 from dynident.simulate.drives import Drives, clip, inertial_torques
@@ -284,10 +285,10 @@ class Dynamics(Drives):
         """Return kinetic and potential energy: bodies, rotors, shaft masses, shafts, springs."""
         kinetic, potential = energies(eq.recursion, eq.bodies(self.p("phi")))
         for column, symbol, d, _ in eq.joint_columns:
-            if symbol == "ia":
+            if TERMS[symbol].rotor:
                 kinetic = kinetic + 0.5 * eq.phi[column] * (eq.tree_v[d] * eq.tree_v[d])
         for column, symbol, row, _ in eq.motor_columns:
-            if symbol == "ia":
+            if TERMS[symbol].rotor:
                 v = dot(row, eq.tree_v)
                 kinetic = kinetic + 0.5 * eq.phi[column] * (v * v)
         potential = potential + eq.force_energy()
