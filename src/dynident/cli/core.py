@@ -163,7 +163,7 @@ def identify(
     debug: Debug = False,
 ) -> int:
     """Identify a robot from its logs: writes fit.json, the identified description, report.html and verdict.json."""
-    from dynident.report import write_report  # noqa: PLC0415 - matplotlib
+    from dynident.report import write_report  # noqa: PLC0415
     from dynident.validate import judge  # noqa: PLC0415
 
     known = knowledge(sidecar, mass, total_mass, centre, without)
@@ -381,7 +381,7 @@ def report(
     debug: Debug = False,
 ) -> int:
     """Write the HTML report of a fit."""
-    from dynident.report import write_report  # noqa: PLC0415 - matplotlib
+    from dynident.report import write_report  # noqa: PLC0415
     from dynident.validate import judge  # noqa: PLC0415
 
     check_output(output)

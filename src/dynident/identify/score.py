@@ -59,6 +59,10 @@ class Score(Result):
         that this motion leaves what was trained.
     open_share : float
         Root mean square of that share over that of the efforts: what the training data leave open.
+    described : ndarray (M, n), optional
+        Efforts that the untouched description predicts, in the same band.
+    position : ndarray (M, dof), optional
+        Positions of the robot's coordinates at these samples [rad, m].
     """
 
     name: str
@@ -78,6 +82,8 @@ class Score(Result):
     free: float = float("nan")
     leverage: Array | None = None
     open_share: float = float("nan")
+    described: Array | None = None
+    position: Array | None = None
 
     def __repr__(self) -> str:
         kind = "training data" if self.training else "held out"
@@ -180,7 +186,8 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     joints = tuple(rows.names[i] for i in keep)
     metrics = evaluate(measured, predicted, joints, t, used)
     every = evaluate(effort, efforts[0][:, keep], joints, prepared.motion.t)
-    before, beside = (evaluate(measured, low_pass(each[:, keep]), joints, t, used).relative for each in efforts[1:])
+    described = low_pass(efforts[1][:, keep])
+    before, beside = (evaluate(measured, each, joints, t, used).relative for each in (described, low_pass(efforts[2][:, keep])))
     leverage, size = None, float(np.sqrt(np.mean(measured**2)))
     open_share = np.sqrt(np.mean(share[centres][:, keep] ** 2, axis=0))
     if fit.training_std is not None:
@@ -208,4 +215,6 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         free=beside,
         leverage=leverage,
         open_share=float(np.sqrt(np.mean(open_share**2))) / size if size > 0.0 else float("nan"),
+        described=described,
+        position=motion.q[centres],
     )
