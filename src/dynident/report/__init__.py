@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 from dynident.arguments import guard
 
 if TYPE_CHECKING:
+    from dynident.report.comparison import write_comparison
     from dynident.report.report import write_report
 
-# Imported on first use: a report brings figures with it.
+# Imported on first use: a report brings the estimators with it.
 _LATER = {
+    "write_comparison": "comparison",
     "write_report": "report",
 }
 
 __all__ = [
+    "write_comparison",
     "write_report",
 ]
 

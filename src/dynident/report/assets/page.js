@@ -6,6 +6,7 @@ function groupOf(log) {
   return GROUPS.get(log);
 }
 
+function size(a) { return Math.sqrt(a.reduce((sum, x) => sum + x * x, 0) / a.length); }
 function minus(a, b) { return a.map((x, i) => x - b[i]); }
 function plus(a, b, factor) { return a.map((x, i) => x + factor * b[i]); }
 
@@ -26,9 +27,12 @@ const MAKERS = {
   residual(host, { log, joint }) {
     const one = DATA.logs[log];
     const s = one.series[joint];
-    const [t, y, hat, std] = ["t", "measured", "predicted", "std"].map((key) => numbers(s[key]));
+    const [t, y, hat, std, other] = ["t", "measured", "predicted", "std", "other"].map((key) => numbers(s[key]));
     const zero = std.map(() => 0);
     const layers = [{ kind: "band", x: t, low: plus(zero, std, -2), high: plus(zero, std, 2), colour: "band", name: "band" }];
+    if (other && size(minus(y, other)) < 5 * size(minus(y, hat))) { // a much larger one would hide this one
+      layers.push({ kind: "line", x: t, y: minus(y, other), colour: "orange", width: 0.9, label: one.labels.other, name: "other" });
+    }
     layers.push({ kind: "line", x: t, y: minus(y, hat), colour: "blue", width: 0.9, label: "residual", name: "predicted" });
     return new Plot(host, { layers, xlabel: "", ylabel: "residual", group: groupOf(log), xname: "t [s]" }, 100);
   },
