@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_report_page import Page, arm, fitted, motion_of, truth_of, unpacked
 
 import dynident as di
 from dynident.errors import DynidentError
 from dynident.report import write_comparison
+from test_report_page import Page, arm, fitted, motion_of, truth_of, unpacked
 
 
 def log_of(robot: di.Mechanism, seed: int, grown: float = 0.0) -> di.Log:

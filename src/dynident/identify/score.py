@@ -18,6 +18,7 @@ from dynident.identify.regression import dead_efforts, robot_motion, same_band, 
 from dynident.mechanics import Motion
 from dynident.results import Result
 from dynident.signals import Log, Quality, prepare
+from dynident.tables import Tabular
 
 Array = NDArray[np.float64]
 
@@ -25,7 +26,7 @@ LEAVES = 3.0  # leverage from which on a motion is said to leave what was traine
 
 
 @dataclass(frozen=True, eq=False)
-class Score(Result):
+class Score(Tabular, Result):
     """A model against measurements.
 
     Parameters
@@ -116,6 +117,19 @@ class Score(Result):
                 f"large as on the training data ({self.joints[worst]})"
             )
         return "\n".join(lines)
+
+    def _columns(self) -> dict[str, Any]:
+        """Efforts over time, three columns per joint."""
+        columns: dict[str, Any] = {"t": self.t}
+        for j, joint in enumerate(self.joints):
+            parts = (("measured", self.measured), ("predicted", self.predicted), ("std", self.std))
+            columns |= {f"{joint} {name}": values[:, j] for name, values in parts}
+        return columns
+
+    def _view(self) -> dict[str, Any]:
+        """Errors per joint."""
+        m = self.metrics
+        return {"joint": m.joints, "RMSE": m.rmse, "relative": m.relative_per_joint, "NRMS": m.nrms, "R²": m.r2}
 
     def plot(self) -> Any:
         """Draw measured and predicted efforts with the two-sigma band, and the residuals.

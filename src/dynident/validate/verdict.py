@@ -11,6 +11,7 @@ import numpy as np
 from dynident.errors import require
 from dynident.friction import term_of
 from dynident.results import Result
+from dynident.tables import Tabular
 
 if TYPE_CHECKING:
     from dynident.identify import Fit, Score
@@ -79,7 +80,7 @@ class Check:
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict(Result):
+class Verdict(Tabular, Result):
     """All checks of a fit.
 
     Parameters
@@ -119,6 +120,14 @@ class Verdict(Result):
             lines.append(f"  [{'ok' if check.ok else '!!'}] {check.sentence}")
             lines += [f"       next: {check.next_step}"] if check.next_step else []
         return "\n".join(lines)
+
+    def _columns(self) -> dict[str, Any]:
+        """One row per check."""
+        names = ("name", "ok", "value", "limit", "sentence", "next_step")
+        return {name.replace("_", " "): [getattr(check, name) for check in self.checks] for name in names}
+
+    def _head(self) -> str:
+        return self.summary().partition("\n")[0]
 
 
 def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
