@@ -360,8 +360,8 @@ def export(
 
 
 @app.command(
-    epilog="Examples: dynident report robot.urdf out/fit.json other.csv --effort joint_torque -o report.html; "
-    "dynident report before.json after.json -o comparison.html"
+    epilog="Example: dynident report robot.urdf out/fit.json other.csv --effort joint_torque -o report.html; "
+    "two fits: dynident report before.json after.json -o comparison.html"
 )
 def report(
     robot: Annotated[Path, typer.Argument(help="Description of the robot, or the first of two fits.", show_default=False)],
