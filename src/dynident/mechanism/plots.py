@@ -76,7 +76,7 @@ def _draw_pose(figure: Figure, mechanism: Mechanism, poses: dict[str, Placement]
         getattr(axes, f"set_{name}lim")(middle[k] - 0.55 * size, middle[k] + 0.55 * size)
         getattr(axes, f"set_{name}label")(f"{name} [m]", fontsize=8, color=INK)
     axes.tick_params(labelsize=7)
-    axes.set_box_aspect((1, 1, 1))
+    axes.set_box_aspect((1, 1, 1))  # type: ignore[arg-type]  # matplotlib types axes of a plane only
 
 
 def _draw_graph(axes: Axes, mechanism: Mechanism) -> None:

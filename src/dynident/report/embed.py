@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.identify import Score
 from dynident.pages import percent, printable
-from dynident.report.statistics import autocorrelation
+from dynident.signals import autocorrelation
 
 Array = NDArray[np.float64]
 
 BUDGET = 700_000  # numbers of all signals of a page together, about 4 MB
 FEWEST = 800  # samples of a signal that are kept in any case
 BINS = 33
+LAGS = 60
 SCRIPTS = ("core.js", "plots.js", "robot.js", "page.js")
 
 
@@ -88,7 +89,7 @@ def log_data(
         residual.append(
             {
                 "counts": clean(counts / max(counts.sum(), 1) / (edges[1] - edges[0])),
-                "lags": clean(autocorrelation(e)),
+                "lags": clean(autocorrelation(e, LAGS)),
                 "step": step,
                 "white": 2.0 / float(np.sqrt(e.size)),
             }

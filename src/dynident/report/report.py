@@ -64,8 +64,9 @@ def write_report(
     shown = [*held_out, *trained]
     drawing = scene.scene(fit)
     units = effort_units(fit.mechanism)
-    most = embed.samples_per_signal(shown)
-    logs = [embed.log_data(score, [units.get(name, "N m or N") for name in score.joints], most) for score in shown]
+    embedded = [*shown, *(score.motors for score in shown if score.motors is not None)]
+    most = embed.samples_per_signal(embedded)
+    logs = [embed.log_data(score, [units.get(name, "N m or N") for name in score.joints], most) for score in embedded]
     drawn = []
     for i, score in enumerate(shown):
         logs[i]["motion"] = scene.motion(fit, score) if drawing is not None else None

@@ -25,7 +25,7 @@ def scene(fit: Fit) -> dict[str, Any] | None:
     names = [body.name for body in robot.bodies]
     index = {name: i for i, name in enumerate(names)}
     moving = [joint for joint in robot.joints if joint.kind != "fixed"]
-    masses = []
+    masses: list[dict[str, Any]] = []
     for i, (body, _) in enumerate(_centres(fit)):
         masses.append({"point": len(names) + i, "name": printable(body), "mass": fit.standard[f"m_{body}"]})
     depth = {robot.root: 0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from dynident.mechanism import effort_units
 from dynident.pages import Html, badge, details, join, number, percent, section, several, table, tag
 from dynident.report.drawings import paired_bars
 from dynident.report.embed import share
-from dynident.report.statistics import independent_share
+from dynident.signals import effective_samples
 from dynident.validate import Verdict
 
 LAYERS = (("measured", "measured"), ("predicted", "blue"), ("other", "orange"), ("band", "band"))
@@ -108,6 +109,7 @@ def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
     if all(score.training for score in scores):
         text = "NOT VALIDATED: no held-out log was scored, so nothing here shows how the model predicts new motions."
         parts.append(tag("div", tag("p", text), class_="banner bad"))
+    motor_log = count(len(scores))  # the motors of robots with loops follow the logs in the page's data
     for index, score in enumerate(scores):
         sentence = (
             f"Relative error {percent(score.metrics.relative)} over {score.metrics.samples} samples of "
@@ -129,10 +131,21 @@ def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
         pictures: Sequence[object] = curves(
             index, score, ("predicted", "description") if score.described is not None else ("predicted", "")
         )
+        motors: Sequence[object] = _motors(next(motor_log), score, units) if score.motors is not None else ()
         if score.training and not all(other.training for other in scores):
-            pictures = [details("Curves of the training data", *pictures)]
-        parts += [tag("h3", _title(score)), tag("p", sentence), before_after(score), _metrics(score, units), *pictures]
+            pictures, motors = [details("Curves of the training data", *pictures, *motors)], ()
+        parts += [tag("h3", _title(score)), tag("p", sentence), before_after(score), _metrics(score, units), *pictures, *motors]
     return section("predictions", "Measured and predicted efforts", *parts)
+
+
+def _motors(log: int, score: Score, units: Mapping[str, str]) -> list[Html]:
+    """Return measured and rebuilt torques of the motors of a robot with loops, and their errors."""
+    assert score.motors is not None, "called for robots with loops"
+    text = "The equations above are projections of the motor torques. Motor by motor: least torques that do the same"
+    if score.preload:
+        text += f"; the preload, {percent(score.preload)} of what was measured, moves nothing and is left out"
+    drawn = curves(log, score.motors, ("predicted", ""))
+    return [tag("h4", "Motors"), tag("p", f"{text}."), _metrics(score.motors, units), *drawn]
 
 
 def before_after(score: Score) -> Html:
@@ -245,15 +258,15 @@ def residuals(fit: Fit, scores: Sequence[Score]) -> Html:
         e = score.measured - score.predicted
         mean, std = e.mean(axis=0), e.std(axis=0)
         mean[np.abs(mean) < 1e-9 * std] = 0.0  # round-off
-        share = [independent_share(e[:, j]) for j in range(e.shape[1])]
+        independent = [effective_samples(e[:, j]) / len(e) for j in range(e.shape[1])]
         rows = [
             (
                 name,
                 units.get(name, ""),
                 number(mean[j], 3),
                 number(std[j], 3),
-                percent(share[j], 0),
-                f"{max(1.0, 1.0 / np.sqrt(share[j])):.1f}",
+                percent(independent[j], 0),
+                f"{max(1.0, 1.0 / np.sqrt(independent[j])):.1f}",
             )
             for j, name in enumerate(score.joints)
         ]

@@ -1,4 +1,4 @@
-"""What residuals and conditioning tell, as numbers: autocorrelation, independent samples, weak directions."""
+"""How well posed the regression was, rebuilt from a fit."""
 
 from __future__ import annotations
 
@@ -8,27 +8,6 @@ from numpy.typing import NDArray
 from dynident.identify import Fit
 
 Array = NDArray[np.float64]
-
-LAGS = 60
-
-
-def autocorrelation(e: Array, lags: int = LAGS) -> Array:
-    """Return the autocorrelation of a residual."""
-    x = e - e.mean()
-    power = float(x @ x)
-    most = min(lags, x.size - 1)
-    if power == 0.0:
-        return np.zeros(most + 1)
-    length = 1 << (2 * x.size - 1).bit_length()  # zeros behind the signal keep its ends apart
-    spectrum = np.fft.rfft(x, length)
-    return np.asarray(np.fft.irfft(np.abs(spectrum) ** 2, length)[: most + 1] / power)
-
-
-def independent_share(e: Array) -> float:
-    """Return which share of the samples is worth an independent one, 1 / (1 + 2 sum of the leading positive correlations)."""
-    r = autocorrelation(e, e.size // 2)[1:]
-    first = int(np.argmax(r <= 0.0)) if np.any(r <= 0.0) else r.size
-    return 1.0 / (1.0 + 2.0 * float(np.sum(r[:first])))
 
 
 def weak_directions(fit: Fit) -> tuple[Array, Array, NDArray[np.int64]] | None:

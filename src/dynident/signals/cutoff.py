@@ -129,7 +129,7 @@ def _periodogram(x: Array, rate: float, power: float) -> tuple[Array, Array]:
     """Frequencies and one-sided power density of windowed columns; `power` is the sum of the window's squares."""
     density = np.abs(np.fft.rfft(x, axis=0)) ** 2 / (rate * power)
     density[1 : (x.shape[0] + 1) // 2] *= 2.0  # what lies at negative frequencies; none for zero and half the rate
-    return np.fft.rfftfreq(x.shape[0], 1.0 / rate), density
+    return np.asarray(np.fft.rfftfreq(x.shape[0], 1.0 / rate), dtype=np.float64), density
 
 
 def automatic_cutoff(t: ArrayLike, q: ArrayLike) -> Cutoff:

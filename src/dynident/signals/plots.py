@@ -22,8 +22,9 @@ def plot_log(log: Log) -> Figure:
     height = head + row * len(log.joints) + 0.45
     figure = new_figure(WIDTH, height)
     speed = np.gradient(log.position, log.t, axis=0) if log.velocity is None else log.velocity
-    panels = (("position [rad or m]", log.position, BLUE), ("speed [rad/s or m/s]", speed, GREEN))
-    panels += ((f"effort [{UNITS.get(log.effort_kind, '')}]", log.effort, ORANGE),) if log.effort_kind != "none" else ()
+    panels = [("position [rad or m]", log.position, BLUE), ("speed [rad/s or m/s]", np.asarray(speed), GREEN)]
+    if log.effort_kind != "none":
+        panels.append((f"effort [{UNITS.get(log.effort_kind, '')}]", log.effort, ORANGE))
     for column, (title, values, colour) in enumerate(panels):
         left = 0.075 + 0.315 * column
         figure.text(left, 1.0 - 0.22 / height, title, fontsize=9.5, color=MUTED, va="center")
