@@ -6,7 +6,9 @@ the compiler come with the first computation).
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -255,6 +257,18 @@ def __getattr__(name: str) -> Any:
     if name in _MODULE:
         return getattr(import_module(_MODULE[name]), name)
     raise AttributeError(f"module 'dynident' has no attribute '{name}'")
+
+
+class Verb(ModuleType):
+    """A room whose name is a verb can be called: ``di.identify(robot, run)`` is ``di.report.identify_robot(robot, run)``."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return import_module("dynident.report").identify_robot(*args, **kwargs)
+
+
+def callable_room(name: str) -> None:
+    """Let a room be called; the room says so itself when it is loaded, in whatever way."""
+    sys.modules[name].__class__ = Verb
 
 
 def __dir__() -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dynident import callable_room
 from dynident.arguments import guard
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.factor import triangle
@@ -181,3 +182,4 @@ def __getattr__(name: str) -> Any:
 
 
 guard(globals())
+callable_room(__name__)

@@ -9,12 +9,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import LogError
+from dynident.tables import Tabular
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 PathLike = str | os.PathLike[str]
@@ -62,7 +66,7 @@ def _array(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Log:
+class Log(Tabular):
     """Measured signals of one run.
 
     Parameters
@@ -340,6 +344,42 @@ class Log:
             f"Log({self.name!r}: {len(self)} samples, {self.duration:.6g} s at {self.rate:.6g} Hz, "
             f"{len(self.joints)} {self.position_side} channels {', '.join(self.joints)}; effort is {self.effort_kind})"
         )
+
+    def _columns(self) -> dict[str, Any]:
+        """Time and every signal, one column per channel."""
+        columns: dict[str, Any] = {"t": self.t}
+        for name in ("position", "velocity", "acceleration", "effort", "temperature", "reference"):
+            values = getattr(self, name)
+            if values is not None:
+                columns |= {f"{name} {joint}": values[:, j] for j, joint in enumerate(self.joints)}
+        return columns
+
+    def _view(self) -> dict[str, Any]:
+        """Range of every channel."""
+        columns: dict[str, Any] = {"channel": self.joints}
+        for name in ("position", "effort"):
+            values = getattr(self, name)
+            columns[f"{name} from"], columns[f"{name} to"] = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+        return columns
+
+    def plot(self, joints: Sequence[str] | None = None) -> Figure:
+        """Draw positions, speeds and efforts over time.
+
+        Speeds that were not logged are differences of the positions.
+
+        Parameters
+        ----------
+        joints : sequence of str, optional
+            Channels to draw; all when omitted.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.signals.plots import plot_log  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_log(self if joints is None else self.select(joints))
 
     def torque(self) -> Array:
         """Return the effort in Nm or N: effort * gain.
