@@ -183,9 +183,8 @@ def _run_figures(run: Run) -> dict[str, Figure]:
 
 
 def _bode_figure(found: Mapping[str, Any], published: Mapping[float, tuple[float, float]]) -> Figure:
-    from dynident.simulate import plot_bode  # noqa: PLC0415 - matplotlib is an extra
-
-    return plot_bode(*found.values(), labels=list(found), points=published or None)
+    first, *others = found.values()
+    return first.plot(*others, labels=list(found), points=published or None)
 
 
 def _published_bode(machine: str, coordinate: str) -> Mapping[float, tuple[float, float]]:

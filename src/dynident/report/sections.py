@@ -10,7 +10,8 @@ from dynident.figures import data_address
 from dynident.identify import Fit, Score, plot_score
 from dynident.mechanism import effort_units
 from dynident.pages import Html, badge, details, figure, join, number, percent, section, several, table, tag
-from dynident.report.figures import independent_share, plot_residuals
+from dynident.report.figures import plot_residuals
+from dynident.signals import effective_samples
 from dynident.validate import Verdict
 
 JOINTS_PER_FIGURE = 4  # so that a figure fits on a printed page
@@ -199,7 +200,7 @@ def residuals(fit: Fit, scores: Sequence[Score]) -> Html:
         e = score.measured - score.predicted
         mean, std = e.mean(axis=0), e.std(axis=0)
         mean[np.abs(mean) < 1e-9 * std] = 0.0  # round-off
-        share = [independent_share(e[:, j]) for j in range(e.shape[1])]
+        share = [effective_samples(e[:, j]) / len(e) for j in range(e.shape[1])]
         rows = [
             (
                 name,

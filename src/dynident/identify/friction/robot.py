@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import IdentificationError
 from dynident.friction import Friction, FrictionLaw, law_of
 from dynident.identify.base import base_parameters
-from dynident.identify.estimators import WLS
+from dynident.identify.estimators import WLS, fit_of
 from dynident.identify.fit import Fit
 from dynident.identify.friction.recording import Assembly, Recording, assemble
 from dynident.identify.friction.result import covariance, shape_notes
@@ -324,8 +324,7 @@ def _fitted(robot: Mechanism, assembly: Assembly, solver: Any) -> Fit:
         )
         for r in assembly.recordings
     ]
-    fit: Fit = solver.fit(reduce(add, parts)).result_
-    return fit
+    return fit_of(solver, reduce(add, parts))
 
 
 def _moved(robot: Mechanism, fit: Fit, at: Sequence[int]) -> Mechanism:
