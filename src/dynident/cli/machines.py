@@ -94,6 +94,10 @@ def read_plan(path: Path, mechanism: di.Mechanism) -> Any:
     from dynident.excitation import Plan  # noqa: PLC0415 - only this command needs it
 
     file = path / "plan.json" if path.is_dir() else path
+    if path.is_dir() and not file.exists() and (path / "plan_with.json").exists():
+        raise DynidentError(
+            f"plan '{path}' is of two runs; give {path / 'plan_without.json'}, then {path / 'plan_with.json'} with --payload"
+        )
     if not file.exists():
         raise DynidentError(f"plan '{path}' does not exist; give a folder or plan.json of dynident excite, or a motion as CSV")
     if file.suffix.lower() != ".json":

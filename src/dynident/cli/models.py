@@ -1,4 +1,4 @@
-"""Commands about models: derive closed forms, solve inverse kinematics, check the properties of the dynamics."""
+"""Commands about models: closed forms, inverse kinematics, checks of the dynamics, motors of redundant robots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from numpy.typing import NDArray
 
 import dynident as di
-from dynident.cli.machines import is_ready, ready_machine
+from dynident.cli.machines import is_ready, read_plan, ready_machine
 from dynident.cli.shared import (
     NOT_OK,
     Arg,
@@ -31,6 +31,8 @@ from dynident.cli.shared import (
     with_terms,
 )
 from dynident.errors import DynidentError
+
+SAMPLES = 1000  # poses along a motion at which motors are ranked
 
 
 @app.command(epilog="Example: dynident derive robot.urdf --fit out/fit.json --c -o model/")
@@ -177,3 +179,31 @@ def check(
     else:
         out.print(found.summary())
     return NOT_OK if strict and not found.ok else 0
+
+
+@app.command(epilog="Example: dynident partitions dualv plan/")
+def partitions(
+    robot: Robot,
+    plan: Annotated[
+        Path,
+        typer.Argument(help="Folder or plan.json of excite, or a motion as CSV (t, q_..., v_..., a_...).", show_default=False),
+    ],
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Rank the motors on which torques of a robot with more motors than freedoms can be projected, along a motion."""
+    from dynident.identify import rank_partitions  # noqa: PLC0415 - only this command needs it
+    from dynident.simulate import reference_of  # noqa: PLC0415
+
+    mechanism = robot_of(robot, sidecar, search, arg, trust)
+    wanted = reference_of(read_plan(plan, mechanism), mechanism)
+    found = rank_partitions(mechanism, wanted.sample(np.linspace(0.0, wanted.duration, SAMPLES)))
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        out.print(found.summary())
+    return 0

@@ -108,6 +108,7 @@ def _tests_table(tests: Sequence[Mapping[str, Any]]) -> str:
 @app.command(epilog="Example: dynident track dualv -o out/")
 def track(
     machine: Machine,
+    fit: Annotated[Path | None, typer.Option(help="fit.json of identify, whose model is tried too.")] = None,
     seed: Seed = 0,
     output: Results = None,
     as_json: AsJson = False,
@@ -121,11 +122,12 @@ def track(
     check_machine(machine)
     if output is not None:
         check_output(output, folder=True)
+    others = {} if fit is None else {f"model of {fit.name}": di.Fit.load(fit).identified}
     with progress(3, quiet) as step:
         step("preparing")
         case = proof_case(machine, seed=seed)
         step("identifying from its own log, then tracking")
-        proof = case.run(seed)
+        proof = case.run(seed, others=others)
         compare = getattr(getattr(robots, machine), "compare", None)
         tests = [] if compare is None else [row._asdict() for row in compare()]  # tests that the source itself describes
         numbers = {**proof.numbers(), **({"document_tests": tests} if tests else {})}

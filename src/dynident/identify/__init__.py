@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         simulated_instruments,
     )
     from dynident.identify.metrics import Metrics, evaluate
+    from dynident.identify.partitions import Partition, Partitions, rank_partitions
     from dynident.identify.payload import payload_of, payload_on_arm, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
     from dynident.identify.prior import Knowledge
@@ -93,7 +94,10 @@ _LATER = {
     "fit_log": "friction",
     "fit_of": "estimators",
     "individual_parameters": "subsets",
+    "Partition": "partitions",
+    "Partitions": "partitions",
     "payload_of": "payload",
+    "rank_partitions": "partitions",
     "payload_regression": "payload",
     "plot_parameters": "plots",
     "plot_score": "plots",
@@ -132,6 +136,8 @@ __all__ = [
     "Metrics",
     "Observability",
     "OutputError",
+    "Partition",
+    "Partitions",
     "Payload",
     "Prediction",
     "Projection",
@@ -166,6 +172,7 @@ __all__ = [
     "plot_parameters",
     "plot_score",
     "projected",
+    "rank_partitions",
     "read_wrench",
     "recover_standard",
     "simulated_instruments",
