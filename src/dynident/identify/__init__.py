@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dynident.identify.bayes import MAP
     from dynident.identify.essential import contributing_parameters, essential_parameters
     from dynident.identify.estimators import OLS, WLS
-    from dynident.identify.friction import AxisFit, Choice, choose, choose_friction, fit_axis, fit_log
+    from dynident.identify.friction import AxisFit, Choice, FrictionFilter, choose, choose_friction, fit_axis, fit_log
     from dynident.identify.gains import Gains, estimate_gains, with_gain_uncertainty
     from dynident.identify.load import Payload
     from dynident.identify.matching import Matched, match
@@ -81,6 +81,7 @@ _LATER = {
     "recover_standard": "standard",
     "AxisFit": "friction",
     "Choice": "friction",
+    "FrictionFilter": "friction",
     "Individual": "subsets",
     "Payload": "load",
     "Statistics": "subsets",
@@ -120,6 +121,7 @@ __all__ = [
     "Choice",
     "Entropic",
     "Fit",
+    "FrictionFilter",
     "Gains",
     "Individual",
     "Kalman",

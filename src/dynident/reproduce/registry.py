@@ -15,6 +15,8 @@ from importlib import import_module
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from dynident.errors import DynidentError
 from dynident.pages import number
 from dynident.results import Frozen, Result
@@ -22,7 +24,7 @@ from dynident.results import Frozen, Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NOT_SCRIPTS = ("registry", "page")
+NOT_SCRIPTS = ("registry", "page", "drawing")
 
 
 @dataclass(frozen=True)
@@ -94,8 +96,8 @@ class Table(Frozen):
         cls,
         title: str,
         names: Sequence[str],
-        ours: Sequence[Any],
-        published: Sequence[Any] | None = None,
+        ours: Sequence[Any] | NDArray[Any],
+        published: Sequence[Any] | NDArray[Any] | None = None,
         unit: str | Sequence[str] = "",
         reason: str | Sequence[str] = "",
     ) -> Table:
@@ -107,8 +109,10 @@ class Table(Frozen):
             What the table shows.
         names, ours, published : sequence
             Columns of the table, see `Row`.
-        unit, reason : str or sequence of str
+        unit : str or sequence of str
             Of all rows, or one per row.
+        reason : str or sequence of str
+            Of all rows that do not agree, or one per row.
 
         Returns
         -------
@@ -116,15 +120,15 @@ class Table(Frozen):
             The table.
         """
         units = repeat(unit, len(names)) if isinstance(unit, str) else unit
-        reasons = repeat(reason, len(names)) if isinstance(reason, str) else reason
+        reasons = repeat("", len(names)) if isinstance(reason, str) else reason
         printed = repeat(None, len(names)) if published is None else published
-        return cls(
-            title,
-            tuple(
-                Row(name, _plain(own), None if known is None else _plain(known), u, why)
-                for name, own, known, u, why in zip(names, ours, printed, units, reasons, strict=True)
-            ),
-        )
+        rows = [
+            Row(name, _plain(own), None if known is None else _plain(known), u, why)
+            for name, own, known, u, why in zip(names, ours, printed, units, reasons, strict=True)
+        ]
+        if isinstance(reason, str):
+            rows = [replace(row, reason=reason) if row.agrees is False else row for row in rows]
+        return cls(title, tuple(rows))
 
     def summary(self) -> str:
         """Return the table as text.
@@ -163,7 +167,8 @@ def cells_of(row: Row) -> tuple[str, str, str, str, str]:
     elif row.difference is None:
         off = "differs"
     elif row.relative is not None:
-        off = f"{number(row.difference, 3)} ({row.relative * 100:+.2g} %)".replace("-", "\N{MINUS SIGN}")
+        sign = "+" if row.relative > 0.0 else ""
+        off = f"{number(row.difference, 3)} ({sign}{number(100.0 * row.relative, 2)} %)"
     else:
         off = number(row.difference, 3)
     return name, shown[0], shown[1], off, row.reason

@@ -103,7 +103,8 @@ class Dynamics(Drives):
         # Where drives and mechanism are joined step by step, `decoupled` finds the accelerations.
         acceleration = [graph.zero] * self.n if shape.loop else [x[0] for x in solve(L, inverses, [[x] for x in force])]
         diagonal = self.motors if shape.loop else M
-        solid = [absolute(d) - TINY * absolute(diagonal[i][i]) for i, d in enumerate(pivots[::-1])]
+        # Without row exchanges all pivots are positive exactly where the matrix is positive definite.
+        solid = [d - TINY * absolute(diagonal[i][i]) for i, d in enumerate(pivots[::-1])]
         worst = solid[0]
         for x in solid[1:]:
             worst = minimum(worst, x)
