@@ -26,7 +26,14 @@ from dynident.mechanics.solving import NodeRows, factor_symmetric, solve_factore
 from dynident.mechanics.vectors import Vector, cross, dot, matrix, plus, scale, snapped, times, vector
 
 if TYPE_CHECKING:
-    from dynident.mechanics.actuation import actuator_jacobian, actuator_torques, generalised_efforts, least_torques, preload
+    from dynident.mechanics.actuation import (
+        actuator_jacobian,
+        actuator_torques,
+        generalised_efforts,
+        least_torques,
+        preload,
+        prices,
+    )
     from dynident.mechanics.branch import REACH
     from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
     from dynident.mechanics.flexures import FlexureRequirements, flexure_requirements
@@ -87,6 +94,7 @@ _LATER = {
     "pose_targets": "inverse_kinematics_damped",
     "position_limits": "inverse_kinematics_damped",
     "preload": "actuation",
+    "prices": "actuation",
     "reach": "inverse_kinematics_closed",
     "robot_size": "inverse_kinematics_damped",
     "singularities": "inverse_kinematics_closed",
@@ -162,6 +170,7 @@ __all__ = [
     "position_limits",
     "positions_of",
     "preload",
+    "prices",
     "project",
     "reach",
     "reactions",

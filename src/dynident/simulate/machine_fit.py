@@ -119,7 +119,11 @@ class MachineFit(Result):
         figure = new_figure(10.0, 1.0 + 1.7 * count)
         for i, name in enumerate(self.actuators):
             axes = figure.add_axes((0.08, 1.0 - (i + 0.9) / (count + 0.15), 0.9, 0.68 / count))
-            for y, colour, text in ((self.measured, MUTED, "measured"), (self.first, ORANGE, "before"), (self.fitted, BLUE, "fitted")):
+            for y, colour, text in (
+                (self.measured, MUTED, "measured"),
+                (self.first, ORANGE, "before"),
+                (self.fitted, BLUE, "fitted"),
+            ):
                 axes.plot(*extremes(self.t, y[:, i]), color=colour, linewidth=0.9, label=text)
             finish(axes, "time [s]" if i == count - 1 else "", "effort", label(name))
             if i == 0:
@@ -232,7 +236,9 @@ def _read(robot: VirtualRobot, names: tuple[str, ...], shared: bool) -> Array:
     if not names or len(set(names)) != len(names):
         raise IdentificationError(f"numbers are {', '.join(names) or 'empty'}; name each once, as in ('inertia', 'fc')")
     drives = robot.drives[:1] if shared else robot.drives
-    values = [drive.motor.inertia if name == "inertia" else _law(drive)[_full(drive, name)] for drive in drives for name in names]
+    values = [
+        drive.motor.inertia if name == "inertia" else _law(drive)[_full(drive, name)] for drive in drives for name in names
+    ]
     for name, value in zip(names * len(drives), values, strict=True):
         if not value > 0.0:
             raise IdentificationError(f"'{name}' is {value:g} at the start; give the machine a first guess above zero")
@@ -279,9 +285,7 @@ class _Comparison:
     ) -> None:
         self.references, self.logs, self.cutoff = references, logs, cutoff
         channels = list(effort) if effort is not None else [drive.actuator for drive in robot.drives]
-        self.measured = np.concatenate(
-            [self._filtered(log.t, _effort(log, channels, robot)) for log in logs]
-        )
+        self.measured = np.concatenate([self._filtered(log.t, _effort(log, channels, robot)) for log in logs])
         ends = np.cumsum([0.0, *(float(log.t[-1] - log.t[0]) for log in logs)])
         self.t = np.concatenate([log.t[self._inside(log.t)] - log.t[0] + end for log, end in zip(logs, ends, strict=False)])
         self.size = float(np.sqrt(np.mean(self.measured**2)))
