@@ -1,6 +1,6 @@
 """The coupler curve of a four-bar linkage as a path: what a haptic robot does that feels like one [Roldan2017, section 6.2.7].
 
-    O2 + a e(theta) + b e(phi) = O4 + c e(psi),    P = O2 + a e(theta) + (u + i v) e(phi),    e(x) = exp(i x)
+O2 + a e(theta) + b e(phi) = O4 + c e(psi),    P = O2 + a e(theta) + (u + i v) e(phi),    e(x) = exp(i x).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class FourBar:
         if not np.all((reach > abs(b - c)) & (reach < b + c)):
             raise DynidentError(
                 f"a crank of {self.lengths[0]:g} m does not turn by {self.length:.4g} rad between bearings "
-                f"{abs(self.bearings[1] - self.bearings[0]):.4g} m apart with coupler {b:g} m and rocker {c:g} m; shorten the crank"
+                f"{abs(self.bearings[1] - self.bearings[0]):.4g} m apart with coupler {b:g} m and rocker {c:g} m; shorten it"
             )
 
     def _pin(self, s: Array) -> Complex:

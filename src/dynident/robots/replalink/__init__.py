@@ -18,11 +18,11 @@ from dynident.checks import choice
 from dynident.control import Cascade
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, Viscous
+from dynident.mechanics import Motion, frame_motion, jacobian
 from dynident.mechanism import Actuator, Body, Coupling, Joint, Limits, Loop, Mechanism
 from dynident.robots.replalink.closed_forms import *
 from dynident.robots.replalink.data import *
 from dynident.robots.shared import PARAMETERS, at, parameter_values, planar_body, point, without_terms
-from dynident.mechanics import Motion, frame_motion, jacobian
 from dynident.simulate import VirtualRobot, actuator_inertia
 from dynident.trajectory import FourBar, Quintic, along
 
@@ -31,8 +31,8 @@ __all__ = [
     "FUNDAMENTAL", "GEAR", "HARMONICS", "INITIAL_AMPLITUDES", "PARAMETER_NAMES", "POSITION_LIMITS", "RECOVERED", "SAMPLING",
     "STANDARD_NAMES", "START", "TABLE_6_4", "THEORETICAL", "THESIS_EQUATIONS", "TORQUE_CONSTANT", "TRUSTED", "VELOCITY_LIMIT",
     "WORKING_MODES", "Geometry", "Pose", "base_matrix", "body_jacobians", "dynamics_matrices", "forward_kinematics",
-    "four_bar_motion", "fourier", "initial_motion", "inverse_dynamics", "inverse_kinematics", "machine", "mechanism", "regressor", "singularity",
-    "thesis_system",
+    "four_bar_motion", "fourier", "initial_motion", "inverse_dynamics", "inverse_kinematics", "machine", "mechanism",
+    "regressor", "singularity", "thesis_system",
 ]  # fmt: skip
 
 
@@ -245,9 +245,7 @@ def four_bar_motion(speed: float = ASSUMPTIONS["four_bar_speed"].value, turns: f
     tool = forward_kinematics([START]).D[0]
     at_zero = FourBar(crank, coupler, rocker, [[0.0, 0.0], [ground, 0.0]], (0.5 * coupler, 0.1))(0.0)[0][0, :2]
     origin = tool - at_zero
-    path = FourBar(
-        crank, coupler, rocker, [origin, origin + [ground, 0.0]], (0.5 * coupler, 0.1), turn=2.0 * np.pi * turns
-    )
+    path = FourBar(crank, coupler, rocker, [origin, origin + np.array([ground, 0.0])], (0.5 * coupler, 0.1), turn=2.0 * np.pi * turns)
     tip = along([path], speed, 8.0 * speed, lambda way, top, push: Quintic(way, 1.875 * way / top)).sample(rate)
     angles = inverse_kinematics(tip.x[:, :2])[:, WORKING_MODES.index("-+")]
     q = np.asarray(START) + np.unwrap(angles - START, axis=0)

@@ -128,8 +128,8 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     "four_bar": Assumption(
         (0.10, 0.25, 0.22, 0.28),
         "m",
-        "crank, coupler, rocker and ground of the linkage that the validation emulates (6.2.7); none is printed. The point on its "
-        "coupler starts at the tool's home",
+        "crank, coupler, rocker and ground of the linkage that the validation emulates (6.2.7); none is printed. The point on "
+        "its coupler starts at the tool's home",
     ),
     "four_bar_speed": Assumption(4.0, "rad/s", "of its crank; not printed"),
     "bandwidth": Assumption(10.0, "Hz", "of the position loops; no gains are printed, usual for servo drives of this size"),
