@@ -54,9 +54,8 @@ def prs3_figures_6_and_7() -> Reproduction:
     rows = [
         Row("s, smallest", 1e3 * float(s.min()), 1e3 * low, "mm", reason),
         Row("s, largest", 1e3 * float(s.max()), 1e3 * high, "mm", reason),
+        *(Row(f"{name}, largest", float(np.abs(x).max()), prs3.NEEDED[name], "deg", reason) for name, x in turn.items()),
     ]
-    for name, ranges in turn.items():
-        rows.append(Row(f"{name}, largest", float(np.abs(ranges).max()), prs3.NEEDED[name], "deg", reason))
     reach = workspace_map(prs3.mechanism(), "platform", ("psi", "theta"), ((-0.5, 0.5), (-0.5, 0.5)), size=31)
     return Reproduction(
         (Table("what the work space asks of sliders and flexures", tuple(rows)),),
