@@ -72,7 +72,8 @@ class Row(Frozen):
             return None
         if self.difference is None:
             return self.ours == self.published
-        printed = Decimal(repr(float(self.published))).as_tuple().exponent
+        known = float(self.published)
+        printed = 0 if known.is_integer() else Decimal(repr(known)).as_tuple().exponent
         return abs(self.difference) <= 0.5 * 10.0 ** int(printed) * (1.0 + 1e-9)
 
 
