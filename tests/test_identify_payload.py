@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 import dynident as di
 from dynident.errors import DescriptionError, DynidentError, IdentificationError
 from dynident.identify import (
-    Gains,
+    DriveGains,
     Payload,
     estimate_gains,
     payload_from_wrench,
@@ -281,7 +281,7 @@ def test_gains_are_found_from_a_load_of_known_mass() -> None:
         [by_nominal_gains(record(r, seed, 0.1), factors) for seed in seeds] for r, seeds in ((robot, (1, 2)), (loaded, (3, 4)))
     ]
     found = estimate_gains(payload_regression(robot, *logs), 4.0, COM, INERTIA)
-    assert isinstance(found, Gains)
+    assert isinstance(found, DriveGains)
     assert np.all(np.abs(found.factors - factors) < 4.0 * found.std)
     assert found.std[1] < 0.01  # the joint that lifts the load
     assert "true over nominal" in found.summary()

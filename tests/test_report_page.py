@@ -20,9 +20,9 @@ from dynident.identify.plots import plot_parameters, plot_score, true_base_value
 from dynident.mechanism import effort_units
 from dynident.pages import number, percent
 from dynident.report import write_report
-from dynident.report.figures import autocorrelation, independent_share, weak_directions
+from dynident.report.figures import weak_directions
 from dynident.report.model import standard_states
-from dynident.signals import Quality
+from dynident.signals import Quality, autocorrelation, effective_samples
 from dynident.signals.quality import Finding
 from dynident.validate import judge
 
@@ -351,6 +351,6 @@ def test_autocorrelation_of_a_known_process() -> None:
     direct = np.array([x[: 40 - k] @ x[k:] for k in range(40)]) / (x @ x)
     np.testing.assert_allclose(autocorrelation(white[:40], 100), direct, atol=1e-12)
     np.testing.assert_allclose(autocorrelation(slow, 3), 0.8 ** np.arange(4), atol=0.03)
-    assert independent_share(slow) == pytest.approx(0.2 / 1.8, rel=0.2)  # (1 - a) / (1 + a)
-    assert independent_share(white) > 0.9
+    assert effective_samples(slow) / slow.size == pytest.approx(0.2 / 1.8, rel=0.2)  # (1 - a) / (1 + a)
+    assert effective_samples(white) / white.size > 0.9
     assert np.all(autocorrelation(np.ones(10), 3) == 0.0)

@@ -220,6 +220,8 @@ def _written(result: Result, leaf: Callable[[Any], Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if np.iscomplexobj(value):
+        value = np.stack([np.real(value), np.imag(value)], axis=-1)
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if value is None or isinstance(value, bool | int | float | str):
@@ -373,6 +375,9 @@ def array_of(value: Any, where: str, dtype: Any = np.float64) -> Any:
             return np.frombuffer(content, dtype=stored).reshape(value["shape"]).astype(dtype, casting="same_kind")
         if not isinstance(value, list | np.ndarray):
             raise TypeError("no list")
+        if np.dtype(dtype).kind == "c":
+            pairs = np.array(value, dtype=np.float64)
+            return pairs[..., 0] + 1j * pairs[..., 1]
         return np.array(value, dtype=dtype)
-    except (KeyError, TypeError, ValueError, binascii.Error) as error:
+    except (KeyError, TypeError, ValueError, IndexError, binascii.Error) as error:
         raise _wrong(where, value, f"an array of numbers ({error})") from error

@@ -19,7 +19,6 @@ capsule = "auto"                   # bodies as capsules of the same inertia; or 
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +34,7 @@ from dynident.excitation.checks import LARGEST, real, shown, text, vector
 from dynident.excitation.limits import Box, Effort, Limit, Loops, Polygon, ToolBox
 from dynident.excitation.moveit import moveit_limits
 from dynident.excitation.obstacles import Capsule, Collision, Floor
-from dynident.files import parsed, read_text
+from dynident.files import read_text, read_toml
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -299,11 +298,6 @@ def limits_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
     dict
         Settings.
     """
-    content = read_text(path, "limits")
     if Path(path).suffix.lower() in (".yaml", ".yml"):
-        return moveit_limits(content, os.fspath(path))
-    try:
-        settings: dict[str, Any] = parsed(tomllib.loads, content)
-    except ValueError as error:
-        raise DynidentError(f"cannot read limits from '{path}': {error}") from error
-    return settings
+        return moveit_limits(read_text(path, "limits"), os.fspath(path))
+    return read_toml(path, "limits")

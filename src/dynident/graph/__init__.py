@@ -145,4 +145,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'dynident.graph' has no attribute '{name}'")
 
 
-guard(globals(), fast=("Compiled", "Function", "Graph", "Node", "Routine", "c_number", "latex_number"))
+guard(globals(), fast=("Compiled", "Function", "Graph", "Node", "Routine"))

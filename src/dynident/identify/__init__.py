@@ -15,9 +15,9 @@ from dynident.identify.tables import Observability, Prediction, Undetermined
 if TYPE_CHECKING:
     from dynident.identify.bayes import MAP
     from dynident.identify.essential import contributing_parameters, essential_parameters
-    from dynident.identify.estimators import OLS, WLS
-    from dynident.identify.friction import AxisFit, Choice, choose, choose_friction, fit_axis, fit_log
-    from dynident.identify.gains import Gains, estimate_gains, with_gain_uncertainty
+    from dynident.identify.estimators import OLS, WLS, fit_of
+    from dynident.identify.friction import AxisFit, Choice, FrictionFilter, choose, choose_friction, fit_axis, fit_log
+    from dynident.identify.gains import DriveGains, estimate_gains, with_gain_uncertainty
     from dynident.identify.load import Payload
     from dynident.identify.matching import Matched, match
     from dynident.identify.methods import (
@@ -81,6 +81,7 @@ _LATER = {
     "recover_standard": "standard",
     "AxisFit": "friction",
     "Choice": "friction",
+    "FrictionFilter": "friction",
     "Individual": "subsets",
     "Payload": "load",
     "Statistics": "subsets",
@@ -89,13 +90,14 @@ _LATER = {
     "enumerate_subsets": "subsets",
     "fit_axis": "friction",
     "fit_log": "friction",
+    "fit_of": "estimators",
     "individual_parameters": "subsets",
     "payload_of": "payload",
     "payload_regression": "payload",
     "plot_parameters": "plots",
     "plot_score": "plots",
     "true_base_values": "plots",
-    "Gains": "gains",
+    "DriveGains": "gains",
     "estimate_gains": "gains",
     "payload_from_wrench": "wrist",
     "payload_on_arm": "payload",
@@ -118,9 +120,10 @@ __all__ = [
     "BaseParameters",
     "BiasDiagnosis",
     "Choice",
+    "DriveGains",
     "Entropic",
     "Fit",
-    "Gains",
+    "FrictionFilter",
     "Individual",
     "Kalman",
     "Knowledge",
@@ -152,6 +155,7 @@ __all__ = [
     "evaluate",
     "fit_axis",
     "fit_log",
+    "fit_of",
     "individual_parameters",
     "match",
     "payload_from_wrench",

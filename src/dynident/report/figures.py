@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, SKY, WIDTH, label, new_figure, plain_axes
 from dynident.identify import Fit, Score
+from dynident.signals import autocorrelation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,25 +20,6 @@ Array = NDArray[np.float64]
 
 LAGS = 60
 POINTS = 3000
-
-
-def autocorrelation(e: Array, lags: int = LAGS) -> Array:
-    """Return the autocorrelation of a residual."""
-    x = e - e.mean()
-    power = float(x @ x)
-    most = min(lags, x.size - 1)
-    if power == 0.0:
-        return np.zeros(most + 1)
-    length = 1 << (2 * x.size - 1).bit_length()  # zeros behind the signal keep its ends apart
-    spectrum = np.fft.rfft(x, length)
-    return np.asarray(np.fft.irfft(np.abs(spectrum) ** 2, length)[: most + 1] / power)
-
-
-def independent_share(e: Array) -> float:
-    """Return which share of the samples is worth an independent one, 1 / (1 + 2 sum of the leading positive correlations)."""
-    r = autocorrelation(e, e.size // 2)[1:]
-    first = int(np.argmax(r <= 0.0)) if np.any(r <= 0.0) else r.size
-    return 1.0 / (1.0 + 2.0 * float(np.sum(r[:first])))
 
 
 def plot_residuals(score: Score, joints: Sequence[str], units: Mapping[str, str]) -> Figure:
@@ -59,7 +41,7 @@ def plot_residuals(score: Score, joints: Sequence[str], units: Mapping[str, str]
         left.set_yticks([])
         left.set_xlabel("residual / predicted standard deviation", fontsize=8, color=INK)
         left.set_title(label(name, 48), loc="left", fontsize=9.5, color=INK, pad=3)
-        r = autocorrelation(e)
+        r = autocorrelation(e, LAGS)
         limit = 2.0 / np.sqrt(e.size)
         middle.axhspan(-limit, limit, color="#EEF1F3", zorder=0)
         # One line with gaps is a much smaller drawing than one line per lag.

@@ -10,7 +10,8 @@ from dynident.figures import data_address
 from dynident.identify import Fit, Score, plot_score
 from dynident.mechanism import effort_units
 from dynident.pages import Html, badge, details, figure, join, number, percent, section, several, table, tag
-from dynident.report.figures import independent_share, plot_residuals
+from dynident.report.figures import plot_residuals
+from dynident.signals import effective_samples
 from dynident.validate import Verdict
 
 JOINTS_PER_FIGURE = 4  # so that a figure fits on a printed page
@@ -126,11 +127,20 @@ def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
                 f" What the parameters leave open is up to {number(float(score.leverage[worst]), 2)} times what it is on the "
                 f"training data ({score.joints[worst]})."
             )
-        pictures = _pictures(score, units)
+        pictures, motors = _pictures(score, units), [] if score.motors is None else _motors(score, units)
         if score.training and not all(other.training for other in scores):
-            pictures = [details("Figures of the training data", *pictures)]
-        parts += [tag("h3", _title(score)), tag("p", sentence), _metrics(score, units), *pictures]
+            pictures, motors = [details("Figures of the training data", *pictures, *motors)], []
+        parts += [tag("h3", _title(score)), tag("p", sentence), _metrics(score, units), *pictures, *motors]
     return section("predictions", "Measured and predicted efforts", *parts)
+
+
+def _motors(score: Score, units: Mapping[str, str]) -> list[Html]:
+    """Return measured and rebuilt torques of the motors of a robot with loops, and their errors."""
+    assert score.motors is not None, "called for robots with loops"
+    text = "The equations above are projections of the motor torques. Motor by motor: least torques that do the same"
+    if score.preload:
+        text += f"; the preload, {percent(score.preload)} of what was measured, moves nothing and is left out"
+    return [tag("h4", "Motors"), tag("p", f"{text}."), _metrics(score.motors, units), *_pictures(score.motors, units)]
 
 
 def _pictures(score: Score, units: Mapping[str, str]) -> list[Html]:
@@ -190,7 +200,7 @@ def residuals(fit: Fit, scores: Sequence[Score]) -> Html:
         e = score.measured - score.predicted
         mean, std = e.mean(axis=0), e.std(axis=0)
         mean[np.abs(mean) < 1e-9 * std] = 0.0  # round-off
-        share = [independent_share(e[:, j]) for j in range(e.shape[1])]
+        share = [effective_samples(e[:, j]) / len(e) for j in range(e.shape[1])]
         rows = [
             (
                 name,

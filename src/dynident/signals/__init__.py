@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from dynident.signals.cutoff import Cutoff, automatic_cutoff
     from dynident.signals.decimate import Decimator
+    from dynident.signals.dependence import autocorrelation, effective_samples
     from dynident.signals.differentiate import butterworth, fourier, kalman_smoother, savitzky_golay, smoothing_spline
     from dynident.signals.preparation import Prepared, common_cutoff, prepare
     from dynident.signals.quality import Finding, Quality, diagnose
@@ -42,11 +43,13 @@ _LATER = {
     "Recording": "campaign",
     "LogSegment": "segments",
     "LogStream": "stream",
+    "autocorrelation": "dependence",
     "automatic_cutoff": "cutoff",
     "butterworth": "differentiate",
     "campaign_columns": "campaign",
     "common_cutoff": "preparation",
     "diagnose": "quality",
+    "effective_samples": "dependence",
     "fill_holes": "resample",
     "fourier": "differentiate",
     "is_campaign": "campaign",
@@ -80,11 +83,13 @@ __all__ = [
     "Prepared",
     "Quality",
     "Recording",
+    "autocorrelation",
     "automatic_cutoff",
     "butterworth",
     "campaign_columns",
     "common_cutoff",
     "diagnose",
+    "effective_samples",
     "fill_holes",
     "fourier",
     "is_campaign",

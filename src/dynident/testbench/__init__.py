@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from dynident.testbench.history import FrictionHistory
     from dynident.testbench.lugre import LuGreFit, fit_lugre, fit_static
     from dynident.testbench.maintenance import FaultDetector, Maintenance
-    from dynident.testbench.multi_profile import MultiProfile, multi_profile_motion, multi_profile_test
     from dynident.testbench.plateaus import Plateaus, SpeedPlateau, find_plateaus
     from dynident.testbench.repeatability_study import (
         Estimate,
@@ -74,11 +73,6 @@ _HOME = {
     "maintenance": (
         "FaultDetector",
         "Maintenance",
-    ),
-    "multi_profile": (
-        "MultiProfile",
-        "multi_profile_motion",
-        "multi_profile_test",
     ),
     "plateaus": (
         "SpeedPlateau",
@@ -149,7 +143,6 @@ __all__ = [
     "LuGreFit",
     "Maintenance",
     "MeasuredTemperature",
-    "MultiProfile",
     "NoCompensation",
     "ParameterRepeatability",
     "Plateaus",
@@ -179,8 +172,6 @@ __all__ = [
     "friction_study",
     "identify_friction",
     "identify_machine",
-    "multi_profile_motion",
-    "multi_profile_test",
     "nested_spread",
     "plateau_gravity",
     "repeatability",
