@@ -246,8 +246,9 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(folder, monkeypatch, c
 
 def test_joints_without_limits_are_named(folder, monkeypatch, capsys):
     Path("open.urdf").write_text(OPEN, encoding="utf-8")
-    assert run(monkeypatch, "open.urdf", "-o", "plan") == 1
-    assert "joint 'shoulder' has no position limits" in capsys.readouterr().err
+    assert run(monkeypatch, "open.urdf", *QUICK, "--criterion", "a") == 0
+    told = capsys.readouterr().err
+    assert "positions within 3.14 rad assumed for shoulder" in told and "no floor was given: --floor 0" in told
     assert run(monkeypatch, "open.urdf", "--limits", "missing.toml") == 1
     assert "cannot read limits from 'missing.toml'" in capsys.readouterr().err
     assert run(monkeypatch, "robot.urdf", "--output", "robot.urdf") == 1

@@ -10,7 +10,7 @@ from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Actuator, Body, Joint, Limits, Loop, Placement, rotation_exp
 from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
-from dynident.mechanism.inertia import Consistency, check_consistency, from_com, from_principal, pseudo_inertia
+from dynident.mechanism.inertia import Consistency, check_consistency, from_com, from_principal, principal, pseudo_inertia
 from dynident.mechanism.loops import DOT, LINEAR, POINT, SLIDE, Closure, LoopArrays
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
@@ -93,6 +93,7 @@ __all__ = [
     "is_mjcf",
     "mjcf_text",
     "own_parts",
+    "principal",
     "pseudo_inertia",
     "read_dh",
     "read_mjcf",

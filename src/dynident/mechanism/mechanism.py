@@ -414,6 +414,7 @@ class Mechanism(Result):
     with_payload = changes.with_payload
     without = changes.without
     lock = changes.lock
+    with_free_base = changes.with_free_base
     keep = changes.keep
 
     def frame(self, name: str) -> tuple[int, Placement]:

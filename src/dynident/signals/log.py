@@ -20,6 +20,9 @@ from dynident.tables import Tabular
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+if TYPE_CHECKING:
+    from dynident.signals.stream import LogStream
+
 Array = NDArray[np.float64]
 PathLike = str | os.PathLike[str]
 
@@ -238,6 +241,45 @@ class Log(Tabular):
             "name": name,
         }
         return read_log(path, schema, {k: v for k, v in overrides.items() if v is not None})
+
+    @staticmethod
+    def stream(
+        path: PathLike,
+        effort: str | None = None,
+        *,
+        samples: int = 100_000,
+        topic: str | Sequence[str] | None = None,
+        schema: PathLike | Mapping[str, object] | None = None,
+        joints: Sequence[str] | None = None,
+        units: Mapping[str, object] | None = None,
+        gain: float | Sequence[float] | None = None,
+    ) -> LogStream:
+        """Read a long ROS bag or MCAP file as logs one after the other, with one piece in memory at a time.
+
+        Parameters
+        ----------
+        path : path-like
+            The bag. Other files are read at once and cut.
+        effort : str
+            Effort kind, see `read`.
+        samples : int
+            Samples of a piece, about.
+        topic, schema, joints, units, gain : optional
+            See `read`.
+
+        Returns
+        -------
+        LogStream
+            Gives a `Log` per piece, all on one clock, every time it is iterated; `Regression.from_logs` takes it as it is.
+
+        Examples
+        --------
+        >>> evidence = di.Regression.from_logs(robot, Log.stream("day.mcap", "joint_torque"))   # doctest: +SKIP
+        """
+        from dynident.signals.stream import LogStream  # noqa: PLC0415  (only loaded when something is read)
+
+        given = {"effort_kind": effort, "topic": topic, "joints": joints, "unit": units, "gain": gain}
+        return LogStream(path, samples, schema, {k: v for k, v in given.items() if v is not None})
 
     def to_csv(self, path: PathLike) -> Path:
         """Write a CSV that `Log.read` takes back exactly, with no options.
