@@ -147,7 +147,7 @@ def test_robots_of_the_literature_by_name(monkeypatch, capsys, tmp_path):
 def test_cft_in_cartesian_coordinates_and_back_to_its_joints(monkeypatch, capsys, tmp_path):
     """The report's route: Fourier series of xc1 ... xc4 for its twelve parameters; the plan runs on the machine."""
     monkeypatch.chdir(tmp_path)
-    args = ("cft", "--cartesian", "--criterion", "cond", "--iterations", "6", "--starts", "1", "-o", "plan", "--json")
+    args = ("cft", "--cartesian", "--criterion", "cond", "--iterations", "3", "--starts", "1", "-o", "plan", "--json")
     assert run(monkeypatch, *args) == 0
     data = json.loads(capsys.readouterr().out)
     assert len(data["parameters"]) == 12 and data["worst_margin"] >= 0.0

@@ -291,19 +291,41 @@ _ENTRIES: dict[str, Entry] = {}
 def reproduction(
     name: str, title: str, source: str, seconds: float = 1.0
 ) -> Callable[[Callable[[], Reproduction]], Callable[[], Reproduction]]:
-    """Register a function that returns a `Reproduction`; nothing is run."""
+    """Register a function that returns a `Reproduction`; nothing is run.
+
+    Parameters
+    ----------
+    name : str
+        What to ask for, such as ``cft-table-6``.
+    title : str
+        What is reproduced.
+    source : str
+        Key of docs/references.md and table or figure, such as ``[Rodriguez2002, Table 6]``.
+    seconds : float
+        About how long it takes on an idle machine.
+
+    Returns
+    -------
+    callable
+        Decorator of a function without arguments, whose result gets name, title and source.
+    """
 
     def register(function: Callable[[], Reproduction]) -> Callable[[], Reproduction]:
         @wraps(function)
         def run() -> Reproduction:
             return replace(function(), name=name, title=title, source=source)
 
-        if name in _ENTRIES:
-            raise ValueError(f"two reproductions are named '{name}'")
+        known = _ENTRIES.get(name)
+        if known is not None and _place(known.run) != _place(function):  # the same one again is a cell that is run again
+            raise DynidentError(f"there are two reproductions '{name}', {_place(known.run)} and {_place(function)}; rename one")
         _ENTRIES[name] = Entry(name, title, source, seconds, run)
         return run
 
     return register
+
+
+def _place(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
 
 
 @cache
