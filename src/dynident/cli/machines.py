@@ -24,7 +24,18 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 FINE = 500.0  # Hz: rate of a motion that is not given as a curve
 
-Machine = Annotated[str, typer.Argument(help="Ready machine, such as mast or dualv.", show_default=False)]
+Machine = Annotated[
+    str, typer.Argument(help="Description of your robot, or a ready machine such as mast or dualv.", show_default=False)
+]
+Controller = Annotated[
+    str,
+    typer.Option(
+        help="Controller of a robot without drives of its own.",
+        metavar="[computed_torque|feedforward|pd|cascade]",
+        autocompletion=lambda: ["computed_torque", "feedforward", "pd", "cascade"],
+    ),
+]
+Bandwidth = Annotated[float, typer.Option(help="Bandwidth of that controller [Hz].")]
 Seed = Annotated[int, typer.Option(help="Seed of all noise.")]
 Results = Annotated[
     Path | None, typer.Option("-o", "--output", "--figures", help="Folder for the numbers (JSON) and figures (PNG).")
@@ -56,6 +67,25 @@ def ready_machine(name: str, added_inertia: float | None = None) -> VirtualRobot
             "0.2 kg m^2 are added to q4 and q5: the published mass matrix is indefinite on a third of the workspace; "
             "simulate --added-inertia 0 runs it as published"
         )
+    return machine
+
+
+def any_machine(
+    name: str,
+    controller: str,
+    bandwidth: float,
+    sidecar: Path | None,
+    search: list[Path] | None,
+    arg: list[str] | None,
+    trust: bool,
+) -> VirtualRobot:
+    """Return a ready machine by name, or the standard machine of a description, and say what is assumed."""
+    from dynident.simulate import standard_machine  # noqa: PLC0415 - only some commands need it
+
+    if is_ready(Path(name)):
+        return ready_machine(name)
+    machine = standard_machine(robot_of(Path(name), sidecar, search, arg, trust), controller=controller, bandwidth=bandwidth)
+    note(f"'{name}' has no drives of its own: ideal drives and a controller '{controller}' of {bandwidth:g} Hz are assumed")
     return machine
 
 

@@ -43,7 +43,7 @@ class _App(typer.Typer):
         def register(function: Any) -> Any:
             known = name or function.__name__.replace("_", "-")
             panel = next((panel for panel, names in PANELS.items() if known in names), "Others")
-            has_robot = "robot" in inspect.signature(function).parameters
+            has_robot = bool({"robot", "machine"} & set(inspect.signature(function).parameters))
             outer = super(_App, self).command(name, rich_help_panel=panel, **options)
             outer(with_structure(spoken(function)) if has_robot else spoken(function))
             return function
