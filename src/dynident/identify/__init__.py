@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from dynident.identify.partitions import Partition, Partitions, rank_partitions
     from dynident.identify.payload import payload_of, payload_on_arm, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
+    from dynident.identify.population import Population
     from dynident.identify.prior import Knowledge
     from dynident.identify.regression import Regression
     from dynident.identify.score import Score
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 # What only some programs need is imported on first use: figures, friction laws, payloads, subsets.
 _LATER = {
     "Knowledge": "prior",
+    "Population": "population",
     "MAP": "bayes",
     "contributing_parameters": "essential",
     "simulated_instruments": "methods",
@@ -139,6 +141,7 @@ __all__ = [
     "Partition",
     "Partitions",
     "Payload",
+    "Population",
     "Prediction",
     "Projection",
     "Regression",
