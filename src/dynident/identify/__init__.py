@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
@@ -169,11 +168,4 @@ __all__ = [
     "with_gain_uncertainty",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.identify.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.identify' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)
