@@ -55,13 +55,7 @@ class Result(Frozen):
     derived: ClassVar[tuple[str, ...]] = ()
 
     def summary(self) -> str:
-        """Return the result as text.
-
-        Returns
-        -------
-        str
-            A few lines.
-        """
+        """Return the result as text. A few lines."""
         shown = [(f.name, getattr(self, f.name)) for f in fields(self)]  # type: ignore[arg-type]
         short = [
             f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}" for name, value in shown if _short(value)
@@ -73,13 +67,7 @@ class Result(Frozen):
         return _fields(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values.
-
-        Returns
-        -------
-        dict
-            `kind`, then the fields: numbers, texts, lists and dicts.
-        """
+        """Return the result as plain values. `kind`, then the fields: numbers, texts, lists and dicts."""
         return _written(self, _plain)
 
     @classmethod

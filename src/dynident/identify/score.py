@@ -84,13 +84,7 @@ class Score(Result):
         return f"Score(log '{self.name}', {kind}: relative error {100 * self.metrics.relative:.2f} %; summary() has the table)"
 
     def summary(self) -> str:
-        """Return the metrics as a text table.
-
-        Returns
-        -------
-        str
-            Table, with a warning when this is training data.
-        """
+        """Return the metrics as a text table, with a warning when this is training data."""
         head = f"log '{self.name}'" + (" - TRAINING DATA, not a validation" if self.training else " (held out)")
         lines = [
             head,
@@ -112,13 +106,7 @@ class Score(Result):
         return "\n".join(lines)
 
     def plot(self) -> Any:
-        """Draw measured and predicted efforts with the two-sigma band, and the residuals.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw measured and predicted efforts with the two-sigma band, and the residuals."""
         from dynident.identify.plots import plot_score  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_score(self)

@@ -302,10 +302,7 @@ class Log:
     def checksum(self) -> str:
         """Return what tells this recording from every other; a part of a log has the hash of the whole.
 
-        Returns
-        -------
-        str
-            sha256 of the file (of all files, as JSON, when there are several), or of the data of a log made in memory.
+        sha256 of the file (of all files, as JSON, when there are several), or of the data of a log made in memory.
         """
         known = self.provenance.get("sha256")
         if known:
