@@ -23,6 +23,8 @@ from dynident.cli.shared import (
     Gain,
     Joints,
     LogRate,
+    Order,
+    Projection,
     Quiet,
     Robot,
     Schema,
@@ -35,12 +37,14 @@ from dynident.cli.shared import (
     Unit,
     app,
     check_output,
+    column_order,
     friction_laws,
     log_reader,
     note,
     out,
     print_json,
     progress,
+    projection_of,
     robot_of,
     with_terms,
     xacro_arguments,
@@ -112,11 +116,6 @@ def _options(cutoff: str, decimation: str, standstill: float) -> dict[str, Any]:
     return options
 
 
-def _projection(text: str) -> str | tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    return text if text in ("gls", "independent") else names
-
-
 @app.command(epilog="Example: dynident identify robot.urdf run.csv --effort joint_torque --validate other.csv -o out/")
 def identify(
     robot: Robot,
@@ -154,18 +153,20 @@ def identify(
     standstill: Annotated[
         float, typer.Option(help="Leave out speeds below this share of a joint's RMS speed, where it may stick (0.1 is usual).")
     ] = 0.0,
-    projection: Annotated[
-        str, typer.Option(help="Robots with loops: gls (least variance), independent, or names of motors by commas.")
-    ] = "gls",
+    projection: Projection = "gls",
+    order: Order = None,
     strict: Strict = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
     """Identify a robot from its logs: writes fit.json, the identified description, report.html and verdict.json."""
+    from dynident.identify import match  # noqa: PLC0415
     from dynident.report import write_report  # noqa: PLC0415 - matplotlib
     from dynident.validate import judge  # noqa: PLC0415
 
+    if order is not None and friction is not None:
+        raise DynidentError("--order is for linear friction terms; leave it out, or leave out --friction")
     known = knowledge(sidecar, mass, total_mass, centre, without)
     solver, options = _estimator(estimator, recovery, known), _options(cutoff, decimation, standstill)
     if essential is not None and estimator == "map":
@@ -183,7 +184,8 @@ def identify(
         evidence: di.Regression | None = None
         if laws is None:
             step("compressing the logs in one band")
-            evidence = di.Regression.from_logs(mechanism, runs, None, _projection(projection), **options)
+            base = None if order is None else di.base_parameters(match(mechanism, runs[0]).mechanism, column_order(order))
+            evidence = di.Regression.from_logs(mechanism, runs, base, projection_of(projection), **options)
         step("estimating")
         if evidence is None:
             fit = _with_laws(mechanism, [read(path) for path in logs], laws, solver, essential, projection, options)
@@ -212,7 +214,8 @@ def identify(
     elif not quiet:
         for text in fit.suspicions:
             note(text)
-        out.print("\n\n".join([fit.summary(), *(score.summary() for score in scores), verdict.summary()]))
+        removed = ["\n".join(fit.removals)] if fit.removals else []
+        out.print("\n\n".join([*removed, fit.summary(), *(score.summary() for score in scores), verdict.summary()]))
         out.print(f"\nwritten: {', '.join(map(str, written))}")
     return NOT_OK if strict and not verdict.ok else 0
 
@@ -229,7 +232,7 @@ def _with_laws(
     """Return the fit of bodies and friction laws together."""
     if essential is not None:
         raise DynidentError("--essential drops parameters of a linear model; leave it out, or leave out --friction")
-    wanted = None if projection == "gls" else _projection(projection)
+    wanted = None if projection == "gls" else projection_of(projection)
     return di.fit_log(mechanism, logs, laws, options, wanted, solver)
 
 

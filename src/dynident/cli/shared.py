@@ -71,6 +71,15 @@ Unit = Annotated[
 ]
 LogRate = Annotated[float | None, typer.Option("--rate", help="Sampling rate [Hz] of logs without a time column.")]
 FitFile = Annotated[Path, typer.Argument(help="fit.json written by identify.", show_default=False)]
+Order = Annotated[
+    str | None,
+    typer.Option(
+        help="Parameters that should lead base parameters, by commas, most wanted first; symmetric: alike legs alike."
+    ),
+]
+Projection = Annotated[
+    str, typer.Option(help="Robots with loops: gls (least variance), independent, or names of motors by commas.")
+]
 Terms = Annotated[
     list[str] | None,
     typer.Option(
@@ -228,6 +237,29 @@ def friction_laws(mechanism: di.Mechanism, laws: list[str] | None) -> Any:
             return text.strip()
         found[joint.strip()] = law.strip()
     return found or None
+
+
+def column_order(text: str | None) -> list[str] | str | None:
+    """Return the order of --order: symmetric, or names of parameters."""
+    return text if text in (None, "symmetric") else [name.strip() for name in text.split(",")]
+
+
+def projection_of(text: str) -> str | tuple[str, ...]:
+    """Return the projection of --projection: a word, or names of motors."""
+    return text if text in ("gls", "independent") else tuple(name.strip() for name in text.split(","))
+
+
+def three_numbers(text: str | None, option: str) -> list[float]:
+    """Return three numbers of an option, zeros when it was not given."""
+    if text is None:
+        return [0.0, 0.0, 0.0]
+    try:
+        values = [float(x) for x in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) != 3:
+        raise DynidentError(f"{option} is '{text}'; give three numbers separated by commas")
+    return values
 
 
 def check_output(path: Path, folder: bool = False) -> None:

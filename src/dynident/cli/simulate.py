@@ -29,6 +29,7 @@ from dynident.cli.shared import (
     out,
     print_json,
     progress,
+    three_numbers,
 )
 from dynident.errors import DynidentError, SimulationError
 from dynident.files import to_json, write_atomic
@@ -72,6 +73,14 @@ def simulate(
     noise: Annotated[
         float | None, typer.Option(help="Noise of the logged efforts over their RMS, as 0.01; the machine's own when absent.")
     ] = None,
+    payload: Annotated[
+        float | None, typer.Option(help="Mass of a load that the robot carries and its controller does not know [kg].")
+    ] = None,
+    payload_link: Annotated[str | None, typer.Option(help="Link that carries it; the last one when absent.")] = None,
+    payload_com: Annotated[str | None, typer.Option(help="Its centre of mass in the frame of the link [m], as x,y,z.")] = None,
+    payload_inertia: Annotated[
+        str | None, typer.Option(help="Ixx,Iyy,Izz about its centre of mass [kg m^2]; a point when absent.")
+    ] = None,
     seed: Seed = 0,
     truth: Annotated[Path | None, typer.Option(help="Write the true signals to this .npz file.")] = None,
     figures: Figures = None,
@@ -91,6 +100,7 @@ def simulate(
         announce("reading the robot and the plan")
         machine, wanted = machine_of(robot, sidecar, plan, controller, bandwidth, search, arg, trust)
         machine = machine if step is None else replace(machine, step=step)
+        machine = _loaded(machine, payload, payload_link, payload_com, payload_inertia)
         announce("measuring efforts for the noise" if noise else "preparing")
         machine = machine if noise is None else with_noise(machine, wanted, noise, 1e-5 if noise > 0.0 else 0.0)
         announce("compiling the machine, where it is new")
@@ -112,6 +122,21 @@ def simulate(
         if written:
             out.print("written: " + ", ".join(str(path) for path in written))
     return 0
+
+
+def _loaded(
+    machine: VirtualRobot, payload: float | None, link: str | None, com: str | None, inertia: str | None
+) -> VirtualRobot:
+    """Return the machine with a load on a link."""
+    if payload is None:
+        if link or com or inertia:
+            raise DynidentError(
+                "--payload-link, --payload-com and --payload-inertia describe a load; give its mass with --payload"
+            )
+        return machine
+    about = np.diag(three_numbers(inertia, "--payload-inertia"))
+    robot = machine.mechanism.with_payload(payload, three_numbers(com, "--payload-com"), about, body=link)
+    return replace(machine, mechanism=robot)
 
 
 def _tell(step: Step, done: float, whole: float) -> None:

@@ -17,7 +17,6 @@ lower = -1.5
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +29,7 @@ from dynident.errors import DynidentError, require
 from dynident.excitation.checks import LARGEST, real, shown, text, vector
 from dynident.excitation.limits import Box, Effort, Limit, Loops, Polygon, ToolBox
 from dynident.excitation.obstacles import Capsule, Collision
-from dynident.files import parsed, read_text
+from dynident.files import read_toml
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -263,9 +262,4 @@ def read_limits(path: str | os.PathLike[str], mechanism: Mechanism) -> MotionLim
     MotionLimits
         Limits of the description, overruled and completed by the file.
     """
-    content = read_text(path, "limits")
-    try:
-        settings = parsed(tomllib.loads, content)
-    except ValueError as error:
-        raise DynidentError(f"cannot read limits from '{path}': {error}") from error
-    return limits_of(mechanism, settings)
+    return limits_of(mechanism, read_toml(path, "limits"))

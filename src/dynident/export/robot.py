@@ -124,7 +124,7 @@ def export_robot(
     >>> export_robot(arm, tempfile.mkdtemp(), "gazebo").difference < 1e-9
     True
     """
-    if target not in TARGETS:
+    if not isinstance(target, str) or target not in TARGETS:
         raise DynidentError(f"target is {target!r}; it must be one of {', '.join(TARGETS)}")
     parts = split(mechanism, target)
     stem = identifier(mechanism.name).lower()

@@ -14,8 +14,8 @@ from dynident.identify.tables import Observability, Prediction, Undetermined
 if TYPE_CHECKING:
     from dynident.identify.bayes import MAP
     from dynident.identify.essential import contributing_parameters, essential_parameters
-    from dynident.identify.estimators import OLS, WLS
-    from dynident.identify.friction import AxisFit, Choice, choose, choose_friction, fit_axis, fit_log
+    from dynident.identify.estimators import OLS, WLS, fit_of
+    from dynident.identify.friction import AxisFit, Choice, FrictionFilter, choose, choose_friction, fit_axis, fit_log
     from dynident.identify.gains import DriveGains, estimate_gains, with_gain_uncertainty
     from dynident.identify.load import Payload
     from dynident.identify.matching import Matched, match
@@ -80,6 +80,7 @@ _LATER = {
     "recover_standard": "standard",
     "AxisFit": "friction",
     "Choice": "friction",
+    "FrictionFilter": "friction",
     "Individual": "subsets",
     "Payload": "load",
     "Statistics": "subsets",
@@ -88,6 +89,7 @@ _LATER = {
     "enumerate_subsets": "subsets",
     "fit_axis": "friction",
     "fit_log": "friction",
+    "fit_of": "estimators",
     "individual_parameters": "subsets",
     "payload_of": "payload",
     "payload_regression": "payload",
@@ -120,6 +122,7 @@ __all__ = [
     "DriveGains",
     "Entropic",
     "Fit",
+    "FrictionFilter",
     "Individual",
     "Kalman",
     "Knowledge",
@@ -151,6 +154,7 @@ __all__ = [
     "evaluate",
     "fit_axis",
     "fit_log",
+    "fit_of",
     "individual_parameters",
     "match",
     "payload_from_wrench",

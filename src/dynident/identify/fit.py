@@ -32,6 +32,7 @@ Array = NDArray[np.float64]
 ROWS = 1024
 BEYOND = 2.0  # terms may contribute this much more than in training before the residuals are taken to grow with them
 SLOW = 0.05  # of the RMS speed in training: below, friction is not known
+REMOVED = "removal "  # how the notes about parameters that were dropped begin
 GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
 
 
@@ -249,6 +250,11 @@ class Fit(Result):
     def suspicions(self) -> tuple[str, ...]:
         """What looks wrong with the data, in sentences (see `dynident.identify.suspicions`)."""
         return tuple(dict.fromkeys(note.removeprefix(HEAD) for note in self.notes if note.startswith(HEAD)))
+
+    @property
+    def removals(self) -> tuple[str, ...]:
+        """Every base parameter that was dropped as not essential, in order, with its deviation and what that cost."""
+        return tuple(note for note in self.notes if note.startswith(REMOVED))
 
     def undetermined(self) -> tuple[Undetermined, ...]:
         """Return the standard parameters that the data do not determine, with the value of the description beside them.

@@ -10,15 +10,14 @@ chosen here: the data choose them (`dynident.identify.posterior`).
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
+from dynident.files import read_toml
 from dynident.friction import term_of
 from dynident.identify.regression import Regression
 from dynident.identify.standard import natural_spread
@@ -73,11 +72,7 @@ class Knowledge:
         Knowledge
             What it says; nothing when it has no such table.
         """
-        try:
-            tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise IdentificationError(f"cannot read the sidecar '{path}': {error}") from error
-        table = tables.get("known", {})
+        table = read_toml(path, "the sidecar", IdentificationError).get("known", {})
         if not isinstance(table, dict):
             raise IdentificationError(f"sidecar '{path}': known is {table!r}; write it as a table [known]")
         fields = {"masses": dict, "total_mass": (int, float, list), "centres": dict, "without": list}

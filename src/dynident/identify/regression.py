@@ -16,7 +16,8 @@ from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters, base_parameters, columns_of, random_motion
 from dynident.identify.factor import Relation, RowGroup, Tile, Workspace, accumulate, block_edges, triangle
 from dynident.identify.matching import match
-from dynident.identify.rows import Projection, Rows, check_projection, moving_rows
+from dynident.identify.partitions import warn_of_projection
+from dynident.identify.rows import FEW, Projection, Rows, check_projection, moving_rows
 from dynident.identify.suspicions import suspicions
 from dynident.mechanics import Motion, closure_starts, motion_from_actuators
 from dynident.mechanism import Mechanism
@@ -146,6 +147,8 @@ class Regression:
         if not np.all(np.isfinite(tau)):
             bad = int(np.argwhere(~np.isfinite(tau))[0][0])
             raise IdentificationError(f"effort is not finite at sample {bad}; remove or interpolate it")
+        if mechanism.loops and not isinstance(rows.projection, str) and motors > mechanism.dof:
+            warn_of_projection(mechanism, motion, rows.projection)
         if base is None:
             base = base_parameters(mechanism)
         elif not _same(base, mechanism):
@@ -248,7 +251,7 @@ class Regression:
             The evidence, with the notes of every decision.
         """
         matched = match(mechanism, log)
-        prepared = prepare(matched.log, **options)
+        prepared = prepared_for(Rows(matched.mechanism, check_projection(projection)), matched.log, options)
         skip = dead_efforts(prepared)
         notes = [*matched.notes, *prepared.explanation.splitlines()]
         if skip:
@@ -484,6 +487,27 @@ def own_rows(Y: ArrayLike, tau: ArrayLike, count: int) -> tuple[Array, Array]:
 def robot_motion(mechanism: Mechanism, measured: Motion) -> Motion:
     """Return the motion of the robot's coordinates from what was measured: the same for a tree, from the motors with loops."""
     return motion_from_actuators(mechanism, measured) if mechanism.loops else measured
+
+
+def prepared_for(rows: Rows, log: Log, options: Mapping[str, Any]) -> Prepared:
+    """Return a prepared log; where leaving out standing joints would leave few of the long rows, rows are single samples.
+
+    All motors of a robot with more motors than freedoms must move for a row to hold, which they rarely do for as long as a
+    decimated row averages over.
+    """
+    found = prepare(log, **options)
+    if found.moving is None or options.get("decimation", "auto") != "auto" or found.decimator.factor == 1:
+        return found
+    share = float(found.decimator.usable(rows.usable(found.moving)).mean(axis=0).min())
+    if share >= FEW:
+        return found
+    single = prepare(log, **{**options, "decimation": 1})
+    long = found.decimator.taps.size / found.decimator.rate
+    text = (
+        f"rows are single samples: only {share:.0%} of rows that average over {long:.2g} s have no standing joint in them "
+        "(decimation= decides otherwise)"
+    )
+    return replace(single, explanation=f"{single.explanation}\n{text}")
 
 
 def dead_efforts(prepared: Prepared) -> tuple[str, ...]:

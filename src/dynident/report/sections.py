@@ -127,11 +127,20 @@ def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
                 f" What the parameters leave open is up to {number(float(score.leverage[worst]), 2)} times what it is on the "
                 f"training data ({score.joints[worst]})."
             )
-        pictures = _pictures(score, units)
+        pictures, motors = _pictures(score, units), [] if score.motors is None else _motors(score, units)
         if score.training and not all(other.training for other in scores):
-            pictures = [details("Figures of the training data", *pictures)]
-        parts += [tag("h3", _title(score)), tag("p", sentence), _metrics(score, units), *pictures]
+            pictures, motors = [details("Figures of the training data", *pictures, *motors)], []
+        parts += [tag("h3", _title(score)), tag("p", sentence), _metrics(score, units), *pictures, *motors]
     return section("predictions", "Measured and predicted efforts", *parts)
+
+
+def _motors(score: Score, units: Mapping[str, str]) -> list[Html]:
+    """Return measured and rebuilt torques of the motors of a robot with loops, and their errors."""
+    assert score.motors is not None, "called for robots with loops"
+    text = "The equations above are projections of the motor torques. Motor by motor: least torques that do the same"
+    if score.preload:
+        text += f"; the preload, {percent(score.preload)} of what was measured, moves nothing and is left out"
+    return [tag("h4", "Motors"), tag("p", f"{text}."), _metrics(score.motors, units), *_pictures(score.motors, units)]
 
 
 def _pictures(score: Score, units: Mapping[str, str]) -> list[Html]:

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError
-from dynident.files import parsed
+from dynident.files import read_toml
 from dynident.signals.channels import REQUIRED, ROLES, Found, find_channels
 from dynident.signals.log import FIELDS, Log, check_effort_kind
 from dynident.signals.readers import Table, read_frame, read_table
@@ -198,12 +197,7 @@ def _load_schema(schema: PathLike | Mapping[str, object] | None) -> tuple[dict[s
     else:
         file = Path(schema)
         folder, label = file.parent, f"schema '{file}'"
-        try:
-            rules = parsed(tomllib.loads, file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise LogError(f"cannot read {label}: {error}") from error
-        except ValueError as error:
-            raise LogError(f"{label} is not valid TOML: {error}") from error
+        rules = read_toml(file, "the schema", LogError)
     unknown = sorted(set(rules) - set(KEYS))
     if unknown:
         raise LogError(f"{label} has unknown keys {unknown}; known keys are {', '.join(KEYS)}")

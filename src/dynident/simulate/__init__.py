@@ -6,6 +6,7 @@ from dynident.simulate.bode import SineResponse, actuators_alone, bandwidth
 from dynident.simulate.closed_loop import ClosedLoop, reference_motion
 from dynident.simulate.fmu import torque_driven, write_fmu
 from dynident.simulate.inputs import Disturbance, Reference, reference_of
+from dynident.simulate.machine_fit import MachineFit, fit_machine
 from dynident.simulate.plots import plot_step, plot_torque_split, plot_tracking
 from dynident.simulate.record import Run, Truth, tool_of
 from dynident.simulate.robot import VirtualRobot
@@ -33,6 +34,7 @@ __all__ = [
     "End",
     "Growth",
     "Heating",
+    "MachineFit",
     "MotorLoad",
     "Reference",
     "Run",
@@ -49,6 +51,7 @@ __all__ = [
     "actuator_inertia",
     "actuators_alone",
     "bandwidth",
+    "fit_machine",
     "home_of",
     "monte_carlo",
     "path_deviation",

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from dynident.testbench.history import FrictionHistory
     from dynident.testbench.lugre import LuGreFit, fit_lugre, fit_static
     from dynident.testbench.maintenance import FaultDetector, Maintenance
-    from dynident.testbench.multi_profile import MultiProfile, multi_profile_motion, multi_profile_test
     from dynident.testbench.plateaus import Plateaus, SpeedPlateau, find_plateaus
     from dynident.testbench.repeatability_study import (
         Estimate,
@@ -73,11 +72,6 @@ _HOME = {
     "maintenance": (
         "FaultDetector",
         "Maintenance",
-    ),
-    "multi_profile": (
-        "MultiProfile",
-        "multi_profile_motion",
-        "multi_profile_test",
     ),
     "plateaus": (
         "SpeedPlateau",
@@ -148,7 +142,6 @@ __all__ = [
     "LuGreFit",
     "Maintenance",
     "MeasuredTemperature",
-    "MultiProfile",
     "NoCompensation",
     "ParameterRepeatability",
     "Plateaus",
@@ -178,8 +171,6 @@ __all__ = [
     "friction_study",
     "identify_friction",
     "identify_machine",
-    "multi_profile_motion",
-    "multi_profile_test",
     "nested_spread",
     "plateau_gravity",
     "repeatability",

@@ -32,6 +32,7 @@ from dynident.identify import (
     SampledRegression,
     base_parameters,
     diagnose_bias,
+    fit_of,
     match,
     simulated_instruments,
 )
@@ -275,7 +276,7 @@ def _row(name: str, estimator: Any, evidence: SampledRegression, held_out: Seque
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", DynidentWarning)
         try:
-            fit: Fit = estimator.fit(evidence).result_
+            fit = fit_of(estimator, evidence, f"estimators[{name!r}]")
         except DynidentError as error:
             return ComparisonRow(name, None, nothing, nothing, nothing, time.perf_counter() - started, str(error))
     seconds = time.perf_counter() - started

@@ -116,6 +116,7 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
             "open_share": s.open_share,
             "all_samples_relative": s.all_samples.relative,
             **s.metrics.to_dict(),
+            **({} if s.motors is None else {"motors": s.motors.metrics.to_dict(), "preload": s.preload}),
         }
         for s in scores
     )

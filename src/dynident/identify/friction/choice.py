@@ -344,7 +344,7 @@ def choose_friction(
     FrictionChoice
         Law of every joint, and the comparisons.
     """
-    return choose_recorded(prepared_logs(mechanism, log, options), laws, projection, blocks, seed)
+    return choose_recorded(prepared_logs(mechanism, log, options, projection), laws, projection, blocks, seed)
 
 
 def choose_recorded(prepared: PreparedLogs, laws: Any, projection: Projection | None, blocks: int, seed: int) -> FrictionChoice:

@@ -19,6 +19,7 @@ from dynident.errors import DynidentError
 from dynident.friction import Friction, Tanh, Viscous
 from dynident.mechanics import Motion
 from dynident.mechanism import Actuator, Body, Coupling, Joint, Loop, Mechanism, Placement, rotation_exp
+from dynident.robots.cft.cartesian import *
 from dynident.robots.cft.closed_forms import *
 from dynident.robots.cft.closed_forms import _theta
 from dynident.robots.cft.data import *
@@ -28,11 +29,12 @@ from dynident.simulate import VirtualRobot
 
 __all__ = [
     "ASSUMPTIONS", "CARTESIAN", "ENCODER_FACTORS", "JOINTS", "LIMITS", "LIMITS_DSPACE", "THETA", "THETA_NAMES", "THETA_UNITS",
-    "Definiteness", "FrictionVerdict", "carriage", "cartesian_force", "cartesian_from_joint", "cartesian_jacobian",
-    "cartesian_reference", "coriolis_matrix", "definiteness", "encoder_position", "excitation", "force_from_torque",
-    "force_from_voltage", "forward_dynamics", "friction", "friction_report", "gravity", "inertias_from_theta",
-    "inverse_dynamics", "joint_from_cartesian", "joint_motion", "machine", "mass_matrix", "mechanism", "motor_gains",
-    "references_from_cartesian", "regressor", "tool_position", "torque_from_force", "voltage_from_force", "voltage_input",
+    "CartesianDynamics", "Definiteness", "FrictionVerdict", "carriage", "cartesian_dynamics", "cartesian_force",
+    "cartesian_from_joint", "cartesian_jacobian", "cartesian_reference", "coriolis_matrix", "definiteness", "encoder_position",
+    "excitation", "force_from_torque", "force_from_voltage", "forward_dynamics", "friction", "friction_report", "gravity",
+    "inertias_from_theta", "inverse_dynamics", "joint_from_cartesian", "joint_motion", "machine", "mass_matrix",
+    "measured_references", "mechanism", "motor_gains", "references_from_cartesian", "regressor", "tool_position",
+    "torque_from_force", "voltage_from_force", "voltage_input",
 ]  # fmt: skip
 
 

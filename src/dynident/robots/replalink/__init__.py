@@ -38,7 +38,7 @@ STEP = 2e-4  # s
 
 STANDARD_NAMES: Mapping[str, str] = {
     **{"m1": "m_bar1", "m2": "m_bar2", "m3": "m_bar3", "m4": "m_bar4", "m5": "m_tool"},
-    **{"I1": "ia_alpha1", "I2": "ia_alpha2", "I3": "ia_alpha3", "I4": "ia_alpha4", "I6": "ia_shaft1", "I7": "ia_shaft4"},
+    **{"I1": "Iz_alpha1", "I2": "Iz_alpha2", "I3": "Iz_alpha3", "I4": "Iz_alpha4", "I6": "ia_shaft1", "I7": "ia_shaft4"},
     **{"Fc1": "fc_shaft1", "Fc4": "fc_shaft4", "c1": "fv_shaft1", "c4": "fv_shaft4"},
 }
 """The thesis' parameters among those of ``mechanism(parameters="paper")``."""
@@ -120,13 +120,13 @@ def _paper(phi: Mapping[str, float], g: Geometry, a1: float, a2: float, a3: floa
     legs = ((1, 2, 0.0, g.a0a, g.com1, g.com2), (4, 3, g.base, g.b0b, g.com4, g.com3))
     for near, far, x, length, com, com_far in legs:
         bodies.append(Body(f"arm{near}"))
-        terms = {"ia": phi[f"I{near}"]}
+        terms = {"Iz": phi[f"I{near}"]}
         joints.append(Joint(f"alpha{near}", "revolute", "base", f"arm{near}", at(x), limits=_limits(near), terms=terms))
         follow(f"back{near}", f"arm{near}", point(f"bar{near}", phi[f"m{near}"]), com, near, -1.0)
         # A frame at the elbow that does not turn makes the next angle absolute, as the thesis counts it.
         follow(f"level{near}", f"arm{near}", Body(f"elbow{near}"), length, near, -1.0)
         bodies.append(Body(f"arm{far}"))
-        joints.append(Joint(f"alpha{far}", "revolute", f"elbow{near}", f"arm{far}", terms={"ia": phi[f"I{far}"]}))
+        joints.append(Joint(f"alpha{far}", "revolute", f"elbow{near}", f"arm{far}", terms={"Iz": phi[f"I{far}"]}))
         follow(f"back{far}", f"arm{far}", point(f"bar{far}", phi[f"m{far}"]), com_far, far, -1.0)
         # The motor's shaft turns with the bar; its own joint keeps I6 and I7 apart from I1 and I4.
         bodies.append(Body(f"rotor{near}"))
