@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident import callable_room
 from dynident.arguments import guard
@@ -184,12 +183,5 @@ __all__ = [
     "with_gain_uncertainty",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.identify.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.identify' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)
 callable_room(__name__)

@@ -226,13 +226,7 @@ class Mechanism(Result):
         )
 
     def summary(self) -> str:
-        """Return what the robot is made of as text.
-
-        Returns
-        -------
-        str
-            Joints, bodies, loops, drives.
-        """
+        """Return what the robot is made of as text. Joints, bodies, loops, drives."""
         from dynident.mechanism.describe import description, description_text  # noqa: PLC0415 - it imports Mechanism
 
         return description_text(description(self))
