@@ -151,3 +151,10 @@ def test_operations_and_base_parameters_of_the_rrr_robot() -> None:
     assert made("rrr-base-parameters").agreeing == (1, 1)
     errors = [row.ours for row in made("rrr-base-parameters").tables[1].rows]
     assert errors[0] < 1e-12 and errors[1] > 0.1
+
+
+def test_friction_at_the_joints_comes_from_a_log_of_the_motors() -> None:
+    """The motors of the nuts drive a loop; the laws are those of the joints of the arm."""
+    found = [row for row in made("cft-log").rows if row.name.startswith(("q2", "q4"))]
+    assert len(found) == 6
+    assert all(abs(row.relative) < 0.01 for row in found)

@@ -93,8 +93,10 @@ def write_page(path: str | os.PathLike[str], results: Sequence[Reproduction], fa
     )
     header = pages.join([pages.tag("h1", "Published tables and figures, computed again"), pages.tag("p", lead, class_="lead")])
     sections = [("overview", "Overview", _overview(results, failed or {}))]
-    for document, members in groupby(results, lambda found: found.name.partition("-")[0]):
+    for robot, members in groupby(results, lambda found: found.name.partition("-")[0]):
         parts = list(members)
-        sections.append((parts[0].name, document, pages.join(_section(found) for found in parts)))
+        sections.append(
+            (parts[0].name, "five-bar" if robot == "five" else robot, pages.join(_section(found) for found in parts))
+        )
     footer = pages.tag("p", f"dynident, {pages.date()}")
     return write_atomic(path, pages.page("Published tables, computed again", header, sections, footer))
