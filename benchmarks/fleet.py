@@ -109,7 +109,7 @@ def warm_up(robot: di.Mechanism, client: Any, folder: Path) -> None:
     rows = []
     for k in range(6):
         path = folder.parent / f"warm{k}.npz"
-        recorded(robot, arms.truth(robot), 20.0, k).to_npz(path)
+        recorded(robot, arms.truth(robot), 20.0, k).save(path)
         rows.append({"serial": f"W{k}", "log": str(path)})
     identify(robot, rows, client=client, cutoff=CUTOFF, band=BAND)
 
@@ -197,7 +197,7 @@ def write_logs(robot: di.Mechanism, folder: Path, robots: int, logs: int = 3) ->
         phi = drawn(robot, number)
         for k in range(logs):
             path = folder / f"R{number:04d}_{k}.npz"
-            recorded(robot, phi, 20.0, 100 * number + k).to_npz(path)
+            recorded(robot, phi, 20.0, 100 * number + k).save(path)
             rows.append({"serial": f"R{number:04d}", "date": f"2026-{k + 1:02d}-15", "log": str(path)})
     return rows
 
@@ -276,7 +276,7 @@ def many(robots: int, kills: int, folder: Path) -> Iterator[Result]:
     extra = []
     for k in range(10):
         path = folder / f"R{k + 1:04d}_new.npz"
-        recorded(robot, drawn(robot, k + 1), 20.0, 900_000 + k).to_npz(path)
+        recorded(robot, drawn(robot, k + 1), 20.0, 900_000 + k).save(path)
         extra.append({"serial": f"R{k + 1:04d}", "date": "2026-06-15", "log": str(path)})
     with connect(workers=2) as client:
         later = identify(robot, [*rows, *extra], folder / "out", client=client, cutoff=CUTOFF, band=BAND)

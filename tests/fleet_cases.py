@@ -49,6 +49,6 @@ def fleet(
         truth[serial] = phi
         for j in range(logs):
             path = folder / f"{serial}_2026-{j + 1:02d}-03.npz"
-            log_of(robot, phi, 12.0, 100 * k + j).to_npz(path)
+            log_of(robot, phi, 12.0, 100 * k + j).save(path)
             rows.append({"serial": serial, "date": f"2026-{j + 1:02d}-03", "log": str(path)})
     return Case(robot, rows, truth)

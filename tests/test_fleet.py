@@ -130,8 +130,8 @@ def test_bad_logs_are_named_and_good_ones_counted_once(case, tmp_path):
     (tmp_path / "cut.npz").write_bytes(Path(rows[0]["log"]).read_bytes()[:400])
     shutil.copy(rows[3]["log"], tmp_path / "copy.npz")
     own = di.Log.read(rows[0]["log"])
-    replace(own, effort=-own.effort, provenance={}).to_npz(tmp_path / "foreign.npz")
-    replace(own, joints=("x", "y", "z"), provenance={}).to_npz(tmp_path / "other.npz")
+    replace(own, effort=-own.effort, provenance={}).save(tmp_path / "foreign.npz")
+    replace(own, joints=("x", "y", "z"), provenance={}).save(tmp_path / "other.npz")
     extra = {"cut": "damaged or cut short", "copy": "counted once", "foreign": "does not look like robot 'S04'"}
     extra |= {"other": "x", "gone": "No such file"}
     for name in extra:

@@ -61,10 +61,10 @@ def test_parts_of_a_log_between_times_add_up_to_the_whole(robot, log):
 def test_a_long_log_is_many_tasks_and_gives_the_fit_of_the_whole(robot, log, tmp_path, ending):
     path = tmp_path / f"long.{ending}"
     if ending == "parquet":  # in row groups that no piece ends with
-        log.to_parquet(tmp_path / "one.parquet")
+        log.save(tmp_path / "one.parquet")
         pq.write_table(pq.read_table(tmp_path / "one.parquet"), path, row_group_size=700, compression="none")
     else:
-        log.to_mcap(path)
+        log.save(path)
         rewrite_in_small_chunks(path)
     told = []
     with ThreadPoolExecutor(2) as pool:
@@ -127,7 +127,7 @@ def test_what_cannot_be_cut_is_said(robot, tmp_path, options, words):
 
 
 def test_a_damaged_long_log_is_named(robot, log, tmp_path):
-    log.to_parquet(tmp_path / "log.parquet")
+    log.save(tmp_path / "log.parquet")
     data = (tmp_path / "log.parquet").read_bytes()
     (tmp_path / "log.parquet").write_bytes(data[: len(data) // 2])
     with ThreadPoolExecutor(1) as pool:

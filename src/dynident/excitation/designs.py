@@ -66,13 +66,7 @@ class Design:
     mechanism: Mechanism | None = None
 
     def motion(self) -> Motion:
-        """Return the motion at the rate of the experiment.
-
-        Returns
-        -------
-        Motion
-            Samples of the motion.
-        """
+        """Return the motion at the rate of the experiment."""
         return sample(self.trajectory, self.rate)
 
     @property
@@ -143,13 +137,7 @@ class Design:
         return expected_deviations(self.exact, motion, self.noise, self.problem.objective.prior)
 
     def margins(self) -> dict[str, float]:
-        """Return the smallest margin to every limit, on the dense grid.
-
-        Returns
-        -------
-        dict of str to float
-            Relative margin of each limit.
-        """
+        """Return the smallest margin to every limit, relative, on the dense grid."""
         return self.problem.margins(self.optimum.x)
 
     def validation(self, seed: int = 1) -> Trajectory:
@@ -231,23 +219,11 @@ class Design:
         return out
 
     def to_json(self) -> str:
-        """Return `to_dict` as JSON text.
-
-        Returns
-        -------
-        str
-            JSON text.
-        """
+        """Return `to_dict` as JSON text."""
         return to_json(self.to_dict())
 
     def figures(self) -> dict[str, Figure]:
-        """Return the figures: motions against limits, tool path, singular values, expected deviations.
-
-        Returns
-        -------
-        dict of str to matplotlib.figure.Figure
-            Figures by name.
-        """
+        """Return the figures: motions against limits, tool path, singular values, expected deviations. Figures by name."""
         from dynident.excitation import figures  # noqa: PLC0415 - matplotlib is an extra
 
         return figures.all_figures(self)

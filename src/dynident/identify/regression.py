@@ -21,7 +21,7 @@ from dynident.identify.rows import FEW, Projection, Rows, check_projection, movi
 from dynident.identify.suspicions import suspicions
 from dynident.mechanics import Motion, closure_starts, motion_from_actuators
 from dynident.mechanism import Mechanism
-from dynident.signals import Decimator, Log, Prepared, prepare
+from dynident.signals import Decimator, Log, LogStream, Prepared, prepare
 
 Array = NDArray[np.float64]
 
@@ -351,7 +351,7 @@ class Regression:
     def from_logs(
         cls,
         mechanism: Mechanism,
-        logs: Sequence[Log],
+        logs: Sequence[Log] | LogStream,
         base: BaseParameters | None = None,
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
@@ -363,8 +363,8 @@ class Regression:
         ----------
         mechanism : Mechanism
             Robot; joints that the logs do not have are held at zero.
-        logs : sequence of Log
-            What was measured.
+        logs : sequence of Log, or LogStream
+            What was measured. Of a stream one piece is in memory at a time; the band is that of its first piece.
         base : BaseParameters, optional
             Base parameters; found when omitted.
         projection : str or sequence of str

@@ -177,13 +177,7 @@ class Sweep:
         return [row[name] for row in self.values]
 
     def table(self) -> str:
-        """Return settings and numbers as a table.
-
-        Returns
-        -------
-        str
-            One line per setting.
-        """
+        """Return settings and numbers as a table. One line per setting."""
         keys, names = list(self.settings[0]), list(self.values[0])
         lines = ["".join(f"{key:>20}" for key in (*keys, *names))]
         for setting, row, note in zip(self.settings, self.values, self.notes, strict=True):
@@ -196,13 +190,7 @@ class Sweep:
     __str__ = table
 
     def to_json(self) -> str:
-        """Return everything as JSON.
-
-        Returns
-        -------
-        str
-            JSON text; numbers of machines that could not be run are null.
-        """
+        """Return everything as JSON; numbers of machines that could not be run are null."""
         rows = zip(self.settings, self.values, self.notes, strict=True)
         return to_json([{"settings": _plain(s), "values": v, "note": n} for s, v, n in rows])
 

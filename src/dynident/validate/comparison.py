@@ -109,13 +109,7 @@ class Comparison:
         return min(self.rows, key=lambda row: row.error if np.isfinite(row.error) else np.inf)
 
     def summary(self) -> str:
-        """Return the comparison as text.
-
-        Returns
-        -------
-        str
-            Table and diagnosis.
-        """
+        """Return the comparison as text. Table and diagnosis."""
         width = max(len(row.name) for row in self.rows)
         lines = [
             f"{self.robot}: fitted to {', '.join(self.logs)}; errors on {', '.join(self.held_out)} (held out)",
@@ -134,13 +128,7 @@ class Comparison:
         return "\n".join([*lines, "", *self.diagnosis.sentences])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the fits.
-
-        Returns
-        -------
-        dict
-            Ready for JSON.
-        """
+        """Return everything but the fits. Ready for JSON."""
         return {
             "robot": self.robot,
             "logs": list(self.logs),
@@ -162,13 +150,7 @@ class Comparison:
         }
 
     def to_json(self) -> str:
-        """Return `to_dict` as JSON text.
-
-        Returns
-        -------
-        str
-            JSON object.
-        """
+        """Return `to_dict` as JSON text."""
         return to_json(self.to_dict())
 
 

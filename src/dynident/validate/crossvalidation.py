@@ -44,13 +44,7 @@ class CrossValidation(Result):
     overall: float
 
     def summary(self) -> str:
-        """Return the errors as text.
-
-        Returns
-        -------
-        str
-            One line.
-        """
+        """Return the errors as text. One line."""
         folds = ", ".join(f"{100 * r:.2f}" for r in self.relative)
         return (
             f"{len(self.relative)}-fold cross-validation over time: {100 * self.overall:.2f} % relative error (folds {folds} %)"
