@@ -97,8 +97,8 @@ def test_what_runs_in_parallel_takes_a_client(client, tmp_path):
     curve = excitation(2, 0.1, size=0.1)
     many, alone = (monte_carlo(machine, curve, 2, seed=2, client=where) for where in (client, None))
     assert [run.truth.checksum() for run in many] == [run.truth.checksum() for run in alone]
-    box = {"default": {"position": [-2.0, 2.0], "velocity": 2.0, "acceleration": 10.0}}
-    designs = [di.design(robot, box, starts=2, seed=1, iterations=4, client=where, workers=1) for where in (client, None)]
+    box = {"default": {"lower": -1.5, "upper": 1.5, "velocity": 2.0, "acceleration": 8.0}}
+    designs = [di.design(robot, box, starts=2, seed=1, iterations=2, client=where, workers=1) for where in (client, None)]
     np.testing.assert_allclose(designs[0].optimum.x, designs[1].optimum.x, rtol=1e-9, atol=1e-12)
     with pytest.raises(DynidentError, match="client is a str"):
         di.cross_validate(blocks, client="tcp://host")
