@@ -24,6 +24,7 @@ ROOMS = {
     "Test bench": "dynident.testbench",
     "Monitor": "dynident.monitor",
     "Report": "dynident.report",
+    "Published tables": "dynident.reproduce",
     "Results": "dynident.results",
 }
 

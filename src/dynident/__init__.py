@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dynident import mechanism as mechanism
     from dynident import monitor as monitor
     from dynident import report as report
+    from dynident import reproduce as reproduce
     from dynident import robots as robots
     from dynident import signals as signals
     from dynident import simulate as simulate
@@ -100,6 +101,7 @@ ROOMS = (
     "mechanism",
     "monitor",
     "report",
+    "reproduce",
     "robots",
     "signals",
     "simulate",

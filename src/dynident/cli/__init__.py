@@ -16,6 +16,7 @@ from dynident.cli import (  # noqa: F401 - importing registers commands
     link,
     models,
     products,
+    reproduce,
     simulate,
     testbench,
 )

@@ -1,0 +1,80 @@
+"""The command that computes published tables and figures again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import dynident as di
+from dynident.cli.shared import AsJson, Debug, app, check_output, note, out, print_json, progress
+from dynident.errors import DynidentError
+from dynident.outputs import output_set
+
+PAGE = "reproduce.html"
+
+
+@app.command(epilog="Examples: dynident reproduce --list    dynident reproduce cft-table-6    dynident reproduce --all -o out/")
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="What to compute, such as cft-table-6; see --list.", show_default=False)
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Show all names, and about how long each takes.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Compute all of them.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Folder for one page with everything, and a JSON file of each.")
+    ] = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Compute published tables and figures again: ours, the published numbers, the difference and the reason."""
+    if listed:
+        return _list(as_json)
+    wanted = list(di.reproduce.names()) if everything else list(dict.fromkeys(names or []))
+    if not wanted:
+        raise DynidentError("nothing to reproduce: give a name, or --all; --list shows the names")
+    if output is not None:
+        check_output(output, folder=True)
+    results, failed = _run(wanted, output)
+    if as_json:
+        print_json([found.to_dict() for found in results])
+    else:
+        out.print("\n\n".join(found.summary() for found in results))
+        if output is not None:
+            out.print(f"\nwritten: {output / PAGE}")
+    return 1 if failed else 0
+
+
+def _list(as_json: bool) -> int:
+    """Print what can be reproduced."""
+    entries = di.reproduce.entries()
+    if as_json:
+        print_json([{"name": e.name, "title": e.title, "source": e.source, "seconds": e.seconds} for e in entries])
+    else:
+        width = max(len(e.name) for e in entries)
+        out.print("\n".join(f"{e.name:<{width}}  {e.seconds:4.0f} s  {e.title} ({e.source})" for e in entries))
+    return 0
+
+
+def _run(wanted: list[str], output: Path | None) -> tuple[list[di.reproduce.Reproduction], dict[str, str]]:
+    """Compute and write them; what fails among several is told and does not end the others."""
+    entries = [di.reproduce.entry_of(name) for name in wanted]
+    results, failed = [], {}
+    with progress(len(entries) + 1) as step:
+        for entry in entries:
+            step(f"{entry.name}, about {entry.seconds:.0f} s")
+            try:
+                results.append(entry.run())
+            except DynidentError as error:
+                if len(entries) == 1:
+                    raise
+                failed[entry.name] = str(error)
+                note(f"{entry.name} could not be made: {error}")
+        if output is not None:
+            step("drawing the page")
+            with output_set(output, (PAGE, "*.json")) as folder:
+                for found in results:
+                    found.save(folder / f"{found.name}.json")
+                di.reproduce.write_page(folder / PAGE, results, failed)
+    return results, failed

@@ -1,0 +1,46 @@
+"""Published tables and figures, computed again through the public interface; each is one short script of this room."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dynident.arguments import guard
+
+if TYPE_CHECKING:
+    from dynident.reproduce.page import write_page
+    from dynident.reproduce.registry import Entry, Reproduction, Row, Table, entries, entry_of, names, reproduce
+
+# Imported on first use: the page brings figures with it.
+_LATER = {
+    "Entry": "registry",
+    "Reproduction": "registry",
+    "Row": "registry",
+    "Table": "registry",
+    "entries": "registry",
+    "entry_of": "registry",
+    "names": "registry",
+    "reproduce": "registry",
+    "write_page": "page",
+}
+
+__all__ = [
+    "Entry",
+    "Reproduction",
+    "Row",
+    "Table",
+    "entries",
+    "entry_of",
+    "names",
+    "reproduce",
+    "write_page",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(f"dynident.reproduce.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'dynident.reproduce' has no attribute '{name}'")
+
+
+guard(globals())
