@@ -19,6 +19,7 @@ from dynident.cli import (  # noqa: F401 - importing registers commands
     reproduce,
     simulate,
     testbench,
+    thermal,
 )
 from dynident.cli.shared import USAGE, UsageError, app, note, notes
 from dynident.errors import DynidentWarning

@@ -44,11 +44,12 @@ from dynident.errors import DynidentError
 from dynident.outputs import output_set
 
 if TYPE_CHECKING:
-    from dynident.excitation import Design, Plan
+    from dynident.excitation import Design, MotionLimits, Plan
     from dynident.trajectory import Curve
 
 PAYLOAD = "payload"  # name of the body that --payload adds
 ROS_RATE = 100.0  # points per second of a trajectory message; the controller interpolates
+MOST_STAGES = 2  # of a plan whose table of the motion holds the training motion alone; of others it holds the whole cycle
 TIGHTEST = 5  # limits shown in the table
 FILES = (
     "plan*.json",
@@ -107,7 +108,7 @@ def excite(
     debug: Debug = False,
 ) -> int:
     """Design an exciting motion within limits; prints criterion values, margins and expected standard deviations."""
-    from dynident.excitation import design  # noqa: PLC0415 - only this command needs it
+    from dynident.excitation import complete_shares, design  # noqa: PLC0415 - only this command needs it
 
     _sensible(time_budget, iterations, starts, repetitions, complete, payload)
     if output is not None:
@@ -138,6 +139,8 @@ def excite(
         )
     plans = _plans(result, complete, repetitions, payload is not None)
     data = {"robot": mechanism.name, "limits": source, **result.to_dict()}
+    if complete:
+        data["complete"] = complete_shares(plans["plan"], result.problem.limits)
     data["plans"] = {
         name: {"identity": plan.identity, "cycle": plan.curve.duration, "cycles": plan.cycles, "duration": plan.duration}
         for name, plan in plans.items()
@@ -178,22 +181,16 @@ def _setting(
     name: str, mechanism: di.Mechanism, limits: Path | None, frequency: float | None, harmonics: int | None, start: Path | None
 ) -> tuple[dict[str, Any], str]:
     """Return limits, family, start and base parameters, and where the limits come from."""
-    from dynident import robots  # noqa: PLC0415 - only this command needs it
-    from dynident.cli.published import published  # noqa: PLC0415
-    from dynident.excitation import limits_of, read_limits  # noqa: PLC0415
+    from dynident.cli.published import published  # noqa: PLC0415 - only this command needs it
     from dynident.trajectory import Fourier  # noqa: PLC0415
 
-    options: dict[str, Any] = {}
+    found, source = limits_for(name, mechanism, limits)
+    options: dict[str, Any] = {"limits": found}
     family = Fourier(0.1, 5)
-    if limits is not None:
-        options["limits"], source = read_limits(limits, mechanism), f"the description's, completed by {limits}"
-    elif name in robots.ROBOTS and not Path(name).is_file():
+    if limits is None and _in_library(name):
         known = published(name, mechanism)
-        options["limits"], source, family = known.limits, known.source, known.family
-        if known.base is not None:
-            options["base"] = known.base
-    else:
-        options["limits"], source = limits_of(mechanism), "those of the description"
+        family = known.family
+        options |= {} if known.base is None else {"base": known.base}
     options["family"] = Fourier(
         family.frequency if frequency is None else frequency,
         family.harmonics if harmonics is None else harmonics,
@@ -205,6 +202,25 @@ def _setting(
         first = _first(start)
         options["family"], options["start"] = first.family, first.vector
     return options, source
+
+
+def _in_library(name: str) -> bool:
+    from dynident import robots  # noqa: PLC0415 - rarely needed
+
+    return name in robots.ROBOTS and not Path(name).is_file()
+
+
+def limits_for(name: str, mechanism: di.Mechanism, file: Path | None) -> tuple[MotionLimits, str]:
+    """Return the limits of a robot and where they come from: a file, its document, or its description."""
+    from dynident.cli.published import published  # noqa: PLC0415 - rarely needed
+    from dynident.excitation import limits_of, read_limits  # noqa: PLC0415
+
+    if file is not None:
+        return read_limits(file, mechanism), f"the description's, completed by {file}"
+    if _in_library(name):
+        known = published(name, mechanism)
+        return known.limits, known.source
+    return limits_of(mechanism), "those of the description"
 
 
 def _known(mechanism: di.Mechanism, logs: list[di.Log], base: di.BaseParameters | None, payload: bool) -> dict[str, Any]:
@@ -288,6 +304,12 @@ def _text(data: dict[str, Any]) -> str:
     for name, plan in data["plans"].items():
         cycles = f"{plan['cycles']} cycles, {plan['duration'] / 60.0:.0f} min" if plan["cycles"] > 1 else "one cycle"
         lines.append(f"{name} {plan['identity']}: {cycles}, {plan['cycle']:.1f} s of motion in each")
+    if "complete" in data:
+        head = ("full speed", "longest plateau", "at top speed", "warming: speed", "range")
+        lines.append(f"{'complete test':<16}" + "".join(f"{text:>17}" for text in head))
+        for joint, row in data["complete"].items():
+            cells = [f"{row[key]:.0%}" if key != "plateau" and key != "fastest_plateau" else f"{row[key]:.2f} s" for key in row]
+            lines.append(f"  {joint:<14}" + "".join(f"{text:>17}" for text in cells))
     return "\n".join(lines)
 
 
@@ -309,8 +331,8 @@ def _write(found: Design, plans: dict[str, Plan], data: dict[str, Any], folder: 
     with output_set(folder, FILES) as staged:
         for name, plan in plans.items():
             plan.save(staged / f"{name}.json")
-        to_csv(staged / "motion.csv", found.motion(), names)
         whole = next(iter(plans.values()))
+        to_csv(staged / "motion.csv", whole.motion() if len(whole.stages) > MOST_STAGES else found.motion(), names)
         to_ros_json(staged / "motion_ros.json", whole.motion(min(whole.rate, ROS_RATE)), names, approach=_approach(whole))
         (staged / "joint_trajectory_controller.yaml").write_text(to_ros_controller(names), encoding="utf-8")
         (staged / "design.json").write_text(to_json(data), encoding="utf-8")

@@ -1,7 +1,14 @@
 """Which motion to choose: criteria with exact gradients, limits, optimisers, and the plan of the experiment."""
 
 from dynident.arguments import guard
-from dynident.excitation.campaigns import check_plan, complete_test, payload_plan, plan_within, validation_motion
+from dynident.excitation.campaigns import (
+    check_plan,
+    complete_shares,
+    complete_test,
+    payload_plan,
+    plan_within,
+    validation_motion,
+)
 from dynident.excitation.criteria import Criterion
 from dynident.excitation.designs import Design, check_motion, design, relative_sizes
 from dynident.excitation.equations import ExcitationEquations, FunctionEquations, RobotEquations
@@ -13,6 +20,7 @@ from dynident.excitation.optimise import Optimum, optimise
 from dynident.excitation.plan import Piece, Plan, Stage
 from dynident.excitation.problem import Problem, feasible_start
 from dynident.excitation.records import average_log, average_periods, refer, stage_logs
+from dynident.excitation.thermal_tests import cooling_test, heating_test
 
 __all__ = [
     "Box",
@@ -40,10 +48,13 @@ __all__ = [
     "average_periods",
     "check_motion",
     "check_plan",
+    "complete_shares",
     "complete_test",
+    "cooling_test",
     "design",
     "expected_deviations",
     "feasible_start",
+    "heating_test",
     "limits_of",
     "optimise",
     "payload_plan",

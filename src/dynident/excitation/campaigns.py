@@ -248,6 +248,41 @@ def complete_test(
     return plan_within(robot, limits, measured, rate, cycles, period, rest, notes)
 
 
+def complete_shares(plan: Plan, limits: MotionLimits) -> dict[str, dict[str, float]]:
+    """Return how far a complete test goes: shares of the largest speeds and of the ranges, and lengths of plateaus.
+
+    Parameters
+    ----------
+    plan : Plan
+        What `complete_test` returned.
+    limits : MotionLimits
+        Limits of the robot.
+
+    Returns
+    -------
+    dict of str to dict
+        By coordinate: ``full_speed`` (peak speed of the cycloids), ``plateau`` and ``fastest_plateau`` (longest plateau, and that
+        at the largest speed [s]), ``warming_speed``, ``warming_range``.
+    """
+    stages = {stage.name: stage.curve for stage in plan.stages}
+    friction, warm, full = stages["friction"], stages["warming"], stages["full_speed"]
+    if not isinstance(friction, Strokes):
+        raise DynidentError("the plan is no complete test; make one with complete_test")
+    speed, _ = rates_of(limits)
+    cycloids, heat = sample(full, CHECK_RATE), sample(warm, CHECK_RATE)
+    found = {}
+    for j, name in enumerate(plan.coordinates):
+        lengths = [(abs(v), end - begin) for k, v, begin, end in friction.plateaus if k == j]
+        found[name] = {
+            "full_speed": float(np.abs(cycloids.v[:, j]).max() / speed[j]),
+            "plateau": max(length for _, length in lengths),
+            "fastest_plateau": max(lengths)[1],
+            "warming_speed": float(np.abs(heat.v[:, j]).max() / speed[j]),
+            "warming_range": float(np.ptp(heat.q[:, j]) / (limits.upper[j] - limits.lower[j])),
+        }
+    return found
+
+
 def _first_of(make: Callable[[float], Strokes]) -> Strokes:
     """Return the strokes over the largest share of the ranges that can be made at all."""
     for share in SHRINK[:-1]:

@@ -8,10 +8,21 @@ from typing import TYPE_CHECKING, Any
 from dynident.arguments import guard
 
 if TYPE_CHECKING:
+    from dynident.testbench.checkup import Checkup, check_robot
+    from dynident.testbench.compensated import FrictionCompensation
     from dynident.testbench.compensation import Compensation, MeasuredTemperature, NoCompensation, ThermalPrediction, WarmupTime
     from dynident.testbench.curve import CurveFit, FrictionCurve
     from dynident.testbench.curves import FrictionCurves, friction_curves
+    from dynident.testbench.cycles import CycleFits, identify_cycles
     from dynident.testbench.gravity import Gravity, SingleAxis, plateau_gravity, single_axis
+    from dynident.testbench.heating import (
+        CampaignStudy,
+        JointHeating,
+        SpeedMoments,
+        campaign_study,
+        friction_power,
+        normalised_friction,
+    )
     from dynident.testbench.history import FrictionHistory
     from dynident.testbench.lugre import LuGreFit, fit_lugre, fit_static
     from dynident.testbench.maintenance import FaultDetector, Maintenance
@@ -44,6 +55,15 @@ if TYPE_CHECKING:
 
 # Each experiment is imported on first use: the closed loop brings the simulation with it, friction does not.
 _HOME = {
+    "compensated": ("FrictionCompensation",),
+    "cycles": (
+        "CycleFits",
+        "identify_cycles",
+    ),
+    "checkup": (
+        "Checkup",
+        "check_robot",
+    ),
     "compensation": (
         "Compensation",
         "MeasuredTemperature",
@@ -64,6 +84,14 @@ _HOME = {
         "SingleAxis",
         "plateau_gravity",
         "single_axis",
+    ),
+    "heating": (
+        "CampaignStudy",
+        "JointHeating",
+        "SpeedMoments",
+        "campaign_study",
+        "friction_power",
+        "normalised_friction",
     ),
     "history": ("FrictionHistory",),
     "lugre": (
@@ -135,15 +163,20 @@ _HOME = {
 _LATER = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "CampaignStudy",
+    "Checkup",
     "Compensation",
     "CurveFit",
+    "CycleFits",
     "Estimate",
     "FaultDetector",
+    "FrictionCompensation",
     "FrictionCurve",
     "FrictionCurves",
     "FrictionHistory",
     "FrictionStudy",
     "Gravity",
+    "JointHeating",
     "JointStudy",
     "Known",
     "LuGreFit",
@@ -155,6 +188,7 @@ __all__ = [
     "Plateaus",
     "Repeatability",
     "SingleAxis",
+    "SpeedMoments",
     "SpeedPlateau",
     "Spread",
     "TemperatureComparison",
@@ -165,7 +199,9 @@ __all__ = [
     "TrackingTrial",
     "Warmup",
     "WarmupTime",
+    "campaign_study",
     "catalogue_model",
+    "check_robot",
     "choose_thermal",
     "compare_temperature",
     "estimates_of",
@@ -176,12 +212,15 @@ __all__ = [
     "fit_thermal",
     "fit_warmup",
     "friction_curves",
+    "friction_power",
     "friction_study",
+    "identify_cycles",
     "identify_friction",
     "identify_machine",
     "multi_profile_motion",
     "multi_profile_test",
     "nested_spread",
+    "normalised_friction",
     "plateau_gravity",
     "repeatability",
     "single_axis",

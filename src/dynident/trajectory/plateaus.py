@@ -200,6 +200,7 @@ def friction_plateaus(
     longest: float = 2.0,
     posture: ArrayLike | None = None,
     jerk: ArrayLike = np.inf,
+    joints: Sequence[int] | None = None,
 ) -> Strokes:
     """Return strokes of one joint after the other at several speeds, forward and backward [Pagani2022, section 2.4].
 
@@ -223,6 +224,8 @@ def friction_plateaus(
         Where joints wait; they move around it as far as their range allows. The middle of the ranges when omitted.
     jerk : array_like, (n,)
         Largest jerk.
+    joints : sequence of int, optional
+        Which joints are measured, by number; all when omitted.
 
     Returns
     -------
@@ -236,7 +239,7 @@ def friction_plateaus(
     start = 0.5 * (low + high) if posture is None else np.array(numbers(posture, "posture"))
     moves: list[Move] = []
     now = 0.0
-    for j in range(start.size):
+    for j in range(start.size) if joints is None else joints:
         room, fastest = high[j] - low[j], top[j] * max(shares)
         slowest = _ramp(fastest, push[j], hardest[j])
         flat = min(longest, room / fastest - slowest)
