@@ -9,6 +9,7 @@ import typer
 
 from dynident.cli import (  # noqa: F401 - importing registers commands
     cache,
+    campaigns,
     compare,
     core,
     demo,

@@ -308,7 +308,7 @@ def _text(data: dict[str, Any]) -> str:
         head = ("full speed", "longest plateau", "at top speed", "warming: speed", "range")
         lines.append(f"{'complete test':<16}" + "".join(f"{text:>17}" for text in head))
         for joint, row in data["complete"].items():
-            cells = [f"{row[key]:.0%}" if key != "plateau" and key != "fastest_plateau" else f"{row[key]:.2f} s" for key in row]
+            cells = [f"{row[key]:.0%}" if key not in ("plateau", "fastest_plateau") else f"{row[key]:.2f} s" for key in row]
             lines.append(f"  {joint:<14}" + "".join(f"{text:>17}" for text in cells))
     return "\n".join(lines)
 

@@ -261,8 +261,8 @@ def complete_shares(plan: Plan, limits: MotionLimits) -> dict[str, dict[str, flo
     Returns
     -------
     dict of str to dict
-        By coordinate: ``full_speed`` (peak speed of the cycloids), ``plateau`` and ``fastest_plateau`` (longest plateau, and that
-        at the largest speed [s]), ``warming_speed``, ``warming_range``.
+        By coordinate: ``full_speed`` (peak speed of the cycloids), ``plateau`` and ``fastest_plateau`` (longest plateau, and
+        that at the largest speed [s]), ``warming_speed``, ``warming_range``.
     """
     stages = {stage.name: stage.curve for stage in plan.stages}
     friction, warm, full = stages["friction"], stages["warming"], stages["full_speed"]

@@ -1,4 +1,4 @@
-"""Heating and cooling of one joint: its test is run again and again, between warming at a duty cycle or rests [Pagani2022, 4.3.1].
+"""Heating and cooling of one joint: its test is run again and again, between warming or rests [Pagani2022, section 4.3.1].
 
 W = D W_c        D = time in motion over the period of the to and fro moves
 """

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -212,7 +213,7 @@ def _cycle(
     last = len(motion) - 1
     onsets = {round((f.onset - clock) / period) for f in faults}
     cuts = sorted({0, last, *range(0, last, round(PIECE / period)), *(k for k in onsets if 0 < k < last)})
-    for begin, end in zip(cuts[:-1], cuts[1:], strict=True):
+    for begin, end in pairwise(cuts):
         plant.robot = with_faults(robot, faults, clock + begin * period)
         part = slice(begin, end + 1)
         log = plant.follow(Motion(motion.t[part] - motion.t[begin], motion.q[part], motion.v[part], motion.a[part]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-TRAINING = ("training", "friction")  # purposes of the stages that are fitted
+TRAINING = ("training",)  # purposes of the stages that are fitted: friction plateaus are run later, at other temperatures
 STANDSTILL = 0.1  # speeds below this share of a joint's RMS speed are left out: there it may stick
 
 
@@ -220,7 +221,7 @@ def identify_cycles(
         raise IdentificationError(f"campaign '{folder}' has {what}; see its journal")
     number, t, values, std, fitted, other = zip(*rows, strict=True)
     name = getattr(chosen, "name", str(chosen))
-    campaign = os.path.basename(os.fspath(folder).rstrip("/"))
+    campaign = Path(folder).name
     table = CycleFits(
         mechanism.name,
         campaign,

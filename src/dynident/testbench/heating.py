@@ -287,6 +287,25 @@ class CampaignStudy(Result):
                 return entry
         raise DynidentError(f"the campaign study has no joint '{joint}'; it has {', '.join(e.joint for e in self.heating)}")
 
+    def numbers(self) -> dict[str, Any]:
+        """Return the study as plain values, without the samples behind them.
+
+        Returns
+        -------
+        dict
+            ``study`` as of `FrictionStudy.numbers`; ``heating`` with powers, ratios, time constants and errors per joint.
+        """
+        rows = []
+        for h in self.heating:
+            models = {
+                type(fit.model).__name__: {"time_constants": dict(fit.constants), "errors": fit.errors(h.cold)}
+                for fit in h.fits
+            }
+            facts = {"joint": h.joint, "cold": h.cold, "coefficients": list(h.coefficients), "mean_power": h.mean_power}
+            change = {"cold_over_hot": h.cold_over_hot, "cold_over_hot_std": h.cold_over_hot_std}
+            rows.append({**facts, **change, "t": h.t.tolist(), "ratio": h.ratio.tolist(), "models": models})
+        return {"study": self.study.numbers(), "heating": rows, "notes": list(self.notes)}
+
     def summary(self) -> str:
         """Return the study as text.
 

@@ -160,7 +160,7 @@ class ThermalFit(Result):
         Returns
         -------
         dict of str to tuple (float, float)
-            ``abs mean``, ``abs max`` and ``steady state`` (mean over the last tenth), in N m and relative to the local friction.
+            ``abs mean``, ``abs max`` and ``steady state`` (mean over the last tenth), in N m and over the local friction.
         """
         data = self.tests[test]
         r, e = data.ratio[data.seen], np.abs(self.predicted[test] - data.ratio)[data.seen]
