@@ -234,7 +234,7 @@ def complete_test(
     if validation is not None:
         stages.append(Stage("validation", "validation", validation))
     for longest in PLATEAUS:
-        friction = _first_of(partial(plateaus, longest))  # checked below, once its length is known
+        friction = _first_of(partial(plateaus, longest), limits)  # checked below, once its length is known
         used = _joined(robot, limits, [*stages, Stage("friction", "friction", friction)], rate, home=rest).curve.duration
         left = min(warming_time, period - used - SPARE) if period else warming_time
         if left >= warming_time:
@@ -244,8 +244,11 @@ def complete_test(
         raise DynidentError(
             f"excitation and plateaus take {used:.0f} s of a cycle of {period:.0f} s; shorten them or lengthen the cycle"
         )
-    measured.append(Stage("warming", "warming", _warming(limits, rest, rates, keep, left), record=False))
-    return plan_within(robot, limits, measured, rate, cycles, period, rest, notes)
+    warm = Stage("warming", "warming", _warming(limits, rest, rates, keep, left), record=False)
+    over = _joined(robot, limits, [*measured, warm], rate, home=rest).curve.duration - period
+    if period and over > 0.0:  # slow joints need more for the joins around the warming
+        warm = replace(warm, curve=_warming(limits, rest, rates, keep, max(left - over, LEAST)))
+    return plan_within(robot, limits, [*measured, warm], rate, cycles, period, rest, notes)
 
 
 def complete_shares(plan: Plan, limits: MotionLimits) -> dict[str, dict[str, float]]:
@@ -283,14 +286,12 @@ def complete_shares(plan: Plan, limits: MotionLimits) -> dict[str, dict[str, flo
     return found
 
 
-def _first_of(make: Callable[[float], Strokes]) -> Strokes:
-    """Return the strokes over the largest share of the ranges that can be made at all."""
-    for share in SHRINK[:-1]:
-        try:
-            return make(share)
-        except DynidentError:  # too short for the speed: a smaller share is no help, but its sentence is asked for
-            continue
-    return make(SHRINK[-1])
+def _first_of(make: Callable[[float], Strokes], limits: MotionLimits) -> Strokes:
+    """Return the strokes over the whole ranges; where they cannot be made, those that keep all limits, or the reason."""
+    try:
+        return make(SHRINK[0])
+    except DynidentError:
+        return _fitting(make, limits, "friction plateaus")
 
 
 def _inside(low: Array, high: Array, share: float) -> tuple[Array, Array]:
@@ -313,7 +314,8 @@ def _full_speed(limits: MotionLimits, rest: Array, rates: tuple[Array, Array], k
     low, high = reach(limits, rest)
 
     def alone(share: float) -> Strokes:
-        return cycloid_section(*(rest + share * keep * (x - rest) for x in (low, high)), speed, push, jerk, rest)
+        ends = [rest + share * keep * (x - rest) for x in (low, high)]
+        return cycloid_section(ends[0], ends[1], speed, push, jerk, rest)
 
     return _fitting(alone, limits, "section at full speed")
 

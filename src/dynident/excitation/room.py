@@ -91,9 +91,9 @@ def free_box(limits: MotionLimits, lower: ArrayLike, upper: ArrayLike, least: Ar
                         best = share, int(j), slab, below
             if best is None:
                 return None
-            _, j, slab, below = best
+            _, cut, slab, below = best
             if below:
-                low[j] += step[j]
+                low[cut] += step[cut]
             else:
-                high[j] -= step[j]
+                high[cut] -= step[cut]
             q, bad = q[~slab], bad[~slab]

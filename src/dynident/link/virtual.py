@@ -226,6 +226,6 @@ def _samples(log: Log, begin: int, clock: float, period: float, first: bool) -> 
     """Return the samples of a piece; its first one belongs to the piece before, where there is one."""
     rows = np.arange(0 if first else 1, len(log.t))
     missing = np.full((rows.size, len(log.joints)), np.nan)
-    motion = (begin + rows) * period
+    motion = np.asarray((begin + rows) * period, dtype=np.float64)
     signals = [missing if x is None else x[rows] for x in (log.position, log.velocity, log.effort, log.temperature)]
-    return Samples(np.round((clock + motion) / period).astype(np.int64), clock + motion, motion, *signals)
+    return Samples(np.round((clock + motion) / period).astype(np.int64), np.asarray(clock + motion), motion, *signals)

@@ -6,6 +6,7 @@ f = f_cold(v) [alpha (T - T0) + beta]        W = f_cold(v) v, filtered by the th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,9 @@ from dynident.errors import IdentificationError
 from dynident.friction import FirstOrder, SecondOrder
 from dynident.results import Result
 from dynident.testbench.heating import CampaignStudy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -113,6 +117,23 @@ class FrictionCompensation(Result):
         ratio = np.array([float(m.ratio(y[0])) for m, y in zip(self.models, state, strict=True)])
         after = tuple(m.advance(y, float(p), step) for m, y, p in zip(self.models, state, f * speed, strict=True))
         return f * ratio, after
+
+    def plot(self) -> Figure:
+        """Draw the friction of cold joints against speed.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import label, one_axes  # noqa: PLC0415 - matplotlib is an extra
+
+        figure, axes = one_axes(7.2, 3.6, "speed [rad/s, m/s]", "cold friction [N m, N]", "Friction compensation")
+        v = np.linspace(0.0, 3.0, 100)
+        for joint, a in zip(self.joints, self.coefficients, strict=True):
+            axes.plot(v, np.polynomial.polynomial.polyval(v, a), linewidth=1.1, label=label(joint))
+        axes.legend(frameon=False, fontsize=8)
+        return figure
 
     def summary(self) -> str:
         """Return the compensation as text.

@@ -219,19 +219,8 @@ def identify_cycles(
     if fit is None:
         what = "no complete cycle" if cycles is None else f"none of the cycles {', '.join(map(str, cycles))}"
         raise IdentificationError(f"campaign '{folder}' has {what}; see its journal")
-    number, t, values, std, fitted, other = zip(*rows, strict=True)
+    columns: list[Any] = list(zip(*rows, strict=True))
     name = getattr(chosen, "name", str(chosen))
     campaign = Path(folder).name
-    table = CycleFits(
-        mechanism.name,
-        campaign,
-        name,
-        number,
-        np.array(t),
-        names,
-        np.array(values),
-        np.array(std),
-        np.array(fitted),
-        np.array(other),
-    )
-    return table, fit
+    arrays = [np.array(column) for column in columns[1:]]
+    return CycleFits(mechanism.name, campaign, name, columns[0], arrays[0], names, *arrays[1:]), fit

@@ -206,7 +206,7 @@ def _check(series: list[ThermalTest], model: Kind, alpha: float | None, hot: flo
         for s in series:
             if s.zone is None:
                 raise IdentificationError(
-                    f"{s.name}: the advanced model needs a measured temperature T3 near the joint; give zone=, or use SecondOrder"
+                    f"{s.name}: the advanced model needs a measured temperature T3 nearby; give zone=, or use SecondOrder"
                 )
         if alpha is not None or hot is not None:
             raise IdentificationError("the measured temperature T3 fixes the scale of the advanced model; give no alpha or hot")

@@ -90,7 +90,12 @@ class ThermalTest:
         str or None
             A sentence, or None.
         """
-        if self.t.size < 8 or not np.all(self.seen) or np.ptp(self.power) > 1e-9 * max(1.0, float(self.power.max())):
+        if (
+            self.t.size < 8
+            or self.zone is not None
+            or not np.all(self.seen)
+            or np.ptp(self.power) > 1e-9 * max(1.0, float(self.power.max()))
+        ):
             return None
         steps = np.diff(self.ratio)
         scatter = 1.4826 * float(np.median(np.abs(np.diff(steps)))) / np.sqrt(6.0)

@@ -92,7 +92,7 @@ class Warmup(Result):
         t, left = float(self.t[0]), np.exp(-self.t[0] / self.time_constants)
         slow = self.amplitudes * left * t / self.time_constants
         slope = np.concatenate([[-self.change], left, slow]) / self.settled
-        return float(np.sqrt(max(slope @ self.covariance @ slope, 0.0)))
+        return float(np.sqrt(max(float(slope @ self.covariance @ slope), 0.0)))
 
     @property
     def errors(self) -> tuple[float, float, float]:
