@@ -65,6 +65,9 @@ def describe(
     svg: Annotated[
         Path | None, typer.Option(help="Draw the graph of bodies, joints, loops and actuators to this file.")
     ] = None,
+    reduced: Annotated[
+        bool, typer.Option("--reduction", help="Show which parameters each joint sees, by QR and SVD of its regressor.")
+    ] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
@@ -82,10 +85,13 @@ def describe(
         else:
             data["base_parameters"] = {"rank": base.rank, "rank_gap": base.rank_gap, "expressions": list(base.expressions)}
             data["unidentifiable"] = list(base.unidentifiable)
+    report = di.identify.reduction(mechanism) if reduced else None
     if as_json:
-        print_json(data)
+        print_json(data if report is None else {**data, "reduction": report.to_dict()})
     else:
         out.print(description_text(data))
+        if report is not None:
+            out.print(report.summary())
     return 0
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dynident.identify.bayes import MAP
     from dynident.identify.essential import contributing_parameters, essential_parameters
     from dynident.identify.estimators import OLS, WLS
+    from dynident.identify.factorised import JointReduction, Reduction, reduction
     from dynident.identify.friction import AxisFit, Choice, choose, choose_friction, fit_axis, fit_log
     from dynident.identify.gains import Gains, estimate_gains, with_gain_uncertainty
     from dynident.identify.load import Payload
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
         Entropic,
         Kalman,
         OutputError,
+        PerJoint,
         SampledRegression,
         Stretch,
         Visible,
         diagnose_bias,
+        joint_estimates,
         simulated_instruments,
     )
     from dynident.identify.metrics import Metrics, evaluate
@@ -55,6 +58,11 @@ _LATER = {
     "contributing_parameters": "essential",
     "simulated_instruments": "methods",
     "diagnose_bias": "methods",
+    "joint_estimates": "methods",
+    "PerJoint": "methods",
+    "JointReduction": "factorised",
+    "Reduction": "factorised",
+    "reduction": "factorised",
     "Visible": "methods",
     "Stretch": "methods",
     "SampledRegression": "methods",
@@ -122,6 +130,7 @@ __all__ = [
     "Fit",
     "Gains",
     "Individual",
+    "JointReduction",
     "Kalman",
     "Knowledge",
     "Matched",
@@ -129,8 +138,10 @@ __all__ = [
     "Observability",
     "OutputError",
     "Payload",
+    "PerJoint",
     "Prediction",
     "Projection",
+    "Reduction",
     "Regression",
     "Rows",
     "SampledRegression",
@@ -153,6 +164,7 @@ __all__ = [
     "fit_axis",
     "fit_log",
     "individual_parameters",
+    "joint_estimates",
     "match",
     "payload_from_wrench",
     "payload_of",
@@ -163,6 +175,7 @@ __all__ = [
     "projected",
     "read_wrench",
     "recover_standard",
+    "reduction",
     "simulated_instruments",
     "triangle",
     "true_base_values",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dynident.testbench.maintenance import FaultDetector, Maintenance
     from dynident.testbench.multi_profile import MultiProfile, multi_profile_motion, multi_profile_test
     from dynident.testbench.plateaus import Plateaus, SpeedPlateau, find_plateaus
+    from dynident.testbench.plots import plot_sweeps
     from dynident.testbench.repeatability_study import (
         Estimate,
         ParameterRepeatability,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
 # Each experiment is imported on first use: the closed loop brings the simulation with it, friction does not.
 _HOME = {
+    "plots": ("plot_sweeps",),
     "compensated": ("FrictionCompensation",),
     "cycles": (
         "CycleFits",
@@ -222,6 +224,7 @@ __all__ = [
     "nested_spread",
     "normalised_friction",
     "plateau_gravity",
+    "plot_sweeps",
     "repeatability",
     "single_axis",
     "tracking_proof",

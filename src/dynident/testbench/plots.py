@@ -161,8 +161,19 @@ def plot_values(names: Sequence[str], values: Array, std: Array, title: str) -> 
     return figure
 
 
-def plot_torques(found: FrictionCurves) -> Figure:
-    """Draw the torque of the first and of the last sweep, with gravity and friction as modelled."""
+def plot_sweeps(found: FrictionCurves) -> Figure:
+    """Draw the torque of the first and of the last sweep, with gravity and friction as modelled.
+
+    Parameters
+    ----------
+    found : FrictionCurves
+        Friction of one joint.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Two panels, cold and warm.
+    """
     from dynident.testbench.groups import group_plateaus  # noqa: PLC0415 - it imports what this draws
 
     groups, labels, _ = group_plateaus(found.plateaus, found.top, "time", None)
