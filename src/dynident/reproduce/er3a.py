@@ -10,8 +10,8 @@ from dynident.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident.robots import er3a_c60
 
 OWN_MOTION = "the thesis' motion and geometry are not published: random motion of the assumed arm"
-SINGULAR = (1.8092, 1.6202, 1.3755, 1.0627, 0.9735, 0.8861, 0.7574, 0.6295, 0.4606, 0.3673, 0.1751, 1.15e-16)
-"""Table 1; the first one is lost in print and follows from the sum of squares, 12."""
+SINGULAR = (None, 1.6202, 1.3755, 1.0627, 0.9735, 0.8861, 0.7574, 0.6295, 0.4606, 0.3673, 0.1751, 1.15e-16)
+"""Table 1; the first one is missing in print."""
 COUNTS = (34, 35, 28, 21, 14, 7)  # entries above 1e-4 in the columns of Table 2
 SELECTED = ("Izz", *["mx my Ixx Ixy Ixz Iyz Izz"] * 5)  # inertial parameters of Table 3, joint by joint
 MOTORS = (False, False, True, True, True, True)  # whether the motor inertia is selected
