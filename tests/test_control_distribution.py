@@ -7,9 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynident.control import actuator_rows, internal_basis, minimum_norm, remove_internal, with_preload
+from dynident.control import (
+    actuator_rows,
+    feedforward_torques,
+    internal_basis,
+    minimum_norm,
+    remove_internal,
+    with_preload,
+)
 from dynident.errors import DynidentError
-from dynident.mechanics import actuator_torques, preload
+from dynident.mechanics import Motion, actuator_torques, inverse_dynamics, preload
 from dynident.mechanism import Mechanism
 from dynident.robots import dualv
 
@@ -40,6 +47,20 @@ def test_minimum_norm_gives_the_forces_with_the_least_torque(robot: Mechanism, A
         lstsq = np.linalg.lstsq(A[t].T, f[t], rcond=None)[0]  # LAPACK's own minimum-norm solution
         np.testing.assert_allclose(tau[t], lstsq, atol=1e-12)
         np.testing.assert_allclose(minimum_norm(A[t], f[t]), lstsq, atol=1e-12)
+
+
+def test_weights_share_the_load_by_their_price(robot: Mechanism, A: np.ndarray) -> None:
+    f, w = np.random.default_rng(4).normal(size=(3, 3)), np.array([1.0, 4.0, 0.25, 2.0])
+    tau = minimum_norm(A, f, weights=w)
+    for t in range(3):  # Lagrange: W tau = A l, A^T tau = f
+        saddle = np.block([[np.diag(w), -A[t]], [A[t].T, np.zeros((3, 3))]])
+        np.testing.assert_allclose(tau[t], np.linalg.solve(saddle, np.append(np.zeros(4), f[t]))[:4], atol=1e-12)
+    np.testing.assert_allclose(actuator_torques(robot, POSES, f, weights=w), tau, atol=1e-12)
+    u = np.array([5.0, -1.0, 2.0, 0.5])
+    np.testing.assert_allclose(with_preload(A, f, u, w) - tau, with_preload(A, f, u) - minimum_norm(A, f), atol=1e-12)
+    resting = Motion(np.arange(3.0), POSES, np.zeros((3, 3)), np.eye(3))
+    pushed = feedforward_torques(robot, resting, weights=w)
+    np.testing.assert_allclose(pushed, minimum_norm(A, inverse_dynamics(robot, resting), w), atol=1e-12)
 
 
 def test_a_preload_moves_nothing(robot: Mechanism, A: np.ndarray) -> None:
@@ -93,6 +114,10 @@ def test_gear_ratios_are_taken_out() -> None:
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
+        (
+            lambda A: minimum_norm(A, np.ones(3), [1, 1, 0, 1]),
+            r"weights are \[1.0, 1.0, 0.0, 1.0\]; give one number above zero",
+        ),
         (lambda A: minimum_norm(A, np.ones(4)), r"f has shape \(1, 4\); give 3 columns"),
         (lambda A: minimum_norm(A, np.ones((2, 3))), "f has 2 samples but A has 3"),
         (lambda A: minimum_norm(A, [[np.nan, 1.0, 1.0]]), "f is not finite at sample 0"),

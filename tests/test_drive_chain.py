@@ -250,6 +250,7 @@ def test_bode_data_and_figure() -> None:
     assert below.get_xlabel() == "frequency [Hz]"
     assert "TF2" in above.get_legend().get_texts()[1].get_text()
     assert len(plot_bode([bode]).axes[0].lines) == 1
+    assert len(plot_bode([bode], corner=True).axes[0].lines) == 3  # with -3 dB and the frequency there
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 
 from dynident.errors import IdentificationError
 from dynident.friction import Coulomb, Polynomial, Sigmoid, Tanh, Viscous
-from dynident.identify.friction import choose, choose_law, effective_samples
+from dynident.identify.friction import choose, choose_law
+from dynident.signals import effective_samples
 
 LAWS = {
     "viscous": Viscous(),

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 import dynident as di
 from dynident.errors import DescriptionError, DynidentError, IdentificationError
 from dynident.identify import (
-    Gains,
+    DriveGains,
     Payload,
     estimate_gains,
     payload_from_wrench,
@@ -281,7 +281,7 @@ def test_gains_are_found_from_a_load_of_known_mass() -> None:
         [by_nominal_gains(record(r, seed, 0.1), factors) for seed in seeds] for r, seeds in ((robot, (1, 2)), (loaded, (3, 4)))
     ]
     found = estimate_gains(payload_regression(robot, *logs), 4.0, COM, INERTIA)
-    assert isinstance(found, Gains)
+    assert isinstance(found, DriveGains)
     assert np.all(np.abs(found.factors - factors) < 4.0 * found.std)
     assert found.std[1] < 0.01  # the joint that lifts the load
     assert "true over nominal" in found.summary()
@@ -344,8 +344,8 @@ def test_the_command_knows_all_three_ways(tmp_path, capsys, monkeypatch) -> None
     demo, robot = "rrr", rrr.mechanism()
     tool = robot.tree.bodies[-1]
     loaded = robot.with_payload(3.0, COM, INERTIA, body=tool)
-    record(robot, 1, 0.1).to_csv("empty.csv")
-    record(loaded, 3, 0.1).to_csv("full.csv")
+    record(robot, 1, 0.1).save("empty.csv")
+    record(loaded, 3, 0.1).save("full.csv")
     fit = di.WLS().fit(di.Regression.from_log(robot, di.Log.read("empty.csv"))).result_
     fit.save(tmp_path / "fit.json")
     rng = np.random.default_rng(0)
@@ -366,7 +366,7 @@ def test_the_command_knows_all_three_ways(tmp_path, capsys, monkeypatch) -> None
         assert data["conventions"]["kuka"]["M"] == data["mass"]
         assert json.loads((tmp_path / "load.json").read_text(encoding="utf-8")) == data
     assert run(["payload", demo, *ways["both"], "--link", tool, "--save-fit", "both.json"]) == 0
-    record(robot, 8, 0.1).to_csv("other.csv")
+    record(robot, 8, 0.1).save("other.csv")
     capsys.readouterr()
     assert run(["validate", demo, "both.json", "other.csv", "--absent", "payload", "--json"]) == 0
     assert "payload" not in capsys.readouterr().err

@@ -16,8 +16,8 @@ from dynident.link import (
     Emulator,
     Identity,
     Listener,
+    LiveFit,
     LiveMonitor,
-    RecursiveFit,
     Samples,
     Settings,
     SimpleClient,
@@ -40,27 +40,55 @@ def stream(count: int = 2000, seed: int = 0) -> Samples:
     return Samples(np.arange(count), t, t, np.cumsum(v, axis=0) * 0.004, v, effort, nothing)
 
 
-def test_without_forgetting_it_is_least_squares() -> None:
-    rows = stream()
-    fit = RecursiveFit(0, forgetting=1.0)
+WHEEL = di.Mechanism.from_dh([(0.3, 0.0, 0.0, 0.0)], name="wheel")  # turns about the vertical: J a + fv v + fc sign(v) + off
+TRUTH = {"fv_joint_1": 2.0, "fc_joint_1": 3.0, "off_joint_1": 0.5}
+INERTIA = 0.4
+
+
+def turning(begin: float, seconds: float, scale: float = 1.0) -> Samples:
+    """What a controller would send of a wheel, from its closed form."""
+    t = begin + 0.004 * np.arange(int(seconds / 0.004))
+    q, v, a = (
+        np.sin(2 * t) + 0.3 * np.sin(7 * t),
+        2 * np.cos(2 * t) + 2.1 * np.cos(7 * t),
+        -4 * np.sin(2 * t) - 14.7 * np.sin(7 * t),
+    )
+    effort = scale * (INERTIA * a + 2.0 * v + 3.0 * np.sign(v) + 0.5) + 0.01 * np.random.default_rng(0).normal(size=t.size)
+    return Samples(np.arange(t.size), t, t, q[:, None], v[:, None], effort[:, None], np.full((t.size, 1), np.nan))
+
+
+def live_fit(memory: float, **options: float) -> LiveFit:
+    channels = Identity(robot="wheel", channels=("joint_1",), effort_kind="joint_torque")
+    return LiveFit(di.identify.RLS(memory=memory).start(di.base_parameters(WHEEL), sigma=0.01), channels, **options)
+
+
+def values(live: LiveFit) -> dict[str, float]:
+    return dict(zip(live.estimator.base_.names, live.estimator.coef_, strict=True))
+
+
+def test_the_stream_identifies_the_robot_however_it_is_cut() -> None:
+    rows, whole, pieces = turning(0.0, 8.0), live_fit(np.inf), live_fit(np.inf)
+    whole.feed(0.0, rows)
     for first in range(0, len(rows), 37):
-        fit.feed(0.0, Samples.from_table(rows.table[first : first + 37]))
-    moving = np.abs(rows.velocity[:, 0]) >= 0.02
-    v = rows.velocity[moving, 0]
-    W = np.column_stack([np.sign(v), v, np.ones(v.size)])
-    batch = np.linalg.lstsq(W, rows.effort[moving, 0], rcond=None)[0]
-    np.testing.assert_allclose(fit.values, batch, atol=1e-5)
-    assert np.all(np.abs(fit.values - [3.0, 2.0, 0.5]) < 6.0 * fit.deviation + 1e-4)
+        pieces.feed(0.0, Samples.from_table(rows.table[first : first + 37]))
+    np.testing.assert_allclose(pieces.estimator.coef_, whole.estimator.coef_, rtol=1e-6)
+    assert pieces.count == whole.count == len(rows) - 24  # half a window of twelve samples is lost at either end
+    found = values(whole)
+    for name, wanted in TRUTH.items():
+        assert found.pop(name) == pytest.approx(wanted, rel=0.01)
+    assert list(found.values()) == pytest.approx([INERTIA], rel=0.01)
 
 
-def test_with_forgetting_it_follows_a_change() -> None:
-    fit = RecursiveFit(0, forgetting=0.99)
-    fit.feed(0.0, stream())
-    changed = stream(seed=1)
-    fit.feed(0.0, Samples.from_table(np.column_stack([changed.table[:, :7], 1.5 * changed.effort, changed.temperature])))
-    np.testing.assert_allclose(fit.values, [4.5, 3.0, 0.75], atol=0.05)
-    with pytest.raises(LinkError, match="forgetting is 2"):
-        RecursiveFit(0, forgetting=2.0)
+def test_with_forgetting_it_follows_a_change_across_a_gap() -> None:
+    live = live_fit(memory=0.5)
+    live.feed(0.0, turning(0.0, 6.0))
+    live.feed(0.0, turning(9.0, 6.0, scale=1.5))
+    for name, wanted in TRUTH.items():
+        assert values(live)[name] == pytest.approx(1.5 * wanted, rel=0.03)
+    with pytest.raises(LinkError, match="not started"):
+        LiveFit(di.identify.RLS(), Identity(robot="wheel", channels=("joint_1",)))
+    with pytest.raises(LinkError, match="window is -1"):
+        live_fit(1.0, window=-1.0)
 
 
 def test_the_thermal_state_is_that_of_the_model() -> None:
@@ -107,7 +135,10 @@ def test_the_stream_drives_the_monitor_and_a_changed_robot_stops_the_campaign(tm
     effort = di.inverse_dynamics(robot, motion) + rng.normal(size=(600, 6))
     fit = di.WLS().fit(di.Regression.from_motion(robot, motion, effort)).result_
 
-    fitted, heat = RecursiveFit(0), ThermalObserver(er3a_c60.thermal_models()[0], lambda v: 20.0 * np.sign(v), 0)
+    rls, heat = (
+        di.identify.RLS(memory=60.0).start(di.base_parameters(robot)),
+        ThermalObserver(er3a_c60.thermal_models()[0], lambda v: 20.0 * np.sign(v), 0),
+    )
     writer = mcap_writer(tmp_path / "live.mcap", machine.mechanism.coordinate_names)
 
     def campaign(
@@ -115,10 +146,12 @@ def test_the_stream_drives_the_monitor_and_a_changed_robot_stops_the_campaign(tm
     ) -> tuple[LiveMonitor, Campaign, SimpleServer]:
         server = SimpleServer(Emulator(virtual, speed=20.0), motion_port=0, state_port=0).start()
         client = SimpleClient("127.0.0.1", server.motion_port, server.state_port)
-        live = LiveMonitor(monitor, Identity.of(server.emulator.identity), **options)
+        identity = Identity.of(server.emulator.identity)
+        live = LiveMonitor(monitor, identity, **options)
+        others = (*others, LiveFit(rls, identity))
         return live, Campaign.create(tmp_path / folder, wanted, Settings(), client, listeners=(live, *others)), server
 
-    live, first, server = campaign(machine, "first", Monitor(fit), (fitted, heat, writer), stop=False)
+    live, first, server = campaign(machine, "first", Monitor(fit), (heat, writer), stop=False)
     with closing(server):
         assert first.run() == 1
         identity = Identity.of(server.emulator.identity)
@@ -128,7 +161,8 @@ def test_the_stream_drives_the_monitor_and_a_changed_robot_stops_the_campaign(tm
     with (tmp_path / "live.mcap").open("rb") as file:
         found = [json.loads(m.data)["effort"] for _, _, m in reader.make_reader(file).iter_messages(topics=["/joint_states"])]
     assert {tuple(row) for row in log.effort.tolist()} <= {tuple(row) for row in found}
-    assert fitted.values[0] > 6.0 * fitted.deviation[0]  # there is Coulomb friction
+    k = rls.base_.names.index("fc_joint_1")
+    assert rls.coef_[k] > 6.0 * np.sqrt(rls.covariance_[k, k])  # there is Coulomb friction
     assert heat.temperature > 20.0
     monitor = Monitor(fit).calibrated(log)
     assert not monitor.run(log).events

@@ -17,11 +17,11 @@ def test_the_scissor_has_its_factors_of_the_bar_length() -> None:
     lines = dict(line.split(" = ") for line in grouping.expressions)
     assert grouping.exact
     assert grouping.rank == 8
-    turning = " + ".join(f"2/L^2 ia_alpha{i}" for i in (3, 4, 5))
+    turning = " + ".join(f"2/L^2 Iz_alpha{i}" for i in (3, 4, 5))
     assert lines["m_slider1R"] == f"m_slider1 - 1/2 m_bar5 + {turning}"
     assert lines["m_platformR"] == f"m_platform + {turning}"
     assert lines["m_slider2R"] == "m_slider2 + 1/2 m_bar5"
-    assert "- 4/L^2 ia_alpha3" in lines["m_bar3R"]
+    assert "- 4/L^2 Iz_alpha3" in lines["m_bar3R"]
 
 
 def test_other_lengths_give_other_powers_and_odd_numbers_stay_numbers() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dynident as di
-from dynident.errors import DynidentError, IdentificationError, LogError
+from dynident.errors import IdentificationError, LogError
 from dynident.friction import Coulomb, Polynomial, Stribeck, Viscous
 from dynident.friction.thermal import SecondOrder
 from dynident.signals import Log
@@ -18,8 +18,6 @@ from dynident.testbench import (
     find_plateaus,
     fit_warmup,
     friction_curves,
-    multi_profile_motion,
-    multi_profile_test,
     plateau_gravity,
     single_axis,
 )
@@ -256,40 +254,6 @@ def test_a_constant_has_no_warm_up_and_bad_points_are_refused():
         fit_warmup([0.0, 1.0], [1.0, np.nan])
     with pytest.raises(IdentificationError, match="tolerance = 2"):
         flat.warmup_time(2.0)
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_multi_profile_recovers_table_4_1(seed):
-    """[Roldan2017, Table 4.1] at 7 ms with an encoder of 10000 counts and 0.02 N m of noise, all within 2 %."""
-    rng = np.random.default_rng(seed)
-    motion = multi_profile_motion()
-    v, a = motion.v[:, 0], motion.a[:, 0]
-    tau = 13e-4 * a + 1.7e-3 * v + 0.478 * np.tanh(10.78 * v) + 0.02 * rng.standard_normal(v.size)
-    count = 2 * np.pi / 10000
-    log = Log(
-        t=motion.t,
-        joints=["motor"],
-        position=np.round(motion.q / count) * count,
-        effort=tau[:, None],
-        effort_kind="motor_torque",
-    )
-    with pytest.warns(di.DynidentWarning):  # thousands of radians look like a wrong unit
-        found = multi_profile_test(log, "motor")
-    for name, true in (("J_t", 13e-4), ("fv", 1.7e-3), ("fc", 0.478), ("beta", 10.78)):
-        assert found[name] == pytest.approx(true, rel=0.02), name
-    assert "beta" in found.summary() and found.relative < 0.02
-    np.testing.assert_allclose(found.friction(np.array([0.05, 10.0])), [0.478 * np.tanh(0.539) + 8.5e-5, 0.495], rtol=0.02)
-
-
-def test_multi_profile_refuses_what_it_cannot_use():
-    with pytest.raises(IdentificationError, match="0 < slow < fast"):
-        multi_profile_motion(slow=2.0, fast=1.0)
-    t = np.arange(2000) / RATE
-    log = Log(
-        t=t, joints=["m"], position=t + 0.1 * np.sin(t), effort=np.ones(2000) + 0.1 * np.sin(3 * t), effort_kind="joint_torque"
-    )
-    with pytest.raises(DynidentError, match="one direction only"):
-        multi_profile_test(log, "m")
 
 
 @pytest.mark.real

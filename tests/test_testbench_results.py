@@ -16,7 +16,7 @@ import pytest
 
 import dynident as di
 from dynident import testbench as bench
-from dynident.friction import LuGre, SecondOrder, Tanh, Viscous
+from dynident.friction import LuGre, SecondOrder
 from dynident.results import Result
 from identify_cases import RRR, arm, evidence
 from test_testbench_plateaus import campaign
@@ -49,12 +49,6 @@ def thermal() -> bench.ThermalFit:
     return bench.ThermalFit(
         model, True, {"beta": 1.0}, {"beta": float("inf")}, (test.ratio,), 0.01, 0.02, 1e-3, 5, ("note",), (test,)
     )
-
-
-def multi_profile() -> bench.MultiProfile:
-    law, t = Viscous() + Tanh(), np.arange(600.0)
-    names = ("J_t", *law.parameters)
-    return bench.MultiProfile("axis", law, names, ("",) * 4, np.arange(4.0), np.full(4, np.inf), 0.1, t, np.sin(t), np.cos(t))
 
 
 def single_axis() -> bench.SingleAxis:
@@ -107,7 +101,6 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "JointStudy": lambda: study().joints[0],
     "LuGreFit": lugre,
     "Maintenance": maintenance,
-    "MultiProfile": multi_profile,
     "Plateaus": lambda: bench.find_plateaus(campaign(np.random.default_rng(3), cycles=1)[0], "axis"),
     "Repeatability": repeatability,
     "SingleAxis": single_axis,

@@ -146,7 +146,8 @@ def test_multiprofile():
     assert derivative_error(profile, t, 1e-6) < 1e-5
     _, v, a = profile([0.0, profile.duration])
     assert np.abs(v).max() < 1e-9 and np.abs(a).max() < 1e-9
-    assert np.abs(profile(t)[1]).max() == pytest.approx(387.0, rel=0.15)
+    fastest = np.abs(profile(np.linspace(0.0, profile.duration, 200_001))[1]).max()
+    assert 0.99 * 387.0 < fastest <= 387.0  # never above: 3779 for 3700 rpm would overspeed a drive
 
 
 def test_workspace_sines():

@@ -257,7 +257,6 @@ def test_trap_23_the_public_interface_is_alive_and_tested():
             "JointStudy",
             "LuGreFit",
             "Maintenance",
-            "MultiProfile",
             "ParameterRepeatability",
             "SingleAxis",
             "SpeedPlateau",

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 import tempfile
+import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +22,7 @@ except ImportError:  # Windows: a killed run's temporary files stay
     fcntl = None  # type: ignore[assignment]
 
 _TEMPORARY = ".part"
+_HUGE = re.compile(r"(?<![\d._])[\d_]{309}|0[xob][\da-fA-F_]{250}")  # an integer that no float holds
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 BYTES = 64 << 20  # of a text that people write: limits, plans, designs
 
@@ -38,39 +40,59 @@ def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes
         return stream.read()
 
 
-def read_text(path: str | os.PathLike[str], what: str) -> str:
+def read_text(path: str | os.PathLike[str], what: str, form: str = "text in UTF-8") -> str:
     """Return the content of a plain file of bounded size."""
+    reason = None
     try:
-        if not stat.S_ISREG(Path(path).stat().st_mode):  # a pipe would wait for ever
-            raise DynidentError(f"cannot read {what} from '{path}': it is not a plain file")
-        with Path(path).open(encoding="utf-8") as stream:
-            content = stream.read(BYTES + 1)
-    except (OSError, UnicodeDecodeError, TypeError) as error:
-        raise DynidentError(f"cannot read {what} from '{path}': {getattr(error, 'strerror', None) or error}") from error
-    if len(content) > BYTES:
-        raise DynidentError(f"cannot read {what} from '{path}': it holds more than {BYTES >> 20} MB; this cannot be meant")
-    return content
+        mode = Path(path).stat().st_mode
+        if not stat.S_ISREG(mode):  # a pipe would wait for ever
+            reason = "it is a directory; give a file" if stat.S_ISDIR(mode) else "it is not a plain file"
+        else:
+            with Path(path).open(encoding="utf-8") as stream:
+                content = stream.read(BYTES + 1)
+            if len(content) <= BYTES:
+                return content
+            reason = f"it holds more than {BYTES >> 20} MB; this cannot be meant"
+    except UnicodeDecodeError as error:
+        reason = f"it is not {form} ({error.reason} at byte {error.start})"
+    except (OSError, TypeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+    raise DynidentError(f"cannot read {what} from '{path}': {reason}")
 
 
-def read_json(path: str | os.PathLike[str], what: str) -> Any:
-    """Return the plain data of a JSON file."""
-    text = read_text(path, what)
+def read_json(path: str | os.PathLike[str], what: str, kind: type[DynidentError] = DynidentError) -> Any:
+    """Return the plain data of a JSON file; errors are of class `kind`."""
+    return _read_as("JSON", json.loads, path, what, kind)
+
+
+def read_toml(path: str | os.PathLike[str], what: str, kind: type[DynidentError] = DynidentError) -> dict[str, Any]:
+    """Return the tables of a TOML file; errors are of class `kind`."""
+    tables: dict[str, Any] = _read_as("TOML", tomllib.loads, path, what, kind)
+    return tables
+
+
+def _read_as(form: str, loads: Callable[[str], Any], path: str | os.PathLike[str], what: str, kind: type[DynidentError]) -> Any:
+    """Read a text file and parse it."""
     try:
-        return parsed(json.loads, text)
+        text = read_text(path, what, f"valid {form}")
+        if not text.strip():
+            raise DynidentError(f"cannot read {what} from '{path}': the file is empty")
+        return parsed(loads, text)
+    except DynidentError as error:
+        raise kind(str(error)) from error
     except ValueError as error:
-        raise DynidentError(f"cannot read {what} from '{path}': {error}") from error
+        raise kind(f"cannot read {what} from '{path}': it is not valid {form} ({error}); correct the file") from error
 
 
 def parsed(loads: Callable[[str], Any], text: str) -> Any:
     """Return what `json.loads` or `tomllib.loads` makes of a text; every failure is a `ValueError` that tells why."""
+    if found := _HUGE.search(text):
+        before = visible(text[max(found.start() - 40, 0) : found.start() + 8].rpartition("\n")[2])
+        raise ValueError(f"it holds a number of hundreds of digits: '{before}...'")
     try:
         return loads(text)
     except RecursionError:
         raise ValueError("its lists are nested too deeply") from None
-    except ValueError as error:
-        if "set_int_max_str_digits" in str(error):
-            raise ValueError("it holds a number of thousands of digits") from None
-        raise
 
 
 def visible(text: str) -> str:

@@ -10,7 +10,7 @@ import typer
 
 import dynident as di
 from dynident.cli.campaigns import identify_campaign
-from dynident.cli.known import Centre, Mass, TotalMass, Without, knowledge
+from dynident.cli.known import Centre, Mass, PopulationFile, TotalMass, Without, knowledge
 from dynident.cli.shared import (
     NOT_OK,
     Absent,
@@ -24,6 +24,8 @@ from dynident.cli.shared import (
     Gain,
     Joints,
     LogRate,
+    Order,
+    Projection,
     Quiet,
     Robot,
     Schema,
@@ -36,12 +38,14 @@ from dynident.cli.shared import (
     Unit,
     app,
     check_output,
+    column_order,
     friction_laws,
     log_reader,
     note,
     out,
     print_json,
     progress,
+    projection_of,
     robot_of,
     stage_reader,
     with_terms,
@@ -121,11 +125,6 @@ def _options(cutoff: str, decimation: str, standstill: float) -> dict[str, Any]:
     return options
 
 
-def _projection(text: str) -> str | tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    return text if text in ("gls", "independent") else names
-
-
 @app.command(epilog="Example: dynident identify robot.urdf run.csv --effort joint_torque --validate other.csv -o out/")
 def identify(
     robot: Robot,
@@ -155,6 +154,7 @@ def identify(
     total_mass: TotalMass = None,
     centre: Centre = None,
     without: Without = None,
+    population: PopulationFile = None,
     essential: Annotated[
         float | None, typer.Option(help="Keep essential parameters only, up to this ratio (10 is usual).")
     ] = None,
@@ -163,9 +163,8 @@ def identify(
     standstill: Annotated[
         float, typer.Option(help="Leave out speeds below this share of a joint's RMS speed, where it may stick (0.1 is usual).")
     ] = 0.0,
-    projection: Annotated[
-        str, typer.Option(help="Robots with loops: gls (least variance), independent, or names of motors by commas.")
-    ] = "gls",
+    projection: Projection = "gls",
+    order: Order = None,
     plan: Annotated[
         Path | None, typer.Option(help="Plan that the logs are recordings of: the stages it names for training are fitted.")
     ] = None,
@@ -181,10 +180,13 @@ def identify(
 
     A campaign is identified cycle by cycle from the stages of its plan, with the cubic friction law: writes cycles.json.
     """
-    from dynident.report import write_report  # noqa: PLC0415 - matplotlib
+    from dynident.identify import match  # noqa: PLC0415
+    from dynident.report import write_report  # noqa: PLC0415
     from dynident.validate import judge  # noqa: PLC0415
 
-    known = knowledge(sidecar, mass, total_mass, centre, without)
+    if order is not None and friction is not None:
+        raise DynidentError("--order is for linear friction terms; leave it out, or leave out --friction")
+    known = knowledge(sidecar, mass, total_mass, centre, without, population)
     solver, options = _estimator(estimator, recovery, known), _options(cutoff, decimation, standstill)
     if essential is not None and estimator == "map":
         solver = _estimator("wls", recovery, known)
@@ -212,7 +214,8 @@ def identify(
         evidence: di.Regression | None = None
         if laws is None:
             step("compressing the logs in one band")
-            evidence = di.Regression.from_logs(mechanism, runs, None, _projection(projection), **options)
+            base = None if order is None else di.base_parameters(match(mechanism, runs[0]).mechanism, column_order(order))
+            evidence = di.Regression.from_logs(mechanism, runs, base, projection_of(projection), **options)
         step("estimating")
         if evidence is None:
             fit = _with_laws(mechanism, [read(path) for path in logs], laws, solver, essential, projection, options)
@@ -241,7 +244,8 @@ def identify(
     elif not quiet:
         for text in fit.suspicions:
             note(text)
-        out.print("\n\n".join([fit.summary(), *(score.summary() for score in scores), verdict.summary()]))
+        removed = ["\n".join(fit.removals)] if fit.removals else []
+        out.print("\n\n".join([*removed, fit.summary(), *(score.summary() for score in scores), verdict.summary()]))
         out.print(f"\nwritten: {', '.join(map(str, written))}")
     return NOT_OK if strict and not verdict.ok else 0
 
@@ -258,7 +262,7 @@ def _with_laws(
     """Return the fit of bodies and friction laws together."""
     if essential is not None:
         raise DynidentError("--essential drops parameters of a linear model; leave it out, or leave out --friction")
-    wanted = None if projection == "gls" else _projection(projection)
+    wanted = None if projection == "gls" else projection_of(projection)
     return di.fit_log(mechanism, logs, laws, options, wanted, solver)
 
 
@@ -388,9 +392,12 @@ def export(
     return 0
 
 
-@app.command(epilog="Example: dynident report robot.urdf out/fit.json other.csv --effort joint_torque -o report.html")
+@app.command(
+    epilog="Example: dynident report robot.urdf out/fit.json other.csv --effort joint_torque -o report.html; "
+    "two fits: dynident report before.json after.json -o comparison.html"
+)
 def report(
-    robot: Robot,
+    robot: Annotated[Path, typer.Argument(help="Description of the robot, or the first of two fits.", show_default=False)],
     fit: FitFile,
     logs: Annotated[list[Path] | None, typer.Argument(help="Held-out logs to show.", show_default=False)] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="HTML file to write.")] = Path("report.html"),
@@ -409,12 +416,24 @@ def report(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
-    """Write the HTML report of a fit."""
-    from dynident.report import write_report  # noqa: PLC0415 - matplotlib
+    """Write the HTML report of a fit, or, given two fits, the page that compares them."""
+    from dynident.report import write_comparison, write_report  # noqa: PLC0415
     from dynident.validate import judge  # noqa: PLC0415
 
     check_output(output)
     read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
+    if robot.suffix.lower() == ".json":
+        with progress(2) as step:
+            step("reading the fits")
+            names = [robot.stem, fit.stem] if robot.stem != fit.stem else [str(robot), str(fit)]
+            fits = dict(zip(names, (di.Fit.load(robot), di.Fit.load(fit)), strict=True))
+            step("comparing them")
+            page = write_comparison(output, fits, [read(path) for path in logs or []])
+        if as_json:
+            print_json({"written": str(page)})
+        else:
+            out.print(f"written: {page}")
+        return 0
     with progress(len(logs or []) + 2) as step:
         step("reading the fit")
         model = di.Fit.load(fit, robot_of(robot, sidecar, search, arg, trust))

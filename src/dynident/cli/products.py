@@ -20,6 +20,8 @@ from dynident.cli.shared import (
     Gain,
     Joints,
     LogRate,
+    Order,
+    Projection,
     Robot,
     Schema,
     Search,
@@ -30,11 +32,14 @@ from dynident.cli.shared import (
     Unit,
     app,
     check_output,
+    column_order,
     log_reader,
     note,
     out,
     print_json,
+    projection_of,
     robot_of,
+    three_numbers,
 )
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
@@ -121,6 +126,11 @@ def payload(
     topic: Topic = None,
     unit: Unit = None,
     rate: LogRate = None,
+    projection: Projection = "gls",
+    order: Order = None,
+    essential: Annotated[
+        float | None, typer.Option(help="Keep essential parameters only, up to this ratio (10 is usual).")
+    ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the load to this JSON file.")] = None,
     save_fit: Annotated[
         Path | None, typer.Option(help="Write the fit of runs without and with the load, for validate and monitor.")
@@ -136,12 +146,8 @@ def payload(
     for path in (output, save_fit):
         if path is not None:
             check_output(path)
-    if save_fit is not None and not unloaded:
-        raise DynidentError("--save-fit is for runs without and with the load; give --unloaded and --loaded")
-    if sum((bool(unloaded), fit is not None, wrench is not None)) != 1 or (wrench is None) != bool(loaded):
-        raise DynidentError("say how: --loaded with --unloaded, --loaded with --fit, or --wrench alone")
-    if gain_std and not unloaded:
-        raise DynidentError("--gain-std is for runs without and with the load; give --unloaded and --loaded")
+    given = {"--save-fit": save_fit, "--gain-std": gain_std, "--essential": essential, "--order": order}
+    _check_payload(unloaded, fit, wrench, loaded, [name for name, value in given.items() if value])
     mechanism = robot_of(robot, sidecar, search, arg, trust)
     read = log_reader(effort, schema, joints, gain, topic, unit, rate)
     full, empty = [read(path) for path in loaded or []], [read(path) for path in unloaded or []]
@@ -155,8 +161,13 @@ def payload(
     elif fit is not None:
         load = identify.payload_on_arm(di.Fit.load(fit, mechanism), full, link, reach=reach)
     else:
-        evidence = identify.payload_regression(mechanism, empty, full, link)
-        both = identify.with_gain_uncertainty(di.WLS(), evidence, gain_std)
+        how: dict[str, Any] = {"order": column_order(order), "projection": projection_of(projection)}
+        evidence = identify.payload_regression(mechanism, empty, full, link, **how)
+        both = (
+            identify.with_gain_uncertainty(di.WLS(), evidence, gain_std)
+            if essential is None
+            else di.essential_parameters(evidence, di.WLS(), essential)
+        )
         load = identify.payload_of(both, reach=reach)
         if save_fit is not None:
             both.save(save_fit)
@@ -166,8 +177,21 @@ def payload(
     if as_json:
         print_json(data)
     else:
-        out.print("\n".join([load.summary(), *_conventions(load)]))
+        removed = [text for text in load.notes if text.startswith("removal ")]
+        out.print("\n".join([*removed, load.summary(), *_conventions(load)]))
     return NOT_OK if strict and not load.plausible else 0
+
+
+def _check_payload(
+    unloaded: list[Path] | None, fit: Path | None, wrench: Path | None, loaded: list[Path] | None, options: list[str]
+) -> None:
+    """Refuse options that do not go together."""
+    if sum((bool(unloaded), fit is not None, wrench is not None)) != 1 or (wrench is None) != bool(loaded):
+        raise DynidentError("say how: --loaded with --unloaded, --loaded with --fit, or --wrench alone")
+    if options and not unloaded:
+        raise DynidentError(f"{options[0]} is for runs without and with the load; give --unloaded and --loaded")
+    if {"--essential", "--gain-std"} <= set(options):
+        raise DynidentError("--essential and --gain-std do not go together; leave one out")
 
 
 def _conventions(load: Any) -> list[str]:
@@ -183,19 +207,6 @@ def _conventions(load: Any) -> list[str]:
         }
         lines.append(f"{call:<18} " + ", ".join(f"{key} = {value}" for key, value in shown.items()))
     return lines
-
-
-def _three(text: str | None, option: str) -> list[float]:
-    """Return three numbers of an option, zeros when it was not given."""
-    if text is None:
-        return [0.0, 0.0, 0.0]
-    try:
-        values = [float(x) for x in text.split(",")]
-    except ValueError:
-        values = []
-    if len(values) != 3:
-        raise DynidentError(f"{option} is '{text}'; give three numbers separated by commas")
-    return values
 
 
 @app.command(
@@ -231,7 +242,7 @@ def gains(
     read = log_reader(effort, schema, joints, gain, topic, unit, rate)
     empty, full = ([read(path) for path in paths] for paths in (unloaded, loaded))
     evidence = identify.payload_regression(mechanism, empty, full, link)
-    found = identify.estimate_gains(evidence, mass, _three(com, "--com"), np.diag(_three(inertia, "--inertia")))
+    found = identify.estimate_gains(evidence, mass, three_numbers(com, "--com"), np.diag(three_numbers(inertia, "--inertia")))
     if as_json:
         print_json({"format": "dynident-gains-1", "joints": found.to_dict()})
     else:

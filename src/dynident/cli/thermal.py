@@ -42,7 +42,7 @@ def schedule(
         raise DynidentError("--duty and --power are for heating; a cooling robot stands still")
     check_output(output, folder=True)
     mechanism = robot_of(robot, sidecar, search, arg, trust)
-    room, _ = limits_for(str(robot), mechanism, limits)
+    room = limits_for(robot, mechanism, limits)
     given = {key: value for key, value in (("interval", interval), ("cycles", cycles)) if value is not None}
     if kind == "heating":
         plan = heating_test(mechanism.name, room, joint, rate, duty=duty, power=power, **given)  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from dynident.arguments import guard
 from dynident.checks import per_actuator
 from dynident.control.checks import ControlWarning, no_room
-from dynident.control.controller import Controller, Machine, Measurement, Reference
+from dynident.control.controller import Controller, Machine, Measurement, Setpoint
 from dynident.control.distribution import (
     actuator_rows,
     coupling_rows,
@@ -38,7 +38,7 @@ __all__ = [
     "Margins",
     "Measurement",
     "OpenLoop",
-    "Reference",
+    "Setpoint",
     "TaskCascade",
     "TaskComputedTorque",
     "TaskPID",

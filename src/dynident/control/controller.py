@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-class Reference(Protocol):
+class Setpoint(Protocol):
     """What is wanted now: n coordinates x, k actuators rho."""
 
     @property
@@ -101,14 +101,14 @@ class Controller(Protocol):
             What the sensors say at the start.
         """
 
-    def update(self, t: float, reference: Reference, measurement: Measurement) -> Array:
+    def update(self, t: float, reference: Setpoint, measurement: Measurement) -> Array:
         """Return the command that is held until the next update.
 
         Parameters
         ----------
         t : float
             Time [s].
-        reference : Reference
+        reference : Setpoint
             What is wanted now.
         measurement : Measurement
             What the sensors say now.

@@ -1,6 +1,7 @@
 """Which torque each actuator gives when there are more of them than freedoms: A^T tau = f, A (k, n) tall.
 
 Minimum norm    tau = A (A^T A)^-1 f
+Weighted        tau = W^-1 A (A^T W^-1 A)^-1 f         least sum_i w_i tau_i^2: strong motors take more
 Preload         tau = minimum norm + U U^T u,          U an orthonormal basis of the null space of A^T
 Projection      tau* = tau - sum_i (u_i^T tau) u_i     [Briot2015, eq. 50]: the internal stress is removed, f stays
 """
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics import actuator_jacobian, least_torques
+from dynident.mechanics import actuator_jacobian, least_torques, prices
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -67,7 +68,7 @@ def internal_basis(A: ArrayLike) -> Array:
     return np.asarray(U if np.ndim(A) == 3 else U[0])
 
 
-def minimum_norm(A: ArrayLike, f: ArrayLike) -> Array:
+def minimum_norm(A: ArrayLike, f: ArrayLike, weights: ArrayLike | None = None) -> Array:
     """Return the smallest torques that give the generalised forces: A^T tau = f.
 
     Parameters
@@ -76,6 +77,8 @@ def minimum_norm(A: ArrayLike, f: ArrayLike) -> Array:
         Actuator Jacobian, rho_v = A v, k >= n.
     f : array_like, (N, n) or (n,)
         Generalised forces, as from `inverse_dynamics`.
+    weights : array_like (k,), optional
+        Price of each actuator, sum_i w_i tau_i^2 being least; 1 / limit^2 loads them by their limits. All alike when omitted.
 
     Returns
     -------
@@ -87,11 +90,15 @@ def minimum_norm(A: ArrayLike, f: ArrayLike) -> Array:
     >>> from dynident.control import minimum_norm
     >>> minimum_norm([[1.0], [1.0]], [4.0])
     array([2., 2.])
+    >>> minimum_norm([[1.0], [1.0]], [4.0], weights=[3.0, 1.0])
+    array([1., 3.])
     """
-    return _shaped(least_torques(_matrix(A), _vectors(A, f, "f", 2)), A, f)
+    matrix = _matrix(A)
+    price = None if weights is None else prices(weights, matrix.shape[1])
+    return _shaped(least_torques(matrix, _vectors(A, f, "f", 2), None, price), A, f)
 
 
-def with_preload(A: ArrayLike, f: ArrayLike, u: ArrayLike) -> Array:
+def with_preload(A: ArrayLike, f: ArrayLike, u: ArrayLike, weights: ArrayLike | None = None) -> Array:
     """Return the torques that give the generalised forces and a preload: minimum norm plus the internal part of u.
 
     Parameters
@@ -102,6 +109,8 @@ def with_preload(A: ArrayLike, f: ArrayLike, u: ArrayLike) -> Array:
         Generalised forces.
     u : array_like, (N, k), (k,) or scalar
         Any torques; only their internal part is added, so that A^T tau = f stays. Refused (but for zeros) when k = n.
+    weights : array_like (k,), optional
+        As in `minimum_norm`.
 
     Returns
     -------
@@ -114,7 +123,8 @@ def with_preload(A: ArrayLike, f: ArrayLike, u: ArrayLike) -> Array:
         raise DynidentError(f"u has shape {push.shape}; give one torque for each of the {count} actuators")
     if count == matrix.shape[2] and np.any(push):
         raise DynidentError(f"u is a preload, but {count} actuators for as many freedoms leave no room for it; leave it out")
-    return _shaped(least_torques(matrix, forces, push if count > matrix.shape[2] else None), A, f)
+    price = None if weights is None else prices(weights, count)
+    return _shaped(least_torques(matrix, forces, push if count > matrix.shape[2] else None, price), A, f)
 
 
 def remove_internal(A: ArrayLike, tau: ArrayLike) -> Array:

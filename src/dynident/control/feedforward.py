@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import per_actuator
-from dynident.control.distribution import actuator_rows, coupling_rows, minimum_norm, with_preload
+from dynident.control.distribution import actuator_rows, coupling_rows, with_preload
 from dynident.drive import Drive
 from dynident.errors import DynidentError, require
 from dynident.friction import DynamicLaw, Friction, State
@@ -44,7 +44,12 @@ def actuator_motion(mechanism: Mechanism, motion: Motion) -> Motion:
 
 
 def feedforward_torques(
-    model: Mechanism, reference: Motion, *, friction: Laws | None = None, preload: ArrayLike | None = None
+    model: Mechanism,
+    reference: Motion,
+    *,
+    friction: Laws | None = None,
+    preload: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """Return the torques of the actuators, behind the gears, that a model needs on a reference.
 
@@ -59,6 +64,8 @@ def feedforward_torques(
         its steady part.
     preload : array_like (N, k), (k,) or scalar, optional
         Torques whose internal part is added.
+    weights : array_like (k,), optional
+        How the load is shared between more actuators than freedoms, see `minimum_norm`.
 
     Returns
     -------
@@ -80,7 +87,7 @@ def feedforward_torques(
     for name in [name for name in laws if name not in actuators]:
         column = model.coordinate_names.index(name)
         f[:, column] += laws[name](State(reference.v[:, column], reference.q[:, column], f[:, column]))
-    tau = minimum_norm(A, f) if preload is None else with_preload(A, f, preload)
+    tau = with_preload(A, f, 0.0 if preload is None else preload, weights)
     if any(name in actuators for name in laws):
         rho = actuator_motion(model, reference)
         for column, name in enumerate(actuators):

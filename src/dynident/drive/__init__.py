@@ -2,6 +2,7 @@
 
 from dynident.arguments import guard
 from dynident.drive.actuator_fit import ActuatorFit, fit_actuator
+from dynident.drive.bode import Bode, plot_bode
 from dynident.drive.chain import Chain, TwoMass
 from dynident.drive.drive import Drive
 from dynident.drive.encoder import (
@@ -13,7 +14,7 @@ from dynident.drive.encoder import (
     quantise,
     tracking_observer,
 )
-from dynident.drive.linear import Bode, StateSpace, TransferFunction, plot_bode
+from dynident.drive.linear import StateSpace, TransferFunction
 from dynident.drive.modal_fit import ModalFit, fit_modal
 from dynident.drive.modes import Modes
 from dynident.drive.motor import Motor

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import number, samples
 from dynident.errors import DynidentError, IdentificationError
 from dynident.friction import Coulomb, Friction, FrictionLaw, Viscous
+from dynident.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -27,7 +32,7 @@ BLIND = 1e-9  # relative singular value below which a number cannot be told from
 
 
 @dataclass(frozen=True, eq=False)
-class ActuatorFit:
+class ActuatorFit(Result):
     """Result of `fit_actuator`.
 
     Parameters
@@ -46,6 +51,8 @@ class ActuatorFit:
         The same over the RMS of the torque.
     count : int
         Number of independent rows.
+    t, measured, predicted : ndarray, (N,)
+        Times [s] and torques [N m] in the band of the fit.
     """
 
     names: tuple[str, ...]
@@ -55,6 +62,9 @@ class ActuatorFit:
     error: float
     relative_error: float
     count: int
+    t: Array
+    measured: Array
+    predicted: Array
 
     @property
     def standard_deviation(self) -> Array:
@@ -72,17 +82,31 @@ class ActuatorFit:
         return Friction(self.law, self.values[1:])
 
     def summary(self) -> str:
-        """Numbers with their standard deviations, one per line.
-
-        Returns
-        -------
-        str
-            Text.
-        """
+        """Numbers with their standard deviations, one per line."""
         lines = [
             f"{n:>18} {v: .6g} ± {d:.2g}" for n, v, d in zip(self.names, self.values, self.standard_deviation, strict=True)
         ]
         return "\n".join([*lines, f"torque left over: {self.error:.4g} N m RMS ({100.0 * self.relative_error:.2f} %)"])
+
+    def plot(self) -> Figure:
+        """Draw measured and modelled torque over time, and what is left.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import BLUE, MUTED, ORANGE, extremes, finish, new_figure  # noqa: PLC0415 - matplotlib is an extra
+
+        figure = new_figure(9.0, 4.6)
+        above, below = figure.add_axes((0.08, 0.43, 0.9, 0.49)), figure.add_axes((0.08, 0.11, 0.9, 0.24))
+        above.plot(*extremes(self.t, self.measured), color=MUTED, linewidth=0.9, label="measured")
+        above.plot(*extremes(self.t, self.predicted), color=BLUE, linewidth=0.9, label="model")
+        above.legend(frameon=False, fontsize=8, ncols=2)
+        below.plot(*extremes(self.t, self.measured - self.predicted), color=ORANGE, linewidth=0.7)
+        finish(above, "", "torque [N m]", f"actuator: {100.0 * self.relative_error:.2f} % of the torque is left")
+        finish(below, "time [s]", "rest [N m]", "")
+        return figure
 
 
 def fit_actuator(
@@ -149,7 +173,7 @@ def fit_actuator(
         if acceleration is not None
         else _derivative(_derivative(smooth, h), h)
     )
-    return _fit(band, v, a, band(tau), law if law is not None else Coulomb() + Viscous())
+    return _fit(band, times, v, a, band(tau), law if law is not None else Coulomb() + Viscous())
 
 
 def _derivative(x: Array, h: float) -> Array:
@@ -198,7 +222,7 @@ def _torque(torque: ArrayLike | None, current: ArrayLike | None, constant: float
     return number("torque_constant", constant, above=0.0, unit="N m/A") * samples("current", current, count)
 
 
-def _fit(band: _Band, v: Array, a: Array, tau: Array, law: FrictionLaw) -> ActuatorFit:
+def _fit(band: _Band, t: Array, v: Array, a: Array, tau: Array, law: FrictionLaw) -> ActuatorFit:
     rows = band.rows(v.size)
     names = ("inertia", *law.parameters)
     right, count = tau[rows], tau[rows].size
@@ -226,8 +250,12 @@ def _fit(band: _Band, v: Array, a: Array, tau: Array, law: FrictionLaw) -> Actua
     error = float(np.sqrt(np.mean(left**2)))
     whole = float(np.sqrt(np.mean(right**2)))
     values = np.concatenate([rho, eta])
+    inside = slice(band.edge, v.size - band.edge)
+    predicted = a * rho[0] + band(law.columns(v, eta)) @ rho[1:]
+    relative = error / whole if whole > 0.0 else math.inf
+    covariance = variance * inverse @ inverse.T
     return ActuatorFit(
-        names, values, variance * inverse @ inverse.T, law, error, error / whole if whole > 0.0 else math.inf, count
+        names, values, covariance, law, error, relative, count, t[inside], tau[inside], np.asarray(predicted[inside])
     )
 
 

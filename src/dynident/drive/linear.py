@@ -5,7 +5,6 @@ Transfer functions as two polynomials: evaluated, drawn, and handed to python-co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import number, numbers, row
+from dynident.drive.bode import Bode, plot_bode
 from dynident.errors import DescriptionError, DynidentError, missing_extra
 
 if TYPE_CHECKING:
@@ -141,44 +141,11 @@ class StateSpace:
         return np.asarray(states @ self.C.T + rows @ self.D.T)
 
     def to_control(self) -> Any:
-        """Return the python-control system.
-
-        Returns
-        -------
-        control.StateSpace
-            Continuous, or sampled with the same cycle.
-        """
+        """Return the python-control system. Continuous, or sampled with the same cycle."""
         control = import_control("a state space for python-control")
         return control.StateSpace(
             self.A, self.B, self.C, self.D, self.cycle, inputs=list(self.inputs), outputs=list(self.outputs)
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Bode:
-    """Magnitude and phase over the frequency.
-
-    Parameters
-    ----------
-    frequency : ndarray, (N,)
-        [Hz].
-    magnitude : ndarray, (N,)
-        Absolute value.
-    phase : ndarray, (N,)
-        [degree], unwrapped along the frequency.
-    name : str
-        Of what.
-    """
-
-    frequency: Array
-    magnitude: Array
-    phase: Array
-    name: str = ""
-
-    @property
-    def decibel(self) -> Array:
-        """Magnitude in decibel, (N,)."""
-        return np.asarray(20.0 * np.log10(self.magnitude))
 
 
 @dataclass(frozen=True)
@@ -285,8 +252,7 @@ class TransferFunction:
             raise DynidentError(
                 "frequency of a Bode diagram must increase and be above zero; give a one-dimensional array in Hz"
             )
-        H = self.response(f)
-        return Bode(f, np.abs(H), np.rad2deg(np.unwrap(np.angle(H))), self.name)
+        return Bode(f, self.response(f), name=self.name)
 
     def plot(self, frequency: ArrayLike, *others: TransferFunction) -> Figure:
         """Draw the Bode diagram.
@@ -306,13 +272,7 @@ class TransferFunction:
         return plot_bode([function.bode(frequency) for function in (self, *others)])
 
     def to_control(self) -> Any:
-        """Return the python-control system.
-
-        Returns
-        -------
-        control.TransferFunction
-            Continuous in time.
-        """
+        """Return the python-control system. Continuous in time."""
         control = import_control("a transfer function for python-control")
         return control.TransferFunction(list(self.numerator), list(self.denominator))
 
@@ -324,40 +284,6 @@ def import_control(purpose: str) -> Any:
     except ImportError as error:
         raise missing_extra("control", "control", purpose) from error
     return control
-
-
-def plot_bode(curves: Sequence[Bode]) -> Figure:
-    """Draw Bode diagrams on common axes.
-
-    Parameters
-    ----------
-    curves : sequence of Bode
-        At least one.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Magnitude in decibel above the phase in degrees.
-    """
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - matplotlib is an extra
-    except ImportError as error:
-        raise missing_extra("matplotlib", "report", "drawing a Bode diagram") from error
-    figure = Figure(figsize=(7.0, 5.0), facecolor="white", layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True)
-    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")  # Okabe and Ito: for any colour vision
-    for i, curve in enumerate(curves):
-        style = {"color": colours[i % len(colours)], "linewidth": 1.4, "label": curve.name.replace("$", r"\$") or None}
-        above.semilogx(curve.frequency, curve.decibel, **style)
-        below.semilogx(curve.frequency, curve.phase, **style)
-    above.set_ylabel("magnitude [dB]")
-    below.set_ylabel("phase [deg]")
-    below.set_xlabel("frequency [Hz]")
-    for axes in (above, below):
-        axes.grid(True, which="both", color="#E3E6E8", linewidth=0.6)
-    if any(curve.name for curve in curves):
-        above.legend(frameon=False, fontsize=8)
-    return figure
 
 
 def _roots(polynomial: tuple[float, ...]) -> Complex:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dynident.errors import DynidentError
 from dynident.files import write_atomic
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
@@ -63,6 +64,8 @@ def arm6(folder: str | os.PathLike[str] | None = None) -> Example:
     """
     here = _HERE / "arm6"
     if folder is not None:
+        if not isinstance(folder, str | os.PathLike):
+            raise DynidentError(f"folder is {folder!r}; give the path of a folder")
         write_atomic(Path(folder) / "robot.urdf", (here / "robot.urdf").read_bytes())
         for source, name in (("train", "run"), ("validate", "other")):
             # As another program would write it: without the first line, in which dynident notes what the columns are.

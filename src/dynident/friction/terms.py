@@ -1,6 +1,7 @@
 """Joint terms: what a joint or a motor adds to the torque beside the bodies, one linear column each.
 
     tau_joint = ia a + fv v + fc sign(v) + off + k q           (symmetric friction)
+    tau_joint = Iz a + ...                                      (bodies whose centre of mass is known: mass elsewhere)
     tau_joint = ia a + fvp v+ + fvn v- + fcp [v>0] - fcn [v<0]  (asymmetric friction)
     tau_joint = ... + f2 v |v| + f3 v^3                         (polynomial friction [Pagani2022, eq. 88])
 
@@ -162,6 +163,9 @@ TERMS: dict[str, JointTerm] = {
     term.symbol: term
     for term in (
         JointTerm("ia", "rotor inertia seen at the joint", "kg m^2", "kg", lambda q, v, a: a, passive=True, rotor=True),
+        JointTerm(
+            "Iz", "moment of a body that turns with the joint", "kg m^2", "kg", lambda q, v, a: a, passive=True, rotor=True
+        ),
         _friction("fv", "viscous friction", *_VISCOUS, lambda q, v, a: v),
         _friction("fc", "Coulomb friction", *_DRY, lambda q, v, a: sign(v)),
         JointTerm("off", "constant offset", *_DRY, lambda q, v, a: 1.0),

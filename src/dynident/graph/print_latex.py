@@ -36,7 +36,7 @@ def latex_text(text: str) -> str:
 
 def latex_number(value: float) -> str:
     """Return a number with up to ten digits."""
-    text = f"{value:.10g}".replace("inf", r"\infty").replace("nan", r"\mathrm{undefined}")
+    text = f"{float(value):.10g}".replace("inf", r"\infty").replace("nan", r"\mathrm{undefined}")
     if not re.fullmatch(r"[-\d.]+e.*", text):
         return text
     head, power = text.split("e")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dynident import callable_room
 from dynident.arguments import guard
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.factor import triangle
@@ -15,10 +15,10 @@ from dynident.identify.tables import Observability, Prediction, Undetermined
 if TYPE_CHECKING:
     from dynident.identify.bayes import MAP
     from dynident.identify.essential import contributing_parameters, essential_parameters
-    from dynident.identify.estimators import OLS, WLS
+    from dynident.identify.estimators import OLS, WLS, fit_of
     from dynident.identify.factorised import JointReduction, Reduction, reduction
-    from dynident.identify.friction import AxisFit, Choice, choose, choose_friction, fit_axis, fit_log
-    from dynident.identify.gains import Gains, estimate_gains, with_gain_uncertainty
+    from dynident.identify.friction import AxisFit, Choice, FrictionFilter, choose, choose_friction, fit_axis, fit_log
+    from dynident.identify.gains import DriveGains, estimate_gains, with_gain_uncertainty
     from dynident.identify.load import Payload
     from dynident.identify.matching import Matched, match
     from dynident.identify.methods import (
@@ -42,8 +42,10 @@ if TYPE_CHECKING:
         simulated_instruments,
     )
     from dynident.identify.metrics import Metrics, evaluate
+    from dynident.identify.partitions import Partition, Partitions, rank_partitions
     from dynident.identify.payload import payload_of, payload_on_arm, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
+    from dynident.identify.population import Population
     from dynident.identify.prior import Knowledge
     from dynident.identify.regression import Regression
     from dynident.identify.score import Score
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 # What only some programs need is imported on first use: figures, friction laws, payloads, subsets.
 _LATER = {
     "Knowledge": "prior",
+    "Population": "population",
     "MAP": "bayes",
     "contributing_parameters": "essential",
     "simulated_instruments": "methods",
@@ -89,6 +92,7 @@ _LATER = {
     "recover_standard": "standard",
     "AxisFit": "friction",
     "Choice": "friction",
+    "FrictionFilter": "friction",
     "Individual": "subsets",
     "Payload": "load",
     "Statistics": "subsets",
@@ -97,13 +101,17 @@ _LATER = {
     "enumerate_subsets": "subsets",
     "fit_axis": "friction",
     "fit_log": "friction",
+    "fit_of": "estimators",
     "individual_parameters": "subsets",
+    "Partition": "partitions",
+    "Partitions": "partitions",
     "payload_of": "payload",
+    "rank_partitions": "partitions",
     "payload_regression": "payload",
     "plot_parameters": "plots",
     "plot_score": "plots",
     "true_base_values": "plots",
-    "Gains": "gains",
+    "DriveGains": "gains",
     "estimate_gains": "gains",
     "payload_from_wrench": "wrist",
     "payload_on_arm": "payload",
@@ -126,9 +134,10 @@ __all__ = [
     "BaseParameters",
     "BiasDiagnosis",
     "Choice",
+    "DriveGains",
     "Entropic",
     "Fit",
-    "Gains",
+    "FrictionFilter",
     "Individual",
     "JointReduction",
     "Kalman",
@@ -137,8 +146,11 @@ __all__ = [
     "Metrics",
     "Observability",
     "OutputError",
+    "Partition",
+    "Partitions",
     "Payload",
     "PerJoint",
+    "Population",
     "Prediction",
     "Projection",
     "Reduction",
@@ -163,6 +175,7 @@ __all__ = [
     "evaluate",
     "fit_axis",
     "fit_log",
+    "fit_of",
     "individual_parameters",
     "joint_estimates",
     "match",
@@ -173,6 +186,7 @@ __all__ = [
     "plot_parameters",
     "plot_score",
     "projected",
+    "rank_partitions",
     "read_wrench",
     "recover_standard",
     "reduction",
@@ -182,11 +196,5 @@ __all__ = [
     "with_gain_uncertainty",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.identify.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.identify' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)
+callable_room(__name__)

@@ -9,6 +9,7 @@ so b numbers beta predict every torque, and nothing more can ever be learnt from
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import ConditionWarning, IdentificationError, require, warn
+from dynident.friction import TERMS
 from dynident.identify.manifold import random_closed_motion
 from dynident.identify.rows import Rows, law_signals
 from dynident.mechanics import Motion, inverse_dynamics, weighted_regressor
@@ -178,9 +180,31 @@ def _preferred(mechanism: Mechanism) -> list[int]:
     return [*order, *range(10 * bodies, len(mechanism.parameters))]
 
 
+def symmetric_order(mechanism: Mechanism) -> tuple[str, ...]:
+    """Return the parameters of a robot with alike legs in the order that treats them alike [Briot2015, eq. 43].
+
+    What is there once comes first; then each parameter of a leg for all legs side by side. Legs are bodies and joints whose
+    names differ in their last number only (``link1_1`` to ``link1_4``).
+    """
+    names = mechanism.parameters.names
+    stems = [re.sub(r"_?\d+$", "", owner) for owner in mechanism.parameters.owners]
+    members: dict[str, dict[str, None]] = {}
+    for stem, owner in zip(stems, mechanism.parameters.owners, strict=True):
+        members.setdefault(stem, {})[owner] = None
+    places = {stem: i for i, stem in enumerate(members)}
+    bodies = 10 * len(mechanism.tree.bodies)
+
+    def key(c: int) -> tuple[bool, bool, int, int, int]:
+        stem, symbol = stems[c], names[c].split("_")[0]
+        kind = BODY_ORDER.index(symbol) if c < bodies else list(TERMS).index(symbol) if symbol in TERMS else len(TERMS)
+        return c >= bodies, len(members[stem]) > 1, places[stem], kind, c
+
+    return tuple(names[c] for c in sorted(range(len(names)), key=key))
+
+
 def base_parameters(
     mechanism: Mechanism,
-    order: Sequence[str] | None = None,
+    order: Sequence[str] | str | None = None,
     tolerance: float = 3e-5,
     seed: int = 0,
     removable: Sequence[str] = (),
@@ -197,9 +221,9 @@ def base_parameters(
     ----------
     mechanism : Mechanism
         Robot with p standard parameters.
-    order : sequence of str, optional
+    order : sequence of str or "symmetric", optional
         Standard parameters that should lead combinations, most wanted first; the rest follows in the default order
-        (bodies from the base outward, then joint terms).
+        (bodies from the base outward, then joint terms). "symmetric" treats alike legs alike [Briot2015, eq. 43].
     tolerance : float
         Relative size below which an orthogonal part of a column counts as zero.
     seed : int
@@ -225,7 +249,10 @@ def base_parameters(
         raise IdentificationError(f"tolerance is {tolerance}; it must be between 0 and 1 (3e-5 is usual)")
     ranking = _preferred(mechanism)
     if order is not None:
-        wanted = [mechanism.parameters.index(name) for name in order]
+        if isinstance(order, str) and order != "symmetric":
+            raise IdentificationError(f"order is '{order}'; give 'symmetric', or names of parameters in a list")
+        chosen = symmetric_order(mechanism) if isinstance(order, str) else order
+        wanted = [mechanism.parameters.index(name) for name in chosen]
         ranking = [*dict.fromkeys([*wanted, *ranking])]
     n = mechanism.dof
     if n == 0:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dynident.errors import DynidentWarning, IdentificationError, warn
 from dynident.identify.blocks import inflation
 from dynident.identify.estimators import OLS, WLS
-from dynident.identify.fit import Fit
+from dynident.identify.fit import REMOVED, Fit
 from dynident.identify.regression import Regression
 
 Array = NDArray[np.float64]
@@ -46,7 +46,8 @@ def essential_parameters(
     Returns
     -------
     Fit
-        Fit where the other base parameters are zero and marked as dropped; its notes list every removal.
+        Fit where the other base parameters are zero and marked as dropped; its notes list every removal with the parameter's
+        deviation and what it did to the residuals.
     """
     if not ratio > 1.0:
         raise IdentificationError(f"ratio is {ratio}; it must be above 1 (10 is usual)")
@@ -117,6 +118,7 @@ def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit]
     dependent = inflation(regression, fit.values, sigma)[0]
     rows = sum(group.count * group.independence for group in regression.groups) / dependent
     removed: list[str] = []
+    log: list[str] = []
 
     def residual(beta: Array) -> float:
         return float(sum(group.residual(beta) / s**2 for group, s in zip(regression.groups, sigma, strict=True)))
@@ -128,15 +130,20 @@ def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit]
         active[worst] = False
         smaller = chosen.fit(regression, active=active).result_
         count = len(removed) + 1
-        F = (residual(smaller.values) / whole - 1.0) * max(rows - b, 1.0) / count if whole > 0.0 else np.inf
+        F = max(residual(smaller.values) / whole - 1.0, 0.0) * max(rows - b, 1.0) / count if whole > 0.0 else np.inf
         if level > 0.0 and f_distribution.isf(level, count, max(rows - b, 1.0)) < F:
             ended = f"removing {fit.base.names[worst]} as well would make the residuals grow (F = {F:.3g})"
             break
         removed.append(fit.base.names[worst])
+        grown = 100.0 * (np.sqrt(residual(smaller.values) / whole) - 1.0) if whole > 0.0 else 0.0
+        log.append(
+            f"{REMOVED}{count}: {removed[-1]} = {fit.values[worst]:.3g} +- {100 * fit.relative_std[worst]:.3g} %; residuals "
+            f"{grown:+.2g} %, F = {F:.2g}"
+        )
         fit = smaller
     growth = np.sqrt(residual(fit.values) / whole) - 1.0 if whole > 0.0 else 0.0
     head = f"{len(removed)} of {full.base.rank} base parameters removed, residuals {100 * growth:+.2g} %"
     text = f"{head}: {', '.join(removed)}; {ended}"
     if not ended.startswith(rule):
         warn(f"essential parameters: {ended}; the rule is not met", DynidentWarning)
-    return replace(fit, notes=(*fit.notes, text))
+    return replace(fit, notes=(*fit.notes, *log, text))

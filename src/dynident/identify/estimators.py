@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import ConditionWarning, IdentificationError, warn
+from dynident.errors import ConditionWarning, DynidentError, IdentificationError, warn
 from dynident.identify.blocks import at_least_jackknife, least_squares_left_out
 from dynident.identify.fit import Fit
 from dynident.identify.recovery import physical_parameters
@@ -21,6 +21,29 @@ Array = NDArray[np.float64]
 BAD_CONDITION = 1e6
 
 
+def fit_of(estimator: Any, evidence: Any, what: str = "estimator") -> Fit:
+    """Return what an estimator, which may be of the user's own making, finds in evidence.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With a method `fit(evidence)` that leaves `result_`.
+    evidence : Regression
+        Equations of the robot.
+    what : str
+        Its name in the sentence that refuses something else.
+
+    Returns
+    -------
+    Fit
+        ``estimator.fit(evidence).result_``.
+    """
+    if isinstance(estimator, type) or not callable(getattr(estimator, "fit", None)):
+        raise DynidentError(f"{what} is {estimator!r}; give an estimator such as MAP() or WLS()")
+    fit: Fit = estimator.fit(evidence).result_
+    return fit
+
+
 class Estimator:
     """What all estimators share: options by name, and what a fit leaves behind."""
 
@@ -31,13 +54,7 @@ class Estimator:
     result_: Fit
 
     def get_params(self) -> dict[str, Any]:
-        """Return the options by name.
-
-        Returns
-        -------
-        dict
-            Options as given to `__init__`.
-        """
+        """Return the options by name, as given to `__init__`."""
         return {k: v for k, v in vars(self).items() if not k.endswith("_")}
 
     def set_params(self, **params: Any) -> Self:

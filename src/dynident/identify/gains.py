@@ -30,7 +30,7 @@ STEP = 1e-4  # of an effort, for the derivative of a fit by a gain
 
 
 @dataclass(frozen=True, eq=False)
-class Gains:
+class DriveGains:
     """Drive gains, relative to those that the logs were read with.
 
     Parameters
@@ -59,29 +59,17 @@ class Gains:
         return np.sqrt(np.diag(self.covariance))
 
     def __repr__(self) -> str:
-        return f"Gains({', '.join(f'{j} {k:.4g}' for j, k in zip(self.joints, self.factors, strict=True))})"
+        return f"DriveGains({', '.join(f'{j} {k:.4g}' for j, k in zip(self.joints, self.factors, strict=True))})"
 
     def summary(self) -> str:
-        """Return the gains as text.
-
-        Returns
-        -------
-        str
-            One line per joint.
-        """
+        """Return the gains as text. One line per joint."""
         width = max(len(joint) for joint in self.joints)
         lines = ["gain, true over nominal"]
         lines += [f"  {j:<{width}}  {k:.4f} +- {s:.2g}" for j, k, s in zip(self.joints, self.factors, self.std, strict=True)]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the gains as plain data.
-
-        Returns
-        -------
-        dict
-            Factor and deviation of every joint.
-        """
+        """Return the gains as plain data. Factor and deviation of every joint."""
         rows = zip(self.joints, self.factors.tolist(), self.std.tolist(), strict=True)
         return {joint: {"factor": factor, "std": std} for joint, factor, std in rows}
 
@@ -112,7 +100,7 @@ def estimate_gains(
     com: ArrayLike = (0.0, 0.0, 0.0),
     inertia: ArrayLike | None = None,
     name: str = "payload",
-) -> Gains:
+) -> DriveGains:
     """Estimate the drive gains together with the robot from runs without and with a load of known mass.
 
     Parameters
@@ -130,7 +118,7 @@ def estimate_gains(
 
     Returns
     -------
-    Gains
+    DriveGains
         Factors with their uncertainty.
     """
     require(evidence, Regression, "evidence")
@@ -175,7 +163,7 @@ def estimate_gains(
     values = load.copy()
     values[arm] = beta
     spread = covariance / np.outer(inverse**2, inverse**2)  # of k = 1 / inverse
-    return Gains(tuple(group.name for group in evidence.groups), 1.0 / inverse, spread, values, sigma)
+    return DriveGains(tuple(group.name for group in evidence.groups), 1.0 / inverse, spread, values, sigma)
 
 
 def _residuals(evidence: Regression, blocks: list[tuple[Array, Array, Array]], beta: Array, inverse: Array) -> Array:

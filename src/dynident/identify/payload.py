@@ -39,6 +39,7 @@ def payload_regression(
     loaded: Sequence[Log],
     body: str | None = None,
     name: str = "payload",
+    order: Sequence[str] | str | None = None,
     **options: Any,
 ) -> Regression:
     """Return the evidence of runs without and with a load, the load having parameters of its own.
@@ -53,6 +54,8 @@ def payload_regression(
         Link that carries the load; the last moving link when there is only one end.
     name : str
         Name of the load.
+    order : sequence of str or "symmetric", optional
+        Parameters that should lead, as in `base_parameters`.
     **options
         Passed to `Regression.from_log`.
 
@@ -64,7 +67,7 @@ def payload_regression(
     if not unloaded or not loaded:
         raise IdentificationError("a payload needs runs without it and runs with it; give at least one log of each")
     robot = match(mechanism, unloaded[0]).mechanism.with_payload(1.0, body=body, name=name, separate=True)
-    base = base_parameters(robot, removable=(name,))
+    base = base_parameters(robot, order, removable=(name,))
     evidence = Regression.from_log(robot, unloaded[0], base, absent=(name,), **options)
     for log in (*unloaded[1:], *loaded):  # the load is a difference of runs, so all are taken in one band
         gone = (name,) if log in unloaded else ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,18 +14,22 @@ from dynident.identify.base import columns_of
 from dynident.identify.fit import Fit
 from dynident.identify.matching import match
 from dynident.identify.metrics import Metrics, evaluate
-from dynident.identify.regression import dead_efforts, robot_motion, same_band, source_of
+from dynident.identify.motors import motor_map
+from dynident.identify.regression import dead_efforts, prepared_for, robot_motion, same_band, source_of
+from dynident.identify.rows import Rows
 from dynident.mechanics import Motion
 from dynident.results import Result
-from dynident.signals import Log, Quality, prepare
+from dynident.signals import Log, Prepared, Quality
+from dynident.tables import Tabular
 
 Array = NDArray[np.float64]
 
+SMALL = 5e-4  # share of a preload that is not worth a word
 LEAVES = 3.0  # leverage from which on a motion is said to leave what was trained
 
 
 @dataclass(frozen=True, eq=False)
-class Score(Result):
+class Score(Tabular, Result):
     """A model against measurements.
 
     Parameters
@@ -59,6 +63,14 @@ class Score(Result):
         that this motion leaves what was trained.
     open_share : float
         Root mean square of that share over that of the efforts: what the training data leave open.
+    motors : Score, optional
+        The same comparison for each motor of a robot with loops: least torques, measured and predicted, the preload left out.
+    preload : float
+        Norm of the internal part of the measured motor torques over that of all: what moves nothing and no model predicts.
+    described : ndarray (M, n), optional
+        Efforts that the untouched description predicts, in the same band.
+    position : ndarray (M, dof), optional
+        Positions of the robot's coordinates at these samples [rad, m].
     """
 
     name: str
@@ -78,19 +90,17 @@ class Score(Result):
     free: float = float("nan")
     leverage: Array | None = None
     open_share: float = float("nan")
+    motors: Score | None = None
+    preload: float = 0.0
+    described: Array | None = None
+    position: Array | None = None
 
     def __repr__(self) -> str:
         kind = "training data" if self.training else "held out"
         return f"Score(log '{self.name}', {kind}: relative error {100 * self.metrics.relative:.2f} %; summary() has the table)"
 
     def summary(self) -> str:
-        """Return the metrics as a text table.
-
-        Returns
-        -------
-        str
-            Table, with a warning when this is training data.
-        """
+        """Return the metrics as a text table, with a warning when this is training data."""
         head = f"log '{self.name}'" + (" - TRAINING DATA, not a validation" if self.training else " (held out)")
         lines = [
             head,
@@ -109,16 +119,29 @@ class Score(Result):
                 f"this motion leaves what was trained: what the parameters leave open is {self.leverage[worst]:.1f} times as "
                 f"large as on the training data ({self.joints[worst]})"
             )
+        if self.motors is not None:
+            inside = (
+                f"; {100 * self.preload:.1f} % of the measured torque is preload and left out" if self.preload > SMALL else ""
+            )
+            mean = 100 * float(np.nanmean(self.motors.metrics.relative_per_joint))
+            lines += [f"motors (mean {mean:.2f} %{inside}):", *self.motors.metrics.summary().splitlines()[1:-1]]
         return "\n".join(lines)
 
-    def plot(self) -> Any:
-        """Draw measured and predicted efforts with the two-sigma band, and the residuals.
+    def _columns(self) -> dict[str, Any]:
+        """Efforts over time, three columns per joint."""
+        columns: dict[str, Any] = {"t": self.t}
+        for j, joint in enumerate(self.joints):
+            parts = (("measured", self.measured), ("predicted", self.predicted), ("std", self.std))
+            columns |= {f"{joint} {name}": values[:, j] for name, values in parts}
+        return columns
 
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+    def _view(self) -> dict[str, Any]:
+        """Errors per joint."""
+        m = self.metrics
+        return {"joint": m.joints, "RMSE": m.rmse, "relative": m.relative_per_joint, "NRMS": m.nrms, "R²": m.r2}
+
+    def plot(self) -> Any:
+        """Draw measured and predicted efforts with the two-sigma band, and the residuals; ``motors.plot()`` those of motors."""
         from dynident.identify.plots import plot_score  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_score(self)
@@ -139,6 +162,36 @@ def _warn_of_loads(
                 )
 
 
+def _with_motors(score: Score, rows: Rows, motion: Motion, prepared: Prepared, equations: tuple[Array, Array, Array]) -> Score:
+    """Return the score of a robot with loops with that of its motors; `equations` are measured, predicted and deviation."""
+    B, low_pass = motor_map(rows, motion), prepared.decimator.apply
+    least, predicted = (np.einsum("tkn,tn->tk", B, y) for y in equations[:2])
+    std = np.sqrt(np.einsum("tkn,tn->tk", B**2, equations[2] ** 2))[prepared.decimator.centres(len(prepared))]
+    inside, whole = (float(np.linalg.norm(low_pass(x))) for x in (prepared.filtered - least, prepared.filtered))
+    measured, hat = low_pass(least), low_pass(predicted)
+    used = np.ones(measured.shape, dtype=bool)
+    if prepared.moving is not None:
+        used = np.repeat(prepared.decimator.usable(rows.usable(prepared.moving)).all(axis=1, keepdims=True), B.shape[1], axis=1)
+    motors = replace(
+        score,
+        joints=rows.efforts,
+        measured=measured,
+        predicted=hat,
+        std=std,
+        metrics=evaluate(measured, hat, rows.efforts, score.t, used if used.any() else None),
+        all_samples=evaluate(least, predicted, rows.efforts, motion.t),
+        coverage=float(np.mean(np.abs(measured - hat) <= 2.0 * std)),
+        description=float("nan"),
+        free=float("nan"),
+        leverage=None,
+        open_share=float("nan"),
+        described=None,
+        position=None,
+    )
+    redundant = B.shape[1] > B.shape[2]
+    return replace(score, motors=motors, preload=inside / whole if redundant and whole > 0.0 else 0.0)
+
+
 def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     """Compare a fit with a log; `Fit.score` is the short way."""
     matched = match(fit.mechanism, log)
@@ -146,7 +199,8 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         lost = set(fit.mechanism.coordinate_names) ^ set(matched.mechanism.coordinate_names)
         raise IdentificationError(f"log '{log.name}' and the fit do not move the same joints: {', '.join(sorted(lost))}")
     # The model is judged in the band it was fitted in, whatever this log's own spectrum would suggest.
-    prepared = prepare(matched.log, **{**fit.options, **same_band(fit.sources, log.rate)})
+    rows = fit.equations
+    prepared = prepared_for(rows, matched.log, {**fit.options, **same_band(fit.sources, log.rate)})
     source = source_of(log, prepared)
     training = any(
         s["sha256"] == source["sha256"] and s["start"] < source["end"] and source["start"] < s["end"] for s in fit.sources
@@ -157,7 +211,6 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
             "it by name: allow_training=True in Python, --allow-training in validate and report"
         )
     skip = dead_efforts(prepared)
-    rows = fit.equations
     keep = [i for i, name in enumerate(rows.names) if name in fit.groups and name not in skip]
     if not keep or (fit.mechanism.loops and skip):
         raise IdentificationError(f"log '{log.name}' has no usable effort channel of a joint that was fitted")
@@ -167,8 +220,8 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     efforts, deviation, share = fit.evaluate(motion, betas, prepared.temperature, prepared.effort)
     effort = rows.targets(motion, prepared.effort)[:, keep]
     low_pass = prepared.decimator.apply
-    filtered = rows.targets(motion, prepared.filtered)[:, keep]
-    measured, predicted = low_pass(filtered), low_pass(efforts[0][:, keep])
+    wanted = rows.targets(motion, prepared.filtered)
+    measured, predicted = low_pass(wanted[:, keep]), low_pass(efforts[0][:, keep])
     t = prepared.motion.t[prepared.decimator.centres(len(prepared))]
     centres = prepared.decimator.centres(len(prepared))
     std = deviation[centres][:, keep]
@@ -180,7 +233,8 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     joints = tuple(rows.names[i] for i in keep)
     metrics = evaluate(measured, predicted, joints, t, used)
     every = evaluate(effort, efforts[0][:, keep], joints, prepared.motion.t)
-    before, beside = (evaluate(measured, low_pass(each[:, keep]), joints, t, used).relative for each in efforts[1:])
+    described = low_pass(efforts[1][:, keep])
+    before, beside = (evaluate(measured, each, joints, t, used).relative for each in (described, low_pass(efforts[2][:, keep])))
     leverage, size = None, float(np.sqrt(np.mean(measured**2)))
     open_share = np.sqrt(np.mean(share[centres][:, keep] ** 2, axis=0))
     if fit.training_std is not None:
@@ -190,7 +244,7 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     coverage = float(np.mean(np.abs(measured - predicted)[used] <= 2.0 * std[used]))
     notes = (*matched.notes, *prepared.explanation.splitlines())
     _warn_of_loads(fit, log, measured, predicted, motion, keep, low_pass)
-    return Score(
+    found = Score(
         name=log.name,
         joints=joints,
         t=t,
@@ -208,4 +262,9 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         free=beside,
         leverage=leverage,
         open_share=float(np.sqrt(np.mean(open_share**2))) / size if size > 0.0 else float("nan"),
+        described=described,
+        position=motion.q[centres],
     )
+    if not fit.mechanism.loops:
+        return found
+    return _with_motors(found, rows, motion, prepared, (wanted, efforts[0], deviation))

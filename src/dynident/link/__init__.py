@@ -4,7 +4,7 @@ from dynident.arguments import guard
 from dynident.link.campaign import AbortedError, Campaign
 from dynident.link.controller import Identity, RemoteController, Status, UnreachableError, open_controller
 from dynident.link.emulator import Emulator
-from dynident.link.live import Callback, LiveMonitor, RecursiveFit, ThermalObserver, mcap_writer
+from dynident.link.live import Callback, LiveFit, LiveMonitor, ThermalObserver, mcap_writer
 from dynident.link.lynx_client import LynxClient
 from dynident.link.lynx_server import LynxServer
 from dynident.link.messages import Framer, Message, Samples, critical_velocity, decode, encode
@@ -28,6 +28,7 @@ __all__ = [
     "Framer",
     "Identity",
     "Listener",
+    "LiveFit",
     "LiveMonitor",
     "LynxClient",
     "LynxServer",
@@ -35,7 +36,6 @@ __all__ = [
     "Plant",
     "Progress",
     "Recorder",
-    "RecursiveFit",
     "RemoteController",
     "Samples",
     "Settings",

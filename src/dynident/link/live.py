@@ -1,7 +1,4 @@
-"""The stream of samples as it comes: a monitor, a recursive fit, the thermal state, and a file for other tools.
-
-K = P x / (l + x' P x),   b += K (y - x' b),   P = (P - K x' P) / l           recursive least squares with forgetting l
-"""
+"""The stream of samples as it comes: a monitor, a recursive fit, the thermal state, and a file for other tools."""
 
 from __future__ import annotations
 
@@ -11,57 +8,59 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 
 from dynident.errors import LinkError, missing_extra
-from dynident.identify import match
+from dynident.identify import RLS, match
 from dynident.link.controller import Identity
 from dynident.link.messages import Samples
+from dynident.mechanics import Motion
+from dynident.mechanism import Mechanism
 from dynident.monitor import Monitor, Reading
 from dynident.signals import Log
 
 Array = NDArray[np.float64]
 
 
-class RecursiveFit:
-    """Least squares that goes on with every sample: effort of one channel = row(q, v) b.
+class LiveFit:
+    """Feeds a recursive fit of the robot with every sample.
+
+    Positions and efforts are smoothed alike, by a raised cosine of `window` seconds, and the smoothed positions are
+    differentiated: what the smoothing takes from one side of the equation it takes from the other.
 
     Parameters
     ----------
-    channel : int
-        Which effort.
-    row : callable
-        ``row(position, velocity)`` with (n,) each returns the regressor row (p,); by default friction: sign(v), v, 1.
-    forgetting : float
-        Weight of a sample over that of the next, just below 1.
-    moving : float
-        Speed below which a sample is left out [rad/s, m/s].
+    estimator : RLS
+        Estimator that was started, ``RLS(memory=60).start(base, sigma)``; `estimator.coef_` is the newest estimate.
+    identity : Identity
+        Channels of the controller: names, side, kind of effort and gains.
+    window : float
+        Time over which samples are smoothed [s]; the estimate lags by half of it.
+    standstill : float
+        Speed below which the effort of a joint is left out, because friction may be anything there [rad/s, m/s];
+        so are windows in which the joint turns round.
 
     Attributes
     ----------
-    values : ndarray, (p,)
-        Estimate.
-    deviation : ndarray, (p,)
-        Its standard deviation.
+    count : int
+        Number of samples that had a whole window around them.
     """
 
-    def __init__(
-        self,
-        channel: int,
-        row: Callable[[Array, Array], ArrayLike] | None = None,
-        forgetting: float = 0.9995,
-        moving: float = 0.02,
-    ) -> None:
-        if not 0.9 <= forgetting <= 1.0:
-            raise LinkError(f"forgetting is {forgetting}; give a number from 0.9 to 1")
-        self.channel, self.forgetting, self.moving = channel, forgetting, moving
-        self._row = row or (lambda _, v: (np.sign(v[channel]), v[channel], 1.0))
-        self.values: Array = np.empty(0)
-        self._P: Array = np.empty((0, 0))
-        self._noise, self.count = 0.0, 0
+    def __init__(self, estimator: RLS, identity: Identity, window: float = 0.1, standstill: float = 0.02) -> None:
+        if not hasattr(estimator, "base_"):
+            raise LinkError("the estimator was not started; call start(base, sigma) before the stream begins")
+        if not (0.0 < window < 10.0 and standstill >= 0.0):
+            raise LinkError(
+                f"window is {window} s and standstill {standstill}; give a window below 10 s and a speed of 0 or more"
+            )
+        self.estimator, self.window, self.standstill, self.count = estimator, window, standstill, 0
+        mechanism = estimator.base_.mechanism
+        self._position, self._effort, _ = _to_joints(mechanism, mechanism.coordinate_names, identity)
+        self._recent: Array = np.empty((0, 0))
 
     def feed(self, host: float, samples: Samples) -> None:
-        """Take samples.
+        """Take samples; a gap in their clock starts the smoothing anew.
 
         Parameters
         ----------
@@ -71,26 +70,46 @@ class RecursiveFit:
             What was measured.
         """
         del host
-        for q, v, y in zip(samples.position, samples.velocity, samples.effort[:, self.channel], strict=True):
-            if abs(v[self.channel]) < self.moving or not np.isfinite(y):
-                continue
-            x = np.asarray(self._row(q, v), dtype=np.float64)
-            if not self.values.size:
-                self.values, self._P = np.zeros(x.size), 1e6 * np.eye(x.size)
-            Px = self._P @ x
-            error = float(y - x @ self.values)
-            scale = float(self.forgetting + x @ Px)
-            self.values = self.values + Px * (error / scale)
-            self._P = (self._P - np.outer(Px, Px) / scale) / self.forgetting
-            self.count += 1
-            self._noise += (error * error * self.forgetting / scale - self._noise) / min(
-                self.count, 1.0 / (1.0 - self.forgetting + 1e-9)
-            )
+        if not len(samples):
+            return
+        new = np.hstack([samples.clock[:, None], self._position(samples.position), self._effort(samples.effort)])
+        rows = np.vstack([self._recent, new]) if self._recent.size else new
+        steps = np.diff(rows[:, 0])
+        if not steps.size:
+            self._recent = rows
+            return
+        dt = float(np.median(steps))
+        gaps = np.flatnonzero((steps < 0.5 * dt) | (steps > 1.5 * dt)) + 1
+        for part in np.split(rows, gaps):
+            self._recent = self._smoothed(part, dt)
 
-    @property
-    def deviation(self) -> Array:
-        """Standard deviation of the estimate, (p,)."""
-        return np.asarray(np.sqrt(np.maximum(np.diag(self._P) * self._noise, 0.0)))
+    def _smoothed(self, rows: Array, dt: float) -> Array:
+        """Use what has whole windows around it; return the rows that the next samples need."""
+        half = max(int(0.5 * self.window / dt), 3)
+        if len(rows) <= 2 * half:
+            return rows
+        value, rate, second, first, last = np.einsum(
+            "dk,nck->dnc", _kernels(half, dt), sliding_window_view(rows[:, 1:], 2 * half + 1, axis=0)
+        )
+        n = len(self.estimator.base_.mechanism.coordinate_names)
+        q, v, a, effort = value[:, :n], rate[:, :n], second[:, :n], value[:, n:]
+        turning = (first[:, :n] * v <= 0.0) | (v * last[:, :n] <= 0.0)
+        still = turning | (np.minimum(np.abs(first), np.abs(last))[:, :n] < self.standstill) | (np.abs(v) < self.standstill)
+        effort = np.where(still if effort.shape == v.shape else still.any(axis=1, keepdims=True), np.nan, effort)
+        if np.isfinite(effort).any():
+            self.estimator.update(Motion(rows[half:-half, 0], q, v, a), effort)
+        self.count += len(q)
+        return rows[-2 * half :]
+
+
+def _kernels(half: int, dt: float) -> Array:
+    """Return rows (5, 2 half + 1): smoothed value, rate and second derivative in the middle; rates at both ends."""
+    w = np.hanning(2 * half + 1)[1:-1] / np.hanning(2 * half + 1).sum()
+    before, middle, after = np.pad(w, (0, 2)), np.pad(w, 1), np.pad(w, (2, 0))
+    ends = np.zeros((2, 2 * half + 1))
+    third = max(2 * half // 3, 1)
+    ends[0, [0, third]] = ends[1, [-1 - third, -1]] = np.array([-1.0, 1.0]) / (third * dt)
+    return np.vstack([middle, (after - before) / (2.0 * dt), (after - 2.0 * middle + before) / dt**2, ends])
 
 
 class ThermalObserver:
@@ -114,6 +133,8 @@ class ThermalObserver:
     """
 
     def __init__(self, model: Any, friction: Callable[[float], float], channel: int, ambient: float = 20.0) -> None:
+        if not hasattr(model, "advance"):
+            raise LinkError(f"model is {model!r}; give a thermal model of finite order such as thermal.SecondOrder")
         self.model, self.friction, self.channel, self.ambient = model, friction, channel, ambient
         self.state: Array = np.array(model.simulate([0.0, 1.0], 0.0, None, ambient).state[0])
         self._clock: float | None = None
@@ -177,7 +198,7 @@ class LiveMonitor:
         self.monitor, self.stop, self.alarm = monitor, stop, alarm
         self.reading: Reading | None = None
         self.events: list[Reading] = []
-        self._position, self._effort, self._warmth = _to_joints(monitor, identity)
+        self._position, self._effort, self._warmth = _to_joints(monitor.mechanism, monitor.joints, identity)
         self._count: int | None = None
 
     def feed(self, host: float, samples: Samples) -> None:
@@ -217,8 +238,8 @@ class LiveMonitor:
 Affine = Callable[[Array], Array]
 
 
-def _to_joints(monitor: Monitor, identity: Identity) -> tuple[Affine, Affine, Affine]:
-    """Return what brings positions, efforts and temperatures of a controller's channels to the joints of a monitor.
+def _to_joints(mechanism: Mechanism, joints: tuple[str, ...], identity: Identity) -> tuple[Affine, Affine, Affine]:
+    """Return what brings positions, efforts and temperatures of a controller's channels to the joints of a robot.
 
     All three are affine, so a log of the unit vectors that is matched with the robot shows them.
     """
@@ -235,9 +256,9 @@ def _to_joints(monitor: Monitor, identity: Identity) -> tuple[Affine, Affine, Af
         position_side=identity.position_side,
         name="controller",
     )
-    matched = match(monitor.mechanism, log)
-    if matched.mechanism.coordinate_names != monitor.joints:
-        missing = ", ".join(sorted(set(monitor.joints) - set(matched.mechanism.coordinate_names)))
+    matched = match(mechanism, log)
+    if matched.mechanism.coordinate_names != joints:
+        missing = ", ".join(sorted(set(joints) - set(matched.mechanism.coordinate_names)))
         raise LinkError(f"the controller does not measure {missing}, which the model has; give the model of this robot")
 
     def affine(rows: Array | None) -> Affine:

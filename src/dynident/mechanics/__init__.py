@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 from dynident.mechanics.batch import TreeMotion, at_rest, coordinates, entering, node_values, project, tree_motion, values_of
@@ -26,9 +25,18 @@ from dynident.mechanics.solving import NodeRows, factor_symmetric, solve_factore
 from dynident.mechanics.vectors import Vector, cross, dot, matrix, plus, scale, snapped, times, vector
 
 if TYPE_CHECKING:
-    from dynident.mechanics.actuation import actuator_jacobian, actuator_torques, generalised_efforts, least_torques, preload
+    from dynident.mechanics.actuation import (
+        actuator_jacobian,
+        actuator_torques,
+        generalised_efforts,
+        least_torques,
+        preload,
+        prices,
+    )
     from dynident.mechanics.branch import REACH
     from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
+    from dynident.mechanics.flexures import FlexureRequirements, flexure_requirements
+    from dynident.mechanics.hinges import FlexureHinge
     from dynident.mechanics.inverse_kinematics_arms import distance_to_curve
     from dynident.mechanics.inverse_kinematics_chain import end_frame
     from dynident.mechanics.inverse_kinematics_closed import (
@@ -48,11 +56,16 @@ if TYPE_CHECKING:
     from dynident.mechanics.kinematics import body_motions, forward_kinematics, frame_motion, jacobian
     from dynident.mechanics.loop_reactions import Conditioning, closure_conditioning, reactions
     from dynident.mechanics.tree_reactions import joint_reactions
+    from dynident.mechanics.workspace import Singularity, WorkspaceMap, singularity_indices, workspace_map
 
 # Imported on first use: identification needs the equations, not the kinematics of people.
 _LATER = {
     "REACH": "branch",
     "Conditioning": "loop_reactions",
+    "FlexureHinge": "hinges",
+    "FlexureRequirements": "flexures",
+    "Singularity": "workspace",
+    "WorkspaceMap": "workspace",
     "closure_conditioning": "loop_reactions",
     "joint_reactions": "tree_reactions",
     "reactions": "loop_reactions",
@@ -64,6 +77,7 @@ _LATER = {
     "coriolis_matrix": "dynamics",
     "distance_to_curve": "inverse_kinematics_arms",
     "end_frame": "inverse_kinematics_chain",
+    "flexure_requirements": "flexures",
     "forward_dynamics": "dynamics",
     "forward_kinematics": "kinematics",
     "frame_motion": "kinematics",
@@ -79,9 +93,12 @@ _LATER = {
     "pose_targets": "inverse_kinematics_damped",
     "position_limits": "inverse_kinematics_damped",
     "preload": "actuation",
+    "prices": "actuation",
     "reach": "inverse_kinematics_closed",
     "robot_size": "inverse_kinematics_damped",
     "singularities": "inverse_kinematics_closed",
+    "singularity_indices": "workspace",
+    "workspace_map": "workspace",
 }
 
 __all__ = [
@@ -89,13 +106,17 @@ __all__ = [
     "REACH",
     "Conditioning",
     "Equations",
+    "FlexureHinge",
+    "FlexureRequirements",
     "Geometry",
     "Motion",
     "NodeRows",
     "Outputs",
     "Pose",
+    "Singularity",
     "TreeMotion",
     "Vector",
+    "WorkspaceMap",
     "actuator_jacobian",
     "actuator_torques",
     "arm_structure",
@@ -121,6 +142,7 @@ __all__ = [
     "energy_regressor",
     "entering",
     "factor_symmetric",
+    "flexure_requirements",
     "forward_dynamics",
     "forward_kinematics",
     "frame_motion",
@@ -147,6 +169,7 @@ __all__ = [
     "position_limits",
     "positions_of",
     "preload",
+    "prices",
     "project",
     "reach",
     "reactions",
@@ -155,6 +178,7 @@ __all__ = [
     "robot_size",
     "scale",
     "singularities",
+    "singularity_indices",
     "snapped",
     "solve_factored",
     "solve_general",
@@ -164,13 +188,7 @@ __all__ = [
     "values_of",
     "vector",
     "weighted_regressor",
+    "workspace_map",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.mechanics.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.mechanics' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)

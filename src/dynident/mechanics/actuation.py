@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.mechanics.batch import coordinates
 from dynident.mechanics.closure import close_positions, close_rates
@@ -61,10 +62,16 @@ def generalised_efforts(mechanism: Mechanism, q: ArrayLike, torques: ArrayLike) 
     return np.asarray(np.einsum("tkn,tk->tn", A, _torques(mechanism, torques, A.shape[0])))
 
 
-def actuator_torques(mechanism: Mechanism, q: ArrayLike, generalised: ArrayLike, preload: ArrayLike | None = None) -> Array:
+def actuator_torques(
+    mechanism: Mechanism,
+    q: ArrayLike,
+    generalised: ArrayLike,
+    preload: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+) -> Array:
     """Return motor torques that give generalised forces: A^T tau = f, of minimum norm, plus a preload.
 
-        tau = A (A^T A)^-1 f + U c,        U an orthonormal basis of the null space of A^T
+        tau = W^-1 A (A^T W^-1 A)^-1 f + U c,        U an orthonormal basis of the null space of A^T
 
     Parameters
     ----------
@@ -76,6 +83,8 @@ def actuator_torques(mechanism: Mechanism, q: ArrayLike, generalised: ArrayLike,
         Forces on the robot's coordinates, as from `inverse_dynamics`.
     preload : array_like (N, k) or (k,), optional
         Any motor torques; their internal part (U U^T preload) is added. None gives the unique or minimum-norm torques.
+    weights : array_like (k,), optional
+        Price of each motor, sum_i w_i tau_i^2 being least: 1 / limit^2 loads motors by their limits. All alike when omitted.
 
     Returns
     -------
@@ -83,16 +92,28 @@ def actuator_torques(mechanism: Mechanism, q: ArrayLike, generalised: ArrayLike,
         Motor torques [N m or N].
     """
     A = actuator_jacobian(mechanism, q)
-    return least_torques(A, np.atleast_2d(np.asarray(generalised, dtype=np.float64)), preload)
+    price = None if weights is None else prices(weights, A.shape[1])
+    return least_torques(A, np.atleast_2d(np.asarray(generalised, dtype=np.float64)), preload, price)
 
 
-def least_torques(A: Array, f: Array, preload: ArrayLike | None = None) -> Array:
-    """Return torques with A^T tau = f of minimum norm, plus the internal part of a preload; nothing is checked."""
-    inverse = np.linalg.pinv(A)  # (N, n, k)
-    tau = np.einsum("tnk,tn->tk", inverse, f)
+def prices(weights: ArrayLike, count: int) -> Array:
+    """Return the weights of the actuators, (k,), after checking that each is above zero."""
+    price = numbers(weights, "weights")
+    if price.shape != (count,) or not np.all(np.isfinite(price)) or not np.all(price > 0.0):
+        raise DynidentError(
+            f"weights are {price.tolist()}; give one number above zero for each of the {count} actuators: what the square of "
+            "its torque costs"
+        )
+    return price
+
+
+def least_torques(A: Array, f: Array, preload: ArrayLike | None = None, price: Array | None = None) -> Array:
+    """Return torques with A^T tau = f of least (weighted) norm, plus the internal part of a preload; nothing is checked."""
+    root = np.ones(A.shape[1]) if price is None else 1.0 / np.sqrt(price)
+    tau = np.einsum("k,tnk,tn->tk", root, np.linalg.pinv(root[:, None] * A), f)
     if preload is None:
         return np.asarray(tau)
-    u = np.broadcast_to(np.asarray(preload, dtype=np.float64), tau.shape)
+    u, inverse = np.broadcast_to(np.asarray(preload, dtype=np.float64), tau.shape), np.linalg.pinv(A)
     return np.asarray(tau + u - np.einsum("tkn,tn->tk", A, np.einsum("tnk,tk->tn", inverse, u)))
 
 

@@ -113,6 +113,23 @@ class Branch:
                 return out, -1
         return self._followed(x, start)
 
+    def side_by_side(self, guess: Array) -> tuple[Array, Array]:
+        """Return closed positions near guesses (N, n_tree), each on its own, and signed pivot ratios, 0 where none is near."""
+        now, moved, side = np.array(guess), np.zeros(len(guess)), np.zeros(len(guess))
+        open_ = np.arange(len(guess))
+        for _ in range(20):
+            if not open_.size:
+                break
+            following, report = np.empty((open_.size, self.width)), np.empty((open_.size, 2))
+            self._newton(open_.size, {"q": np.ascontiguousarray(now[open_]), "next": following, "report": report})
+            moved[open_] += report[:, 1]
+            near = (moved[open_] < REACH) & (np.abs(report[:, 0]) > 0.0)  # false for NaN too
+            now[open_[near]] = following[near]
+            done = near & (report[:, 1] < CLOSE)
+            side[open_[done]] = report[done, 0]
+            open_ = open_[near & ~done]
+        return now, side
+
     def _followed(self, x: Array, start: Array) -> tuple[Array, int]:
         """Follow the motion sample after sample."""
         out = np.empty((x.shape[0], self.width))

@@ -80,16 +80,32 @@ def forward_kinematics(mechanism: Mechanism, q: ArrayLike, frame: str) -> tuple[
     if node < 0:
         count = len(motion)
         return np.tile(placement.rotation, (count, 1, 1)), np.tile(placement.translation, (count, 1))
+    R, p = _poses(mechanism, entering(mechanism, motion))
+    return R[:, node] @ placement.rotation, p[:, node] + R[:, node] @ placement.translation
+
+
+def positions_of_frame(mechanism: Mechanism, positions: Array, frame: str) -> Array:
+    """Return the origin (N, 3) of a link at closed positions of the tree."""
+    node, placement = mechanism.frame(frame)
+    if node < 0:
+        return np.tile(placement.translation, (len(positions), 1))
+    still = Motion(np.arange(float(len(positions))), *np.zeros((3, len(positions), mechanism.dof)))
+    loops = mechanism.loops
+    arrays = entering(mechanism, still, positions) if loops else entering(mechanism, at_rest(mechanism, positions))
+    R, p = _poses(mechanism, arrays)
+    return p[:, node] + R[:, node] @ placement.translation
+
+
+def _poses(mechanism: Mechanism, arrays: dict[str, Array]) -> tuple[Array, Array]:
+    """Return orientation (N, k, 3, 3) and origin (N, k, 3) of every tree node."""
     k = int(mechanism.tree.arrays.parent.size)
 
     def make(x: Equations) -> Outputs:
         poses = [x.recursion.world(i) for i in range(k)]
         return {"R": [entry for R, _ in poses for row in R for entry in row], "p": [entry for _, p in poses for entry in p]}
 
-    arrays = entering(mechanism, motion)
     out = run(function_of(mechanism, "poses", make), arrays, None, {"R": (k, 3, 3), "p": (k, 3)})
-    R, p = out["R"][:, node], out["p"][:, node]
-    return R @ placement.rotation, p + R @ placement.translation
+    return out["R"], out["p"]
 
 
 def frame_motion(mechanism: Mechanism, motion: Motion, frame: str) -> tuple[Array, Array]:

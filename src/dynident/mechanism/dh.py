@@ -31,15 +31,15 @@ def read_dh(
         modified (Craig, Khalil):              T = Rx(alpha) Tx(a) Rz(theta) Tz(d)
         modified with gamma and b (trees):     T = Rz(gamma) Tz(b) Rx(alpha) Tx(a) Rz(theta) Tz(d)
 
-    where theta = theta_row + q for a revolute joint and d = d_row + q for a prismatic one. (Khalil writes d for our a
-    and r for our d.) In the standard convention joint i turns about z_(i-1), which is outside link i's own frame; in the
-    modified one it turns about z_i.
+    where theta = theta_row + q for a revolute joint and d = d_row + q for a prismatic one; a fixed row is a constant
+    transform, such as that of a tool. (Khalil writes d for our a and r for our d.) In the standard convention joint i turns
+    about z_(i-1), which is outside link i's own frame; in the modified one it turns about z_i.
 
     Parameters
     ----------
     rows : sequence of mapping or of tuple
-        One row per joint: ``(a, alpha, d, theta)`` with an optional fifth entry ``"revolute"`` or ``"prismatic"``, or
-        a mapping with keys `a`, `alpha`, `d`, `theta` (each 0 when absent) [m, rad], `kind`, `joint` (its name,
+        One row per joint: ``(a, alpha, d, theta)`` with an optional fifth entry ``"revolute"``, ``"prismatic"`` or
+        ``"fixed"``, or a mapping with keys `a`, `alpha`, `d`, `theta` (each 0 when absent) [m, rad], `kind`, `joint` (its name,
         ``joint_i`` when absent), `limits` (lower, upper) and, in the modified convention, `antecedent` (number of the
         row whose frame carries this one, 0 for the base), `gamma` [rad] and `b` [m].
     convention : {"standard", "modified"}
@@ -63,8 +63,8 @@ def read_dh(
         row = _row(given, i)
         link, joint = f"link_{i}", str(row.get("joint", f"joint_{i}"))
         kind = row.get("kind", "revolute")
-        if kind not in ("revolute", "prismatic"):
-            raise DescriptionError(f"DH row {i}: kind is {kind!r}; give 'revolute' or 'prismatic'")
+        if kind not in ("revolute", "prismatic", "fixed"):
+            raise DescriptionError(f"DH row {i}: kind is {kind!r}; give 'revolute', 'prismatic' or 'fixed'")
         a, alpha, d, theta, gamma, b = (_number(row, key, i) for key in ("a", "alpha", "d", "theta", "gamma", "b"))
         limits = _limits(row.get("limits"), i)
         # Turns about and shifts along one axis commute, so the constant part of theta and d stands on either side of q.
@@ -75,11 +75,14 @@ def read_dh(
         else:
             if any(key in row for key in ("antecedent", "gamma", "b")):
                 raise DescriptionError(f"DH row {i}: antecedent, gamma and b need convention='modified'")
-            frame = f"{link}/{joint}"
-            parent = BASE if i == 1 else f"link_{i - 1}"
-            joints.append(Joint(joint, kind, parent, frame, limits=limits))
-            joints.append(Joint(f"{link}_fixed", "fixed", frame, link, along_z @ along_x))
-            bodies.append(Body(frame))
+            parent, placement = BASE if i == 1 else f"link_{i - 1}", along_z @ along_x
+            if kind == "fixed":
+                joints.append(Joint(joint, kind, parent, link, placement))
+            else:
+                frame = f"{link}/{joint}"
+                joints.append(Joint(joint, kind, parent, frame, limits=limits))
+                joints.append(Joint(f"{link}_fixed", "fixed", frame, link, placement))
+                bodies.append(Body(frame))
         bodies.append(Body(link, np.zeros(10)))
     source = f"{convention} DH table of {name}"
     return Mechanism(name, tuple(bodies), tuple(joints), gravity=np.asarray(gravity), source=source)

@@ -56,7 +56,6 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -66,13 +65,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
-from dynident.files import parsed, write_atomic
+from dynident.files import read_toml, write_atomic
 from dynident.friction import check_terms
 from dynident.mechanism.additions import force_of, friction_of, own_parts
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Actuator, Loop, Placement, frozen
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.xml import LARGEST, naming_file, read_bytes
+from dynident.mechanism.xml import LARGEST, naming_file
 
 Array = NDArray[np.float64]
 
@@ -113,12 +112,8 @@ def apply_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], drives: tu
     Mechanism
         The changed copy.
     """
-    data = read_bytes(path, "sidecar")
+    tables = read_toml(path, "the sidecar", DescriptionError)
     with naming_file(path):
-        try:
-            tables = parsed(tomllib.loads, data.decode("utf-8"))
-        except ValueError as error:
-            raise DescriptionError(f"the file is not TOML ({error}); correct it") from error
         _known(tables, _TOP, "the sidecar")
         loops = [_loop(table, i) for i, table in enumerate(_tables(tables, "loop"), 1)]
         couplings = [_coupling(table, i) for i, table in enumerate(_tables(tables, "coupling"), 1)]

@@ -120,9 +120,7 @@ def fig_40() -> Reproduction:
     for j, entry in enumerate(whole.heating):
         truth = er3a_c60.thermal_models()[j].time_constants(entry.mean_power) / 60.0
         for name, (value, _), true in zip(("slow", "fast"), entry.best.constants.values(), truth, strict=True):
-            times.append(
-                Row(f"{entry.joint}: {name}", value / 60.0, round(float(true), 2), "min", "published: the virtual robot's")
-            )
+            times.append(Row(f"{entry.joint}: {name}", value / 60.0, None, "min", f"{true:.2f} is true of the virtual robot"))
         rows.append(Row(f"{entry.joint}: cold over hot", 100.0 * entry.cold_over_hot, None, "%"))
     most = 100.0 * max(entry.cold_over_hot for entry in whole.heating)
     rows.append(Row("largest", most, 70.0, "%", f"{VIRTUAL}; the mean power of a cycle is 3/5 of full duty and more"))
@@ -193,10 +191,8 @@ def fig_21() -> Reproduction:
         friction[name] = curves.history().friction[0]
         peak[name] = float(np.abs(logs[name].effort[:, 0]).max())
     true = float(er3a_c60.friction_laws()[0](0.6 * er3a_c60.SPEEDS[0]))
-    rows = [
-        Row(f"friction at 60 %, {name}", float(f), round(true, 2), "N m", "published: the virtual robot's")
-        for name, f in friction.items()
-    ]
+    why = f"{true:.2f} is true of the virtual robot"
+    rows = [Row(f"friction at 60 %, {name}", float(f), None, "N m", why) for name, f in friction.items()]
     rows += [Row(f"largest torque, {name}", x, None, "N m") for name, x in peak.items()]
 
     def torques() -> Any:

@@ -76,7 +76,7 @@ def _compared(test: ThermalTest, fits: list[ThermalFit], title: str) -> Any:
 
 
 @reproduction(
-    "thermal-table-6", "errors of the thermal models while heating, joint 4", "[Pagani2022, Table 6, Fig. 26]", seconds=4
+    "thermal-table-6", "errors of the thermal models while heating, joint 4", "[Pagani2022, Table 6, Fig. 26]", seconds=2
 )
 def table_6() -> Reproduction:
     """First and second order, heating at the largest duty cycle."""
@@ -89,7 +89,7 @@ def table_6() -> Reproduction:
 
 
 @reproduction(
-    "thermal-table-7", "errors of the thermal models while cooling, joint 4", "[Pagani2022, Table 7, Fig. 28]", seconds=6
+    "thermal-table-7", "errors of the thermal models while cooling, joint 4", "[Pagani2022, Table 7, Fig. 28]", seconds=2
 )
 def table_7() -> Reproduction:
     """First and second order, cooling from hot."""
@@ -152,7 +152,7 @@ def eq_130() -> Reproduction:
     return Reproduction((Table("second-order model", tuple(rows)),), figures, notes)
 
 
-@reproduction("thermal-fig-29", "fractional against integer order", "[Pagani2022, section 4.4.1, Fig. 29]", seconds=15)
+@reproduction("thermal-fig-29", "fractional against integer order", "[Pagani2022, section 4.4.1, Fig. 29]", seconds=2)
 def fig_29() -> Reproduction:
     """Mittag-Leffler against exponential."""
     test = heating()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dynident import pages
 from dynident.errors import require
@@ -12,6 +14,11 @@ from dynident.figures import data_address
 from dynident.files import write_atomic
 from dynident.reproduce.registry import Reproduction, Table, cells_of
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NARROW = 9.0  # inches: figures below it are not stretched to the width of the page
+CLOSE = 0.01
 HEADERS = ("", "ours", "published", "difference", "why they differ")
 
 
@@ -22,14 +29,21 @@ def _table(table: Table) -> pages.Html:
         mark: object = pages.badge(off, "ok") if row.agrees else off
         rows.append((name, ours, known, mark, reason))
     reasons = any(row.reason for row in table.rows)
-    shown = rows if reasons else [row[:4] for row in rows]
-    return pages.table(HEADERS if reasons else HEADERS[:4], shown, table.title, numeric=(1, 2, 3), wide=(4,))
+    kept = [0, 1, *((2, 3) if table.compared else ()), *((4,) if reasons else ())]
+    headers = [HEADERS[i] if i < 4 or table.compared else "remark" for i in kept]
+    numeric = range(1, 4 if table.compared else 2)
+    shown = [[row[i] for i in kept] for row in rows]
+    return pages.table(headers, shown, table.title, numeric=numeric, wide=(len(kept) - 1,) if reasons else ())
+
+
+def _figure(caption: str, drawn: Figure) -> pages.Html:
+    return pages.figure(data_address(drawn), caption, caption, "narrow" if drawn.get_figwidth() < NARROW else "")
 
 
 def _section(found: Reproduction) -> pages.Html:
     parts: list[object] = [pages.tag("p", found.source, class_="note")]
     parts += [_table(table) for table in found.tables]
-    parts += [pages.figure(data_address(draw()), caption, caption) for caption, draw in found.figures.items()]
+    parts += [_figure(caption, draw()) for caption, draw in found.figures.items()]
     if found.notes:
         parts.append(pages.bullets(found.notes))
     return pages.section(found.name, f"{found.name}: {found.title}", *parts)
@@ -41,10 +55,16 @@ def _overview(results: Sequence[Reproduction], failed: Mapping[str, str]) -> pag
         agreeing, judged = found.agreeing
         link = pages.tag("a", found.name, href=f"#{found.name}")
         largest = max((abs(row.relative) for row in found.rows if row.relative is not None), default=None)
-        rows.append((link, found.title, found.source, f"{agreeing} of {judged}" if judged else "", pages.percent(largest)))
-    rows += [(name, f"could not be made: {why}", "", "", "") for name, why in failed.items()]
-    headers = ("name", "what", "source", "agree to all printed digits", "largest difference")
-    return pages.section("overview", "Overview", pages.table(headers, rows, numeric=(3, 4), short=(0,)))
+        counts = (f"{agreeing} of {judged}", f"{_close(found)} of {judged}") if judged else ("", "")
+        rows.append((link, found.title, found.source, *counts, pages.percent(largest)))
+    rows += [(name, f"could not be made: {why}", "", "", "", "") for name, why in failed.items()]
+    headers = ("name", "what", "source", "all printed digits", "within 1 %", "largest difference")
+    return pages.section("overview", "Overview", pages.table(headers, rows, numeric=(3, 4, 5), short=(0,)))
+
+
+def _close(found: Reproduction) -> int:
+    """Return how many published numbers agree, or are within a hundredth."""
+    return sum(bool(row.agrees) or (row.relative is not None and abs(row.relative) <= CLOSE) for row in found.rows)
 
 
 def write_page(path: str | os.PathLike[str], results: Sequence[Reproduction], failed: Mapping[str, str] | None = None) -> Path:
@@ -66,14 +86,17 @@ def write_page(path: str | os.PathLike[str], results: Sequence[Reproduction], fa
     """
     for found in results:
         require(found, Reproduction, "an entry of results")
-    agreeing, judged = (
-        (sum(counts) for counts in zip(*(found.agreeing for found in results), strict=True)) if results else (0, 0)
-    )
+    agreeing, judged = (sum(found.agreeing[i] for found in results) for i in (0, 1))
     lead = (
-        f"{agreeing} of {judged} published numbers agree to all printed digits; where ours differ, the reason is beside them."
+        f"Of {judged} published numbers {agreeing} agree to all printed digits and {sum(map(_close, results))} to 1 %; where "
+        "ours differ, the reason is beside them."
     )
     header = pages.join([pages.tag("h1", "Published tables and figures, computed again"), pages.tag("p", lead, class_="lead")])
     sections = [("overview", "Overview", _overview(results, failed or {}))]
-    sections += [(found.name, found.name, _section(found)) for found in results]
+    for robot, members in groupby(results, lambda found: found.name.partition("-")[0]):
+        parts = list(members)
+        sections.append(
+            (parts[0].name, "five-bar" if robot == "five" else robot, pages.join(_section(found) for found in parts))
+        )
     footer = pages.tag("p", f"dynident, {pages.date()}")
     return write_atomic(path, pages.page("Published tables, computed again", header, sections, footer))

@@ -15,6 +15,8 @@ from importlib import import_module
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from dynident.errors import DynidentError
 from dynident.pages import number
 from dynident.results import Frozen, Result
@@ -22,7 +24,7 @@ from dynident.results import Frozen, Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NOT_SCRIPTS = ("registry", "page")
+NOT_SCRIPTS = ("registry", "page", "drawing")
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,8 @@ class Row(Frozen):
             return None
         if self.difference is None:
             return self.ours == self.published
-        printed = Decimal(repr(float(self.published))).as_tuple().exponent
+        known = float(self.published)
+        printed = 0 if known.is_integer() else Decimal(repr(known)).as_tuple().exponent
         return abs(self.difference) <= 0.5 * 10.0 ** int(printed) * (1.0 + 1e-9)
 
 
@@ -94,8 +97,8 @@ class Table(Frozen):
         cls,
         title: str,
         names: Sequence[str],
-        ours: Sequence[Any],
-        published: Sequence[Any] | None = None,
+        ours: Sequence[Any] | NDArray[Any],
+        published: Sequence[Any] | NDArray[Any] | None = None,
         unit: str | Sequence[str] = "",
         reason: str | Sequence[str] = "",
     ) -> Table:
@@ -107,8 +110,10 @@ class Table(Frozen):
             What the table shows.
         names, ours, published : sequence
             Columns of the table, see `Row`.
-        unit, reason : str or sequence of str
+        unit : str or sequence of str
             Of all rows, or one per row.
+        reason : str or sequence of str
+            Of all rows that do not agree, or one per row.
 
         Returns
         -------
@@ -116,15 +121,20 @@ class Table(Frozen):
             The table.
         """
         units = repeat(unit, len(names)) if isinstance(unit, str) else unit
-        reasons = repeat(reason, len(names)) if isinstance(reason, str) else reason
+        reasons = repeat("", len(names)) if isinstance(reason, str) else reason
         printed = repeat(None, len(names)) if published is None else published
-        return cls(
-            title,
-            tuple(
-                Row(name, _plain(own), None if known is None else _plain(known), u, why)
-                for name, own, known, u, why in zip(names, ours, printed, units, reasons, strict=True)
-            ),
-        )
+        rows = [
+            Row(name, _plain(own), None if known is None else _plain(known), u, why)
+            for name, own, known, u, why in zip(names, ours, printed, units, reasons, strict=True)
+        ]
+        if isinstance(reason, str):
+            rows = [replace(row, reason=reason) if row.agrees is False else row for row in rows]
+        return cls(title, tuple(rows))
+
+    @property
+    def compared(self) -> bool:
+        """True when a row has a published number."""
+        return any(row.published is not None for row in self.rows)
 
     def summary(self) -> str:
         """Return the table as text.
@@ -134,6 +144,12 @@ class Table(Frozen):
         str
             One line per row.
         """
+        if not self.compared:
+            width = max((len(cells_of(row)[0]) for row in self.rows), default=0)
+            found = (cells_of(row) for row in self.rows)
+            return "\n".join(
+                [self.title, *(f"  {name:<{width}}  {ours:>12}  {why}".rstrip() for name, ours, _, _, why in found)]
+            )
         cells = [("", "ours", "published", "difference", ""), *(cells_of(row) for row in self.rows)]
         widths = [max(len(line[i]) for line in cells) for i in range(4)]
         lines = []
@@ -163,7 +179,8 @@ def cells_of(row: Row) -> tuple[str, str, str, str, str]:
     elif row.difference is None:
         off = "differs"
     elif row.relative is not None:
-        off = f"{number(row.difference, 3)} ({row.relative * 100:+.2g} %)".replace("-", "\N{MINUS SIGN}")
+        sign = "+" if row.relative > 0.0 else ""
+        off = f"{number(row.difference, 3)} ({sign}{number(100.0 * row.relative, 2)} %)"
     else:
         off = number(row.difference, 3)
     return name, shown[0], shown[1], off, row.reason
@@ -274,19 +291,41 @@ _ENTRIES: dict[str, Entry] = {}
 def reproduction(
     name: str, title: str, source: str, seconds: float = 1.0
 ) -> Callable[[Callable[[], Reproduction]], Callable[[], Reproduction]]:
-    """Register a function that returns a `Reproduction`; nothing is run."""
+    """Register a function that returns a `Reproduction`; nothing is run.
+
+    Parameters
+    ----------
+    name : str
+        What to ask for, such as ``cft-table-6``.
+    title : str
+        What is reproduced.
+    source : str
+        Key of docs/references.md and table or figure, such as ``[Rodriguez2002, Table 6]``.
+    seconds : float
+        About how long it takes on an idle machine.
+
+    Returns
+    -------
+    callable
+        Decorator of a function without arguments, whose result gets name, title and source.
+    """
 
     def register(function: Callable[[], Reproduction]) -> Callable[[], Reproduction]:
         @wraps(function)
         def run() -> Reproduction:
             return replace(function(), name=name, title=title, source=source)
 
-        if name in _ENTRIES:
-            raise ValueError(f"two reproductions are named '{name}'")
+        known = _ENTRIES.get(name)
+        if known is not None and _place(known.run) != _place(function):  # the same one again is a cell that is run again
+            raise DynidentError(f"there are two reproductions '{name}', {_place(known.run)} and {_place(function)}; rename one")
         _ENTRIES[name] = Entry(name, title, source, seconds, run)
         return run
 
     return register
+
+
+def _place(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
 
 
 @cache

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 from dynident.signals.log import EFFORT_KINDS, MINIMUM_SAMPLES, Log
@@ -22,12 +21,14 @@ if TYPE_CHECKING:
     )
     from dynident.signals.cutoff import Cutoff, automatic_cutoff
     from dynident.signals.decimate import Decimator
+    from dynident.signals.dependence import autocorrelation, effective_samples
     from dynident.signals.differentiate import butterworth, fourier, kalman_smoother, savitzky_golay, smoothing_spline
     from dynident.signals.preparation import Prepared, common_cutoff, prepare
     from dynident.signals.quality import Finding, Quality, diagnose
     from dynident.signals.readers import read_table
     from dynident.signals.resample import fill_holes, pieces_without_gaps, split_at_gaps
     from dynident.signals.segments import LogSegment, read_segment, seal_segment, segment_frame, segment_start
+    from dynident.signals.stream import LogStream
 
 # Everything but Log needs scipy, which is slow to import: imported on first use.
 _LATER = {
@@ -41,11 +42,14 @@ _LATER = {
     "REPEATED": "campaign",
     "Recording": "campaign",
     "LogSegment": "segments",
+    "LogStream": "stream",
+    "autocorrelation": "dependence",
     "automatic_cutoff": "cutoff",
     "butterworth": "differentiate",
     "campaign_columns": "campaign",
     "common_cutoff": "preparation",
     "diagnose": "quality",
+    "effective_samples": "dependence",
     "fill_holes": "resample",
     "fourier": "differentiate",
     "is_campaign": "campaign",
@@ -76,14 +80,17 @@ __all__ = [
     "Finding",
     "Log",
     "LogSegment",
+    "LogStream",
     "Prepared",
     "Quality",
     "Recording",
+    "autocorrelation",
     "automatic_cutoff",
     "butterworth",
     "campaign_columns",
     "common_cutoff",
     "diagnose",
+    "effective_samples",
     "fill_holes",
     "fourier",
     "is_campaign",
@@ -103,11 +110,4 @@ __all__ = [
     "split_at_gaps",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.signals.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.signals' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)

@@ -197,6 +197,8 @@ def prepare(
         warn(text, SignalWarning)
     wanted = chosen.band if like is None else like.decimator.cutoff
     decimator = _decimator(decimation, rate, _band(band, rate, wanted), chosen.frequency, len(motion.t), band != "auto", notes)
+    if decimator.factor == 1:  # nothing low-passes both sides alike: a filtered effort would round off the jumps of friction
+        filtered = effort
     return Prepared(
         joints=log.joints,
         motion=motion,

@@ -2,11 +2,12 @@
 
 from dynident.arguments import guard
 from dynident.simulate.batch import Sweep, monte_carlo, simulate, sweep
-from dynident.simulate.bode import Bode, actuators_alone, bandwidth
+from dynident.simulate.bode import SineResponse, actuators_alone, bandwidth
 from dynident.simulate.closed_loop import ClosedLoop, reference_motion
 from dynident.simulate.fmu import torque_driven, write_fmu
 from dynident.simulate.inputs import Disturbance, Reference, reference_of
-from dynident.simulate.plots import plot_bode, plot_step, plot_torque_split, plot_tracking
+from dynident.simulate.machine_fit import MachineFit, fit_machine
+from dynident.simulate.plots import plot_step, plot_torque_split, plot_tracking
 from dynident.simulate.record import Run, Truth, tool_of
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.schedule import End
@@ -28,16 +29,17 @@ from dynident.simulate.stream import StreamedRun
 from dynident.simulate.thermal import Heating
 
 __all__ = [
-    "Bode",
     "ClosedLoop",
     "Disturbance",
     "End",
     "Growth",
     "Heating",
+    "MachineFit",
     "MotorLoad",
     "Reference",
     "Run",
     "Sensors",
+    "SineResponse",
     "Sizing",
     "StepMetrics",
     "StreamedRun",
@@ -49,10 +51,10 @@ __all__ = [
     "actuator_inertia",
     "actuators_alone",
     "bandwidth",
+    "fit_machine",
     "home_of",
     "monte_carlo",
     "path_deviation",
-    "plot_bode",
     "plot_step",
     "plot_torque_split",
     "plot_tracking",

@@ -7,7 +7,7 @@ phase. Actuators alone get the same commands rho(t) without the mechanism's load
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -17,11 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.control import PID, Cascade, actuator_motion
+from dynident.drive import Bode, plot_bode
 from dynident.errors import SimulationError, SimulationWarning, require
 from dynident.files import to_json
 from dynident.mechanics import Motion, actuator_jacobian, end_frame, forward_kinematics, jacobian
 from dynident.mechanism import Actuator, Body, Joint, Mechanism
 from dynident.parallel import cores
+from dynident.results import Result
 from dynident.simulate.results import notify
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.schedule import loop_cycles
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
-CORNER = 1.0 / np.sqrt(2.0)  # -3 dB
 TOOL = ("tool.x", "tool.y", "tool.z")
 PER_PERIOD = 64  # knots of the reference: quintics through them err by 2e-11 of the amplitude
 STEADY = 2e-3  # change of the response between two halves of the measurement that counts as settled
@@ -42,8 +43,8 @@ EXTENSIONS = 3  # times that a longer transient is allowed for before the scatte
 
 
 @dataclass(frozen=True, eq=False)
-class Bode:
-    """Amplitude ratio and phase of a machine over frequency.
+class SineResponse(Bode, Result):
+    """Amplitude ratio and phase of a machine over frequency, measured by stepped sines.
 
     Parameters
     ----------
@@ -69,10 +70,10 @@ class Bode:
         False when the actuators were alone.
     names : tuple of str
         Actuators.
+    name : str
+        Of the curve in figures; robot, coordinate and whether the mechanism is attached when empty.
     """
 
-    frequency: Array
-    response: Complex
     actuators: Complex
     scatter: Array
     distortion: Array
@@ -83,54 +84,29 @@ class Bode:
     mechanism: bool = True
     names: tuple[str, ...] = field(default=())
 
-    @property
-    def ratio(self) -> Array:
-        """Amplitude of the response over that of the command, (F,)."""
-        return np.abs(self.response)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.name or f"{self.robot} {self.coordinate}, {self._what}")
 
     @property
-    def decibel(self) -> Array:
-        """Amplitude ratio [dB], (F,)."""
-        return np.asarray(20.0 * np.log10(np.maximum(self.ratio, 1e-300)))
+    def _what(self) -> str:
+        return "with mechanism" if self.mechanism else "actuators alone"
 
-    @property
-    def phase(self) -> Array:
-        """Phase [degree], continuous over frequency, (F,)."""
-        return np.asarray(np.rad2deg(np.unwrap(np.angle(self.response))))
-
-    @property
-    def bandwidth(self) -> float:
-        """Frequency at which the amplitude ratio first falls through -3 dB [Hz]; NaN if it is not among those measured.
-
-        Decibels are interpolated linearly over the logarithm of the frequency.
-        """
-        low = self.decibel <= 20.0 * np.log10(CORNER)
-        if low[0] or not np.any(low):
-            return float("nan")
-        i = int(np.argmax(low))
-        f, d = np.log(self.frequency[i - 1 : i + 1]), self.decibel[i - 1 : i + 1]
-        return float(np.exp(f[0] + (f[1] - f[0]) * (20.0 * np.log10(CORNER) - d[0]) / (d[1] - d[0])))
-
-    def __str__(self) -> str:
-        what = "with mechanism" if self.mechanism else "actuators alone"
+    def summary(self) -> str:
+        """Return bandwidth and responses as text. One line per frequency."""
         corner = f"{self.bandwidth:.4g} Hz"
         if np.isnan(self.bandwidth):
-            below = self.ratio[0] <= CORNER
+            below = self.magnitude[0] ** 2 <= 0.5  # -3 dB
             corner = f"below {self.frequency[0]:.4g} Hz" if below else f"above {self.frequency[-1]:.4g} Hz"
-        lines = [f"{self.robot}, {self.coordinate}, amplitude {self.amplitude:g}, {what}: bandwidth {corner}"]
+        lines = [f"{self.robot}, {self.coordinate}, amplitude {self.amplitude:g}, {self._what}: bandwidth {corner}"]
         lines.append(f"{'f [Hz]':>10}{'ratio [%]':>11}{'[dB]':>9}{'phase [deg]':>13}{'limit [%]':>11}")
-        rows = zip(self.frequency, self.ratio, self.decibel, self.phase, self.saturated, strict=True)
+        rows = zip(self.frequency, self.magnitude, self.decibel, self.phase, self.saturated, strict=True)
         lines += [f"{f:>10.4g}{100 * r:>11.2f}{d:>9.2f}{p:>13.2f}{100 * s:>11.1f}" for f, r, d, p, s in rows]
         return "\n".join(lines)
 
-    def to_json(self) -> str:
-        """Return everything as JSON.
+    __str__ = summary
 
-        Returns
-        -------
-        str
-            JSON text; a bandwidth beyond the measured frequencies is null.
-        """
+    def to_json(self) -> str:
+        """Return everything as JSON; a bandwidth beyond the measured frequencies is null."""
         data: dict[str, Any] = {
             "robot": self.robot,
             "coordinate": self.coordinate,
@@ -138,15 +114,20 @@ class Bode:
             "mechanism": self.mechanism,
             "bandwidth": self.bandwidth,
         }
-        for key in ("frequency", "ratio", "phase", "scatter", "distortion", "saturated"):
-            data[key] = getattr(self, key).tolist()
+        for key in ("frequency", "magnitude", "phase", "scatter", "distortion", "saturated"):
+            data[{"magnitude": "ratio"}.get(key, key)] = getattr(self, key).tolist()
         pairs = zip(self.names, self.actuators.T, strict=True)
         data["actuators"] = {
             name: {"ratio": np.abs(z).tolist(), "phase": np.rad2deg(np.angle(z)).tolist()} for name, z in pairs
         }
         return to_json(data)
 
-    def plot(self, *others: Bode, labels: Sequence[str] | None = None) -> Figure:
+    def plot(
+        self,
+        *others: Bode,
+        labels: Sequence[str] | None = None,
+        points: Mapping[float, tuple[float, float]] | None = None,
+    ) -> Figure:
         """Draw amplitude ratio and phase, alone or beside others.
 
         Parameters
@@ -155,15 +136,16 @@ class Bode:
             More responses, such as that of the actuators alone.
         labels : sequence of str, optional
             One name each.
+        points : mapping of float to (float, float), optional
+            Published points: frequency [Hz] to amplitude ratio and phase [degree].
 
         Returns
         -------
         matplotlib.figure.Figure
-            Two panels over the frequency.
+            Two panels over the frequency, with the -3 dB frequency of each curve.
         """
-        from dynident.simulate.plots import plot_bode  # noqa: PLC0415 - matplotlib is an extra
-
-        return plot_bode(self, *others, labels=labels)
+        title = f"{self.robot}, {self.coordinate}: stepped sines, amplitude {self.amplitude:g} (m or rad)"
+        return plot_bode((self, *others), labels=labels, points=points, corner=True, title=title)
 
 
 def bandwidth(
@@ -178,8 +160,9 @@ def bandwidth(
     cycles: int = 4,
     settle: float | None = None,
     workers: int | None = None,
+    progress: Callable[[float, float], None] | None = None,
     **options: Any,
-) -> Bode:
+) -> SineResponse:
     """Measure amplitude ratio and phase of a machine by one simulation per frequency.
 
     Parameters
@@ -206,13 +189,15 @@ def bandwidth(
         Transient to leave out [s]; when omitted the longer of 3 periods and a second, and more if not yet steady.
     workers : int, optional
         Frequencies at a time; one per core when omitted.
+    progress : callable, optional
+        Called with the frequencies measured and those wanted, as ``progress(done, whole)``, after each.
     **options
         Passed to `VirtualRobot.simulate`, such as ``method="decoupled"``.
 
     Returns
     -------
-    Bode
-        Response, with `Bode.bandwidth` at -3 dB.
+    SineResponse
+        Response, with `SineResponse.bandwidth` at -3 dB.
     """
     require(robot, VirtualRobot, "robot")
     f = np.sort(np.atleast_1d(numbers(frequencies, "frequencies")))
@@ -236,11 +221,15 @@ def bandwidth(
     sine = _Sine(machine, coordinate, float(amplitude), _centre(robot, centre), mechanism)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SimulationWarning)  # one sentence for all frequencies follows
+        points = []
         with ThreadPoolExecutor(workers or cores()) as pool:
-            points = list(pool.map(lambda hz: _point(sine, float(hz), cycles, settle, options), f))
+            for point in pool.map(lambda hz: _point(sine, float(hz), cycles, settle, options), f):
+                points.append(point)
+                if progress is not None:
+                    progress(len(points), f.size)
     response, actuators, scatter, distortion, saturated = (np.array(column) for column in zip(*points, strict=True))
     _warn(f, scatter, saturated)
-    return Bode(
+    return SineResponse(
         f,
         response,
         actuators,

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from dynident.friction import TERMS
 from dynident.graph import Graph, Node, both, equal, maximum, minimum, total, where
 from dynident.mechanics import Equations, NodeRows, cross, dot, plus, scale
 from dynident.simulate.friction import Given, Owner, Side, force_of
@@ -53,10 +54,10 @@ def inertial_torques(eq: Equations) -> list[Node]:
     """Return the torques of bodies, rotors and force elements on the tree's coordinates."""
     tree = eq.recursion.inverse_dynamics(eq.bodies(eq.phi))
     for column, symbol, d, _ in eq.joint_columns:
-        if symbol == "ia":
+        if TERMS[symbol].rotor:
             tree[d] = tree[d] + eq.phi[column] * eq.tree_a[d]
     for column, symbol, row, _ in eq.motor_columns:
-        if symbol == "ia":
+        if TERMS[symbol].rotor:
             more = eq.phi[column] * dot(row, eq.tree_a)
             tree = [x + more * c for x, c in zip(tree, row, strict=True)]
     return [x + y for x, y in zip(tree, eq.forces(), strict=True)]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+from dynident.friction import TERMS
 from dynident.graph import Function, Node, absolute, both, equal, maximum, minimum, opposite, total, where
 from dynident.mechanics import Equations, NodeRows, dot, energies, factor_symmetric, solve_factored
 from dynident.simulate.drives import Drives, clip, inertial_torques
@@ -102,7 +103,8 @@ class Dynamics(Drives):
         # Where drives and mechanism are joined step by step, `decoupled` finds the accelerations.
         acceleration = [graph.zero] * self.n if shape.loop else [x[0] for x in solve(L, inverses, [[x] for x in force])]
         diagonal = self.motors if shape.loop else M
-        solid = [absolute(d) - TINY * absolute(diagonal[i][i]) for i, d in enumerate(pivots[::-1])]
+        # Without row exchanges all pivots are positive exactly where the matrix is positive definite.
+        solid = [d - TINY * absolute(diagonal[i][i]) for i, d in enumerate(pivots[::-1])]
         worst = solid[0]
         for x in solid[1:]:
             worst = minimum(worst, x)
@@ -283,10 +285,10 @@ class Dynamics(Drives):
         """Return kinetic and potential energy: bodies, rotors, shaft masses, shafts, springs."""
         kinetic, potential = energies(eq.recursion, eq.bodies(self.p("phi")))
         for column, symbol, d, _ in eq.joint_columns:
-            if symbol == "ia":
+            if TERMS[symbol].rotor:
                 kinetic = kinetic + 0.5 * eq.phi[column] * (eq.tree_v[d] * eq.tree_v[d])
         for column, symbol, row, _ in eq.motor_columns:
-            if symbol == "ia":
+            if TERMS[symbol].rotor:
                 v = dot(row, eq.tree_v)
                 kinetic = kinetic + 0.5 * eq.phi[column] * (v * v)
         potential = potential + eq.force_energy()

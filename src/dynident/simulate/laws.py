@@ -27,6 +27,7 @@ from dynident.control import (
 )
 from dynident.drive import Drive
 from dynident.errors import SimulationError
+from dynident.friction import TERMS
 from dynident.mechanics import Motion, at_rest, inverse_dynamics, mass_matrix, tree_motion
 from dynident.mechanism import Mechanism
 from dynident.simulate.friction import Owner, owners_of
@@ -131,7 +132,7 @@ def shape_of(law: object, mechanism: Mechanism) -> LawShape:
         return LawShape("projected" if internal else "pid", mechanism)
     if isinstance(law, ComputedTorque | TaskComputedTorque):
         model = law.model
-        owners = tuple(owners_of(model, [term for term in joint_terms(model) if term[1] != "ia"], {}, []))
+        owners = tuple(owners_of(model, [term for term in joint_terms(model) if not TERMS[term[1]].rotor], {}, []))
         if isinstance(law, TaskComputedTorque):
             return LawShape("task computed", model, owners, space=law.space)
         return LawShape("computed", model, owners, on_reference=law.on == "reference")

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.control import coupling_rows
 from dynident.drive import Drive
 from dynident.errors import SimulationError
+from dynident.friction import TERMS
 from dynident.graph import SLOW, Graph, compile_routines
 from dynident.mechanics import at_rest, node_values, tree_motion
 from dynident.mechanism import Mechanism
@@ -104,7 +105,7 @@ class Machine:
         motors = [
             (row, d.actuator, d.friction, d.transmission.efficiency < 1.0, d.rigid) for row, d in zip(rows, drives, strict=True)
         ]
-        dry = [term for term in self.terms if term[1] != "ia"]
+        dry = [term for term in self.terms if not TERMS[term[1]].rotor]
         self.shape = Shape(
             mechanism,
             tuple(DriveShape.of(drive, fed_with_voltage(law)) for drive in drives),
@@ -216,7 +217,7 @@ class Machine:
         found, left = np.zeros(len(self.drives)), dict[int, float]()
         for form, symbol, value in self.terms:
             used = np.flatnonzero(form)
-            if symbol == "ia" and used.size == 1:
+            if TERMS[symbol].rotor and used.size == 1:
                 left[int(used[0])] = left.get(int(used[0]), 0.0) + value * form[used[0]] ** 2
         for a, row in enumerate(self.shape.rows):
             used = np.flatnonzero(row)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dynident.simulate.bode import Bode
     from dynident.simulate.record import Run
     from dynident.simulate.split import TorqueSplit
 
@@ -37,71 +36,6 @@ PART_NAMES = {
     "drive_friction": "friction of drives",
     "drive_loss": "losses of gears",
 }
-
-
-def plot_bode(
-    *bodes: Bode, labels: Sequence[str] | None = None, points: Mapping[float, tuple[float, float]] | None = None
-) -> Figure:
-    """Draw amplitude ratio and phase over frequency, one line per response, with the -3 dB frequency of each.
-
-    Parameters
-    ----------
-    *bodes : Bode
-        Responses.
-    labels : sequence of str, optional
-        One name each; machine, coordinate and whether the mechanism is attached when omitted.
-    points : mapping of float to (float, float), optional
-        Published points: frequency [Hz] to amplitude ratio and phase [degree].
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Amplitude above, phase below.
-    """
-    if not bodes or (labels is not None and len(labels) != len(bodes)):
-        raise SimulationError(f"{len(bodes)} responses and {len(labels or ())} labels; give at least one and as many labels")
-    figure = new_figure(WIDTH, 6.2)
-    grid = figure.add_gridspec(2, 1, left=0.075, right=0.985, top=0.93, bottom=0.085, hspace=0.12)
-    upper = figure.add_subplot(grid[0])
-    lower = figure.add_subplot(grid[1], sharex=upper)
-    for i, bode in enumerate(bodes):
-        colour, mark = COLOURS[i % len(COLOURS)], MARKS[i % len(MARKS)]
-        what = "with mechanism" if bode.mechanism else "actuators alone"
-        name = labels[i] if labels is not None else f"{bode.robot} {bode.coordinate}, {what}"
-        corner = f": {bode.bandwidth:.3g} Hz" if np.isfinite(bode.bandwidth) else ""
-        style = {"color": colour, "marker": mark, "markersize": 4, "linewidth": 1.2}
-        upper.semilogx(bode.frequency, bode.decibel, label=label(name, 60) + corner, **style)
-        lower.semilogx(bode.frequency, bode.phase, **style)
-        if np.isfinite(bode.bandwidth):
-            upper.axvline(bode.bandwidth, color=colour, linewidth=0.7, dashes=(2, 2))
-    if points:
-        f = np.array(list(points))
-        ratio, phase = np.array(list(points.values())).T
-        upper.plot(f, 20.0 * np.log10(ratio), "x", color=INK, markersize=8, mew=1.6, label="published")
-        lower.plot(f, phase, "x", color=INK, markersize=8, mew=1.6)
-    upper.axhline(-20.0 * np.log10(np.sqrt(2.0)), color=MUTED, linewidth=0.8, label="\N{MINUS SIGN}3 dB")
-    upper.set_ylabel("amplitude ratio [dB]", fontsize=9, color=INK)
-    lower.set_ylabel("phase [\N{DEGREE SIGN}]", fontsize=9, color=INK)
-    lower.set_xlabel("frequency [Hz]", fontsize=9, color=INK)
-    upper.tick_params(labelbottom=False)
-    upper.legend(loc="lower left", frameon=False, fontsize=8.5)
-    amplitudes = sorted({f"{bode.amplitude:g}" for bode in bodes})
-    what = ", ".join(sorted({f"{bode.robot}, {bode.coordinate}" for bode in bodes}))
-    title = f"{what}: stepped sines, amplitude {', '.join(amplitudes)} (m or rad)"
-    upper.set_title(title, loc="left", fontsize=9.5, color=INK, pad=4)
-    for axes in (upper, lower):
-        plain_axes(axes)
-    _plain_frequencies(lower)
-    return figure
-
-
-def _plain_frequencies(axes: Axes) -> None:
-    """Write 0.5, 1, 2, 5, 10 instead of powers of ten."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415 - matplotlib is an extra
-
-    axes.xaxis.set_major_locator(LogLocator(10.0, (1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def plot_tracking(run: Run, coordinates: Sequence[str] | None = None) -> Figure:

@@ -249,6 +249,15 @@ def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Ar
     at_once = not machine.shape.loop
     if status == SINGULAR_MASS and speeds[fastest] <= FASTEST:
         if at_once:
+            now = np.array([machine.done * machine.step])
+            # The state at the start of the step, and where the integrator looked last.
+            for q in (machine.of("q"), machine.stage[: machine.of("q").size]):
+                weak = weightless(robot, machine, _independent(robot, q)[None], now)
+                if "not positive" in weak:
+                    return (
+                        f"robot '{name}': {weak}, so accelerations have no meaning; identify it again with possible bodies, "
+                        "or give links or drives more inertia"
+                    )
             return f"robot '{name}': the mass matrix is singular at {when}; give every moving link or its drive an inertia"
         return (
             f"robot '{name}': the mass matrix of its drives alone is singular at {when}, so the delayed and iterated loops "
@@ -275,6 +284,14 @@ def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Ar
     weak = weightless(robot, machine, x[rows], np.asarray(start + rows * every * machine.step))
     remedy = "lower the gains or the step" if at_once else "use loop='exact', or lower the gains"
     return f"instability: {what} at {when}; " + (f"{weak}: give links or drives their inertia" if weak else remedy)
+
+
+def _independent(robot: VirtualRobot, q: Array) -> Array:
+    """Return the independent coordinates out of the positions that a machine integrates."""
+    names = robot.mechanism.tree.coordinates
+    if q.size == robot.mechanism.dof:
+        return q
+    return q[[names.index(name) for name in robot.mechanism.coordinate_names]]
 
 
 def _joint(robot: VirtualRobot, index: int) -> tuple[str, str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from dynident.testbench.history import FrictionHistory
     from dynident.testbench.lugre import LuGreFit, fit_lugre, fit_static
     from dynident.testbench.maintenance import FaultDetector, Maintenance
-    from dynident.testbench.multi_profile import MultiProfile, multi_profile_motion, multi_profile_test
     from dynident.testbench.plateaus import Plateaus, SpeedPlateau, find_plateaus
     from dynident.testbench.plots import plot_sweeps
     from dynident.testbench.repeatability_study import (
@@ -105,11 +103,6 @@ _HOME = {
         "FaultDetector",
         "Maintenance",
     ),
-    "multi_profile": (
-        "MultiProfile",
-        "multi_profile_motion",
-        "multi_profile_test",
-    ),
     "plateaus": (
         "SpeedPlateau",
         "Plateaus",
@@ -184,7 +177,6 @@ __all__ = [
     "LuGreFit",
     "Maintenance",
     "MeasuredTemperature",
-    "MultiProfile",
     "NoCompensation",
     "ParameterRepeatability",
     "Plateaus",
@@ -219,8 +211,6 @@ __all__ = [
     "identify_cycles",
     "identify_friction",
     "identify_machine",
-    "multi_profile_motion",
-    "multi_profile_test",
     "nested_spread",
     "normalised_friction",
     "plateau_gravity",
@@ -232,11 +222,4 @@ __all__ = [
     "write_friction_report",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.testbench.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.testbench' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)

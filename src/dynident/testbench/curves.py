@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.results import Result
+from dynident.signals import effective_samples
 from dynident.testbench.curve import FrictionCurve
 from dynident.testbench.gravity import NO_GRAVITY, Gravity, plateau_gravity
 from dynident.testbench.groups import group_plateaus
 from dynident.testbench.history import FrictionHistory
-from dynident.testbench.plateaus import Plateaus, SpeedPlateau, inefficiency, nearest_level
+from dynident.testbench.plateaus import Plateaus, SpeedPlateau, nearest_level
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -225,7 +226,7 @@ def _usable(plateaus: Plateaus) -> tuple[tuple[SpeedPlateau, ...], list[str]]:
 
 def _mean_std(p: SpeedPlateau, gravity: Gravity) -> float:
     e = p.tau - gravity.torque(p.q)
-    return float(e.std(ddof=1) * np.sqrt(inefficiency(e) / e.size))
+    return float(e.std(ddof=1) / np.sqrt(effective_samples(e)))
 
 
 def _curve(

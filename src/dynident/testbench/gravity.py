@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError
 from dynident.friction import FrictionLaw, Polynomial
 from dynident.results import Result
-from dynident.signals import Log, prepare
-from dynident.testbench.plateaus import Plateaus, SpeedPlateau, inefficiency
+from dynident.signals import Log, effective_samples, prepare
+from dynident.testbench.plateaus import Plateaus, SpeedPlateau
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -134,7 +134,7 @@ def plateau_gravity(plateaus: Plateaus | Sequence[SpeedPlateau], joint: str = ""
     Q = np.linalg.solve(gram, moment)
     residuals = [y - X @ Q for X, y in centred]
     # Torque ripple is correlated in time: the median plateau says how many samples are worth one.
-    worth = float(np.median([inefficiency(e) for e in residuals]))
+    worth = float(np.median([e.size / effective_samples(e) for e in residuals]))
     variance = sum(float(e @ e) for e in residuals) / free * worth
     covariance: Array = np.asarray(variance * np.linalg.inv(gram), dtype=np.float64)
     statistic = float(Q @ np.linalg.solve(covariance, Q)) if variance > 0.0 else np.inf
@@ -237,7 +237,7 @@ def single_axis(log: Log, joint: str, law: FrictionLaw | None = None, **options:
     condition = float(np.linalg.cond(W / length))
     solution = np.linalg.lstsq(W / length, tau, rcond=None)[0]
     e = tau - (W / length) @ solution
-    variance = float(e @ e) / (W.shape[0] - W.shape[1]) * inefficiency(e)
+    variance = float(e @ e) / (W.shape[0] - W.shape[1]) * e.size / effective_samples(e)
     std = np.sqrt(variance * np.diag(np.linalg.pinv((W / length).T @ (W / length)))) / length
     units = ("kg m^2", "N m", "N m", *(f"N m (s/rad)^{k}" for k in range(len(law.linear))))
     if not isinstance(law, Polynomial):

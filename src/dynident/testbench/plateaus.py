@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError, LogError
 from dynident.results import Result
-from dynident.signals import Log, pieces_without_gaps
+from dynident.signals import Log, effective_samples, pieces_without_gaps
 from dynident.testbench.detection import constant_speeds, smooth_speeds
 
 if TYPE_CHECKING:
@@ -176,18 +176,6 @@ def nearest_level(speeds: Array, levels: Array) -> NDArray[np.int64]:
     return np.asarray(np.argmin(np.abs(np.abs(speeds)[:, None] - levels), axis=1), dtype=np.int64)
 
 
-def inefficiency(e: Array) -> float:
-    """Return how many samples are worth one independent one: ``1 + 2 sum of the leading positive autocorrelations``."""
-    x = e - e.mean()
-    power = float(x @ x)
-    if power <= 0.0 or x.size < 4:
-        return 1.0
-    spectrum = np.fft.rfft(x, 2 * x.size)
-    r = np.fft.irfft(np.abs(spectrum) ** 2)[1 : x.size // 2] / power
-    first = int(np.argmax(r <= 0.0)) if np.any(r <= 0.0) else r.size
-    return float(min(max(1.0, 1.0 + 2.0 * np.sum(r[:first])), x.size))
-
-
 def find_plateaus(
     log: Log, joint: str, *, shortest: float = 0.25, tolerance: float = 0.03, top: float | None = None, unit: str = "N m"
 ) -> Plateaus:
@@ -257,7 +245,7 @@ def find_plateaus(
                     speed=float(v[a:b, j].mean()),
                     speed_std=float(v[a:b, j].std()),
                     torque=float(tau.mean()),
-                    torque_std=float(tau.std(ddof=1) * np.sqrt(inefficiency(_detrended(tau)) / tau.size)),
+                    torque_std=float(tau.std(ddof=1) / np.sqrt(effective_samples(_detrended(tau)))),
                     temperature=_mean_temperature(log, start + a, start + b, j),
                     alone=bool(np.all(np.delete(quiet[a:b], j, axis=1))),
                     saturated=at_limit > SATURATED and tau.size * at_limit >= 3,

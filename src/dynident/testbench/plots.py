@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from dynident.testbench.curves import FrictionCurves
     from dynident.testbench.heating import JointHeating
     from dynident.testbench.history import FrictionHistory
-    from dynident.testbench.multi_profile import MultiProfile
     from dynident.testbench.plateaus import Plateaus
     from dynident.testbench.thermal_data import ThermalFit
     from dynident.testbench.warmup import Warmup
@@ -96,19 +95,6 @@ def plot_warmup(fits: Sequence[Warmup], name: str = "value", unit: str = "", tit
         7.2, 3.6, "time since the cold start [min]", f"{label(name)} [{unit}]" if unit else label(name), title
     )
     draw_warmup(axes, fits)
-    return figure
-
-
-def plot_multi_profile(found: MultiProfile) -> Figure:
-    """Draw measured and modelled torque over time, and what is left."""
-    figure = new_figure(9.0, 4.6)
-    above, below = figure.add_axes((0.08, 0.43, 0.9, 0.49)), figure.add_axes((0.08, 0.11, 0.9, 0.24))
-    above.plot(found.t, found.measured, color=MUTED, linewidth=0.9, label="measured")
-    above.plot(found.t, found.predicted, color=BLUE, linewidth=0.9, label="model")
-    above.legend(frameon=False, fontsize=8, ncols=2)
-    below.plot(found.t, found.measured - found.predicted, color=ORANGE, linewidth=0.7)
-    finish(above, "", "torque [N m]", f"{label(found.joint)}: multi-profile test, error {100 * found.relative:.2f} %")
-    finish(below, "time [s]", "rest [N m]", "")
     return figure
 
 

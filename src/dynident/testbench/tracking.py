@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.control import PID, Cascade, ComputedTorque, actuator_motion, feedforward_torques
 from dynident.errors import DynidentError, require
 from dynident.friction import Friction, FrictionLaw, term_of
-from dynident.identify import OLS, WLS, Fit, Projection, Regression, base_parameters
+from dynident.identify import OLS, WLS, Fit, Projection, Regression, base_parameters, fit_of
 from dynident.mechanics import forward_kinematics
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
@@ -117,7 +117,7 @@ def identify_machine(
     base = base_parameters(robot)
     logs = _logs(machine, training, seed)
     evidence = reduce(add, [Regression.from_log(robot, log, base, projection, **options) for log in logs])
-    return (estimator or WLS()).fit(evidence).result_
+    return fit_of(WLS() if estimator is None else estimator, evidence)
 
 
 def identify_friction(

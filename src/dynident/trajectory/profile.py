@@ -14,13 +14,15 @@ from dynident.errors import DynidentError
 from dynident.trajectory.family import CurveBase, State, positive
 
 Array = NDArray[np.float64]
+RPM = 2.0 * np.pi / 60.0
 
 
 @dataclass(frozen=True, eq=False)
 class VelocityProfile(CurveBase):
-    """One axis whose velocity is the cubic spline through given values, at rest at both ends.
+    """One axis whose velocity is a curve through given values that never leaves the range between neighbours.
 
-    The position is the spline's integral and the acceleration its derivative, both exact.
+    It is a cubic Hermite spline with the slopes of [Fritsch1980], at rest at both ends; the position is its integral and the
+    acceleration its derivative, both exact.
 
     Parameters
     ----------
@@ -61,9 +63,11 @@ class VelocityProfile(CurveBase):
 
     @cached_property
     def _spline(self) -> Any:
-        from scipy.interpolate import CubicSpline  # noqa: PLC0415 - scipy is heavy
+        from scipy.interpolate import CubicHermiteSpline, PchipInterpolator  # noqa: PLC0415 - scipy is heavy
 
-        return CubicSpline(self.knots, self.speeds, bc_type="clamped")
+        slopes = PchipInterpolator(self.knots, self.speeds)(self.knots, 1)
+        slopes[[0, -1]] = 0.0
+        return CubicHermiteSpline(self.knots, self.speeds, slopes)
 
     @cached_property
     def _way(self) -> Any:
@@ -76,12 +80,17 @@ class VelocityProfile(CurveBase):
 
 
 def velocity_multiprofile(
-    lowest: float, highest: float, stage: float = 20.0, steps: int = 6, knot: float = 0.05, start: float = 0.0
+    lowest: float = 10.0 * RPM,
+    highest: float = 3700.0 * RPM,
+    stage: float = 20.0,
+    steps: int = 6,
+    rounding: float = 0.3,
+    start: float = 0.0,
 ) -> VelocityProfile:
     """Return the velocity multi-profile: growing sines, steps, ramps, exponentials ([Roldan2017] prints no durations).
 
     (1) 0.1 + 0.3 + 0.5 Hz with growing amplitude; (2) steps up and down, forward and backward; (3) constant acceleration and
-    deceleration, both ways; (4) exponential rise and decay, both ways. Corners are rounded within two knots.
+    deceleration, both ways; (4) exponential rise and decay, both ways. The speed stays within `highest`.
 
     Parameters
     ----------
@@ -91,8 +100,8 @@ def velocity_multiprofile(
         Duration of each of the seven stages [s].
     steps : int
         Speeds on the way up.
-    knot : float
-        Spacing of the spline's knots [s].
+    rounding : float
+        Time over which corners of the speed are rounded [s]; friction about rest is seen there, within the band of a log.
     start : float
         Position at the start.
 
@@ -105,18 +114,23 @@ def velocity_multiprofile(
     positive("stage", stage)
     if not highest > lowest:
         raise DynidentError(f"highest speed is {highest} but lowest is {lowest}; give a higher one")
-    n = round(stage / positive("knot", knot))
-    if n < 4 * steps:
-        raise DynidentError(f"a stage of {stage} s has {n} knots for {steps} steps; shorten the knots or lengthen the stage")
+    knot = positive("rounding", rounding) / 6.0
+    n = round(stage / knot)
+    if n < 12 * steps:
+        raise DynidentError(
+            f"a stage of {stage} s is short for {steps} steps rounded over {rounding} s; round less or lengthen the stage"
+        )
     u = np.arange(n) / n
-    fade = np.clip((1.0 - u) * n / 10.0, 0.0, 1.0)
     waves = np.sum([np.sin(2.0 * np.pi * f * stage * u) for f in (0.1, 0.3, 0.5)], axis=0)
-    waves = waves / np.max(np.abs(waves)) * (lowest + (highest - lowest) * u) * fade
+    waves = waves / np.max(np.abs(waves)) * (lowest + (highest - lowest) * u)
     ladder = np.linspace(lowest, highest, steps)
     stairs = np.concatenate([ladder, ladder[::-1]])[np.minimum((u * 2 * steps).astype(int), 2 * steps - 1)]
     ramp = highest * (1.0 - np.abs(2.0 * u - 1.0))
-    rise = np.where(u < 0.5, 1.0 - np.exp(-10.0 * u), (1.0 - np.exp(-5.0)) * np.exp(-10.0 * (u - 0.5))) * highest
-    rise = rise * fade
-    speeds = np.concatenate([waves, stairs, -stairs, ramp, -ramp, rise, -rise, [0.0]])
-    speeds[0] = 0.0
+    full = 1.0 - np.exp(-5.0)
+    rise = np.where(u < 0.5, 1.0 - np.exp(-10.0 * u), full * np.exp(-10.0 * (u - 0.5))) / full * highest
+    rest = np.zeros(8)
+    speeds = np.concatenate([rest, waves, rest, stairs, -stairs, ramp, -ramp, rise, -rise, rest])
+    window = np.hanning(9)[1:-1]
+    speeds = np.convolve(speeds, window / window.sum(), mode="same")  # a mean with positive weights: nothing grows
+    speeds[[0, -1]] = 0.0
     return VelocityProfile(np.asarray(np.arange(speeds.size) * knot, dtype=np.float64), speeds, start)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynident.errors import DynidentError
-from dynident.identify import MAP, OLS, WLS, Fit, Regression, Score
+from dynident.identify import MAP, OLS, WLS, Fit, Regression, Score, fit_of
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
 
@@ -86,5 +86,5 @@ def hold_out(
         Fit and score.
     """
     first, last = split(log, fraction, gap)
-    fit = (estimator or MAP()).fit(Regression.from_logs(mechanism, [first], **options)).result_
+    fit = fit_of(MAP() if estimator is None else estimator, Regression.from_logs(mechanism, [first], **options))
     return HoldOut(fit, fit.score(last))

@@ -7,7 +7,6 @@ from dynident.identify.friction.choice import (
     choose,
     choose_friction,
     choose_law,
-    effective_samples,
 )
 from dynident.identify.friction.kalman import FrictionFilter, KalmanResult
 from dynident.identify.friction.result import AxisFit
@@ -24,7 +23,6 @@ __all__ = [
     "choose",
     "choose_friction",
     "choose_law",
-    "effective_samples",
     "fit_axis",
     "fit_log",
     "fit_robot",

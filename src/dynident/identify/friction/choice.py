@@ -31,7 +31,7 @@ from dynident.identify.friction.separable import fit_axis
 from dynident.identify.rows import Projection, Rows
 from dynident.mechanics import tree_motion
 from dynident.mechanism import Mechanism
-from dynident.signals import Log
+from dynident.signals import Log, effective_samples
 
 Array = NDArray[np.float64]
 
@@ -106,13 +106,7 @@ class Choice:
         return next(c for c in self.contenders if c.name == name)
 
     def summary(self) -> str:
-        """Return the comparison as a text table.
-
-        Returns
-        -------
-        str
-            One line per model.
-        """
+        """Return the comparison as a text table. One line per model."""
         width = max(len(c.name) for c in self.contenders)
         head = f"{'model':<{width}}  {'held out':>10}  {'faster':>10}  {'training':>10}  {'k':>3}  {'AIC':>10}  {'BIC':>10}"
         lines = [head]
@@ -121,32 +115,6 @@ class Choice:
             numbers = f"{c.held_out:>10.4g}  {fast}  {c.training:>10.4g}  {c.parameters:>3}  {c.aic:>10.1f}  {c.bic:>10.1f}"
             lines.append(f"{c.name:<{width}}  {c.failed or numbers}{'  <- chosen' if c.name == self.best else ''}")
         return "\n".join(lines)
-
-
-def effective_samples(errors: ArrayLike) -> float:
-    """Effective number of independent samples of a series of errors.
-
-    Parameters
-    ----------
-    errors : array_like, (N,)
-        Errors in the order of time.
-
-    Returns
-    -------
-    float
-        ``N / (1 + 2 sum rho_k)``, the sum ending at the first pair of lags whose sum is not positive [Geyer1992].
-    """
-    e = np.asarray(errors, dtype=np.float64)
-    e = e - e.mean()
-    if e.size < 4 or not e.any():
-        return float(e.size)
-    size = 1 << (2 * e.size - 1).bit_length()
-    spectrum = np.abs(np.fft.rfft(e, size)) ** 2
-    rho = np.fft.irfft(spectrum, size)[: e.size]
-    rho = rho / rho[0]
-    pairs = rho[1 : 1 + 2 * ((e.size - 1) // 2)].reshape(-1, 2).sum(axis=1)
-    stop = int(np.argmax(pairs <= 0.0)) if (pairs <= 0.0).any() else pairs.size
-    return float(np.clip(e.size / (1.0 + 2.0 * pairs[:stop].sum()), 1.0, e.size))
 
 
 def choose(candidates: Mapping[str, Candidate], count: int, blocks: int = 5, speed: ArrayLike | None = None) -> Choice:
@@ -329,13 +297,7 @@ class FrictionChoice:
     choices: Mapping[str, Choice]
 
     def summary(self) -> str:
-        """Return the comparisons as text.
-
-        Returns
-        -------
-        str
-            One table per joint.
-        """
+        """Return the comparisons as text. One table per joint."""
         parts = []
         for joint, law in self.laws.items():
             parts.append(f"friction of '{joint}': {law_text(law)}")
@@ -382,7 +344,7 @@ def choose_friction(
     FrictionChoice
         Law of every joint, and the comparisons.
     """
-    return choose_recorded(prepared_logs(mechanism, log, options), laws, projection, blocks, seed)
+    return choose_recorded(prepared_logs(mechanism, log, options, projection), laws, projection, blocks, seed)
 
 
 def choose_recorded(prepared: PreparedLogs, laws: Any, projection: Projection | None, blocks: int, seed: int) -> FrictionChoice:

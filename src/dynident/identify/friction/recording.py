@@ -207,7 +207,8 @@ class Assembly:
         names = [self.rows.names[i] for i in self.used]
         keep = np.ones((len(self.used), length), dtype=bool)
         if not self.robot.loops:
-            cut = np.stack([limited(recording.effort[:, i]) for i in self.used])
+            logged = recording.effort if recording.load is None else recording.load  # a filter would round the limit off
+            cut = np.stack([limited(logged[:, i]) for i in self.used])
             for row, name in zip(cut, names, strict=True):
                 if row.any():
                     notes.append(limit_note(name, row, used=not whole))

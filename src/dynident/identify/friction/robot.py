@@ -20,17 +20,17 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import IdentificationError
 from dynident.friction import Friction, FrictionLaw, law_of
 from dynident.identify.base import base_parameters
-from dynident.identify.estimators import WLS
+from dynident.identify.estimators import WLS, fit_of
 from dynident.identify.fit import Fit
 from dynident.identify.friction.recording import Assembly, Recording, assemble
 from dynident.identify.friction.result import covariance, shape_notes
 from dynident.identify.friction.search import Found, search, shape_bounds
 from dynident.identify.matching import match
-from dynident.identify.regression import Regression, dead_efforts, robot_motion, source_of
-from dynident.identify.rows import Projection
+from dynident.identify.regression import Regression, dead_efforts, prepared_for, robot_motion, source_of
+from dynident.identify.rows import Projection, Rows, check_projection
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
-from dynident.signals import Decimator, Log, prepare
+from dynident.signals import Decimator, Log
 
 Array = NDArray[np.float64]
 Law = FrictionLaw | Friction | str
@@ -148,7 +148,7 @@ def fit_log(
     Fit
         Bodies, terms and laws with one covariance, to be scored, judged, reported, stored and exported like any other.
     """
-    prepared = prepared_logs(mechanism, log, options)
+    prepared = prepared_logs(mechanism, log, options, projection)
     chosen: Laws
     said: list[str] = []
     if _open(laws):
@@ -175,8 +175,10 @@ class PreparedLogs:
     notes: tuple[str, ...]
 
 
-def prepared_logs(mechanism: Mechanism, log: Log | Sequence[Log], options: Mapping[str, Any] | None) -> PreparedLogs:
-    """Prepare logs of one robot; all must move the same joints."""
+def prepared_logs(
+    mechanism: Mechanism, log: Log | Sequence[Log], options: Mapping[str, Any] | None, projection: Projection | None = None
+) -> PreparedLogs:
+    """Prepare logs of one robot as `Regression.from_log` does; all must move the same joints."""
     logs = [log] if isinstance(log, Log) else list(log)
     if not logs:
         raise IdentificationError("no log is given; give at least one")
@@ -187,9 +189,10 @@ def prepared_logs(mechanism: Mechanism, log: Log | Sequence[Log], options: Mappi
         if robot is not None and matched.mechanism.coordinate_names != robot.coordinate_names:
             raise IdentificationError(f"log '{one.name}' moves other joints than log '{logs[0].name}'; fit them apart")
         robot = robot or matched.mechanism
-        prepared = prepare(matched.log, **dict(options or {}))
+        rows = Rows(robot, "gls" if projection is None else check_projection(projection))
+        prepared = prepared_for(rows, matched.log, dict(options or {}))
         moved = robot_motion(robot, prepared.motion)
-        found = (prepared.effort, prepared.decimator, dead_efforts(prepared), prepared.moving)
+        found = (prepared.filtered, prepared.decimator, dead_efforts(prepared), prepared.moving)
         recordings.append(Recording(moved, *found, prepared.temperature, prepared.effort))
         sources.append(source_of(one, prepared))
         notes += [*matched.notes, *prepared.explanation.splitlines()]
@@ -321,8 +324,7 @@ def _fitted(robot: Mechanism, assembly: Assembly, solver: Any) -> Fit:
         )
         for r in assembly.recordings
     ]
-    fit: Fit = solver.fit(reduce(add, parts)).result_
-    return fit
+    return fit_of(solver, reduce(add, parts))
 
 
 def _moved(robot: Mechanism, fit: Fit, at: Sequence[int]) -> Mechanism:

@@ -93,7 +93,7 @@ class RLS(_LeastSquares):
         motion : Motion
             N new samples, later than all before; positions, velocities and accelerations filtered alike, and alike the efforts.
         effort : array_like, (N, n) or (N, k)
-            Measured efforts [N m, N].
+            Measured efforts [N m, N]; NaN leaves the equations out that need it.
 
         Returns
         -------
@@ -104,7 +104,7 @@ class RLS(_LeastSquares):
             raise IdentificationError("RLS: call start(base, sigma) before update(motion, effort)")
         require(motion, Motion, "motion")
         tau = numbers(effort, "effort").reshape(len(motion), -1)
-        if tau.shape[1] != len(self.rows_.efforts) or not np.isfinite(tau).all():
+        if tau.shape[1] != len(self.rows_.efforts) or np.isinf(tau).any():
             raise IdentificationError(
                 f"effort has shape {np.shape(effort)} for {len(motion)} samples; give {len(self.rows_.efforts)} finite numbers "
                 "for each"
@@ -114,9 +114,10 @@ class RLS(_LeastSquares):
         W, y = self.rows_.equations(motion, tau, self.base_.columns)
         assert y is not None, "efforts were given"
         ages = (motion.t[-1] - motion.t) / self.memory
-        fade = np.exp(-0.5 * ages)[:, None] / self.sigma_
+        known = np.isfinite(y)
+        fade = np.where(known.T, np.exp(-0.5 * ages)[:, None] / self.sigma_, 0.0)
         since = 0.0 if math.isnan(self.last_) else (motion.t[-1] - self.last_) / self.memory
-        rows = np.concatenate([W, y[:, None]], axis=1).transpose(2, 0, 1) * fade[:, :, None]
+        rows = np.concatenate([W, np.where(known, y, 0.0)[:, None]], axis=1).transpose(2, 0, 1) * fade[:, :, None]
         flat = rows.reshape(-1, W.shape[1] + 1)
         self.R_ = triangle(np.vstack([math.exp(-0.5 * since) * self.R_, flat]))
         again = flat[:, :-1] * np.repeat(np.exp(-0.5 * ages), self.sigma_.size)[:, None]

@@ -1,4 +1,4 @@
-"""CFT-transposer: the closed forms of [Rodriguez2002]: Cartesian coordinates and joints, dynamics of Appendix B, excitation.
+"""CFT-transposer: the dynamics of [Rodriguez2002, Appendix B] in closed form, in joint and in Cartesian coordinates.
 
     M(q, theta) a + C(q, v, theta) v + g(q, theta) + f(v, theta) = tau                                   (60), (67)
 
@@ -13,222 +13,16 @@ which the first 12 are inertial. One sample may be a vector.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics import distance_to_curve
-from dynident.robots.cft.data import (
-    AMPLIFIER,
-    CONVERSIONS,
-    D6,
-    D20,
-    DS,
-    ENCODER_FACTORS,
-    GEAR_RATIOS,
-    GRAVITY,
-    HEIGHT,
-    L2,
-    L4,
-    L5,
-    L6,
-    L7,
-    L8,
-    THETA,
-    TORQUE_CONSTANT,
-    TURN,
-)
+from dynident.robots.cft.cartesian import cartesian_jacobian, drift, regular
+from dynident.robots.cft.data import D6, D20, GRAVITY, L4, L5, L6, THETA
 from dynident.robots.shared import Array, columns, samples_of
-
-UP, REACH = (L4 + L6) / L4, L6 / L4  # 7 and 6: how much the pantograph enlarges the nuts' motions (47)
-
-
-def references_from_cartesian(xc: ArrayLike) -> Array:
-    """Return the positions of the two nuts, (48) and (49).
-
-    `xc` (N, 4): Cartesian coordinates. Returns (N, 2): x_r, y_r [m].
-    """
-    x = columns(xc, 4, "xc")
-    return np.column_stack([(x[:, 1] - D20 - DS) / REACH, (HEIGHT - x[:, 0]) / UP])
-
-
-def joint_from_cartesian(xc: ArrayLike) -> Array:
-    """Return q = [q1, q2, q4, q5] for Cartesian coordinates (57).
-
-    (52) and (53) are used as beta = gamma + half, alpha = gamma - half with gamma = atan2(y_r, -x_r) and
-    half = arccos(r / 2 L4), which needs no cases and also holds for y_r < 0.
-
-    `xc` (N, 4): xc1 (down/up) [m], xc2 (reach) [m], xc3 (rotation) [rad], xc4 (rail) [m]. Returns (N, 4): q1 [m], q2, q4, q5
-    [rad].
-    """
-    x = columns(xc, 4, "xc")
-    xr, yr = references_from_cartesian(x).T
-    r = np.hypot(xr, yr)
-    if np.any(r > 2.0 * L4 * (1.0 + 1e-13)):
-        i = int(np.argmax(r))
-        # The nuts stay within the circle r = 2 L4, which the pantograph enlarges to an ellipse.
-        away = distance_to_curve(
-            lambda t: (2.0 * L4 * REACH * np.cos(t), 2.0 * L4 * UP * np.sin(t)),
-            -np.pi,
-            np.pi,
-            REACH * xr[i : i + 1],
-            UP * yr[i : i + 1],
-        )
-        raise DynidentError(
-            f"sample {i}: xc1 = {x[i, 0]:.6g}, xc2 = {x[i, 1]:.6g} m is {away[0]:.4g} m out of the pantograph's reach; stay "
-            "within the limits of Table 5"
-        )
-    gamma, half = np.arctan2(yr, -xr), np.arccos(np.minimum(r / (2.0 * L4), 1.0))
-    return np.column_stack([x[:, 3] + DS, x[:, 2] - TURN, 0.5 * np.pi - gamma - half, 2.0 * half])
-
-
-def cartesian_from_joint(q: ArrayLike) -> Array:
-    """Return the Cartesian coordinates for q: (62), then (48) and (49) inverted.
-
-    `q` (N, 4): q1 [m], q2, q4, q5 [rad]. Returns (N, 4): xc1, xc2 [m], xc3 [rad], xc4 [m].
-    """
-    joints = columns(q, 4, "q")
-    q1, q2, q4, q5 = joints.T
-    xr = -L4 * (np.sin(q4 + q5) + np.sin(q4))
-    yr = L4 * (np.cos(q4 + q5) + np.cos(q4))
-    return np.column_stack([HEIGHT - UP * yr, REACH * xr + D20 + DS, q2 + TURN, q1 - DS])
-
-
-def cartesian_jacobian(q: ArrayLike) -> Array:
-    """Return J with dxc/dt = J dq/dt.
-
-    `q` (N, 4): joint positions. Returns (N, 4, 4): rows xc1 ... xc4.
-    """
-    joints = columns(q, 4, "q")
-    _, _, q4, q5 = joints.T
-    c4, s4, c45, s45 = np.cos(q4), np.sin(q4), np.cos(q4 + q5), np.sin(q4 + q5)
-    J = np.zeros((len(joints), 4, 4))
-    J[:, 0, 2], J[:, 0, 3] = UP * L4 * (s45 + s4), UP * L4 * s45
-    J[:, 1, 2], J[:, 1, 3] = -REACH * L4 * (c45 + c4), -REACH * L4 * c45
-    J[:, 2, 1] = J[:, 3, 0] = 1.0
-    return J
-
-
-def joint_motion(xc: ArrayLike, vc: ArrayLike, ac: ArrayLike) -> tuple[Array, Array, Array]:
-    """Return joint positions, velocities and accelerations of a Cartesian motion, exactly.
-
-    `xc`, `vc`, `ac` (N, 4): Cartesian position, velocity and acceleration. Returns q, v, a (N, 4): joint motion: J v = vc, J
-    a = ac - J' v.
-    """
-    x, dx, ddx = samples_of(4, xc=xc, vc=vc, ac=ac)
-    q = joint_from_cartesian(x)
-    regular(q)
-    J = cartesian_jacobian(q)
-    v: Array = np.asarray(np.linalg.solve(J, dx[..., None])[..., 0], dtype=np.float64)
-    _, _, q4, q5 = q.T
-    w4, w45 = v[:, 2], v[:, 2] + v[:, 3]
-    drift = np.zeros_like(ddx)
-    drift[:, 0] = UP * L4 * (np.cos(q4 + q5) * w45**2 + np.cos(q4) * w4**2)
-    drift[:, 1] = REACH * L4 * (np.sin(q4 + q5) * w45**2 + np.sin(q4) * w4**2)
-    a = np.linalg.solve(J, (ddx - drift)[..., None])[..., 0]
-    return q, v, np.asarray(a, dtype=np.float64)
-
-
-def tool_position(q: ArrayLike, tool: bool = True) -> Array:
-    """Return the position of the tool's end (59), with a misprinted sign corrected in y.
-
-    `q` (N, 4): joint positions; `tool`: False for the point P_e at the wrist, that is L7 = L8 = 0. Returns (N, 3): x, y, z in
-    the base frame [m].
-    """
-    q1, q2, q4, q5 = columns(q, 4, "q").T
-    long, drop = (L8, L7) if tool else (0.0, 0.0)
-    forward = long + D20 - L6 * np.sin(q4) - (L5 - L4) * np.sin(q4 + q5)
-    up = L2 - drop + (L6 + L4) * np.cos(q4) + L5 * np.cos(q4 + q5)
-    return np.column_stack([-np.sin(q2) * forward, q1 + np.cos(q2) * forward, up])
-
-
-# ---- forces -------------------------------------------------------------------------------------------------------------
-
-
-def regular(q: Array) -> None:
-    """Refuse joint positions in which the pantograph is stretched or folded."""
-    flat = np.abs(np.sin(q[:, 3]))
-    if np.any(flat < 1e-9):
-        i = int(np.argmin(flat))
-        raise DynidentError(
-            f"sample {i}: q5 = {q[i, 3]:.6g} rad is singular (sin q5 = 0); the pantograph is stretched or folded"
-        )
-
-
-def torque_from_force(q: ArrayLike, force: ArrayLike) -> Array:
-    """Return joint torques from the controller's forces (66).
-
-    `q` (N, 4): joint positions; `force` (N, 4): F_xc1, F_xc2, F_xc3, F_xc4: forces of the nuts (F_xc2 on x_r, F_xc1 against
-    y_r), torque of the base, force on the rail [N, N, N m, N]. Returns (N, 4): tau_1 [N], tau_2, tau_4, tau_5 [N m].
-    """
-    joints, f = samples_of(4, q=q, force=force)
-    _, _, q4, q5 = joints.T
-    c4, s4, c45, s45 = np.cos(q4), np.sin(q4), np.cos(q4 + q5), np.sin(q4 + q5)
-    tau4 = -L4 * (f[:, 1] * (c45 + c4) - f[:, 0] * (s45 + s4))
-    return np.column_stack([f[:, 3], f[:, 2], tau4, -L4 * (f[:, 1] * c45 - f[:, 0] * s45)])
-
-
-def force_from_torque(q: ArrayLike, torque: ArrayLike) -> Array:
-    """Return the controller's forces from joint torques: (65) with the minus of its fourth row, which is lost in print.
-
-    `q` (N, 4): joint positions; `torque` (N, 4): tau_1 [N], tau_2, tau_4, tau_5 [N m]. Returns (N, 4): F_xc1, F_xc2, F_xc3,
-    F_xc4 as in `torque_from_force`.
-    """
-    joints, tau = samples_of(4, q=q, torque=torque)
-    regular(joints)
-    _, _, q4, q5 = joints.T
-    c4, s4, c45, s45 = np.cos(q4), np.sin(q4), np.cos(q4 + q5), np.sin(q4 + q5)
-    determinant = L4 * np.sin(q5)
-    on_x = (-tau[:, 2] * s45 + tau[:, 3] * (s45 + s4)) / determinant
-    on_y = (tau[:, 2] * c45 - tau[:, 3] * (c45 + c4)) / determinant
-    return np.column_stack([-on_y, on_x, tau[:, 1], tau[:, 0]])
-
-
-def cartesian_force(force: ArrayLike) -> Array:
-    """Return the forces that do the same work on xc1 and xc2 as the nuts' forces: a seventh and a sixth of them.
-
-    `force` (N, 4): F_xc1 ... F_xc4 of the nuts. Returns (N, 4): power-consistent forces, tau = J^T F with
-    `cartesian_jacobian`.
-    """
-    return np.asarray(columns(force, 4, "force") / [UP, REACH, 1.0, 1.0])
-
-
-def motor_gains(setup: str = "TUEdACS") -> Array:
-    """Return K_T = K_a K_t / (K_g K_c) for xc1 ... xc4 (Table 6).
-
-    `setup` {"TUEdACS", "dSPACE"}: which amplifiers. Returns (4,): gains [N/V, N/V, N m/V, N/V]; m1 moves xc1 and m2 moves
-    xc2, so the order is the table's.
-    """
-    if setup not in AMPLIFIER:
-        raise DynidentError(f"setup is {setup!r}; the report describes {' and '.join(AMPLIFIER)}")
-    return np.asarray(AMPLIFIER[setup] * TORQUE_CONSTANT / (GEAR_RATIOS * CONVERSIONS))
-
-
-def force_from_voltage(voltage: ArrayLike, setup: str = "TUEdACS") -> Array:
-    """Return the forces F_xc1 ... F_xc4 that amplifier voltages make.
-
-    `voltage` (N, 4): voltages of the motors of xc1 ... xc4 [V]; `setup` {"TUEdACS", "dSPACE"}: which amplifiers. Returns
-    (N, 4): forces [N, N, N m, N].
-    """
-    return np.asarray(columns(voltage, 4, "voltage") * motor_gains(setup))
-
-
-def voltage_from_force(force: ArrayLike, setup: str = "TUEdACS") -> Array:
-    """Return the amplifier voltages that make forces F_xc1 ... F_xc4.
-
-    `force` (N, 4): forces [N, N, N m, N]; `setup` {"TUEdACS", "dSPACE"}: which amplifiers. Returns (N, 4): voltages [V].
-    """
-    return np.asarray(columns(force, 4, "force") / motor_gains(setup))
-
-
-def encoder_position(pulses: ArrayLike) -> Array:
-    """Return Cartesian displacements from encoder pulses (Table 5).
-
-    `pulses` (N, 4): counts since the zero of each axis. Returns (N, 4): xc1 ... xc4 [m, m, rad, m].
-    """
-    return np.asarray(columns(pulses, 4, "pulses") * ENCODER_FACTORS)
-
 
 Columns = Array | list[Array]  # of samples (q, v) or of parameters (theta), broadcast against each other
 Entries = dict[tuple[int, int], Array]
@@ -480,3 +274,44 @@ def forward_dynamics(q: ArrayLike, v: ArrayLike, tau: ArrayLike, theta: ArrayLik
     C = coriolis_matrix(x, dx, theta)
     rest = torque - np.einsum("nij,nj->ni", C, dx) - gravity(x, theta) - friction(dx, theta)
     return np.asarray(np.linalg.solve(M, rest[..., None])[..., 0])
+
+
+# ---- Cartesian coordinates (section 4.3) ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class CartesianDynamics:
+    """The dynamics in Cartesian coordinates, M_x ac + V_x + G_x + F_x = F.
+
+    The forces F do work on xc1 ... xc4: tau = J^T F with `cartesian_jacobian`. `cartesian_force` turns the nuts' forces of
+    (66) into them.
+
+    Parameters
+    ----------
+    mass : ndarray, (N, 4, 4)
+        M_x = J^-T M J^-1.
+    velocity, gravity, friction : ndarray, (N, 4)
+        V_x = J^-T (C v - M J^-1 J' v), G_x = J^-T g and F_x = J^-T f [N, N, N m, N].
+    """
+
+    mass: Array
+    velocity: Array
+    gravity: Array
+    friction: Array
+
+
+def cartesian_dynamics(q: ArrayLike, v: ArrayLike, theta: ArrayLike = THETA) -> CartesianDynamics:
+    """Return the dynamics (60) in Cartesian coordinates, section 4.3.
+
+    `q`, `v` (N, 4): joint positions and velocities; `theta` (32,): parameters of Table 4. Returns `CartesianDynamics`: M_x,
+    V_x, G_x and F_x.
+    """
+    x, dx = samples_of(4, q=q, v=v)
+    regular(x)
+    J = cartesian_jacobian(x)
+    back = np.linalg.inv(J)
+    M, C = mass_matrix(x, theta), coriolis_matrix(x, dx, theta)
+    own = np.einsum("nij,njk,nk->ni", M, back, drift(x, dx))
+    efforts = [np.einsum("nij,nj->ni", C, dx) - own, gravity(x, theta), friction(dx, theta)]
+    vectors = (np.einsum("nji,nj->ni", back, effort) for effort in efforts)
+    return CartesianDynamics(np.einsum("nji,njk,nkl->nil", back, M, back), *vectors)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynident.robots.cft.closed_forms import _theta, friction, joint_from_cartesian, mass_matrix
+from dynident.robots.cft.cartesian import joint_from_cartesian
+from dynident.robots.cft.closed_forms import _theta, friction, mass_matrix
 from dynident.robots.cft.data import EXCITATION_OFFSET, JOINTS, LIMITS, THETA
 from dynident.robots.shared import Array
 

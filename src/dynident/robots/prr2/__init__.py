@@ -46,7 +46,7 @@ STEP = 2.5e-4  # s
 
 STANDARD_NAMES: Mapping[str, str] = {
     **{"m1": "m_slider1", "m2": "m_slider2", "m3": "m_bar3", "m4": "m_bar4", "m5": "m_bar5", "m6": "m_platform"},
-    **{"I3": "ia_alpha3", "I4": "ia_alpha4", "I5": "ia_alpha5"},
+    **{"I3": "Iz_alpha3", "I4": "Iz_alpha4", "I5": "Iz_alpha5"},
     **{"Fc1": "fc_rho1", "Fc2": "fc_rho2", "c1": "fv_rho1", "c2": "fv_rho2"},
 }
 """The thesis' parameters among those of ``mechanism(parameters="paper")``."""
@@ -96,7 +96,7 @@ def mechanism(
         if paper:
             bodies += [Body(f"rod{i}"), point(f"bar{i}", mass)]
             joints += [
-                Joint(f"alpha{i}", "revolute", slider, f"rod{i}", place, axis, terms={"ia": inertia}),
+                Joint(f"alpha{i}", "revolute", slider, f"rod{i}", place, axis, terms={"Iz": inertia}),
                 Joint(f"back{i}", "revolute", f"rod{i}", f"bar{i}", at(0.5 * BAR), axis),
             ]
             couplings.append(Coupling(f"back{i}", {f"alpha{i}": -1.0}))

@@ -1,0 +1,144 @@
+"""Frequency responses: H(f) as complex numbers, its magnitude |H|, its phase, the frequency at -3 dB, and the Bode diagram."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError
+from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, WIDTH, label, new_figure, plain_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+
+CORNER = float(-10.0 * np.log10(2.0))  # -3 dB
+COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", MUTED, "#000000")  # Okabe and Ito
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+MARKED = 50  # more points than that are a line
+
+
+@dataclass(frozen=True, eq=False)
+class Bode:
+    """Magnitude and phase over the frequency.
+
+    Parameters
+    ----------
+    frequency : ndarray, (F,)
+        Frequencies [Hz], rising.
+    response : ndarray of complex, (F,)
+        Response over command.
+    name : str
+        Of what.
+    """
+
+    frequency: Array
+    response: Complex
+    name: str = field(default="", kw_only=True)
+
+    @property
+    def magnitude(self) -> Array:
+        """Amplitude of the response over that of the command, (F,)."""
+        return np.abs(self.response)
+
+    @property
+    def decibel(self) -> Array:
+        """Magnitude [dB], (F,)."""
+        return np.asarray(20.0 * np.log10(np.maximum(self.magnitude, 1e-300)))
+
+    @property
+    def phase(self) -> Array:
+        """Phase [degree], continuous over frequency, (F,)."""
+        return np.asarray(np.rad2deg(np.unwrap(np.angle(self.response))))
+
+    @property
+    def bandwidth(self) -> float:
+        """Frequency at which the magnitude first falls through -3 dB [Hz]; NaN if it is not among those given.
+
+        Decibels are interpolated linearly over the logarithm of the frequency.
+        """
+        low = self.decibel <= CORNER
+        if low[0] or not np.any(low):
+            return float("nan")
+        i = int(np.argmax(low))
+        f, d = np.log(self.frequency[i - 1 : i + 1]), self.decibel[i - 1 : i + 1]
+        return float(np.exp(f[0] + (f[1] - f[0]) * (CORNER - d[0]) / (d[1] - d[0])))
+
+
+def plot_bode(
+    curves: Sequence[Bode],
+    *,
+    labels: Sequence[str] | None = None,
+    points: Mapping[float, tuple[float, float]] | None = None,
+    corner: bool = False,
+    title: str = "",
+) -> Figure:
+    """Draw Bode diagrams on common axes.
+
+    Parameters
+    ----------
+    curves : sequence of Bode
+        At least one.
+    labels : sequence of str, optional
+        One name each; their own when omitted.
+    points : mapping of float to (float, float), optional
+        Published points: frequency [Hz] to magnitude and phase [degree].
+    corner : bool
+        Mark -3 dB, and the frequency at which each curve falls below it.
+    title : str
+        Title of the figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Magnitude in decibel above the phase in degrees.
+    """
+    if not curves or (labels is not None and len(labels) != len(curves)):
+        raise DynidentError(f"{len(curves)} responses and {len(labels or ())} labels; give at least one and as many labels")
+    figure = new_figure(WIDTH, 6.2)
+    grid = figure.add_gridspec(2, 1, left=0.075, right=0.985, top=0.93, bottom=0.085, hspace=0.12)
+    upper = figure.add_subplot(grid[0])
+    lower = figure.add_subplot(grid[1], sharex=upper)
+    for i, curve in enumerate(curves):
+        colour, mark = COLOURS[i % len(COLOURS)], MARKS[i % len(MARKS)] if curve.frequency.size <= MARKED else ""
+        style = {"color": colour, "marker": mark, "markersize": 4, "linewidth": 1.2}
+        name = label(labels[i] if labels is not None else curve.name, 60)
+        if corner and np.isfinite(curve.bandwidth):
+            name += f": {curve.bandwidth:.3g} Hz"
+            upper.axvline(curve.bandwidth, color=colour, linewidth=0.7, dashes=(2, 2))
+        upper.semilogx(curve.frequency, curve.decibel, label=name or None, **style)
+        lower.semilogx(curve.frequency, curve.phase, **style)
+    if points:
+        f = np.array(list(points))
+        magnitude, phase = np.array(list(points.values())).T
+        upper.plot(f, 20.0 * np.log10(magnitude), "x", color=INK, markersize=8, mew=1.6, label="published")
+        lower.plot(f, phase, "x", color=INK, markersize=8, mew=1.6)
+    if corner:
+        upper.axhline(CORNER, color=MUTED, linewidth=0.8, label="\N{MINUS SIGN}3 dB")
+    upper.set_ylabel("magnitude [dB]", fontsize=9, color=INK)
+    lower.set_ylabel("phase [\N{DEGREE SIGN}]", fontsize=9, color=INK)
+    lower.set_xlabel("frequency [Hz]", fontsize=9, color=INK)
+    upper.tick_params(labelbottom=False)
+    if upper.get_legend_handles_labels()[1]:
+        upper.legend(loc="lower left", frameon=False, fontsize=8.5)
+    upper.set_title(title, loc="left", fontsize=9.5, color=INK, pad=4)
+    for axes in (upper, lower):
+        plain_axes(axes)
+    _plain_frequencies(lower)
+    return figure
+
+
+def _plain_frequencies(axes: Axes) -> None:
+    """Write 0.5, 1, 2, 5, 10 instead of powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415 - matplotlib is an extra
+
+    axes.xaxis.set_major_locator(LogLocator(10.0, (1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())

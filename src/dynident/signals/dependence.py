@@ -1,0 +1,60 @@
+"""How much the samples of a series depend on each other: autocorrelation, and how many independent samples they are worth.
+
+N_eff = N / (1 + 2 sum_k rho_k), the sum ending at the first pair of lags whose sum is not positive [Geyer1992].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.checks import numbers
+
+Array = NDArray[np.float64]
+
+
+def autocorrelation(errors: ArrayLike, lags: int | None = None) -> Array:
+    """Autocorrelation of a series.
+
+    Parameters
+    ----------
+    errors : array_like, (N,)
+        Values in the order of time; their mean is taken away.
+    lags : int, optional
+        Largest lag; all N - 1 when omitted.
+
+    Returns
+    -------
+    ndarray, (lags + 1,)
+        rho_0 = 1, rho_1, ...; zeros for a series that does not change.
+    """
+    x = numbers(errors, "errors")
+    x = x - x.mean()
+    power = float(x @ x)
+    most = x.size - 1 if lags is None else min(lags, x.size - 1)
+    if power == 0.0:
+        return np.zeros(most + 1)
+    length = 1 << (2 * x.size - 1).bit_length()  # zeros behind the signal keep its ends apart
+    spectrum = np.fft.rfft(x, length)
+    return np.asarray(np.fft.irfft(np.abs(spectrum) ** 2, length)[: most + 1] / power)
+
+
+def effective_samples(errors: ArrayLike) -> float:
+    """Effective number of independent samples of a series of errors.
+
+    Parameters
+    ----------
+    errors : array_like, (N,)
+        Errors in the order of time.
+
+    Returns
+    -------
+    float
+        ``N / (1 + 2 sum rho_k)``, the sum ending at the first pair of lags whose sum is not positive [Geyer1992].
+    """
+    rho = autocorrelation(errors)
+    if rho.size < 4 or not rho[0]:
+        return float(rho.size)
+    pairs = rho[1 : 1 + 2 * ((rho.size - 1) // 2)].reshape(-1, 2).sum(axis=1)
+    stop = int(np.argmax(pairs <= 0.0)) if (pairs <= 0.0).any() else pairs.size
+    return float(np.clip(rho.size / (1.0 + 2.0 * pairs[:stop].sum()), 1.0, rho.size))
