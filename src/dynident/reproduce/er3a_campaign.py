@@ -34,7 +34,8 @@ def found() -> Any:
 @cache
 def plan() -> Plan:
     """Return the complete test."""
-    return found().plan(complete=True, validation=found().validation())
+    made: Plan = found().plan(complete=True, validation=found().validation())
+    return made
 
 
 @cache
