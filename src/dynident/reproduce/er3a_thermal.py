@@ -38,8 +38,8 @@ ADVANCED = AdvancedSecondOrder(
 )
 """Of the size of (130); the thesis prints no numbers of its advanced model."""
 NO_NUMBERS = (
-    "The thesis prints no numbers of this model: tests are made with assumed ones and 0.1 % noise. T3 alone fixes the scale of the "
-    "temperature: K, C and alpha share its uncertainty, and their quotients are known much better."
+    "The thesis prints no numbers of this model: tests are made with assumed ones and 0.1 % noise. T3 alone fixes the scale of "
+    "the temperature: K, C and alpha share its uncertainty, and their quotients are known much better."
 )
 
 
