@@ -256,6 +256,16 @@ def test_a_controller_in_alarm_is_one_sentence(server, tmp_path) -> None:
         campaign_of(server, tmp_path / "c")
 
 
+def test_a_real_robot_moves_only_after_a_confirmation(server, tmp_path, monkeypatch) -> None:
+    told = dict(server.emulator.identity)
+    monkeypatch.setattr(Emulator, "identity", property(lambda _: {**told, "virtual": False}))
+    campaign = campaign_of(server, tmp_path / "c")
+    with pytest.raises(LinkError, match=r"this is a real robot.*--yes"):
+        campaign.run()
+    assert "cycle begun" not in events(tmp_path / "c")
+    assert Campaign(tmp_path / "c", client_of(server), yes=True).run() == 1
+
+
 def test_a_killed_campaign_loses_nothing_and_goes_on(server, tmp_path) -> None:
     """Kill -9 at random moments; benchmarks/link.py does it a hundred times."""
     rng, folder = random.Random(5), tmp_path / "c"
