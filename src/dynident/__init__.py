@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dynident import examples as examples
     from dynident import excitation as excitation
     from dynident import export as export
+    from dynident import fleet as fleet
     from dynident import friction as friction
     from dynident import graph as graph
     from dynident import identify as identify
@@ -87,7 +88,7 @@ if TYPE_CHECKING:
     from dynident.simulate import VirtualRobot
     from dynident.symbolic import derive
     from dynident.testbench import friction_study, tracking_proof
-    from dynident.validate import compare, cross_validate, hold_out, judge
+    from dynident.validate import check, compare, cross_validate, hold_out, judge
 
 ROOMS = (
     "control",
@@ -95,6 +96,7 @@ ROOMS = (
     "examples",
     "excitation",
     "export",
+    "fleet",
     "friction",
     "graph",
     "identify",
@@ -169,6 +171,7 @@ _HOME = {
         "fit_log",
     ),
     "dynident.validate": (
+        "check",
         "compare",
         "cross_validate",
         "hold_out",
@@ -216,6 +219,7 @@ __all__ = [
     "VirtualRobot",
     "__version__",
     "base_parameters",
+    "check",
     "choose_friction",
     "compare",
     "coriolis_matrix",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 from dynident.signals.log import EFFORT_KINDS, MINIMUM_SAMPLES, Log
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from dynident.signals.readers import read_table
     from dynident.signals.resample import fill_holes, pieces_without_gaps, split_at_gaps
     from dynident.signals.segments import LogSegment, read_segment, seal_segment, segment_frame, segment_start
+    from dynident.signals.stream import LogStream
 
 # Everything but Log needs scipy, which is slow to import: imported on first use.
 _LATER = {
@@ -41,6 +41,7 @@ _LATER = {
     "REPEATED": "campaign",
     "Recording": "campaign",
     "LogSegment": "segments",
+    "LogStream": "stream",
     "autocorrelation": "dependence",
     "automatic_cutoff": "cutoff",
     "butterworth": "differentiate",
@@ -77,6 +78,7 @@ __all__ = [
     "Finding",
     "Log",
     "LogSegment",
+    "LogStream",
     "Prepared",
     "Quality",
     "Recording",
@@ -105,11 +107,4 @@ __all__ = [
     "split_at_gaps",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.signals.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.signals' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)
