@@ -136,8 +136,11 @@ def test_bad_logs_are_named_and_good_ones_counted_once(case, tmp_path):
     extra |= {"other": "x", "gone": "No such file"}
     for name in extra:
         rows.append({"serial": "S04", "date": "2026-05-01", "log": str(tmp_path / f"{name}.npz")})
-    found = run(case.robot, rows)
+    found = run(case.robot, rows, tmp_path / "out")
     assert same(found, good)
+    again = run(case.robot, rows, tmp_path / "out")  # what is wrong with a log is remembered; one that is gone may come back
+    assert again.counters["logs_read"] == 0
+    assert again.refused == found.refused
     told = {Path(record.path).stem: record.sentence for record in found.refused}
     assert set(told) == set(extra)
     for name, words in extra.items():
@@ -178,6 +181,14 @@ def test_what_the_fleet_knows_is_a_better_belief_than_the_description(case, done
         di.MAP(known=shared).fit(
             di.Regression.from_log(robot.with_terms(["fv"]), log_of(case.robot, phi, 3.0, 1), cutoff=CUTOFF)
         )
+
+
+def test_the_file_of_a_fleet_is_light_and_tells_the_same(done):
+    light = di.load(Path(done.folder) / "fleet.json")
+    assert light.summary() == done.summary()
+    assert light.robots[0].information.size == 0
+    whole = di.load(Path(done.folder) / "robots" / "S00.json")
+    assert whole.information.tobytes() == done.robots[0].information.tobytes()
 
 
 def test_the_result_is_read_back(done, tmp_path):
