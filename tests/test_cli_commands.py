@@ -137,7 +137,8 @@ def test_every_help_has_an_example(command: str, run: Runner) -> None:
 
 
 def test_no_command_shows_the_help_and_is_wrong_usage(run: Runner) -> None:
-    assert "Commands:" in run(code=2)
+    text = run(code=2)
+    assert "Start here" in text and "identify" in text
     assert run("--version") == f"dynident {di.__version__}\n"
 
 

@@ -144,6 +144,24 @@ def test_robots_of_the_literature_by_name(monkeypatch, capsys, tmp_path):
     assert "[Roldan2017, chapter 6]" in data["limits"] and list(tmp_path.iterdir()) == []
 
 
+def test_cft_in_cartesian_coordinates_and_back_to_its_joints(monkeypatch, capsys, tmp_path):
+    """The report's route: Fourier series of xc1 ... xc4 for its twelve parameters; the plan runs on the machine."""
+    monkeypatch.chdir(tmp_path)
+    args = ("cft", "--cartesian", "--criterion", "cond", "--iterations", "3", "--starts", "1", "-o", "plan", "--json")
+    assert run(monkeypatch, *args) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert len(data["parameters"]) == 12 and data["worst_margin"] >= 0.0
+    assert data["after"]["cond"] < data["before"]["cond"]
+    monkeypatch.setattr("sys.argv", ["dynident", "simulate", "plan", "--robot", "cft", "-o", "run.npz", "--json"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    told = capsys.readouterr()
+    assert not end.value.code and "0.2 kg m^2 are added to q4 and q5" in " ".join(told.err.split())
+    assert max(joint["largest"] for joint in json.loads(told.out)["tracking"].values()) < 0.2
+    assert run(monkeypatch, "prr2", "--cartesian") == 1
+    assert "--cartesian is for the robot cft" in capsys.readouterr().err
+
+
 def test_an_unknown_name_lists_the_known_ones(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert run(monkeypatch, "prr3") == 1
@@ -228,8 +246,9 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(folder, monkeypatch, c
 
 def test_joints_without_limits_are_named(folder, monkeypatch, capsys):
     Path("open.urdf").write_text(OPEN, encoding="utf-8")
-    assert run(monkeypatch, "open.urdf", "-o", "plan") == 1
-    assert "joint 'shoulder' has no position limits" in capsys.readouterr().err
+    assert run(monkeypatch, "open.urdf", *QUICK, "--criterion", "a") == 0
+    told = capsys.readouterr().err
+    assert "positions within 3.14 rad assumed for shoulder" in told and "no floor was given: --floor 0" in told
     assert run(monkeypatch, "open.urdf", "--limits", "missing.toml") == 1
     assert "cannot read limits from 'missing.toml'" in capsys.readouterr().err
     assert run(monkeypatch, "robot.urdf", "--output", "robot.urdf") == 1

@@ -15,6 +15,7 @@ from dynident.cli import (  # noqa: F401 - importing registers commands
     core,
     demo,
     excite,
+    fleet,
     link,
     models,
     products,
@@ -22,9 +23,12 @@ from dynident.cli import (  # noqa: F401 - importing registers commands
     simulate,
     testbench,
 )
-from dynident.cli.shared import USAGE, UsageError, app, note, notes
+from dynident.cli.shared import PANELS, USAGE, UsageError, app, command_name, note, notes
 from dynident.errors import DynidentWarning
 from dynident.files import visible
+
+_ORDER = [name for names in PANELS.values() for name in names]
+app.registered_commands.sort(key=lambda c: _ORDER.index(known) if (known := command_name(c)) in _ORDER else len(_ORDER))
 
 __all__ = ["app", "notes", "run"]
 

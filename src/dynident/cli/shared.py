@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
 import dynident as di
+from dynident.cli.structure import restructured, spoken, with_structure
 from dynident.errors import DynidentError
 from dynident.files import to_json, visible
 from dynident.mechanism import apply_sidecar, read_robot
@@ -22,13 +24,44 @@ USAGE, NOT_OK = 2, 3
 # Recent typer carries its own copy of click, older ones import it: the base class is found from what both export.
 UsageError: Any = typer.BadParameter.__bases__[0]
 
-app = typer.Typer(
+#: Panels of the list of commands.
+PANELS = {
+    "Start here": ("demo", "describe", "identify", "validate", "report", "compare"),
+    "Motions and experiments": ("excite", "simulate", "record", "controller", "friction"),
+    "The model at work": ("export", "derive", "monitor", "payload", "gains", "ik"),
+    "Drives and control": ("bandwidth", "track"),
+    "Files": ("convert", "cache", "reproduce"),
+}
+
+
+class _App(typer.Typer):
+    """Commands in panels; those with a robot can hold its joints and free its base."""
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
+        """Register a command."""
+
+        def register(function: Any) -> Any:
+            known = name or function.__name__.replace("_", "-")
+            panel = next((panel for panel, names in PANELS.items() if known in names), "Others")
+            has_robot = bool({"robot", "machine"} & set(inspect.signature(function).parameters))
+            outer = super(_App, self).command(name, rich_help_panel=panel, **options)
+            outer(with_structure(spoken(function)) if has_robot else spoken(function))
+            return function
+
+        return register
+
+
+def command_name(info: Any) -> str:
+    """Return the name of a registered command."""
+    return str(info.name or info.callback.__name__.replace("_", "-"))
+
+
+app = _App(
     help="From a robot's description and its logs to a validated dynamic model.",
     epilog="Exit codes: 0 done; 1 bad input, told in one sentence; 2 wrong usage; 3 done, but the verdict is not ok (with "
     "--strict); 70 a bug in dynident; 130 interrupted.",
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="markdown",
 )
 
 
@@ -292,7 +325,7 @@ def robot_of(
 
     if str(robot) in robots.ROBOTS and not robot.is_file():  # a folder of results may have the name of its robot
         mechanism: di.Mechanism = getattr(robots, str(robot)).mechanism()
-        return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar)
+        return restructured(mechanism if sidecar is None else apply_sidecar(mechanism, sidecar))
     if not robot.suffix and not robot.exists():  # meant as a name
         raise DynidentError(f"there is no robot '{robot}'; give a file with its ending, or a name: {', '.join(robots.ROBOTS)}")
-    return read_robot(robot, sidecar, search or (), xacro_arguments(arg), trust)
+    return restructured(read_robot(robot, sidecar, search or (), xacro_arguments(arg), trust))

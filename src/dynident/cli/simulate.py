@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from dynident.cli.machines import Machine, Results, Seed, machine_of, ready_machine, save_figures
+from dynident.cli.machines import Controller, Machine, Results, Seed, any_machine, machine_of, save_figures
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -73,6 +73,9 @@ def simulate(
     noise: Annotated[
         float | None, typer.Option(help="Noise of the logged efforts over their RMS, as 0.01; the machine's own when absent.")
     ] = None,
+    added_inertia: Annotated[
+        float | None, typer.Option(help="Inertia added to q4 and q5 of cft [kg m^2]; 0.2 when absent, 0 as published.")
+    ] = None,
     payload: Annotated[
         float | None, typer.Option(help="Mass of a load that the robot carries and its controller does not know [kg].")
     ] = None,
@@ -98,7 +101,7 @@ def simulate(
     _check_files(output, truth, figures)
     with progress(5, quiet) as announce:
         announce("reading the robot and the plan")
-        machine, wanted = machine_of(robot, sidecar, plan, controller, bandwidth, search, arg, trust)
+        machine, wanted = machine_of(robot, sidecar, plan, controller, bandwidth, search, arg, trust, added_inertia)
         machine = machine if step is None else replace(machine, step=step)
         machine = _loaded(machine, payload, payload_link, payload_com, payload_inertia)
         announce("measuring efforts for the noise" if noise else "preparing")
@@ -191,7 +194,7 @@ def _published_bode(machine: str, coordinate: str) -> Mapping[float, tuple[float
     """Return measured points of a machine's paper, frequency to ratio and phase; nothing where it has none."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
 
-    data: Mapping[float, tuple[float, float]] = getattr(getattr(robots, machine), "BODE", {})
+    data: Mapping[float, tuple[float, float]] = getattr(getattr(robots, machine, None), "BODE", {})
     return data if coordinate == "z" else {}
 
 
@@ -200,7 +203,7 @@ def _amplitude(machine: str, robot: VirtualRobot, coordinate: str) -> float:
     from dynident import robots  # noqa: PLC0415 - rarely needed
     from dynident.mechanism import effort_units  # noqa: PLC0415 - rarely needed
 
-    assumed = getattr(getattr(robots, machine), "ASSUMPTIONS", {}).get("amplitude")
+    assumed = getattr(getattr(robots, machine, None), "ASSUMPTIONS", {}).get("amplitude")
     units = effort_units(robot.mechanism)
     sliding = coordinate.startswith("tool.") or units.get(coordinate) == "N"
     return float(assumed.value) if assumed is not None and sliding else AMPLITUDES["N" if sliding else "N m"]
@@ -211,6 +214,20 @@ def _numbers(text: str, option: str, what: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise DynidentError(f"{option} is '{text}'; give {what} separated by commas") from None
+
+
+def _conclusion(robot: str, coordinate: str, found: Mapping[str, Any]) -> str:
+    """Return what the responses say in one sentence."""
+
+    def said(bode: Any) -> str:
+        if np.isfinite(bode.bandwidth):
+            return f"up to {bode.bandwidth:.3g} Hz"
+        low = bode.magnitude[0] ** 2 <= 0.5  # -3 dB
+        return f"not even up to {bode.frequency[0]:.3g} Hz" if low else f"beyond {bode.frequency[-1]:.3g} Hz"
+
+    bare = found.get("actuators alone")
+    alone = f"; its actuators alone {said(bare)}" if bare is not None else ""
+    return f"{coordinate} of '{robot}' follows its command {said(found['with mechanism'])} (-3 dB){alone}"
 
 
 def _turn_alone(robot: VirtualRobot) -> bool:
@@ -237,6 +254,12 @@ def bandwidth(
         str | None, typer.Option(help="Pose about which to swing, its coordinates by commas [rad or m]; home when absent.")
     ] = None,
     alone: Annotated[bool, typer.Option(help="Measure the actuators alone too, with and without friction.")] = True,
+    controller: Controller = "cascade",
+    loop_bandwidth: Annotated[float, typer.Option("--bandwidth", help="Bandwidth of that controller [Hz].")] = 10.0,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     output: Results = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -248,7 +271,7 @@ def bandwidth(
 
     if output is not None:
         check_output(output, folder=True)
-    robot = ready_machine(machine)
+    robot = any_machine(machine, controller, loop_bandwidth, sidecar, search, arg, trust)
     name = coordinate or robot.mechanism.coordinate_names[0]
     published = _published_bode(machine, name)
     grid = np.array(_numbers(frequencies, "--frequencies", "numbers in Hz")) if frequencies else np.unique([*GRID, *published])
@@ -259,14 +282,14 @@ def bandwidth(
         step("with the mechanism")
         found = {"with mechanism": measure(robot, name, size, grid, centre=pose)}
         if alone:
-            bare = getattr(getattr(robots, machine), "unloaded", None)  # drives that rub less without their load
+            bare = getattr(getattr(robots, machine, None), "unloaded", None)  # drives that rub less without their load
             step("actuators alone")
             found["actuators alone"] = measure(bare() if bare else robot, name, size, grid, centre=pose, mechanism=False)
             step("actuators alone, without friction")  # their transfer function
             found["actuators alone, linear"] = measure(robot, name, size, grid, centre=pose, mechanism=False, friction=False)
         data: dict[str, Any] = {label: json.loads(bode.to_json()) for label, bode in found.items()}
         points = {f"{f:g}": {"ratio": ratio, "phase": phase} for f, (ratio, phase) in published.items()}
-        module = getattr(robots, machine)
+        module = getattr(robots, machine, None)
         corners = getattr(module, "BANDWIDTHS", {}) if published else {}
         notes = list(getattr(module, "BANDWIDTH_NOTES", ())) if corners else []
         numbers = {"machine": machine, "coordinate": name, **data, "published": points, "published_bandwidth": dict(corners)}
@@ -288,6 +311,7 @@ def bandwidth(
             out.print("published bandwidth: " + ", ".join(f"{label} {hz:g} Hz" for label, hz in corners.items()))
         for text in notes:
             out.print(f"note: {text}")
+        out.print(f"conclusion: {_conclusion(robot.mechanism.name, name, found)}")
         if files:
             out.print("written: " + ", ".join(str(path) for path in files))
     return 0

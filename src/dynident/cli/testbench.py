@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import dynident as di
-from dynident.cli.machines import Machine, Results, Seed, check_machine, save_figures
+from dynident.cli.machines import Bandwidth, Controller, Machine, Results, Seed, is_ready, save_figures
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -108,6 +108,18 @@ def _tests_table(tests: Sequence[Mapping[str, Any]]) -> str:
 @app.command(epilog="Example: dynident track dualv -o out/")
 def track(
     machine: Machine,
+    fit: Annotated[
+        Path | None,
+        typer.Option(
+            help="fit.json: tried on a ready machine too; of your own robot it counts as true, the description as catalogue."
+        ),
+    ] = None,
+    controller: Controller = "computed_torque",
+    bandwidth: Bandwidth = 10.0,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     seed: Seed = 0,
     output: Results = None,
     as_json: AsJson = False,
@@ -116,19 +128,25 @@ def track(
 ) -> int:
     """Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
-    from dynident.robots import proof_case  # noqa: PLC0415 - only this command needs it
+    from dynident.robots import own_case, proof_case  # noqa: PLC0415 - only this command needs it
 
-    check_machine(machine)
     if output is not None:
         check_output(output, folder=True)
+    others: dict[str, di.Mechanism] = {}
     with progress(3, quiet) as step:
         step("preparing")
-        case = proof_case(machine, seed=seed)
+        if is_ready(Path(machine)):
+            case = proof_case(machine, seed=seed)
+            others = {} if fit is None else {f"model of {fit.name}": di.Fit.load(fit).identified}
+        else:
+            described = robot_of(Path(machine), sidecar, search, arg, trust)
+            true = described if fit is None else di.Fit.load(fit, described).identified
+            case = own_case(true, None if fit is None else described, controller, bandwidth, seed)
         step("identifying from its own log, then tracking")
-        proof = case.run(seed)
-        compare = getattr(getattr(robots, machine), "compare", None)
+        proof = case.run(seed, others=others)
+        compare = getattr(getattr(robots, machine, None), "compare", None)
         tests = [] if compare is None else [row._asdict() for row in compare()]  # tests that the source itself describes
-        numbers = {**proof.numbers(), **({"document_tests": tests} if tests else {})}
+        numbers = {**proof.numbers(), "conclusion": proof.conclusion(), **({"document_tests": tests} if tests else {})}
         step("writing")
         files = []
         if output is not None:
@@ -142,6 +160,7 @@ def track(
         out.print(case.table(proof))
         if tests:
             out.print("\n" + _tests_table(tests))
+        out.print(proof.conclusion())
         if files:
             out.print("written: " + ", ".join(str(path) for path in files))
     return 0

@@ -250,6 +250,7 @@ def design(
     start: ArrayLike | None = None,
     progress: Progress | None = None,
     iterations: int | None = None,
+    client: Any = None,
 ) -> Design:
     """Design the motion that makes a robot's base parameters visible.
 
@@ -297,6 +298,8 @@ def design(
         Told the best cost and the worst margin after every run.
     iterations : int, optional
         Most steps of every start, instead of the time budget: the same motion on a busy machine, see `optimise`.
+    client : dask.distributed.Client or concurrent.futures.Executor, optional
+        Where to compute; processes of this machine when omitted (see `dynident.fleet.connect`).
 
     Returns
     -------
@@ -342,7 +345,7 @@ def design(
     )
     home = mechanism.closure.home[mechanism.closure.independent] if mechanism.loops else None
     problem = Problem(objective, whole_limits, home)
-    found = optimise(problem, method, starts, time_budget, seed, workers, start, progress, iterations)
+    found = optimise(problem, method, starts, time_budget, seed, workers, start, progress, iterations, client)
     if start is not None:  # the search smooths the signs of friction; with true signs, too, it may not end worse than it began
         given, true = np.array(start, dtype=np.float64), replace(objective, equations=exact)
         if true.cost(given) < true.cost(found.x):

@@ -19,6 +19,7 @@ from dynident.identify.tables import Observability, Prediction, Undetermined
 from dynident.mechanics import Motion, MotionLike, as_motion, closure_starts
 from dynident.mechanism import Consistency, Mechanism, Parameters
 from dynident.results import Result
+from dynident.tables import Tabular
 
 if TYPE_CHECKING:
     from dynident.export import Exported
@@ -37,7 +38,7 @@ GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter i
 
 
 @dataclass(frozen=True, eq=False)
-class Fit(Result):
+class Fit(Tabular, Result):
     """An identified model.
 
     Parameters
@@ -423,6 +424,24 @@ class Fit(Result):
         from dynident.identify.plots import plot_parameters  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_parameters(self)
+
+    def _columns(self) -> dict[str, Any]:
+        """Base parameters, with the description's values beside them."""
+        rows = self.observability()
+        before = self.base.values(self.mechanism.parameters.values)
+        return {
+            "parameter": [row.name for row in rows],
+            "value": [row.value for row in rows],
+            "std": [row.std for row in rows],
+            "relative": [row.relative for row in rows],
+            "unit": [row.unit for row in rows],
+            "verdict": [row.verdict for row in rows],
+            "description": before.tolist(),
+            "expression": [row.expression.split(" = ", 1)[1] for row in rows],
+        }
+
+    def _head(self) -> str:
+        return self.summary().partition("\n")[0]
 
     def _content(self) -> dict[str, Any]:
         """Everything, and the robot itself unless one of its couplings is a function of the user's."""

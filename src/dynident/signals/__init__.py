@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dynident.signals.readers import read_table
     from dynident.signals.resample import fill_holes, pieces_without_gaps, split_at_gaps
     from dynident.signals.segments import LogSegment, read_segment, seal_segment, segment_frame, segment_start
+    from dynident.signals.stream import LogStream
 
 # Everything but Log needs scipy, which is slow to import: imported on first use.
 _LATER = {
@@ -40,6 +41,7 @@ _LATER = {
     "REPEATED": "campaign",
     "Recording": "campaign",
     "LogSegment": "segments",
+    "LogStream": "stream",
     "autocorrelation": "dependence",
     "automatic_cutoff": "cutoff",
     "butterworth": "differentiate",
@@ -76,6 +78,7 @@ __all__ = [
     "Finding",
     "Log",
     "LogSegment",
+    "LogStream",
     "Prepared",
     "Quality",
     "Recording",

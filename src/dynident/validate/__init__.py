@@ -1,4 +1,4 @@
-"""Is it true: hold-out, cross-validation over time, the verdict."""
+"""Is it true: hold-out, cross-validation over time, the verdict; properties that every robot has."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     )
     from dynident.validate.crossvalidation import CrossValidation, cross_validate, time_blocks
     from dynident.validate.holdout import HoldOut, hold_out, split
+    from dynident.validate.properties import RobotCheck, check
 
 # Imported on first use: a verdict needs no log.
 _LATER = {
@@ -25,6 +26,8 @@ _LATER = {
     "Comparison": "comparison",
     "CrossValidation": "crossvalidation",
     "HoldOut": "holdout",
+    "RobotCheck": "properties",
+    "check": "properties",
     "cross_validate": "crossvalidation",
     "hold_out": "holdout",
     "split": "holdout",
@@ -37,7 +40,9 @@ __all__ = [
     "ComparisonRow",
     "CrossValidation",
     "HoldOut",
+    "RobotCheck",
     "Verdict",
+    "check",
     "compare",
     "cross_validate",
     "hold_out",
