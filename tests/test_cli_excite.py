@@ -102,7 +102,7 @@ def test_sequential_design_and_payload(folder, monkeypatch, capsys):
     rest = Fourier(0.2, 4)
     motion = Trajectory(rest, 0.15 * np.random.default_rng(0).normal(size=(2, rest.size))).sample(200.0)
     effort = di.inverse_dynamics(robot, motion) + np.random.default_rng(1).normal(0.0, 0.1, motion.q.shape)
-    Log(motion.t, robot.coordinate_names, motion.q, effort, "joint_torque").to_npz("run.npz")
+    Log(motion.t, robot.coordinate_names, motion.q, effort, "joint_torque").save("run.npz")
     args = ("robot.urdf", "--limits", "limits.toml", *QUICK, "--criterion", "a")
     assert run(monkeypatch, *args, "--json") == 0
     alone = json.loads(capsys.readouterr().out)

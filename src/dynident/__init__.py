@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dynident import examples as examples
     from dynident import excitation as excitation
     from dynident import export as export
+    from dynident import fleet as fleet
     from dynident import friction as friction
     from dynident import graph as graph
     from dynident import identify as identify
@@ -95,6 +96,7 @@ ROOMS = (
     "examples",
     "excitation",
     "export",
+    "fleet",
     "friction",
     "graph",
     "identify",

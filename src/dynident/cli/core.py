@@ -9,7 +9,7 @@ from zipfile import ZipFile
 import typer
 
 import dynident as di
-from dynident.cli.known import Centre, Mass, TotalMass, Without, knowledge
+from dynident.cli.known import Centre, Mass, PopulationFile, TotalMass, Without, knowledge
 from dynident.cli.shared import (
     NOT_OK,
     Absent,
@@ -145,6 +145,7 @@ def identify(
     total_mass: TotalMass = None,
     centre: Centre = None,
     without: Without = None,
+    population: PopulationFile = None,
     essential: Annotated[
         float | None, typer.Option(help="Keep essential parameters only, up to this ratio (10 is usual).")
     ] = None,
@@ -167,7 +168,7 @@ def identify(
 
     if order is not None and friction is not None:
         raise DynidentError("--order is for linear friction terms; leave it out, or leave out --friction")
-    known = knowledge(sidecar, mass, total_mass, centre, without)
+    known = knowledge(sidecar, mass, total_mass, centre, without, population)
     solver, options = _estimator(estimator, recovery, known), _options(cutoff, decimation, standstill)
     if essential is not None and estimator == "map":
         solver = _estimator("wls", recovery, known)

@@ -185,10 +185,3 @@ def machine_of(
         law = standard_controller(controller, machine.model, q, drives=machine.drives, bandwidth=bandwidth)
         machine = replace(machine, controller=law)
     return machine, wanted
-
-
-def write_log(log: di.Log, path: Path) -> Path:
-    """Write a log in the format of the file's ending."""
-    if path.name.endswith(".parquet"):
-        return log.to_parquet(path)
-    return log.to_npz(path) if path.name.endswith(".npz") else log.to_csv(path)

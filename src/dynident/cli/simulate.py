@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from dynident.cli.machines import Controller, Machine, Results, Seed, any_machine, machine_of, save_figures, write_log
+from dynident.cli.machines import Controller, Machine, Results, Seed, any_machine, machine_of, save_figures
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -38,7 +38,7 @@ from dynident.outputs import output_set
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dynident.simulate import Run, VirtualRobot
+    from dynident.simulate import Run, SineResponse, VirtualRobot
 
 GRID = (0.4, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)  # Hz
 AMPLITUDES = {"N": 5e-3, "N m": 0.02}  # m, rad: of coordinates whose effort has this unit
@@ -151,7 +151,7 @@ def _write_run(run: Run, output: Path | None, truth: Path | None, figures: Path 
     """Write log, truth and figures; those of one folder appear together."""
     makers: dict[Path, Callable[[Path], Any]] = {}
     if output is not None:
-        makers[output] = partial(write_log, run.log)
+        makers[output] = run.log.save
     if truth is not None:
         makers[truth] = run.truth.save
     for folder in dict.fromkeys(path.parent for path in makers):
@@ -185,7 +185,7 @@ def _run_figures(run: Run) -> dict[str, Figure]:
     return {"tracking": plot_tracking(run), "torque_split": plot_torque_split(run.torque_split())}
 
 
-def _bode_figure(found: Mapping[str, Any], published: Mapping[float, tuple[float, float]]) -> Figure:
+def _bode_figure(found: Mapping[str, SineResponse], published: Mapping[float, tuple[float, float]]) -> Figure:
     first, *others = found.values()
     return first.plot(*others, labels=list(found), points=published or None)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident import callable_room
 from dynident.arguments import guard
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from dynident.identify.partitions import Partition, Partitions, rank_partitions
     from dynident.identify.payload import payload_of, payload_on_arm, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
+    from dynident.identify.population import Population
     from dynident.identify.prior import Knowledge
     from dynident.identify.regression import Regression
     from dynident.identify.score import Score
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 # What only some programs need is imported on first use: figures, friction laws, payloads, subsets.
 _LATER = {
     "Knowledge": "prior",
+    "Population": "population",
     "MAP": "bayes",
     "contributing_parameters": "essential",
     "simulated_instruments": "methods",
@@ -139,6 +140,7 @@ __all__ = [
     "Partition",
     "Partitions",
     "Payload",
+    "Population",
     "Prediction",
     "Projection",
     "Regression",
@@ -181,12 +183,5 @@ __all__ = [
     "with_gain_uncertainty",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.identify.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.identify' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)
 callable_room(__name__)

@@ -136,10 +136,7 @@ class Fit(Tabular, Result):
     def exported(self) -> Fit:
         """Return the fit that the standard parameters alone stand for, beta = K phi: what a written URDF predicts.
 
-        Returns
-        -------
-        Fit
-            Same fit with the base parameters of `standard`; it differs when physical consistency moved them.
+        Same fit with the base parameters of `standard`; it differs when physical consistency moved them.
         """
         return replace(self, values=self.base.values(self.standard.values))
 
@@ -263,10 +260,7 @@ class Fit(Tabular, Result):
     def undetermined(self) -> tuple[Undetermined, ...]:
         """Return the standard parameters that the data do not determine, with the value of the description beside them.
 
-        Returns
-        -------
-        tuple of Undetermined
-            One row per parameter; torques show some of them only together with others, or not at all.
+        One row per parameter; torques show some of them only together with others, or not at all.
         """
         return tuple(
             Undetermined(name, float(self.standard.values[k]), float(self.mechanism.parameters.values[k]), unit)
@@ -365,13 +359,7 @@ class Fit(Tabular, Result):
         return without_body(self, bodies)
 
     def observability(self) -> tuple[Observability, ...]:
-        """Return how well each base parameter is known.
-
-        Returns
-        -------
-        tuple of Observability
-            One row per base parameter.
-        """
+        """Return how well each base parameter is known. One row per base parameter."""
         rows = []
         for i, (name, expression, unit) in enumerate(zip(self.base.names, self.base.expressions, self.base.units, strict=True)):
             relative = float(self.relative_std[i])
@@ -385,13 +373,7 @@ class Fit(Tabular, Result):
         return tuple(rows)
 
     def consistency(self) -> tuple[Consistency, ...]:
-        """Return, for every body, whether its recovered standard parameters are physically possible.
-
-        Returns
-        -------
-        tuple of Consistency
-            One verdict per body.
-        """
+        """Return, for every body, whether its recovered standard parameters are physically possible."""
         return self.mechanism.check_consistency(self.standard)
 
     def __repr__(self) -> str:
@@ -401,13 +383,7 @@ class Fit(Tabular, Result):
         )
 
     def summary(self) -> str:
-        """Return the fit as a text table.
-
-        Returns
-        -------
-        str
-            Base parameters with standard deviations, and what to know about them.
-        """
+        """Return the fit as a text table. Base parameters with standard deviations, and what to know about them."""
         table = self.observability()
         width = max(len(row.name) for row in table)
         verdicts = [row.verdict for row in table]
@@ -443,13 +419,7 @@ class Fit(Tabular, Result):
         return "\n".join(lines)
 
     def plot(self) -> Any:
-        """Draw the base parameters with error bars.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the base parameters with error bars."""
         from dynident.identify.plots import plot_parameters  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_parameters(self)

@@ -100,13 +100,7 @@ class Score(Tabular, Result):
         return f"Score(log '{self.name}', {kind}: relative error {100 * self.metrics.relative:.2f} %; summary() has the table)"
 
     def summary(self) -> str:
-        """Return the metrics as a text table.
-
-        Returns
-        -------
-        str
-            Table, with a warning when this is training data.
-        """
+        """Return the metrics as a text table, with a warning when this is training data."""
         head = f"log '{self.name}'" + (" - TRAINING DATA, not a validation" if self.training else " (held out)")
         lines = [
             head,
@@ -147,13 +141,7 @@ class Score(Tabular, Result):
         return {"joint": m.joints, "RMSE": m.rmse, "relative": m.relative_per_joint, "NRMS": m.nrms, "R²": m.r2}
 
     def plot(self) -> Any:
-        """Draw measured and predicted efforts with the two-sigma band, and the residuals; ``motors.plot()`` those of motors.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw measured and predicted efforts with the two-sigma band, and the residuals; ``motors.plot()`` those of motors."""
         from dynident.identify.plots import plot_score  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_score(self)

@@ -226,13 +226,7 @@ class Mechanism(Result):
         )
 
     def summary(self) -> str:
-        """Return what the robot is made of as text.
-
-        Returns
-        -------
-        str
-            Joints, bodies, loops, drives.
-        """
+        """Return what the robot is made of as text. Joints, bodies, loops, drives."""
         from dynident.mechanism.describe import description, description_text  # noqa: PLC0415 - it imports Mechanism
 
         return description_text(description(self))
@@ -500,6 +494,107 @@ class Mechanism(Result):
         from dynident.mechanism.mjcf import read_mjcf  # noqa: PLC0415 - readers import Mechanism
 
         return read_mjcf(path, search, trust)
+
+    @classmethod
+    def from_sdf(cls, path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | None = None) -> Mechanism:
+        """Read an SDF file (Gazebo) with one model; joints that close loops become cut joints.
+
+        Parameters
+        ----------
+        path : path-like
+            SDF file.
+        sidecar : path-like, optional
+            TOML file with what SDF cannot say, such as motors.
+
+        Returns
+        -------
+        Mechanism
+            The robot.
+        """
+        from dynident.mechanism.sdf import read_sdf  # noqa: PLC0415 - readers import Mechanism
+
+        return read_sdf(path, sidecar)
+
+    @classmethod
+    def from_text(cls, text: str, floating: bool = False) -> Mechanism:
+        """Read a description that is in memory, such as the parameter ``robot_description`` of ROS.
+
+        Parameters
+        ----------
+        text : str
+            URDF (xacro expanded), MJCF without includes, or SDF.
+        floating : bool
+            True when the base moves freely.
+
+        Returns
+        -------
+        Mechanism
+            The robot.
+        """
+        from dynident.mechanism.files import read_text_robot  # noqa: PLC0415 - readers import Mechanism
+
+        robot = read_text_robot(text)
+        return robot.with_free_base() if floating else robot
+
+    @classmethod
+    def from_pinocchio(cls, model: Any) -> Mechanism:
+        """Take a robot from a model of Pinocchio: bodies, joints, limits, armature, damping and friction.
+
+        Parameters
+        ----------
+        model : pinocchio.Model
+            Model.
+
+        Returns
+        -------
+        Mechanism
+            The robot; bodies that were fixed to each other are one, in the frame of their joint.
+        """
+        from dynident.mechanism.objects import from_pinocchio  # noqa: PLC0415 - readers import Mechanism
+
+        return from_pinocchio(model)
+
+    @classmethod
+    def from_mujoco(cls, model: Any) -> Mechanism:
+        """Take a robot from a model of MuJoCo: bodies, joints, ranges, armature, damping, friction loss and springs.
+
+        Parameters
+        ----------
+        model : mujoco.MjModel
+            Model without equality constraints.
+
+        Returns
+        -------
+        Mechanism
+            The robot.
+        """
+        from dynident.mechanism.objects import from_mujoco  # noqa: PLC0415 - readers import Mechanism
+
+        return from_mujoco(model)
+
+    def to_pinocchio(self) -> Any:
+        """Return the robot as a model of Pinocchio, with armature, damping, friction and gravity.
+
+        Returns
+        -------
+        pinocchio.Model
+            Model; `dynident.export.export_robot` writes files with everything that Pinocchio has no place for.
+        """
+        from dynident.mechanism.objects import to_pinocchio  # noqa: PLC0415 - writers import Mechanism
+
+        return to_pinocchio(self)
+
+    def to_mujoco(self) -> Any:
+        """Return the robot as a model of MuJoCo, with armature, damping, friction loss and springs.
+
+        Returns
+        -------
+        mujoco.MjModel
+            Model.
+        """
+        from dynident.mechanism.objects import to_mujoco  # noqa: PLC0415 - writers import Mechanism
+
+        return to_mujoco(self)
 
     @classmethod
     def from_dh(

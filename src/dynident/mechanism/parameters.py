@@ -128,23 +128,11 @@ class Parameters(Tabular):
         return {"parameter": self.names, "value": self.values, "unit": self.units, "owner": self.owners}
 
     def to_dict(self) -> dict[str, float]:
-        """Return the numbers by name.
-
-        Returns
-        -------
-        dict
-            Name to number.
-        """
+        """Return the numbers by name."""
         return {name: float(value) for name, value in zip(self.names, self.values, strict=True)}
 
     def to_json(self) -> str:
-        """Return names, numbers, units, owners and provenance as JSON text (exact floats).
-
-        Returns
-        -------
-        str
-            JSON object.
-        """
+        """Return names, numbers, units, owners and provenance as JSON text (exact floats)."""
         fields = {"names": self.names, "values": self.values.tolist(), "units": self.units, "owners": self.owners}
         return json.dumps({**fields, "provenance": self.provenance}, indent=1)
 

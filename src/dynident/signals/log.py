@@ -281,90 +281,23 @@ class Log(Tabular):
         given = {"effort_kind": effort, "topic": topic, "joints": joints, "unit": units, "gain": gain}
         return LogStream(path, samples, schema, {k: v for k, v in given.items() if v is not None})
 
-    def to_csv(self, path: PathLike) -> Path:
-        """Write a CSV that `Log.read` takes back exactly, with no options.
+    def save(self, path: PathLike) -> Path:
+        """Write a file that `Log.read` takes back exactly, with no options.
 
         Parameters
         ----------
         path : path-like
-            File to write; compressed by gzip if its name ends in .gz.
+            File to write; its ending says how: .csv, .csv.gz, .npz, .parquet, .mat, or .mcap for Foxglove and PlotJuggler, in
+            which times are rounded to ns.
 
         Returns
         -------
         pathlib.Path
             The file.
         """
-        from dynident.signals.writers import write_csv  # noqa: PLC0415
+        from dynident.signals.writers import write_log  # noqa: PLC0415
 
-        return write_csv(self, path)
-
-    def to_npz(self, path: PathLike) -> Path:
-        """Write an npz that `Log.read` takes back exactly, with no options.
-
-        Parameters
-        ----------
-        path : path-like
-            File to write.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        from dynident.signals.writers import write_npz  # noqa: PLC0415
-
-        return write_npz(self, path)
-
-    def to_parquet(self, path: PathLike) -> Path:
-        """Write a Parquet file that `Log.read` takes back exactly, with no options.
-
-        Parameters
-        ----------
-        path : path-like
-            File to write.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        from dynident.signals.writers import write_parquet  # noqa: PLC0415
-
-        return write_parquet(self, path)
-
-    def to_mat(self, path: PathLike) -> Path:
-        """Write a MATLAB file that `Log.read` takes back exactly, with no options.
-
-        Parameters
-        ----------
-        path : path-like
-            File to write.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        from dynident.signals.writers import write_mat  # noqa: PLC0415
-
-        return write_mat(self, path)
-
-    def to_mcap(self, path: PathLike) -> Path:
-        """Write an MCAP file for Foxglove and PlotJuggler, which `Log.read` takes back with times rounded to ns.
-
-        Parameters
-        ----------
-        path : path-like
-            File to write.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        from dynident.signals.writers import write_mcap  # noqa: PLC0415
-
-        return write_mcap(self, path)
+        return write_log(self, path)
 
     # ------------------------------------------------------------------ views
     @property
@@ -451,10 +384,7 @@ class Log(Tabular):
     def checksum(self) -> str:
         """Return what tells this recording from every other; a part of a log has the hash of the whole.
 
-        Returns
-        -------
-        str
-            sha256 of the file (of all files, as JSON, when there are several), or of the data of a log made in memory.
+        sha256 of the file (of all files, as JSON, when there are several), or of the data of a log made in memory.
         """
         known = self.provenance.get("sha256")
         if known:

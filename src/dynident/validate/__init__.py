@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 from dynident.validate.verdict import Check, Verdict, judge
@@ -53,11 +52,4 @@ __all__ = [
     "time_blocks",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.validate.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.validate' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)

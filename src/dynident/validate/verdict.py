@@ -107,13 +107,7 @@ class Verdict(Tabular, Result):
         return self.validated and all(check.ok for check in self.checks)
 
     def summary(self) -> str:
-        """Return the verdict as text, one line per check.
-
-        Returns
-        -------
-        str
-            Text.
-        """
+        """Return the verdict as text, one line per check."""
         head = "validated and all checks passed" if self.ok else "NOT VALIDATED" if not self.validated else "some checks failed"
         lines = [f"verdict: {head}"]
         for check in self.checks:
