@@ -10,6 +10,7 @@ import typer
 from dynident.cli import (  # noqa: F401 - importing registers commands
     cache,
     compare,
+    convert,
     core,
     demo,
     excite,

@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+LOG_WRITERS = {
+    ".csv": di.Log.to_csv,
+    ".csv.gz": di.Log.to_csv,
+    ".npz": di.Log.to_npz,
+    ".parquet": di.Log.to_parquet,
+    ".mat": di.Log.to_mat,
+    ".mcap": di.Log.to_mcap,
+}
+
 Machine = Annotated[
     str, typer.Argument(help="Description of your robot, or a ready machine such as mast or dualv.", show_default=False)
 ]
@@ -167,6 +176,5 @@ def machine_of(
 
 def write_log(log: di.Log, path: Path) -> Path:
     """Write a log in the format of the file's ending."""
-    if path.name.endswith(".parquet"):
-        return log.to_parquet(path)
-    return log.to_npz(path) if path.name.endswith(".npz") else log.to_csv(path)
+    ending = next(e for e in sorted(LOG_WRITERS, key=len, reverse=True) if path.name.lower().endswith(e))
+    return LOG_WRITERS[ending](log, path)

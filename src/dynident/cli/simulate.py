@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from dynident.cli.machines import Controller, Machine, Results, Seed, any_machine, machine_of, save_figures, write_log
+from dynident.cli.machines import (
+    LOG_WRITERS,
+    Controller,
+    Machine,
+    Results,
+    Seed,
+    any_machine,
+    machine_of,
+    save_figures,
+    write_log,
+)
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -42,7 +52,7 @@ if TYPE_CHECKING:
 
 GRID = (0.4, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)  # Hz
 AMPLITUDES = {"N": 5e-3, "N m": 0.02}  # m, rad: of coordinates whose effort has this unit
-LOGS = (".parquet", ".csv", ".csv.gz", ".npz")
+LOGS = tuple(LOG_WRITERS)
 
 RobotOption = Annotated[
     Path, typer.Option("--robot", help="Ready machine such as dualv, or a URDF, xacro or MJCF file.", show_default=False)
@@ -58,7 +68,7 @@ def simulate(
     ],
     robot: RobotOption,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Log to write: .parquet, .csv, .csv.gz or .npz.")
+        Path | None, typer.Option("-o", "--output", help="Log to write: .parquet, .csv, .csv.gz, .npz, .mat or .mcap.")
     ] = None,
     controller: Annotated[
         str | None,
