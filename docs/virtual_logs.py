@@ -83,7 +83,7 @@ def lines(
     own = {"projection": motors} if robot.mechanism.loops and len(motors) == len(names) else {}
     moving = list(zip(logs, (MOVING, {**MOVING, "cutoff": cutoff}), strict=True))
     ways = {"defaults": [linear(robot, log, other, {}) for log in logs]}
-    if own or law is not None:
+    if robot.mechanism.loops or law is not None:
         ways["`standstill=0.1`"] = [linear(robot, log, other, {**options, **own}) for log, options in moving]
     if law is not None:
         label = " + ".join(type(member).__name__ for member in getattr(law, "members", (law,)))
@@ -100,7 +100,7 @@ def main() -> None:
     print("| robot | box, period | how | held out | largest z | held out, 1 % noise | largest z, 1 % noise |")
     print("|---|---|---|---|---|---|---|")
     lines("seven axes", seven_axes(), [0.9] * 7, Viscous() + Tanh(), duration=8.0)
-    lines("DualV", dualv.machine(), [0.08, 0.08, 0.25], duration=6.0)
+    lines("DualV", dualv.machine(), list(dualv.BOX), duration=1.0, periods=4)
     lines("5R", five_bar.machine(), [0.15, 0.15], Viscous() + Tanh(), duration=8.0)
     lines("MAST", mast.machine(), [0.04, 0.2, 0.2], duration=8.0, periods=2)
     lines("MAST, 1 ms position loop", mast.machine(position_cycle=1e-3), [0.04, 0.2, 0.2], duration=8.0, periods=2)

@@ -101,7 +101,7 @@ def test_sequential_design_and_payload(folder, monkeypatch, capsys):
     rest = Fourier(0.2, 4)
     motion = Trajectory(rest, 0.15 * np.random.default_rng(0).normal(size=(2, rest.size))).sample(200.0)
     effort = di.inverse_dynamics(robot, motion) + np.random.default_rng(1).normal(0.0, 0.1, motion.q.shape)
-    Log(motion.t, robot.coordinate_names, motion.q, effort, "joint_torque").to_npz("run.npz")
+    Log(motion.t, robot.coordinate_names, motion.q, effort, "joint_torque").save("run.npz")
     args = ("robot.urdf", "--limits", "limits.toml", *QUICK, "--criterion", "a")
     assert run(monkeypatch, *args, "--json") == 0
     alone = json.loads(capsys.readouterr().out)
@@ -141,6 +141,24 @@ def test_robots_of_the_literature_by_name(monkeypatch, capsys, tmp_path):
     data = json.loads(capsys.readouterr().out)
     assert data["after"]["cond"] < data["before"]["cond"] and data["worst_margin"] >= 0.0
     assert "[Roldan2017, chapter 6]" in data["limits"] and list(tmp_path.iterdir()) == []
+
+
+def test_cft_in_cartesian_coordinates_and_back_to_its_joints(monkeypatch, capsys, tmp_path):
+    """The report's route: Fourier series of xc1 ... xc4 for its twelve parameters; the plan runs on the machine."""
+    monkeypatch.chdir(tmp_path)
+    args = ("cft", "--cartesian", "--criterion", "cond", "--iterations", "3", "--starts", "1", "-o", "plan", "--json")
+    assert run(monkeypatch, *args) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert len(data["parameters"]) == 12 and data["worst_margin"] >= 0.0
+    assert data["after"]["cond"] < data["before"]["cond"]
+    monkeypatch.setattr("sys.argv", ["dynident", "simulate", "plan", "--robot", "cft", "-o", "run.npz", "--json"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    told = capsys.readouterr()
+    assert not end.value.code and "0.2 kg m^2 are added to q4 and q5" in " ".join(told.err.split())
+    assert max(joint["largest"] for joint in json.loads(told.out)["tracking"].values()) < 0.2
+    assert run(monkeypatch, "prr2", "--cartesian") == 1
+    assert "--cartesian is for the robot cft" in capsys.readouterr().err
 
 
 def test_an_unknown_name_lists_the_known_ones(monkeypatch, capsys, tmp_path):

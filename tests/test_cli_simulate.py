@@ -118,6 +118,8 @@ def test_a_ready_machine_runs_its_own_loops(monkeypatch, capsys, folder: Path) -
         (("simulate", "motion.csv", "--robot", "robot.urdf", "--step", "3e-4"), "not a whole multiple"),
         (("simulate", "motion.csv", "--robot", "robot.urdf", "--noise", "-1"), "at least 0"),
         (("simulate", "few.csv", "--robot", "robot.urdf"), "at least 6 finite samples"),
+        (("simulate", "motion.csv", "--robot", "robot.urdf", "--added-inertia", "0.2"), "is for the machine cft"),
+        (("simulate", "motion.csv", "--robot", "dualv", "--added-inertia", "0.2"), "it is for 'cft' only"),
         (("bandwidth", "nope"), "machines are cft, dualv"),
         (("bandwidth", "mast", "--coordinate", "q"), "has z, psi, theta"),
         (("bandwidth", "mast", "--frequencies", "one"), "numbers in Hz"),

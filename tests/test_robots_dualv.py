@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 import dynident as di
 from dynident.errors import DynidentError
+from dynident.identify import rank_partitions
 from dynident.mechanics import (
     actuator_jacobian,
     actuator_torques,
@@ -155,8 +158,28 @@ def test_case_2_is_case_1_times_a_matrix(mode: str, kept: tuple[int, ...]) -> No
 
 def test_inward_is_the_mode_where_the_default_partition_is_well_conditioned() -> None:
     x = np.concatenate([dualv.excitation(seed).q for seed in range(8)])
-    inward, outward = (dict(dualv.partitions(x, _geometry(mode))) for mode in MODES)
-    assert max(inward.values()) < 100.0 < max(outward.values())
+    for mode in MODES:
+        found = rank_partitions(ROBOTS[mode], x)
+        J = dualv.actuator_jacobian(x, _geometry(mode))
+        for choice in found.choices:  # noise of J_r^-T A^T tau over that of R^-T A^T tau, by the paper's Jacobian
+            J_r = J[:, [int(motor[-1]) - 1 for motor in choice.motors]]
+            covariance = np.linalg.inv(J_r @ np.linalg.inv(np.swapaxes(J, 1, 2) @ J) @ np.swapaxes(J_r, 1, 2))
+            gain = np.sqrt(np.linalg.eigvalsh(covariance)[:, -1])
+            assert choice.worst == pytest.approx(gain.max(), rel=1e-4)
+            assert choice.typical == pytest.approx(np.sqrt(np.mean(gain**2)), rel=1e-4)
+        assert (found.choices[-1].typical < 5.0) == (mode == "inward")
+        assert ("badly conditioned" in found.summary()) == (mode == "outward")
+
+
+def test_a_badly_conditioned_projection_is_told() -> None:
+    motion = dualv.excitation(5)
+    for mode, told in (("inward", False), ("outward", True)):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            kept = ("motor_1", "motor_2", "motor_3")
+            di.Regression.from_motion(ROBOTS[mode], motion, np.ones((len(motion), 4)), projection=kept)
+        texts = [str(w.message) for w in seen]
+        assert any("badly conditioned" in text and "motor_2, motor_3, motor_4" in text for text in texts) == told
 
 
 def test_internal_stress() -> None:

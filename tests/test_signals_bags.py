@@ -227,7 +227,7 @@ def test_our_mcap_is_read_by_others_and_by_us(tmp_path):
     log = Log(
         T, NAMES, Q, TAU, "joint_torque", velocity=V, acceleration=-Q, temperature=Q + 40, reference=Q + 1, gain=[1, 2, 3]
     )
-    path = log.to_mcap(tmp_path / "run.mcap")
+    path = log.save(tmp_path / "run.mcap")
     back = Log.read(path)
     np.testing.assert_allclose(back.t, log.t, rtol=0, atol=5e-10)
     for name in ("position", "effort", "velocity", "acceleration", "temperature", "reference", "gain"):
@@ -247,7 +247,7 @@ def test_our_mcap_is_read_by_others_and_by_us(tmp_path):
     np.testing.assert_array_equal(dynamic.values, [-Q[3, 1], Q[3, 1] + 40])
     foreign = Log.read(path, "joint_torque", topic=["/joint_states", "/joint_trajectory"])
     np.testing.assert_array_equal(foreign.reference, Q + 1)
-    assert path.read_bytes() == log.to_mcap(tmp_path / "again.mcap").read_bytes()
+    assert path.read_bytes() == log.save(tmp_path / "again.mcap").read_bytes()
 
 
 def test_what_is_no_bag(tmp_path):

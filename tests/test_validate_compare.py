@@ -103,7 +103,7 @@ def test_the_command(robot, logs, tmp_path, capsys):
     source.write_text(f'<robot name="two"><link name="base"/>{links}{joints}</robot>', encoding="utf-8")
     two = di.Mechanism.from_urdf(source).with_terms(("fv",))
     for seed in (1, 2):
-        simulated_log(two, 4.0, seed, noise=0.02).to_csv(tmp_path / f"run{seed}.csv")
+        simulated_log(two, 4.0, seed, noise=0.02).save(tmp_path / f"run{seed}.csv")
     args = ["compare", str(source), str(tmp_path / "run1.csv"), "--validate", str(tmp_path / "run2.csv"), "--terms", "fv"]
     assert command([*args, "--json"]) == 0
     data = json.loads(capsys.readouterr().out)

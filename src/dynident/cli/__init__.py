@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import typer
 
@@ -14,6 +16,7 @@ from dynident.cli import (  # noqa: F401 - importing registers commands
     core,
     demo,
     excite,
+    fleet,
     link,
     models,
     products,
@@ -29,6 +32,12 @@ _ORDER = [name for names in PANELS.values() for name in names]
 app.registered_commands.sort(key=lambda c: _ORDER.index(known) if (known := command_name(c)) in _ORDER else len(_ORDER))
 
 __all__ = ["app", "notes", "run"]
+
+
+@functools.cache
+def _command() -> Any:
+    """Return the command with its subcommands, which take as long to make as many a call does."""
+    return typer.main.get_command(app)
 
 
 def run(args: Sequence[str] | None = None) -> int:
@@ -57,7 +66,7 @@ def run(args: Sequence[str] | None = None) -> int:
         warnings.simplefilter("always", DynidentWarning)
         warnings.showwarning = show
         try:
-            return int(app(args, standalone_mode=False, prog_name="dynident") or 0)
+            return int(_command()(args, standalone_mode=False, prog_name="dynident") or 0)
         except UsageError as error:
             command = error.ctx.command_path if error.ctx else "dynident"
             problem = " ".join(error.format_message().split()).rstrip(".")

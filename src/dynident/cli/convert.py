@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from dynident.cli.machines import LOG_WRITERS, write_log
 from dynident.cli.shared import (
     AsJson,
     Debug,
@@ -25,6 +24,8 @@ from dynident.cli.shared import (
     print_json,
 )
 from dynident.errors import DynidentError
+
+ENDINGS = (".csv", ".csv.gz", ".npz", ".parquet", ".mat", ".mcap")
 
 
 @app.command(epilog="Example: dynident convert bag/ run.parquet --effort joint_torque --topic /joint_states")
@@ -46,13 +47,13 @@ def convert(
     debug: Debug = False,
 ) -> int:
     """Convert a log: read any format, write CSV, npz, Parquet, MATLAB or MCAP in SI units, with what was understood inside."""
-    if not target.name.lower().endswith(tuple(LOG_WRITERS)):
-        raise DynidentError(f"target '{target}' has the ending '{target.suffix}'; give one of {', '.join(LOG_WRITERS)}")
+    if not target.name.lower().endswith(ENDINGS):
+        raise DynidentError(f"target '{target}' has the ending '{target.suffix}'; give one of {', '.join(ENDINGS)}")
     check_output(target)
     log = log_reader(effort, schema, joints, gain, topic, unit, log_rate)(source)
     if start is not None or end is not None:
         log = log.between(log.t[0] if start is None else start, log.t[-1] if end is None else end)
-    written = write_log(log, target)
+    written = log.save(target)
     if as_json:
         print_json({"written": str(written), "samples": len(log), "joints": list(log.joints), "rate": log.rate})
     else:

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 import typer
 
 import dynident as di
-from dynident.cli.known import Centre, Mass, TotalMass, Without, knowledge
+from dynident.cli.known import Centre, Mass, PopulationFile, TotalMass, Without, knowledge
 from dynident.cli.shared import (
     NOT_OK,
     Absent,
@@ -152,6 +152,7 @@ def identify(
     total_mass: TotalMass = None,
     centre: Centre = None,
     without: Without = None,
+    population: PopulationFile = None,
     essential: Annotated[
         float | None, typer.Option(help="Keep essential parameters only, up to this ratio (10 is usual).")
     ] = None,
@@ -173,7 +174,7 @@ def identify(
 
     if order is not None and friction is not None:
         raise DynidentError("--order is for linear friction terms; leave it out, or leave out --friction")
-    known = knowledge(sidecar, mass, total_mass, centre, without)
+    known = knowledge(sidecar, mass, total_mass, centre, without, population)
     solver, options = _estimator(estimator, recovery, known), _options(cutoff, decimation, standstill)
     if essential is not None and estimator == "map":
         solver = _estimator("wls", recovery, known)
@@ -378,9 +379,12 @@ def export(
     return 0
 
 
-@app.command(epilog="Example: dynident report robot.urdf out/fit.json other.csv --effort joint_torque -o report.html")
+@app.command(
+    epilog="Example: dynident report robot.urdf out/fit.json other.csv --effort joint_torque -o report.html; "
+    "two fits: dynident report before.json after.json -o comparison.html"
+)
 def report(
-    robot: Robot,
+    robot: Annotated[Path, typer.Argument(help="Description of the robot, or the first of two fits.", show_default=False)],
     fit: FitFile,
     logs: Annotated[list[Path] | None, typer.Argument(help="Held-out logs to show.", show_default=False)] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="HTML file to write.")] = Path("report.html"),
@@ -399,12 +403,24 @@ def report(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
-    """Write the HTML report of a fit."""
-    from dynident.report import write_report  # noqa: PLC0415 - matplotlib
+    """Write the HTML report of a fit, or, given two fits, the page that compares them."""
+    from dynident.report import write_comparison, write_report  # noqa: PLC0415
     from dynident.validate import judge  # noqa: PLC0415
 
     check_output(output)
     read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
+    if robot.suffix.lower() == ".json":
+        with progress(2) as step:
+            step("reading the fits")
+            names = [robot.stem, fit.stem] if robot.stem != fit.stem else [str(robot), str(fit)]
+            fits = dict(zip(names, (di.Fit.load(robot), di.Fit.load(fit)), strict=True))
+            step("comparing them")
+            page = write_comparison(output, fits, [read(path) for path in logs or []])
+        if as_json:
+            print_json({"written": str(page)})
+        else:
+            out.print(f"written: {page}")
+        return 0
     with progress(len(logs or []) + 2) as step:
         step("reading the fit")
         model = di.Fit.load(fit, robot_of(robot, sidecar, search, arg, trust))

@@ -13,7 +13,7 @@ from rich.progress import ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.progress_bar import ProgressBar
 
 import dynident as di
-from dynident.cli.machines import save_figures
+from dynident.cli.machines import is_ready, save_figures
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -94,6 +94,9 @@ def excite(
         float | None, typer.Option(help="Design for the parameters of a payload of about this mass [kg]: two plans.")
     ] = None,
     payload_link: Annotated[str | None, typer.Option(help="Link that carries the payload; the last one when absent.")] = None,
+    cartesian: Annotated[
+        bool, typer.Option("--cartesian", help="Of cft: motions of xc1 ... xc4 for its twelve parameters, as in its report.")
+    ] = False,
     complete: Annotated[
         bool, typer.Option("--complete", help="Plan the complete test: friction plateaus and warming, 24 cycles of 5 min.")
     ] = False,
@@ -119,7 +122,7 @@ def excite(
     _sensible(time_budget, iterations, starts, repetitions, complete, payload)
     if output is not None:
         check_output(output, folder=True)
-    mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
+    mechanism = _cartesian(robot) if cartesian else with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
     if payload is not None:
         mechanism = mechanism.with_payload(payload, body=payload_link, name=PAYLOAD, separate=True)
     notes: list[str] = []
@@ -185,6 +188,13 @@ def _sensible(
         raise DynidentError(f"--repetitions is {repetitions}; give at least one and at most {REPETITIONS}")
     if complete and payload is not None:
         raise DynidentError("--complete and --payload are two different experiments; ask for one of them")
+
+
+def _cartesian(robot: Path) -> di.Mechanism:
+    """Return the one robot that is designed for in coordinates of its task."""
+    if not is_ready(robot) or str(robot) != "cft":
+        raise DynidentError(f"--cartesian is for the robot cft, not for '{robot}'; limit the tool in a limits.toml instead")
+    return di.robots.cft.cartesian_model()
 
 
 def _setting(

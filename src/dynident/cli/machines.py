@@ -18,18 +18,11 @@ from dynident.errors import DynidentError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from dynident.excitation import Plan
     from dynident.simulate import VirtualRobot
 
 Array = NDArray[np.float64]
-
-LOG_WRITERS = {
-    ".csv": di.Log.to_csv,
-    ".csv.gz": di.Log.to_csv,
-    ".npz": di.Log.to_npz,
-    ".parquet": di.Log.to_parquet,
-    ".mat": di.Log.to_mat,
-    ".mcap": di.Log.to_mcap,
-}
+FINE = 500.0  # Hz: rate of a motion that is not given as a curve
 
 Machine = Annotated[
     str, typer.Argument(help="Description of your robot, or a ready machine such as mast or dualv.", show_default=False)
@@ -64,12 +57,16 @@ def is_ready(robot: Path) -> bool:
     return str(robot) in robots.ROBOTS and not robot.is_file()
 
 
-def ready_machine(name: str) -> VirtualRobot:
-    """Return a ready machine by name."""
+def ready_machine(name: str, added_inertia: float | None = None) -> VirtualRobot:
+    """Return a ready machine by name, and say where it is not as published."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
 
-    check_machine(name)
-    machine: VirtualRobot = getattr(robots, name).machine()
+    machine = robots.ready_machine(name, added_inertia)
+    if name == "cft" and added_inertia is None:
+        note(
+            "0.2 kg m^2 are added to q4 and q5: the published mass matrix is indefinite on a third of the workspace; "
+            "simulate --added-inertia 0 runs it as published"
+        )
     return machine
 
 
@@ -127,9 +124,22 @@ def read_plan(path: Path, mechanism: di.Mechanism) -> Any:
     from dynident.excitation import Plan  # noqa: PLC0415 - only this command needs it
 
     file = path / "plan.json" if path.is_dir() else path
+    if path.is_dir() and not file.exists() and (path / "plan_with.json").exists():
+        raise DynidentError(
+            f"plan '{path}' is of two runs; give {path / 'plan_without.json'}, then {path / 'plan_with.json'} with --payload"
+        )
     if not file.exists():
         raise DynidentError(f"plan '{path}' does not exist; give a folder or plan.json of dynident excite, or a motion as CSV")
-    return Plan.load(file) if file.suffix.lower() == ".json" else read_motion(file, mechanism)
+    if file.suffix.lower() != ".json":
+        return read_motion(file, mechanism)
+    plan = Plan.load(file)
+    return _joint_motion(plan) if mechanism.name == "CFT-transposer" and "xc1" in plan.coordinates else plan
+
+
+def _joint_motion(plan: Plan) -> di.Motion:
+    """Return a plan of CFT in Cartesian coordinates as a motion of its joints, finely sampled."""
+    motion = plan.motion(max(plan.rate, FINE))
+    return di.robots.cft.cartesian_reference(motion.t, motion.q, motion.v, motion.a)
 
 
 def save_figures(figures: Mapping[str, Figure], folder: Path) -> None:
@@ -147,6 +157,7 @@ def machine_of(
     search: list[Path] | None = None,
     arg: list[str] | None = None,
     trust: bool = False,
+    added_inertia: float | None = None,
 ) -> tuple[VirtualRobot, Any]:
     """Return a ready machine by name, or the standard machine of a description, and what it shall do."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
@@ -159,9 +170,11 @@ def machine_of(
 
     if not robot.suffix and not robot.is_file() and str(robot) not in robots.ROBOTS:
         raise DynidentError(f"there is no machine '{robot}'; give a file, or one of {', '.join(robots.ROBOTS)}")
-    machine = ready_machine(str(robot)) if is_ready(robot) and sidecar is None else None
+    machine = ready_machine(str(robot), added_inertia) if is_ready(robot) and sidecar is None else None
     mechanism = robot_of(robot, sidecar, search, arg, trust) if machine is None else machine.mechanism
     wanted = read_plan(plan, mechanism)
+    if machine is None and added_inertia is not None:
+        raise DynidentError(f"--added-inertia is for the machine cft; '{robot}' takes its inertias from its description")
     if machine is None:
         kind = controller or "computed_torque"
         q = poses_of(reference_of(wanted, mechanism))
@@ -172,9 +185,3 @@ def machine_of(
         law = standard_controller(controller, machine.model, q, drives=machine.drives, bandwidth=bandwidth)
         machine = replace(machine, controller=law)
     return machine, wanted
-
-
-def write_log(log: di.Log, path: Path) -> Path:
-    """Write a log in the format of the file's ending."""
-    ending = next(e for e in sorted(LOG_WRITERS, key=len, reverse=True) if path.name.lower().endswith(e))
-    return LOG_WRITERS[ending](log, path)

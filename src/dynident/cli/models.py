@@ -1,4 +1,4 @@
-"""Commands about models: derive closed forms, solve inverse kinematics."""
+"""Commands about models: closed forms, inverse kinematics, checks of the dynamics, motors of redundant robots."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import typer
 from numpy.typing import NDArray
 
 import dynident as di
+from dynident.cli.machines import is_ready, read_plan, ready_machine
 from dynident.cli.shared import (
+    NOT_OK,
     Arg,
     AsJson,
     Debug,
     Robot,
     Search,
     Sidecar,
+    Strict,
     Terms,
     Trust,
     app,
@@ -28,6 +31,8 @@ from dynident.cli.shared import (
     with_terms,
 )
 from dynident.errors import DynidentError
+
+SAMPLES = 1000  # poses along a motion at which motors are ranked
 
 
 @app.command(epilog="Example: dynident derive robot.urdf --fit out/fit.json --c -o model/")
@@ -140,4 +145,65 @@ def ik(
         for name, values in rows.items():
             text = "does not exist" if values is None else "  ".join(f"{x:+.6f}" for x in values)
             out.print(f"{name:<20} {text}")
+    return 0
+
+
+@app.command(epilog="Example: dynident check robot.urdf --fit out/fit.json --strict")
+def check(
+    robot: Robot,
+    fit: Annotated[Path | None, typer.Option(help="fit.json: check the identified model.")] = None,
+    samples: Annotated[int, typer.Option(help="Number of random poses.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of poses and velocities.")] = 0,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
+    strict: Strict = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Check properties that every robot's dynamics have: M > 0, skew-symmetry, energy, Jacobians; bounds of M, C and g."""
+    from dynident.cli.published import published_range  # noqa: PLC0415 - only this command needs it
+
+    mechanism = robot_of(robot, sidecar, search, arg, trust)
+    within = None
+    if is_ready(robot) and sidecar is None:
+        if not mechanism.parameters.values.any():  # its source prints no masses: those of the ready machine
+            mechanism = ready_machine(str(robot)).model
+        within = published_range(str(robot), mechanism)
+    if fit is not None:
+        mechanism = di.Fit.load(fit, mechanism).identified
+    found = di.check(mechanism, within=within, samples=samples, seed=seed)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        out.print(found.summary())
+    return NOT_OK if strict and not found.ok else 0
+
+
+@app.command(epilog="Example: dynident partitions dualv plan/")
+def partitions(
+    robot: Robot,
+    plan: Annotated[
+        Path,
+        typer.Argument(help="Folder or plan.json of excite, or a motion as CSV (t, q_..., v_..., a_...).", show_default=False),
+    ],
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Rank the motors on which torques of a robot with more motors than freedoms can be projected, along a motion."""
+    from dynident.identify import rank_partitions  # noqa: PLC0415 - only this command needs it
+    from dynident.simulate import reference_of  # noqa: PLC0415
+
+    mechanism = robot_of(robot, sidecar, search, arg, trust)
+    wanted = reference_of(read_plan(plan, mechanism), mechanism)
+    found = rank_partitions(mechanism, wanted.sample(np.linspace(0.0, wanted.duration, SAMPLES)))
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        out.print(found.summary())
     return 0

@@ -13,17 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from dynident.cli.machines import (
-    LOG_WRITERS,
-    Controller,
-    Machine,
-    Results,
-    Seed,
-    any_machine,
-    machine_of,
-    save_figures,
-    write_log,
-)
+from dynident.cli.machines import Controller, Machine, Results, Seed, any_machine, machine_of, save_figures
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -48,11 +38,11 @@ from dynident.outputs import output_set
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dynident.simulate import Run, VirtualRobot
+    from dynident.simulate import Run, SineResponse, VirtualRobot
 
 GRID = (0.4, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)  # Hz
 AMPLITUDES = {"N": 5e-3, "N m": 0.02}  # m, rad: of coordinates whose effort has this unit
-LOGS = tuple(LOG_WRITERS)
+LOGS = (".parquet", ".csv", ".csv.gz", ".npz", ".mat", ".mcap")
 
 RobotOption = Annotated[
     Path, typer.Option("--robot", help="Ready machine such as dualv, or a URDF, xacro or MJCF file.", show_default=False)
@@ -83,6 +73,9 @@ def simulate(
     noise: Annotated[
         float | None, typer.Option(help="Noise of the logged efforts over their RMS, as 0.01; the machine's own when absent.")
     ] = None,
+    added_inertia: Annotated[
+        float | None, typer.Option(help="Inertia added to q4 and q5 of cft [kg m^2]; 0.2 when absent, 0 as published.")
+    ] = None,
     payload: Annotated[
         float | None, typer.Option(help="Mass of a load that the robot carries and its controller does not know [kg].")
     ] = None,
@@ -108,7 +101,7 @@ def simulate(
     _check_files(output, truth, figures)
     with progress(5, quiet) as announce:
         announce("reading the robot and the plan")
-        machine, wanted = machine_of(robot, sidecar, plan, controller, bandwidth, search, arg, trust)
+        machine, wanted = machine_of(robot, sidecar, plan, controller, bandwidth, search, arg, trust, added_inertia)
         machine = machine if step is None else replace(machine, step=step)
         machine = _loaded(machine, payload, payload_link, payload_com, payload_inertia)
         announce("measuring efforts for the noise" if noise else "preparing")
@@ -158,7 +151,7 @@ def _write_run(run: Run, output: Path | None, truth: Path | None, figures: Path 
     """Write log, truth and figures; those of one folder appear together."""
     makers: dict[Path, Callable[[Path], Any]] = {}
     if output is not None:
-        makers[output] = partial(write_log, run.log)
+        makers[output] = run.log.save
     if truth is not None:
         makers[truth] = run.truth.save
     for folder in dict.fromkeys(path.parent for path in makers):
@@ -192,7 +185,7 @@ def _run_figures(run: Run) -> dict[str, Figure]:
     return {"tracking": plot_tracking(run), "torque_split": plot_torque_split(run.torque_split())}
 
 
-def _bode_figure(found: Mapping[str, Any], published: Mapping[float, tuple[float, float]]) -> Figure:
+def _bode_figure(found: Mapping[str, SineResponse], published: Mapping[float, tuple[float, float]]) -> Figure:
     first, *others = found.values()
     return first.plot(*others, labels=list(found), points=published or None)
 

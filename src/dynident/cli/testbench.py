@@ -109,7 +109,10 @@ def _tests_table(tests: Sequence[Mapping[str, Any]]) -> str:
 def track(
     machine: Machine,
     fit: Annotated[
-        Path | None, typer.Option(help="fit.json of your robot: it counts as true, its description as the catalogue model.")
+        Path | None,
+        typer.Option(
+            help="fit.json: tried on a ready machine too; of your own robot it counts as true, the description as catalogue."
+        ),
     ] = None,
     controller: Controller = "computed_torque",
     bandwidth: Bandwidth = 10.0,
@@ -129,16 +132,18 @@ def track(
 
     if output is not None:
         check_output(output, folder=True)
+    others: dict[str, di.Mechanism] = {}
     with progress(3, quiet) as step:
         step("preparing")
         if is_ready(Path(machine)):
             case = proof_case(machine, seed=seed)
+            others = {} if fit is None else {f"model of {fit.name}": di.Fit.load(fit).identified}
         else:
             described = robot_of(Path(machine), sidecar, search, arg, trust)
             true = described if fit is None else di.Fit.load(fit, described).identified
             case = own_case(true, None if fit is None else described, controller, bandwidth, seed)
         step("identifying from its own log, then tracking")
-        proof = case.run(seed)
+        proof = case.run(seed, others=others)
         compare = getattr(getattr(robots, machine, None), "compare", None)
         tests = [] if compare is None else [row._asdict() for row in compare()]  # tests that the source itself describes
         numbers = {**proof.numbers(), "conclusion": proof.conclusion(), **({"document_tests": tests} if tests else {})}

@@ -73,13 +73,7 @@ class Exported(Result):
     notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """Return the result as text.
-
-        Returns
-        -------
-        str
-            Files, difference and notes.
-        """
+        """Return the result as text. Files, difference and notes."""
         said = (
             f"read back by {self.reader}: largest difference {self.difference:.2g} N m or N over {SAMPLES} random states"
             if self.reader

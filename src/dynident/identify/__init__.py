@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dynident import callable_room
 from dynident.arguments import guard
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.factor import triangle
@@ -39,8 +39,10 @@ if TYPE_CHECKING:
         simulated_instruments,
     )
     from dynident.identify.metrics import Metrics, evaluate
+    from dynident.identify.partitions import Partition, Partitions, rank_partitions
     from dynident.identify.payload import payload_of, payload_on_arm, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
+    from dynident.identify.population import Population
     from dynident.identify.prior import Knowledge
     from dynident.identify.regression import Regression
     from dynident.identify.score import Score
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 # What only some programs need is imported on first use: figures, friction laws, payloads, subsets.
 _LATER = {
     "Knowledge": "prior",
+    "Population": "population",
     "MAP": "bayes",
     "contributing_parameters": "essential",
     "simulated_instruments": "methods",
@@ -92,7 +95,10 @@ _LATER = {
     "fit_log": "friction",
     "fit_of": "estimators",
     "individual_parameters": "subsets",
+    "Partition": "partitions",
+    "Partitions": "partitions",
     "payload_of": "payload",
+    "rank_partitions": "partitions",
     "payload_regression": "payload",
     "plot_parameters": "plots",
     "plot_score": "plots",
@@ -131,7 +137,10 @@ __all__ = [
     "Metrics",
     "Observability",
     "OutputError",
+    "Partition",
+    "Partitions",
     "Payload",
+    "Population",
     "Prediction",
     "Projection",
     "Regression",
@@ -165,6 +174,7 @@ __all__ = [
     "plot_parameters",
     "plot_score",
     "projected",
+    "rank_partitions",
     "read_wrench",
     "recover_standard",
     "simulated_instruments",
@@ -173,11 +183,5 @@ __all__ = [
     "with_gain_uncertainty",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.identify.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.identify' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)
+callable_room(__name__)

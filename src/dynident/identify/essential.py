@@ -130,7 +130,7 @@ def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit]
         active[worst] = False
         smaller = chosen.fit(regression, active=active).result_
         count = len(removed) + 1
-        F = (residual(smaller.values) / whole - 1.0) * max(rows - b, 1.0) / count if whole > 0.0 else np.inf
+        F = max(residual(smaller.values) / whole - 1.0, 0.0) * max(rows - b, 1.0) / count if whole > 0.0 else np.inf
         if level > 0.0 and f_distribution.isf(level, count, max(rows - b, 1.0)) < F:
             ended = f"removing {fit.base.names[worst]} as well would make the residuals grow (F = {F:.3g})"
             break

@@ -224,6 +224,7 @@ class Regression:
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
         stretches: int | None = None,
+        between: tuple[float, float] | None = None,
         **options: Any,
     ) -> Regression:
         """Prepare a log (check, filter, differentiate, decimate) and compress it.
@@ -242,6 +243,9 @@ class Regression:
             Bodies that were not there, see `from_motion`.
         stretches : int, optional
             See `from_motion`.
+        between : tuple of float, optional
+            First and last time [s] of the samples whose rows are used; what the log has around them serves the filters only.
+            Pieces of a long log that overlap by 16 periods of the cut-off give the evidence of the whole.
         **options
             Passed to `dynident.signals.prepare`.
 
@@ -252,6 +256,7 @@ class Regression:
         """
         matched = match(mechanism, log)
         prepared = prepared_for(Rows(matched.mechanism, check_projection(projection)), matched.log, options)
+        prepared = prepared if between is None else _part(prepared, *between)
         skip = dead_efforts(prepared)
         notes = [*matched.notes, *prepared.explanation.splitlines()]
         if skip:
@@ -450,6 +455,40 @@ class Regression:
 
         return load_regression(path, mechanism)
 
+    def to_bytes(self) -> bytes:
+        """Return the evidence as the bytes that `save` writes, to be sent to another machine.
+
+        Returns
+        -------
+        bytes
+            An .npz file.
+        """
+        from dynident.identify.regression_file import packed  # noqa: PLC0415 - it needs this class
+
+        return packed(self)
+
+    @classmethod
+    def from_bytes(cls, content: bytes, mechanism: Mechanism, base: BaseParameters | None = None) -> Regression:
+        """Return the evidence of `to_bytes`.
+
+        Parameters
+        ----------
+        content : bytes
+            What `to_bytes` returned.
+        mechanism : Mechanism
+            The robot it belongs to, with the same joints moving.
+        base : BaseParameters, optional
+            Its base parameters; found when omitted.
+
+        Returns
+        -------
+        Regression
+            The same evidence.
+        """
+        from dynident.identify.regression_file import load_regression  # noqa: PLC0415 - it needs this class
+
+        return load_regression(content, mechanism, base)
+
 
 def tile_length(height: int, factor: int, loops: bool) -> int:
     """Return how many rows after decimation a tile has: few where they stay in the cache, many where beginning one costs."""
@@ -465,6 +504,25 @@ def _same(base: BaseParameters, mechanism: Mechanism) -> bool:
     if base.mechanism.parameters.names != mechanism.parameters.names or base.mechanism.dof != mechanism.dof:
         return False
     return base.fits(replace(base, mechanism=mechanism).fingerprint())
+
+
+def _part(prepared: Prepared, first: float, last: float) -> Prepared:
+    """Return what was prepared of the samples between two times."""
+    t, half = prepared.motion.t, 0.5 / prepared.rate
+    own = slice(int(np.searchsorted(t, first - half)), int(np.searchsorted(t, last + half)))
+    if prepared.decimator.length(own.stop - own.start) < 1:
+        raise IdentificationError(
+            f"between {first:.6g} s and {last:.6g} s {own.stop - own.start} samples can be used, fewer than the "
+            f"{prepared.decimator.taps.size} that a row of the decimation needs; give a longer part"
+        )
+    return replace(
+        prepared,
+        motion=prepared.motion[own],
+        effort=prepared.effort[own],
+        filtered=prepared.filtered[own],
+        temperature=None if prepared.temperature is None else prepared.temperature[own],
+        moving=None if prepared.moving is None else prepared.moving[own],
+    )
 
 
 def own_rows(Y: ArrayLike, tau: ArrayLike, count: int) -> tuple[Array, Array]:

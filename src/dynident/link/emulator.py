@@ -376,13 +376,7 @@ class Emulator:
         return np.column_stack([index.astype(np.float64), clock, when, *signals])
 
     def until_due(self) -> float:
-        """Return the time until the next sample is due.
-
-        Returns
-        -------
-        float
-            Time [s, host]; infinite when none waits.
-        """
+        """Return the time until the next sample is due. Time [s, host]; infinite when none waits."""
         with self.lock:
             return self._queue[0][0] - time.monotonic() if self._queue else math.inf
 

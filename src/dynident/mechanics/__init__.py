@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 from dynident.mechanics.batch import TreeMotion, at_rest, coordinates, entering, node_values, project, tree_motion, values_of
@@ -192,11 +191,4 @@ __all__ = [
     "workspace_map",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.mechanics.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.mechanics' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)

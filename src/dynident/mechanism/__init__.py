@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 from dynident.mechanism.coupling import Coupling
@@ -114,11 +113,4 @@ __all__ = [
     "write_urdf",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.mechanism.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.mechanism' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)

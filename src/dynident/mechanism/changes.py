@@ -123,10 +123,7 @@ def with_friction(self: Mechanism, laws: Mapping[str, str | FrictionLaw | Fricti
 def without_friction(self: Mechanism) -> Mechanism:
     """Return a copy without friction laws, and without the friction terms of the joints that had one.
 
-    Returns
-    -------
-    Mechanism
-        The changed copy: bodies, rotors, offsets, springs, and the friction terms of the other joints.
+    The changed copy: bodies, rotors, offsets, springs, and the friction terms of the other joints.
     """
     rid = {self._coordinate_joint[name].name for name in self.friction}
     kept = {}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,9 @@ from dynident.mechanism.loops import Closure, find_closure
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import Tree, build_tree
 from dynident.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -223,16 +226,28 @@ class Mechanism(Result):
         )
 
     def summary(self) -> str:
-        """Return what the robot is made of as text.
-
-        Returns
-        -------
-        str
-            Joints, bodies, loops, drives.
-        """
+        """Return what the robot is made of as text. Joints, bodies, loops, drives."""
         from dynident.mechanism.describe import description, description_text  # noqa: PLC0415 - it imports Mechanism
 
         return description_text(description(self))
+
+    def plot(self, q: ArrayLike | None = None) -> Figure:
+        """Draw the robot in space, with the frames of its links, beside the graph of its bodies and joints.
+
+        Parameters
+        ----------
+        q : array_like, optional
+            Positions of all joints of the tree, dependent ones too, in the order of ``robot.tree.coordinates``; zero when
+            omitted.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.mechanism.plots import plot_mechanism  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_mechanism(self, q)
 
     @property
     def dof(self) -> int:

@@ -173,13 +173,7 @@ class XmlPatch:
         self._edits.append((at, at, blanks + _ascii(text)))
 
     def result(self) -> bytes:
-        """Return the text with all changes made.
-
-        Returns
-        -------
-        bytes
-            New text.
-        """
+        """Return the text with all changes made."""
         edits = list(self._edits)
         for element, texts in self._opened.items():
             _, end = self._start_tag(element)

@@ -29,8 +29,11 @@ def _table(table: Table) -> pages.Html:
         mark: object = pages.badge(off, "ok") if row.agrees else off
         rows.append((name, ours, known, mark, reason))
     reasons = any(row.reason for row in table.rows)
-    shown = rows if reasons else [row[:4] for row in rows]
-    return pages.table(HEADERS if reasons else HEADERS[:4], shown, table.title, numeric=(1, 2, 3), wide=(4,))
+    kept = [0, 1, *((2, 3) if table.compared else ()), *((4,) if reasons else ())]
+    headers = [HEADERS[i] if i < 4 or table.compared else "remark" for i in kept]
+    numeric = range(1, 4 if table.compared else 2)
+    shown = [[row[i] for i in kept] for row in rows]
+    return pages.table(headers, shown, table.title, numeric=numeric, wide=(len(kept) - 1,) if reasons else ())
 
 
 def _figure(caption: str, drawn: Figure) -> pages.Html:
@@ -85,13 +88,15 @@ def write_page(path: str | os.PathLike[str], results: Sequence[Reproduction], fa
         require(found, Reproduction, "an entry of results")
     agreeing, judged = (sum(found.agreeing[i] for found in results) for i in (0, 1))
     lead = (
-        f"Of {judged} published numbers {agreeing} agree to all printed digits and {sum(map(_close, results))} to 1 %; where ours "
-        "differ, the reason is beside them."
+        f"Of {judged} published numbers {agreeing} agree to all printed digits and {sum(map(_close, results))} to 1 %; where "
+        "ours differ, the reason is beside them."
     )
     header = pages.join([pages.tag("h1", "Published tables and figures, computed again"), pages.tag("p", lead, class_="lead")])
     sections = [("overview", "Overview", _overview(results, failed or {}))]
-    for document, members in groupby(results, lambda found: found.name.partition("-")[0]):
+    for robot, members in groupby(results, lambda found: found.name.partition("-")[0]):
         parts = list(members)
-        sections.append((parts[0].name, document, pages.join(_section(found) for found in parts)))
+        sections.append(
+            (parts[0].name, "five-bar" if robot == "five" else robot, pages.join(_section(found) for found in parts))
+        )
     footer = pages.tag("p", f"dynident, {pages.date()}")
     return write_atomic(path, pages.page("Published tables, computed again", header, sections, footer))

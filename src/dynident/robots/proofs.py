@@ -32,6 +32,8 @@ BOX = {"rad": 0.4, "m": 0.05}
 """Half-widths of the box of robots without a `BOX` of their own."""
 TOOLS = {"five_bar": "platform", "mast": "platform"}
 """Link that is the tool, of machines with loops."""
+REPAIR = 0.2
+"""Inertia added to q4 and q5 of CFT [kg m^2] that makes its mass matrix positive definite everywhere."""
 POSES = 30
 """Poses that are tried for the motions of a robot of one's own."""
 FASTEST = 0.35
@@ -159,7 +161,7 @@ def writing(
 
 def proof_case(name: str, machine: VirtualRobot | None = None, seed: int = 0) -> ProofCase:
     """Return what a machine is proved on."""
-    machine = _ready(name) if machine is None else machine
+    machine = ready_machine(name) if machine is None else machine
     make = {"dualv": _dualv, "rrr": _rrr}.get(name)
     case = _other(name, machine, seed) if make is None else make(machine, seed)
     notes = getattr(getattr(robots, name), "NOTES", ()) if name in robots.ROBOTS else ()
@@ -273,9 +275,26 @@ def _other(name: str, machine: VirtualRobot, seed: int) -> ProofCase:
     return ProofCase(with_noise(machine, training[0]), training, motions, options=options)
 
 
-def _ready(name: str) -> VirtualRobot:
+def ready_machine(name: str, added_inertia: float | None = None) -> VirtualRobot:
+    """Return the machine of a robot of the literature, able to run anywhere in its workspace.
+
+    Parameters
+    ----------
+    name : str
+        One of `ROBOTS`.
+    added_inertia : float, optional
+        Inertia added to q4 and q5 of ``cft`` [kg m^2]; 0.2 when omitted, as its published numbers alone make the mass matrix
+        indefinite on a third of the workspace. Other machines take none.
+
+    Returns
+    -------
+    VirtualRobot
+        The machine with its own drives and controller.
+    """
     if name not in robots.ROBOTS:
-        raise DynidentError(f"there is no machine '{name}'; give your own as machine=")
-    options = {"added_inertia": 0.2} if name == "cft" else {}  # Table 4 alone makes M indefinite
+        raise DynidentError(f"there is no machine '{name}'; machines are {', '.join(robots.ROBOTS)}")
+    if name != "cft" and added_inertia is not None:
+        raise DynidentError(f"added inertia is {added_inertia:g}, but '{name}' needs none; it is for 'cft' only")
+    options = {"added_inertia": REPAIR if added_inertia is None else added_inertia} if name == "cft" else {}
     machine: VirtualRobot = getattr(robots, name).machine(**options)
     return machine

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 from dynident.signals.log import EFFORT_KINDS, MINIMUM_SAMPLES, Log
@@ -108,11 +107,4 @@ __all__ = [
     "split_at_gaps",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.signals.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.signals' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)

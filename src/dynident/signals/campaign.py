@@ -138,10 +138,7 @@ class CampaignLog(Log):
     def cycles(self) -> dict[int, Log]:
         """Return the log of every complete cycle.
 
-        Returns
-        -------
-        dict of int to Log
-            By number, from 0 on; each says in its provenance which plan and cycle it is.
+        By number, from 0 on; each says in its provenance which plan and cycle it is.
         """
         out = {}
         for part in self._complete():
@@ -152,13 +149,7 @@ class CampaignLog(Log):
         return out
 
     def stages(self) -> dict[str, list[Log]]:
-        """Return the logs of every recorded stage, in the order of cycles and repetitions.
-
-        Returns
-        -------
-        dict of str to list of Log
-            By name of the stage.
-        """
+        """Return the logs of every recorded stage, in the order of cycles and repetitions. By name of the stage."""
         out: dict[str, list[Log]] = {}
         for part in self._complete():
             for entry in self.about["schedule"]:

@@ -323,7 +323,7 @@ def _gain(gain: object, tables: list[Table]) -> Array | None:
 
 # ---------------------------------------------------------------------- our own files
 def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
-    """Rebuild a log from a file written by `Log.to_csv`, `Log.to_npz` or `Log.to_parquet`."""
+    """Rebuild a log from a file written by `Log.save`."""
     meta = table.metadata or {}
     try:
         kind, joints, fields = check_effort_kind(meta["effort_kind"]), list(meta["joints"]), list(meta["fields"])

@@ -2,8 +2,8 @@
 
     minimise sum over runs of || F (tau_measured - tau_simulated(p)) ||^2        p > 0, F a zero-phase low-pass
 
-The whole closed loop is simulated for every p [Roldan2017, section 4.2.4.2], so nothing is differentiated and limits, cycle times
-and elastic shafts count. Gauss-Newton on log p; numbers of drives are inputs of the compiled machine, so nothing is compiled.
+The whole closed loop is simulated for every p [Roldan2017, section 4.2.4.2], so nothing is differentiated and limits, cycle
+times and elastic shafts count. Gauss-Newton on log p; numbers of drives are inputs of the compiled machine, so nothing is compiled.
 """
 
 from __future__ import annotations

@@ -52,13 +52,7 @@ class Contributions:
         return {name: np.sqrt(np.mean(part**2, axis=0)) for name, part in self.parts.items()}
 
     def plot(self) -> Any:
-        """Draw one panel per coordinate with all parts over time.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure; it is neither shown nor saved.
-        """
+        """Draw one panel per coordinate with all parts over time. The figure; it is neither shown nor saved."""
         try:
             from matplotlib.figure import Figure  # noqa: PLC0415 - an optional extra
         except ImportError:

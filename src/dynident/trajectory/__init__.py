@@ -13,6 +13,7 @@ from dynident.trajectory.export import (
     to_ros_json,
 )
 from dynident.trajectory.family import Curve, Family, Trajectory, finite_times, positive, sample
+from dynident.trajectory.four_bar import FourBar
 from dynident.trajectory.fourier import Fourier
 from dynident.trajectory.interpolated import Interpolated
 from dynident.trajectory.join import Bridge, Joined, join
@@ -36,6 +37,7 @@ __all__ = [
     "Curve",
     "Cycloid",
     "Family",
+    "FourBar",
     "Fourier",
     "Hop",
     "Interpolated",

@@ -106,13 +106,7 @@ class Choice:
         return next(c for c in self.contenders if c.name == name)
 
     def summary(self) -> str:
-        """Return the comparison as a text table.
-
-        Returns
-        -------
-        str
-            One line per model.
-        """
+        """Return the comparison as a text table. One line per model."""
         width = max(len(c.name) for c in self.contenders)
         head = f"{'model':<{width}}  {'held out':>10}  {'faster':>10}  {'training':>10}  {'k':>3}  {'AIC':>10}  {'BIC':>10}"
         lines = [head]
@@ -303,13 +297,7 @@ class FrictionChoice:
     choices: Mapping[str, Choice]
 
     def summary(self) -> str:
-        """Return the comparisons as text.
-
-        Returns
-        -------
-        str
-            One table per joint.
-        """
+        """Return the comparisons as text. One table per joint."""
         parts = []
         for joint, law in self.laws.items():
             parts.append(f"friction of '{joint}': {law_text(law)}")

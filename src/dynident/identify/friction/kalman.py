@@ -69,13 +69,7 @@ class KalmanResult:
         return dict(zip(self.names, self.values.tolist(), strict=True))
 
     def summary(self) -> str:
-        """Return the result as text.
-
-        Returns
-        -------
-        str
-            Parameters, consistency and notes.
-        """
+        """Return the result as text. Parameters, consistency and notes."""
         lines = [f"{n:<6} {v:>12.5g} +- {s:.3g}" for n, v, s in zip(self.names, self.values, self.std, strict=True)]
         return "\n".join([*lines, f"innovations over prediction: {self.consistency:.3g} (about 1 is right)", *self.notes])
 

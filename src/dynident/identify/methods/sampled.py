@@ -168,13 +168,14 @@ class SampledRegression(Regression):
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
         stretches: int | None = None,
+        between: tuple[float, float] | None = None,
         **options: Any,
     ) -> Self:
         """Prepare a log as `Regression.from_log`, and keep the rows, the noise of q and the motion that was asked for.
 
         Parameters
         ----------
-        mechanism, log, base, projection, absent, stretches, **options
+        mechanism, log, base, projection, absent, stretches, between, **options
             As of `Regression.from_log`.
 
         Returns
@@ -182,7 +183,7 @@ class SampledRegression(Regression):
         SampledRegression
             The evidence.
         """
-        evidence = cast("Self", super().from_log(mechanism, log, base, projection, absent, stretches, **options))
+        evidence = cast("Self", super().from_log(mechanism, log, base, projection, absent, stretches, between, **options))
         (stretch,) = evidence.stretches
         matched = match(mechanism, log)
         cutoff, t = float(evidence.sources[0]["cutoff"]), stretch.motion.t

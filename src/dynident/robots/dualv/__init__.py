@@ -32,7 +32,7 @@ __all__ = [
     "ASSUMPTIONS", "BOX", "COLUMNS", "NOTES", "PAYLOAD_WEIGHED", "RELATIVE_ERROR_NORM", "TABLE_2", "TABLE_3", "TABLE_4",
     "WORKING_MODES", "Geometry", "Jacobians", "actuator_jacobian", "case_1", "case_2", "essential_table", "excitation",
     "forward_kinematics", "idle_torques", "internal_stress", "inverse_kinematics", "jacobians", "joint_motion",
-    "leg_regressor", "machine", "measured_radius", "mechanism", "paper_symbol", "partitions", "platform_motion",
+    "leg_regressor", "machine", "measured_radius", "mechanism", "paper_symbol", "platform_motion",
     "platform_regressor", "preload", "preload_direction", "remove_internal_stress", "toy",
 ]  # fmt: skip
 

@@ -7,7 +7,6 @@ lengths and working mode, that of Table 1 when omitted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -330,19 +329,6 @@ def case_2(
     projector[:, :, go] = -maps[:, :, 0]
     legs = Y_t.reshape(samples, 12, -1)
     return projector, maps[:, :, 1:13] @ legs + maps[:, :, 13:] @ Y_p
-
-
-def partitions(x: ArrayLike, geometry: Geometry | None = None) -> list[tuple[tuple[int, ...], float]]:
-    """Rank the choices of three motors for case 2 by the worst conditioning of J_r along a motion.
-
-    `x` (N, 3): poses. Returns motors kept and the largest condition number of their rows (rotation scaled by 0.1 m), best
-    first.
-    """
-    J = jacobians(x, geometry).J_inv / np.array([1.0, 1.0, 0.1])
-    ranked = [
-        (tuple(i + 1 for i in kept), float(np.max(np.linalg.cond(J[:, list(kept)])))) for kept in combinations(range(4), 3)
-    ]
-    return sorted(ranked, key=lambda item: item[1])
 
 
 def preload_direction(x: ArrayLike, geometry: Geometry | None = None) -> Array:
