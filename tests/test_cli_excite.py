@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import yaml
 
-pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
 
 import dynident as di

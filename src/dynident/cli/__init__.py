@@ -13,6 +13,7 @@ from dynident.cli import (  # noqa: F401 - importing registers commands
     cache,
     campaigns,
     compare,
+    convert,
     core,
     demo,
     excite,

@@ -51,11 +51,16 @@ from dynident.cli.shared import (
     with_terms,
     xacro_arguments,
 )
-from dynident.errors import DescriptionError, DynidentError, IdentificationError
+from dynident.errors import DescriptionError, DynidentError, IdentificationError, MissingExtraError
 from dynident.files import write_atomic
 from dynident.mechanism import description, description_text, is_mjcf, write_robot, write_sidecar, write_svg
 from dynident.outputs import output_set
 from dynident.signals import is_campaign
+
+RANK_TOLERANCE = 3e-5
+RankTolerance = Annotated[
+    float, typer.Option(help="Relative size below which a parameter counts as unseen; 1e-3 where axes are almost parallel.")
+]
 
 
 @app.command(epilog="Example: dynident describe robot.urdf --sidecar drives.toml --json")
@@ -66,6 +71,7 @@ def describe(
     arg: Arg = None,
     trust: Trust = False,
     terms: Terms = None,
+    rank_tolerance: RankTolerance = RANK_TOLERANCE,
     svg: Annotated[
         Path | None, typer.Option(help="Draw the graph of bodies, joints, loops and actuators to this file.")
     ] = None,
@@ -83,7 +89,7 @@ def describe(
         write_svg(mechanism, svg)
     if mechanism.dof:
         try:
-            base = di.base_parameters(mechanism)
+            base = di.base_parameters(mechanism, tolerance=rank_tolerance)
         except IdentificationError as error:  # too large
             note(str(error))
         else:
@@ -143,6 +149,7 @@ def identify(
     unit: Unit = None,
     log_rate: LogRate = None,
     terms: Terms = None,
+    rank_tolerance: RankTolerance = RANK_TOLERANCE,
     friction: FrictionLaws = None,
     estimator: Annotated[
         str, typer.Option(help="map (the description as a belief that the data weigh), wls (least squares alone) or ols.")
@@ -181,7 +188,6 @@ def identify(
     A campaign is identified cycle by cycle from the stages of its plan, with the cubic friction law: writes cycles.json.
     """
     from dynident.identify import match  # noqa: PLC0415
-    from dynident.report import write_report  # noqa: PLC0415
     from dynident.validate import judge  # noqa: PLC0415
 
     if order is not None and friction is not None:
@@ -236,7 +242,7 @@ def identify(
         with output_set(output, ("fit.json", "identified.*", "report.html", "verdict.json")) as stage:
             fit.save(stage / "fit.json")
             _write_model(robot, fit, stage, output, search, trust, arg)
-            write_report(stage / "report.html", fit, shown, verdict)
+            _write_report(stage / "report.html", fit, shown, verdict)
             verdict.save(stage / "verdict.json")
             written = [output / file.name for file in sorted(stage.iterdir())]
     if as_json:
@@ -248,6 +254,16 @@ def identify(
         out.print("\n\n".join([*removed, fit.summary(), *(score.summary() for score in scores), verdict.summary()]))
         out.print(f"\nwritten: {', '.join(map(str, written))}")
     return NOT_OK if strict and not verdict.ok else 0
+
+
+def _write_report(path: Path, fit: di.Fit, scores: list[Any], verdict: Any) -> None:
+    """Write the report; a plain installation, which cannot draw, goes on without it."""
+    try:
+        from dynident.report import write_report  # noqa: PLC0415 - matplotlib
+
+        write_report(path, fit, scores, verdict)
+    except MissingExtraError as error:
+        note(f"no report is written: {error}")
 
 
 def _with_laws(

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 GRID = (0.4, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)  # Hz
 AMPLITUDES = {"N": 5e-3, "N m": 0.02}  # m, rad: of coordinates whose effort has this unit
 CAMPAIGN_CYCLE = 0.004  # between two samples of a campaign, as recorders write it [s]
-LOGS = (".parquet", ".csv", ".csv.gz", ".npz")
+LOGS = (".parquet", ".csv", ".csv.gz", ".npz", ".mat", ".mcap")
 
 RobotOption = Annotated[
     Path | None,
@@ -65,7 +65,9 @@ def simulate(
     robot: RobotOption = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Log to write: .parquet, .csv, .csv.gz or .npz; with --cycles a folder."),
+        typer.Option(
+            "-o", "--output", help="Log to write: .parquet, .csv, .csv.gz, .npz, .mat or .mcap; with --cycles a folder."
+        ),
     ] = None,
     cycles: Annotated[
         int | None,
