@@ -83,7 +83,24 @@ def to_com(phi: ArrayLike) -> tuple[float, Array, Array]:
 
 
 def principal(phi: ArrayLike) -> tuple[float, Array, Array, Array]:
-    """Return mass, centre of mass, principal moments (ascending) and principal axes."""
+    """Return mass, centre of mass and principal inertia of a body.
+
+    Parameters
+    ----------
+    phi : array_like, (10,)
+        Inertial parameters in the link frame, see `SYMBOLS`.
+
+    Returns
+    -------
+    mass : float
+        Mass [kg].
+    com : ndarray, (3,)
+        Centre of mass [m].
+    moments : ndarray, (3,)
+        Principal moments about it, rising [kg m^2].
+    axes : ndarray, (3, 3)
+        Principal axes as columns, right-handed.
+    """
     mass, com, inertia = to_com(phi)
     moments, axes = np.linalg.eigh(inertia)
     if np.linalg.det(axes) < 0.0:
