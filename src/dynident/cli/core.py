@@ -49,6 +49,7 @@ from dynident.cli.shared import (
     with_terms,
     xacro_arguments,
 )
+from dynident.cli.structure import choices
 from dynident.errors import DescriptionError, DynidentError, IdentificationError, MissingExtraError
 from dynident.files import write_atomic
 from dynident.mechanism import description, description_text, is_mjcf, write_robot, write_sidecar, write_svg
@@ -143,10 +144,15 @@ def identify(
     rank_tolerance: RankTolerance = RANK_TOLERANCE,
     friction: FrictionLaws = None,
     estimator: Annotated[
-        str, typer.Option(help="map (the description as a belief that the data weigh), wls (least squares alone) or ols.")
+        str,
+        choices("map: the description as a belief that the data weigh; wls, ols: least squares alone.", "map", "wls", "ols"),
     ] = "map",
     recovery: Annotated[
-        str, typer.Option(help="Standard parameters: auto, physical (possible bodies), prior or minimum_norm.")
+        str,
+        choices(
+            "Standard parameters: physical keeps bodies possible, prior stays near the description.",
+            *("auto", "physical", "prior", "minimum_norm"),
+        ),
     ] = "auto",
     mass: Mass = None,
     total_mass: TotalMass = None,
@@ -335,7 +341,10 @@ def export(
     target: Annotated[
         str | None,
         typer.Option(
-            "--for", help="Program it is for: pinocchio, mujoco, gazebo, drake (read back and compared) or fmu (FMI 3)."
+            "--for",
+            help="Program it is for, read back and compared; fmu is FMI 3.",
+            metavar="[pinocchio|mujoco|gazebo|drake|fmu]",
+            autocompletion=lambda: ["pinocchio", "mujoco", "gazebo", "drake", "fmu"],
         ),
     ] = None,
     sidecar: Sidecar = None,

@@ -252,7 +252,9 @@ def _branch(arm: Arm, posture: str) -> str:
 
 def _targets(arm: Arm, rotation: ArrayLike | None, position: ArrayLike) -> tuple[Array | None, Array]:
     if arm.needs_rotation and rotation is None:
-        raise DynidentError(f"rotation is missing: this {arm.kind} reaches poses; give (samples, 3, 3) or one (3, 3)")
+        raise DynidentError(
+            f"rotation is missing: this {arm.kind} reaches poses; give it as (samples, 3, 3) or one (3, 3), or --rpy"
+        )
     if not arm.needs_rotation and rotation is not None:
         raise DynidentError(f"rotation is given, but this {arm.kind} can only place a point; give rotation=None")
     return pose_targets(rotation, position)
