@@ -11,6 +11,7 @@ import typer
 
 from dynident.cli import (  # noqa: F401 - importing registers commands
     cache,
+    campaigns,
     compare,
     convert,
     core,
@@ -23,6 +24,7 @@ from dynident.cli import (  # noqa: F401 - importing registers commands
     reproduce,
     simulate,
     testbench,
+    thermal,
 )
 from dynident.cli.shared import PANELS, USAGE, UsageError, app, command_name, note, notes
 from dynident.errors import DynidentWarning

@@ -31,12 +31,12 @@ def is_mjcf(path: str | os.PathLike[str]) -> bool:
 
 
 def is_sdf(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a description file is SDF, by its ending or its root element.
+    """Return whether a description file is SDF, by its ending or its root element.
 
     Parameters
     ----------
     path : path-like
-        File.
+        The file.
 
     Returns
     -------

@@ -83,21 +83,21 @@ def to_com(phi: ArrayLike) -> tuple[float, Array, Array]:
 
 
 def principal(phi: ArrayLike) -> tuple[float, Array, Array, Array]:
-    """Return mass, centre of mass and principal inertia of a body.
+    """Return what a person would measure of a body.
 
     Parameters
     ----------
     phi : array_like, (10,)
-        Inertial parameters in the link frame, see `SYMBOLS`.
+        ``m mx my mz Ixx Ixy Ixz Iyy Iyz Izz`` in the link frame, inertia about its origin.
 
     Returns
     -------
     mass : float
-        Mass [kg].
+        [kg].
     com : ndarray, (3,)
         Centre of mass [m].
     moments : ndarray, (3,)
-        Principal moments about it, rising [kg m^2].
+        Principal moments about it, ascending [kg m^2].
     axes : ndarray, (3, 3)
         Principal axes as columns, right-handed.
     """

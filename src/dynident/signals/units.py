@@ -221,7 +221,8 @@ def find_clock(
     if name is None:
         if rate is None:
             raise LogError(
-                f"no time column among {', '.join(list(columns)[:12])} ...; give rate= (--rate) in Hz, or schema={{'time': ...}} (--schema)"
+                f"no time column among {', '.join(list(columns)[:12])} ...; give rate= (--rate) in Hz, or the column by "
+                "schema={'time': ...} (--schema)"
             )
         return np.arange(samples) / float(rate), [f"time: sample number / {rate} Hz (no time column)"], ""
     known = time_name(name)
