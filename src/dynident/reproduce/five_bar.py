@@ -120,9 +120,7 @@ def five_bar_moves() -> Reproduction:
         name = f"{found.test.split(',')[0]}: {found.quantity}"
         rows_model.append(Row(name, found.found, found.model, found.unit, why))
         rows_test.append(Row(name, found.found, found.experiment, found.unit, UNKNOWN if found.unit == "mm" else missing))
-    rows_model.append(
-        Row("velocity feed-forward that gives 22 mm", _feedforward(), None, "", "named in section 4.1.3, no gain")
-    )
+    rows_model += _feedforward()
     figures: dict[str, Callable[[], Any]] = {}
     for name, (run, speed) in _runs().items():
         path = {"programmed": run.reference.q.T, "virtual robot": run.truth.motion.q.T}
