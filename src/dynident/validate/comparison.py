@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import DynidentError, DynidentWarning, require
-from dynident.files import to_json
 from dynident.identify import (
     DIDIM,
     GLS,
@@ -29,6 +28,7 @@ from dynident.identify import (
     Entropic,
     Fit,
     Kalman,
+    OutputError,
     SampledRegression,
     base_parameters,
     diagnose_bias,
@@ -37,13 +37,16 @@ from dynident.identify import (
     simulated_instruments,
 )
 from dynident.mechanism import Mechanism
+from dynident.results import Frozen, Result
 from dynident.signals import Log
 from dynident.simulate import ClosedLoop
 from dynident.validate.holdout import split
 
+MOST = 24  # base parameters up to which output error is tried unasked
+
 
 @dataclass(frozen=True, eq=False)
-class ComparisonRow:
+class ComparisonRow(Frozen):
     """One estimator.
 
     Parameters
@@ -71,7 +74,7 @@ class ComparisonRow:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Result):
     """All estimators on the same logs.
 
     Parameters
@@ -132,8 +135,8 @@ class Comparison:
             lines.append(f"{'description':<{width}}  {'-':>9}  {100 * self.description:>8.2f} %")
         return "\n".join([*lines, "", *self.diagnosis.sentences])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything but the fits.
+    def table(self) -> dict[str, Any]:
+        """Return everything but the fits; `to_dict` and `save` have them too.
 
         Returns
         -------
@@ -160,16 +163,6 @@ class Comparison:
             "diagnosis": self.diagnosis.to_dict(),
         }
 
-    def to_json(self) -> str:
-        """Return `to_dict` as JSON text.
-
-        Returns
-        -------
-        str
-            JSON object.
-        """
-        return to_json(self.to_dict())
-
 
 def standard_estimators(
     evidence: SampledRegression, period: float | None = None, loop: ClosedLoop | None = None
@@ -183,8 +176,8 @@ def standard_estimators(
     period : float, optional
         Period of the motion [s], for instruments from other periods.
     loop : ClosedLoop, optional
-        The closed loop of the robot, for estimators that simulate it. `OutputError` is not among them: it takes two
-        simulations per parameter and step, minutes for six axes.
+        The closed loop of the robot, for estimators that simulate it. `OutputError` is among them up to 24 base parameters:
+        it takes two simulations per parameter and step, minutes for six axes.
 
     Returns
     -------
@@ -211,6 +204,8 @@ def standard_estimators(
     if loop is not None:
         found["IV simulated"] = IV(instruments=simulated_instruments(loop, WLS().fit(evidence).result_))
         found["DIDIM"] = DIDIM(loop=loop)
+        if evidence.base.rank <= MOST:
+            found["OutputError"] = OutputError(loop=loop, start=WLS().fit(evidence).result_, iterations=4)
     found["WLS physical"] = WLS(recovery="physical")
     found["MAP"] = MAP()
     return found
@@ -241,7 +236,7 @@ def compare(
     period : float, optional
         Period of the motion [s], for instruments from other periods.
     loop : ClosedLoop, optional
-        The closed loop of the robot, for DIDIM and simulated instruments.
+        The closed loop of the robot, for DIDIM, output error and simulated instruments; its references are those of the logs.
     **options
         Passed to `dynident.signals.prepare`.
 
