@@ -6,7 +6,6 @@ lump fixed bodies with the other library's own tools, and map coordinates by nam
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -27,9 +26,6 @@ KINDS = tuple(COORDINATES)
 SCALAR_KINDS = ("fixed", "revolute", "continuous", "prismatic", "universal", "planar")
 
 PROPERTY = settings(max_examples=20, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-
-# Three robots of each size. Properties share them, so that the code of a robot is made once; DYNIDENT_EXPLORE=1 draws others.
-POOL = range(10_000) if os.environ.get("DYNIDENT_EXPLORE") else range(21)
 
 # ---- random robots ---------------------------------------------------------------------------------------------------
 
@@ -92,7 +88,7 @@ def mechanisms(kinds: Sequence[str] = KINDS, terms: Sequence[str] = (), largest:
         ]
         return build(links, index, terms)
 
-    return st.sampled_from(POOL).map(make)
+    return st.sampled_from(range(10_000)).map(make)
 
 
 ALL_TERMS = tuple(TERMS)

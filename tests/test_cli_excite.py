@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import yaml
 
-pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
 
 import dynident as di
@@ -94,7 +93,9 @@ def test_complete_test_and_repetitions(folder, monkeypatch):
     assert run(monkeypatch, *args, "--complete", "--repetitions", "3") == 0
     plan = Plan.load("plan/plan.json")
     assert plan.cycles == 24 and plan.duration == 7200.0 and plan.stages[0].repetitions == 3
-    assert [s.purpose for s in plan.stages] == ["training", "validation", "friction", "warming"]
+    assert [s.name for s in plan.stages] == ["excitation", "full_speed", "validation", "friction", "warming"]
+    table = np.loadtxt("plan/motion.csv", delimiter=",", skiprows=1)  # the whole cycle, as the plan holds it
+    assert table[-1, 0] == pytest.approx(plan.curve.duration, abs=0.02) and np.array_equal(table[:, 1:3], plan.motion().q)
 
 
 def test_sequential_design_and_payload(folder, monkeypatch, capsys):
@@ -102,7 +103,7 @@ def test_sequential_design_and_payload(folder, monkeypatch, capsys):
     rest = Fourier(0.2, 4)
     motion = Trajectory(rest, 0.15 * np.random.default_rng(0).normal(size=(2, rest.size))).sample(200.0)
     effort = di.inverse_dynamics(robot, motion) + np.random.default_rng(1).normal(0.0, 0.1, motion.q.shape)
-    Log(motion.t, robot.coordinate_names, motion.q, effort, "joint_torque").to_npz("run.npz")
+    Log(motion.t, robot.coordinate_names, motion.q, effort, "joint_torque").save("run.npz")
     args = ("robot.urdf", "--limits", "limits.toml", *QUICK, "--criterion", "a")
     assert run(monkeypatch, *args, "--json") == 0
     alone = json.loads(capsys.readouterr().out)
@@ -142,6 +143,24 @@ def test_robots_of_the_literature_by_name(monkeypatch, capsys, tmp_path):
     data = json.loads(capsys.readouterr().out)
     assert data["after"]["cond"] < data["before"]["cond"] and data["worst_margin"] >= 0.0
     assert "[Roldan2017, chapter 6]" in data["limits"] and list(tmp_path.iterdir()) == []
+
+
+def test_cft_in_cartesian_coordinates_and_back_to_its_joints(monkeypatch, capsys, tmp_path):
+    """The report's route: Fourier series of xc1 ... xc4 for its twelve parameters; the plan runs on the machine."""
+    monkeypatch.chdir(tmp_path)
+    args = ("cft", "--cartesian", "--criterion", "cond", "--iterations", "3", "--starts", "1", "-o", "plan", "--json")
+    assert run(monkeypatch, *args) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert len(data["parameters"]) == 12 and data["worst_margin"] >= 0.0
+    assert data["after"]["cond"] < data["before"]["cond"]
+    monkeypatch.setattr("sys.argv", ["dynident", "simulate", "plan", "--robot", "cft", "-o", "run.npz", "--json"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    told = capsys.readouterr()
+    assert not end.value.code and "0.2 kg m^2 are added to q4 and q5" in " ".join(told.err.split())
+    assert max(joint["largest"] for joint in json.loads(told.out)["tracking"].values()) < 0.2
+    assert run(monkeypatch, "prr2", "--cartesian") == 1
+    assert "--cartesian is for the robot cft" in capsys.readouterr().err
 
 
 def test_an_unknown_name_lists_the_known_ones(monkeypatch, capsys, tmp_path):
@@ -228,8 +247,9 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(folder, monkeypatch, c
 
 def test_joints_without_limits_are_named(folder, monkeypatch, capsys):
     Path("open.urdf").write_text(OPEN, encoding="utf-8")
-    assert run(monkeypatch, "open.urdf", "-o", "plan") == 1
-    assert "joint 'shoulder' has no position limits" in capsys.readouterr().err
+    assert run(monkeypatch, "open.urdf", *QUICK, "--criterion", "a") == 0
+    told = capsys.readouterr().err
+    assert "positions within 3.14 rad assumed for shoulder" in told and "no floor was given: --floor 0" in told
     assert run(monkeypatch, "open.urdf", "--limits", "missing.toml") == 1
     assert "cannot read limits from 'missing.toml'" in capsys.readouterr().err
     assert run(monkeypatch, "robot.urdf", "--output", "robot.urdf") == 1

@@ -11,8 +11,6 @@ import bad_input_corpus as corpus
 import dynident as di
 from dynident.__main__ import main
 
-pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
-
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -59,7 +57,7 @@ def test_topics_are_an_option(validate):
     pytest.importorskip("mcap")
     pytest.importorskip("rosbags.typesys")
     expected, _ = validate("other.csv")
-    di.Log.read("other.csv", effort="joint_torque").to_mcap("other.mcap")
+    di.Log.read("other.csv", effort="joint_torque").save("other.mcap")
     out, err = validate("other.mcap", "--topic", "/joint_states")
     assert out == expected
     assert "stamps in the headers" in err

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
 
 import dynident as di
@@ -34,7 +33,7 @@ def test_friction_of_logs_is_studied_and_reported(monkeypatch, capsys, tmp_path)
     names = []
     for i, log in enumerate(campaign(np.random.default_rng(3), cycles=12)):
         names.append(f"cycle{i:02d}.npz")
-        log.to_npz(names[-1])
+        log.save(names[-1])
     assert run(monkeypatch, "friction", "robot.urdf", *names, "-o", "out", "--json") == 0
     data = json.loads(capsys.readouterr().out)
     assert data["joints"][0]["joint"] == "axis"
@@ -47,7 +46,7 @@ def test_a_log_without_plateaus_is_one_sentence(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     Path("robot.urdf").write_text(URDF, encoding="utf-8")
     t = np.arange(0.0, 20.0, 0.004)
-    Log(t, ("axis",), np.sin(2.0 * t), np.cos(2.0 * t), "joint_torque").to_npz("sine.npz")
+    Log(t, ("axis",), np.sin(2.0 * t), np.cos(2.0 * t), "joint_torque").save("sine.npz")
     assert run(monkeypatch, "friction", "robot.urdf", "sine.npz", "-o", "out") == 1
     error = capsys.readouterr().err
     assert "no joint could be studied" in error

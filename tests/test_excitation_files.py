@@ -9,25 +9,32 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import dynident as di
 from dynident.errors import DynidentError
 from dynident.excitation import (
     Capsule,
+    Collision,
     Criterion,
+    Floor,
     MotionLimits,
     Objective,
     Plan,
     Problem,
     RobotEquations,
     Stage,
+    assume_limits,
     average_periods,
+    capsules_of,
     check_motion,
     design,
     feasible_start,
     limits_of,
+    limits_settings,
     optimise,
     plan_within,
     read_limits,
 )
+from dynident.excitation.limits import State
 from dynident.identify import base_parameters
 from dynident.trajectory import Fourier, Trajectory, cycle_from_spec
 from identify_cases import RRR, arm
@@ -121,7 +128,7 @@ def test_files_that_are_no_plan(plan, tmp_path):
             Plan.load(path)
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(DynidentError, match="not a plain file"):
+        with pytest.raises(DynidentError, match="not a regular file"):
             Plan.load(tmp_path / "pipe")
     with pytest.raises(DynidentError, match="nested too deeply"):
         motion: dict = {"kind": "joined", "pieces": []}
@@ -226,3 +233,84 @@ def test_a_budget_of_time_is_kept_with_any_number_of_starts(robot, workers):
     feasible_start(problem, np.random.default_rng(0))
     found = optimise(problem, starts=1_000_000, time_budget=0.5, workers=workers)
     assert found.cut and 0 < found.starts < 100_000 and problem.feasible(found.x, True)
+
+
+# ---- what is assumed -------------------------------------------------------------------------------------------------
+
+
+def test_a_capsule_has_the_size_of_the_cylinder_with_the_same_inertia():
+    """A solid cylinder of radius r and length 2 h: m r^2 / 2 and m (3 r^2 + (2 h)^2) / 12, textbook."""
+    r, h, m = 0.05, 0.2, 3.0
+    across = m * (3 * r**2 + (2 * h) ** 2) / 12
+    phi = di.mechanism.from_com(m, [0.0, 0.0, 0.3], np.diag([across, across, m * r**2 / 2]))
+    bodies = (di.Body("base"), di.Body("a", phi))
+    robot = di.Mechanism("one", bodies, (di.Joint("j", "revolute", "base", "a", axis=[1, 0, 0]),))
+    (capsule,) = capsules_of(robot)
+    assert capsule.radius == pytest.approx(r, rel=1e-12)
+    ends = sorted([capsule.start[2] - r, capsule.end[2] + r, capsule.start[2] + r, capsule.end[2] - r])
+    np.testing.assert_allclose([ends[0], ends[-1]], [0.3 - h, 0.3 + h], atol=1e-12)
+
+
+def chain(links: int) -> di.Mechanism:
+    """A planar arm of sticks of 0.5 m in a vertical plane, on a base at the origin."""
+    phi = di.mechanism.from_com(1.0, [0.0, 0.0, 0.25], np.diag([0.0211, 0.0211, 0.0002]))
+    names = ["base", *(f"stick{k}" for k in range(links))]
+    up = [di.mechanism.Placement(translation=[0.0, 0.0, 0.5 * (k > 0)]) for k in range(links)]
+    joints = [di.Joint(f"j{k}", "revolute", names[k], names[k + 1], up[k], axis=[0, 1, 0]) for k in range(links)]
+    return di.Mechanism("sticks", (di.Body("base"), *(di.Body(n, phi) for n in names[1:])), tuple(joints))
+
+
+def test_bodies_that_meet_and_the_floor_are_limits():
+    """Four sticks: folded into a triangle the third meets the first; hanging down they are below the floor."""
+    robot = chain(4)
+    settings = {"default": {"lower": -3.0, "upper": 3.0, "velocity": 1.0}, "capsule": "auto", "floor": 0.05}
+    limits = limits_of(robot, settings)
+    (meeting,) = (x for x in limits.others if isinstance(x, Collision))
+    (floor,) = (x for x in limits.others if isinstance(x, Floor))
+
+    def over(limit, q):
+        q = np.array([q], dtype=float)
+        return limit.excess(State(q, 0 * q, 0 * q, 0 * q))[0].max() > 0.0
+
+    folded, straight = [0.0, 2.2, 2.2, 0.2], [0.0, 0.2, 0.2, 0.2]
+    assert over(meeting, folded) and not over(meeting, straight)
+    assert over(floor, [0.0, 2.8, 0.5, 0.0]) and not over(floor, [0.3, 0.2, 0.2, 0.2])
+    assert all("stick0" not in name for name in floor.names) or not over(floor, [0.0, 0.0, 0.0, 0.0])
+
+
+def test_missing_limits_are_assumed_and_said_and_given_ones_stay():
+    robot = di.Mechanism("two", chain(2).bodies, chain(2).joints).with_free_base()
+    assert robot.dof == 8
+    assumed = assume_limits(robot, {"joints": {"j0": {"lower": -0.5, "upper": 0.5}}})
+    assert assumed.mechanism.coordinate_names == ("j0", "j1")
+    limits = limits_of(assumed.mechanism, assumed.settings)
+    np.testing.assert_array_equal(limits.lower, [-0.5, -np.pi])
+    np.testing.assert_array_equal(limits.velocity, [1.0, 1.0])
+    told = " ".join(assumed.notes)
+    assert "free base" in told and "positions within 3.14 rad assumed for j1;" in told and "speeds up to 1 rad/s" in told
+
+
+MOVEIT = """default_velocity_scaling_factor: 0.5
+joint_limits:
+  j0: {has_velocity_limits: true, max_velocity: 2.0, has_acceleration_limits: true, max_acceleration: 4.0}
+  j1: {has_velocity_limits: true, max_velocity: 3.0, has_acceleration_limits: false, max_acceleration: 0.0}
+"""
+
+
+def test_limits_of_moveit(tmp_path):
+    pytest.importorskip("yaml", reason="an extra: pip install 'dynident[yaml]'")
+    file = tmp_path / "joint_limits.yaml"
+    file.write_text(MOVEIT)
+    robot = chain(2)
+    settings = assume_limits(robot, limits_settings(file)).settings
+    limits = limits_of(robot, settings)
+    np.testing.assert_array_equal(limits.velocity, [1.0, 1.5])
+    np.testing.assert_array_equal(limits.acceleration, [4.0, np.inf])
+    for bad, words in (
+        ("joint_limits: 3", "no table 'joint_limits'"),
+        ("a: [", "cannot read limits"),
+        ("!!python/object:os.x {}", "cannot read"),
+    ):
+        file.write_text(bad)
+        with pytest.raises(DynidentError, match=words):
+            limits_settings(file)

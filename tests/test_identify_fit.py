@@ -171,7 +171,7 @@ def test_slices_of_a_log_in_memory_are_known_again(robot):
 
 
 def test_training_data_are_refused_after_reading_files(tmp_path, robot):
-    log = Log.read(simulated_log(robot, noise=0.1).to_csv(tmp_path / "run.csv"))
+    log = Log.read(simulated_log(robot, noise=0.1).save(tmp_path / "run.csv"))
     fit = OLS().fit(Regression.from_log(robot, log)).result_
     with pytest.raises(IdentificationError, match="was used for the fit"):
         Fit.from_dict(fit.to_dict(), robot).score(Log.read(tmp_path / "run.csv"))

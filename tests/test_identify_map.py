@@ -292,3 +292,13 @@ def test_the_exported_description_makes_the_printed_error_in_pinocchio(tmp_path)
     measured = prepared.decimator.apply(prepared.filtered)
     error = np.linalg.norm(predicted - measured) / np.linalg.norm(measured)
     assert error == pytest.approx(score.metrics.relative, rel=1e-6)
+
+
+def test_a_turned_effort_is_suspected_where_the_rotor_hides_the_description():
+    """The CAD model of the example has no rotors, which make most of the torque of its third joint."""
+    arm = di.examples.arm6()
+    for signs, expected in (([1, 1, 1, 1, 1, 1], ()), ([1, 1, -1, 1, 1, 1], ("the efforts of joint3 have the opposite sign",))):
+        log = replace(arm.run, effort=arm.run.effort * signs)
+        found = di.MAP().fit(di.Regression.from_log(arm.robot, log, cutoff=20.0)).result_.suspicions
+        assert len(found) == len(expected)
+        assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))

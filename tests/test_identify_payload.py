@@ -337,15 +337,14 @@ def test_two_motors_on_one_joint_are_identified_like_any_robot() -> None:
 
 
 def test_the_command_knows_all_three_ways(tmp_path, capsys, monkeypatch) -> None:
-    pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
     from dynident.cli import run
 
     monkeypatch.chdir(tmp_path)
     demo, robot = "rrr", rrr.mechanism()
     tool = robot.tree.bodies[-1]
     loaded = robot.with_payload(3.0, COM, INERTIA, body=tool)
-    record(robot, 1, 0.1).to_csv("empty.csv")
-    record(loaded, 3, 0.1).to_csv("full.csv")
+    record(robot, 1, 0.1).save("empty.csv")
+    record(loaded, 3, 0.1).save("full.csv")
     fit = di.WLS().fit(di.Regression.from_log(robot, di.Log.read("empty.csv"))).result_
     fit.save(tmp_path / "fit.json")
     rng = np.random.default_rng(0)
@@ -366,7 +365,7 @@ def test_the_command_knows_all_three_ways(tmp_path, capsys, monkeypatch) -> None
         assert data["conventions"]["kuka"]["M"] == data["mass"]
         assert json.loads((tmp_path / "load.json").read_text(encoding="utf-8")) == data
     assert run(["payload", demo, *ways["both"], "--link", tool, "--save-fit", "both.json"]) == 0
-    record(robot, 8, 0.1).to_csv("other.csv")
+    record(robot, 8, 0.1).save("other.csv")
     capsys.readouterr()
     assert run(["validate", demo, "both.json", "other.csv", "--absent", "payload", "--json"]) == 0
     assert "payload" not in capsys.readouterr().err

@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+import dynident as di
 from dynident.errors import IdentificationError
 from dynident.identify import OLS, WLS, Regression, base_parameters, factor, regression
 from dynident.mechanics import Motion, inverse_dynamics
@@ -159,7 +160,7 @@ def test_save_and_load_are_exact(tmp_path):
     robot = arm(RRR)
     r = Regression.from_log(robot, simulated_log(robot, noise=0.05), cutoff=20.0)
     path = r.save(tmp_path / "evidence.npz")
-    back = Regression.load(path, robot)
+    back = di.load(path, robot)
     for a, b in zip(r.groups, back.groups, strict=True):
         np.testing.assert_array_equal(a.R, b.R)
         np.testing.assert_array_equal(a.columns, b.columns)

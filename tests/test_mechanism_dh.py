@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynident.errors import DescriptionError
-from dynident.mechanics import inverse_dynamics
+from dynident.mechanics import forward_kinematics, inverse_dynamics
 from dynident.mechanism import Mechanism, read_dh
 from dynident.mechanism.inertia import from_com
 from mechanism_oracles import poses, random_motion
@@ -39,6 +39,19 @@ def dh_product(rows, q, convention) -> list[np.ndarray]:
             T = T @ rot(0, alpha) @ shift(0, a) @ rot(2, theta) @ shift(2, d)
         frames.append(T)
     return frames
+
+
+@pytest.mark.parametrize("convention", ["standard", "modified"])
+def test_fixed_rows_are_constant_transforms(convention):
+    rows = [ROWS[0], (0.3, -0.7, 0.2, 0.4, "fixed"), ROWS[1], (0.1, 0.5, -0.3, 1.1, "fixed")]
+    robot = read_dh(rows, convention)
+    assert robot.dof == 2
+    q = np.array([0.6, -0.2])
+    wanted = dh_product(rows, (q[0], 0.0, q[1], 0.0), convention)  # a fixed row is a prismatic one that does not move
+    for i, T in enumerate(wanted, 1):
+        R, p = forward_kinematics(robot, q, f"link_{i}")
+        np.testing.assert_allclose(R[0], T[:3, :3], atol=1e-14)
+        np.testing.assert_allclose(p[0], T[:3, 3], atol=1e-14)
 
 
 @pytest.mark.parametrize("convention", ["standard", "modified"])

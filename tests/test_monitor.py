@@ -266,7 +266,6 @@ def test_generated_c_says_the_same(tmp_path, arm) -> None:
 
 
 def test_the_command_tells_events_and_its_code(tmp_path, capsys, monkeypatch) -> None:
-    pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
     from dynident.cli import run
 
     monkeypatch.chdir(tmp_path)
@@ -280,8 +279,8 @@ def test_the_command_tells_events_and_its_code(tmp_path, capsys, monkeypatch) ->
     described = di.Mechanism.from_urdf("robot.urdf").with_terms(("fc",))
     fit = di.WLS().fit(di.Regression.from_log(described, log)).result_
     fit.save("fit.json")
-    log.to_csv("calm.csv")
-    push.to_csv("push.csv")
+    log.save("calm.csv")
+    push.save("push.csv")
     assert run(["monitor", "robot.urdf", "fit.json", "calm.csv", "--strict"]) == 0
     assert "no event" in capsys.readouterr().out
     code = run(["monitor", "robot.urdf", "fit.json", "push.csv", "--strict", "--json", "--plot", "p.png", "--c", "c"])

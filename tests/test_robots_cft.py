@@ -357,6 +357,57 @@ def test_friction_that_feeds_energy_is_found() -> None:
     assert np.isfinite(cft.friction([1e6, 1e6, 1e6, 1e6])).all()
 
 
+def test_cartesian_dynamics_give_the_forces_of_the_joint_torques() -> None:
+    """Section 4.3 against (57), (60) and (65): the same motion through the joints, and its kinetic energy."""
+    rng = np.random.default_rng(11)
+    xc = _cartesian(11, 50)
+    vc, ac = rng.normal(size=(50, 4)), rng.normal(size=(50, 4))
+    q, v, a = cft.joint_motion(xc, vc, ac)
+    found = cft.cartesian_dynamics(q, v)
+    force = np.einsum("nij,nj->ni", found.mass, ac) + found.velocity + found.gravity + found.friction
+    through = cft.cartesian_force(cft.force_from_torque(q, cft.inverse_dynamics(q, v, a)))
+    np.testing.assert_allclose(force, through, rtol=1e-9, atol=1e-9)
+    energy = np.einsum("ni,nij,nj->n", v, cft.mass_matrix(q), v)
+    np.testing.assert_allclose(np.einsum("ni,nij,nj->n", vc, found.mass, vc), energy, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(np.einsum("ni,ni->n", vc, found.friction), np.einsum("ni,ni->n", v, cft.friction(v)), rtol=1e-9)
+
+
+def test_measured_relations_of_the_nuts() -> None:
+    """(50) and (51) as printed; they differ from (48) and (49) by 0.02 and 0.05 mm everywhere."""
+    xc = _cartesian(12)
+    printed = np.column_stack([(xc[:, 1] + 0.0269) / 6 - 0.0506, (0.0232 - xc[:, 0]) / 7 + 0.03235])
+    np.testing.assert_allclose(cft.measured_references(xc), printed, atol=1e-12)
+    away = cft.measured_references(xc) - cft.references_from_cartesian(xc)
+    np.testing.assert_allclose(away, np.tile([-1.6667e-5, -5e-5], (len(xc), 1)), atol=1e-8)
+
+
+def test_the_cartesian_regressor_is_the_joint_one_of_the_mapped_motion() -> None:
+    model = cft.cartesian_model()
+    t = np.arange(200) / 20.0
+    x, v, a = cft.excitation(t)
+    tau = di.inverse_dynamics(model, di.Motion(t, x, v, a))
+    q, dq, ddq = cft.joint_motion(x, v, a)
+    np.testing.assert_allclose(tau, cft.inverse_dynamics(q, dq, ddq) - cft.friction(dq), atol=1e-9)
+    F = di.regressor(model, di.Motion(t, x, v, a)).reshape(-1, 12)
+    assert np.linalg.cond(F) == pytest.approx(277.333, abs=1e-3)
+
+
+def test_the_block_tells_cut_voltages_and_limits() -> None:
+    start = np.array([-0.1343, 0.2766, 2.4, 0.53])
+    q = cft.joint_from_cartesian(start)
+    hold = cft.voltage_from_force(cft.force_from_torque(q, cft.gravity(q)))[0]
+    run = cft.block([0.0, 0.05], hold, start, (0.0, 0.0, 0.1, 0.4))
+    np.testing.assert_allclose(run.xc[0], start, atol=1e-12)
+    np.testing.assert_allclose(run.vc[0], [0.0, 0.0, 0.1, 0.4], atol=1e-12)
+    np.testing.assert_allclose(run.voltage, np.tile(hold, (len(run.t), 1)), atol=1e-9)
+    assert run.status[0] == 0 and run.status[-1] == 2  # the rail ran over 0.5344 m
+    with pytest.warns(di.errors.SimulationWarning, match="at its current limit"):
+        cut = cft.block([0.0, 0.02], hold + np.array([0.0, 0.0, 5.0, 0.0]), start)
+    assert set(cut.status) == {1}
+    assert cut.voltage[:, 2] == pytest.approx(2.5)  # 4 A at 1.6 A/V
+    assert "a voltage cut 100 %" in cut.summary()
+
+
 def test_bad_input() -> None:
     with pytest.raises(di.DynidentError, match=r"sample 1: xc1 = 0, xc2 = 2 m is 1\.\d+ m out of the pantograph's reach"):
         cft.joint_from_cartesian([[0, 0.3, 0, 0], [0, 2.0, 0, 0]])

@@ -227,7 +227,7 @@ def test_our_mcap_is_read_by_others_and_by_us(tmp_path):
     log = Log(
         T, NAMES, Q, TAU, "joint_torque", velocity=V, acceleration=-Q, temperature=Q + 40, reference=Q + 1, gain=[1, 2, 3]
     )
-    path = log.to_mcap(tmp_path / "run.mcap")
+    path = log.save(tmp_path / "run.mcap")
     back = Log.read(path)
     np.testing.assert_allclose(back.t, log.t, rtol=0, atol=5e-10)
     for name in ("position", "effort", "velocity", "acceleration", "temperature", "reference", "gain"):
@@ -247,7 +247,7 @@ def test_our_mcap_is_read_by_others_and_by_us(tmp_path):
     np.testing.assert_array_equal(dynamic.values, [-Q[3, 1], Q[3, 1] + 40])
     foreign = Log.read(path, "joint_torque", topic=["/joint_states", "/joint_trajectory"])
     np.testing.assert_array_equal(foreign.reference, Q + 1)
-    assert path.read_bytes() == log.to_mcap(tmp_path / "again.mcap").read_bytes()
+    assert path.read_bytes() == log.save(tmp_path / "again.mcap").read_bytes()
 
 
 def test_what_is_no_bag(tmp_path):
@@ -279,3 +279,28 @@ def test_what_is_no_bag(tmp_path):
         Log.read(tmp_path / "json.mcap", "joint_torque", topic="/q")
     with pytest.raises(LogError, match="topic is 3"):
         Log.read(tmp_path / "json.mcap", "joint_torque", topic=3)
+
+
+def test_a_stream_is_the_bag_piece_by_piece(tmp_path):
+    """Pieces on the clock of the first topic, the second interpolated, joined: exactly what is read at once."""
+    make = Messages()
+    temperature = [
+        ("/heat", "std_msgs/msg/Float64MultiArray", int(STAMP[k]) + LATER, make.array(np.full(3, k))) for k in range(500)
+    ]
+    records = sorted([*states(make), *temperature[::7]], key=lambda record: record[2])
+    path = tmp_path / "bag"
+    path = write(path, records, "MCAP", make)
+    schema = {"temperature": [f"/heat/data[{k}]" for k in range(3)], "joints": NAMES}
+    schema |= {role: f"/joint_states/{{joint}}/{role}" for role in ("position", "velocity", "effort")}
+    options = {"topic": ["/joint_states", "/heat"], "schema": schema}
+    whole = Log.read(path, "joint_torque", **options)
+    stream = Log.stream(path, "joint_torque", samples=120, **options)
+    for _ in range(2):  # it can be read again
+        pieces = list(stream)
+        assert 4 <= len(pieces) <= 5
+        assert max(len(piece) for piece in pieces) < 140
+        for field in ("position", "velocity", "effort", "temperature"):
+            np.testing.assert_allclose(np.concatenate([getattr(p, field) for p in pieces]), getattr(whole, field), rtol=1e-12)
+        np.testing.assert_allclose(np.concatenate([p.t for p in pieces]), whole.t, rtol=0, atol=1e-12)
+    with pytest.raises(LogError, match="samples is 3"):
+        Log.stream(path, "joint_torque", samples=3)

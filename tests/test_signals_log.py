@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+import dynident as di
 from dynident.errors import LogError
 from dynident.signals import EFFORT_KINDS, Log
 
@@ -142,7 +143,7 @@ def test_own_files_come_back_exactly(tmp_path, ending):
     file = tmp_path / f"log.{ending}"
     if ending == "parquet":
         pytest.importorskip("pyarrow", reason="Parquet is an extra: pip install 'dynident[parquet]'")
-    {"npz": log.to_npz, "parquet": log.to_parquet}.get(ending, log.to_csv)(file)
+    log.save(file)
     back = Log.read(file)
     for name in ("t", "position", "effort", "velocity", "temperature", "gain"):
         np.testing.assert_array_equal(getattr(back, name), getattr(log, name))
@@ -157,20 +158,20 @@ def test_own_files_come_back_exactly(tmp_path, ending):
 
 def test_one_joint_round_trip(tmp_path):
     log = make(1)
-    for file in (log.to_csv(tmp_path / "a.csv"), log.to_npz(tmp_path / "a.npz")):
-        np.testing.assert_array_equal(Log.read(file).position, log.position)
+    for file in (log.save(tmp_path / "a.csv"), log.save(tmp_path / "a.npz")):
+        np.testing.assert_array_equal(di.load(file).position, log.position)
 
 
 def test_damaged_own_files(tmp_path):
-    file = make().to_csv(tmp_path / "a.csv")
+    file = make().save(tmp_path / "a.csv")
     text = file.read_text().replace("q_j1", "q_x")
     file.write_text(text)
     with pytest.raises(LogError, match="q_j1"):
         Log.read(file)
     with pytest.raises(LogError, match=r"\.npz"):
-        make().to_npz(tmp_path / "a.csv")
+        make().save(tmp_path / "a.txt")
     with pytest.raises(LogError, match="comma"):
-        make(joints=["a,b", "c"]).to_csv(tmp_path / "b.csv")
+        make(joints=["a,b", "c"]).save(tmp_path / "b.csv")
 
 
 def test_log_does_not_import_scipy():

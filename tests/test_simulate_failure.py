@@ -61,8 +61,16 @@ def test_a_joint_without_inertia_is_named_instead_of_the_gains(method: str, smal
 def test_the_published_cft_model_is_blamed_where_its_mass_matrix_fails() -> None:
     t = np.linspace(5.0, 10.0, 1001)
     reference = cft.cartesian_reference(t, *cft.excitation(t))
-    with pytest.raises(SimulationError, match=r"instability: joint 'q\d' .*mass matrix is (nearly singular|not positive)"):
+    with pytest.raises(SimulationError, match=r"mass matrix is not positive definite at t = 0\.7\d+ s \(of joint 'q\d'"):
         cft.machine("pd", bandwidth=8.0).simulate(reference)
+
+
+def test_a_run_that_rests_where_the_mass_matrix_is_indefinite_stops_at_once() -> None:
+    xc = np.tile([-0.28, 0.0, 2.4, 0.08], (2, 1))
+    held = cft.cartesian_reference([0.0, 0.1], xc, 0.0 * xc, 0.0 * xc)
+    with pytest.raises(SimulationError, match=r"not positive definite at t = 0 s .* so accelerations have no meaning"):
+        cft.machine().simulate(held)
+    assert len(cft.machine(added_inertia=0.2).simulate(held).log)
 
 
 def test_a_delayed_loop_that_diverges_points_to_the_exact_one() -> None:

@@ -134,7 +134,7 @@ def test_the_log_survives_every_writer(tmp_path: Path) -> None:
     sensors = Sensors(effort_noise=0.05, velocity_noise=0.1, dropped=0.02, missing="nan", delay=1e-3)
     log = geared_arm(sensors=sensors).simulate(excitation(3, 0.5), seed=9).log
     pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install 'dynident[parquet]'")
-    for path in (log.to_csv(tmp_path / "a.csv"), log.to_npz(tmp_path / "a.npz"), log.to_parquet(tmp_path / "a.parquet")):
+    for path in (log.save(tmp_path / "a.csv"), log.save(tmp_path / "a.npz"), log.save(tmp_path / "a.parquet")):
         back = Log.read(path)
         assert back.joints == log.joints
         assert np.array_equal(back.position, log.position, equal_nan=True)

@@ -112,7 +112,7 @@ def main() -> None:
     truth = truth.with_parameters(parameters)
     (HERE / "truth.json").write_text(json.dumps(parameters.to_dict(), indent=1) + "\n", encoding="utf-8")
     for name in ("train", "validate"):
-        record(truth, name, rng).to_csv(HERE / f"{name}.csv.gz")
+        record(truth, name, rng).save(HERE / f"{name}.csv.gz")
     robot.write_text(urdf(cad_error), encoding="utf-8")
 
 

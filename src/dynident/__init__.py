@@ -6,7 +6,9 @@ the compiler come with the first computation).
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from dynident import examples as examples
     from dynident import excitation as excitation
     from dynident import export as export
+    from dynident import fleet as fleet
     from dynident import friction as friction
     from dynident import graph as graph
     from dynident import identify as identify
@@ -85,7 +88,7 @@ if TYPE_CHECKING:
     from dynident.simulate import VirtualRobot
     from dynident.symbolic import derive
     from dynident.testbench import friction_study, tracking_proof
-    from dynident.validate import compare, cross_validate, hold_out, judge
+    from dynident.validate import check, compare, cross_validate, hold_out, judge
 
 ROOMS = (
     "control",
@@ -93,6 +96,7 @@ ROOMS = (
     "examples",
     "excitation",
     "export",
+    "fleet",
     "friction",
     "graph",
     "identify",
@@ -167,6 +171,7 @@ _HOME = {
         "fit_log",
     ),
     "dynident.validate": (
+        "check",
         "compare",
         "cross_validate",
         "hold_out",
@@ -214,6 +219,7 @@ __all__ = [
     "VirtualRobot",
     "__version__",
     "base_parameters",
+    "check",
     "choose_friction",
     "compare",
     "coriolis_matrix",
@@ -253,6 +259,18 @@ def __getattr__(name: str) -> Any:
     if name in _MODULE:
         return getattr(import_module(_MODULE[name]), name)
     raise AttributeError(f"module 'dynident' has no attribute '{name}'")
+
+
+class Verb(ModuleType):
+    """A room whose name is a verb can be called: ``di.identify(robot, run)`` is ``di.report.identify_robot(robot, run)``."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return import_module("dynident.report").identify_robot(*args, **kwargs)
+
+
+def callable_room(name: str) -> None:
+    """Let a room be called; the room says so itself when it is loaded, in whatever way."""
+    sys.modules[name].__class__ = Verb
 
 
 def __dir__() -> list[str]:

@@ -19,6 +19,7 @@ import typing
 from collections import abc
 from collections.abc import Iterator, Mapping
 from functools import wraps
+from importlib import import_module
 from itertools import islice
 from typing import Any
 
@@ -45,22 +46,28 @@ class Numbers:
 # ---- which calls are guarded ---------------------------------------------------------------------------------------------
 
 
-def guard(namespace: dict[str, Any], fast: tuple[str, ...] = ()) -> None:
-    """Guard every public function and class of a room, also those loaded later; not the classes that must be `fast`."""
+def guard(namespace: dict[str, Any], fast: tuple[str, ...] = (), later: Mapping[str, str] | None = None) -> None:
+    """Guard every public function and class of a room; not the classes that must be `fast`.
+
+    Names of `later` are loaded from their modules on first use.
+    """
     for name in namespace["__all__"]:
         if name in namespace and name not in fast:
             namespace[name] = guarded(namespace[name])
-    load = namespace.get("__getattr__")
-    if load is not None:
+    if later is None:
+        return
+    room = namespace["__name__"]
 
-        def later(name: str) -> Any:
-            thing = load(name)
-            thing = thing if name in fast else guarded(thing)
-            if name in namespace["__all__"]:
-                namespace[name] = thing
-            return thing
+    def load(name: str) -> Any:
+        if name not in later:
+            raise AttributeError(f"module '{room}' has no attribute '{name}'")
+        thing = getattr(import_module(f"{room}.{later[name]}"), name)
+        thing = thing if name in fast else guarded(thing)
+        if name in namespace["__all__"]:
+            namespace[name] = thing
+        return thing
 
-        namespace["__getattr__"] = later
+    namespace["__getattr__"] = load
 
 
 def guarded(thing: Any) -> Any:

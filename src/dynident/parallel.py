@@ -1,20 +1,81 @@
-"""Processor cores: how many there are, threads over samples, and BLAS kept to one of them."""
+"""Processor cores: how many there are, threads over samples, BLAS kept to one of them, and tasks on a Dask client or a pool."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
+from queue import SimpleQueue
 from typing import Any
 
+from dynident.errors import DynidentError
+
 SMALL = 4096  # samples below which starting threads costs more than it saves
+WINDOW = 64  # tasks under way at once: enough to keep the workers of a cluster busy, few enough for the scheduler's memory
+_LIMIT: ContextVar[int] = ContextVar("cores", default=0)
 
 
 def cores() -> int:
     """Return the number of processors this process may use, at least 1."""
+    if _LIMIT.get():
+        return _LIMIT.get()
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Keep to one thread inside the block: sums then have the same order on every machine, and workers do not compete."""
+    token = _LIMIT.set(1)
+    try:
+        with one_blas_thread():
+            yield
+    finally:
+        _LIMIT.reset(token)
+
+
+def completed(
+    client: Any, function: Callable[..., Any], items: Iterable[tuple[Any, ...]], window: int = WINDOW
+) -> Iterator[tuple[int, Any]]:
+    """Yield number and future of ``function(*item)`` of every item, as they end, with at most `window` under way.
+
+    `client` is a Dask client or an executor of `concurrent.futures`. What is under way is cancelled when the caller stops.
+    """
+    if not callable(getattr(client, "submit", None)):
+        raise DynidentError(
+            f"client is a {type(client).__name__}; give a dask.distributed.Client or an executor of concurrent.futures"
+        )
+    ended: SimpleQueue[int] = SimpleQueue()
+    under_way: dict[int, Any] = {}
+    waiting = enumerate(items)
+
+    def begin() -> bool:
+        entry = next(waiting, None)
+        if entry is None:
+            return False
+        number, item = entry
+        under_way[number] = client.submit(function, *item)
+        under_way[number].add_done_callback(lambda _, number=number: ended.put(number))
+        return True
+
+    try:
+        while len(under_way) < window and begin():
+            pass
+        while under_way:
+            number = ended.get()
+            yield number, under_way.pop(number)
+            begin()
+    finally:
+        for future in under_way.values():
+            future.cancel()
+
+
+def gathered(client: Any, function: Callable[..., Any], items: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Return ``function(*item)`` of every item in order, computed by a client; the first failure is raised."""
+    found = {number: future.result() for number, future in completed(client, function, items)}
+    return [found[number] for number in range(len(found))]
 
 
 def over_samples(samples: int, work: Callable[[int, int], object], multiple: int = 32) -> None:

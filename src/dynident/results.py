@@ -28,6 +28,7 @@ from dynident.files import BYTES, read_json, write_atomic
 
 __all__ = ["Result", "load"]
 
+LOGS = (".csv", ".csv.gz", ".npz", ".parquet", ".mat", ".mcap")  # what Log.save writes; a Regression is an .npz too
 LONGEST = 512  # numbers of an array that are written as text; longer ones are packed
 
 
@@ -54,13 +55,7 @@ class Result(Frozen):
     derived: ClassVar[tuple[str, ...]] = ()
 
     def summary(self) -> str:
-        """Return the result as text.
-
-        Returns
-        -------
-        str
-            A few lines.
-        """
+        """Return the result as text. A few lines."""
         shown = [(f.name, getattr(self, f.name)) for f in fields(self)]  # type: ignore[arg-type]
         short = [
             f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}" for name, value in shown if _short(value)
@@ -72,13 +67,7 @@ class Result(Frozen):
         return _fields(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values.
-
-        Returns
-        -------
-        dict
-            `kind`, then the fields: numbers, texts, lists and dicts.
-        """
+        """Return the result as plain values. `kind`, then the fields: numbers, texts, lists and dicts."""
         return _written(self, _plain)
 
     @classmethod
@@ -144,19 +133,24 @@ class Result(Frozen):
         return f"<div><strong>{html.escape(head)}</strong>{body}</div>"
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Read a result of any kind that was written by its `save`.
+def load(path: str | os.PathLike[str], mechanism: Any = None) -> Any:
+    """Read what the `save` of a result, a log or a regression wrote.
 
     Parameters
     ----------
     path : path-like
-        JSON file with a field `kind`.
+        JSON file with a field `kind`, or the file of a log or of a regression.
+    mechanism : Mechanism, optional
+        The robot that a regression belongs to.
 
     Returns
     -------
-    Result
-        The result.
+    Result, Log or Regression
+        The same object.
     """
+    if str(path).lower().endswith(LOGS):
+        room = import_module("dynident")
+        return room.Log.read(path) if mechanism is None else room.Regression.load(path, mechanism)
     data = read_json(path, "a result")
     kind = data.get("kind") if isinstance(data, dict) else None
     if not isinstance(kind, str):

@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import typer
 
 from dynident.cli import (  # noqa: F401 - importing registers commands
     cache,
+    campaigns,
     compare,
+    convert,
     core,
     demo,
     excite,
+    fleet,
     link,
     models,
     products,
     reproduce,
     simulate,
     testbench,
+    thermal,
 )
-from dynident.cli.shared import USAGE, UsageError, app, note, notes
+from dynident.cli.shared import PANELS, USAGE, UsageError, app, command_name, note, notes
 from dynident.errors import DynidentWarning
 from dynident.files import visible
 
+_ORDER = [name for names in PANELS.values() for name in names]
+app.registered_commands.sort(key=lambda c: _ORDER.index(known) if (known := command_name(c)) in _ORDER else len(_ORDER))
+
 __all__ = ["app", "notes", "run"]
+
+
+@functools.cache
+def _command() -> Any:
+    """Return the command with its subcommands, which take as long to make as many a call does."""
+    return typer.main.get_command(app)
 
 
 def run(args: Sequence[str] | None = None) -> int:
@@ -53,7 +68,7 @@ def run(args: Sequence[str] | None = None) -> int:
         warnings.simplefilter("always", DynidentWarning)
         warnings.showwarning = show
         try:
-            return int(app(args, standalone_mode=False, prog_name="dynident") or 0)
+            return int(_command()(args, standalone_mode=False, prog_name="dynident") or 0)
         except UsageError as error:
             command = error.ctx.command_path if error.ctx else "dynident"
             problem = " ".join(error.format_message().split()).rstrip(".")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 from rich.table import Table
 
 import dynident as di
-from dynident.cli.shared import Debug, app, check_output, note, out, progress
+from dynident.cli.shared import Debug, app, check_output, out, progress
 from dynident.mechanism import write_urdf
 
 
@@ -40,17 +39,11 @@ def demo(
         fit.save(output / "fit.json")
         verdict.save(output / "verdict.json")
         write_urdf(arm.source, fit.mechanism, fit.standard, output / "identified.urdf")
-        if find_spec("matplotlib") is not None:
-            page = di.write_report(output / "report.html", fit, [score], verdict, truth=dict(arm.truth)).resolve().as_uri()
-        else:
-            page = ""
+        page = di.write_report(output / "report.html", fit, [score], verdict, truth=dict(arm.truth)).resolve().as_uri()
     out.print(_table(fit, arm))
     out.print(score.summary())
     out.print("\n" + verdict.summary())
-    if page:
-        out.print(f"\nOpen the report: {page}")
-    else:
-        note("no report is written: pip install 'dynident[report]'")
+    out.print(f"\nOpen the report: {page}")
     return 0
 
 

@@ -13,7 +13,7 @@ from rich.progress import ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.progress_bar import ProgressBar
 
 import dynident as di
-from dynident.cli.machines import save_figures
+from dynident.cli.machines import is_ready, save_figures
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -44,11 +44,13 @@ from dynident.errors import DynidentError
 from dynident.outputs import output_set
 
 if TYPE_CHECKING:
-    from dynident.excitation import Design, Plan
+    from dynident.excitation import Design, MotionLimits, Plan
     from dynident.trajectory import Curve
 
+VALIDATIONS = 8  # motions for validation that are tried
 PAYLOAD = "payload"  # name of the body that --payload adds
 ROS_RATE = 100.0  # points per second of a trajectory message; the controller interpolates
+MOST_STAGES = 2  # of a plan whose table of the motion holds the training motion alone; of others it holds the whole cycle
 TIGHTEST = 5  # limits shown in the table
 FILES = (
     "plan*.json",
@@ -63,7 +65,13 @@ FILES = (
 @app.command(epilog="Example: dynident excite robot.urdf --limits limits.toml --criterion d --time-budget 30 -o plan/")
 def excite(
     robot: Robot,
-    limits: Annotated[Path | None, typer.Option(help="TOML file with limits; it completes those of the description.")] = None,
+    limits: Annotated[
+        Path | None, typer.Option(help="limits.toml, or MoveIt's joint_limits.yaml; it completes the description's limits.")
+    ] = None,
+    floor: Annotated[float | None, typer.Option(help="Height below which no body goes [m], 0 for the robot's base.")] = None,
+    no_collision: Annotated[
+        bool, typer.Option("--no-collision", help="Do not keep the robot's bodies, as capsules, away from each other.")
+    ] = False,
     criterion: Annotated[str, typer.Option(help="d, cond, a, e, sigma_min, inverse_det, correlation, or a:1,d:2.")] = "d",
     time_budget: Annotated[float, typer.Option(help="Time for the search [s].")] = 30.0,
     iterations: Annotated[
@@ -87,6 +95,9 @@ def excite(
         float | None, typer.Option(help="Design for the parameters of a payload of about this mass [kg]: two plans.")
     ] = None,
     payload_link: Annotated[str | None, typer.Option(help="Link that carries the payload; the last one when absent.")] = None,
+    cartesian: Annotated[
+        bool, typer.Option("--cartesian", help="Of cft: motions of xc1 ... xc4 for its twelve parameters, as in its report.")
+    ] = False,
     complete: Annotated[
         bool, typer.Option("--complete", help="Plan the complete test: friction plateaus and warming, 24 cycles of 5 min.")
     ] = False,
@@ -107,15 +118,16 @@ def excite(
     debug: Debug = False,
 ) -> int:
     """Design an exciting motion within limits; prints criterion values, margins and expected standard deviations."""
-    from dynident.excitation import design  # noqa: PLC0415 - only this command needs it
+    from dynident.excitation import complete_shares, design  # noqa: PLC0415 - only this command needs it
 
     _sensible(time_budget, iterations, starts, repetitions, complete, payload)
     if output is not None:
         check_output(output, folder=True)
-    mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
+    mechanism = _cartesian(robot) if cartesian else with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
     if payload is not None:
         mechanism = mechanism.with_payload(payload, body=payload_link, name=PAYLOAD, separate=True)
-    options, source = _setting(str(robot), mechanism, limits, frequency, harmonics, start)
+    notes: list[str] = []
+    mechanism, options, source = _setting(robot, mechanism, limits, floor, not no_collision, frequency, harmonics, start, notes)
     if payload is not None:
         options |= {"goal": (PAYLOAD,), "base": di.base_parameters(mechanism, removable=(PAYLOAD,)) if recorded else None}
     if recorded:
@@ -137,7 +149,9 @@ def excite(
             **options,
         )
     plans = _plans(result, complete, repetitions, payload is not None)
-    data = {"robot": mechanism.name, "limits": source, **result.to_dict()}
+    data = {"robot": mechanism.name, "limits": source, "assumed": notes, **result.to_dict()}
+    if complete:
+        data["complete"] = complete_shares(plans["plan"], result.problem.limits)
     data["plans"] = {
         name: {"identity": plan.identity, "cycle": plan.curve.duration, "cycles": plan.cycles, "duration": plan.duration}
         for name, plan in plans.items()
@@ -147,7 +161,12 @@ def excite(
     if as_json:
         print_json({**data, "seconds": seconds, "files": [str(path) for path in files]})
     elif not quiet:
-        note(f"limits: {source}")
+        for text in (*notes, f"limits: {source}"):
+            note(text)
+        if _same(data["before"], data["after"]):
+            how = f"{iterations} steps" if iterations else f"{time_budget:g} s"
+            more = "--iterations" if iterations else "--time-budget"
+            note(f"no improvement in {how}: the best random motion is kept; give more {more}, or other --starts or --seed")
         if result.optimum.cut:
             note("the time budget ended the search; --iterations gives the same motion whenever it is run")
         out.print(f"{_text(data)}\nsearch: {seconds:.1f} s, {result.optimum.starts} starts")
@@ -174,26 +193,39 @@ def _sensible(
         raise DynidentError("--complete and --payload are two different experiments; ask for one of them")
 
 
+def _cartesian(robot: Path) -> di.Mechanism:
+    """Return the one robot that is designed for in coordinates of its task."""
+    if not is_ready(robot) or str(robot) != "cft":
+        raise DynidentError(f"--cartesian is for the robot cft, not for '{robot}'; limit the tool in a limits.toml instead")
+    return di.robots.cft.cartesian_model()
+
+
 def _setting(
-    name: str, mechanism: di.Mechanism, limits: Path | None, frequency: float | None, harmonics: int | None, start: Path | None
-) -> tuple[dict[str, Any], str]:
-    """Return limits, family, start and base parameters, and where the limits come from."""
+    robot: Path,
+    mechanism: di.Mechanism,
+    limits: Path | None,
+    floor: float | None,
+    collision: bool,
+    frequency: float | None,
+    harmonics: int | None,
+    start: Path | None,
+    notes: list[str],
+) -> tuple[di.Mechanism, dict[str, Any], str]:
+    """Return the robot that moves; limits, family, start and base parameters; and where the limits come from."""
     from dynident import robots  # noqa: PLC0415 - only this command needs it
     from dynident.cli.published import published  # noqa: PLC0415
-    from dynident.excitation import limits_of, read_limits  # noqa: PLC0415
     from dynident.trajectory import Fourier  # noqa: PLC0415
 
     options: dict[str, Any] = {}
     family = Fourier(0.1, 5)
-    if limits is not None:
-        options["limits"], source = read_limits(limits, mechanism), f"the description's, completed by {limits}"
-    elif name in robots.ROBOTS and not Path(name).is_file():
-        known = published(name, mechanism)
+    if limits is None and floor is None and str(robot) in robots.ROBOTS and not robot.is_file():
+        known = published(str(robot), mechanism)
         options["limits"], source, family = known.limits, known.source, known.family
         if known.base is not None:
             options["base"] = known.base
     else:
-        options["limits"], source = limits_of(mechanism), "those of the description"
+        mechanism, options["limits"] = _limits(mechanism, limits, floor, collision, notes)
+        source = "those of the description" if limits is None else f"the description's, completed by {limits}"
     options["family"] = Fourier(
         family.frequency if frequency is None else frequency,
         family.harmonics if harmonics is None else harmonics,
@@ -204,7 +236,42 @@ def _setting(
             raise DynidentError("--start brings its own frequency and harmonics; leave out --frequency and --harmonics")
         first = _first(start)
         options["family"], options["start"] = first.family, first.vector
-    return options, source
+    return mechanism, options, source
+
+
+def _limits(
+    mechanism: di.Mechanism, limits: Path | None, floor: float | None, collision: bool, notes: list[str]
+) -> tuple[di.Mechanism, MotionLimits]:
+    """Return the robot without a free base and its limits, those that nobody gave assumed and said."""
+    from dynident.excitation import Collision, assume_limits, limits_of, limits_settings  # noqa: PLC0415 - only here
+
+    settings = {} if limits is None else limits_settings(limits)
+    if floor is not None:
+        settings["floor"] = floor
+    automatic = collision and "capsule" not in settings
+    if automatic:
+        settings["capsule"] = "auto"
+    assumed = assume_limits(mechanism, settings)
+    notes += assumed.notes
+    found = limits_of(assumed.mechanism, assumed.settings)
+    kept = next((limit for limit in found.others if isinstance(limit, Collision)), None)
+    if automatic and kept is not None:
+        notes.append(
+            f"{len(kept.pairs)} pairs of bodies are kept apart as capsules with the bodies' inertia; --no-collision leaves "
+            "that out, [[capsule]] in a limits file gives better shapes"
+        )
+    if "floor" not in settings and "tool" not in settings:
+        notes.append("no floor was given: --floor 0 keeps all bodies above the robot's base")
+    return assumed.mechanism, found
+
+
+def limits_for(robot: Path, mechanism: di.Mechanism, file: Path | None) -> MotionLimits:
+    """Return the limits of a robot: those of its document, or of its description and a file."""
+    from dynident.cli.published import published  # noqa: PLC0415 - rarely needed
+
+    if file is None and is_ready(robot):
+        return published(str(robot), mechanism).limits
+    return _limits(mechanism, file, None, False, [])[1]
 
 
 def _known(mechanism: di.Mechanism, logs: list[di.Log], base: di.BaseParameters | None, payload: bool) -> dict[str, Any]:
@@ -269,14 +336,27 @@ def _plans(found: Design, complete: bool, repetitions: int, payload: bool) -> di
     """Return the plans by file name: training and validation, or the complete test, or runs without and with the payload."""
     from dynident.excitation import payload_plan  # noqa: PLC0415 - only this command needs it
 
-    other: Curve = found.validation()
-    if payload:
-        assert found.mechanism is not None, "the command always has a robot"
-        limits, motion, notes_ = found.problem.limits, found.trajectory, found.to_dict(short=True)
-        times = max(repetitions, 1)
-        bare, loaded = payload_plan(found.mechanism.name, limits, motion, found.rate, PAYLOAD, times, other, notes_)
+    refused: DynidentError | None = None
+    for seed in range(1, VALIDATIONS + 1):  # a limit may lie between one motion and the next
+        other: Curve = found.validation(seed)
+        try:
+            if not payload:
+                return {"plan": found.plan(complete=complete, validation=other, repetitions=repetitions)}
+            assert found.mechanism is not None, "the command always has a robot"
+            limits, motion, notes_ = found.problem.limits, found.trajectory, found.to_dict(short=True)
+            times = max(repetitions, 1)
+            bare, loaded = payload_plan(found.mechanism.name, limits, motion, found.rate, PAYLOAD, times, other, notes_)
+        except DynidentError as error:
+            refused = refused or error
+            continue
         return {"plan_without": bare, "plan_with": loaded}
-    return {"plan": found.plan(complete=complete, validation=other, repetitions=repetitions)}
+    assert refused is not None, "at least one was tried"
+    raise refused
+
+
+def _same(before: dict[str, float], after: dict[str, float]) -> bool:
+    """Return whether the search left the criteria as they were."""
+    return all(abs(after[name] - x) <= 1e-3 * abs(x) for name, x in before.items())
 
 
 def _text(data: dict[str, Any]) -> str:
@@ -288,6 +368,12 @@ def _text(data: dict[str, Any]) -> str:
     for name, plan in data["plans"].items():
         cycles = f"{plan['cycles']} cycles, {plan['duration'] / 60.0:.0f} min" if plan["cycles"] > 1 else "one cycle"
         lines.append(f"{name} {plan['identity']}: {cycles}, {plan['cycle']:.1f} s of motion in each")
+    if "complete" in data:
+        head = ("full speed", "longest plateau", "at top speed", "warming: speed", "range")
+        lines.append(f"{'complete test':<16}" + "".join(f"{text:>17}" for text in head))
+        for joint, row in data["complete"].items():
+            cells = [f"{row[key]:.0%}" if key not in ("plateau", "fastest_plateau") else f"{row[key]:.2f} s" for key in row]
+            lines.append(f"  {joint:<14}" + "".join(f"{text:>17}" for text in cells))
     return "\n".join(lines)
 
 
@@ -309,8 +395,8 @@ def _write(found: Design, plans: dict[str, Plan], data: dict[str, Any], folder: 
     with output_set(folder, FILES) as staged:
         for name, plan in plans.items():
             plan.save(staged / f"{name}.json")
-        to_csv(staged / "motion.csv", found.motion(), names)
         whole = next(iter(plans.values()))
+        to_csv(staged / "motion.csv", whole.motion() if len(whole.stages) > MOST_STAGES else found.motion(), names)
         to_ros_json(staged / "motion_ros.json", whole.motion(min(whole.rate, ROS_RATE)), names, approach=_approach(whole))
         (staged / "joint_trajectory_controller.yaml").write_text(to_ros_controller(names), encoding="utf-8")
         (staged / "design.json").write_text(to_json(data), encoding="utf-8")

@@ -9,17 +9,26 @@ import typer
 
 import dynident as di
 from dynident.errors import DynidentError
+from dynident.identify import Population
 
 Mass = Annotated[
     list[str] | None, typer.Option(help="Weighed mass of a body, as forearm=3.2 or forearm=3.2+-0.05 [kg]; several times.")
 ]
 TotalMass = Annotated[str | None, typer.Option(help="Mass of all moving bodies, as 16 or 16+-0.5 [kg].")]
 Centre = Annotated[list[str] | None, typer.Option(help="Known centre of mass, as hand=0,0,0.08 in its link frame [m].")]
+PopulationFile = Annotated[
+    Path | None, typer.Option("--population", help="population_<type>.json of a fleet: what robots of the type have in common.")
+]
 Without = Annotated[list[str] | None, typer.Option(help="Body that has no parameters of its own; may be given several times.")]
 
 
 def knowledge(
-    sidecar: Path | None, mass: list[str] | None, total_mass: str | None, centre: list[str] | None, without: list[str] | None
+    sidecar: Path | None,
+    mass: list[str] | None,
+    total_mass: str | None,
+    centre: list[str] | None,
+    without: list[str] | None,
+    population: Path | None = None,
 ) -> di.Knowledge | None:
     """Return what the sidecar and the options tell, the options last; None when they tell nothing."""
     told = di.Knowledge() if sidecar is None else di.Knowledge.from_sidecar(sidecar)
@@ -27,9 +36,10 @@ def knowledge(
     centres = {**told.centres, **{body: _numbers(text, "centre") for body, text in _pairs(centre, "centre").items()}}
     total = told.total_mass if total_mass is None else _value(total_mass, "total-mass")
     bodies = (*told.without, *(without or ()))
-    if not masses and not centres and total is None and not bodies:
+    shared = None if population is None else Population.load(population)
+    if not masses and not centres and total is None and not bodies and shared is None:
         return None
-    return di.Knowledge(masses, total, centres, bodies)
+    return di.Knowledge(masses, total, centres, bodies, shared)
 
 
 def _pairs(texts: list[str] | None, option: str) -> dict[str, str]:

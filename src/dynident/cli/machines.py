@@ -18,11 +18,24 @@ from dynident.errors import DynidentError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from dynident.excitation import Plan
     from dynident.simulate import VirtualRobot
 
 Array = NDArray[np.float64]
+FINE = 500.0  # Hz: rate of a motion that is not given as a curve
 
-Machine = Annotated[str, typer.Argument(help="Ready machine, such as mast or dualv.", show_default=False)]
+Machine = Annotated[
+    str, typer.Argument(help="Description of your robot, or a ready machine such as mast or dualv.", show_default=False)
+]
+Controller = Annotated[
+    str,
+    typer.Option(
+        help="Controller of a robot without drives of its own.",
+        metavar="[computed_torque|feedforward|pd|cascade]",
+        autocompletion=lambda: ["computed_torque", "feedforward", "pd", "cascade"],
+    ),
+]
+Bandwidth = Annotated[float, typer.Option(help="Bandwidth of that controller [Hz].")]
 Seed = Annotated[int, typer.Option(help="Seed of all noise.")]
 Results = Annotated[
     Path | None, typer.Option("-o", "--output", "--figures", help="Folder for the numbers (JSON) and figures (PNG).")
@@ -44,12 +57,35 @@ def is_ready(robot: Path) -> bool:
     return str(robot) in robots.ROBOTS and not robot.is_file()
 
 
-def ready_machine(name: str) -> VirtualRobot:
-    """Return a ready machine by name."""
+def ready_machine(name: str, added_inertia: float | None = None) -> VirtualRobot:
+    """Return a ready machine by name, and say where it is not as published."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
 
-    check_machine(name)
-    machine: VirtualRobot = getattr(robots, name).machine()
+    machine = robots.ready_machine(name, added_inertia)
+    if name == "cft" and added_inertia is None:
+        note(
+            "0.2 kg m^2 are added to q4 and q5: the published mass matrix is indefinite on a third of the workspace; "
+            "simulate --added-inertia 0 runs it as published"
+        )
+    return machine
+
+
+def any_machine(
+    name: str,
+    controller: str,
+    bandwidth: float,
+    sidecar: Path | None,
+    search: list[Path] | None,
+    arg: list[str] | None,
+    trust: bool,
+) -> VirtualRobot:
+    """Return a ready machine by name, or the standard machine of a description, and say what is assumed."""
+    from dynident.simulate import standard_machine  # noqa: PLC0415 - only some commands need it
+
+    if is_ready(Path(name)):
+        return ready_machine(name)
+    machine = standard_machine(robot_of(Path(name), sidecar, search, arg, trust), controller=controller, bandwidth=bandwidth)
+    note(f"'{name}' has no drives of its own: ideal drives and a controller '{controller}' of {bandwidth:g} Hz are assumed")
     return machine
 
 
@@ -94,7 +130,30 @@ def read_plan(path: Path, mechanism: di.Mechanism) -> Any:
         )
     if not file.exists():
         raise DynidentError(f"plan '{path}' does not exist; give a folder or plan.json of dynident excite, or a motion as CSV")
-    return Plan.load(file) if file.suffix.lower() == ".json" else read_motion(file, mechanism)
+    if file.suffix.lower() != ".json":
+        return read_motion(file, mechanism)
+    plan = Plan.load(file)
+    return _joint_motion(plan) if mechanism.name == "CFT-transposer" and "xc1" in plan.coordinates else plan
+
+
+def _joint_motion(plan: Plan) -> di.Motion:
+    """Return a plan of CFT in Cartesian coordinates as a motion of its joints, finely sampled."""
+    motion = plan.motion(max(plan.rate, FINE))
+    return di.robots.cft.cartesian_reference(motion.t, motion.q, motion.v, motion.a)
+
+
+def robot_of_plan(path: Path) -> Path:
+    """Return the name of the ready machine that a plan is for."""
+    from dynident import robots  # noqa: PLC0415 - rarely needed
+    from dynident.files import read_json  # noqa: PLC0415 - only this command needs it
+
+    file = path / "plan.json" if path.is_dir() else path
+    data = read_json(file, "a plan") if file.suffix.lower() == ".json" and file.exists() else {}
+    wanted = str(data.get("robot", "")) if isinstance(data, dict) else ""
+    found = [name for name in robots.ROBOTS if name.lower().replace("_", "-") == wanted.lower().replace("_", "-")]
+    if not found:
+        raise DynidentError(f"'{path}' is for no ready machine; say which robot moves with --robot")
+    return Path(found[0])
 
 
 def save_figures(figures: Mapping[str, Figure], folder: Path) -> None:
@@ -112,6 +171,7 @@ def machine_of(
     search: list[Path] | None = None,
     arg: list[str] | None = None,
     trust: bool = False,
+    added_inertia: float | None = None,
 ) -> tuple[VirtualRobot, Any]:
     """Return a ready machine by name, or the standard machine of a description, and what it shall do."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
@@ -124,9 +184,11 @@ def machine_of(
 
     if not robot.suffix and not robot.is_file() and str(robot) not in robots.ROBOTS:
         raise DynidentError(f"there is no machine '{robot}'; give a file, or one of {', '.join(robots.ROBOTS)}")
-    machine = ready_machine(str(robot)) if is_ready(robot) and sidecar is None else None
+    machine = ready_machine(str(robot), added_inertia) if is_ready(robot) and sidecar is None else None
     mechanism = robot_of(robot, sidecar, search, arg, trust) if machine is None else machine.mechanism
     wanted = read_plan(plan, mechanism)
+    if machine is None and added_inertia is not None:
+        raise DynidentError(f"--added-inertia is for the machine cft; '{robot}' takes its inertias from its description")
     if machine is None:
         kind = controller or "computed_torque"
         q = poses_of(reference_of(wanted, mechanism))
@@ -137,10 +199,3 @@ def machine_of(
         law = standard_controller(controller, machine.model, q, drives=machine.drives, bandwidth=bandwidth)
         machine = replace(machine, controller=law)
     return machine, wanted
-
-
-def write_log(log: di.Log, path: Path) -> Path:
-    """Write a log in the format of the file's ending."""
-    if path.name.endswith(".parquet"):
-        return log.to_parquet(path)
-    return log.to_npz(path) if path.name.endswith(".npz") else log.to_csv(path)

@@ -1,4 +1,4 @@
-"""Commands about models: derive closed forms, solve inverse kinematics, rank the motors of a redundant robot."""
+"""Commands about models: closed forms, inverse kinematics, checks of the dynamics, motors of redundant robots."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import typer
 from numpy.typing import NDArray
 
 import dynident as di
-from dynident.cli.machines import read_plan
+from dynident.cli.machines import is_ready, read_plan, ready_machine
 from dynident.cli.shared import (
+    NOT_OK,
     Arg,
     AsJson,
     Debug,
     Robot,
     Search,
     Sidecar,
+    Strict,
     Terms,
     Trust,
     app,
@@ -144,6 +146,39 @@ def ik(
             text = "does not exist" if values is None else "  ".join(f"{x:+.6f}" for x in values)
             out.print(f"{name:<20} {text}")
     return 0
+
+
+@app.command(epilog="Example: dynident check robot.urdf --fit out/fit.json --strict")
+def check(
+    robot: Robot,
+    fit: Annotated[Path | None, typer.Option(help="fit.json: check the identified model.")] = None,
+    samples: Annotated[int, typer.Option(help="Number of random poses.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of poses and velocities.")] = 0,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
+    strict: Strict = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Check properties that every robot's dynamics have: M > 0, skew-symmetry, energy, Jacobians; bounds of M, C and g."""
+    from dynident.cli.published import published_range  # noqa: PLC0415 - only this command needs it
+
+    mechanism = robot_of(robot, sidecar, search, arg, trust)
+    within = None
+    if is_ready(robot) and sidecar is None:
+        if not mechanism.parameters.values.any():  # its source prints no masses: those of the ready machine
+            mechanism = ready_machine(str(robot)).model
+        within = published_range(str(robot), mechanism)
+    if fit is not None:
+        mechanism = di.Fit.load(fit, mechanism).identified
+    found = di.check(mechanism, within=within, samples=samples, seed=seed)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        out.print(found.summary())
+    return NOT_OK if strict and not found.ok else 0
 
 
 @app.command(epilog="Example: dynident partitions dualv plan/")

@@ -54,6 +54,16 @@ def published(name: str, mechanism: di.Mechanism) -> Published:
         ) from None
 
 
+def published_range(name: str, mechanism: di.Mechanism) -> tuple[Array, Array] | None:
+    """Return the printed range of a robot's coordinates; None where its source prints none."""
+    try:
+        limits = published(name, mechanism).limits
+    except DynidentError:
+        return None
+    found = np.asarray(limits.lower), np.asarray(limits.upper)
+    return found if all(np.isfinite(side).all() for side in found) else None
+
+
 def _of_document_4(name: str, mechanism: di.Mechanism, **more: float) -> Published:
     """Return box limits, harmonics and base parameters of the two robots that [Roldan2017] identifies."""
     data = getattr(di.robots, name)
@@ -66,6 +76,14 @@ def _of_document_4(name: str, mechanism: di.Mechanism, **more: float) -> Publish
 def _cft(mechanism: di.Mechanism) -> Published:
     """Return the Cartesian limits of [Rodriguez2002, Table 5]; rates, which are not printed, are those of its excitation."""
     cft = di.robots.cft
+    source = "Cartesian ones of [Rodriguez2002, Table 5]; speeds and accelerations are those of its own excitation"
+    family = Fourier(0.1, 4, rest=False)
+    if mechanism.coordinate_names == cft.CARTESIAN:
+        _, *rates = cft.excitation(np.arange(400) / 40.0)
+        bounds = np.column_stack([cft.LIMITS, *(np.abs(rate).max(axis=0) for rate in rates)]).tolist()
+        keys = ("lower", "upper", "velocity", "acceleration")
+        box = {name: dict(zip(keys, row, strict=True)) for name, row in zip(cft.CARTESIAN, bounds, strict=True)}
+        return Published(limits_of(mechanism, {"joints": box, "margin": MARGIN}), source, family)
     axes = [np.linspace(low, high, 9) for low, high in cft.LIMITS]
     q = cft.joint_from_cartesian(np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 4))
     _, v, a = cft.joint_motion(*cft.excitation(np.arange(400) / 40.0))
@@ -76,9 +94,8 @@ def _cft(mechanism: di.Mechanism) -> Published:
         )
     }
     limits = limits_of(mechanism, {"joints": joints, "margin": MARGIN})
-    box = TaskBox(cft.cartesian_from_joint, cft.LIMITS[:, 0], cft.LIMITS[:, 1], tuple(cft.CARTESIAN))
-    source = "Cartesian ones of [Rodriguez2002, Table 5]; speeds and accelerations are those of its own excitation"
-    return Published(replace(limits, others=(*limits.others, box)), source, Fourier(0.1, 4, rest=False))
+    task = TaskBox(cft.cartesian_from_joint, cft.LIMITS[:, 0], cft.LIMITS[:, 1], tuple(cft.CARTESIAN))
+    return Published(replace(limits, others=(*limits.others, task)), source, family)
 
 
 def _dualv(mechanism: di.Mechanism) -> Published:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -36,13 +37,11 @@ def reproduce(
         raise DynidentError("nothing to reproduce: give a name, or --all; --list shows the names")
     if output is not None:
         check_output(output, folder=True)
-    results, failed = _run(wanted, output)
+    results, failed = _run(wanted, output, None if as_json else out.print)
     if as_json:
         print_json([found.to_dict() for found in results])
-    else:
-        out.print("\n\n".join(found.summary() for found in results))
-        if output is not None:
-            out.print(f"\nwritten: {output / PAGE}")
+    elif output is not None:
+        out.print(f"written: {output / PAGE}")
     return 1 if failed else 0
 
 
@@ -57,8 +56,10 @@ def _list(as_json: bool) -> int:
     return 0
 
 
-def _run(wanted: list[str], output: Path | None) -> tuple[list[di.reproduce.Reproduction], dict[str, str]]:
-    """Compute and write them; what fails among several is told and does not end the others."""
+def _run(
+    wanted: list[str], output: Path | None, tell: Callable[[str], None] | None
+) -> tuple[list[di.reproduce.Reproduction], dict[str, str]]:
+    """Compute and write them, telling each when it is made; what fails among several is told and does not end the others."""
     entries = [di.reproduce.entry_of(name) for name in wanted]
     results, failed = [], {}
     with progress(len(entries) + 1) as step:
@@ -66,11 +67,14 @@ def _run(wanted: list[str], output: Path | None) -> tuple[list[di.reproduce.Repr
             step(f"{entry.name}, about {entry.seconds:.0f} s")
             try:
                 results.append(entry.run())
-            except DynidentError as error:
+            except Exception as error:
                 if len(entries) == 1:
                     raise
-                failed[entry.name] = str(error)
-                note(f"{entry.name} could not be made: {error}")
+                failed[entry.name] = str(error) if isinstance(error, DynidentError) else f"{type(error).__name__}: {error}"
+                note(f"{entry.name} could not be made: {failed[entry.name]}")
+                continue
+            if tell is not None:
+                tell(f"{results[-1].summary()}\n")
         if output is not None:
             step("drawing the page")
             with output_set(output, (PAGE, "*.json")) as folder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
 import dynident as di
+from dynident.cli.structure import restructured, spoken, with_structure
 from dynident.errors import DynidentError
 from dynident.files import to_json, visible
 from dynident.mechanism import apply_sidecar, read_robot
@@ -22,13 +24,44 @@ USAGE, NOT_OK = 2, 3
 # Recent typer carries its own copy of click, older ones import it: the base class is found from what both export.
 UsageError: Any = typer.BadParameter.__bases__[0]
 
-app = typer.Typer(
+#: Panels of the list of commands.
+PANELS = {
+    "Start here": ("demo", "describe", "identify", "validate", "report", "compare"),
+    "Motions and experiments": ("excite", "simulate", "record", "controller", "friction"),
+    "The model at work": ("export", "derive", "monitor", "payload", "gains", "ik"),
+    "Drives and control": ("bandwidth", "track"),
+    "Files": ("convert", "cache", "reproduce"),
+}
+
+
+class _App(typer.Typer):
+    """Commands in panels; those with a robot can hold its joints and free its base."""
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
+        """Register a command."""
+
+        def register(function: Any) -> Any:
+            known = name or function.__name__.replace("_", "-")
+            panel = next((panel for panel, names in PANELS.items() if known in names), "Others")
+            has_robot = bool({"robot", "machine"} & set(inspect.signature(function).parameters))
+            outer = super(_App, self).command(name, rich_help_panel=panel, **options)
+            outer(with_structure(spoken(function)) if has_robot else spoken(function))
+            return function
+
+        return register
+
+
+def command_name(info: Any) -> str:
+    """Return the name of a registered command."""
+    return str(info.name or info.callback.__name__.replace("_", "-"))
+
+
+app = _App(
     help="From a robot's description and its logs to a validated dynamic model.",
     epilog="Exit codes: 0 done; 1 bad input, told in one sentence; 2 wrong usage; 3 done, but the verdict is not ok (with "
     "--strict); 70 a bug in dynident; 130 interrupted.",
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="markdown",
 )
 
 
@@ -217,6 +250,48 @@ def log_reader(
     return read
 
 
+def stage_reader(read: Callable[[Path], di.Log], plan: Path | None) -> Callable[[Path], di.Log]:
+    """Return a reader that keeps the part of a log that its plan names for training; without a plan it hints at it."""
+    if plan is None:
+        told: set[str] = set()
+
+        def asking(path: Path) -> di.Log:
+            log = read(path)
+            named = log.provenance.get("plan")
+            source = log.provenance.get("reference")
+            named = named if named is not None or not isinstance(source, dict) else source.get("plan")
+            if named and str(path) not in told:
+                told.add(str(path))
+                note(
+                    f"{path.name} is a recording of plan {named}; with --plan only the stages it names for training are fitted"
+                )
+            return log
+
+        return asking
+    from dynident.excitation import Plan, stage_logs  # noqa: PLC0415 - rarely needed
+
+    file = plan / "plan.json" if plan.is_dir() else plan
+    if not file.exists():
+        raise DynidentError(f"plan '{plan}' does not exist; give the folder or plan.json that the log was recorded with")
+    wanted = Plan.load(file)
+    names = [stage.name for stage in wanted.stages if stage.purpose == "training"]
+    if not names:
+        raise DynidentError(f"plan '{plan}' has no stage for training; it has {', '.join(s.purpose for s in wanted.stages)}")
+
+    def cut(path: Path) -> di.Log:
+        parts = stage_logs(read(path), wanted)
+        found = [log for name in names for log in parts.get(name, [])]
+        if not found:
+            raise DynidentError(f"log '{path}' holds no whole stage for training of plan '{plan}'; give the whole recording")
+        first, last = found[0], found[-1]
+        if len(found) == 1:
+            return first
+        note(f"{path.name}: stages {', '.join(names)}, {first.t[0]:.1f} to {last.t[-1]:.1f} s")
+        return read(path).between(float(first.t[0]), float(last.t[-1]))
+
+    return cut
+
+
 def with_terms(mechanism: di.Mechanism, terms: list[str] | None) -> di.Mechanism:
     """Return the robot with the joint terms of the command line: of all joints, or joint=terms for one."""
     for text in terms or []:
@@ -292,7 +367,7 @@ def robot_of(
 
     if str(robot) in robots.ROBOTS and not robot.is_file():  # a folder of results may have the name of its robot
         mechanism: di.Mechanism = getattr(robots, str(robot)).mechanism()
-        return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar)
+        return restructured(mechanism if sidecar is None else apply_sidecar(mechanism, sidecar))
     if not robot.suffix and not robot.exists():  # meant as a name
         raise DynidentError(f"there is no robot '{robot}'; give a file with its ending, or a name: {', '.join(robots.ROBOTS)}")
-    return read_robot(robot, sidecar, search or (), xacro_arguments(arg), trust)
+    return restructured(read_robot(robot, sidecar, search or (), xacro_arguments(arg), trust))

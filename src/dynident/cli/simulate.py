@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from dynident.cli.machines import Machine, Results, Seed, machine_of, ready_machine, save_figures, write_log
+from dynident.cli.machines import Controller, Machine, Results, Seed, any_machine, machine_of, robot_of_plan, save_figures
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -38,14 +38,20 @@ from dynident.outputs import output_set
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dynident.simulate import Run, VirtualRobot
+    from dynident.simulate import Run, SineResponse, VirtualRobot
 
 GRID = (0.4, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)  # Hz
 AMPLITUDES = {"N": 5e-3, "N m": 0.02}  # m, rad: of coordinates whose effort has this unit
-LOGS = (".parquet", ".csv", ".csv.gz", ".npz")
+CAMPAIGN_CYCLE = 0.004  # between two samples of a campaign, as recorders write it [s]
+LOGS = (".parquet", ".csv", ".csv.gz", ".npz", ".mat", ".mcap")
 
 RobotOption = Annotated[
-    Path, typer.Option("--robot", help="Ready machine such as dualv, or a URDF, xacro or MJCF file.", show_default=False)
+    Path | None,
+    typer.Option(
+        "--robot",
+        help="Ready machine such as dualv, or a URDF, xacro or MJCF file; the ready machine of the plan's robot when absent.",
+        show_default=False,
+    ),
 ]
 Figures = Annotated[Path | None, typer.Option(help="Folder for figures (PNG).")]
 
@@ -56,9 +62,24 @@ def simulate(
         Path,
         typer.Argument(help="Folder or plan.json of excite, or a motion as CSV (t, q_..., v_..., a_...).", show_default=False),
     ],
-    robot: RobotOption,
+    robot: RobotOption = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Log to write: .parquet, .csv, .csv.gz or .npz.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Log to write: .parquet, .csv, .csv.gz, .npz, .mat or .mcap; with --cycles a folder."
+        ),
+    ] = None,
+    cycles: Annotated[
+        int | None,
+        typer.Option(help="Run so many cycles of the plan into the folder of a campaign; run again, it goes on where it was."),
+    ] = None,
+    log_cycle: Annotated[
+        float | None, typer.Option(help="Time between two samples of the log [s]; 0.001, or 0.004 with --cycles.")
+    ] = None,
+    duty: Annotated[float | None, typer.Option(help="With --cycles: share of time in motion, 0 to 1.")] = None,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(help="With --cycles: friction of a joint times a factor from a time on, as joint_1=1.32@60min."),
     ] = None,
     controller: Annotated[
         str | None,
@@ -72,6 +93,9 @@ def simulate(
     step: Annotated[float | None, typer.Option(help="Step of the simulation [s]; the machine's own when absent.")] = None,
     noise: Annotated[
         float | None, typer.Option(help="Noise of the logged efforts over their RMS, as 0.01; the machine's own when absent.")
+    ] = None,
+    added_inertia: Annotated[
+        float | None, typer.Option(help="Inertia added to q4 and q5 of cft [kg m^2]; 0.2 when absent, 0 as published.")
     ] = None,
     payload: Annotated[
         float | None, typer.Option(help="Mass of a load that the robot carries and its controller does not know [kg].")
@@ -95,12 +119,25 @@ def simulate(
     """Run a plan on a virtual robot: writes the log that a recorder would have written, prints errors, limits and speed."""
     from dynident.simulate import with_noise  # noqa: PLC0415 - only this command needs it
 
-    _check_files(output, truth, figures)
+    if cycles is not None:
+        _check_campaign(output, truth, figures, method, noise)
+    elif fault or duty is not None:
+        raise DynidentError("--fault and --duty are settings of a campaign; give --cycles too")
+    else:
+        _check_files(output, truth, figures)
     with progress(5, quiet) as announce:
         announce("reading the robot and the plan")
-        machine, wanted = machine_of(robot, sidecar, plan, controller, bandwidth, search, arg, trust)
+        named = robot if robot is not None else robot_of_plan(plan)
+        machine, wanted = machine_of(named, sidecar, plan, controller, bandwidth, search, arg, trust, added_inertia)
         machine = machine if step is None else replace(machine, step=step)
         machine = _loaded(machine, payload, payload_link, payload_com, payload_inertia)
+        if cycles is not None:
+            assert output is not None, "checked above"
+            how = {"cycles": cycles, "duty": duty}
+            done = _campaign(output, wanted, machine, how, fault or [], seed, log_cycle or CAMPAIGN_CYCLE, announce)
+            return _tell_campaign(output, done, as_json, quiet)
+        if getattr(wanted, "cycles", 1) > 1:
+            note(f"one of {wanted.cycles} cycles is run; --cycles {wanted.cycles} runs all of them")
         announce("measuring efforts for the noise" if noise else "preparing")
         machine = machine if noise is None else with_noise(machine, wanted, noise, 1e-5 if noise > 0.0 else 0.0)
         announce("compiling the machine, where it is new")
@@ -108,7 +145,14 @@ def simulate(
         machine.simulate(wanted, method=method, loop=loop, seed=seed, duration=4.0 * cycle, log_cycle=cycle)
         announce("simulating")
         begin = time.perf_counter()
-        run = machine.simulate(wanted, method=method, loop=loop, seed=seed, progress=partial(_tell, announce))
+        run = machine.simulate(
+            wanted,
+            method=method,
+            loop=loop,
+            seed=seed,
+            log_cycle=log_cycle,
+            progress=partial(_tell, announce),
+        )
         seconds = time.perf_counter() - begin
         announce("writing")
         written = _write_run(run, output, truth, figures)
@@ -121,6 +165,52 @@ def simulate(
         out.print(f"{duration:.4g} s simulated in {seconds:.3g} s, {duration / seconds:.3g} times as fast as real time")
         if written:
             out.print("written: " + ", ".join(str(path) for path in written))
+    return 0
+
+
+def _check_campaign(output: Path | None, truth: Path | None, figures: Path | None, method: str, noise: float | None) -> None:
+    """Refuse options that a campaign does not have, before any long work."""
+    if output is None:
+        raise DynidentError("--cycles writes the folder of a campaign; name it with -o")
+    if truth is not None or figures is not None or method != "coupled" or noise is not None:
+        raise DynidentError("--truth, --figures, --method and --noise are for one cycle; leave them out, or leave out --cycles")
+    check_output(output, folder=True)
+
+
+def _campaign(
+    folder: Path,
+    plan: Any,
+    machine: VirtualRobot,
+    how: dict[str, Any],
+    faults: list[str],
+    seed: int,
+    log_cycle: float,
+    step: Step,
+) -> dict[str, Any]:
+    """Run a plan cycle by cycle into a folder; return what was done."""
+    from dynident.excitation import Plan  # noqa: PLC0415 - only this command needs it
+    from dynident.link import Fault, Settings, simulate_campaign  # noqa: PLC0415
+
+    if not isinstance(plan, Plan):
+        raise DynidentError("--cycles repeats a plan; give the folder or plan.json of dynident excite, not a motion")
+    settings = Settings.of(plan, how)
+
+    def tell(done: int, whole: int) -> None:
+        step(f"simulating: {done} of {whole} cycles", advance=0)
+
+    begin = time.perf_counter()
+    wrong = [Fault.parse(text) for text in faults]
+    new = simulate_campaign(folder, plan, machine, settings, period=log_cycle, seed=seed, faults=wrong, progress=tell)
+    seconds = time.perf_counter() - begin
+    return {"folder": str(folder), "plan": plan.identity, "cycles": settings.cycles, "new": new, "seconds": seconds}
+
+
+def _tell_campaign(folder: Path, done: dict[str, Any], as_json: bool, quiet: bool) -> int:
+    if as_json:
+        print_json(done)
+    elif not quiet:
+        out.print(f"{done['cycles']} cycles in '{folder}', {done['new']} of them new in {done['seconds']:.3g} s")
+        out.print(f"next: dynident friction ROBOT {folder} -o study/    dynident identify ROBOT {folder} -o fits/")
     return 0
 
 
@@ -148,7 +238,7 @@ def _write_run(run: Run, output: Path | None, truth: Path | None, figures: Path 
     """Write log, truth and figures; those of one folder appear together."""
     makers: dict[Path, Callable[[Path], Any]] = {}
     if output is not None:
-        makers[output] = partial(write_log, run.log)
+        makers[output] = run.log.save
     if truth is not None:
         makers[truth] = run.truth.save
     for folder in dict.fromkeys(path.parent for path in makers):
@@ -182,7 +272,7 @@ def _run_figures(run: Run) -> dict[str, Figure]:
     return {"tracking": plot_tracking(run), "torque_split": plot_torque_split(run.torque_split())}
 
 
-def _bode_figure(found: Mapping[str, Any], published: Mapping[float, tuple[float, float]]) -> Figure:
+def _bode_figure(found: Mapping[str, SineResponse], published: Mapping[float, tuple[float, float]]) -> Figure:
     first, *others = found.values()
     return first.plot(*others, labels=list(found), points=published or None)
 
@@ -191,7 +281,7 @@ def _published_bode(machine: str, coordinate: str) -> Mapping[float, tuple[float
     """Return measured points of a machine's paper, frequency to ratio and phase; nothing where it has none."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
 
-    data: Mapping[float, tuple[float, float]] = getattr(getattr(robots, machine), "BODE", {})
+    data: Mapping[float, tuple[float, float]] = getattr(getattr(robots, machine, None), "BODE", {})
     return data if coordinate == "z" else {}
 
 
@@ -200,7 +290,7 @@ def _amplitude(machine: str, robot: VirtualRobot, coordinate: str) -> float:
     from dynident import robots  # noqa: PLC0415 - rarely needed
     from dynident.mechanism import effort_units  # noqa: PLC0415 - rarely needed
 
-    assumed = getattr(getattr(robots, machine), "ASSUMPTIONS", {}).get("amplitude")
+    assumed = getattr(getattr(robots, machine, None), "ASSUMPTIONS", {}).get("amplitude")
     units = effort_units(robot.mechanism)
     sliding = coordinate.startswith("tool.") or units.get(coordinate) == "N"
     return float(assumed.value) if assumed is not None and sliding else AMPLITUDES["N" if sliding else "N m"]
@@ -211,6 +301,20 @@ def _numbers(text: str, option: str, what: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise DynidentError(f"{option} is '{text}'; give {what} separated by commas") from None
+
+
+def _conclusion(robot: str, coordinate: str, found: Mapping[str, Any]) -> str:
+    """Return what the responses say in one sentence."""
+
+    def said(bode: Any) -> str:
+        if np.isfinite(bode.bandwidth):
+            return f"up to {bode.bandwidth:.3g} Hz"
+        low = bode.magnitude[0] ** 2 <= 0.5  # -3 dB
+        return f"not even up to {bode.frequency[0]:.3g} Hz" if low else f"beyond {bode.frequency[-1]:.3g} Hz"
+
+    bare = found.get("actuators alone")
+    alone = f"; its actuators alone {said(bare)}" if bare is not None else ""
+    return f"{coordinate} of '{robot}' follows its command {said(found['with mechanism'])} (-3 dB){alone}"
 
 
 def _turn_alone(robot: VirtualRobot) -> bool:
@@ -237,6 +341,12 @@ def bandwidth(
         str | None, typer.Option(help="Pose about which to swing, its coordinates by commas [rad or m]; home when absent.")
     ] = None,
     alone: Annotated[bool, typer.Option(help="Measure the actuators alone too, with and without friction.")] = True,
+    controller: Controller = "cascade",
+    loop_bandwidth: Annotated[float, typer.Option("--bandwidth", help="Bandwidth of that controller [Hz].")] = 10.0,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     output: Results = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -248,7 +358,7 @@ def bandwidth(
 
     if output is not None:
         check_output(output, folder=True)
-    robot = ready_machine(machine)
+    robot = any_machine(machine, controller, loop_bandwidth, sidecar, search, arg, trust)
     name = coordinate or robot.mechanism.coordinate_names[0]
     published = _published_bode(machine, name)
     grid = np.array(_numbers(frequencies, "--frequencies", "numbers in Hz")) if frequencies else np.unique([*GRID, *published])
@@ -259,14 +369,14 @@ def bandwidth(
         step("with the mechanism")
         found = {"with mechanism": measure(robot, name, size, grid, centre=pose)}
         if alone:
-            bare = getattr(getattr(robots, machine), "unloaded", None)  # drives that rub less without their load
+            bare = getattr(getattr(robots, machine, None), "unloaded", None)  # drives that rub less without their load
             step("actuators alone")
             found["actuators alone"] = measure(bare() if bare else robot, name, size, grid, centre=pose, mechanism=False)
             step("actuators alone, without friction")  # their transfer function
             found["actuators alone, linear"] = measure(robot, name, size, grid, centre=pose, mechanism=False, friction=False)
         data: dict[str, Any] = {label: json.loads(bode.to_json()) for label, bode in found.items()}
         points = {f"{f:g}": {"ratio": ratio, "phase": phase} for f, (ratio, phase) in published.items()}
-        module = getattr(robots, machine)
+        module = getattr(robots, machine, None)
         corners = getattr(module, "BANDWIDTHS", {}) if published else {}
         notes = list(getattr(module, "BANDWIDTH_NOTES", ())) if corners else []
         numbers = {"machine": machine, "coordinate": name, **data, "published": points, "published_bandwidth": dict(corners)}
@@ -288,6 +398,7 @@ def bandwidth(
             out.print("published bandwidth: " + ", ".join(f"{label} {hz:g} Hz" for label, hz in corners.items()))
         for text in notes:
             out.print(f"note: {text}")
+        out.print(f"conclusion: {_conclusion(robot.mechanism.name, name, found)}")
         if files:
             out.print("written: " + ", ".join(str(path) for path in files))
     return 0

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 import dynident as di
-from dynident.cli.machines import Machine, Results, Seed, check_machine, save_figures
+from dynident.cli.campaigns import friction_campaign
+from dynident.cli.machines import Bandwidth, Controller, Machine, Results, Seed, is_ready, save_figures
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -52,6 +53,7 @@ def friction(
     by: Annotated[str, typer.Option(help="How plateaus make curves: auto, temperature, time or all.")] = "auto",
     level: Annotated[float, typer.Option(help="Speed followed over time, as a part of the top speed.")] = 0.6,
     tolerance: Annotated[float, typer.Option(help="Drift that the recommended warm-up may leave.")] = 0.02,
+    shortest: Annotated[float, typer.Option(help="Shortest plateau that counts [s].")] = 0.25,
     sidecar: Sidecar = None,
     search: Search = None,
     arg: Arg = None,
@@ -67,10 +69,21 @@ def friction(
     debug: Debug = False,
 ) -> int:
     """Study friction: against speed per temperature, over time with warm-up models, time constants, robots compared."""
-    from dynident.signals import CampaignLog  # noqa: PLC0415
+    from dynident.signals import CampaignLog, is_campaign  # noqa: PLC0415
     from dynident.testbench import friction_study, write_friction_report  # noqa: PLC0415 - only this command needs it
 
     check_output(output, folder=True)
+    options = {"by": by, "level": level, "tolerance": tolerance, "shortest": shortest}
+    if len(logs) == 1 and is_campaign(logs[0]):
+        with progress(2, quiet) as step:
+            step("studying the campaign cycle by cycle")
+            whole = friction_campaign(robot_of(robot, sidecar, search, arg, trust), logs[0], output, options)
+        if as_json:
+            print_json(whole.numbers())
+        elif not quiet:
+            out.print(whole.summary())
+            out.print(f"\nwritten: {output / 'friction.html'}, {output / 'friction.json'}, {output / 'compensation.json'}")
+        return 0
     read_log = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
     with progress(len(logs) + 3, quiet) as step:
         step("reading the robot")
@@ -82,7 +95,7 @@ def friction(
             read += list(found.cycles().values()) if isinstance(found, CampaignLog) else [found]
         step("finding plateaus and fitting")
         owners = None if robots is None else [name.strip() for name in robots.split(",")]
-        study = friction_study(mechanism, read, robots=owners, by=by, level=level, tolerance=tolerance)
+        study = friction_study(mechanism, read, robots=owners, **options)  # type: ignore[arg-type]
         step("writing the report")
         with output_set(output, ("friction.html", "friction.json")) as stage:
             write_friction_report(stage / "friction.html", study)
@@ -108,7 +121,18 @@ def _tests_table(tests: Sequence[Mapping[str, Any]]) -> str:
 @app.command(epilog="Example: dynident track dualv -o out/")
 def track(
     machine: Machine,
-    fit: Annotated[Path | None, typer.Option(help="fit.json of identify, whose model is tried too.")] = None,
+    fit: Annotated[
+        Path | None,
+        typer.Option(
+            help="fit.json: tried on a ready machine too; of your own robot it counts as true, the description as catalogue."
+        ),
+    ] = None,
+    controller: Controller = "computed_torque",
+    bandwidth: Bandwidth = 10.0,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     seed: Seed = 0,
     output: Results = None,
     as_json: AsJson = False,
@@ -117,20 +141,25 @@ def track(
 ) -> int:
     """Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
-    from dynident.robots import proof_case  # noqa: PLC0415 - only this command needs it
+    from dynident.robots import own_case, proof_case  # noqa: PLC0415 - only this command needs it
 
-    check_machine(machine)
     if output is not None:
         check_output(output, folder=True)
-    others = {} if fit is None else {f"model of {fit.name}": di.Fit.load(fit).identified}
+    others: dict[str, di.Mechanism] = {}
     with progress(3, quiet) as step:
         step("preparing")
-        case = proof_case(machine, seed=seed)
+        if is_ready(Path(machine)):
+            case = proof_case(machine, seed=seed)
+            others = {} if fit is None else {f"model of {fit.name}": di.Fit.load(fit).identified}
+        else:
+            described = robot_of(Path(machine), sidecar, search, arg, trust)
+            true = described if fit is None else di.Fit.load(fit, described).identified
+            case = own_case(true, None if fit is None else described, controller, bandwidth, seed)
         step("identifying from its own log, then tracking")
         proof = case.run(seed, others=others)
-        compare = getattr(getattr(robots, machine), "compare", None)
+        compare = getattr(getattr(robots, machine, None), "compare", None)
         tests = [] if compare is None else [row._asdict() for row in compare()]  # tests that the source itself describes
-        numbers = {**proof.numbers(), **({"document_tests": tests} if tests else {})}
+        numbers = {**proof.numbers(), "conclusion": proof.conclusion(), **({"document_tests": tests} if tests else {})}
         step("writing")
         files = []
         if output is not None:
@@ -144,6 +173,7 @@ def track(
         out.print(case.table(proof))
         if tests:
             out.print("\n" + _tests_table(tests))
+        out.print(proof.conclusion())
         if files:
             out.print("written: " + ", ".join(str(path) for path in files))
     return 0

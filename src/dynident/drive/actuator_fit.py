@@ -82,13 +82,7 @@ class ActuatorFit(Result):
         return Friction(self.law, self.values[1:])
 
     def summary(self) -> str:
-        """Numbers with their standard deviations, one per line.
-
-        Returns
-        -------
-        str
-            Text.
-        """
+        """Numbers with their standard deviations, one per line."""
         lines = [
             f"{n:>18} {v: .6g} ± {d:.2g}" for n, v, d in zip(self.names, self.values, self.standard_deviation, strict=True)
         ]

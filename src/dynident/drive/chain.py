@@ -189,10 +189,7 @@ class Chain:
     def state_space(self) -> StateSpace:
         """Continuous state space: states and outputs are all angles, then all speeds.
 
-        Returns
-        -------
-        StateSpace
-            Inputs ``tau_m`` on the rotor and ``tau_d``, the torque that the mechanism requires of the load (with a minus).
+        Inputs ``tau_m`` on the rotor and ``tau_d``, the torque that the mechanism requires of the load (with a minus).
         """
         n = len(self)
         J = np.array(self.inertias)
@@ -206,13 +203,7 @@ class Chain:
         return StateSpace(A, B, np.eye(2 * n), np.zeros((2 * n, 2)), ("tau_m", "tau_d"), names)
 
     def modes(self) -> Modes:
-        """Modal form, the rigid motion first.
-
-        Returns
-        -------
-        Modes
-            Frequencies, decays and mass-normalised shapes.
-        """
+        """Modal form, the rigid motion first. Frequencies, decays and mass-normalised shapes."""
         return free_modes(self.inertias, self.stiffness, self.damping_matrix)
 
     def resonances(self) -> Array:

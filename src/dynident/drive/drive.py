@@ -95,10 +95,7 @@ class Drive:
     def speed_per_voltage(self) -> TransferFunction:
         """Speed of the rotor per voltage with the back-EMF closed, friction and backlash left out.
 
-        Returns
-        -------
-        TransferFunction
-            ``K_t Z / (L s + R + K_t K_E Z)`` with Z the speed of the rotor per torque [rad/s per V].
+        ``K_t Z / (L s + R + K_t K_E Z)`` with Z the speed of the rotor per torque [rad/s per V].
         """
         winding, mechanics = self.motor.electric(), self.chain.receptance(0, 0).rate
         numerator = self.motor.torque_constant * np.array(mechanics.numerator)

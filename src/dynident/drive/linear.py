@@ -141,13 +141,7 @@ class StateSpace:
         return np.asarray(states @ self.C.T + rows @ self.D.T)
 
     def to_control(self) -> Any:
-        """Return the python-control system.
-
-        Returns
-        -------
-        control.StateSpace
-            Continuous, or sampled with the same cycle.
-        """
+        """Return the python-control system. Continuous, or sampled with the same cycle."""
         control = import_control("a state space for python-control")
         return control.StateSpace(
             self.A, self.B, self.C, self.D, self.cycle, inputs=list(self.inputs), outputs=list(self.outputs)
@@ -278,13 +272,7 @@ class TransferFunction:
         return plot_bode([function.bode(frequency) for function in (self, *others)])
 
     def to_control(self) -> Any:
-        """Return the python-control system.
-
-        Returns
-        -------
-        control.TransferFunction
-            Continuous in time.
-        """
+        """Return the python-control system. Continuous in time."""
         control = import_control("a transfer function for python-control")
         return control.TransferFunction(list(self.numerator), list(self.denominator))
 

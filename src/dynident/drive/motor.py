@@ -140,13 +140,7 @@ class Motor:
         return np.asarray(self.resistance * i + self.inductance * rate + self.emf_constant * omega)
 
     def electric(self) -> TransferFunction:
-        """Transfer function of the winding, ``i / (V - K_E omega) = 1 / (L s + R)`` (eq. 3.2).
-
-        Returns
-        -------
-        TransferFunction
-            [A/V].
-        """
+        """Transfer function of the winding, ``i / (V - K_E omega) = 1 / (L s + R)`` [A/V] (eq. 3.2)."""
         if self.resistance == 0.0 and self.inductance == 0.0:
             raise DescriptionError(
                 "motor: resistance and inductance are 0; give one of them for the winding's transfer function"

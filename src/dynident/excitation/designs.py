@@ -66,13 +66,7 @@ class Design:
     mechanism: Mechanism | None = None
 
     def motion(self) -> Motion:
-        """Return the motion at the rate of the experiment.
-
-        Returns
-        -------
-        Motion
-            Samples of the motion.
-        """
+        """Return the motion at the rate of the experiment."""
         return sample(self.trajectory, self.rate)
 
     @property
@@ -143,13 +137,7 @@ class Design:
         return expected_deviations(self.exact, motion, self.noise, self.problem.objective.prior)
 
     def margins(self) -> dict[str, float]:
-        """Return the smallest margin to every limit, on the dense grid.
-
-        Returns
-        -------
-        dict of str to float
-            Relative margin of each limit.
-        """
+        """Return the smallest margin to every limit, relative, on the dense grid."""
         return self.problem.margins(self.optimum.x)
 
     def validation(self, seed: int = 1) -> Trajectory:
@@ -231,23 +219,11 @@ class Design:
         return out
 
     def to_json(self) -> str:
-        """Return `to_dict` as JSON text.
-
-        Returns
-        -------
-        str
-            JSON text.
-        """
+        """Return `to_dict` as JSON text."""
         return to_json(self.to_dict())
 
     def figures(self) -> dict[str, Figure]:
-        """Return the figures: motions against limits, tool path, singular values, expected deviations.
-
-        Returns
-        -------
-        dict of str to matplotlib.figure.Figure
-            Figures by name.
-        """
+        """Return the figures: motions against limits, tool path, singular values, expected deviations. Figures by name."""
         from dynident.excitation import figures  # noqa: PLC0415 - matplotlib is an extra
 
         return figures.all_figures(self)
@@ -274,6 +250,7 @@ def design(
     start: ArrayLike | None = None,
     progress: Progress | None = None,
     iterations: int | None = None,
+    client: Any = None,
 ) -> Design:
     """Design the motion that makes a robot's base parameters visible.
 
@@ -321,6 +298,8 @@ def design(
         Told the best cost and the worst margin after every run.
     iterations : int, optional
         Most steps of every start, instead of the time budget: the same motion on a busy machine, see `optimise`.
+    client : dask.distributed.Client or concurrent.futures.Executor, optional
+        Where to compute; processes of this machine when omitted (see `dynident.fleet.connect`).
 
     Returns
     -------
@@ -366,7 +345,7 @@ def design(
     )
     home = mechanism.closure.home[mechanism.closure.independent] if mechanism.loops else None
     problem = Problem(objective, whole_limits, home)
-    found = optimise(problem, method, starts, time_budget, seed, workers, start, progress, iterations)
+    found = optimise(problem, method, starts, time_budget, seed, workers, start, progress, iterations, client)
     if start is not None:  # the search smooths the signs of friction; with true signs, too, it may not end worse than it began
         given, true = np.array(start, dtype=np.float64), replace(objective, equations=exact)
         if true.cost(given) < true.cost(found.x):

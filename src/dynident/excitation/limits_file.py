@@ -10,6 +10,8 @@ lower = -1.5
 [passive.elbow]                    # loops: lower, upper of joints that have no motor
 [tool]                             # frame, x, y, z = [lower, upper], height = lowest z
 [[polygon]]                        # joints = ["a", "b"], vertices = [[...], ...]
+floor = 0.0                        # lowest height of any body [m]
+capsule = "auto"                   # bodies as capsules of the same inertia; or several
 [[capsule]]                        # link, from, to, radius; obstacles: link = the base's name
 [collision]                        # clearance, ignore = [["link1", "link3"]]
 """
@@ -19,6 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,17 +29,19 @@ from numpy.typing import NDArray
 
 from dynident.checks import numbers
 from dynident.errors import DynidentError, require
+from dynident.excitation.assumptions import capsules_of, collision_of
 from dynident.excitation.checks import LARGEST, real, shown, text, vector
 from dynident.excitation.limits import Box, Effort, Limit, Loops, Polygon, ToolBox
-from dynident.excitation.obstacles import Capsule, Collision
-from dynident.files import read_toml
+from dynident.excitation.moveit import moveit_limits
+from dynident.excitation.obstacles import Capsule, Collision, Floor
+from dynident.files import read_text, read_toml
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 
 MARGIN = 0.01
 JOINT_FIELDS = ("lower", "upper", "velocity", "acceleration", "jerk", "torque", "power")
-TOP = ("margin", "bandwidth", "singularity", "default", "joints", "passive", "tool", "polygon", "capsule", "collision")
+TOP = ("margin", "bandwidth", "singularity", "default", "joints", "passive", "tool", "polygon", "floor", "capsule", "collision")
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,15 +176,15 @@ def limits_of(mechanism: Mechanism, settings: Mapping[str, Any] | None = None) -
     power = np.array([tables[m].get("power", np.inf) for m in motors])
     if np.isfinite([*torque, *power]).any():
         others.append(Effort(mechanism, torque, power))
-    others += _shapes(mechanism, given)
     scalars = _numbers({k: given[k] for k in ("margin", "bandwidth") if k in given}, "limits", ("margin", "bandwidth"))
     lower, upper, velocity, acceleration, jerk = (np.array(columns[key]) for key in JOINT_FIELDS[:5])
+    others += _shapes(mechanism, given, lower, upper)
     margin, bandwidth = scalars.get("margin", MARGIN), scalars.get("bandwidth", np.inf)
     return MotionLimits(names, lower, upper, velocity, acceleration, jerk, tuple(others), margin, bandwidth)
 
 
-def _shapes(mechanism: Mechanism, given: Mapping[str, Any]) -> list[Limit]:
-    """Return tool box, polygons, loop margins and collisions."""
+def _shapes(mechanism: Mechanism, given: Mapping[str, Any], lower: Array, upper: Array) -> list[Limit]:
+    """Return tool box, polygons, loop margins, floor and collisions."""
     found: list[Limit] = []
     names = mechanism.coordinate_names
     try:
@@ -195,19 +200,34 @@ def _shapes(mechanism: Mechanism, given: Mapping[str, Any]) -> list[Limit]:
             raise DynidentError(
                 f"limits: passive joints and singularity are for robots with loops; '{mechanism.name}' has none"
             )
-        if "capsule" in given:
-            capsules = [
-                Capsule(text(c["link"], "limits: link of a capsule"), c["from"], c["to"], real(c["radius"], "limits: radius"))
-                for c in _tables(given, "capsule")
-            ]
-            settings = dict(given.get("collision", {}))
-            pairs = [(str(a), str(b)) for a, b in settings.get("ignore", [])]
-            clearance = real(settings.get("clearance", 0.0), "limits: collision.clearance")
-            found.append(Collision(mechanism, capsules, clearance, pairs))
+        found += _bodies(mechanism, given, lower, upper)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, DynidentError):
             raise
         raise DynidentError(f"limits: tool, polygon, passive, capsule or collision is incomplete or wrong ({error})") from error
+    return found
+
+
+def _bodies(mechanism: Mechanism, given: Mapping[str, Any], lower: Array, upper: Array) -> list[Limit]:
+    """Return the limits of bodies in space: clearance of each other and of the floor."""
+    found: list[Limit] = []
+    settings = dict(given.get("collision", {}))
+    clearance = real(settings.get("clearance", 0.0), "limits: collision.clearance")
+    capsules: list[Capsule] | None = None
+    if given.get("capsule") == "auto":
+        meeting = collision_of(mechanism, lower, upper, clearance)
+        found += [] if meeting is None else [meeting]
+    elif "capsule" in given:
+        capsules = [
+            Capsule(text(c["link"], "limits: link of a capsule"), c["from"], c["to"], real(c["radius"], "limits: radius"))
+            for c in _tables(given, "capsule")
+        ]
+        pairs = [(str(a), str(b)) for a, b in settings.get("ignore", [])]
+        found.append(Collision(mechanism, capsules, clearance, pairs))
+    if "floor" in given:
+        carried = capsules_of(mechanism) if capsules is None else tuple(capsules)
+        carried = tuple(c for c in carried if mechanism.tree.frames[c.link][0] >= 0)
+        found.append(Floor(mechanism, carried, real(given["floor"], "limits: floor")).reachable(lower, upper))
     return found
 
 
@@ -253,7 +273,7 @@ def read_limits(path: str | os.PathLike[str], mechanism: Mechanism) -> MotionLim
     Parameters
     ----------
     path : path-like
-        File.
+        limits.toml, or the joint_limits.yaml of a MoveIt configuration.
     mechanism : Mechanism
         Robot it is for.
 
@@ -262,4 +282,22 @@ def read_limits(path: str | os.PathLike[str], mechanism: Mechanism) -> MotionLim
     MotionLimits
         Limits of the description, overruled and completed by the file.
     """
-    return limits_of(mechanism, read_toml(path, "limits"))
+    return limits_of(mechanism, limits_settings(path))
+
+
+def limits_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a limits.toml, or a joint_limits.yaml of MoveIt, holds, as `limits_of` takes it.
+
+    Parameters
+    ----------
+    path : path-like
+        File.
+
+    Returns
+    -------
+    dict
+        Settings.
+    """
+    if Path(path).suffix.lower() in (".yaml", ".yml"):
+        return moveit_limits(read_text(path, "limits"), os.fspath(path))
+    return read_toml(path, "limits")

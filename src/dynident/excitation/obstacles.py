@@ -24,6 +24,7 @@ from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 
+POSTURES = 200  # random positions at which bodies are compared
 POINT = 1e-14  # squared length below which a segment is a point, or two segments are parallel [m^2, m^4]
 
 
@@ -84,6 +85,81 @@ def segment_distance(a: tuple[Vector, Vector], b: tuple[Vector, Vector]) -> Node
     gap = plus(r, plus(scale(u, s), scale(w, -held)))
     distance: Node = sqrt(dot(gap, gap))
     return distance
+
+
+@dataclass(frozen=True, eq=False)
+class Floor(Limit):
+    """Capsules stay above a horizontal plane.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    capsules : sequence of Capsule
+        Links that move.
+    height : float
+        Of the plane along the opposite of gravity, in the base frame [m].
+    """
+
+    mechanism: Mechanism
+    capsules: Sequence[Capsule]
+    height: float
+
+    def __post_init__(self) -> None:
+        real(self.height, "floor")
+        if not self.capsules:
+            raise DynidentError("the floor has no link to keep away: the description has no inertias; give capsules")
+
+    def reachable(self, lower: Array, upper: Array) -> Floor:
+        """Return the limit without bodies that no motion brings above the floor, such as the lowest of an arm.
+
+        Parameters
+        ----------
+        lower, upper : ndarray, (n,)
+            Range of positions.
+
+        Returns
+        -------
+        Floor
+            For the other bodies, or for all when none is left.
+        """
+        if self.mechanism.loops or not np.isfinite([*lower, *upper]).all():
+            return self
+        q = np.random.default_rng(0).uniform(lower, upper, (POSTURES, self.mechanism.dof))
+        above = np.any(self.excess(State(q, q, q, q)) < 0.0, axis=0).tolist()
+        kept = tuple(capsule for capsule, keep in zip(self.capsules, above, strict=True) if keep)
+        return Floor(self.mechanism, kept or self.capsules, self.height)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One per capsule."""
+        return tuple(f"floor under {capsule.link}" for capsule in self.capsules)
+
+    @cached_property
+    def _function(self) -> Compiled:
+        """Height of the lower end of every capsule's axis."""
+        g = self.mechanism.gravity
+        up = -g / np.linalg.norm(g) if np.any(g) else np.array([0.0, 0.0, 1.0])
+
+        def make(robot: Equations) -> Outputs:
+            out = []
+            for capsule in self.capsules:
+                R, p = robot.pose(capsule.link)
+                first, last = (plus(p, times(R, vector(robot.graph, point))) for point in (capsule.start, capsule.end))
+                z = vector(robot.graph, up)
+                out.append(minimum(dot(first, z), dot(last, z)))
+            return {"heights": out}
+
+        shape = tuple((c.link, *c.start.tolist(), *c.end.tolist()) for c in self.capsules)
+        return function_of(self.mechanism, "capsule_heights", make, (shape, tuple(up.tolist())))
+
+    def _excess(self, state: State) -> Array:
+        robot = self.mechanism
+        x = close_positions(robot, state.q) if robot.loops else state.q
+        heights, still = np.empty((len(x), len(self.capsules))), np.zeros_like(state.q)
+        self._function(len(x), {**inputs_of(robot, x, still, still), "heights": heights})
+        radius = np.array([capsule.radius for capsule in self.capsules])
+        return np.asarray((self.height + radius - heights) / (2.0 * radius))
 
 
 @dataclass(frozen=True, eq=False)

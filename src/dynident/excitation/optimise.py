@@ -27,7 +27,7 @@ from dynident.excitation.peaks import peaks, slopes
 from dynident.excitation.problem import Problem, check_start, feasible_start, typical
 from dynident.excitation.search import cma_es, evolution, pattern_search
 from dynident.excitation.sqp import SLACK, Budget, Descent
-from dynident.parallel import cores, one_blas_thread
+from dynident.parallel import WINDOW, completed, cores, one_blas_thread
 
 Array = NDArray[np.float64]
 Progress = Callable[[dict[str, Any]], None]
@@ -199,7 +199,9 @@ def _go_on(problem: Problem, method: str, run: Run, rung: int, limit: Budget) ->
     return replace(run, spent=run.spent + budget.spent, cut=run.cut or monotonic() > budget.deadline)
 
 
-def _all(problem: Problem, method: str, runs: Iterable[Run], rung: int, limit: Budget, many: int, report: Report) -> list[Run]:
+def _all(
+    problem: Problem, method: str, runs: Iterable[Run], rung: int, limit: Budget, many: int, report: Report, client: Any = None
+) -> list[Run]:
     """Let runs go on in up to `many` processes, or one after the other, and report each; none begins when the time is over.
 
     Returns the runs in the same order; in the first rung without those that did not begin.
@@ -210,7 +212,13 @@ def _all(problem: Problem, method: str, runs: Iterable[Run], rung: int, limit: B
     def following() -> tuple[int, Run] | None:
         return None if found and limit.over else next(waiting, None)
 
-    if many > 1 and "fork" in multiprocessing.get_all_start_methods():
+    if client is not None:
+        going = iter(following, None)
+        items = ((problem, method, entry[1], rung, limit, limit.deadline - monotonic()) for entry in going if entry is not None)
+        for i, future in completed(client, _remote, items, many):
+            found[i] = future.result()
+            report(found[i])
+    elif many > 1 and "fork" in multiprocessing.get_all_start_methods():
         _SHARED[:] = [problem]
         try:
             with ProcessPoolExecutor(many, mp_context=multiprocessing.get_context("fork")) as pool:
@@ -243,6 +251,11 @@ def _worker(method: str, run: Run, rung: int, limit: Budget) -> Run:
     return _go_on(_SHARED[0], method, run, rung, limit)
 
 
+def _remote(problem: Problem, method: str, run: Run, rung: int, limit: Budget, left: float) -> Run:
+    """Go on in a process whose clock may be another one."""
+    return _go_on(problem, method, run, rung, replace(limit, deadline=monotonic() + left))
+
+
 def optimise(
     problem: Problem,
     method: str = "sqp",
@@ -253,6 +266,7 @@ def optimise(
     start: ArrayLike | None = None,
     progress: Progress | None = None,
     iterations: int | None = None,
+    client: Any = None,
 ) -> Optimum:
     """Find a motion with little cost inside all limits.
 
@@ -281,6 +295,8 @@ def optimise(
     iterations : int, optional
         Most steps of every start, instead of the time budget: steps of the descent with "sqp", polls or generations of the
         other methods.
+    client : dask.distributed.Client or concurrent.futures.Executor, optional
+        Where to compute; processes of this machine when omitted (see `dynident.fleet.connect`).
 
     Returns
     -------
@@ -325,6 +341,8 @@ def optimise(
     best += [] if given is None else [Run(given, seed, given, problem.objective.cost(given))]  # never worse than this
     runs: Iterable[Run] = chain(best[:], (Run(None, seed + 1000 * k, none) for k in range(starts - len(best))))
     many = max(1, min(starts, cores() if workers is None else whole(workers, "workers")))
+    if client is not None:
+        many = max(1, min(starts, WINDOW))
     least = many if iterations is None else 1  # how many go on must not depend on the machine when steps are counted
     tried, cut = 0, False
     for k, rung in enumerate(RUNGS if method == "sqp" else RUNGS[-1:]):
@@ -332,7 +350,7 @@ def optimise(
             ranked = sorted(runs, key=lambda r: r.rank)
             runs = ranked[: max(least, math.ceil(rung.share * len(ranked)))]
         limit = Budget(began + rung.end * time_budget) if iterations is None else Budget(steps=math.ceil(rung.end * iterations))
-        climbed = _all(problem, method, runs, k, limit, many, report)
+        climbed = _all(problem, method, runs, k, limit, many, report, client)
         runs, tried, cut = climbed, tried or len(climbed), cut or any(run.cut for run in climbed)
     top = best[0]
     assert top.start is not None

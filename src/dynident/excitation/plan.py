@@ -193,13 +193,7 @@ class Plan(Result):
         return self.cycles * max(self.period, self.curve.duration)
 
     def pieces(self) -> list[Piece]:
-        """Return one cycle part by part, in order: stages, joins and leads.
-
-        Returns
-        -------
-        list of Piece
-            They follow each other without a gap.
-        """
+        """Return one cycle part by part, in order: stages, joins and leads. They follow each other without a gap."""
         waiting = [(stage, k) for stage in self.stages for k in range(stage.repetitions)]
         out: list[Piece] = []
         for curve, begin in zip(self.curve.pieces, self.curve.starts, strict=False):
@@ -211,10 +205,7 @@ class Plan(Result):
     def schedule(self) -> list[dict[str, Any]]:
         """Return when each stage runs in a cycle.
 
-        Returns
-        -------
-        list of dict
-            ``name``, ``purpose``, ``payload``, ``repetition``, ``record``, ``start``, ``end`` [s], in order, without joins.
+        ``name``, ``purpose``, ``payload``, ``repetition``, ``record``, ``start``, ``end`` [s], in order, without joins.
         """
         return [
             {
@@ -259,25 +250,13 @@ class Plan(Result):
         return Motion(t, q, v, a)
 
     def summary(self) -> str:
-        """Return the plan as text.
-
-        Returns
-        -------
-        str
-            One line per stage.
-        """
+        """Return the plan as text. One line per stage."""
         head = f"plan {self.identity} of {self.robot}: {self.cycles} cycles of {self.curve.duration:.4g} s at {self.rate:g} Hz"
         rows = [f"  {s.name}: {s.purpose}, {s.repetitions} x {s.curve.duration:.4g} s" for s in self.stages]
         return "\n".join([head, *rows])
 
     def plot(self) -> Figure:
-        """Draw the positions of one cycle over time.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the positions of one cycle over time."""
         from dynident.figures import label, one_axes  # noqa: PLC0415 - matplotlib is an extra
 
         figure, axes = one_axes(9.0, 3.6, "time [s]", "position [rad, m]", f"{label(self.robot)}: one cycle")

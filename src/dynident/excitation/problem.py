@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 
 FINE = 48  # samples of the limits per period of the highest harmonic
 DENSE = 4  # samples of the final check per sample of the optimisation
+CENTRED = 5  # starts that are tried around the middle of the ranges
 POSTURES = 200  # tried before giving up
 OUTSIDE = 1e6  # excess of a motion that the robot cannot follow at all
 
@@ -162,16 +163,16 @@ def typical(problem: Problem) -> Array:
     return np.asarray(0.3 * sizes).ravel()
 
 
-def posture(problem: Problem, generator: np.random.Generator) -> Array:
-    """Return a random position at which standing still keeps all limits."""
+def posture(problem: Problem, generator: np.random.Generator, centred: bool = True) -> Array:
+    """Return a position at which standing still keeps all limits: a random one, or first the middle of the ranges."""
     limits = problem.limits
     middle = 0.5 * (limits.lower + limits.upper) if problem.home is None else problem.home
     least = np.full(len(problem.names), np.inf)
     broken = np.zeros(len(problem.names))
     for k in range(POSTURES):
-        share = 0.0 if k == 0 and problem.home is None else generator.uniform(0.0, 1.0)
+        share = 0.0 if centred and k == 0 and problem.home is None else generator.uniform(0.0, 1.0)
         q = middle + share * (generator.uniform(limits.lower, limits.upper) - middle)
-        if k == 1:
+        if centred and k == 1:
             q = middle
         excess = problem.excess(problem.still(q))
         if np.all(excess <= -limits.margin):
@@ -211,9 +212,11 @@ def feasible_start(problem: Problem, generator: np.random.Generator) -> Array:
     require(problem, Problem, "problem")
     require(generator, np.random.Generator, "generator")
     size = typical(problem)
-    for _ in range(20):
-        rest = problem.still(posture(problem, generator))
+    for k in range(POSTURES):
+        rest = problem.still(posture(problem, generator, k < CENTRED))
         move = generator.normal(size=size.size) * size
+        if not problem.feasible(rest + 0.01 * move):  # friction may exceed at once what rest leaves
+            continue
         low, high = 0.0, 1.0
         for _ in range(8):
             middle = 0.5 * (low + high)
@@ -222,7 +225,10 @@ def feasible_start(problem: Problem, generator: np.random.Generator) -> Array:
             return np.asarray(rest + 0.95 * low * move)
     excess = problem.excess(rest + 0.01 * move)
     worst = problem.names[int(np.argmax(excess))]
-    raise DynidentError(f"no feasible motion: limit '{worst}' leaves no room to move around any position tried; relax it")
+    raise DynidentError(
+        f"no feasible motion: limit '{worst}' leaves no room to move around any position tried; relax it, "
+        "or hold the joint (lock, --lock)"
+    )
 
 
 def check_start(problem: Problem, x: Array) -> None:

@@ -32,6 +32,7 @@ from dynident.mechanism import (
     drake_rotors,
     gazebo_springs,
     is_mjcf,
+    is_sdf,
     mjcf_text,
     read_robot,
     urdf_text,
@@ -72,13 +73,7 @@ class Exported(Result):
     notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """Return the result as text.
-
-        Returns
-        -------
-        str
-            Files, difference and notes.
-        """
+        """Return the result as text. Files, difference and notes."""
         said = (
             f"read back by {self.reader}: largest difference {self.difference:.2g} N m or N over {SAMPLES} random states"
             if self.reader
@@ -136,8 +131,16 @@ def export_robot(
     stem = identifier(mechanism.name).lower()
     path = Path(folder) / f"{stem}{'.xml' if target == 'mujoco' else '.urdf'}"
     notes: list[str] = []
-    if mechanism.loops or any(c.function is not None for c in mechanism.couplings):
-        notes.append("loops and coupling functions stay behind: torques are those of the spanning tree")
+    written = source is None or is_sdf(source) or is_mjcf(source) != (target == "mujoco")
+    if mechanism.loops and target == "mujoco":
+        how = "constraints of the model" if written else "those of the source"
+        notes.append(f"loops are equality constraints, {how}; the torques compared are those of the spanning tree")
+    elif mechanism.loops:
+        notes.append(
+            f"{_TITLES[target]} reads no loops from this file: it holds the spanning tree; export for mujoco keeps them"
+        )
+    if any(c.function is not None for c in mechanism.couplings):
+        notes.append("coupling functions stay behind: torques are those of the spanning tree")
     _write_description(mechanism, parts, path, target, source, search, arguments, trust, notes)
     held = _held(parts, path)
     module = loader_name(mechanism.name)
@@ -169,7 +172,7 @@ def _write_description(
     trust: bool,
     notes: list[str],
 ) -> None:
-    same = source is not None and is_mjcf(source) == (target == "mujoco")
+    same = source is not None and not is_sdf(source) and is_mjcf(source) == (target == "mujoco")
     if same and source is not None:
         write_robot(source, mechanism, mechanism.parameters.replace(parts.native.values), path, search, trust, arguments)
     else:

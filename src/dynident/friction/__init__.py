@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 from dynident.friction.sides import directed
@@ -144,11 +143,4 @@ __all__ = [
     "term_of",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.friction.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.friction' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)

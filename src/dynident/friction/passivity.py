@@ -51,13 +51,7 @@ class Dissipation:
         return not self.active
 
     def summary(self) -> str:
-        """Say the finding in one sentence.
-
-        Returns
-        -------
-        str
-            The sentence.
-        """
+        """Say the finding in one sentence."""
         if self.dissipative:
             return f"dissipative up to a speed of {self.speed:g}"
         spans = ", ".join(f"{low:.4g} to {high:.4g}" for low, high in self.active)

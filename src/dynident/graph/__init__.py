@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 from dynident.graph.cache import clear as clear_cache
@@ -138,11 +137,4 @@ __all__ = [
     "write_text",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.graph.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.graph' has no attribute '{name}'")
-
-
-guard(globals(), fast=("Compiled", "Function", "Graph", "Node", "Routine"))
+guard(globals(), fast=("Compiled", "Function", "Graph", "Node", "Routine", "c_number", "latex_number"), later=_LATER)

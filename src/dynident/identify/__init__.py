@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dynident import callable_room
 from dynident.arguments import guard
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.factor import triangle
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dynident.identify.bayes import MAP
     from dynident.identify.essential import contributing_parameters, essential_parameters
     from dynident.identify.estimators import OLS, WLS, fit_of
+    from dynident.identify.factorised import JointReduction, Reduction, reduction
     from dynident.identify.friction import AxisFit, Choice, FrictionFilter, choose, choose_friction, fit_axis, fit_log
     from dynident.identify.gains import DriveGains, estimate_gains, with_gain_uncertainty
     from dynident.identify.load import Payload
@@ -32,16 +33,19 @@ if TYPE_CHECKING:
         Entropic,
         Kalman,
         OutputError,
+        PerJoint,
         SampledRegression,
         Stretch,
         Visible,
         diagnose_bias,
+        joint_estimates,
         simulated_instruments,
     )
     from dynident.identify.metrics import Metrics, evaluate
     from dynident.identify.partitions import Partition, Partitions, rank_partitions
     from dynident.identify.payload import payload_of, payload_on_arm, payload_regression
     from dynident.identify.plots import plot_parameters, plot_score, true_base_values
+    from dynident.identify.population import Population
     from dynident.identify.prior import Knowledge
     from dynident.identify.regression import Regression
     from dynident.identify.score import Score
@@ -52,10 +56,16 @@ if TYPE_CHECKING:
 # What only some programs need is imported on first use: figures, friction laws, payloads, subsets.
 _LATER = {
     "Knowledge": "prior",
+    "Population": "population",
     "MAP": "bayes",
     "contributing_parameters": "essential",
     "simulated_instruments": "methods",
     "diagnose_bias": "methods",
+    "joint_estimates": "methods",
+    "PerJoint": "methods",
+    "JointReduction": "factorised",
+    "Reduction": "factorised",
+    "reduction": "factorised",
     "Visible": "methods",
     "Stretch": "methods",
     "SampledRegression": "methods",
@@ -129,6 +139,7 @@ __all__ = [
     "Fit",
     "FrictionFilter",
     "Individual",
+    "JointReduction",
     "Kalman",
     "Knowledge",
     "Matched",
@@ -138,8 +149,11 @@ __all__ = [
     "Partition",
     "Partitions",
     "Payload",
+    "PerJoint",
+    "Population",
     "Prediction",
     "Projection",
+    "Reduction",
     "Regression",
     "Rows",
     "SampledRegression",
@@ -163,6 +177,7 @@ __all__ = [
     "fit_log",
     "fit_of",
     "individual_parameters",
+    "joint_estimates",
     "match",
     "payload_from_wrench",
     "payload_of",
@@ -174,17 +189,12 @@ __all__ = [
     "rank_partitions",
     "read_wrench",
     "recover_standard",
+    "reduction",
     "simulated_instruments",
     "triangle",
     "true_base_values",
     "with_gain_uncertainty",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.identify.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.identify' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)
+callable_room(__name__)

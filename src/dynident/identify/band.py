@@ -25,10 +25,10 @@ from dynident.identify.factor import BLOCKS
 from dynident.identify.matching import match
 from dynident.identify.posterior import estimate
 from dynident.identify.prior import prior_of
-from dynident.identify.regression import Regression
+from dynident.identify.regression import Regression, same_band
 from dynident.identify.rows import Projection
 from dynident.mechanism import Mechanism
-from dynident.signals import Cutoff, Log, common_cutoff
+from dynident.signals import Cutoff, Log, LogStream, common_cutoff
 
 Array = NDArray[np.float64]
 
@@ -39,13 +39,15 @@ RATIO, EDGE = 2.5, 1.25  # cut-off over band: as wanted, and at least
 
 def evidence_in_one_band(
     mechanism: Mechanism,
-    logs: Sequence[Log],
+    logs: Sequence[Log] | LogStream,
     base: BaseParameters | None,
     projection: Projection | Sequence[str],
     absent: Sequence[str],
     options: Mapping[str, Any],
 ) -> Regression:
     """Return the evidence of all logs in one band; `Regression.from_logs` is the public way."""
+    if isinstance(logs, LogStream):
+        return _evidence_of_stream(mechanism, logs, base, projection, absent, options)
     if not logs:
         raise IdentificationError("there is no log to identify from; give one at least")
     robots = [match(mechanism, log) for log in logs]
@@ -86,6 +88,31 @@ def evidence_in_one_band(
     errors = np.array([_errors(own, evidence[0]) for own in evidence])
     chosen, sentence = _choose(tried, errors, tried.index(found.frequency))
     return said(evidence[chosen], tried[chosen], sentence)
+
+
+def _evidence_of_stream(
+    mechanism: Mechanism,
+    logs: LogStream,
+    base: BaseParameters | None,
+    projection: Projection | Sequence[str],
+    absent: Sequence[str],
+    options: Mapping[str, Any],
+) -> Regression:
+    """Return the evidence of a stream, piece by piece in the band of the first one."""
+    whole: Regression | None = None
+    rate = 0.0
+    for piece in logs:
+        if whole is None:
+            whole, rate = evidence_in_one_band(mechanism, [piece], base, projection, absent, options), piece.rate
+        elif piece.duration > FEWEST / whole.sources[0]["bandwidth"]:  # a short end shows nothing in this band
+            own = {**options, **same_band(whole.sources[:1], rate)}
+            more = Regression.from_log(mechanism, piece, whole.base, projection, absent, **own)
+            (first,), (last,) = whole.sources, more.sources
+            source = {**first, "end": last["end"], "samples": first["samples"] + last["samples"]}
+            whole = replace(whole + more, sources=(source,))
+    if whole is None:
+        raise IdentificationError("the stream holds no samples; nothing can be identified")
+    return replace(whole, notes=("a long recording: the band is that of its first piece", *whole.notes))
 
 
 def _candidates(found: Cutoff) -> list[float]:

@@ -54,13 +54,7 @@ class Estimator:
     result_: Fit
 
     def get_params(self) -> dict[str, Any]:
-        """Return the options by name.
-
-        Returns
-        -------
-        dict
-            Options as given to `__init__`.
-        """
+        """Return the options by name, as given to `__init__`."""
         return {k: v for k, v in vars(self).items() if not k.endswith("_")}
 
     def set_params(self, **params: Any) -> Self:

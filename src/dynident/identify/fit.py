@@ -16,9 +16,10 @@ from dynident.identify.base import BaseParameters
 from dynident.identify.rows import Projection, Rows
 from dynident.identify.suspicions import HEAD
 from dynident.identify.tables import Observability, Prediction, Undetermined
-from dynident.mechanics import Motion, closure_starts
+from dynident.mechanics import Motion, MotionLike, as_motion, closure_starts
 from dynident.mechanism import Consistency, Mechanism, Parameters
 from dynident.results import Result
+from dynident.tables import Tabular
 
 if TYPE_CHECKING:
     from dynident.export import Exported
@@ -37,7 +38,7 @@ GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter i
 
 
 @dataclass(frozen=True, eq=False)
-class Fit(Result):
+class Fit(Tabular, Result):
     """An identified model.
 
     Parameters
@@ -135,10 +136,7 @@ class Fit(Result):
     def exported(self) -> Fit:
         """Return the fit that the standard parameters alone stand for, beta = K phi: what a written URDF predicts.
 
-        Returns
-        -------
-        Fit
-            Same fit with the base parameters of `standard`; it differs when physical consistency moved them.
+        Same fit with the base parameters of `standard`; it differs when physical consistency moved them.
         """
         return replace(self, values=self.base.values(self.standard.values))
 
@@ -179,7 +177,7 @@ class Fit(Result):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.active, self.std / np.abs(self.values), np.nan)
 
-    def predict(self, motion: Motion, temperature: Array | None = None, load: Array | None = None) -> Prediction:
+    def predict(self, motion: MotionLike, temperature: Array | None = None, load: Array | None = None) -> Prediction:
         """Predict the efforts of a motion, tau = W beta, with var = w cov w^T + sigma_g^2 (least squares).
 
         With a belief (`MAP`) var = w cov w^T + sigma_g^2 max(1, s / 2 s_train) + rest, where sigma_g is that of stretches that
@@ -190,7 +188,7 @@ class Fit(Result):
 
         Parameters
         ----------
-        motion : Motion
+        motion : Motion or (q, v, a)
             N samples of the robot's coordinates.
         temperature, load : ndarray, (N, n) or (N, k), optional
             Temperature [degree Celsius] and load [N m or N] of the joints (of the motors with loops), where friction laws need
@@ -201,6 +199,7 @@ class Fit(Result):
         Prediction
             Efforts and their standard deviations, memory proportional to N n only.
         """
+        motion = as_motion(motion)
         effort, std, _ = self.evaluate(motion, self.values[None], temperature, load)
         return Prediction(motion.t, effort[0], std)
 
@@ -262,10 +261,7 @@ class Fit(Result):
     def undetermined(self) -> tuple[Undetermined, ...]:
         """Return the standard parameters that the data do not determine, with the value of the description beside them.
 
-        Returns
-        -------
-        tuple of Undetermined
-            One row per parameter; torques show some of them only together with others, or not at all.
+        One row per parameter; torques show some of them only together with others, or not at all.
         """
         return tuple(
             Undetermined(name, float(self.standard.values[k]), float(self.mechanism.parameters.values[k]), unit)
@@ -364,13 +360,7 @@ class Fit(Result):
         return without_body(self, bodies)
 
     def observability(self) -> tuple[Observability, ...]:
-        """Return how well each base parameter is known.
-
-        Returns
-        -------
-        tuple of Observability
-            One row per base parameter.
-        """
+        """Return how well each base parameter is known. One row per base parameter."""
         rows = []
         for i, (name, expression, unit) in enumerate(zip(self.base.names, self.base.expressions, self.base.units, strict=True)):
             relative = float(self.relative_std[i])
@@ -384,13 +374,7 @@ class Fit(Result):
         return tuple(rows)
 
     def consistency(self) -> tuple[Consistency, ...]:
-        """Return, for every body, whether its recovered standard parameters are physically possible.
-
-        Returns
-        -------
-        tuple of Consistency
-            One verdict per body.
-        """
+        """Return, for every body, whether its recovered standard parameters are physically possible."""
         return self.mechanism.check_consistency(self.standard)
 
     def __repr__(self) -> str:
@@ -400,13 +384,7 @@ class Fit(Result):
         )
 
     def summary(self) -> str:
-        """Return the fit as a text table.
-
-        Returns
-        -------
-        str
-            Base parameters with standard deviations, and what to know about them.
-        """
+        """Return the fit as a text table. Base parameters with standard deviations, and what to know about them."""
         table = self.observability()
         width = max(len(row.name) for row in table)
         verdicts = [row.verdict for row in table]
@@ -442,16 +420,28 @@ class Fit(Result):
         return "\n".join(lines)
 
     def plot(self) -> Any:
-        """Draw the base parameters with error bars.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the base parameters with error bars."""
         from dynident.identify.plots import plot_parameters  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_parameters(self)
+
+    def _columns(self) -> dict[str, Any]:
+        """Base parameters, with the description's values beside them."""
+        rows = self.observability()
+        before = self.base.values(self.mechanism.parameters.values)
+        return {
+            "parameter": [row.name for row in rows],
+            "value": [row.value for row in rows],
+            "std": [row.std for row in rows],
+            "relative": [row.relative for row in rows],
+            "unit": [row.unit for row in rows],
+            "verdict": [row.verdict for row in rows],
+            "description": before.tolist(),
+            "expression": [row.expression.split(" = ", 1)[1] for row in rows],
+        }
+
+    def _head(self) -> str:
+        return self.summary().partition("\n")[0]
 
     def _content(self) -> dict[str, Any]:
         """Everything, and the robot itself unless one of its couplings is a function of the user's."""

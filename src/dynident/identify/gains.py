@@ -62,26 +62,14 @@ class DriveGains:
         return f"DriveGains({', '.join(f'{j} {k:.4g}' for j, k in zip(self.joints, self.factors, strict=True))})"
 
     def summary(self) -> str:
-        """Return the gains as text.
-
-        Returns
-        -------
-        str
-            One line per joint.
-        """
+        """Return the gains as text. One line per joint."""
         width = max(len(joint) for joint in self.joints)
         lines = ["gain, true over nominal"]
         lines += [f"  {j:<{width}}  {k:.4f} +- {s:.2g}" for j, k, s in zip(self.joints, self.factors, self.std, strict=True)]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the gains as plain data.
-
-        Returns
-        -------
-        dict
-            Factor and deviation of every joint.
-        """
+        """Return the gains as plain data. Factor and deviation of every joint."""
         rows = zip(self.joints, self.factors.tolist(), self.std.tolist(), strict=True)
         return {joint: {"factor": factor, "std": std} for joint, factor, std in rows}
 

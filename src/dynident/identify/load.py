@@ -148,10 +148,7 @@ class Payload:
     def summary(self) -> str:
         """Return the load as text.
 
-        Returns
-        -------
-        str
-            Mass, centre of mass, inertia, every base parameter with its standard deviation, and what speaks against it.
+        Mass, centre of mass, inertia, every base parameter with its standard deviation, and what speaks against it.
         """
         place = f" in '{self.frame}'" if self.frame else ""
         lines = [
@@ -173,13 +170,7 @@ class Payload:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the load as plain data.
-
-        Returns
-        -------
-        dict
-            Numbers with deviations, findings, and every convention.
-        """
+        """Return the load as plain data. Numbers with deviations, findings, and every convention."""
         data: dict[str, Any] = {
             "frame": self.frame,
             "mass": self.mass,

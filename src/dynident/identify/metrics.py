@@ -54,13 +54,7 @@ class Metrics:
     samples: int
 
     def to_dict(self) -> dict[str, object]:
-        """Return all metrics as plain numbers, for JSON.
-
-        Returns
-        -------
-        dict
-            Metric name to number or list; NaN becomes None.
-        """
+        """Return all metrics as plain numbers, for JSON. Metric name to number or list; NaN becomes None."""
         lists = {k: _plain(getattr(self, k)) for k in ("rmse", "relative_per_joint", "nrms", "r2")}
         return {
             "joints": list(self.joints),
@@ -71,13 +65,7 @@ class Metrics:
         }
 
     def summary(self) -> str:
-        """Return the metrics as a text table.
-
-        Returns
-        -------
-        str
-            Table, one line per joint.
-        """
+        """Return the metrics as a text table, one line per joint."""
         width = max(len(j) for j in self.joints)
         lines = [f"relative error {100 * self.relative:.2f} % over {self.samples} samples"]
         lines += [f"{'joint':<{width}}  {'RMSE':>10}  {'relative':>9}  {'NRMS':>8}  {'R2':>8}"]

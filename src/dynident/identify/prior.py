@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError
 from dynident.files import read_toml
 from dynident.friction import term_of
+from dynident.identify.population import Population
 from dynident.identify.regression import Regression
 from dynident.identify.standard import natural_spread
 from dynident.mechanism import Mechanism
@@ -46,6 +47,8 @@ class Knowledge:
         Centres of mass in the link frame [m]; known to a millimetre.
     without : sequence of str
         Bodies that have no parameters of their own: too light, or part of another one.
+    population : Population, optional
+        What other robots of the type have shown: a far better belief for a robot with little data than its description.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class Knowledge:
     total_mass: Value | None = None
     centres: Mapping[str, Sequence[float]] = field(default_factory=dict)
     without: Sequence[str] = ()
+    population: Population | None = None
 
     @classmethod
     def from_sidecar(cls, path: str | os.PathLike[str]) -> Knowledge:
@@ -134,6 +138,9 @@ def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
         own = _columns(robot, body)
         mean[own], family[own] = 0.0, -1
     rows, values = _known_rows(robot, known, bodies)
+    if known.population is not None:
+        shown, seen = known.population.rows(regression.base)
+        rows, values = np.vstack([rows, shown]), np.append(values, seen)
     return Prior(mean, unit, families, family, rows, values)
 
 

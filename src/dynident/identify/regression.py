@@ -19,9 +19,9 @@ from dynident.identify.matching import match
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.rows import FEW, Projection, Rows, check_projection, moving_rows
 from dynident.identify.suspicions import suspicions
-from dynident.mechanics import Motion, closure_starts, motion_from_actuators
+from dynident.mechanics import Motion, MotionLike, as_motion, closure_starts, motion_from_actuators
 from dynident.mechanism import Mechanism
-from dynident.signals import Decimator, Log, Prepared, prepare
+from dynident.signals import Decimator, Log, LogStream, Prepared, prepare
 
 Array = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ class Regression:
     def from_motion(
         cls,
         mechanism: Mechanism,
-        motion: Motion,
+        motion: MotionLike,
         effort: ArrayLike,
         base: BaseParameters | None = None,
         decimator: Decimator | None = None,
@@ -97,7 +97,7 @@ class Regression:
         ----------
         mechanism : Mechanism
             Robot with n coordinates.
-        motion : Motion
+        motion : Motion or (q, v, a)
             N samples.
         effort : array_like, (N, n) or (N, k)
             Measured joint torques and forces [N m, N]; of the k motors when the robot has loops, or more motors than joints.
@@ -125,6 +125,7 @@ class Regression:
         Regression
             The evidence.
         """
+        motion = as_motion(motion)
         rows = Rows(mechanism, check_projection(projection), tuple(columns_of(mechanism, absent)))
         require(mechanism, Mechanism, "mechanism")
         require(motion, Motion, "motion")
@@ -224,6 +225,7 @@ class Regression:
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
         stretches: int | None = None,
+        between: tuple[float, float] | None = None,
         **options: Any,
     ) -> Regression:
         """Prepare a log (check, filter, differentiate, decimate) and compress it.
@@ -242,6 +244,9 @@ class Regression:
             Bodies that were not there, see `from_motion`.
         stretches : int, optional
             See `from_motion`.
+        between : tuple of float, optional
+            First and last time [s] of the samples whose rows are used; what the log has around them serves the filters only.
+            Pieces of a long log that overlap by 16 periods of the cut-off give the evidence of the whole.
         **options
             Passed to `dynident.signals.prepare`.
 
@@ -252,6 +257,7 @@ class Regression:
         """
         matched = match(mechanism, log)
         prepared = prepared_for(Rows(matched.mechanism, check_projection(projection)), matched.log, options)
+        prepared = prepared if between is None else _part(prepared, *between)
         skip = dead_efforts(prepared)
         notes = [*matched.notes, *prepared.explanation.splitlines()]
         if skip:
@@ -346,7 +352,7 @@ class Regression:
     def from_logs(
         cls,
         mechanism: Mechanism,
-        logs: Sequence[Log],
+        logs: Sequence[Log] | LogStream,
         base: BaseParameters | None = None,
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
@@ -358,8 +364,8 @@ class Regression:
         ----------
         mechanism : Mechanism
             Robot; joints that the logs do not have are held at zero.
-        logs : sequence of Log
-            What was measured.
+        logs : sequence of Log, or LogStream
+            What was measured. Of a stream one piece is in memory at a time; the band is that of its first piece.
         base : BaseParameters, optional
             Base parameters; found when omitted.
         projection : str or sequence of str
@@ -450,6 +456,40 @@ class Regression:
 
         return load_regression(path, mechanism)
 
+    def to_bytes(self) -> bytes:
+        """Return the evidence as the bytes that `save` writes, to be sent to another machine.
+
+        Returns
+        -------
+        bytes
+            An .npz file.
+        """
+        from dynident.identify.regression_file import packed  # noqa: PLC0415 - it needs this class
+
+        return packed(self)
+
+    @classmethod
+    def from_bytes(cls, content: bytes, mechanism: Mechanism, base: BaseParameters | None = None) -> Regression:
+        """Return the evidence of `to_bytes`.
+
+        Parameters
+        ----------
+        content : bytes
+            What `to_bytes` returned.
+        mechanism : Mechanism
+            The robot it belongs to, with the same joints moving.
+        base : BaseParameters, optional
+            Its base parameters; found when omitted.
+
+        Returns
+        -------
+        Regression
+            The same evidence.
+        """
+        from dynident.identify.regression_file import load_regression  # noqa: PLC0415 - it needs this class
+
+        return load_regression(content, mechanism, base)
+
 
 def tile_length(height: int, factor: int, loops: bool) -> int:
     """Return how many rows after decimation a tile has: few where they stay in the cache, many where beginning one costs."""
@@ -465,6 +505,25 @@ def _same(base: BaseParameters, mechanism: Mechanism) -> bool:
     if base.mechanism.parameters.names != mechanism.parameters.names or base.mechanism.dof != mechanism.dof:
         return False
     return base.fits(replace(base, mechanism=mechanism).fingerprint())
+
+
+def _part(prepared: Prepared, first: float, last: float) -> Prepared:
+    """Return what was prepared of the samples between two times."""
+    t, half = prepared.motion.t, 0.5 / prepared.rate
+    own = slice(int(np.searchsorted(t, first - half)), int(np.searchsorted(t, last + half)))
+    if prepared.decimator.length(own.stop - own.start) < 1:
+        raise IdentificationError(
+            f"between {first:.6g} s and {last:.6g} s {own.stop - own.start} samples can be used, fewer than the "
+            f"{prepared.decimator.taps.size} that a row of the decimation needs; give a longer part"
+        )
+    return replace(
+        prepared,
+        motion=prepared.motion[own],
+        effort=prepared.effort[own],
+        filtered=prepared.filtered[own],
+        temperature=None if prepared.temperature is None else prepared.temperature[own],
+        moving=None if prepared.moving is None else prepared.moving[own],
+    )
 
 
 def own_rows(Y: ArrayLike, tau: ArrayLike, count: int) -> tuple[Array, Array]:

@@ -5,37 +5,30 @@ from __future__ import annotations
 import io
 import json
 import os
-import zlib
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import is_zipfile
 
 import numpy as np
 
 from dynident.errors import DynidentError, IdentificationError
-from dynident.files import write_atomic
-from dynident.identify.base import base_parameters
+from dynident.files import read_regular, write_atomic
+from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.factor import RowGroup
 from dynident.identify.regression import Regression
 from dynident.identify.rows import check_projection
 from dynident.mechanism import Mechanism
 
-DAMAGED = (
-    OSError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    EOFError,
-    ArithmeticError,
-    RuntimeError,
-    BadZipFile,
-    zlib.error,
-)
+MOST = 1 << 30  # bytes that the arrays of a file may fill; a robot of a hundred joints needs a tenth
 
 
 def save_regression(regression: Regression, path: str | os.PathLike[str]) -> Path:
     """Write evidence; `Regression.save` is the public way."""
+    return write_atomic(path, packed(regression))
+
+
+def packed(regression: Regression) -> bytes:
+    """Return evidence as the bytes of its file; `Regression.to_bytes` is the public way."""
     arrays: dict[str, Any] = {"columns": regression.base.columns, "fingerprint": regression.base.fingerprint()}
     for i, group in enumerate(regression.groups):
         arrays[f"R{i}"], arrays[f"columns{i}"], arrays[f"products{i}"] = group.R, group.columns, group.products
@@ -50,16 +43,26 @@ def save_regression(regression: Regression, path: str | os.PathLike[str]) -> Pat
     }
     buffer = io.BytesIO()
     np.savez_compressed(buffer, about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8), **arrays)
-    return write_atomic(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
-def load_regression(path: str | os.PathLike[str], mechanism: Mechanism) -> Regression:
-    """Read what `save_regression` wrote; `Regression.load` is the public way."""
+def load_regression(
+    path: str | os.PathLike[str] | bytes, mechanism: Mechanism, known: BaseParameters | None = None
+) -> Regression:
+    """Read what `save_regression` wrote; `Regression.load` and `Regression.from_bytes` are the public ways."""
+    what = "the bytes" if isinstance(path, bytes) else f"'{os.fspath(path)}'"
     try:
-        with np.load(path, allow_pickle=False) as data:
+        content = io.BytesIO(path if isinstance(path, bytes) else read_regular(path, MOST))
+        if not is_zipfile(content):
+            raise IdentificationError(f"{what} is not a Regression file: it is no npz archive, or was cut short")
+        content.seek(0)
+        with np.load(content, allow_pickle=False) as data:
+            size = sum(entry.file_size for entry in data.zip.infolist())
+            if size > MOST:
+                raise IdentificationError(f"{what} would unpack to {size >> 20} MB; no evidence is that large")
             about = json.loads(bytes(data["about"]).decode())
             if about.get("format") != "dynident-regression-2":
-                raise IdentificationError(f"'{path}' is not a Regression file")
+                raise IdentificationError(f"{what} is not a Regression file")
             groups = tuple(
                 RowGroup(
                     name, data[f"columns{i}"], data[f"R{i}"], int(count), float(independence), data[f"products{i}"], tuple(n)
@@ -69,15 +72,15 @@ def load_regression(path: str | os.PathLike[str], mechanism: Mechanism) -> Regre
             columns, fingerprint = data["columns"], data["fingerprint"]
             names, sources, options, notes = (about[key] for key in ("parameters", "sources", "options", "notes"))
             projection = check_projection(about["projection"])
-    except DAMAGED as error:
-        if isinstance(error, DynidentError):
-            raise
-        raise IdentificationError(f"cannot read '{path}' as a Regression: {error}") from error
+    except DynidentError:
+        raise
+    except Exception as error:  # a damaged archive fails in a hundred ways, Python's tokenizer among them
+        raise IdentificationError(f"cannot read {what} as a Regression: {getattr(error, 'strerror', None) or error}") from error
     if tuple(names) != mechanism.parameters.names:
-        raise IdentificationError(f"'{path}' belongs to another robot than '{mechanism.name}': parameter names differ")
-    base = base_parameters(mechanism, order=[mechanism.parameters.names[c] for c in columns])
+        raise IdentificationError(f"{what} belongs to another robot than '{mechanism.name}': parameter names differ")
+    base = known or base_parameters(mechanism, order=[mechanism.parameters.names[c] for c in columns])
     if not np.array_equal(base.columns, columns) or not base.fits(fingerprint):
         raise IdentificationError(
-            f"'{path}' belongs to another robot than '{mechanism.name}': its geometry, gravity or terms differ"
+            f"{what} belongs to another robot than '{mechanism.name}': its geometry, gravity or terms differ"
         )
     return Regression(base, groups, tuple(sources), options, tuple(notes), projection)

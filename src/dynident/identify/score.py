@@ -20,6 +20,7 @@ from dynident.identify.rows import Rows
 from dynident.mechanics import Motion
 from dynident.results import Result
 from dynident.signals import Log, Prepared, Quality
+from dynident.tables import Tabular
 
 Array = NDArray[np.float64]
 
@@ -28,7 +29,7 @@ LEAVES = 3.0  # leverage from which on a motion is said to leave what was traine
 
 
 @dataclass(frozen=True, eq=False)
-class Score(Result):
+class Score(Tabular, Result):
     """A model against measurements.
 
     Parameters
@@ -66,6 +67,10 @@ class Score(Result):
         The same comparison for each motor of a robot with loops: least torques, measured and predicted, the preload left out.
     preload : float
         Norm of the internal part of the measured motor torques over that of all: what moves nothing and no model predicts.
+    described : ndarray (M, n), optional
+        Efforts that the untouched description predicts, in the same band.
+    position : ndarray (M, dof), optional
+        Positions of the robot's coordinates at these samples [rad, m].
     """
 
     name: str
@@ -87,19 +92,15 @@ class Score(Result):
     open_share: float = float("nan")
     motors: Score | None = None
     preload: float = 0.0
+    described: Array | None = None
+    position: Array | None = None
 
     def __repr__(self) -> str:
         kind = "training data" if self.training else "held out"
         return f"Score(log '{self.name}', {kind}: relative error {100 * self.metrics.relative:.2f} %; summary() has the table)"
 
     def summary(self) -> str:
-        """Return the metrics as a text table.
-
-        Returns
-        -------
-        str
-            Table, with a warning when this is training data.
-        """
+        """Return the metrics as a text table, with a warning when this is training data."""
         head = f"log '{self.name}'" + (" - TRAINING DATA, not a validation" if self.training else " (held out)")
         lines = [
             head,
@@ -126,14 +127,21 @@ class Score(Result):
             lines += [f"motors (mean {mean:.2f} %{inside}):", *self.motors.metrics.summary().splitlines()[1:-1]]
         return "\n".join(lines)
 
-    def plot(self) -> Any:
-        """Draw measured and predicted efforts with the two-sigma band, and the residuals; ``motors.plot()`` those of motors.
+    def _columns(self) -> dict[str, Any]:
+        """Efforts over time, three columns per joint."""
+        columns: dict[str, Any] = {"t": self.t}
+        for j, joint in enumerate(self.joints):
+            parts = (("measured", self.measured), ("predicted", self.predicted), ("std", self.std))
+            columns |= {f"{joint} {name}": values[:, j] for name, values in parts}
+        return columns
 
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+    def _view(self) -> dict[str, Any]:
+        """Errors per joint."""
+        m = self.metrics
+        return {"joint": m.joints, "RMSE": m.rmse, "relative": m.relative_per_joint, "NRMS": m.nrms, "R²": m.r2}
+
+    def plot(self) -> Any:
+        """Draw measured and predicted efforts with the two-sigma band, and the residuals; ``motors.plot()`` those of motors."""
         from dynident.identify.plots import plot_score  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_score(self)
@@ -177,6 +185,8 @@ def _with_motors(score: Score, rows: Rows, motion: Motion, prepared: Prepared, e
         free=float("nan"),
         leverage=None,
         open_share=float("nan"),
+        described=None,
+        position=None,
     )
     redundant = B.shape[1] > B.shape[2]
     return replace(score, motors=motors, preload=inside / whole if redundant and whole > 0.0 else 0.0)
@@ -223,7 +233,8 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     joints = tuple(rows.names[i] for i in keep)
     metrics = evaluate(measured, predicted, joints, t, used)
     every = evaluate(effort, efforts[0][:, keep], joints, prepared.motion.t)
-    before, beside = (evaluate(measured, low_pass(each[:, keep]), joints, t, used).relative for each in efforts[1:])
+    described = low_pass(efforts[1][:, keep])
+    before, beside = (evaluate(measured, each, joints, t, used).relative for each in (described, low_pass(efforts[2][:, keep])))
     leverage, size = None, float(np.sqrt(np.mean(measured**2)))
     open_share = np.sqrt(np.mean(share[centres][:, keep] ** 2, axis=0))
     if fit.training_std is not None:
@@ -251,6 +262,8 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         free=beside,
         leverage=leverage,
         open_share=float(np.sqrt(np.mean(open_share**2))) / size if size > 0.0 else float("nan"),
+        described=described,
+        position=motion.q[centres],
     )
     if not fit.mechanism.loops:
         return found

@@ -38,9 +38,10 @@ def suspicions(robot: Mechanism, motion: Motion, effort: Array) -> tuple[str, ..
     r, slope = _correlations(measured, described)
     own = np.diag(r)
     seen = np.abs(own) > SURE
-    flipped = [names[i] for i in np.flatnonzero(seen & (own < 0.0))]
+    turned = (seen & (own < 0.0)) | (~seen & _backwards(part, measured, described))
+    flipped = [names[i] for i in np.flatnonzero(turned)]
     if flipped:
-        which = "all joints" if len(flipped) == int(seen.sum()) > 1 else ", ".join(flipped)
+        which = "all joints" if len(flipped) > 1 and seen.sum() > 1 and turned[seen].all() else ", ".join(flipped)
         found += (
             f"{HEAD}the efforts of {which} have the opposite sign of what the description needs; turn them round (gain=-1)",
         )
@@ -61,6 +62,22 @@ def _correlations(measured: Array, described: Array) -> tuple[Array, Array]:
         r = np.nan_to_num(products / np.outer(sy, sx))
         slope = np.nan_to_num(products / sx**2)
     return r, slope
+
+
+def _backwards(motion: Motion, measured: Array, described: Array) -> NDArray[np.bool_]:
+    """Return the joints whose efforts, explained by c0 tau + c1 a + c2 v + c3 sign(v) + c4, have wrong signs throughout.
+
+    A rotor or friction that the description leaves out may hide its torques, but neither inertia nor friction is negative.
+    """
+    found = np.zeros(measured.shape[1], dtype=np.bool_)
+    for i in range(found.size):
+        v = motion.v[:, i]
+        columns = np.column_stack([described[:, i], motion.a[:, i], v, np.sign(v), np.ones(v.size)])
+        c = np.linalg.lstsq(columns, measured[:, i], rcond=None)[0]
+        error, whole = np.var(measured[:, i] - columns @ c), np.var(measured[:, i])
+        friction = np.mean(v * (c[2] * v + c[3] * np.sign(v)))
+        found[i] = error < (1.0 - SURE**2) * whole and c[0] < 0.0 and c[1] < 0.0 and friction < 0.0
+    return found
 
 
 def _distances(measured: Array, described: Array) -> Array:

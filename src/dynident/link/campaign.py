@@ -151,13 +151,7 @@ class Campaign:
         return {e["cycle"] for e in self.recorder.journal.events if e["event"] == "cycle done"}
 
     def run(self) -> int:
-        """Run what is left of the campaign.
-
-        Returns
-        -------
-        int
-            Cycles complete.
-        """
+        """Run what is left of the campaign, and return how many cycles are complete."""
         self._lock = lock_folder(self.folder)
         try:
             self._make_recorder()

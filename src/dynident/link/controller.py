@@ -124,13 +124,7 @@ class Identity:
             raise LinkError(f"the controller's identity cannot be used ({error!r}); its version differs from ours") from error
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for a record.
-
-        Returns
-        -------
-        dict
-            Names, versions and rates.
-        """
+        """Return plain data for a record. Names, versions and rates."""
         names = ("robot", "effort_kind", "position_side", "period", "firmware", "version", "identity", "virtual", "speed")
         return {name: getattr(self, name) for name in names} | {
             "coordinates": list(self.coordinates),
@@ -175,23 +169,11 @@ class RemoteController(ABC):
 
     @abstractmethod
     def connect(self) -> Identity:
-        """Open the connection and ask who is there.
-
-        Returns
-        -------
-        Identity
-            Who it is.
-        """
+        """Open the connection and ask who is there."""
 
     @abstractmethod
     def state(self) -> Status:
-        """Return the controller's state.
-
-        Returns
-        -------
-        Status
-            The newest that is known.
-        """
+        """Return the controller's state. The newest that is known."""
 
     @abstractmethod
     def position(self) -> Array:

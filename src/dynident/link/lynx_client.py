@@ -68,13 +68,7 @@ class LynxClient(RemoteController):
 
     # ------------------------------------------------------------------ connection
     def connect(self) -> Identity:
-        """Open the connection, show the key, and ask who is there.
-
-        Returns
-        -------
-        Identity
-            Who it is.
-        """
+        """Open the connection, show the key, and ask who is there."""
         where = f"{self.host}:{self.port}"
         try:
             self._sock = socket.create_connection((self.host, self.port), timeout=TIMEOUT)
@@ -205,13 +199,7 @@ class LynxClient(RemoteController):
 
     # ------------------------------------------------------------------ what a controller does
     def state(self) -> Status:
-        """Return the controller's state.
-
-        Returns
-        -------
-        Status
-            That of the last measurement.
-        """
+        """Return the controller's state. That of the last measurement."""
         if self._state is None:
             return Status()
         powered, stopped, code, error, moving, _, possible = self._state.status

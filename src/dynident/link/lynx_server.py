@@ -42,13 +42,7 @@ class LynxServer(Server):
         self._framer = Framer()
 
     def start(self) -> LynxServer:
-        """Serve in a thread.
-
-        Returns
-        -------
-        LynxServer
-            Itself.
-        """
+        """Serve in a thread, and return the emulator."""
         self._start()
         return self
 

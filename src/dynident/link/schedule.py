@@ -86,13 +86,7 @@ class Settings:
         return cls(**{**noted, **{key: value for key, value in given.items() if value is not None}})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data.
-
-        Returns
-        -------
-        dict
-            Settings by name.
-        """
+        """Return plain data. Settings by name."""
         return asdict(self)
 
 

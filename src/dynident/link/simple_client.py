@@ -95,13 +95,7 @@ class SimpleClient(RemoteController):
 
     # ------------------------------------------------------------------ connection
     def connect(self) -> Identity:
-        """Open both ports and ask who is there.
-
-        Returns
-        -------
-        Identity
-            Who it is; without names when it is no controller of ours.
-        """
+        """Open both ports and ask who is there. Who it is; without names when it is no controller of ours."""
         try:
             return self._open()
         except BusyError:
@@ -257,13 +251,7 @@ class SimpleClient(RemoteController):
         return self._request(Message(m.PING, data=data), "a ping").data
 
     def state(self) -> Status:
-        """Return the controller's state.
-
-        Returns
-        -------
-        Status
-            From its last STATUS topic.
-        """
+        """Return the controller's state. From its last STATUS topic."""
         return self._status
 
     def position(self) -> Array:

@@ -101,13 +101,7 @@ class SimpleServer(Server):
         self._next_topic = 0.0
 
     def start(self) -> SimpleServer:
-        """Serve in a thread.
-
-        Returns
-        -------
-        SimpleServer
-            Itself.
-        """
+        """Serve in a thread, and return the emulator."""
         self._start()
         return self
 

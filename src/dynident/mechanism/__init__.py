@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Actuator, Body, Joint, Limits, Loop, Placement, rotation_exp
 from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
-from dynident.mechanism.inertia import Consistency, check_consistency, from_com, from_principal, pseudo_inertia
+from dynident.mechanism.inertia import Consistency, check_consistency, from_com, from_principal, principal, pseudo_inertia
 from dynident.mechanism.loops import DOT, LINEAR, POINT, SLIDE, Closure, LoopArrays
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
@@ -20,10 +19,11 @@ if TYPE_CHECKING:
     from dynident.mechanism.additions import own_parts, with_own_parts
     from dynident.mechanism.describe import description, description_text, effort_units
     from dynident.mechanism.dh import read_dh
-    from dynident.mechanism.files import is_mjcf, read_robot, write_robot
+    from dynident.mechanism.files import is_mjcf, is_sdf, read_robot, write_robot
     from dynident.mechanism.graph import write_svg
     from dynident.mechanism.mjcf import read_mjcf
     from dynident.mechanism.mjcf_writer import write_mjcf
+    from dynident.mechanism.sdf import read_sdf
     from dynident.mechanism.sidecar import apply_sidecar, write_sidecar
     from dynident.mechanism.texts import mjcf_text, urdf_text
     from dynident.mechanism.urdf import read_urdf
@@ -39,11 +39,13 @@ _LATER = {
     "effort_units": "describe",
     "gazebo_springs": "urdf_extensions",
     "is_mjcf": "files",
+    "is_sdf": "files",
     "mjcf_text": "texts",
     "own_parts": "additions",
     "read_dh": "dh",
     "read_mjcf": "mjcf",
     "read_robot": "files",
+    "read_sdf": "sdf",
     "read_urdf": "urdf",
     "urdf_text": "texts",
     "with_own_parts": "additions",
@@ -91,12 +93,15 @@ __all__ = [
     "from_principal",
     "gazebo_springs",
     "is_mjcf",
+    "is_sdf",
     "mjcf_text",
     "own_parts",
+    "principal",
     "pseudo_inertia",
     "read_dh",
     "read_mjcf",
     "read_robot",
+    "read_sdf",
     "read_urdf",
     "rotation_exp",
     "urdf_text",
@@ -108,11 +113,4 @@ __all__ = [
     "write_urdf",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.mechanism.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.mechanism' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)

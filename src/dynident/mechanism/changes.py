@@ -18,6 +18,7 @@ from dynident.mechanism import inertia as inertial
 from dynident.mechanism.elements import Body, Joint, frozen
 from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.xml import unique_name
 
 if TYPE_CHECKING:
     from dynident.friction import Friction, FrictionLaw
@@ -122,10 +123,7 @@ def with_friction(self: Mechanism, laws: Mapping[str, str | FrictionLaw | Fricti
 def without_friction(self: Mechanism) -> Mechanism:
     """Return a copy without friction laws, and without the friction terms of the joints that had one.
 
-    Returns
-    -------
-    Mechanism
-        The changed copy: bodies, rotors, offsets, springs, and the friction terms of the other joints.
+    The changed copy: bodies, rotors, offsets, springs, and the friction terms of the other joints.
     """
     rid = {self._coordinate_joint[name].name for name in self.friction}
     kept = {}
@@ -390,3 +388,23 @@ def keep(self: Mechanism, joints: Sequence[str]) -> Mechanism:
         joint for joint in self.joints if joint.kind != "fixed" and joint.name not in joints and joint.name not in following
     ]
     return self.lock({joint.name: np.zeros(len(joint.coordinates)) if len(joint.coordinates) > 1 else 0.0 for joint in moving})
+
+
+def with_free_base(self: Mechanism) -> Mechanism:
+    """Return a copy whose base moves freely: a world body and a `free` joint stand before its root.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy, with six more coordinates that no motor drives.
+    """
+    root = self.root
+    if any(joint.kind == "free" and joint.parent == root for joint in self.joints):
+        raise DescriptionError(f"robot '{self.name}' has a free base already; leave out floating")
+    if self.loops:
+        raise DescriptionError(f"robot '{self.name}' has loops; a free base is for trees")
+    bodies, joints = {body.name for body in self.bodies}, {joint.name for joint in self.joints}
+    world = unique_name("world", bodies.__contains__)
+    free = Joint(unique_name("floating_base", joints.__contains__), "free", world, root)
+    moved = tuple(replace(b, inertia=np.zeros(10)) if b.name == root and b.inertia is None else b for b in self.bodies)
+    return replace(self, bodies=(Body(world), *moved), joints=(free, *self.joints))

@@ -94,13 +94,7 @@ class Placement:
         return Placement(self.rotation @ other.rotation, self.rotation @ other.translation + self.translation)
 
     def inverse(self) -> Placement:
-        """Return the pose of A in B.
-
-        Returns
-        -------
-        Placement
-            R^T, -R^T p.
-        """
+        """Return the pose of A in B: R^T, -R^T p."""
         return Placement(self.rotation.T, -self.rotation.T @ self.translation)
 
     @classmethod

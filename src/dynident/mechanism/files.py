@@ -6,25 +6,58 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from dynident.errors import DescriptionError
+from dynident.files import write_atomic
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.xml import read_bytes
 
 URDF_SUFFIXES = (".urdf", ".xacro")
 MJCF_SUFFIXES = (".xml", ".mjcf")
+SDF_SUFFIXES = (".sdf", ".world")
 
 
 def is_mjcf(path: str | os.PathLike[str]) -> bool:
     """Return whether a description file is MJCF (its root element is `mujoco`) rather than URDF."""
     file = Path(path)
-    if file.suffix.lower() in URDF_SUFFIXES:
+    if file.suffix.lower() in (*URDF_SUFFIXES, *SDF_SUFFIXES):
         return False
     if file.suffix.lower() not in MJCF_SUFFIXES:
-        known = ", ".join((*URDF_SUFFIXES, *MJCF_SUFFIXES))
+        known = ", ".join((*URDF_SUFFIXES, *MJCF_SUFFIXES, *SDF_SUFFIXES))
         raise DescriptionError(f"robot file '{file}' has the ending '{file.suffix}'; known endings are {known}")
     return _root_tag(read_bytes(file, "robot").decode("utf-8", errors="replace")) == "mujoco"
+
+
+def is_sdf(path: str | os.PathLike[str]) -> bool:
+    """Return whether a description file is SDF, by its ending or its root element.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    bool
+        True for SDF.
+    """
+    file = Path(path)
+    if file.suffix.lower() in SDF_SUFFIXES:
+        return True
+    return file.suffix.lower() == ".xml" and _root_tag(read_bytes(file, "robot").decode("utf-8", errors="replace")) == "sdf"
+
+
+def read_text_robot(text: str) -> Mechanism:
+    """Read a description in memory by the kind of its root element."""
+    if not isinstance(text, str) or not text.lstrip().startswith("<"):
+        raise DescriptionError(f"the description is {str(text)[:40]!r} ...; give the text of a URDF, MJCF or SDF")
+    ending = {"mujoco": ".xml", "sdf": ".sdf"}.get(_root_tag(text), ".urdf")
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / f"description{ending}"
+        file.write_text(text, encoding="utf-8")
+        return read_robot(file)
 
 
 def _root_tag(text: str) -> str:
@@ -47,7 +80,7 @@ def read_robot(
     arguments: Mapping[str, object] | None = None,
     trust: bool = False,
 ) -> Mechanism:
-    """Read a URDF, xacro or MJCF file.
+    """Read a URDF, xacro, MJCF or SDF file.
 
     Parameters
     ----------
@@ -67,6 +100,8 @@ def read_robot(
     Mechanism
         The robot.
     """
+    if is_sdf(path):
+        return Mechanism.from_sdf(path, sidecar)
     if is_mjcf(path):
         from dynident.mechanism.sidecar import apply_sidecar  # noqa: PLC0415 - readers import Mechanism
 
@@ -101,7 +136,7 @@ def write_robot(
     trust : bool
         Accept includes from anywhere.
     arguments : mapping of str to object, optional
-        Values of ``<xacro:arg>``; of a .xacro the expansion is written.
+        Values of ``<xacro:arg>``; of a .xacro the expansion is written, of an SDF a URDF.
 
     Returns
     -------
@@ -111,6 +146,14 @@ def write_robot(
     from dynident.mechanism.mjcf_writer import write_mjcf  # noqa: PLC0415 - writers import readers
     from dynident.mechanism.urdf_writer import write_urdf  # noqa: PLC0415 - writers import readers
 
+    if is_sdf(source):
+        from dynident.mechanism.texts import urdf_text  # noqa: PLC0415 - writers import readers
+
+        if mechanism.loops:
+            raise DescriptionError(
+                f"robot '{mechanism.name}' has loops, which URDF cannot hold; export it for MuJoCo (--for mujoco)"
+            )
+        return write_atomic(path, urdf_text(mechanism.with_parameters(parameters)))
     if is_mjcf(source):
         return write_mjcf(source, mechanism, parameters, path, search=search, trust=trust)
     return write_urdf(source, mechanism, parameters, path, search, arguments, trust)

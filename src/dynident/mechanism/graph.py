@@ -1,4 +1,7 @@
-"""A mechanism as a picture: bodies in columns by their distance from the base, joints, loops, couplings and motors (SVG)."""
+"""A mechanism as a picture: one row per body, chains straight down, branches beside them, loops on the right (SVG).
+
+A row takes the same space however many joints there are, so that 7 joints and 40 can be read alike; names are not cut.
+"""
 
 from __future__ import annotations
 
@@ -6,45 +9,89 @@ import os
 from html import escape
 from pathlib import Path
 
+import numpy as np
+
 from dynident.files import write_atomic
+from dynident.mechanism.elements import Joint, Loop
 from dynident.mechanism.mechanism import Mechanism
 
-BOX_W, BOX_H, GAP_X, GAP_Y, MARGIN, LOOP_LABEL = 150, 34, 120, 26, 24, 120
+ROW, STEP, MARGIN, HEAD, LETTER, GAP = 30, 24, 24, 64, 7.3, 26
 STYLE = """
-text{font:12px system-ui,sans-serif;fill:#1f2933}
-.body{fill:#eef3f7;stroke:#52667a}.base{fill:#d9e2ec;stroke:#334e68}
-.joint{stroke:#334e68;stroke-width:1.5;fill:none}.fixed{stroke:#9aa5b1;stroke-width:1;fill:none}
+svg{background:#fff}text{font:13px system-ui,sans-serif;fill:#1f2933}.head{font-weight:650;font-size:15px}.light{fill:#5b6770}
+.body{fill:#fff;stroke:#334e68;stroke-width:2}.base{fill:#334e68;stroke:#334e68}
+.line{stroke:#9aa5b1;stroke-width:2;fill:none}.fixed{stroke-dasharray:2 4}
 .loop{stroke:#b44d12;stroke-width:1.8;stroke-dasharray:6 4;fill:none}.looptext{fill:#b44d12}
-.motor{fill:#0b6e4f}.small{font-size:10.5px}.follow{fill:#8d5aa5}
+.motor{fill:#0072b2}.follow{fill:#8d5aa5}.passive{fill:#9aa5b1}.stripe{fill:#f5f7f9}
+@media (prefers-color-scheme:dark){svg{background:#161b20}text{fill:#e4e9ed}.light{fill:#a3aeb7}
+.body{fill:#161b20;stroke:#9fb3c8}.base{fill:#9fb3c8;stroke:#9fb3c8}.stripe{fill:#20272d}.motor{fill:#56b4e9}.looptext{fill:#f08a3c}.loop{stroke:#f08a3c}}
 """
 
 
 def to_svg(mechanism: Mechanism) -> str:
     """Draw the graph of bodies, joints, loops and actuators."""
-    place = _layout(mechanism)
-    columns = 1 + max(column for column, _ in place.values())
-    rows = 1 + max(row for _, row in place.values())
-    width = 2 * MARGIN + columns * BOX_W + (columns - 1) * GAP_X
-    width += LOOP_LABEL + 12 * (1 + len(mechanism.loops)) if mechanism.loops else 0
-    height = 2 * MARGIN + rows * (BOX_H + GAP_Y) + 40
-    xy = {b: (MARGIN + c * (BOX_W + GAP_X), MARGIN + 24 + r * (BOX_H + GAP_Y)) for b, (c, r) in place.items()}
-    parts = [_text(MARGIN, MARGIN, f"{mechanism.name}: {_headline(mechanism)}")]
-    parts += _joints(mechanism, xy)
-    parts += _loops(mechanism, xy)
+    place = layout(mechanism)
+    joint_of = {joint.child: joint for joint in mechanism.joints}
+    cells = {body: _cells(mechanism, body, joint_of.get(body)) for body in place}
+    heads = ("body", "moved by joint", "kind, axis and range", "mass")
+    left = MARGIN + STEP * (1 + max(column for column, _ in place.values()))
+    widths = [LETTER * max(len(row[k]) for row in (heads, *cells.values())) + GAP for k in range(len(heads))]
+    xs = [left + sum(widths[:k]) for k in range(len(heads))]
+    edge = left + sum(widths)
+    bus = GAP * len(mechanism.loops) + LETTER * max((len(_loop(loop)) for loop in mechanism.loops), default=0)
+    title = f"{mechanism.name}: {_headline(mechanism)}"
+    width, height = max(edge + bus, 1.2 * LETTER * len(title)) + MARGIN, HEAD + ROW * len(place) + MARGIN
+    parts = [_text(MARGIN, 26, title, "head")]
+    parts += [_text(x, 50, text, "light") for x, text in zip(xs, heads, strict=True)]
+    for row in range(0, len(place), 2):
+        parts.append(f'<rect class="stripe" x="0" y="{HEAD + ROW * row}" width="{width:g}" height="{ROW}"/>')
+    xy = {body: (MARGIN + STEP * column, HEAD + ROW * row + ROW // 2) for body, (column, row) in place.items()}
+    parts += [_line(joint, xy) for joint in mechanism.joints]
     for body, (x, y) in xy.items():
         kind = "base" if body == mechanism.root else "body"
-        parts.append(f'<rect class="{kind}" x="{x}" y="{y}" width="{BOX_W}" height="{BOX_H}" rx="5"/>')
-        parts.append(_text(x + BOX_W / 2, y + 21, _short(body), anchor="middle"))
-    label = escape(f"Graph of {mechanism.name}")
+        parts.append(f'<circle class="{kind}" cx="{x}" cy="{y}" r="5"/>')
+        parts += [
+            _text(at, y + 4.5, text, "light" if k == 2 else "")
+            for k, (at, text) in enumerate(zip(xs, cells[body], strict=True))
+        ]
+        if body in joint_of and joint_of[body].kind != "fixed":
+            mark, says = _mark(mechanism, joint_of[body])
+            parts.append(f'<circle class="{mark}" cx="{xs[1] - 10:g}" cy="{y}" r="4.5"><title>{says}</title></circle>')
+    for i, loop in enumerate(mechanism.loops):
+        (_, y1), (_, y2) = xy[loop.body_a], xy[loop.body_b]
+        at = edge + GAP * i
+        parts.append(f'<path class="loop" d="M{edge - 8:g} {y1} H{at:g} V{y2} H{edge - 8:g}"/>')
+        parts.append(_text(edge + GAP * len(mechanism.loops), (y1 + y2) / 2 + 4 + 14 * (i % 2), _loop(loop), "looptext"))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
-        f'aria-label="{label}"><style>{STYLE}</style>{"".join(parts)}</svg>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height}" width="{width:g}" height="{height}" '
+        f'role="img" aria-label="{escape(f"Graph of {mechanism.name}")}"><style>{STYLE}</style>{"".join(parts)}</svg>\n'
     )
 
 
 def write_svg(mechanism: Mechanism, path: str | os.PathLike[str]) -> Path:
     """Write the graph of a mechanism to a file."""
     return write_atomic(path, to_svg(mechanism))
+
+
+def layout(mechanism: Mechanism) -> dict[str, tuple[int, int]]:
+    """Return (column, row) of every body: the longest chain goes straight down, shorter branches come first, beside it."""
+    children: dict[str, list[str]] = {}
+    for joint in mechanism.joints:
+        children.setdefault(joint.parent, []).append(joint.child)
+    order = [mechanism.root]
+    for body in order:  # parents before children
+        order += children.get(body, [])
+    size: dict[str, int] = {}
+    for body in reversed(order):
+        size[body] = 1 + sum(size[child] for child in children.get(body, []))
+    place: dict[str, tuple[int, int]] = {}
+    waiting = [(mechanism.root, 0)]
+    while waiting:
+        body, column = waiting.pop()
+        place[body] = (column, len(place))
+        below = sorted(children.get(body, []), key=size.__getitem__)
+        for child in reversed(below):  # the smallest is taken next
+            waiting.append((child, column if child == below[-1] else column + 1))
+    return place
 
 
 def _headline(mechanism: Mechanism) -> str:
@@ -56,61 +103,49 @@ def _headline(mechanism: Mechanism) -> str:
     return text
 
 
-def _layout(mechanism: Mechanism) -> dict[str, tuple[int, int]]:
-    """Return (column, row) of every body: column is its depth, rows keep subtrees together."""
-    children: dict[str, list[str]] = {}
-    for joint in mechanism.joints:
-        children.setdefault(joint.parent, []).append(joint.child)
-    place: dict[str, tuple[int, int]] = {}
-    row = 0
-    waiting = [(mechanism.root, 0)]
-    while waiting:  # depth first; a body without children ends a row
-        body, depth = waiting.pop()
-        place[body] = (depth, row)
-        below = children.get(body, [])
-        row += not below
-        waiting += [(child, depth + 1) for child in reversed(below)]
-    return place
+def _cells(mechanism: Mechanism, body: str, joint: Joint | None) -> tuple[str, str, str, str]:
+    """Return the texts of a row."""
+    inertia = next(b.inertia for b in mechanism.bodies if b.name == body)
+    mass = "" if inertia is None or not inertia[0] else f"{inertia[0]:.4g} kg"
+    if joint is None:
+        return body, "", "", mass
+    if joint.kind == "fixed":
+        return body, joint.name, "fixed", mass
+    return body, joint.name, f"{joint.kind} {_axis(joint)}{_range(joint)}", mass
 
 
-def _joints(mechanism: Mechanism, xy: dict[str, tuple[int, int]]) -> list[str]:
-    driven = {c for actuator in mechanism.actuators for c in actuator.coupling}
-    following = {coupling.joint for coupling in mechanism.couplings}
-    parts = []
-    for joint in mechanism.joints:
-        (x1, y1), (x2, y2) = xy[joint.parent], xy[joint.child]
-        x1, y1, y2 = x1 + BOX_W, y1 + BOX_H // 2, y2 + BOX_H // 2
-        middle = (x1 + x2) / 2
-        kind = "fixed" if joint.kind == "fixed" else "joint"
-        parts.append(f'<path class="{kind}" d="M{x1} {y1} C{middle} {y1} {middle} {y2} {x2} {y2}"/>')
-        if joint.kind == "fixed":
-            continue
-        parts.append(_text(x2 - 6, y2 - 6, f"{_short(joint.name, 16)} ({joint.kind})", anchor="end", style="small"))
-        if driven.intersection(joint.coordinates):
-            parts.append(f'<circle class="motor" cx="{x2 - 10}" cy="{y2 + 9}" r="5"><title>actuated</title></circle>')
-        elif following.intersection(joint.coordinates):
-            parts.append(
-                f'<circle class="follow" cx="{x2 - 10}" cy="{y2 + 9}" r="5"><title>follows other joints</title></circle>'
-            )
-    return parts
+def _axis(joint: Joint) -> str:
+    if joint.kind in ("spherical", "free"):
+        return ""
+    largest = int(np.argmax(np.abs(joint.axis)))
+    sign = "-" if joint.axis[largest] < 0.0 else ""
+    return f"{sign}{'xyz'[largest]}" if abs(joint.axis[largest]) > 0.999 else "({:.2g}, {:.2g}, {:.2g})".format(*joint.axis)
 
 
-def _loops(mechanism: Mechanism, xy: dict[str, tuple[int, int]]) -> list[str]:
-    """Return the cut joints as dashed lines that go around on the right, clear of the boxes."""
-    parts = []
-    edge = max(x for x, _ in xy.values()) + BOX_W
-    for i, loop in enumerate(mechanism.loops):
-        (x1, y1), (x2, y2) = xy[loop.body_a], xy[loop.body_b]
-        x1, y1, x2, y2 = x1 + BOX_W, y1 + BOX_H - 8, x2 + BOX_W, y2 + 8 + 6 * (i % 4)
-        bus = edge + LOOP_LABEL + 12 * (i + 1)
-        parts.append(f'<path class="loop" d="M{x1} {y1} L{bus} {y1} L{bus} {y2} L{x2} {y2}"/>')
-        parts.append(_text(edge + 8, y1 - 4, f"{_short(loop.name, 14)} ({loop.kind})", style="small looptext"))
-    return parts
+def _range(joint: Joint) -> str:
+    low, high = joint.limits.lower, joint.limits.upper
+    unit = "m" if joint.kind == "prismatic" else "rad"
+    return f", {low:.3g} to {high:.3g} {unit}" if np.isfinite(low) and np.isfinite(high) else ""
 
 
-def _short(name: str, longest: int = 20) -> str:
-    return name if len(name) <= longest else name[: longest - 1] + "…"
+def _mark(mechanism: Mechanism, joint: Joint) -> tuple[str, str]:
+    """Return the class and the meaning of a joint's dot."""
+    if any(set(joint.coordinates) & set(actuator.coupling) for actuator in mechanism.actuators):
+        return "motor", "actuated"
+    if any(coupling.joint in joint.coordinates for coupling in mechanism.couplings):
+        return "follow", "follows other joints"
+    return "passive", "without an actuator"
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start", style: str = "") -> str:
-    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" class="{style}">{escape(text)}</text>'
+def _loop(loop: Loop) -> str:
+    return f"{loop.name} ({loop.kind})"
+
+
+def _line(joint: Joint, xy: dict[str, tuple[int, int]]) -> str:
+    (x1, y1), (x2, y2) = xy[joint.parent], xy[joint.child]
+    bend = f"V{y2}" if x1 == x2 else f"V{y2 - 10} Q{x1} {y2} {x1 + 10} {y2} H{x2}"
+    return f'<path class="line{" fixed" if joint.kind == "fixed" else ""}" d="M{x1} {y1} {bend}"/>'
+
+
+def _text(x: float, y: float, text: str, style: str = "") -> str:
+    return f'<text x="{x:g}" y="{y:g}" class="{style}">{escape(text)}</text>'

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,9 @@ from dynident.mechanism.loops import Closure, find_closure
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import Tree, build_tree
 from dynident.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -223,16 +226,28 @@ class Mechanism(Result):
         )
 
     def summary(self) -> str:
-        """Return what the robot is made of as text.
-
-        Returns
-        -------
-        str
-            Joints, bodies, loops, drives.
-        """
+        """Return what the robot is made of as text. Joints, bodies, loops, drives."""
         from dynident.mechanism.describe import description, description_text  # noqa: PLC0415 - it imports Mechanism
 
         return description_text(description(self))
+
+    def plot(self, q: ArrayLike | None = None) -> Figure:
+        """Draw the robot in space, with the frames of its links, beside the graph of its bodies and joints.
+
+        Parameters
+        ----------
+        q : array_like, optional
+            Positions of all joints of the tree, dependent ones too, in the order of ``robot.tree.coordinates``; zero when
+            omitted.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.mechanism.plots import plot_mechanism  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_mechanism(self, q)
 
     @property
     def dof(self) -> int:
@@ -393,6 +408,7 @@ class Mechanism(Result):
     with_payload = changes.with_payload
     without = changes.without
     lock = changes.lock
+    with_free_base = changes.with_free_base
     keep = changes.keep
 
     def frame(self, name: str) -> tuple[int, Placement]:
@@ -478,6 +494,107 @@ class Mechanism(Result):
         from dynident.mechanism.mjcf import read_mjcf  # noqa: PLC0415 - readers import Mechanism
 
         return read_mjcf(path, search, trust)
+
+    @classmethod
+    def from_sdf(cls, path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | None = None) -> Mechanism:
+        """Read an SDF file (Gazebo) with one model; joints that close loops become cut joints.
+
+        Parameters
+        ----------
+        path : path-like
+            SDF file.
+        sidecar : path-like, optional
+            TOML file with what SDF cannot say, such as motors.
+
+        Returns
+        -------
+        Mechanism
+            The robot.
+        """
+        from dynident.mechanism.sdf import read_sdf  # noqa: PLC0415 - readers import Mechanism
+
+        return read_sdf(path, sidecar)
+
+    @classmethod
+    def from_text(cls, text: str, floating: bool = False) -> Mechanism:
+        """Read a description that is in memory, such as the parameter ``robot_description`` of ROS.
+
+        Parameters
+        ----------
+        text : str
+            URDF (xacro expanded), MJCF without includes, or SDF.
+        floating : bool
+            True when the base moves freely.
+
+        Returns
+        -------
+        Mechanism
+            The robot.
+        """
+        from dynident.mechanism.files import read_text_robot  # noqa: PLC0415 - readers import Mechanism
+
+        robot = read_text_robot(text)
+        return robot.with_free_base() if floating else robot
+
+    @classmethod
+    def from_pinocchio(cls, model: Any) -> Mechanism:
+        """Take a robot from a model of Pinocchio: bodies, joints, limits, armature, damping and friction.
+
+        Parameters
+        ----------
+        model : pinocchio.Model
+            Model.
+
+        Returns
+        -------
+        Mechanism
+            The robot; bodies that were fixed to each other are one, in the frame of their joint.
+        """
+        from dynident.mechanism.objects import from_pinocchio  # noqa: PLC0415 - readers import Mechanism
+
+        return from_pinocchio(model)
+
+    @classmethod
+    def from_mujoco(cls, model: Any) -> Mechanism:
+        """Take a robot from a model of MuJoCo: bodies, joints, ranges, armature, damping, friction loss and springs.
+
+        Parameters
+        ----------
+        model : mujoco.MjModel
+            Model without equality constraints.
+
+        Returns
+        -------
+        Mechanism
+            The robot.
+        """
+        from dynident.mechanism.objects import from_mujoco  # noqa: PLC0415 - readers import Mechanism
+
+        return from_mujoco(model)
+
+    def to_pinocchio(self) -> Any:
+        """Return the robot as a model of Pinocchio, with armature, damping, friction and gravity.
+
+        Returns
+        -------
+        pinocchio.Model
+            Model; `dynident.export.export_robot` writes files with everything that Pinocchio has no place for.
+        """
+        from dynident.mechanism.objects import to_pinocchio  # noqa: PLC0415 - writers import Mechanism
+
+        return to_pinocchio(self)
+
+    def to_mujoco(self) -> Any:
+        """Return the robot as a model of MuJoCo, with armature, damping, friction loss and springs.
+
+        Returns
+        -------
+        mujoco.MjModel
+            Model.
+        """
+        from dynident.mechanism.objects import to_mujoco  # noqa: PLC0415 - writers import Mechanism
+
+        return to_mujoco(self)
 
     @classmethod
     def from_dh(

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DescriptionError
+from dynident.tables import Tabular
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Parameters:
+class Parameters(Tabular):
     """A named vector of standard parameters.
 
     Body parameters are `m, mx, my, mz, Ixx ... Izz` in the LINK FRAME, first moment m c, inertia about the link origin.
@@ -118,24 +120,19 @@ class Parameters:
             new = _numbers(values)
         return replace(self, values=new, provenance=self.provenance if provenance is None else provenance)
 
-    def to_dict(self) -> dict[str, float]:
-        """Return the numbers by name.
+    def __repr__(self) -> str:
+        return f"Parameters({len(self)} of {len(set(self.owners))} bodies and joints; {self.provenance or 'no provenance'})"
 
-        Returns
-        -------
-        dict
-            Name to number.
-        """
+    def _columns(self) -> dict[str, Any]:
+        """One row per number."""
+        return {"parameter": self.names, "value": self.values, "unit": self.units, "owner": self.owners}
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the numbers by name."""
         return {name: float(value) for name, value in zip(self.names, self.values, strict=True)}
 
     def to_json(self) -> str:
-        """Return names, numbers, units, owners and provenance as JSON text (exact floats).
-
-        Returns
-        -------
-        str
-            JSON object.
-        """
+        """Return names, numbers, units, owners and provenance as JSON text (exact floats)."""
         fields = {"names": self.names, "values": self.values.tolist(), "units": self.units, "owners": self.owners}
         return json.dumps({**fields, "provenance": self.provenance}, indent=1)
 

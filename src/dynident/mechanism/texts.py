@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
-from dynident.mechanism.elements import Joint, Placement
+from dynident.mechanism.elements import Joint, Loop, Placement
 from dynident.mechanism.inertia import from_com, to_com, transform
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.sidecar import rpy_of
@@ -19,6 +19,7 @@ from dynident.mechanism.xml_patch import exact
 Array = NDArray[np.float64]
 
 FAR = 1e6  # stands for no limit where a format asks for a number
+APART = 0.1  # distance of the two points that stand for a hinge [m]
 LEAST = 1e-12  # mass and inertia of massless moving links for MuJoCo, which refuses zero; below every torque that counts
 
 
@@ -112,7 +113,8 @@ def mjcf_text(mechanism: Mechanism) -> str:
     Parameters
     ----------
     mechanism : Mechanism
-        Robot; its cut joints (loops) are left out, and planar and universal joints are refused.
+        Robot; its cut joints (loops) become equality constraints between sites. Planar and universal joints, and prismatic
+        and universal cuts, are refused.
 
     Returns
     -------
@@ -124,6 +126,7 @@ def mjcf_text(mechanism: Mechanism) -> str:
         '  <compiler angle="radian" autolimits="true"/>',
         f'  <option gravity="{exact(*mechanism.gravity)}"/>',
         "  <worldbody>",
+        *_mjcf_sites(mechanism, mechanism.root, "    "),
         *_mjcf_children(mechanism, mechanism.root, "    "),
         "  </worldbody>",
     ]
@@ -139,7 +142,9 @@ def mjcf_text(mechanism: Mechanism) -> str:
             ((other, ratio),) = coupling.of.items()
             pair = f'joint1="{escape(coupling.joint)}" joint2="{escape(other)}"'
             equal.append(f'    <joint {pair} polycoef="{exact(coupling.offset, ratio, 0, 0, 0)}"/>')
-    for tag, inner in (("equality", equal), ("actuator", motors)):
+    for loop in mechanism.loops:
+        equal += _mjcf_loop(loop)
+    for tag, inner in (("equality", equal), ("actuator", motors), ("keyframe", _mjcf_home(mechanism))):
         lines += [f"  <{tag}>", *inner, f"  </{tag}>"] if inner else []
     return "\n".join([*lines, "</mujoco>", ""])
 
@@ -153,10 +158,44 @@ def _mjcf_children(mechanism: Mechanism, parent: str, blank: str) -> list[str]:
                 f'{blank}<body name="{escape(joint.child)}"{place}>',
                 *_mjcf_inertial(mechanism, joint, f"{blank}  "),
                 *_mjcf_joint(joint, f"{blank}  "),
+                *_mjcf_sites(mechanism, joint.child, f"{blank}  "),
                 *_mjcf_children(mechanism, joint.child, f"{blank}  "),
                 f"{blank}</body>",
             ]
     return lines
+
+
+def _loop_sites(loop: Loop) -> list[tuple[str, str, str, Placement]]:
+    """Return name, kind, body and place of the sites that a loop ties together; a hinge is two points on its axis."""
+    if loop.kind not in ("point", "spherical", "weld", "revolute"):
+        raise DescriptionError(f"loop '{loop.name}' is cut at a {loop.kind} joint, which MJCF cannot close; cut it elsewhere")
+    steps = (0.0, APART) if loop.kind == "revolute" else (0.0,)
+    found = []
+    for k, step in enumerate(steps):
+        shift = Placement(translation=step * loop.axis)
+        for side, body, place in (("a", loop.body_a, loop.placement_a), ("b", loop.body_b, loop.placement_b)):
+            found.append((f"{loop.name}_{side}{k or ''}", "weld" if loop.kind == "weld" else "connect", body, place @ shift))
+    return found
+
+
+def _mjcf_sites(mechanism: Mechanism, body: str, blank: str) -> list[str]:
+    sites = [site for loop in mechanism.loops for site in _loop_sites(loop) if site[2] == body]
+    return [f'{blank}<site name="{escape(name)}"{_mjcf_place(place)}/>' for name, _, _, place in sites]
+
+
+def _mjcf_loop(loop: Loop) -> list[str]:
+    sites = _loop_sites(loop)
+    return [
+        f'    <{a[1]} name="{escape(loop.name)}{k or ""}" site1="{escape(a[0])}" site2="{escape(b[0])}"/>'
+        for k, (a, b) in enumerate(zip(sites[::2], sites[1::2], strict=True))
+    ]
+
+
+def _mjcf_home(mechanism: Mechanism) -> list[str]:
+    """Return the pose in which loops are closed, as a key frame."""
+    if not mechanism.loops or any(joint.kind in ("free", "spherical") for joint in mechanism.joints):
+        return []
+    return [f'    <key name="home" qpos="{exact(*mechanism.closure.home)}"/>']
 
 
 def _mjcf_place(place: Placement) -> str:
@@ -199,4 +238,6 @@ def _mjcf_joint(joint: Joint, blank: str) -> list[str]:
     for key, symbol in (("armature", "ia"), ("damping", "fv"), ("frictionloss", "fc"), ("stiffness", "k")):
         if joint.terms.get(symbol):
             words.append(f'{key}="{exact(joint.terms[symbol])}"')
+    if joint.terms.get("k") and joint.terms.get("off"):  # k (q - q0)
+        words.append(f'springref="{exact(-joint.terms["off"] / joint.terms["k"])}"')
     return [f"{blank}<joint {' '.join(words)}/>"]

@@ -112,13 +112,12 @@ def read_urdf(
         robot = load_urdf(path, search, arguments, trust)
         bodies = _read_links(robot)
         joints, couplings = _read_joints(robot, {body.name for body in bodies})
-        if floating:
-            bodies, joints = _float(bodies, joints)
         moving = {joint.child for joint in joints if joint.kind != "fixed"}
         bodies = [Body(b.name, np.zeros(10)) if b.inertia is None and b.name in moving else b for b in bodies]
         # Checked before the drives are read, so that a wrong tree is reported as such.
         name = robot.get("name") or Path(path).stem
         mechanism = Mechanism(name, tuple(bodies), tuple(joints), couplings=tuple(couplings), source=Path(path).name)
+        mechanism = mechanism.with_free_base() if floating else mechanism
         _check_inertias(mechanism)
         drives = _drives(robot, mechanism)
         driven = {name: drives.get(name, direct) for direct in mechanism.actuators for name in direct.coupling}
@@ -211,17 +210,6 @@ def _check_inertias(mechanism: Mechanism) -> None:
             impossible.append(verdict.sentence)
     if impossible:
         warn_description(f"{mechanism.source}: {'; '.join(impossible)}; the numbers are used as a prior all the same")
-
-
-def _float(bodies: list[Body], joints: list[Joint]) -> tuple[list[Body], list[Joint]]:
-    """Put a world body and a free joint under the root."""
-    children = {joint.child for joint in joints}
-    root = next((body.name for body in bodies if body.name not in children), "")
-    names = {body.name for body in bodies}
-    world = unique_name("world", names.__contains__)
-    joint_names = {joint.name for joint in joints}
-    free = Joint(unique_name("floating_base", joint_names.__contains__), "free", world, root)
-    return [Body(world), *bodies], [free, *joints]
 
 
 # ---- joints ---------------------------------------------------------------------------------------------------------

@@ -102,13 +102,7 @@ class MonitorRecord:
         return f"MonitorRecord(log '{self.name}': {len(self.events)} events in {self.t[-1] - self.t[0]:.3g} s)"
 
     def summary(self) -> str:
-        """Return the record as text.
-
-        Returns
-        -------
-        str
-            A table of the joints, and the events.
-        """
+        """Return the record as text. A table of the joints, and the events."""
         width = max(len("joint"), *(len(name) for name in self.joints))
         lines = [
             f"log '{self.name}': {self.t[-1] - self.t[0]:.3g} s, thresholds at {self.level:.2f} standard deviations "
@@ -132,13 +126,7 @@ class MonitorRecord:
         return "\n".join(lines if self.events else [*lines, "no event"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the record as plain data, without the samples.
-
-        Returns
-        -------
-        dict
-            Joints with their figures, events, level and notes.
-        """
+        """Return the record as plain data, without the samples. Joints with their figures, events, level and notes."""
         joints = {}
         for i, name in enumerate(self.joints):
             joints[name] = {
@@ -159,13 +147,7 @@ class MonitorRecord:
         }
 
     def plot(self) -> Any:
-        """Draw the external torque of every joint within its thresholds, events marked.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the external torque of every joint within its thresholds, events marked."""
         from dynident.figures import BLUE, ORANGE, SKY, WIDTH, extremes, label, new_figure  # noqa: PLC0415 - an extra
 
         n = len(self.joints)

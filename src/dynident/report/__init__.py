@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 
 if TYPE_CHECKING:
+    from dynident.report.comparison import write_comparison
+    from dynident.report.identification import Identification, identify_robot
     from dynident.report.report import write_report
 
-# Imported on first use: a report brings figures with it.
+# Imported on first use: a report brings the estimators with it.
 _LATER = {
+    "Identification": "identification",
+    "identify_robot": "identification",
+    "write_comparison": "comparison",
     "write_report": "report",
 }
 
 __all__ = [
+    "Identification",
+    "identify_robot",
+    "write_comparison",
     "write_report",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.report.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.report' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from dynident.figures import data_address, pretty_unit
+from dynident.figures import pretty_unit
 from dynident.friction import law_text
-from dynident.identify import Fit, plot_parameters, true_base_values
+from dynident.identify import Fit, true_base_values
 from dynident.mechanism import Force, Parameters
-from dynident.pages import Html, badge, details, figure, join, number, percent, section, table, tag
-from dynident.report.figures import plot_singular_values, plot_truth, weak_directions
+from dynident.pages import Html, badge, details, join, number, percent, printable, section, table, tag
+from dynident.report.embed import clean, packed
+from dynident.report.sections import plot
+from dynident.report.statistics import weak_directions
 
-ROWS_PER_FIGURE = 40  # so that a figure fits on a printed page
 VERDICT_KIND = {"good": "ok", "poor": "mid", "insignificant": "bad", "not excited": "bad", "dropped": ""}
+SIGNS = {"alone": "●", "combined": "◐", "never": "·", "known": "▪"}
+SEEN = {
+    "alone": "identifiable alone",
+    "combined": "only in combination",
+    "never": "no effect on the efforts",
+    "known": "known, not identified",
+}
 MEANING = {
     "good": "standard deviation up to 10 % of the value",
     "poor": "up to 50 %",
@@ -24,7 +33,7 @@ MEANING = {
 }
 
 
-def parameters(fit: Fit, truth: Mapping[str, float] | Parameters | None) -> Html:
+def parameters(fit: Fit) -> Html:
     """Return the base parameters as table and figure."""
     table_ = fit.observability()
     prior = fit.base.values(fit.mechanism.parameters.values)
@@ -45,35 +54,71 @@ def parameters(fit: Fit, truth: Mapping[str, float] | Parameters | None) -> Html
     verdicts = [row.verdict for row in table_]
     counts = join((badge(f"{verdicts.count(v)} {v}", k) for v, k in VERDICT_KIND.items() if v in verdicts), " ")
     meaning = "; ".join(f"{v}: {MEANING[v]}" for v in VERDICT_KIND if v in verdicts)
-    order = [
-        name
-        for unit in dict.fromkeys(fit.base.units)
-        for name, u in zip(fit.base.names, fit.base.units, strict=True)
-        if u == unit
-    ]
-    pictures = [
-        figure(
-            data_address(plot_parameters(fit, truth, names)),
-            f"Base parameters {names[0]} to {names[-1]} with two-sigma error bars",
-        )
-        for names in (order[i : i + ROWS_PER_FIGURE] for i in range(0, len(order), ROWS_PER_FIGURE))
-    ]
     return section(
         "parameters",
         "Base parameters",
         tag("p", counts),
         tag(
             "p",
-            f"{meaning[:1].upper()}{meaning[1:]}. Description: the same combination of the values the robot's file gives.",
+            f"{meaning[:1].upper()}{meaning[1:]}. Description: the same combination of the values the robot's file gives. The "
+            "picture shows each parameter over the larger of both values: identified (blue, two standard deviations), "
+            "description (orange), truth where it is known (green).",
             class_="note",
         ),
-        *pictures,
+        plot("parameters", "Base parameters with two-sigma error bars beside the description"),
         details(
             f"Table of all {len(rows)} base parameters",
             table(heads, rows, numeric=(1, 2, 3, 6), wide=(7,), short=(0, 4)),
             opened=len(rows) <= 20,
         ),
     )
+
+
+def parameter_data(fit: Fit, truth: Mapping[str, float] | Parameters | None) -> dict[str, Any]:
+    """Return the base parameters for the page, each over the larger of identified and described value."""
+    prior = fit.base.values(fit.mechanism.parameters.values)
+    true = None if truth is None else true_base_values(fit, truth)
+    scale = np.maximum(np.maximum(np.abs(fit.values), np.abs(prior)), 1e-300)
+    std = np.where(fit.solved, fit.std, 0.0)
+    lines = [
+        [
+            printable(f"{row.name} [{pretty_unit(row.unit)}]"),
+            printable(row.expression)[:160],
+            f"identified {number(row.value, 5)} ± {number(row.std, 3)} ({row.verdict})",
+            f"description {number(float(prior[i]))}",
+            *([] if true is None else [f"truth {number(float(true[i]), 5)}"]),
+        ]
+        for i, row in enumerate(fit.observability())
+    ]
+    return {
+        "names": [printable(name) for name in fit.base.names],
+        "value": clean(fit.values / scale),
+        "low": clean((fit.values - 2.0 * std) / scale),
+        "high": clean((fit.values + 2.0 * std) / scale),
+        "description": clean(prior / scale),
+        "truth": None if true is None else clean(true / scale),
+        "lines": lines,
+    }
+
+
+def covariance_data(fit: Fit) -> dict[str, Any] | None:
+    """Return the correlations of the estimated base parameters in per cent."""
+    solved = np.flatnonzero(fit.solved & (fit.std > 0.0))
+    if solved.size < 2:
+        return None
+    C = fit.covariance[np.ix_(solved, solved)] / np.outer(fit.std[solved], fit.std[solved])
+    return {
+        "names": [printable(fit.base.names[i]) for i in solved],
+        "values": packed(np.rint(100.0 * np.clip(np.nan_to_num(C), -1.0, 1.0)), "i1"),
+    }
+
+
+def truth_data(fit: Fit, truth: Mapping[str, float] | Parameters) -> dict[str, Any]:
+    """Return the errors against the truth in standard deviations."""
+    true = true_base_values(fit, truth)
+    shown = np.flatnonzero(fit.solved & np.isfinite(true) & (fit.std > 0.0))
+    z = (fit.values[shown] - true[shown]) / fit.std[shown]
+    return {"names": [printable(fit.base.names[i]) for i in shown], "z": clean(np.clip(z, -6.0, 6.0))}
 
 
 def against_truth(fit: Fit, truth: Mapping[str, float] | Parameters) -> Html:
@@ -104,9 +149,7 @@ def against_truth(fit: Fit, truth: Mapping[str, float] | Parameters) -> Html:
         f"units of the covariance is {number(chi2, 3)} (1 expected)."
     )
     heads = ("Base parameter", "True", "Identified", "Error", "Std", "Error / std", "Unit")
-    picture = figure(
-        data_address(plot_truth(fit, true)), "Error of every base parameter in standard deviations, with two-sigma band"
-    )
+    picture = plot("truth", "Error of every base parameter in standard deviations, with two-sigma band")
     return section(
         "truth",
         "Against the truth",
@@ -122,9 +165,7 @@ def observability(fit: Fit) -> Html:
     """Return which standard parameters torques can show: alone, only combined with others, or never."""
     p = fit.mechanism.parameters
     state = standard_states(fit)
-    words = {"alone": "●", "combined": "◐", "never": "·", "known": "▪"}
-    meaning = {"alone": "identifiable alone", "combined": "only in combination", "never": "no effect on the efforts"}
-    meaning["known"] = "known, not identified"
+    known, errors = relative_errors(fit), dict[str, float]()
     first, own = len(p) - len(fit.mechanism.own_columns), fit.mechanism.own_columns
     keys: list[tuple[str, str]] = [(name.partition("_")[0], name.partition("_")[2]) for name in p.names[:first]]
     keys += [(c.name.removesuffix(f"_{c.coordinate}"), c.coordinate or "force elements") for c in own]
@@ -136,22 +177,20 @@ def observability(fit: Fit) -> Html:
         lines: dict[str, dict[str, str]] = {}
         for (symbol, owner), name in zip(keys[span], p.names[span], strict=True):
             lines.setdefault(owner, {})[symbol] = state[name]
+            errors[f"{symbol}_{owner}"] = known[name]
         if not lines:
             continue
         head = tag("tr", *(tag("th", text, scope="col") for text in (title, *heads)))
         body = []
         for owner, cells in lines.items():
-            marks = [
-                tag("td", words[cells[s]], class_=cells[s], title=f"{s}_{owner}: {meaning[cells[s]]}")
-                if s in cells
-                else tag("td")
-                for s in heads
-            ]
+            marks = [_mark(f"{s}_{owner}", cells[s], errors) if s in cells else tag("td") for s in heads]
             body.append(tag("tr", tag("th", owner, scope="row"), *marks))
         maps.append(tag("div", tag("table", tag("thead", head), tag("tbody", *body), class_="map"), class_="scroll"))
-    counts = {kind: sum(s == kind for s in state.values()) for kind in words}
-    shown = [kind for kind in words if counts[kind] or kind != "known"]
-    legend = tag("p", *(tag("span", f"{words[k]} {counts[k]} {meaning[k]}") for k in shown), class_="legend")
+    counts = {kind: sum(s == kind for s in state.values()) for kind in SIGNS}
+    shown = [kind for kind in SIGNS if counts[kind] or kind != "known"]
+    texts = [f"{SIGNS[k]} {counts[k]} {SEEN[k]}" for k in shown]
+    ground = "the deeper the ground, the better these data show it (its best base parameter: 100 % to 0.1 %)"
+    legend = tag("p", *(tag("span", text) for text in (*texts, ground)), class_="legend")
     sentence = (
         f"The robot has {len(p)} standard parameters, of which efforts can show {fit.base.rank} combinations, the base "
         "parameters. More data cannot change this; it follows from the kinematics."
@@ -159,6 +198,24 @@ def observability(fit: Fit) -> Html:
     hidden = [row.name for row in fit.observability() if row.verdict == "not excited"]
     extra = tag("p", f"Not excited by these data: {', '.join(hidden)}.") if hidden else ""
     return section("observability", "Observability", tag("p", sentence), extra, legend, *maps)
+
+
+def relative_errors(fit: Fit) -> dict[str, float]:
+    """Return, per standard parameter, the least relative deviation of a base parameter that holds it."""
+    held = fit.base.regrouping != 0.0
+    relative = np.array(
+        [row.relative if row.verdict not in ("not excited", "dropped") else np.inf for row in fit.observability()]
+    )
+    best = np.where(held, relative[:, None], np.inf).min(axis=0, initial=np.inf)
+    return dict(zip(fit.mechanism.parameters.names, best.tolist(), strict=True))
+
+
+def _mark(name: str, state: str, errors: Mapping[str, float]) -> Html:
+    """Return a cell of the map: its sign says how a parameter can be seen, its ground how well these data show it."""
+    error = errors[name]
+    depth = float(np.clip(-np.log10(max(error, 1e-9)) / 3.0, 0.0, 1.0)) if np.isfinite(error) and state != "never" else 0.0
+    known = f", {percent(error, 1)}" if np.isfinite(error) and state != "never" else ""
+    return tag("td", SIGNS[state], class_=state, title=f"{name}: {SEEN[state]}{known}", style=f"--seen-share:{depth:.2f}")
 
 
 def laws_and_forces(fit: Fit) -> Html:
@@ -230,13 +287,15 @@ def conditioning(fit: Fit) -> Html:
         )
         parts.append(tag("p", f"What the data show least is a combination of {names}."))
         parts.append(
-            figure(
-                data_address(plot_singular_values(values)),
-                f"Singular values from {number(values[0], 3)} to {number(values[-1], 3)}",
-                "Singular values of the scaled, weighted regression; an even fall means even excitation.",
-                "narrow",
-            )
+            tag("p", "Singular values of the scaled, weighted regression; an even fall means even excitation.", class_="note")
         )
+        parts.append(plot("singular", f"Singular values from {number(values[0], 3)} to {number(values[-1], 3)}"))
+    if covariance_data(fit) is not None:
+        text = (
+            "Correlations of the estimated base parameters: orange +1, blue \N{MINUS SIGN}1. Strong ones off the diagonal are "
+            "parameters that these data hardly tell apart."
+        )
+        parts += [tag("h3", "Covariance"), tag("p", text, class_="note"), plot("covariance", "Correlations of base parameters")]
     return section("conditioning", "Conditioning", *parts)
 
 

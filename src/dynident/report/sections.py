@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 
 import numpy as np
 
-from dynident.figures import data_address
-from dynident.identify import Fit, Score, plot_score
+from dynident.identify import Fit, Score
 from dynident.mechanism import effort_units
-from dynident.pages import Html, badge, details, figure, join, number, percent, section, several, table, tag
-from dynident.report.figures import plot_residuals
+from dynident.pages import Html, badge, details, join, number, percent, section, several, table, tag
+from dynident.report.drawings import paired_bars
+from dynident.report.embed import share
 from dynident.signals import effective_samples
 from dynident.validate import Verdict
 
-JOINTS_PER_FIGURE = 4  # so that a figure fits on a printed page
-CLOSE_UP = 250  # samples around the worst one, where the band becomes visible
+LAYERS = (("measured", "measured"), ("predicted", "blue"), ("other", "orange"), ("band", "band"))
+HINT = "Drag to zoom, double-click to see all, shift-drag to move; the time axes of a log move together."
 
 
 def held_out_errors(verdict: Verdict) -> list[float]:
@@ -73,6 +74,9 @@ def headline(fit: Fit, verdict: Verdict) -> Html:
             ),
             tag("div", tag("strong", title), tag("p", sentence), class_=f"banner {kind}", role="status"),
             tag("dl", *boxes, class_="cards"),
+            tag(
+                "noscript", tag("p", "Curves and the moving robot need JavaScript; tables and findings do not.", class_="note")
+            ),
         ]
     )
 
@@ -85,7 +89,7 @@ def checks(verdict: Verdict) -> Html:
             badge("passed", "ok") if check.ok else badge("failed", "bad"),
             number(check.value, 3),
             number(check.limit, 3),
-            check.sentence,
+            join([check.sentence, tag("span", check.next_step, class_="next") if check.next_step else ""], " "),
         )
         for check in verdict.checks
     ]
@@ -98,10 +102,6 @@ def _title(score: Score) -> str:
     return f"{score.name}: " + ("TRAINING DATA, not a validation" if score.training else "held out")
 
 
-def _chunks(joints: Sequence[str], size: int = JOINTS_PER_FIGURE) -> list[Sequence[str]]:
-    return [joints[i : i + size] for i in range(0, len(joints), size)]
-
-
 def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
     """Return, for every scored log, measured against predicted efforts and the metrics per joint."""
     units = effort_units(fit.mechanism)
@@ -109,7 +109,8 @@ def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
     if all(score.training for score in scores):
         text = "NOT VALIDATED: no held-out log was scored, so nothing here shows how the model predicts new motions."
         parts.append(tag("div", tag("p", text), class_="banner bad"))
-    for score in scores:
+    motor_log = count(len(scores))  # the motors of robots with loops follow the logs in the page's data
+    for index, score in enumerate(scores):
         sentence = (
             f"Relative error {percent(score.metrics.relative)} over {score.metrics.samples} samples of "
             f"{several(len(score.joints), 'joint')} in the band that was fitted ({percent(score.all_samples.relative)} over "
@@ -127,43 +128,100 @@ def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
                 f" What the parameters leave open is up to {number(float(score.leverage[worst]), 2)} times what it is on the "
                 f"training data ({score.joints[worst]})."
             )
-        pictures, motors = _pictures(score, units), [] if score.motors is None else _motors(score, units)
+        pictures: Sequence[object] = curves(
+            index, score, ("predicted", "description") if score.described is not None else ("predicted", "")
+        )
+        motors: Sequence[object] = _motors(next(motor_log), score, units) if score.motors is not None else ()
         if score.training and not all(other.training for other in scores):
-            pictures, motors = [details("Figures of the training data", *pictures, *motors)], []
-        parts += [tag("h3", _title(score)), tag("p", sentence), _metrics(score, units), *pictures, *motors]
+            pictures, motors = [details("Curves of the training data", *pictures, *motors)], ()
+        parts += [tag("h3", _title(score)), tag("p", sentence), before_after(score), _metrics(score, units), *pictures, *motors]
     return section("predictions", "Measured and predicted efforts", *parts)
 
 
-def _motors(score: Score, units: Mapping[str, str]) -> list[Html]:
+def _motors(log: int, score: Score, units: Mapping[str, str]) -> list[Html]:
     """Return measured and rebuilt torques of the motors of a robot with loops, and their errors."""
     assert score.motors is not None, "called for robots with loops"
     text = "The equations above are projections of the motor torques. Motor by motor: least torques that do the same"
     if score.preload:
         text += f"; the preload, {percent(score.preload)} of what was measured, moves nothing and is left out"
-    return [tag("h4", "Motors"), tag("p", f"{text}."), _metrics(score.motors, units), *_pictures(score.motors, units)]
+    drawn = curves(log, score.motors, ("predicted", ""))
+    return [tag("h4", "Motors"), tag("p", f"{text}."), _metrics(score.motors, units), *drawn]
 
 
-def _pictures(score: Score, units: Mapping[str, str]) -> list[Html]:
-    """Return figures of a few joints each, and a close-up of the worst sample when the log is long."""
-    pictures = [
-        figure(
-            data_address(plot_score(score, joints, units)),
-            f"Measured and predicted effort over time with residuals, log {score.name}, joints {', '.join(joints)}",
-        )
-        for joints in _chunks(score.joints)
+def before_after(score: Score) -> Html:
+    """Return the error of every joint before and after, as bars."""
+    if score.described is None:
+        return Html()
+    pairs = [
+        (name, share(score.measured[:, j], score.described[:, j]), share(score.measured[:, j], score.predicted[:, j]))
+        for j, name in enumerate(score.joints)
     ]
-    if score.t.size > 2 * CLOSE_UP:
-        centre = int(np.argmin(np.abs(score.t - score.metrics.worst_time)))
-        first = min(max(centre - CLOSE_UP // 2, 0), score.t.size - CLOSE_UP)
-        window = (float(score.t[first]), float(score.t[first + CLOSE_UP - 1]))
-        pictures.append(
-            figure(
-                data_address(plot_score(score, [score.metrics.worst_joint], units, window)),
-                f"Close-up of joint {score.metrics.worst_joint} around the worst sample",
-                f"Close-up of {score.metrics.worst_joint} around its worst sample, t = {score.metrics.worst_time:.3f} s.",
-            )
+    caption = "Relative error of every joint: before, with the untouched description, and after identification."
+    return paired_bars(pairs, ("description", "identified"), caption)
+
+
+def curves(log: int, score: Score, labels: tuple[str, str]) -> list[Html]:
+    """Return the places of the curves of a log, with switches for joints and curves."""
+    words = {"measured": "measured", "predicted": labels[0], "other": labels[1], "band": "two standard deviations"}
+    layers = [
+        tag("button", _key(colour), words[name], type="button", class_="chip", aria_pressed="true", data_layer=name)
+        for name, colour in LAYERS
+        if words[name]
+    ]
+    joints = [
+        tag(
+            "button",
+            name,
+            type="button",
+            class_="chip",
+            aria_pressed="true",
+            data_joint=str(j),
+            aria_controls=f"log{log}joint{j}",
         )
-    return pictures
+        for j, name in enumerate(score.joints)
+    ]
+    reset = tag("button", "all of the time", type="button", class_="chip", data_reset=str(log))
+    blocks = [
+        tag(
+            "div",
+            plot("effort", f"Measured and predicted effort of {name} over time, log {score.name}", log, j),
+            plot("residual", f"Residual of {name} over time, log {score.name}", log, j),
+            class_="joint",
+            id=f"log{log}joint{j}",
+        )
+        for j, name in enumerate(score.joints)
+    ]
+    return [
+        tag("div", *layers, reset, class_="chips"),
+        tag("div", *joints, class_="chips"),
+        tag("p", HINT, class_="note"),
+        *blocks,
+    ]
+
+
+def plot(kind: str, alternative: str, log: int | None = None, joint: int | None = None) -> Html:
+    """Return the place of a picture that the page's script draws."""
+    where = {"data_log": "" if log is None else str(log), "data_joint": "" if joint is None else str(joint)}
+    return tag("div", class_="plot", data_plot=kind, role="img", aria_label=alternative, **where)
+
+
+def _key(colour: str) -> Html:
+    return Html(f'<span class="key" style="--key:var(--{colour})"></span>')
+
+
+def robot(fit: Fit, scores: Sequence[Score], drawn: Sequence[int]) -> Html:
+    """Return the places of the robot's animation along each log."""
+    text = (
+        "Blue dots are joints; they grow with the residual and turn orange beyond two standard deviations. Green circles are "
+        "the identified centres of mass, the blue line is the path of the last link. Drag to turn; ctrl and wheel to come "
+        "closer. The time is that of the curves below."
+    )
+    parts: list[object] = [tag("p", text, class_="note")]
+    for index in drawn:
+        picture = plot("robot", f"{fit.mechanism.name} moving along log {scores[index].name}", index)
+        whole = [tag("h3", _title(scores[index])), picture]
+        parts += whole if index == drawn[0] else [details(_title(scores[index]), picture)]
+    return section("robot", "The robot along the log", *parts)
 
 
 def _metrics(score: Score, units: Mapping[str, str]) -> Html:
@@ -196,19 +254,19 @@ def residuals(fit: Fit, scores: Sequence[Score]) -> Html:
     units = effort_units(fit.mechanism)
     parts: list[object] = []
     held_out = any(not score.training for score in scores)
-    for score in scores:
+    for index, score in enumerate(scores):
         e = score.measured - score.predicted
         mean, std = e.mean(axis=0), e.std(axis=0)
         mean[np.abs(mean) < 1e-9 * std] = 0.0  # round-off
-        share = [effective_samples(e[:, j]) / len(e) for j in range(e.shape[1])]
+        independent = [effective_samples(e[:, j]) / len(e) for j in range(e.shape[1])]
         rows = [
             (
                 name,
                 units.get(name, ""),
                 number(mean[j], 3),
                 number(std[j], 3),
-                percent(share[j], 0),
-                f"{max(1.0, 1.0 / np.sqrt(share[j])):.1f}",
+                percent(independent[j], 0),
+                f"{max(1.0, 1.0 / np.sqrt(independent[j])):.1f}",
             )
             for j, name in enumerate(score.joints)
         ]
@@ -216,12 +274,17 @@ def residuals(fit: Fit, scores: Sequence[Score]) -> Html:
         parts += [tag("h3", _title(score)), table(heads, rows, numeric=range(2, 6))]
         if held_out and score.training:
             continue  # the table is enough
-        for joints in _chunks(score.joints):
-            alternative = f"Distribution, autocorrelation and residual against prediction of joints {', '.join(joints)}"
-            parts.append(figure(data_address(plot_residuals(score, joints, units)), alternative))
+        for j, name in enumerate(score.joints):
+            three = (
+                plot("distribution", f"Distribution of the residual of {name}", index, j),
+                plot("correlation", f"Autocorrelation of the residual of {name}", index, j),
+                plot("scatter", f"Residual against prediction of {name}", index, j),
+            )
+            parts.append(tag("div", *three, class_="three"))
     text = (
         "White residuals are noise; slow ones are what the model lacks. Standard deviations of parameters assume independent "
-        "samples: where only a share of them is, they are too small by up to the factor of the last column."
+        "samples: where only a share of them is, they are too small by up to the factor of the last column. The pictures: "
+        "distribution (line: standard normal), autocorrelation (ground: white noise), residual against prediction."
     )
     parts.insert(0, tag("p", text if scores else "No log was scored, so there are no residuals to look at.", class_="note"))
     return section("residuals", "Residuals", *parts)

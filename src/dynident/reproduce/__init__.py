@@ -9,7 +9,7 @@ from dynident.arguments import guard
 
 if TYPE_CHECKING:
     from dynident.reproduce.page import write_page
-    from dynident.reproduce.registry import Entry, Reproduction, Row, Table, entries, entry_of, names, reproduce
+    from dynident.reproduce.registry import Entry, Reproduction, Row, Table, entries, entry_of, names, reproduce, reproduction
 
 # Imported on first use: the page brings figures with it.
 _LATER = {
@@ -21,6 +21,7 @@ _LATER = {
     "entry_of": "registry",
     "names": "registry",
     "reproduce": "registry",
+    "reproduction": "registry",
     "write_page": "page",
 }
 
@@ -33,6 +34,7 @@ __all__ = [
     "entry_of",
     "names",
     "reproduce",
+    "reproduction",
     "write_page",
 ]
 

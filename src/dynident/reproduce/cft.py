@@ -205,11 +205,99 @@ def cft_definiteness() -> Reproduction:
         unit=("N", "N m", "N m", "N m"),
         reason=["" if joint.passive else f"pushes below {joint.feeds_below:.4f} of its unit per second" for joint in passive],
     )
+    found = di.check(cft.mechanism(), cft.joint_from_cartesian(cft.definiteness(grid=(9, 9, 5)).xc))
+    listed = Table.of(
+        "properties (19) to (24) on a coarser grid: relative errors, and bounds",
+        [*(c.name for c in found.checks if c.name != "definiteness"), *found.bounds],
+        [*(c.value for c in found.checks if c.name != "definiteness"), *found.bounds.values()],
+    )
     return Reproduction(
-        (table, feeds),
+        (table, listed, feeds),
         {
             "Smallest eigenvalue of M at xc3 = 2.4 rad; zero along the white line": lambda: field(
                 reach, up, smallest, ("xc2, reach [m]", "xc1, down [m]", "smallest eigenvalue of M")
             )
         },
+    )
+
+
+@reproduction("cft-excitation", "an excitation designed anew in Cartesian coordinates", "[Rodriguez2002, section 4.2.1]", 20)
+def cft_excitation() -> Reproduction:
+    """Minimise cond(F) over Fourier series of four harmonics within Table 5, with the rates of the published motion."""
+    cft = di.robots.cft
+    _, v, a = cft.excitation(np.arange(400) / 40.0)
+    rates = np.abs(v).max(axis=0), np.abs(a).max(axis=0)
+    limits = {
+        name: {"lower": low, "upper": high, "velocity": speed, "acceleration": push}
+        for name, (low, high), speed, push in zip(cft.CARTESIAN, cft.LIMITS, *rates, strict=True)
+    }
+    found = di.design(
+        cft.cartesian_model(),
+        {"joints": limits},
+        "cond",
+        family=di.trajectory.Fourier(0.1, 4, rest=False),
+        samples=400,
+        starts=2,
+        iterations=60,
+        workers=1,
+    )
+    motion = found.motion()
+    F = cft.regressor(*cft.joint_motion(motion.q, motion.v, motion.a)).reshape(-1, 12)
+    why = "offsets are free and peaks are limited exactly; the report fixed the offsets"
+    return Reproduction(
+        (
+            Table("condition number of F, 12 columns", (Row("J_k", float(np.linalg.cond(F)), 277.4, "", why),)),
+            Table.of(
+                "shares of the limits that are left",
+                list(found.margins()),
+                [100 * x for x in found.margins().values()],
+                unit="%",
+            ),
+        ),
+        {
+            "The designed motion with the limits of Table 5 (dotted)": lambda: panels(
+                motion.t,
+                {name: {"": motion.q[:, i]} for i, name in enumerate(cft.CARTESIAN)},
+                "time [s]",
+                limits=dict(zip(cft.CARTESIAN, cft.LIMITS, strict=True)),
+            )
+        },
+        ("the same from a shell: dynident excite cft --cartesian --criterion cond -o plan/",),
+    )
+
+
+@reproduction(
+    "cft-block", "the simulation block: voltages in, Cartesian coordinates out", "[Rodriguez2002, section 5, figures 9, 10]", 3
+)
+def cft_block() -> Reproduction:
+    """Hold the arm against gravity, then push base and rail by voltages; friction of Table 4."""
+    cft = di.robots.cft
+    q = cft.joint_from_cartesian(POSE)
+    hold = cft.voltage_from_force(cft.force_from_torque(q, cft.gravity(q)))[0]
+    t = np.linspace(0.0, 0.5, 501)
+    push = np.outer(np.sin(4.0 * np.pi * t), (0.0, 0.0, 0.6, 0.3))
+    run = cft.block(t, hold + push, POSE, added_inertia=0.2)
+    x, dynamics = run.xc[-1], cft.cartesian_dynamics(q, np.zeros(4))
+    moved = Table.of("coordinates after 0.5 s", cft.CARTESIAN, x, unit=("m", "m", "rad", "m"))
+    work = Table.of(
+        "section 4.3 at the start: diagonal of M_x, and G_x, by forces that do work on xc",
+        [f"{what} of {name}" for what in ("M_x", "G_x") for name in cft.CARTESIAN],
+        np.concatenate([np.diagonal(dynamics.mass[0]), dynamics.gravity[0]]),
+        unit=("kg", "kg", "kg m^2", "kg", "N", "N", "N m", "N"),
+    )
+    return Reproduction(
+        (moved, work),
+        {
+            "Voltages behind the saturation [V], coordinates [m, rad] and status": lambda: panels(
+                run.t,
+                {
+                    "voltages [V]": dict(zip(cft.CARTESIAN, run.voltage.T, strict=True)),
+                    "status": {"": run.status},
+                    "xc3 [rad]": {"": run.xc[:, 2]},
+                    "xc1, xc2, xc4 [m]": {cft.CARTESIAN[i]: run.xc[:, i] for i in (0, 1, 3)},
+                },
+                "time [s]",
+            )
+        },
+        ("the report prints no run of its block; 0.2 kg m^2 are added to q4 and q5, see cft-definiteness",),
     )

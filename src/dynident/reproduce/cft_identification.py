@@ -188,3 +188,27 @@ def _as_printed(q: np.ndarray, theta: np.ndarray) -> dict[tuple[int, int], float
         + (s(twice) * t10 - t9) * L4
     )
     return {(1, 1): float(m22), (2, 2): float(m33), (3, 3): float(m44)}
+
+
+@reproduction("cft-log", "friction at the joints from a log of the motors", "[Rodriguez2002, section 4.2.1, Table 4]", 6)
+def cft_log() -> Reproduction:
+    """Run Table 3 on the machine, and fit bodies and friction laws of q1, q2, q4, q5 to currents and encoder counts."""
+    cft = di.robots.cft
+    machine = cft.machine(added_inertia=0.2)
+    t = np.linspace(0.0, 10.0, 2001)
+    run = machine.simulate(cft.cartesian_reference(t, *cft.excitation(t)))
+    fit = di.fit_log(machine.model, run.log, dict.fromkeys(cft.JOINTS, "viscous + tanh"))
+    top = np.abs(run.truth.motion.v).max(axis=0)
+    rows, drawn, share = [], {}, np.linspace(-1.0, 1.0, 201)
+    for i, (joint, unit) in enumerate(zip(cft.JOINTS, UNITS, strict=True)):
+        law, true = fit.friction[joint], cft.friction(np.outer(top[i] * share, np.eye(4)[i]))[:, i]
+        for part in (0.3, 0.6, 1.0):
+            known = cft.friction(part * top[i] * np.eye(4)[i])[0, i]
+            why = "one tanh term instead of two, which oppose each other"
+            rows.append(Row(f"{joint} at {part * top[i]:.2f}", float(law(part * top[i])), round(float(known), 3), unit, why))
+        drawn[f"{joint} [{unit}]"] = {"Table 4": true, "from the log": law(top[i] * share)}
+    return Reproduction(
+        (Table("friction at shares of the largest speed", tuple(rows)),),
+        {"Friction over the share of the largest speed": lambda: panels(share, drawn, "share of the largest speed")},
+        ("a virtual machine of Tables 4 to 6 with 0.2 kg m^2 added to q4 and q5; motors act on nuts, base and rail",),
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import os
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -17,6 +19,7 @@ from dynident.reproduce.registry import Reproduction, Table, cells_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LARGEST, DOTS = 300_000, 110  # characters of a vector drawing, beyond which dots take less; dots per inch
 NARROW = 9.0  # inches: figures below it are not stretched to the width of the page
 CLOSE = 0.01
 HEADERS = ("", "ours", "published", "difference", "why they differ")
@@ -29,12 +32,20 @@ def _table(table: Table) -> pages.Html:
         mark: object = pages.badge(off, "ok") if row.agrees else off
         rows.append((name, ours, known, mark, reason))
     reasons = any(row.reason for row in table.rows)
-    shown = rows if reasons else [row[:4] for row in rows]
-    return pages.table(HEADERS if reasons else HEADERS[:4], shown, table.title, numeric=(1, 2, 3), wide=(4,))
+    kept = [0, 1, *((2, 3) if table.compared else ()), *((4,) if reasons else ())]
+    headers = [HEADERS[i] if i < 4 or table.compared else "remark" for i in kept]
+    numeric = range(1, 4 if table.compared else 2)
+    shown = [[row[i] for i in kept] for row in rows]
+    return pages.table(headers, shown, table.title, numeric=numeric, wide=(len(kept) - 1,) if reasons else ())
 
 
 def _figure(caption: str, drawn: Figure) -> pages.Html:
-    return pages.figure(data_address(drawn), caption, caption, "narrow" if drawn.get_figwidth() < NARROW else "")
+    address = data_address(drawn)
+    if len(address) > LARGEST:
+        buffer = io.BytesIO()
+        drawn.savefig(buffer, format="png", dpi=DOTS)
+        address = f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+    return pages.figure(address, caption, caption, "narrow" if drawn.get_figwidth() < NARROW else "")
 
 
 def _section(found: Reproduction) -> pages.Html:
@@ -85,13 +96,15 @@ def write_page(path: str | os.PathLike[str], results: Sequence[Reproduction], fa
         require(found, Reproduction, "an entry of results")
     agreeing, judged = (sum(found.agreeing[i] for found in results) for i in (0, 1))
     lead = (
-        f"Of {judged} published numbers {agreeing} agree to all printed digits and {sum(map(_close, results))} to 1 %; where ours "
-        "differ, the reason is beside them."
+        f"Of {judged} published numbers {agreeing} agree to all printed digits and {sum(map(_close, results))} to 1 %; where "
+        "ours differ, the reason is beside them."
     )
     header = pages.join([pages.tag("h1", "Published tables and figures, computed again"), pages.tag("p", lead, class_="lead")])
     sections = [("overview", "Overview", _overview(results, failed or {}))]
-    for document, members in groupby(results, lambda found: found.name.partition("-")[0]):
+    for robot, members in groupby(results, lambda found: found.name.partition("-")[0]):
         parts = list(members)
-        sections.append((parts[0].name, document, pages.join(_section(found) for found in parts)))
+        sections.append(
+            (parts[0].name, "five-bar" if robot == "five" else robot, pages.join(_section(found) for found in parts))
+        )
     footer = pages.tag("p", f"dynident, {pages.date()}")
     return write_atomic(path, pages.page("Published tables, computed again", header, sections, footer))

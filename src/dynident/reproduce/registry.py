@@ -72,7 +72,8 @@ class Row(Frozen):
             return None
         if self.difference is None:
             return self.ours == self.published
-        printed = Decimal(repr(float(self.published))).as_tuple().exponent
+        known = float(self.published)
+        printed = 0 if known.is_integer() else Decimal(repr(known)).as_tuple().exponent
         return abs(self.difference) <= 0.5 * 10.0 ** int(printed) * (1.0 + 1e-9)
 
 
@@ -130,6 +131,11 @@ class Table(Frozen):
             rows = [replace(row, reason=reason) if row.agrees is False else row for row in rows]
         return cls(title, tuple(rows))
 
+    @property
+    def compared(self) -> bool:
+        """True when a row has a published number."""
+        return any(row.published is not None for row in self.rows)
+
     def summary(self) -> str:
         """Return the table as text.
 
@@ -138,6 +144,12 @@ class Table(Frozen):
         str
             One line per row.
         """
+        if not self.compared:
+            width = max((len(cells_of(row)[0]) for row in self.rows), default=0)
+            found = (cells_of(row) for row in self.rows)
+            return "\n".join(
+                [self.title, *(f"  {name:<{width}}  {ours:>12}  {why}".rstrip() for name, ours, _, _, why in found)]
+            )
         cells = [("", "ours", "published", "difference", ""), *(cells_of(row) for row in self.rows)]
         widths = [max(len(line[i]) for line in cells) for i in range(4)]
         lines = []
@@ -279,19 +291,41 @@ _ENTRIES: dict[str, Entry] = {}
 def reproduction(
     name: str, title: str, source: str, seconds: float = 1.0
 ) -> Callable[[Callable[[], Reproduction]], Callable[[], Reproduction]]:
-    """Register a function that returns a `Reproduction`; nothing is run."""
+    """Register a function that returns a `Reproduction`; nothing is run.
+
+    Parameters
+    ----------
+    name : str
+        What to ask for, such as ``cft-table-6``.
+    title : str
+        What is reproduced.
+    source : str
+        Key of docs/references.md and table or figure, such as ``[Rodriguez2002, Table 6]``.
+    seconds : float
+        About how long it takes on an idle machine.
+
+    Returns
+    -------
+    callable
+        Decorator of a function without arguments, whose result gets name, title and source.
+    """
 
     def register(function: Callable[[], Reproduction]) -> Callable[[], Reproduction]:
         @wraps(function)
         def run() -> Reproduction:
             return replace(function(), name=name, title=title, source=source)
 
-        if name in _ENTRIES:
-            raise ValueError(f"two reproductions are named '{name}'")
+        known = _ENTRIES.get(name)
+        if known is not None and _place(known.run) != _place(function):  # the same one again is a cell that is run again
+            raise DynidentError(f"there are two reproductions '{name}', {_place(known.run)} and {_place(function)}; rename one")
         _ENTRIES[name] = Entry(name, title, source, seconds, run)
         return run
 
     return register
+
+
+def _place(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
 
 
 @cache

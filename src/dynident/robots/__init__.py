@@ -9,7 +9,7 @@ from dynident.arguments import guard
 
 if TYPE_CHECKING:
     from dynident.robots import cft, dualv, er3a_c60, five_bar, mast, prr2, prs3, replalink, rrr
-    from dynident.robots.proofs import proof_case, random_motion
+    from dynident.robots.proofs import own_case, proof_case, random_motion, ready_machine
 
 ROBOTS = ("cft", "dualv", "er3a_c60", "five_bar", "mast", "prr2", "prs3", "replalink", "rrr")
 """Names of the robots; each is a module of this room."""
@@ -21,10 +21,12 @@ __all__ = [
     "er3a_c60",
     "five_bar",
     "mast",
+    "own_case",
     "proof_case",
     "prr2",
     "prs3",
     "random_motion",
+    "ready_machine",
     "replalink",
     "rrr",
 ]
@@ -33,7 +35,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in ROBOTS:
         return import_module(f"dynident.robots.{name}")
-    if name in ("proof_case", "random_motion"):
+    if name in ("own_case", "proof_case", "random_motion", "ready_machine"):
         return getattr(import_module("dynident.robots.proofs"), name)
     raise AttributeError(f"module 'dynident.robots' has no attribute '{name}'")
 

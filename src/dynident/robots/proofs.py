@@ -17,11 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from dynident import robots
 from dynident.control import Cascade
 from dynident.errors import DynidentError
+from dynident.excitation import MotionLimits, assume_limits, check_motion, limits_of
 from dynident.friction import FrictionLaw, Sigmoid
 from dynident.mechanics import Motion
-from dynident.mechanism import effort_units
+from dynident.mechanism import Mechanism, effort_units
 from dynident.robots import cft, dualv, rrr
-from dynident.simulate import VirtualRobot, home_of, with_noise
+from dynident.simulate import VirtualRobot, home_of, standard_machine, with_noise
 from dynident.testbench import TrackingProof, identify_friction, identify_machine, tracking_proof
 from dynident.trajectory import Fourier, Trajectory, joint_motion, write
 
@@ -31,6 +32,10 @@ BOX = {"rad": 0.4, "m": 0.05}
 """Half-widths of the box of robots without a `BOX` of their own."""
 TOOLS = {"five_bar": "platform", "mast": "platform"}
 """Link that is the tool, of machines with loops."""
+REPAIR = 0.2
+"""Inertia added to q4 and q5 of CFT [kg m^2] that makes its mass matrix positive definite everywhere."""
+POSES = 30
+"""Poses that are tried for the motions of a robot of one's own."""
 FASTEST = 0.35
 """Period of DualV's two trajectories [s]: about the shortest that its motors allow (115 of 127 N m)."""
 
@@ -156,11 +161,69 @@ def writing(
 
 def proof_case(name: str, machine: VirtualRobot | None = None, seed: int = 0) -> ProofCase:
     """Return what a machine is proved on."""
-    machine = _ready(name) if machine is None else machine
+    machine = ready_machine(name) if machine is None else machine
     make = {"dualv": _dualv, "rrr": _rrr}.get(name)
     case = _other(name, machine, seed) if make is None else make(machine, seed)
     notes = getattr(getattr(robots, name), "NOTES", ()) if name in robots.ROBOTS else ()
     return replace(case, options={"notes": notes, **case.options})
+
+
+def own_case(
+    robot: Mechanism,
+    described: Mechanism | None = None,
+    controller: str = "computed_torque",
+    bandwidth: float = 10.0,
+    seed: int = 0,
+) -> ProofCase:
+    """Return what a robot of one's own is proved on: random motions inside its limits, with ideal drives.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot as it counts as true, such as ``fit.identified``.
+    described : Mechanism, optional
+        What was known before, such as the description; `catalogue_model` of the robot when omitted.
+    controller : str
+        See `dynident.simulate.standard_controller`.
+    bandwidth : float
+        Of the controller [Hz].
+    seed : int
+        Seed of motions and noise.
+
+    Returns
+    -------
+    ProofCase
+        The case; what was assumed is among its notes.
+    """
+    assumed = assume_limits(robot)
+    robot, limits = assumed.mechanism, limits_of(assumed.mechanism, assumed.settings)
+    centre, box = _room(limits, seed)
+    training = [random_motion(centre, box, seed + i) for i in range(2)]
+    motions = {f"motion {i}": random_motion(centre, 0.7 * box, seed + 100 + i) for i in (1, 2)}
+    machine = standard_machine(robot, training[0].sample(20.0).q, controller=controller, bandwidth=bandwidth)
+    ideal = f"ideal drives and a controller '{controller}' of {bandwidth:g} Hz are assumed"
+    options: dict[str, Any] = {"notes": (*assumed.notes, ideal)}
+    if described is not None:
+        held = [joint.name for joint in described.joints if joint.kind != "fixed" and robot.joint(joint.name).kind == "fixed"]
+        options["catalogue"] = described.lock({name: np.zeros(len(described.joint(name).coordinates)) for name in held})
+    return ProofCase(with_noise(machine, training[0]), training, motions, options=options)
+
+
+def _room(limits: MotionLimits, seed: int) -> tuple[Array, Array]:
+    """Return a pose and half-widths around it in which random motions keep all limits."""
+    low, high = limits.lower, limits.upper
+    generator = np.random.default_rng(seed)
+    for k in range(POSES):
+        centre = 0.5 * (low + high) + (k > 0) * generator.uniform(-0.5, 0.5, low.size) * (high - low)
+        wide = np.minimum.reduce([np.full(low.size, BOX["rad"]), 0.9 * (high - centre), 0.9 * (centre - low)])
+        wide = np.minimum(wide, 0.3 * np.where(np.isfinite(limits.velocity), limits.velocity, np.inf))
+        if not np.all(wide > 1e-3):
+            continue
+        for share in (1.0, 0.5, 0.25, 0.1):
+            curves = [random_motion(centre, share * wide, seed + i) for i in (0, 1, 101, 102)]
+            if all(min(check_motion(limits, curve, 50.0).values(), default=1.0) > 0.0 for curve in curves):
+                return centre, share * wide
+    raise DynidentError(f"no pose of {POSES} tried leaves room for a motion inside the limits; relax them, or hold joints")
 
 
 def _dualv(machine: VirtualRobot, seed: int) -> ProofCase:
@@ -212,9 +275,26 @@ def _other(name: str, machine: VirtualRobot, seed: int) -> ProofCase:
     return ProofCase(with_noise(machine, training[0]), training, motions, options=options)
 
 
-def _ready(name: str) -> VirtualRobot:
+def ready_machine(name: str, added_inertia: float | None = None) -> VirtualRobot:
+    """Return the machine of a robot of the literature, able to run anywhere in its workspace.
+
+    Parameters
+    ----------
+    name : str
+        One of `ROBOTS`.
+    added_inertia : float, optional
+        Inertia added to q4 and q5 of ``cft`` [kg m^2]; 0.2 when omitted, as its published numbers alone make the mass matrix
+        indefinite on a third of the workspace. Other machines take none.
+
+    Returns
+    -------
+    VirtualRobot
+        The machine with its own drives and controller.
+    """
     if name not in robots.ROBOTS:
-        raise DynidentError(f"there is no machine '{name}'; give your own as machine=")
-    options = {"added_inertia": 0.2} if name == "cft" else {}  # Table 4 alone makes M indefinite
+        raise DynidentError(f"there is no machine '{name}'; machines are {', '.join(robots.ROBOTS)}")
+    if name != "cft" and added_inertia is not None:
+        raise DynidentError(f"added inertia is {added_inertia:g}, but '{name}' needs none; it is for 'cft' only")
+    options = {"added_inertia": REPAIR if added_inertia is None else added_inertia} if name == "cft" else {}
     machine: VirtualRobot = getattr(robots, name).machine(**options)
     return machine

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 from dynident.signals.log import EFFORT_KINDS, MINIMUM_SAMPLES, Log
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
         campaign_columns,
         is_campaign,
         read_campaign,
+        read_cycles,
         read_journal,
     )
     from dynident.signals.cutoff import Cutoff, automatic_cutoff
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dynident.signals.readers import read_table
     from dynident.signals.resample import fill_holes, pieces_without_gaps, split_at_gaps
     from dynident.signals.segments import LogSegment, read_segment, seal_segment, segment_frame, segment_start
+    from dynident.signals.stream import LogStream
 
 # Everything but Log needs scipy, which is slow to import: imported on first use.
 _LATER = {
@@ -41,6 +42,7 @@ _LATER = {
     "REPEATED": "campaign",
     "Recording": "campaign",
     "LogSegment": "segments",
+    "LogStream": "stream",
     "autocorrelation": "dependence",
     "automatic_cutoff": "cutoff",
     "butterworth": "differentiate",
@@ -55,6 +57,7 @@ _LATER = {
     "pieces_without_gaps": "resample",
     "prepare": "preparation",
     "read_campaign": "campaign",
+    "read_cycles": "campaign",
     "read_journal": "campaign",
     "read_segment": "segments",
     "read_table": "readers",
@@ -77,6 +80,7 @@ __all__ = [
     "Finding",
     "Log",
     "LogSegment",
+    "LogStream",
     "Prepared",
     "Quality",
     "Recording",
@@ -94,6 +98,7 @@ __all__ = [
     "pieces_without_gaps",
     "prepare",
     "read_campaign",
+    "read_cycles",
     "read_journal",
     "read_segment",
     "read_table",
@@ -105,11 +110,4 @@ __all__ = [
     "split_at_gaps",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.signals.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.signals' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)

@@ -1,9 +1,4 @@
-"""ROS bags to columns: MCAP, rosbag2 (SQLite) and ROS 1, read without ROS as streams, on one clock.
-
-    x(t_k) = x_i + (x_{i+1} - x_i) (t_k - t_i) / (t_{i+1} - t_i)
-
-The clock t_k is that of the first topic; what other topics hold is interpolated to it between its messages i and i + 1.
-"""
+"""ROS bags to columns: MCAP, rosbag2 (SQLite) and ROS 1, read without ROS as streams, at once or piece by piece."""
 
 from __future__ import annotations
 
@@ -17,10 +12,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dynident.errors import LogError, missing_extra
 from dynident.files import hash_bytes
+from dynident.signals.bag_clock import Clock
 from dynident.signals.log import FIELDS
 from dynident.signals.messages import MESSAGE, Kind, Topic
 from dynident.signals.readers import GROWTH, LARGEST, ROOM, Table, check_room
@@ -173,45 +167,97 @@ def _files(path: Path) -> list[Path]:
 
 def read_bag(path: Path, wanted: list[str] | None) -> Table:
     """Read the topics wanted (the only JointState topic when None) on the clock of the first one."""
+    (table,) = bag_tables(path, wanted, None)
+    return table
+
+
+def bag_tables(path: Path, wanted: list[str] | None, samples: int | None) -> Iterator[Table]:
+    """The bag as one table, or as tables of about `samples` rows one after the other, so that no more is in memory."""
     try:
         import mcap  # noqa: F401, PLC0415
         import rosbags.typesys  # noqa: F401, PLC0415
     except ImportError as error:
         raise missing_extra(error.name or "rosbags", "ros", "reading ROS bags and MCAP files") from error
-    files, notes, own, seen = _files(path), [], {}, {}  # type: list[Path], list[str], dict[str, str], dict[str, str]
+    files = _files(path)
+    bag = _Bag(path.name, wanted, min(max(ROOM, GROWTH * sum(f.stat().st_size for f in files)), LARGEST), _hash(files))
+    for file in files:
+        for kind, time, raw in bag.messages(file):
+            topic = bag.topics.get(kind.topic)
+            if topic is None:
+                topic = bag.new_topic(kind)
+                if topic is None:
+                    continue
+            topic.add(time, raw)
+            if samples is not None and topic.taken >= samples and bag.is_clock(topic):
+                table = bag.table(final=False)
+                if table is not None:
+                    yield table
+    table = bag.table(final=True)
+    if table is not None:
+        yield table
+
+
+def _hash(files: list[Path]) -> str:
     hashed = hashlib.sha256()
-    room = min(max(ROOM, GROWTH * sum(f.stat().st_size for f in files)), LARGEST)
-    topics: dict[str, Topic] = {}
-    names = None if wanted is None else {"/" + w.strip("/") for w in wanted}
-    refused: set[str] = set()
     for file in files:
         with file.open("rb") as stream:
             hashed.update(hash_bytes(hashlib.file_digest(stream, "sha256")))
+    return hashed.hexdigest()
+
+
+class _Bag:
+    """The topics that are taken of a bag, and what became of the others."""
+
+    def __init__(self, name: str, wanted: list[str] | None, room: int, sha256: str) -> None:
+        self.name, self.wanted, self.room, self.sha256 = name, wanted, room, sha256
+        self.names = None if wanted is None else ["/" + w.strip("/") for w in wanted]
+        self.topics: dict[str, Topic] = {}
+        self.seen: dict[str, str] = {}
+        self.own: dict[str, str] = {}
+        self.notes: list[str] = []
+        self.clock = Clock()
+
+    def messages(self, file: Path) -> Iterator[tuple[Kind, int, bytes]]:
+        """Messages of one file of the bag."""
         ending = file.suffix.lower()
-        source = _mcap(file, own, notes) if ending == ".mcap" else _sqlite(file, notes) if ending == ".db3" else _ros1(file)
-        for kind, time, raw in source:
-            topic = topics.get(kind.topic)
-            if topic is None:
-                if kind.topic in refused:
-                    continue
-                seen[kind.topic] = kind.type
-                chosen = kind.type.endswith("/JointState") if names is None else "/" + kind.topic.strip("/") in names
-                if not chosen and not own:
-                    refused.add(kind.topic)
-                    continue
-                if kind.encoding not in ("cdr", "ros1"):
-                    raise LogError(f"topic '{kind.topic}' is encoded as '{kind.encoding}'; ROS messages (cdr, ros1) are read")
-                topic = topics[kind.topic] = Topic(kind, room)
-            topic.add(time, raw)
-    for topic in topics.values():
-        topic.finish()
-    columns = {printable(name): values for name, values in _on_one_clock(_chosen(topics, wanted, seen), notes).items()}
-    metadata = own_metadata(own.get("json", ""))
-    if metadata is not None and wanted is None:
-        return Table(path.name, _own_columns(columns, metadata), {}, metadata, hashed.hexdigest())
-    return Table(
-        path.name, columns, {}, None, hashed.hexdigest(), {"header.stamp": "ns"}, (), tuple(printable(n, 1000) for n in notes)
-    )
+        if ending == ".mcap":
+            return _mcap(file, self.own, self.notes)
+        return _sqlite(file, self.notes) if ending == ".db3" else _ros1(file)
+
+    def new_topic(self, kind: Kind) -> Topic | None:
+        """The topic of a first message, None when it is not wanted."""
+        if kind.topic in self.seen:
+            return None
+        self.seen[kind.topic] = kind.type
+        chosen = kind.type.endswith("/JointState") if self.names is None else "/" + kind.topic.strip("/") in self.names
+        if not chosen and not self.own:
+            return None
+        if kind.encoding not in ("cdr", "ros1"):
+            raise LogError(f"topic '{kind.topic}' is encoded as '{kind.encoding}'; ROS messages (cdr, ros1) are read")
+        self.topics[kind.topic] = Topic(kind, self.room)
+        return self.topics[kind.topic]
+
+    def is_clock(self, topic: Topic) -> bool:
+        """Whether the samples are counted by this topic."""
+        if self.names is None:
+            return topic.kind.type.endswith("/JointState")
+        return "/" + topic.kind.topic.strip("/") == self.names[0]
+
+    def table(self, final: bool) -> Table | None:
+        """What was read since the last table, on one clock; None when topics have yet to catch up, or nothing is left."""
+        for topic in self.topics.values():
+            topic.finish()
+        if not final and any(w not in {"/" + t.strip("/") for t in self.topics} for w in self.names or ()):
+            return None
+        found = self.clock.columns(_chosen(self.topics, self.wanted, self.seen), self.notes, final)
+        if found is None:
+            return None
+        columns = {printable(name): values for name, values in found.items()}
+        notes, self.notes = tuple(printable(n, 1000) for n in self.notes), []
+        metadata = own_metadata(self.own.get("json", ""))
+        if metadata is not None and self.wanted is None:
+            return Table(self.name, _own_columns(columns, metadata), {}, metadata, self.sha256)
+        return Table(self.name, columns, {}, None, self.sha256, {"header.stamp": "ns"}, (), notes)
 
 
 def _chosen(topics: Mapping[str, Topic], wanted: list[str] | None, seen: Mapping[str, str]) -> list[Topic]:
@@ -228,57 +274,6 @@ def _chosen(topics: Mapping[str, Topic], wanted: list[str] | None, seen: Mapping
     if missing:
         raise LogError(f"it has no messages of the topic {', '.join(missing)}; it holds {listed}")
     return [by_name["/" + w.strip("/")] for w in wanted]
-
-
-def _on_one_clock(topics: list[Topic], notes: list[str]) -> dict[str, Any]:
-    """All columns at the times of the longest stream of the first topic; others are interpolated linearly between messages."""
-    streams = []
-    for topic in topics:
-        parts = sorted(topic.streams.items(), key=lambda item: -sum(len(b[0]) for b in item[1]))
-        for names, blocks in parts:
-            if names and sum(len(b[0]) for b in blocks) > 1:
-                times, values = _in_order(topic.kind.topic, blocks, notes)
-                streams.append((topic.kind.topic, names, times, values))
-    if not streams:
-        raise LogError("the topics hold no numbers, or a single message")
-    _, names, clock, values = streams[0]
-    first, last = max(s[2][0] for s in streams), min(s[2][-1] for s in streams)
-    rows = (clock >= first) & (clock <= last)
-    if rows.sum() < 2:
-        raise LogError(f"the topics {', '.join(dict.fromkeys(s[0] for s in streams))} do not overlap in time; take one of them")
-    if not rows.all():
-        notes.append(f"{int(rows.size - rows.sum())} messages at the ends, where not all topics have some, are left out")
-        clock, values = clock[rows], values[rows]
-    columns: dict[str, Any] = {"header.stamp": clock, **{name: values[:, k] for k, name in enumerate(names)}}
-    for topic_name, others, times, numbers in streams[1:]:
-        at, known = (clock - clock[0]).astype(np.float64), (times - clock[0]).astype(np.float64)
-        columns |= {name: np.interp(at, known, numbers[:, k]) for k, name in enumerate(others) if name not in columns}
-        notes.append(f"{topic_name}: {len(others)} columns, '{others[0]}', ..., interpolated to the clock of {streams[0][0]}")
-    return columns
-
-
-def _in_order(topic: str, blocks: list[tuple[Any, Any, Any]], notes: list[str]) -> tuple[Any, Any]:
-    """Times (ns) and numbers of one stream, by the sensor's own stamps where they run, else by the recorder's."""
-    logged = np.concatenate([b[0] for b in blocks])
-    times, which = logged, "the times of the recorder"
-    if all(b[1] is not None for b in blocks):
-        stamps = np.concatenate([b[1] for b in blocks])
-        if np.all(np.diff(stamps) > 0) or 2 * np.unique(stamps).size > stamps.size:
-            times, which = stamps, "the stamps in the headers"
-    values = np.empty((times.size, blocks[0][2].shape[1]))
-    place = times.size
-    while blocks:  # from the back, so that every block is freed when it has been copied
-        part = blocks.pop()[2]
-        values[place - len(part) : place] = part
-        place -= len(part)
-    repeated = ""
-    if not np.all(np.diff(times) > 0):
-        order = np.argsort(times, kind="stable")
-        keep = order[np.concatenate([[True], np.diff(times[order]) > 0])]
-        repeated = f"; {times.size - keep.size} repeated messages left out" if keep.size < times.size else ""
-        times, values = times[keep], values[keep]
-    notes.append(f"{topic}: {times.size} messages by {which}{repeated}")
-    return times, values
 
 
 def _own_columns(columns: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:

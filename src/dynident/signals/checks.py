@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
 
 from dynident.signals import resample as rs
@@ -342,8 +341,9 @@ def delay_between(first: Array, second: Array, rate: float) -> Delay | None:
     begin, end = np.maximum(-lags, 0), x.size - np.maximum(lags, 0)
     power = [np.concatenate([[0.0], np.cumsum(z * z)]) for z in (x, y)]
     norm = np.sqrt((power[0][end] - power[0][begin]) * (power[1][end + lags] - power[1][begin + lags]))
-    full = scipy.signal.correlate(y, x, mode="full", method="fft")
-    window = full[x.size - 1 + lags] / np.maximum(norm, np.finfo(float).tiny)
+    length = 1 << (x.size + y.size).bit_length()  # zeros behind the signals keep their ends apart
+    circular = np.fft.irfft(np.fft.rfft(y, length) * np.conj(np.fft.rfft(x, length)), length)
+    window = circular[lags] / np.maximum(norm, np.finfo(float).tiny)
     k = int(np.argmax(window))
     best = float(window[k])
     if best < 0.5 or k in (0, window.size - 1):

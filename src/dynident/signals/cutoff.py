@@ -22,7 +22,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import LogError
@@ -107,13 +106,30 @@ def acceleration_spectrum(rate: float, *records: Array) -> tuple[Array, Array]:
     Differencing first flattens the spectrum, so the strong slow motion does not leak into the weak noise; the taper is
     short because the accelerations of a single move lie at the ends of its record. It also joins records without a jump.
     """
-    tapers = [scipy.signal.windows.tukey(q.shape[0] - 2, 0.1, sym=False) for q in records]
+    tapers = [_taper(q.shape[0] - 2) for q in records]
     second = np.concatenate([np.diff(q, 2, axis=0) * w[:, None] for q, w in zip(records, tapers, strict=True)])
-    f, density = scipy.signal.periodogram(second, fs=rate, window="boxcar", detrend=False, axis=0)
-    density = density * second.shape[0] / sum(float(w @ w) for w in tapers)
+    f, density = _periodogram(second, rate, sum(float(w @ w) for w in tapers))
     f, density = f[1:], density[1:]
     gain = rate**4 * (np.pi * f / (rate * np.sin(np.pi * f / rate))) ** 4
     return np.asarray(f), np.asarray(density * gain[:, None])
+
+
+def _hann(size: int) -> Array:
+    """One period of a raised cosine."""
+    return np.asarray(0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(size) / size))
+
+
+def _taper(size: int) -> Array:
+    """Tukey's window: a raised cosine over the first and the last twentieth, one between."""
+    edge = np.minimum(np.arange(size), size - np.arange(size)) / (0.05 * size)
+    return np.asarray(0.5 - 0.5 * np.cos(np.pi * np.minimum(edge, 1.0)))
+
+
+def _periodogram(x: Array, rate: float, power: float) -> tuple[Array, Array]:
+    """Frequencies and one-sided power density of windowed columns; `power` is the sum of the window's squares."""
+    density = np.abs(np.fft.rfft(x, axis=0)) ** 2 / (rate * power)
+    density[1 : (x.shape[0] + 1) // 2] *= 2.0  # what lies at negative frequencies; none for zero and half the rate
+    return np.asarray(np.fft.rfftfreq(x.shape[0], 1.0 / rate), dtype=np.float64), density
 
 
 def automatic_cutoff(t: ArrayLike, q: ArrayLike) -> Cutoff:
@@ -234,7 +250,8 @@ def _from_positions(rate: float, records: list[Array]) -> Cutoff:
 
 def _position_band(rate: float, q: Array) -> Array:
     """Frequency below which 99.99 % of the variance of the positions lies, per channel."""
-    f, density = scipy.signal.periodogram(q, fs=rate, window="hann", detrend="constant", axis=0)
+    window = _hann(q.shape[0])
+    f, density = _periodogram((q - q.mean(axis=0)) * window[:, None], rate, float(window @ window))
     total = np.cumsum(density[1:], axis=0)
     return np.asarray(f[1:][np.argmax(total >= 0.9999 * total[-1], axis=0)])
 

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import LogError
 from dynident.signals.kernels import rts_sweeps
+from dynident.signals.lowpass import both_ways, forward, low_pass_sections
 
 Array = NDArray[np.float64]
 Triple = tuple[Array, Array, Array]
@@ -136,15 +137,11 @@ def butterworth(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 4, ca
     _, values, step = _inputs(t, q)
     check_cutoff(cutoff, 1.0 / step, values.shape[0])
     # Forward and backward the amplitude is 1/2 at the cut-off because each pass has 1/sqrt(2) there.
-    sections = scipy.signal.butter(order, cutoff, fs=1.0 / step, output="sos")
+    sections = low_pass_sections(order, cutoff * step)
     margin = _FIRST.size // 2
     pad = margin + math.ceil(3.0 / (cutoff * step))  # the impulse response has died out after 3 periods of the cut-off
     extended = _extend(values, pad, math.ceil(1.0 / (cutoff * step)))
-    if causal:
-        start = scipy.signal.sosfilt_zi(sections)[:, :, None] * extended[0]
-        filtered = np.asarray(scipy.signal.sosfilt(sections, extended, axis=0, zi=start)[0])
-    else:
-        filtered = np.asarray(scipy.signal.sosfiltfilt(sections, extended, axis=0, padtype=None))
+    filtered = forward(sections, extended) if causal else both_ways(sections, extended)
     v, a = central_differences(filtered, step)
     keep = slice(pad - margin, pad - margin + values.shape[0])
     return _like(q, filtered[pad : pad + values.shape[0]], v[keep], a[keep])

@@ -9,12 +9,19 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import LogError
+from dynident.tables import Tabular
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from dynident.signals.stream import LogStream
 
 Array = NDArray[np.float64]
 PathLike = str | os.PathLike[str]
@@ -62,7 +69,7 @@ def _array(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Log:
+class Log(Tabular):
     """Measured signals of one run.
 
     Parameters
@@ -235,90 +242,62 @@ class Log:
         }
         return read_log(path, schema, {k: v for k, v in overrides.items() if v is not None})
 
-    def to_csv(self, path: PathLike) -> Path:
-        """Write a CSV that `Log.read` takes back exactly, with no options.
+    @staticmethod
+    def stream(
+        path: PathLike,
+        effort: str | None = None,
+        *,
+        samples: int = 100_000,
+        topic: str | Sequence[str] | None = None,
+        schema: PathLike | Mapping[str, object] | None = None,
+        joints: Sequence[str] | None = None,
+        units: Mapping[str, object] | None = None,
+        gain: float | Sequence[float] | None = None,
+    ) -> LogStream:
+        """Read a long ROS bag or MCAP file as logs one after the other, with one piece in memory at a time.
 
         Parameters
         ----------
         path : path-like
-            File to write; compressed by gzip if its name ends in .gz.
+            The bag. Other files are read at once and cut.
+        effort : str
+            Effort kind, see `read`.
+        samples : int
+            Samples of a piece, about.
+        topic, schema, joints, units, gain : optional
+            See `read`.
+
+        Returns
+        -------
+        LogStream
+            Gives a `Log` per piece, all on one clock, every time it is iterated; `Regression.from_logs` takes it as it is.
+
+        Examples
+        --------
+        >>> evidence = di.Regression.from_logs(robot, Log.stream("day.mcap", "joint_torque"))   # doctest: +SKIP
+        """
+        from dynident.signals.stream import LogStream  # noqa: PLC0415  (only loaded when something is read)
+
+        given = {"effort_kind": effort, "topic": topic, "joints": joints, "unit": units, "gain": gain}
+        return LogStream(path, samples, schema, {k: v for k, v in given.items() if v is not None})
+
+    def save(self, path: PathLike) -> Path:
+        """Write a file that `Log.read` takes back exactly, with no options.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write; its ending says how: .csv, .csv.gz, .npz, .parquet, .mat, or .mcap for Foxglove and PlotJuggler, in
+            which times are rounded to ns.
 
         Returns
         -------
         pathlib.Path
             The file.
         """
-        from dynident.signals.writers import write_csv  # noqa: PLC0415
+        from dynident.signals.writers import write_log  # noqa: PLC0415
 
-        return write_csv(self, path)
-
-    def to_npz(self, path: PathLike) -> Path:
-        """Write an npz that `Log.read` takes back exactly, with no options.
-
-        Parameters
-        ----------
-        path : path-like
-            File to write.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        from dynident.signals.writers import write_npz  # noqa: PLC0415
-
-        return write_npz(self, path)
-
-    def to_parquet(self, path: PathLike) -> Path:
-        """Write a Parquet file that `Log.read` takes back exactly, with no options.
-
-        Parameters
-        ----------
-        path : path-like
-            File to write.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        from dynident.signals.writers import write_parquet  # noqa: PLC0415
-
-        return write_parquet(self, path)
-
-    def to_mat(self, path: PathLike) -> Path:
-        """Write a MATLAB file that `Log.read` takes back exactly, with no options.
-
-        Parameters
-        ----------
-        path : path-like
-            File to write.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        from dynident.signals.writers import write_mat  # noqa: PLC0415
-
-        return write_mat(self, path)
-
-    def to_mcap(self, path: PathLike) -> Path:
-        """Write an MCAP file for Foxglove and PlotJuggler, which `Log.read` takes back with times rounded to ns.
-
-        Parameters
-        ----------
-        path : path-like
-            File to write.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        from dynident.signals.writers import write_mcap  # noqa: PLC0415
-
-        return write_mcap(self, path)
+        return write_log(self, path)
 
     # ------------------------------------------------------------------ views
     @property
@@ -340,6 +319,42 @@ class Log:
             f"Log({self.name!r}: {len(self)} samples, {self.duration:.6g} s at {self.rate:.6g} Hz, "
             f"{len(self.joints)} {self.position_side} channels {', '.join(self.joints)}; effort is {self.effort_kind})"
         )
+
+    def _columns(self) -> dict[str, Any]:
+        """Time and every signal, one column per channel."""
+        columns: dict[str, Any] = {"t": self.t}
+        for name in ("position", "velocity", "acceleration", "effort", "temperature", "reference"):
+            values = getattr(self, name)
+            if values is not None:
+                columns |= {f"{name} {joint}": values[:, j] for j, joint in enumerate(self.joints)}
+        return columns
+
+    def _view(self) -> dict[str, Any]:
+        """Range of every channel."""
+        columns: dict[str, Any] = {"channel": self.joints}
+        for name in ("position", "effort"):
+            values = getattr(self, name)
+            columns[f"{name} from"], columns[f"{name} to"] = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+        return columns
+
+    def plot(self, joints: Sequence[str] | None = None) -> Figure:
+        """Draw positions, speeds and efforts over time.
+
+        Speeds that were not logged are differences of the positions.
+
+        Parameters
+        ----------
+        joints : sequence of str, optional
+            Channels to draw; all when omitted.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.signals.plots import plot_log  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_log(self if joints is None else self.select(joints))
 
     def torque(self) -> Array:
         """Return the effort in Nm or N: effort * gain.
@@ -369,10 +384,7 @@ class Log:
     def checksum(self) -> str:
         """Return what tells this recording from every other; a part of a log has the hash of the whole.
 
-        Returns
-        -------
-        str
-            sha256 of the file (of all files, as JSON, when there are several), or of the data of a log made in memory.
+        sha256 of the file (of all files, as JSON, when there are several), or of the data of a log made in memory.
         """
         known = self.provenance.get("sha256")
         if known:

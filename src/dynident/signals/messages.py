@@ -182,10 +182,13 @@ class Topic:
         #: columns -> blocks of (log times, stamps or None, numbers)
         self.streams: dict[tuple[str, ...], list[tuple[Any, Any, Any]]] = {}
         self.needed = 0
+        #: Messages since the last table
+        self.taken = 0
 
     def add(self, time: int, raw: bytes) -> None:
         """Take one message."""
         size = len(raw)
+        self.taken += 1
         group = self.waiting.get(size)
         if group is None:
             group = self.waiting[size] = []

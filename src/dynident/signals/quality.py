@@ -91,26 +91,14 @@ class Quality:
         return tuple(f for f in self.findings if f.kind == kind)
 
     def summary(self) -> str:
-        """Return the findings as text.
-
-        Returns
-        -------
-        str
-            One line per finding.
-        """
+        """Return the findings as text. One line per finding."""
         if not self.findings:
             return f"log '{self.name}': nothing suspicious"
         lines = [f"  {f.severity:8}{f.kind:16}{f.channel}: {f.sentence}" for f in self.findings]
         return "\n".join([f"log '{self.name}': {len(self.findings)} findings", *lines])
 
     def to_dict(self) -> dict[str, object]:
-        """Return the findings as plain values, for JSON.
-
-        Returns
-        -------
-        dict
-            `name`, `ok` and the list `findings`.
-        """
+        """Return the findings as plain values, for JSON. `name`, `ok` and the list `findings`."""
         return {
             "name": self.name,
             "ok": self.ok,

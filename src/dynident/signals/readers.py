@@ -70,10 +70,10 @@ def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) ->
     """Read one file or bag into a `Table`, choosing the reader by the file name's ending."""
     file = Path(path)
     suffix = _suffix(file)
-    if file.is_dir() or suffix in (".mcap", ".db3", ".bag"):
+    if is_bag(file):
         from dynident.signals.bags import read_bag  # noqa: PLC0415  (its libraries are an extra)
 
-        bag: Table = _guarded(file, suffix or "a bag", lambda: read_bag(file, topics))
+        bag: Table = guarded(file, suffix or "a bag", lambda: read_bag(file, topics))
         return bag
     if suffix not in READERS:
         raise LogError(f"cannot read '{file}': ending '{suffix}' is not one of {', '.join(READERS)}, .mcap, .db3, .bag")
@@ -86,11 +86,16 @@ def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) ->
     if not data:
         raise LogError(f"cannot read '{file}': the file is empty")
     room = max(ROOM, GROWTH * len(data))
-    content: Content = _guarded(file, suffix, lambda: READERS[suffix](data, room))
+    content: Content = guarded(file, suffix, lambda: READERS[suffix](data, room))
     return replace(_table(file.name, content, topics), sha256=hashlib.sha256(data).hexdigest())
 
 
-def _guarded(file: Path, suffix: str, read: Callable[[], Any]) -> Any:
+def is_bag(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a ROS bag or MCAP file, by its ending."""
+    return Path(path).is_dir() or _suffix(Path(path)) in (".mcap", ".db3", ".bag")
+
+
+def guarded(file: Path, suffix: str, read: Callable[[], Any]) -> Any:
     """Read; turn whatever a damaged file makes a reader raise into a sentence."""
     try:
         return read()

@@ -50,6 +50,16 @@ LARGEST_ANGLE = 4.0 * np.pi
 
 def read_log(path: object, schema: PathLike | Mapping[str, object] | None, overrides: Mapping[str, object]) -> Log:
     """Read files and apply a schema; `overrides`, the arguments of `Log.read` under their schema names, win over it."""
+    rules, folder = rules_of(schema, overrides)
+    files: object = path
+    if rules.get("files") is not None:
+        files = _beside(rules["files"], Path(os.fspath(path)) if isinstance(path, str | os.PathLike) else folder)
+    tables, by_role = _tables(files, topics_of(rules))
+    return log_of(tables, by_role, rules, own=schema is None)
+
+
+def rules_of(schema: PathLike | Mapping[str, object] | None, overrides: Mapping[str, object]) -> tuple[dict[str, Any], Path]:
+    """The schema with the arguments that win over it, and the folder of its file."""
     rules, folder = _load_schema(schema)
     kinds = {str(k) for k in (rules.get("effort_kind"), overrides.get("effort_kind")) if k is not None}
     if len(kinds) > 1:
@@ -57,13 +67,13 @@ def read_log(path: object, schema: PathLike | Mapping[str, object] | None, overr
     rules = {**rules, **overrides}
     if "unit" in rules:
         rules["unit"] = _check_units(rules["unit"])
-    files: object = path
-    if rules.get("files") is not None:
-        files = _beside(rules["files"], Path(os.fspath(path)) if isinstance(path, str | os.PathLike) else folder)
-    tables, by_role = _tables(files, _topics(rules.get("topic")))
-    own = [t for t in tables if t.metadata is not None]
-    if own and len(tables) == 1 and schema is None:
-        return _own_log(own[0], rules)
+    return rules, folder
+
+
+def log_of(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping[str, Any], own: bool) -> Log:
+    """Tables to a log by the rules; `own` lets the metadata of a file that dynident wrote speak instead."""
+    if own and len(tables) == 1 and tables[0].metadata is not None:
+        return _own_log(tables[0], rules)
     kind = check_effort_kind(rules.get("effort_kind"))
     notes = [note for t in tables for note in t.notes]
     row_units = {name: unit for t in tables for name, unit in t.units.items()}
@@ -137,7 +147,9 @@ def _in_si(found: Found, kind: str, rules: Mapping[str, Any], notes: list[str]) 
 
 
 # ---------------------------------------------------------------------- columns of all files
-def _topics(topic: object) -> list[str] | None:
+def topics_of(rules: Mapping[str, Any]) -> list[str] | None:
+    """The topics asked for."""
+    topic = rules.get("topic")
     if topic is None:
         return None
     topics = [topic] if isinstance(topic, str) else topic
@@ -311,7 +323,7 @@ def _gain(gain: object, tables: list[Table]) -> Array | None:
 
 # ---------------------------------------------------------------------- our own files
 def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
-    """Rebuild a log from a file written by `Log.to_csv`, `Log.to_npz` or `Log.to_parquet`."""
+    """Rebuild a log from a file written by `Log.save`."""
     meta = table.metadata or {}
     try:
         kind, joints, fields = check_effort_kind(meta["effort_kind"]), list(meta["joints"]), list(meta["fields"])

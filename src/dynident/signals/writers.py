@@ -58,11 +58,6 @@ def metadata(log: Log, **more: object) -> str:
     return json.dumps(content, ensure_ascii=True)
 
 
-def _check_ending(path: str | os.PathLike[str], ending: str, what: str) -> None:
-    if not str(path).endswith(ending):
-        raise LogError(f"cannot write '{path}' as {what}; the name must end in {ending}")
-
-
 def _arrays(log: Log) -> dict[str, Array]:
     """The samples by field."""
     return {name: values for name in FIELDS if (values := getattr(log, name)) is not None}
@@ -75,7 +70,7 @@ def _table(log: Log) -> tuple[list[str], Array]:
     return header, np.column_stack([log.t, *fields.values()])
 
 
-def write_csv(log: Log, path: str | os.PathLike[str]) -> Path:
+def _write_csv(log: Log, path: str | os.PathLike[str]) -> Path:
     """Write `log` as CSV: one comment line of metadata, a header, then repr-exact numbers."""
     for joint in log.joints:
         if any(c in joint for c in ',"\n\r'):
@@ -88,19 +83,17 @@ def write_csv(log: Log, path: str | os.PathLike[str]) -> Path:
     return write_atomic(path, gzip.compress(data, mtime=0) if str(path).endswith(".gz") else data)
 
 
-def write_npz(log: Log, path: str | os.PathLike[str]) -> Path:
+def _write_npz(log: Log, path: str | os.PathLike[str]) -> Path:
     """Write `log` as compressed npz: one array per field, metadata as a text array (no pickle)."""
-    _check_ending(path, ".npz", "npz")
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, t=log.t, **_arrays(log), **{KEY: np.array(metadata(log))})
     return write_atomic(path, buffer.getvalue())
 
 
-def write_mat(log: Log, path: str | os.PathLike[str]) -> Path:
+def _write_mat(log: Log, path: str | os.PathLike[str]) -> Path:
     """Write `log` as a MATLAB file (version 5): t, one array per field, the joint names and the metadata as text."""
     from scipy.io import savemat  # noqa: PLC0415
 
-    _check_ending(path, ".mat", "a MATLAB file")
     buffer = io.BytesIO()
     names = np.array(log.joints, dtype=object)
     savemat(buffer, {"t": log.t[:, None], **_arrays(log), "joint_names": names, KEY: metadata(log)}, do_compression=True)
@@ -109,14 +102,13 @@ def write_mat(log: Log, path: str | os.PathLike[str]) -> Path:
     return write_atomic(path, bytes(data))
 
 
-def write_parquet(log: Log, path: str | os.PathLike[str]) -> Path:
+def _write_parquet(log: Log, path: str | os.PathLike[str]) -> Path:
     """Write `log` as Parquet: one column per field and joint as in CSV, metadata in the file's schema."""
     try:
         import pyarrow as pa  # noqa: PLC0415
         import pyarrow.parquet as pq  # noqa: PLC0415
     except ImportError as error:
         raise missing_extra("pyarrow", "parquet", "writing Parquet files") from error
-    _check_ending(path, ".parquet", "Parquet")
     header, block = _table(log)
     table = pa.table(dict(zip(header, block.T, strict=True))).replace_schema_metadata({KEY: metadata(log)})
     buffer = io.BytesIO()
@@ -179,13 +171,12 @@ class _Cdr:
         self.text("")
 
 
-def write_mcap(log: Log, path: str | os.PathLike[str]) -> Path:
+def _write_mcap(log: Log, path: str | os.PathLike[str]) -> Path:
     """Write `log` as MCAP: JointState messages, the reference as a JointTrajectory, the rest as DynamicJointState."""
     try:
         from mcap.writer import Writer  # noqa: PLC0415
     except ImportError as error:
         raise missing_extra("mcap", "ros", "writing MCAP files") from error
-    _check_ending(path, ".mcap", "MCAP")
     # Stamps cannot be negative: such a clock is moved by whole seconds.
     start = max(0, -int(np.floor(log.t[0]))) * 10**9
     stamps = [start + round(t * 1e9) for t in log.t.tolist()]
@@ -228,3 +219,21 @@ def write_mcap(log: Log, path: str | os.PathLike[str]) -> Path:
             writer.add_message(channels["/dynamic_joint_states"], stamp, bytes(message.data), stamp, k)
     writer.finish()  # type: ignore[no-untyped-call]
     return write_atomic(path, buffer.getvalue())
+
+
+WRITERS = {
+    ".csv": _write_csv,
+    ".csv.gz": _write_csv,
+    ".npz": _write_npz,
+    ".mat": _write_mat,
+    ".parquet": _write_parquet,
+    ".mcap": _write_mcap,
+}
+
+
+def write_log(log: Log, path: str | os.PathLike[str]) -> Path:
+    """Write a log in the format that the ending of the file names; `Log.save` is the public way."""
+    for ending, write in WRITERS.items():
+        if str(path).lower().endswith(ending):
+            return write(log, path)
+    raise LogError(f"cannot write a log to '{path}'; the name must end in {', '.join(WRITERS)}")

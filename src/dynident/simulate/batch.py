@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import product
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from dynident.errors import DynidentError, SimulationError, require
 from dynident.files import to_json
-from dynident.parallel import cores
+from dynident.parallel import completed, cores
 from dynident.simulate.record import Run
 from dynident.simulate.results import COLLECTED
 from dynident.simulate.robot import VirtualRobot
@@ -52,6 +52,7 @@ def monte_carlo(
     seed: int = 0,
     vary: Vary | None = None,
     workers: int | None = None,
+    client: Any = None,
     progress: Callable[[int, int], object] | None = None,
     failure: str = "raise",
     **options: Any,
@@ -75,6 +76,8 @@ def monte_carlo(
         ``vary(rng, robot)`` returns the machine of one run, such as one with other friction drawn from ``rng``.
     workers : int, optional
         Threads; one per core when omitted.
+    client : dask.distributed.Client or concurrent.futures.Executor, optional
+        Where to compute; threads of this process when omitted (see `dynident.fleet.connect`).
     progress : callable, optional
         ``progress(done, runs)`` after every run, in the order in which they end.
     failure : {"raise", "skip"}
@@ -102,34 +105,40 @@ def monte_carlo(
             raise SimulationError(f"{label} is a {type(call).__name__}; give a function")
     children = np.random.SeedSequence(int(seed)).spawn(int(runs))
     wanted = robot.reference(reference)  # read and checked once, not by every thread
-    done, failed = [0], list[SimulationError]()
-    lock = threading.Lock()
-
-    def one(i: int) -> Run | None:
-        choice, noise = children[i].spawn(2)
-        try:
-            machine = robot if vary is None else vary(np.random.default_rng(choice), robot)
-            require(machine, VirtualRobot, "what vary returns")
-            result: Run | None = machine.simulate(wanted, seed=noise, **options)
-        except SimulationError as error:
-            failed.append(error)
-            if failure == "raise":
-                raise SimulationError(f"run {i}: {error}") from error
-            result = None
-        except DynidentError as error:
-            raise type(error)(f"run {i}: {error}") from error
-        if progress is not None:
-            with lock:
-                done[0] += 1
-                progress(done[0], int(runs))
-        return result
-
-    with ThreadPoolExecutor(workers or cores()) as pool:
-        found = list(pool.map(one, range(int(runs))))
-    kept = [run for run in found if run is not None]
+    items = ((robot, wanted, i, child, vary, options) for i, child in enumerate(children))
+    found: dict[int, Run | SimulationError] = {}
+    with ThreadPoolExecutor(workers or cores()) if client is None else nullcontext(client) as pool:
+        for i, future in completed(pool, _one_run, items):
+            result: Run | SimulationError = future.result()
+            if isinstance(result, SimulationError) and failure == "raise":
+                raise result
+            found[i] = result
+            if progress is not None:
+                progress(len(found), int(runs))
+    kept = [run for i in sorted(found) if isinstance(run := found[i], Run)]
     if not kept:  # a wrong setting fails everywhere: an empty list would hide it
-        raise SimulationError(f"all {int(runs)} runs failed; the first: {failed[0]}")
+        raise SimulationError(f"all {int(runs)} runs failed; the first: {found[0]}")
     return kept
+
+
+def _one_run(
+    robot: VirtualRobot,
+    wanted: Any,
+    i: int,
+    child: np.random.SeedSequence,
+    vary: Vary | None,
+    options: Mapping[str, Any],
+) -> Run | SimulationError:
+    """Run one machine with the noise of its own seed; a run that becomes unstable gives its sentence."""
+    choice, noise = child.spawn(2)
+    try:
+        machine = robot if vary is None else vary(np.random.default_rng(choice), robot)
+        require(machine, VirtualRobot, "what vary returns")
+        return machine.simulate(wanted, seed=noise, **options)
+    except SimulationError as error:
+        return SimulationError(f"run {i}: {error}")
+    except DynidentError as error:
+        raise type(error)(f"run {i}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -168,13 +177,7 @@ class Sweep:
         return [row[name] for row in self.values]
 
     def table(self) -> str:
-        """Return settings and numbers as a table.
-
-        Returns
-        -------
-        str
-            One line per setting.
-        """
+        """Return settings and numbers as a table. One line per setting."""
         keys, names = list(self.settings[0]), list(self.values[0])
         lines = ["".join(f"{key:>20}" for key in (*keys, *names))]
         for setting, row, note in zip(self.settings, self.values, self.notes, strict=True):
@@ -187,13 +190,7 @@ class Sweep:
     __str__ = table
 
     def to_json(self) -> str:
-        """Return everything as JSON.
-
-        Returns
-        -------
-        str
-            JSON text; numbers of machines that could not be run are null.
-        """
+        """Return everything as JSON; numbers of machines that could not be run are null."""
         rows = zip(self.settings, self.values, self.notes, strict=True)
         return to_json([{"settings": _plain(s), "values": v, "note": n} for s, v, n in rows])
 

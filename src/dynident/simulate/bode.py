@@ -92,13 +92,7 @@ class SineResponse(Bode, Result):
         return "with mechanism" if self.mechanism else "actuators alone"
 
     def summary(self) -> str:
-        """Return bandwidth and responses as text.
-
-        Returns
-        -------
-        str
-            One line per frequency.
-        """
+        """Return bandwidth and responses as text. One line per frequency."""
         corner = f"{self.bandwidth:.4g} Hz"
         if np.isnan(self.bandwidth):
             below = self.magnitude[0] ** 2 <= 0.5  # -3 dB
@@ -112,13 +106,7 @@ class SineResponse(Bode, Result):
     __str__ = summary
 
     def to_json(self) -> str:
-        """Return everything as JSON.
-
-        Returns
-        -------
-        str
-            JSON text; a bandwidth beyond the measured frequencies is null.
-        """
+        """Return everything as JSON; a bandwidth beyond the measured frequencies is null."""
         data: dict[str, Any] = {
             "robot": self.robot,
             "coordinate": self.coordinate,

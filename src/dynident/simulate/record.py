@@ -98,13 +98,7 @@ class Truth:
         return f"Truth({self.t.size} samples of {', '.join(self.arrays())})"
 
     def arrays(self) -> dict[str, Array]:
-        """Return all signals by name.
-
-        Returns
-        -------
-        dict of str to ndarray
-            Time first.
-        """
+        """Return all signals by name, time first."""
         names = ("rho", "rho_v", "theta", "omega", "torques", "gear_loss", "motor_torque", "current", "voltage", "friction")
         out = {"t": self.t, "q": self.motion.q, "v": self.motion.v, "a": self.motion.a}
         out |= {
@@ -117,13 +111,7 @@ class Truth:
         return out | {f"wrench_{link}": values for link, values in self.wrenches.items()}
 
     def checksum(self) -> str:
-        """Return what tells these signals from all others.
-
-        Returns
-        -------
-        str
-            sha256 of the numbers.
-        """
+        """Return what tells these signals from all others. sha256 of the numbers."""
         whole = hashlib.sha256()
         for name, values in self.arrays().items():
             whole.update(name.encode())
@@ -246,10 +234,7 @@ class Run:
     def torque_split(self) -> TorqueSplit:
         """Return where the motor torques went: inertia, velocity, gravity, friction, the drives themselves.
 
-        Returns
-        -------
-        TorqueSplit
-            Parts at the actuators.
+        Parts at the actuators.
         """
         return split_torques(self.robot, self.truth)
 
@@ -271,13 +256,7 @@ class Run:
         return plot_tracking(self, coordinates)
 
     def summary(self) -> str:
-        """Return the run in a few lines.
-
-        Returns
-        -------
-        str
-            Log, tracking errors, limits and notes.
-        """
+        """Return the run in a few lines. Log, tracking errors, limits and notes."""
         lines = [repr(self.log), str(self.tracking())]
         if tool_of(self.robot.mechanism) is not None:
             lines += str(self.tool_tracking()).splitlines()[1:]
@@ -287,13 +266,7 @@ class Run:
         return "\n".join([*lines, *self.notes])
 
     def to_json(self) -> str:
-        """Return the numbers of the run as JSON; the signals are in the log and the truth.
-
-        Returns
-        -------
-        str
-            JSON text.
-        """
+        """Return the numbers of the run as JSON; the signals are in the log and the truth."""
         error = self.tracking()
         tool = None if tool_of(self.robot.mechanism) is None else self.tool_tracking()
         names = [actuator.name for actuator in self.robot.mechanism.actuators]

@@ -105,13 +105,7 @@ class Sensors:
                 raise SimulationError(f"sensors: {label} is {getattr(self, label)!r}; it is one of {', '.join(choices)}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data.
-
-        Returns
-        -------
-        dict
-            Every setting by name.
-        """
+        """Return plain data. Every setting by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 

@@ -99,13 +99,7 @@ class Sizing:
         return all(not motor.use or motor.margin >= -1e-9 for motor in self.motors)
 
     def table(self) -> str:
-        """Return the numbers as a table.
-
-        Returns
-        -------
-        str
-            One line per motor.
-        """
+        """Return the numbers as a table. One line per motor."""
         torque, current = ("RMS [N m]", "peak [N m]", "peak rad/s", "peak [W]"), ("RMS [A]", "peak [A]", "peak [V]", "heat [W]")
         head = f"{'motor':<14}" + "".join(f"{name:>12}" for name in (*torque, *current, "J ratio", "margin [%]"))
         lines = [head]
@@ -116,26 +110,14 @@ class Sizing:
         return "\n".join(lines)
 
     def sentences(self) -> list[str]:
-        """Return what an engineer should know, in words.
-
-        Returns
-        -------
-        list of str
-            One sentence per finding; at least one per motor.
-        """
+        """Return what an engineer should know, in words. One sentence per finding; at least one per motor."""
         return [sentence for motor in self.motors for sentence in _sentences(motor)]
 
     def __str__(self) -> str:
         return "\n".join([self.table(), *self.sentences()])
 
     def to_json(self) -> str:
-        """Return everything as JSON.
-
-        Returns
-        -------
-        str
-            JSON text.
-        """
+        """Return everything as JSON."""
         rows = [{**asdict(motor), "margin": motor.margin} for motor in self.motors]
         return to_json({"duration": self.duration, "ok": self.ok, "motors": rows, "sentences": self.sentences()})
 

@@ -72,13 +72,7 @@ class TorqueSplit:
         return {name: np.sqrt(np.mean(values**2, axis=0)) for name, values in every.items()}
 
     def summary(self) -> str:
-        """Return the root mean square torques as a table, without the parts that are nothing.
-
-        Returns
-        -------
-        str
-            One line per actuator.
-        """
+        """Return the root mean square torques as a table, without the parts that are nothing. One line per actuator."""
         table = {name: values for name, values in self.rms().items() if np.any(values) or name in ("rest", "total")}
         lines = ["RMS torque [N m, N]  " + "  ".join(f"{name:>14s}" for name in table)]
         for j, name in enumerate(self.names):
@@ -86,13 +80,7 @@ class TorqueSplit:
         return "\n".join(lines)
 
     def to_json(self) -> str:
-        """Return the root mean square torques as JSON.
-
-        Returns
-        -------
-        str
-            JSON text.
-        """
+        """Return the root mean square torques as JSON."""
         data: dict[str, Any] = {"actuators": list(self.names)}
         return to_json({**data, "rms": {name: values.tolist() for name, values in self.rms().items()}})
 

@@ -56,13 +56,7 @@ class StepMetrics:
         )
 
     def to_json(self) -> str:
-        """Return the numbers as JSON.
-
-        Returns
-        -------
-        str
-            JSON text; a time that was not reached is null.
-        """
+        """Return the numbers as JSON; a time that was not reached is null."""
         return to_json(asdict(self))
 
 
@@ -282,13 +276,7 @@ class TrackingError:
         return "\n".join([f"{'':<16}{'largest':>12}{'RMS':>12}{'at [s]':>10}", *lines])
 
     def to_json(self) -> str:
-        """Return the numbers as JSON.
-
-        Returns
-        -------
-        str
-            JSON text.
-        """
+        """Return the numbers as JSON."""
         return to_json({key: list(values) for key, values in asdict(self).items()})
 
 

@@ -122,7 +122,7 @@ def stream(robot: VirtualRobot, reference: Reference, options: Options, folder: 
         piece = replace(options, start=start, duration=length, progress=report)
         run = finish(robot, reference, run_machine(robot, reference, piece), piece)
         log, truth = _but_the_last(run) if i + 1 < count else (run.log, run.truth)
-        logs.append(log.to_npz(path / f"log_{i:05d}.npz"))
+        logs.append(log.save(path / f"log_{i:05d}.npz"))
         truths.append(truth.save(path / f"truth_{i:05d}.npz"))
         share = np.array(list(run.saturation.values())) * (edges[i + 1] - edges[i]) / rows
         saturated = share if saturated is None else saturated + share

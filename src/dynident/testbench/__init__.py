@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 
 if TYPE_CHECKING:
+    from dynident.testbench.checkup import Checkup, check_robot
+    from dynident.testbench.compensated import FrictionCompensation
     from dynident.testbench.compensation import Compensation, MeasuredTemperature, NoCompensation, ThermalPrediction, WarmupTime
     from dynident.testbench.curve import CurveFit, FrictionCurve
     from dynident.testbench.curves import FrictionCurves, friction_curves
+    from dynident.testbench.cycles import CycleFits, identify_cycles
     from dynident.testbench.gravity import Gravity, SingleAxis, plateau_gravity, single_axis
+    from dynident.testbench.heating import (
+        CampaignStudy,
+        JointHeating,
+        SpeedMoments,
+        campaign_study,
+        friction_power,
+        normalised_friction,
+    )
     from dynident.testbench.history import FrictionHistory
     from dynident.testbench.lugre import LuGreFit, fit_lugre, fit_static
     from dynident.testbench.maintenance import FaultDetector, Maintenance
     from dynident.testbench.plateaus import Plateaus, SpeedPlateau, find_plateaus
+    from dynident.testbench.plots import plot_sweeps
     from dynident.testbench.repeatability_study import (
         Estimate,
         ParameterRepeatability,
@@ -43,6 +54,16 @@ if TYPE_CHECKING:
 
 # Each experiment is imported on first use: the closed loop brings the simulation with it, friction does not.
 _HOME = {
+    "plots": ("plot_sweeps",),
+    "compensated": ("FrictionCompensation",),
+    "cycles": (
+        "CycleFits",
+        "identify_cycles",
+    ),
+    "checkup": (
+        "Checkup",
+        "check_robot",
+    ),
     "compensation": (
         "Compensation",
         "MeasuredTemperature",
@@ -63,6 +84,14 @@ _HOME = {
         "SingleAxis",
         "plateau_gravity",
         "single_axis",
+    ),
+    "heating": (
+        "CampaignStudy",
+        "JointHeating",
+        "SpeedMoments",
+        "campaign_study",
+        "friction_power",
+        "normalised_friction",
     ),
     "history": ("FrictionHistory",),
     "lugre": (
@@ -129,15 +158,20 @@ _HOME = {
 _LATER = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "CampaignStudy",
+    "Checkup",
     "Compensation",
     "CurveFit",
+    "CycleFits",
     "Estimate",
     "FaultDetector",
+    "FrictionCompensation",
     "FrictionCurve",
     "FrictionCurves",
     "FrictionHistory",
     "FrictionStudy",
     "Gravity",
+    "JointHeating",
     "JointStudy",
     "Known",
     "LuGreFit",
@@ -148,6 +182,7 @@ __all__ = [
     "Plateaus",
     "Repeatability",
     "SingleAxis",
+    "SpeedMoments",
     "SpeedPlateau",
     "Spread",
     "TemperatureComparison",
@@ -158,7 +193,9 @@ __all__ = [
     "TrackingTrial",
     "Warmup",
     "WarmupTime",
+    "campaign_study",
     "catalogue_model",
+    "check_robot",
     "choose_thermal",
     "compare_temperature",
     "estimates_of",
@@ -169,11 +206,15 @@ __all__ = [
     "fit_thermal",
     "fit_warmup",
     "friction_curves",
+    "friction_power",
     "friction_study",
+    "identify_cycles",
     "identify_friction",
     "identify_machine",
     "nested_spread",
+    "normalised_friction",
     "plateau_gravity",
+    "plot_sweeps",
     "repeatability",
     "single_axis",
     "tracking_proof",
@@ -181,11 +222,4 @@ __all__ = [
     "write_friction_report",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.testbench.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.testbench' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)

@@ -1,9 +1,8 @@
-"""Is it true: hold-out, cross-validation over time, the verdict."""
+"""Is it true: hold-out, cross-validation over time, the verdict; properties that every robot has."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 from dynident.validate.verdict import Check, Verdict, judge
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     )
     from dynident.validate.crossvalidation import CrossValidation, cross_validate, time_blocks
     from dynident.validate.holdout import HoldOut, hold_out, split
+    from dynident.validate.properties import RobotCheck, check
 
 # Imported on first use: a verdict needs no log.
 _LATER = {
@@ -26,6 +26,8 @@ _LATER = {
     "Comparison": "comparison",
     "CrossValidation": "crossvalidation",
     "HoldOut": "holdout",
+    "RobotCheck": "properties",
+    "check": "properties",
     "cross_validate": "crossvalidation",
     "hold_out": "holdout",
     "split": "holdout",
@@ -38,7 +40,9 @@ __all__ = [
     "ComparisonRow",
     "CrossValidation",
     "HoldOut",
+    "RobotCheck",
     "Verdict",
+    "check",
     "compare",
     "cross_validate",
     "hold_out",
@@ -48,11 +52,4 @@ __all__ = [
     "time_blocks",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.validate.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.validate' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)

@@ -37,6 +37,7 @@ from dynident.identify import (
     simulated_instruments,
 )
 from dynident.mechanism import Mechanism
+from dynident.parallel import gathered
 from dynident.results import Frozen, Result
 from dynident.signals import Log
 from dynident.simulate import ClosedLoop
@@ -111,13 +112,7 @@ class Comparison(Result):
         return min(self.rows, key=lambda row: row.error if np.isfinite(row.error) else np.inf)
 
     def summary(self) -> str:
-        """Return the comparison as text.
-
-        Returns
-        -------
-        str
-            Table and diagnosis.
-        """
+        """Return the comparison as text. Table and diagnosis."""
         width = max(len(row.name) for row in self.rows)
         lines = [
             f"{self.robot}: fitted to {', '.join(self.logs)}; errors on {', '.join(self.held_out)} (held out)",
@@ -136,13 +131,7 @@ class Comparison(Result):
         return "\n".join([*lines, "", *self.diagnosis.sentences])
 
     def table(self) -> dict[str, Any]:
-        """Return everything but the fits; `to_dict` and `save` have them too.
-
-        Returns
-        -------
-        dict
-            Ready for JSON.
-        """
+        """Return everything but the fits, ready for JSON; `to_dict` and `save` have the fits too."""
         return {
             "robot": self.robot,
             "logs": list(self.logs),
@@ -219,6 +208,7 @@ def compare(
     estimators: Mapping[str, Any] | None = None,
     period: float | None = None,
     loop: ClosedLoop | None = None,
+    client: Any = None,
     **options: Any,
 ) -> Comparison:
     """Fit all estimators to the same logs and judge them on others.
@@ -237,6 +227,8 @@ def compare(
         Period of the motion [s], for instruments from other periods.
     loop : ClosedLoop, optional
         The closed loop of the robot, for DIDIM, output error and simulated instruments; its references are those of the logs.
+    client : dask.distributed.Client or concurrent.futures.Executor, optional
+        Where to compute; this process when omitted (see `dynident.fleet.connect`).
     **options
         Passed to `dynident.signals.prepare`.
 
@@ -260,7 +252,8 @@ def compare(
         warnings.simplefilter("ignore", DynidentWarning)  # the log's quality is told by every other command
         evidence = reduce(add, [SampledRegression.from_log(robot, log, base, **options) for log in training])
     chosen = standard_estimators(evidence, period, loop) if estimators is None else estimators
-    rows = tuple(_row(name, estimator, evidence, held_out) for name, estimator in chosen.items())
+    items = [(name, estimator, evidence, held_out) for name, estimator in chosen.items()]
+    rows = tuple(_row(*item) for item in items) if client is None else tuple(gathered(client, _row, items))
     if not any(row.fit for row in rows):
         raise DynidentError(f"no estimator could be fitted: {rows[0].note if rows else 'none was given'}")
     found = next(row.fit for row in rows if row.fit is not None)

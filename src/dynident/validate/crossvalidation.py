@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dynident.errors import DynidentError
 from dynident.identify import MAP, OLS, WLS, Regression, base_parameters, match
 from dynident.mechanism import Mechanism
+from dynident.parallel import gathered
 from dynident.results import Result
 from dynident.signals import Log, prepare
 
@@ -43,20 +44,16 @@ class CrossValidation(Result):
     overall: float
 
     def summary(self) -> str:
-        """Return the errors as text.
-
-        Returns
-        -------
-        str
-            One line.
-        """
+        """Return the errors as text. One line."""
         folds = ", ".join(f"{100 * r:.2f}" for r in self.relative)
         return (
             f"{len(self.relative)}-fold cross-validation over time: {100 * self.overall:.2f} % relative error (folds {folds} %)"
         )
 
 
-def cross_validate(blocks: Sequence[Regression], estimator: MAP | OLS | WLS | None = None) -> CrossValidation:
+def cross_validate(
+    blocks: Sequence[Regression], estimator: MAP | OLS | WLS | None = None, *, client: Any = None
+) -> CrossValidation:
     """Predict each block of evidence by the model fitted to the others.
 
     Parameters
@@ -65,6 +62,8 @@ def cross_validate(blocks: Sequence[Regression], estimator: MAP | OLS | WLS | No
         Evidence of separate stretches of time, all with the same base parameters.
     estimator : MAP, OLS or WLS, optional
         Estimator; `MAP()` when omitted.
+    client : dask.distributed.Client or concurrent.futures.Executor, optional
+        Where to compute; this process when omitted (see `dynident.fleet.connect`).
 
     Returns
     -------
@@ -75,18 +74,22 @@ def cross_validate(blocks: Sequence[Regression], estimator: MAP | OLS | WLS | No
         raise DynidentError(f"cross-validation got {len(blocks)} block; give at least 2")
     chosen = estimator or MAP()
     joints = tuple(group.name for group in blocks[0].groups)
-    squares, efforts, counts = [], [], []
     for i, block in enumerate(blocks):
         if tuple(group.name for group in block.groups) != joints:
             raise DynidentError(f"cross-validation: block {i} has other joints than block 0; use blocks of one log")
-        others = reduce(add, [other for j, other in enumerate(blocks) if j != i])
-        beta = chosen.fit(others).coef_
-        squares.append([group.residual(beta) for group in block.groups])
-        efforts.append([group.effort_square for group in block.groups])
-        counts.append([group.count for group in block.groups])
+    folds = ((chosen, [other for j, other in enumerate(blocks) if j != i]) for i in range(len(blocks)))
+    betas = [_fold(*fold) for fold in folds] if client is None else gathered(client, _fold, folds)
+    squares = [[group.residual(beta) for group in block.groups] for block, beta in zip(blocks, betas, strict=True)]
+    efforts = [[group.effort_square for group in block.groups] for block in blocks]
+    counts = [[group.count for group in block.groups] for block in blocks]
     e, tau, n = np.array(squares), np.array(efforts), np.array(counts)
     relative = np.sqrt(e.sum(axis=1) / tau.sum(axis=1))
     return CrossValidation(joints, relative, np.sqrt(e / n), float(np.sqrt(e.sum() / tau.sum())))
+
+
+def _fold(estimator: MAP | OLS | WLS, others: Sequence[Regression]) -> Array:
+    """Return the base parameters of all blocks but one."""
+    return np.asarray(estimator.fit(reduce(add, others)).coef_)
 
 
 def time_blocks(mechanism: Mechanism, log: Log, folds: int = 5, **options: Any) -> list[Regression]:

@@ -11,6 +11,7 @@ import numpy as np
 from dynident.errors import require
 from dynident.friction import term_of
 from dynident.results import Result
+from dynident.tables import Tabular
 from dynident.validate.passivity import feeding_laws
 
 if TYPE_CHECKING:
@@ -28,6 +29,26 @@ LEVERAGE_LIMIT = 10.0
 CONDITION_LIMIT = 1e3
 SHARE_GOOD_LIMIT = 0.25
 SIGN_LIMIT = 3.0  # standard deviations below zero at which a sign is wrong
+
+
+# What to do when a check fails, by its name.
+NEXT = {
+    "held_out_error": "look where the residual is large: at standstill or reversals choose another friction law (--friction), "
+    "everywhere alike check units, signs and gains of the efforts",
+    "generalisation": "record a richer motion (dynident excite designs one) and fit both logs together",
+    "joints": "check sign, gain and unit of the effort of these joints; where it is small, more load or speed shows it better",
+    "coverage": "the noise is not the only error: try a richer friction law (--friction) or fit more logs",
+    "against_description": "do not use this fit: check that log and description belong to the same robot, tool and payload",
+    "against_least_squares": "check the description's masses and the load; --estimator wls shows what the data say alone",
+    "leverage": "add a log that moves like the held-out one to the training data",
+    "suspicions": "mend the data as the finding says and fit again",
+    "efforts": "record the efforts of these joints, or accept that what only they show rests on the description",
+    "condition": "record a motion that dynident excite designs, or keep essential parameters only (--essential 10)",
+    "excitation": "move the joints that show these parameters: dynident excite designs such a motion",
+    "precision": "record a longer or richer motion; more repetitions lower the deviations",
+    "passivity": "align efforts and positions in time, check the signs of the efforts, or add the missing term (--terms)",
+    "possible_bodies": "use --recovery physical, or tell what is known (--mass, --total-mass, --centre)",
+}
 
 
 @dataclass(frozen=True)
@@ -51,10 +72,16 @@ class Check:
     value: float
     limit: float
     sentence: str
+    derived: ClassVar[tuple[str, ...]] = ("next_step",)
+
+    @property
+    def next_step(self) -> str:
+        """What to do now when the check failed; empty when it passed."""
+        return "" if self.ok else NEXT.get(self.name, "")
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict(Result):
+class Verdict(Tabular, Result):
     """All checks of a fit.
 
     Parameters
@@ -81,15 +108,21 @@ class Verdict(Result):
         return self.validated and all(check.ok for check in self.checks)
 
     def summary(self) -> str:
-        """Return the verdict as text, one line per check.
-
-        Returns
-        -------
-        str
-            Text.
-        """
+        """Return the verdict as text, one line per check."""
         head = "validated and all checks passed" if self.ok else "NOT VALIDATED" if not self.validated else "some checks failed"
-        return "\n".join([f"verdict: {head}", *(f"  [{'ok' if c.ok else '!!'}] {c.sentence}" for c in self.checks)])
+        lines = [f"verdict: {head}"]
+        for check in self.checks:
+            lines.append(f"  [{'ok' if check.ok else '!!'}] {check.sentence}")
+            lines += [f"       next: {check.next_step}"] if check.next_step else []
+        return "\n".join(lines)
+
+    def _columns(self) -> dict[str, Any]:
+        """One row per check."""
+        names = ("name", "ok", "value", "limit", "sentence", "next_step")
+        return {name.replace("_", " "): [getattr(check, name) for check in self.checks] for name in names}
+
+    def _head(self) -> str:
+        return self.summary().partition("\n")[0]
 
 
 def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:

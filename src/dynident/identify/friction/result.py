@@ -92,13 +92,7 @@ class AxisFit:
         return result
 
     def summary(self) -> str:
-        """Return the fit as a text table.
-
-        Returns
-        -------
-        str
-            Parameters with standard deviations, residuals and notes.
-        """
+        """Return the fit as a text table. Parameters with standard deviations, residuals and notes."""
         width = max(len(name) for name in self.linear + self.shape)
         lines = [
             f"{len(self.linear)} linear and {len(self.shape)} shape parameters from {self.rows} equations, "

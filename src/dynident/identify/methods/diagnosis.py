@@ -84,13 +84,7 @@ class BiasDiagnosis(Result):
         return worst, float(ratio[worst])
 
     def summary(self) -> str:
-        """Return the diagnosis in words.
-
-        Returns
-        -------
-        str
-            One sentence a line.
-        """
+        """Return the diagnosis in words. One sentence a line."""
         return "\n".join(self.sentences)
 
 

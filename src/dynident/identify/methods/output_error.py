@@ -65,13 +65,7 @@ class Visible(Result):
     sentences: tuple[str, ...]
 
     def summary(self) -> str:
-        """Return it in words.
-
-        Returns
-        -------
-        str
-            One sentence a line.
-        """
+        """Return it in words. One sentence a line."""
         return "\n".join(self.sentences)
 
 

@@ -23,7 +23,7 @@ from dynident.identify.factor import RowGroup, triangle
 from dynident.identify.matching import match
 from dynident.identify.regression import Regression, robot_motion, source_of
 from dynident.identify.rows import Projection, Rows
-from dynident.mechanics import Motion, closure_starts
+from dynident.mechanics import Motion, MotionLike, as_motion, closure_starts
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log
 
@@ -110,7 +110,7 @@ class SampledRegression(Regression):
     def from_motion(
         cls,
         mechanism: Mechanism,
-        motion: Motion,
+        motion: MotionLike,
         effort: ArrayLike,
         base: BaseParameters | None = None,
         decimator: Decimator | None = None,
@@ -133,6 +133,7 @@ class SampledRegression(Regression):
         SampledRegression
             The evidence.
         """
+        motion = as_motion(motion)
         evidence = cast(
             "Self",
             super().from_motion(mechanism, motion, effort, base, decimator, skip, projection, absent, moving, *more, **named),
@@ -168,13 +169,14 @@ class SampledRegression(Regression):
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
         stretches: int | None = None,
+        between: tuple[float, float] | None = None,
         **options: Any,
     ) -> Self:
         """Prepare a log as `Regression.from_log`, and keep the rows, the noise of q and the motion that was asked for.
 
         Parameters
         ----------
-        mechanism, log, base, projection, absent, stretches, **options
+        mechanism, log, base, projection, absent, stretches, between, **options
             As of `Regression.from_log`.
 
         Returns
@@ -182,7 +184,7 @@ class SampledRegression(Regression):
         SampledRegression
             The evidence.
         """
-        evidence = cast("Self", super().from_log(mechanism, log, base, projection, absent, stretches, **options))
+        evidence = cast("Self", super().from_log(mechanism, log, base, projection, absent, stretches, between, **options))
         (stretch,) = evidence.stretches
         matched = match(mechanism, log)
         cutoff, t = float(evidence.sources[0]["cutoff"]), stretch.motion.t

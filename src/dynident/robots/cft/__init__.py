@@ -19,6 +19,7 @@ from dynident.errors import DynidentError
 from dynident.friction import Friction, Tanh, Viscous
 from dynident.mechanics import Motion
 from dynident.mechanism import Actuator, Body, Coupling, Joint, Loop, Mechanism, Placement, rotation_exp
+from dynident.robots.cft.block import OUTSIDE, SATURATED, BlockRun
 from dynident.robots.cft.cartesian import *
 from dynident.robots.cft.closed_forms import *
 from dynident.robots.cft.closed_forms import _theta
@@ -29,12 +30,12 @@ from dynident.simulate import VirtualRobot
 
 __all__ = [
     "ASSUMPTIONS", "CARTESIAN", "ENCODER_FACTORS", "JOINTS", "LIMITS", "LIMITS_DSPACE", "THETA", "THETA_NAMES", "THETA_UNITS",
-    "CartesianDynamics", "Definiteness", "FrictionVerdict", "carriage", "cartesian_dynamics", "cartesian_force",
-    "cartesian_from_joint", "cartesian_jacobian", "cartesian_reference", "coriolis_matrix", "definiteness", "encoder_position",
-    "excitation", "force_from_torque", "force_from_voltage", "forward_dynamics", "friction", "friction_report", "gravity",
-    "inertias_from_theta", "inverse_dynamics", "joint_from_cartesian", "joint_motion", "machine", "mass_matrix",
-    "measured_references", "mechanism", "motor_gains", "references_from_cartesian", "regressor", "tool_position",
-    "torque_from_force", "voltage_from_force", "voltage_input",
+    "BlockRun", "CartesianDynamics", "Definiteness", "FrictionVerdict", "block", "carriage", "cartesian_dynamics",
+    "cartesian_force", "cartesian_from_joint", "cartesian_jacobian", "cartesian_model", "cartesian_reference",
+    "coriolis_matrix", "definiteness", "encoder_position", "excitation", "force_from_torque", "force_from_voltage",
+    "forward_dynamics", "friction", "friction_report", "gravity", "inertias_from_theta", "inverse_dynamics",
+    "joint_from_cartesian", "joint_motion", "machine", "mass_matrix", "measured_references", "mechanism", "motor_gains",
+    "references_from_cartesian", "regressor", "tool_position", "torque_from_force", "voltage_from_force", "voltage_input",
 ]  # fmt: skip
 
 
@@ -229,6 +230,23 @@ def voltage_input(voltage: ArrayLike, setup: str = "TUEdACS") -> OpenLoop:
     return OpenLoop(current=AMPLIFIER[setup] * columns(voltage, 4, "voltage"))
 
 
+def cartesian_model() -> Mechanism:
+    """Return the twelve-parameter model as a regressor in Cartesian coordinates, as the report designs its excitation.
+
+    Returns
+    -------
+    Mechanism
+        Coordinates xc1 ... xc4, parameters theta_1 ... theta_12, four rows of joint torques: for `dynident.design`,
+        `dynident.Regression` and `dynident.Fit`. It has no bodies.
+    """
+
+    def rows(xc: Array, vc: Array, ac: Array) -> Array:
+        return regressor(*joint_motion(xc, vc, ac))
+
+    names = [f"theta_{i}" for i in range(1, 13)]
+    return Mechanism.from_regressor(names, rows, CARTESIAN, "CFT-transposer", THETA_UNITS[:12], THETA[:12])
+
+
 def cartesian_reference(t: ArrayLike, xc: ArrayLike, vc: ArrayLike, ac: ArrayLike) -> Motion:
     """Return a Cartesian motion as a reference of the machine's coordinates.
 
@@ -293,3 +311,49 @@ def machine(
         kp, kd = servo_gains(robot, joint_from_cartesian(ASSUMPTIONS["pose"].value)[0], bandwidth, damping)
         controller = PID(kp, kd, cycle=cycle, feedforward=robot if controller == "feedforward" else None)
     return VirtualRobot(robot, drives, controller, friction=laws, step=step, name="CFT-transposer")
+
+
+def block(
+    t: ArrayLike,
+    voltage: ArrayLike,
+    xc: ArrayLike,
+    vc: ArrayLike = (0.0, 0.0, 0.0, 0.0),
+    *,
+    setup: str = "TUEdACS",
+    theta: ArrayLike = THETA,
+    added_inertia: float = ASSUMPTIONS["added_inertia"].value,
+) -> BlockRun:
+    """Run the report's simulation block (section 5): voltages in, Cartesian coordinates out.
+
+    Parameters
+    ----------
+    t : array_like, (N,)
+        Times of the voltages [s].
+    voltage : array_like, (N, 4) or (4,)
+        Of the motors of xc1 ... xc4 [V]; one row is held.
+    xc, vc : array_like, (4,)
+        Cartesian coordinates and their rates at the start, the block's eight parameters.
+    setup : {"TUEdACS", "dSPACE"}
+        Which amplifiers, and with them which limits.
+    theta : array_like, (32,)
+        Parameters of Table 4.
+    added_inertia : float
+        Inertia added to q4 and q5 [kg m^2]; without 0.2 a run stops where Table 4's mass matrix is not positive definite.
+
+    Returns
+    -------
+    BlockRun
+        Time, Cartesian coordinates, status and voltages behind the saturation.
+    """
+    time = np.atleast_1d(numbers(t, "t"))
+    q, v, _ = joint_motion(xc, vc, np.zeros(4))
+    still = Motion(time, np.tile(q, (time.size, 1)), np.zeros((time.size, 4)), np.zeros((time.size, 4)))
+    robot = machine(voltage_input(voltage, setup), setup=setup, theta=theta, added_inertia=added_inertia)
+    truth = robot.simulate(still, start={"q": q[0], "velocity": v[0]}).truth
+    moved, rates = truth.motion.q, truth.motion.v
+    where = cartesian_from_joint(moved)
+    low, high = (LIMITS if setup == "TUEdACS" else LIMITS_DSPACE).T
+    cut = np.any(np.abs(truth.current) >= 0.999 * ASSUMPTIONS["current_limit"].value, axis=1)
+    status = SATURATED * cut + OUTSIDE * np.any((where < low) | (where > high), axis=1)
+    speeds = np.einsum("nij,nj->ni", cartesian_jacobian(moved), rates)
+    return BlockRun(truth.t, where, np.asarray(speeds), truth.current / AMPLIFIER[setup], status.astype(np.int64))

@@ -13,6 +13,7 @@ from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, Viscous
 from dynident.mechanism import Mechanism
 from dynident.robots.prs3.closed_forms import *
+from dynident.robots.prs3.compliant import REVOLUTE_HINGE, SPHERICAL_HINGE, CompliantPose, compliant_pose
 from dynident.robots.prs3.data import *
 from dynident.robots.shared import without_terms
 from dynident.robots.tripod import Mode
@@ -21,9 +22,10 @@ from dynident.simulate import VirtualRobot
 
 __all__ = [
     "ALPHA_0", "ASSUMPTIONS", "BENDING_STIFFNESS", "BODIES", "BOX", "DENSITY", "FORMULATIONS", "GEAR", "HEIGHT", "LEG",
-    "MOTOR_RATIO", "NEEDED", "NOTES", "OFFSET", "PITCH", "RADIUS", "REVOLUTE_FLEXURE", "REVOLUTE_STIFFNESS", "SECTION",
-    "SPHERICAL_FLEXURE", "TABLE_2", "TABLE_3_GUIDES", "TABLE_4", "TILT", "TORQUE_CONSTANT", "TORSION_STIFFNESS", "TRAVEL",
-    "TRIPOD", "WORKING_MODES", "Bodies", "assembly_modes", "forward_kinematics", "inverse_dynamics", "inverse_kinematics",
+    "MOTOR_RATIO", "NEEDED", "NOTES", "OFFSET", "PITCH", "RADIUS", "REVOLUTE_FLEXURE", "REVOLUTE_HINGE", "REVOLUTE_STIFFNESS",
+    "SECTION", "SPHERICAL_FLEXURE", "SPHERICAL_HINGE", "TABLE_2", "TABLE_3_ACTUATORS", "TABLE_3_BASES", "TABLE_3_GUIDES",
+    "TABLE_3_LEGS", "TABLE_4", "TILT", "TORQUE_CONSTANT", "TORSION_STIFFNESS", "TRAVEL", "TRIPOD", "WORKING_MODES", "Bodies",
+    "CompliantPose", "assembly_modes", "compliant_pose", "forward_kinematics", "inverse_dynamics", "inverse_kinematics",
     "jacobians", "leg_angles", "machine", "mass_matrix", "mechanism", "parasitic_motion", "platform_motion", "singularity",
     "slider_motion", "spherical_angles",
 ]  # fmt: skip

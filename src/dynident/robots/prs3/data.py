@@ -87,6 +87,15 @@ TABLE_4 = (
 TABLE_3_GUIDES: Mapping[str, float] = {"OA1-OA2": -angle(5, 24), "OA2-OA3": -angle(1, 12), "OA3-OA1": angle(3, 0)}
 """Table 3, errors of the 120 degrees between guides [rad]; they do not add up to zero."""
 
+TABLE_3_BASES = (
+    (-0.080e-3, -angle(0, 3), -angle(0, 10)),
+    (-0.343e-3, angle(23, 49), -angle(9, 21)),
+    (0.338e-3, angle(17, 34), angle(15, 25)),
+)
+"""Table 3, errors of the bases: height [m], psi, theta [rad]."""
+TABLE_3_LEGS, TABLE_3_ACTUATORS = (0.049e-3, 0.822e-3, 0.484e-3), (0.069e-3, 0.069e-3, 0.265e-3)
+"""Table 3, errors of leg heights and of the planes of the actuators [m]."""
+
 WORKING_MODES = ("inward", "outward")
 """Leg leans inward from its slider (cos alpha > 0, as built), or outward."""
 

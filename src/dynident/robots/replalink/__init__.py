@@ -18,19 +18,21 @@ from dynident.checks import choice
 from dynident.control import Cascade
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, Viscous
+from dynident.mechanics import Motion, frame_motion, jacobian
 from dynident.mechanism import Actuator, Body, Coupling, Joint, Limits, Loop, Mechanism
 from dynident.robots.replalink.closed_forms import *
 from dynident.robots.replalink.data import *
 from dynident.robots.shared import PARAMETERS, at, parameter_values, planar_body, point, without_terms
 from dynident.simulate import VirtualRobot, actuator_inertia
+from dynident.trajectory import FourBar, Quintic, along
 
 __all__ = [
     "ACCELERATION_LIMIT", "ASSEMBLY_MODES", "ASSUMPTIONS", "BASE_LEADERS", "BOX", "CONDITION_PATTERNSEARCH", "CUTOFF",
     "FUNDAMENTAL", "GEAR", "HARMONICS", "INITIAL_AMPLITUDES", "PARAMETER_NAMES", "POSITION_LIMITS", "RECOVERED", "SAMPLING",
     "STANDARD_NAMES", "START", "TABLE_6_4", "THEORETICAL", "THESIS_EQUATIONS", "TORQUE_CONSTANT", "TRUSTED", "VELOCITY_LIMIT",
     "WORKING_MODES", "Geometry", "Pose", "base_matrix", "body_jacobians", "dynamics_matrices", "forward_kinematics",
-    "fourier", "initial_motion", "inverse_dynamics", "inverse_kinematics", "machine", "mechanism", "regressor", "singularity",
-    "thesis_system",
+    "four_bar_motion", "fourier", "initial_motion", "inverse_dynamics", "inverse_kinematics", "machine", "mechanism",
+    "regressor", "singularity", "thesis_system",
 ]  # fmt: skip
 
 
@@ -220,3 +222,36 @@ def machine(
         velocity_feedforward=velocity_feedforward,
     )
     return VirtualRobot(without_terms(whole, ("alpha1", "alpha4")), tuple(drives), loops, step=step, name="RePlaLink")
+
+
+def four_bar_motion(speed: float = ASSUMPTIONS["four_bar_speed"].value, turns: float = 3.0, rate: float = 500.0) -> Motion:
+    """Return the validation of 6.2.7: the tool moves as a point on the coupler of a four-bar linkage, from rest to rest.
+
+    Parameters
+    ----------
+    speed : float
+        Largest speed of the crank [rad/s].
+    turns : float
+        Turns of the crank.
+    rate : float
+        Samples per second [Hz].
+
+    Returns
+    -------
+    Motion
+        alpha1 and alpha4. The linkage is not printed, see `ASSUMPTIONS`.
+    """
+    crank, coupler, rocker, ground = ASSUMPTIONS["four_bar"].value
+    tool = forward_kinematics([START]).D[0]
+    at_zero = FourBar(crank, coupler, rocker, [[0.0, 0.0], [ground, 0.0]], (0.5 * coupler, 0.1))(0.0)[0][0, :2]
+    origin = tool - at_zero
+    ground_ends = np.array([origin, [origin[0] + ground, origin[1]]])
+    path = FourBar(crank, coupler, rocker, ground_ends, (0.5 * coupler, 0.1), turn=2.0 * np.pi * turns)
+    tip = along([path], speed, 8.0 * speed, lambda way, top, push: Quintic(way, 1.875 * way / top)).sample(rate)
+    angles = inverse_kinematics(tip.x[:, :2])[:, WORKING_MODES.index("-+")]
+    q = np.asarray(START) + np.unwrap(angles - START, axis=0)
+    robot, zero = mechanism("full"), np.zeros_like(q)
+    J = jacobian(robot, q, "tool", "world")[:, :2]
+    v = np.linalg.solve(J, tip.v[:, :2, None])[:, :, 0]
+    bias = frame_motion(robot, Motion(tip.t, q, v, zero), "tool")[1][:, :2]  # the tool keeps its direction: world axes
+    return Motion(tip.t, q, v, np.linalg.solve(J, (tip.a[:, :2] - bias)[:, :, None])[:, :, 0])

@@ -125,6 +125,13 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         "",
         "those of the drawings. The identified base parameters are those of no robot (the fifth is negative)",
     ),
+    "four_bar": Assumption(
+        (0.10, 0.25, 0.22, 0.28),
+        "m",
+        "crank, coupler, rocker and ground of the linkage that the validation emulates (6.2.7); none is printed. The point on "
+        "its coupler starts at the tool's home",
+    ),
+    "four_bar_speed": Assumption(4.0, "rad/s", "of its crank; not printed"),
     "bandwidth": Assumption(10.0, "Hz", "of the position loops; no gains are printed, usual for servo drives of this size"),
     "velocity_bandwidth": Assumption(50.0, "Hz", "of the velocity loops: five times the position loops'"),
     "velocity_reset": Assumption(0.2, "-", "corner of the velocity loops' integral, over their bandwidth"),

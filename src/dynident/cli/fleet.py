@@ -1,0 +1,79 @@
+"""The commands of fleets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+import dynident as di
+from dynident.cli.shared import NOT_OK, AsJson, Debug, Quiet, Strict, app, check_output, note, out, print_json, shown
+from dynident.errors import DynidentError
+
+fleet = typer.Typer(help="Many robots and logs: identify, compare, report.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(fleet, name="fleet")
+
+Folder = Annotated[Path, typer.Argument(help="Folder that fleet identify wrote.", show_default=False)]
+
+
+@fleet.command(epilog="Example: dynident fleet identify fleet.toml -o out/ --scheduler tcp://host:8786")
+def identify(
+    file: Annotated[Path, typer.Argument(help="fleet.toml with robots, logs and options.", show_default=False)],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of factors and results; kept for later runs.")] = Path(
+        "fleet_out"
+    ),
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler; local processes if none.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Local processes; one per core if not given.")] = None,
+    strict: Strict = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Identify all robots of a fleet; logs of earlier runs are not read again. Writes fleet.json, report.html, robots/."""
+    from dynident.fleet import connect, read_fleet, write_fleet_report  # noqa: PLC0415 - only here
+
+    check_output(output, folder=True)
+    plan = read_fleet(file)
+    asked = dict(plan.questions)
+    unknown = [key for key in asked if key not in ("false_alarms", "periods", "piece")]
+    if unknown:
+        raise DynidentError(f"fleet '{file}': [questions] has an unknown key '{unknown[0]}'; use false_alarms, periods, piece")
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with connect(scheduler, workers) as client, shown((*columns, TimeRemainingColumn()), quiet) as bar:
+        if not quiet:
+            note(f"Dask dashboard: {client.dashboard_link}")
+        tasks: dict[str, object] = {}
+
+        def progress(what: str, done: int, of: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=of)
+            bar.update(tasks[what], completed=done, total=of)  # type: ignore[arg-type]
+
+        result = di.fleet.identify(
+            plan.robots,
+            plan.entries,
+            output,
+            client=client,
+            reading=plan.reading,
+            progress=progress,
+            **asked,
+            **plan.options,
+        )
+    page = write_fleet_report(output, result)
+    if as_json:
+        print_json({"robots": result.to_table(), "counters": dict(result.counters), "refused": len(result.refused)})
+    elif not quiet:
+        out.print(result.summary())
+        out.print(f"\nwritten: {output / 'fleet.json'}, {page}, {output / 'robots'}")
+    return NOT_OK if strict and not all(robot.verdict.ok for robot in result.robots) else 0
+
+
+@fleet.command(epilog="Example: dynident fleet report out/")
+def report(folder: Folder, debug: Debug = False) -> int:
+    """Write the report of a fleet again, from its fleet.json."""
+    from dynident.fleet import FleetResult, write_fleet_report  # noqa: PLC0415 - only here
+
+    out.print(f"written: {write_fleet_report(folder, FleetResult.load(folder / 'fleet.json'))}")
+    return 0

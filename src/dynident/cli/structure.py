@@ -1,0 +1,133 @@
+"""Options that every command with a robot has: which joints are held, and whether the base is free."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+from typer.models import OptionInfo
+
+import dynident as di
+from dynident.errors import DynidentError
+
+ROBOT_OPTIONS = "Robot"  # panel of the help
+LOG_OPTIONS, OUTPUT = "Logs", "Output"
+GROUPS = {
+    **dict.fromkeys(("sidecar", "search", "arg", "trust", "terms"), ROBOT_OPTIONS),
+    **dict.fromkeys(("effort", "schema", "joints", "gain", "topic", "unit", "log_rate"), LOG_OPTIONS),
+    **dict.fromkeys(("output", "as_json", "quiet", "strict", "debug"), OUTPUT),
+}
+#: What stands for a value in the help.
+METAVARS: dict[Any, str] = {Path: "FILE", str: "TEXT", float: "NUMBER", int: "N", bool: " "}
+
+Lock = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Hold a joint still, as name or name=position [rad, m]; several times.",
+        metavar="TEXT",
+        rich_help_panel=ROBOT_OPTIONS,
+    ),
+]
+Keep = Annotated[
+    str | None,
+    typer.Option(help="Hold all joints but these, by commas, at zero.", metavar="TEXT", rich_help_panel=ROBOT_OPTIONS),
+]
+Floating = Annotated[
+    bool,
+    typer.Option(
+        "--floating", help="The base is free to move (legged, flying robots).", metavar=" ", rich_help_panel=ROBOT_OPTIONS
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What the options say."""
+
+    lock: tuple[str, ...] = ()
+    keep: str | None = None
+    floating: bool = False
+
+
+_NOTHING = Structure()
+_CHOSEN: ContextVar[Structure] = ContextVar("structure")
+
+
+def with_structure(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command that has the options too; `restructured` applies them while it runs."""
+    signature = inspect.signature(command)
+    own = list(signature.parameters.values())
+    added = {"lock": Lock, "keep": Keep, "floating": Floating}
+    more = [
+        inspect.Parameter(
+            name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False if name == "floating" else None, annotation=kind
+        )
+        for name, kind in added.items()
+    ]
+
+    @functools.wraps(command)
+    def run(*args: Any, lock: list[str] | None, keep: str | None, floating: bool, **options: Any) -> Any:
+        token = _CHOSEN.set(Structure(tuple(lock or ()), keep, floating))
+        try:
+            return command(*args, **options)
+        finally:
+            _CHOSEN.reset(token)
+
+    return shaped(run, [*own, *more])
+
+
+def shaped(function: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> Callable[..., Any]:
+    """Give a wrapper the parameters that typer shall see."""
+    vars(function).pop("__wrapped__", None)  # typer would look at the annotations of what is inside
+    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    function.__annotations__ = {p.name: p.annotation for p in parameters}
+    return function
+
+
+def spoken(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command whose help names what an option takes: FILE, NUMBER, TEXT, or its choices."""
+    hints = get_type_hints(command, include_extras=True)
+    parameters = []
+    for parameter in inspect.signature(command).parameters.values():
+        hint = hints[parameter.name]
+        if get_origin(hint) is Annotated:
+            kind, info, *_ = get_args(hint)
+            inner = next((k for k in (*get_args(kind), kind) if k is not type(None)), kind)
+            inner = (get_args(inner) or (inner,))[0]
+            if isinstance(info, OptionInfo):
+                info = copy(info)
+                info.metavar = info.metavar or METAVARS.get(inner)
+                info.rich_help_panel = info.rich_help_panel or GROUPS.get(parameter.name)
+                hint = Annotated[kind, info]
+        parameters.append(parameter.replace(annotation=hint))
+
+    @functools.wraps(command)
+    def run(*args: Any, **options: Any) -> Any:
+        return command(*args, **options)
+
+    return shaped(run, parameters)
+
+
+def restructured(robot: di.Mechanism) -> di.Mechanism:
+    """Return the robot with its base freed and joints held as the options say."""
+    chosen = _CHOSEN.get(_NOTHING)
+    if chosen.floating:
+        robot = robot.with_free_base()
+    if chosen.keep is not None:
+        robot = robot.keep([name.strip() for name in chosen.keep.split(",") if name.strip()])
+    positions: dict[str, Any] = {}
+    for text in chosen.lock:
+        name, equals, where = text.partition("=")
+        joint = robot.joint(name.strip())
+        try:
+            positions[joint.name] = [float(x) for x in where.split(",")] if equals else [0.0] * len(joint.coordinates)
+        except ValueError:
+            raise DynidentError(f"--lock is '{text}'; give name or name=position, in radians or metres") from None
+    return robot.lock(positions) if positions else robot

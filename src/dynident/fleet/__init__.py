@@ -1,0 +1,58 @@
+"""Fleets: the same verbs over many robots and logs, on Dask (`identify`), and what only a fleet can tell (`questions`)."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dynident.arguments import guard
+
+if TYPE_CHECKING:
+    from dynident.fleet.catalog import FleetFile, LogEntry, read_fleet
+    from dynident.fleet.engine import connect
+    from dynident.fleet.population import questions
+    from dynident.fleet.report import write_fleet_report
+    from dynident.fleet.results import Deviation, FleetResult, FleetType, LogRecord, RobotEstimate, RobotPeriod
+    from dynident.fleet.run import identify
+
+# Imported on first use: a client needs no report, a report no client.
+_LATER = {
+    "Deviation": "results",
+    "FleetFile": "catalog",
+    "FleetResult": "results",
+    "FleetType": "results",
+    "LogEntry": "catalog",
+    "LogRecord": "results",
+    "RobotEstimate": "results",
+    "RobotPeriod": "results",
+    "connect": "engine",
+    "identify": "run",
+    "questions": "population",
+    "read_fleet": "catalog",
+    "write_fleet_report": "report",
+}
+
+__all__ = [
+    "Deviation",
+    "FleetFile",
+    "FleetResult",
+    "FleetType",
+    "LogEntry",
+    "LogRecord",
+    "RobotEstimate",
+    "RobotPeriod",
+    "connect",
+    "identify",
+    "questions",
+    "read_fleet",
+    "write_fleet_report",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(f"dynident.fleet.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'dynident.fleet' has no attribute '{name}'")
+
+
+guard(globals())

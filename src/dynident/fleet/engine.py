@@ -1,0 +1,105 @@
+"""The engine: a Dask client that is given, one to a scheduler, or one of local processes, one per core."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from dynident import __version__
+from dynident.errors import DynidentError, missing_extra
+from dynident.parallel import cores
+
+TIMEOUT = 10.0  # seconds to reach a scheduler
+FAILURES = 20  # workers that may die under a task before it is given up
+
+
+@contextmanager
+def connect(scheduler: str | None = None, workers: int | None = None, memory: str | float = "auto") -> Iterator[Any]:
+    """Give a Dask client: of local processes, or of a cluster.
+
+    Parameters
+    ----------
+    scheduler : str, optional
+        Address of a Dask scheduler, such as tcp://host:8786; local processes when omitted.
+    workers : int, optional
+        Local processes; one per core when omitted.
+    memory : str or float
+        Limit of each local process, such as "2GB"; an equal share when "auto".
+
+    Yields
+    ------
+    dask.distributed.Client
+        The client; what was started is closed with the block.
+    """
+    try:
+        import dask  # noqa: PLC0415
+        from dask.distributed import Client, LocalCluster  # noqa: PLC0415
+    except ImportError as error:
+        raise missing_extra("distributed", "fleet", "computing on several processes or machines") from error
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+        raise DynidentError(f"workers is {workers!r}; give a whole number, 1 or more")
+    if scheduler is not None:
+        try:
+            client: Any = Client(scheduler, timeout=TIMEOUT)  # type: ignore[no-untyped-call]
+        except (OSError, ValueError, TypeError) as error:
+            raise DynidentError(
+                f"cannot reach the scheduler '{scheduler}' ({type(error).__name__}); check the address, which "
+                "dask scheduler  prints when it starts, and the network"
+            ) from error
+        with client:
+            yield client
+        return
+    settings = {"distributed.scheduler.allowed-failures": FAILURES, "distributed.worker.daemon": False}
+    with (
+        dask.config.set(settings),
+        LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=workers or cores(),
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=memory,
+            dashboard_address=":0",
+        ) as cluster,
+        Client(cluster) as client,  # type: ignore[no-untyped-call]
+    ):
+        yield client
+
+
+def versions() -> dict[str, str]:
+    """Return what must agree between the client and its workers."""
+    return {
+        "dynident": __version__,
+        "Python": ".".join(platform.python_version_tuple()[:2]),
+        "NumPy": np.__version__.partition(".")[0],
+    }
+
+
+def check_workers(client: Any) -> None:
+    """Refuse workers that have other versions, or no dynident at all; executors of this machine need no check."""
+    if not hasattr(client, "scheduler_info"):
+        return
+    try:
+        found = client.run(versions)
+    except Exception as error:  # what unpickling raises on a worker without dynident
+        raise DynidentError(
+            f"a worker cannot run dynident ({' '.join(str(error).split())[:160]}); install dynident {__version__} on every "
+            "worker"
+        ) from error
+    if not found:
+        raise DynidentError("the scheduler has no workers; start some, as  dask worker <address of the scheduler>  does")
+    for address, theirs in sorted(found.items()):
+        refuse_other(theirs, f"worker {address}")
+
+
+def refuse_other(theirs: dict[str, str], who: str) -> None:
+    """Raise the sentence about a worker whose versions are others than ours."""
+    ours = versions()
+    for name, version in ours.items():
+        if theirs.get(name) != version:
+            raise DynidentError(
+                f"{who} has {name} {theirs.get(name, 'of unknown version')} and this process {name} {version}; results would "
+                "not be comparable: install the same versions on every worker"
+            )

@@ -1,0 +1,70 @@
+"""Long bags as logs one after the other: whatever the length, only one piece is in memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dynident.errors import LogError
+from dynident.signals.log import MINIMUM_SAMPLES, Log
+from dynident.signals.readers import Table, guarded, is_bag
+from dynident.signals.schema import log_of, read_log, rules_of, topics_of
+
+FEWEST = 100
+
+
+@dataclass(frozen=True)
+class LogStream:
+    """A recording as pieces with one clock; iterating reads it anew. Made by `Log.stream`.
+
+    Parameters
+    ----------
+    path : path-like
+        Bag, MCAP file, or any other file of `Log.read`, which is read at once and cut.
+    samples : int
+        Samples of a piece.
+    schema : path-like or mapping, optional
+        See `Log.read`.
+    options : mapping
+        Other arguments of `Log.read` by the names of a schema.
+    """
+
+    path: str | os.PathLike[str]
+    samples: int
+    schema: str | os.PathLike[str] | Mapping[str, object] | None
+    options: Mapping[str, object]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.samples, bool) or not isinstance(self.samples, int) or self.samples < FEWEST:
+            raise LogError(f"samples is {self.samples!r}; give the samples of a piece, a whole number of at least {FEWEST}")
+
+    def __iter__(self) -> Iterator[Log]:
+        rules, _ = rules_of(self.schema, self.options)
+        if not is_bag(self.path) or rules.get("files") is not None:
+            log = read_log(self.path, self.schema, self.options)
+            for start in range(0, len(log), self.samples):
+                if len(log) - start >= MINIMUM_SAMPLES:
+                    yield log.rows(start, min(start + self.samples, len(log)))
+            return
+        begun: int | None = None
+        file, tables = Path(self.path), self._tables(topics_of(rules))
+        while True:
+            table: Table | None = guarded(file, file.suffix or "a bag", lambda: next(tables, None))
+            if table is None:
+                return
+            rows = len(next(iter(table.columns.values())))
+            if rows < MINIMUM_SAMPLES:
+                continue
+            log = log_of([table], {}, rules, own=self.schema is None)
+            if table.metadata is None:  # every piece has begun at zero
+                stamp = int(table.columns["header.stamp"][0])
+                begun = stamp if begun is None else begun
+                log = replace(log, t=log.t + (stamp - begun) * 1e-9)
+            yield log
+
+    def _tables(self, topics: list[str] | None) -> Iterator[Table]:
+        from dynident.signals.bags import bag_tables  # noqa: PLC0415 - its libraries are an extra
+
+        return bag_tables(Path(self.path), topics, self.samples)

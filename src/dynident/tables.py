@@ -1,0 +1,62 @@
+"""What is a table: `to_frame()` for pandas and a view for notebooks, both from its columns."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynident.errors import missing_extra
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROWS = 60  # of a view
+
+
+class Tabular:
+    """Base of what users see as a table; a class says its columns, and what a notebook shows if that is something else."""
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        """Return the columns by name."""
+        raise NotImplementedError
+
+    def _view(self) -> Mapping[str, Sequence[Any]]:
+        """Return the columns that a notebook shows."""
+        return self._columns()
+
+    def _head(self) -> str:
+        """Return the line above them."""
+        return repr(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table for pandas.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per line of the table; numbers in SI units.
+        """
+        try:
+            import pandas as pd  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise missing_extra("pandas", "pandas", "a table for pandas") from error
+        return pd.DataFrame(dict(self._columns()))
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook."""
+        columns = self._view()
+        rows = list(zip(*columns.values(), strict=True))
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+        body = "".join(f"<tr>{''.join(f'<td>{html.escape(_text(x))}</td>' for x in row)}</tr>" for row in rows[:ROWS])
+        rest = f"<div>... {len(rows) - ROWS} more rows</div>" if len(rows) > ROWS else ""
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<div><strong>{html.escape(self._head())}</strong>{table}{rest}</div>"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return f"{value:.5g}" if isinstance(value, float | np.floating) else str(value)

@@ -1,0 +1,121 @@
+"""Robots as a random effect: drawn from a known population, its mean and spread come back, and alarms come at their rate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dynident as di
+from dynident.errors import DynidentError
+from dynident.fleet import RobotEstimate, RobotPeriod, questions
+from dynident.validate import Verdict
+from identify_cases import DOWN_Y, PLANAR, arm
+
+NOTHING = Verdict("r", True, (), ())
+
+
+@pytest.fixture(scope="module")
+def base():
+    return di.base_parameters(arm(PLANAR, terms=("fv", "fc"), gravity=DOWN_Y))
+
+
+def robots_of(base, R, rng, spread=0.03, noise=0.01, fault=None, **fields):
+    """Draw robots whose base parameters scatter by `spread` of a unit, and the normal equations of noisy data about them."""
+    b = base.rank
+    mean = base.values(base.mechanism.parameters.values)
+    L = spread * np.linalg.cholesky(0.5 * np.eye(b) + 0.5 * np.ones((b, b)))
+    found = []
+    for r in range(R):
+        beta = mean + L @ rng.normal(size=b)
+        if fault and r == fault[0]:
+            beta = beta + base.regrouping[:, base.mechanism.parameters.names.index(fault[1])] * fault[2]
+        W = rng.normal(size=(3 * b, b)) @ np.diag(np.linspace(0.5, 2.0, b)) / noise
+        H = W.T @ W
+        score = W.T @ (W @ beta + rng.normal(size=3 * b))
+        one = RobotEstimate(f"R{r:03d}", "arm", (), 1, H, score, beta, np.ones(b), 0.0, 0.0, NOTHING)
+        found.append(replace(one, **{name: value(r) for name, value in fields.items()}))
+    return found, mean, L @ L.T
+
+
+def test_mean_and_spread_of_a_known_population(base):
+    rng = np.random.default_rng(0)
+    robots, mean, T = robots_of(base, 300, rng)
+    found = questions(robots, base)
+    error = np.abs(found.population.mean - mean) / np.sqrt(np.diag(T) / 300)
+    assert np.max(error) < 4.0
+    np.testing.assert_allclose(np.diag(found.population.covariance), np.diag(T), rtol=0.35)
+    scale = np.sqrt(np.outer(np.diag(T), np.diag(T)))
+    np.testing.assert_allclose(found.population.covariance / scale, T / scale, atol=0.3)
+    assert found.population.robots == 300
+
+
+def test_alarms_come_at_the_stated_rate(base):
+    # 60 fleets at a rate of 10 %: with the right limit more than 15 alarmed ones have a probability below 0.1 %.
+    alarmed = 0
+    for seed in range(60):
+        robots, _, _ = robots_of(base, 60, np.random.default_rng(1000 + seed))
+        alarmed += bool(questions(robots, base, false_alarms=0.1).deviations)
+    assert alarmed <= 15
+
+
+@pytest.mark.parametrize("R", [12, 80])
+def test_a_fault_is_found_and_told_in_its_parameter(base, R):
+    rng = np.random.default_rng(5)
+    robots, _, _ = robots_of(base, R, rng, spread=0.01, noise=0.02, fault=(4, "fc_joint_2", 0.5))
+    (found, *rest) = questions(robots, base).deviations
+    assert (found.serial, found.parameter) == ("R004", "fc_joint_2")
+    assert abs(found.change - 0.5) < 4.0 * found.std
+    assert rest == []
+
+
+def test_temperature_is_compensated(base):
+    # Friction grows with temperature; without the temperature the warm robots look strange, with it they do not.
+    names = base.mechanism.parameters.names
+    k = base.regrouping[:, names.index("fv_joint_1")]
+    rng = np.random.default_rng(2)
+    robots, _, _ = robots_of(base, 60, rng, spread=0.01)
+    theta = np.where(np.arange(60) < 3, 60.0, rng.uniform(18.0, 25.0, 60))
+    warm = [
+        replace(r, score=r.score + r.information @ k * 0.02 * (t - 20.0), temperature=float(t))
+        for r, t in zip(robots, theta, strict=True)
+    ]
+    unknown = questions([replace(r, temperature=np.nan) for r in warm], base)
+    assert {d.serial for d in unknown.deviations} == {"R000", "R001", "R002"}
+    found = questions(warm, base)
+    assert found.deviations == ()
+    slope = found.temperature[base.names[int(np.argmax(np.abs(k)))]]
+    assert slope == pytest.approx(0.02, rel=0.2)
+
+
+def test_drift_over_months_is_told_apart_from_temperature(base):
+    names = base.mechanism.parameters.names
+    p, drifting, warm = len(names), names.index("fc_joint_1"), names.index("fv_joint_2")
+    rng = np.random.default_rng(4)
+
+    def periods(r: int) -> tuple[RobotPeriod, ...]:
+        found = []
+        for month in range(12):
+            theta = 22.0 + 6.0 * np.sin(2 * np.pi * month / 12) + rng.normal()
+            change = 0.01 * rng.normal(size=p)
+            change[warm] -= 0.02 * (theta - 22.0)
+            change[drifting] += 0.12 * month / 12 if r == 7 else 0.0
+            found.append(RobotPeriod(f"2025-{month + 1:02d}", 739000.0 + 30.4 * month, theta, change, np.full(p, 1e4)))
+        return tuple(found)
+
+    robots, _, _ = robots_of(base, 20, rng, periods=periods)
+    found = questions(robots, base)
+    (drift,) = found.drifts
+    assert (drift.serial, drift.parameter) == ("R007", "fc_joint_1")
+    assert abs(drift.change - 0.12) < 4.0 * drift.std
+    assert found.temperature["fv_joint_2"] == pytest.approx(-0.02, rel=0.1)
+
+
+def test_few_robots_tell_no_spread(base):
+    robots, _, _ = robots_of(base, 4, np.random.default_rng(0))
+    found = questions(robots, base)
+    assert found.population is None
+    assert "5 are needed" in found.notes[0]
+    with pytest.raises(DynidentError, match="give a probability"):
+        questions(robots, base, false_alarms=1.5)
