@@ -16,7 +16,12 @@ NOTEBOOKS = sorted(file.stem for file in (DOCS / "notebooks").glob("*.py"))
 
 
 def test_every_call_of_the_task_page_exists() -> None:
-    homes = {"Log": di.Log, "Mechanism": di.Mechanism, "Fit": di.Fit, "Result": importlib.import_module("dynident.results").Result}
+    homes = {
+        "Log": di.Log,
+        "Mechanism": di.Mechanism,
+        "Fit": di.Fit,
+        "Result": importlib.import_module("dynident.results").Result,
+    }
     names = re.findall(r"`([\w.]+)`", (DOCS / "tasks.md").read_text(encoding="utf-8"))
     assert len(names) > 40
     for name in names:
