@@ -13,7 +13,9 @@ import shutil
 import signal
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -128,28 +130,25 @@ def entry(path: Path) -> dict[str, str]:
     return {"serial": "one", "log": str(path)}
 
 
-def scaling(sizes: list[int], folder: Path) -> list[Result]:
+def scaling(sizes: list[int], folder: Path) -> Iterator[Result]:
     """One log of any length: time per sample, memory, and the share of Dask."""
-    robot, results, per = arms.arm(), [], []
+    robot, per = arms.arm(), []
     for samples in sizes:
         path = long_log(robot, folder / f"{samples}.parquet", samples)
         seconds, wall, peak, found = on_dask(robot, path, folder / f"dask{samples}")
         rows = found.robots[0].rows
         per.append(1e6 * seconds / samples)
         text = f"{seconds:.1f} processor seconds, {wall:.1f} s on this machine, {rows} rows, {path.stat().st_size / 1e6:.0f} MB"
-        results.append(Result(f"1e{np.log10(samples):.0f} samples, per sample", per[-1], "us", None, text))
-        results.append(Result(f"1e{np.log10(samples):.0f} samples, peak memory of a worker", peak, "MB", 500.0, ""))
+        yield Result(f"1e{np.log10(samples):.0f} samples, per sample", per[-1], "us", None, text)
+        yield Result(f"1e{np.log10(samples):.0f} samples, peak memory of a worker", peak, "MB", 500.0, "")
         if samples == sizes[-1] or samples == 10**7:
             bare, bare_wall = without_dask(robot, path, folder / f"bare{samples}")
             detail = f"{bare:.1f} processor seconds without Dask; wall {bare_wall:.1f} s against {wall:.1f} s"
-            results.append(
-                Result(f"1e{np.log10(samples):.0f} samples, speed without Dask kept", bare / seconds, "x", 0.85, detail)
-            )
+            yield Result(f"1e{np.log10(samples):.0f} samples, speed without Dask kept", bare / seconds, "x", 0.85, detail)
         path.unlink()
     if len(per) > 1:
         start = (per[-1] * sizes[-1] - per[-2] * sizes[-2]) / (sizes[-1] - sizes[-2])  # what a further sample costs
-        results.append(Result("further samples over those of the largest run", start / per[-1], "of", 1.15, "1 is a line"))
-    return results
+        yield Result("further samples over those of the largest run", start / per[-1], "of", 1.15, "1 is a line")
 
 
 # ---- many robots ---------------------------------------------------------------------------------------------------------
@@ -225,7 +224,7 @@ def same(one: FleetResult, other: FleetResult) -> bool:
     )
 
 
-def many(robots: int, kills: int, folder: Path) -> list[Result]:
+def many(robots: int, kills: int, folder: Path) -> Iterator[Result]:
     """Many robots with five faults; workers killed; logs added; what moves; the shared prior."""
     robot = described(arms.arm())
     rows = write_logs(robot, folder, robots)
@@ -243,7 +242,7 @@ def many(robots: int, kills: int, folder: Path) -> list[Result]:
     )
     false = {d.serial for d in answers.deviations} - set(serials)
     moved = (found.counters["bytes_up"] + found.counters["bytes_down"]) / len(rows) / 1e3
-    results = [
+    yield from [
         Result(
             f"{name}: faults found",
             float(len(hit)),
@@ -265,7 +264,7 @@ def many(robots: int, kills: int, folder: Path) -> list[Result]:
     with connect(workers=2) as client:
         killer = Killer(client, max(1, len(rows) // (kills + 1)), kills)
         again = identify(robot, rows, folder / "killed", client=client, cutoff=CUTOFF, band=BAND, progress=killer)
-    results.append(
+    yield (
         Result(
             f"{name}: workers killed",
             float(killer.killed),
@@ -281,12 +280,11 @@ def many(robots: int, kills: int, folder: Path) -> list[Result]:
         extra.append({"serial": f"R{k + 1:04d}", "date": "2026-06-15", "log": str(path)})
     with connect(workers=2) as client:
         later = identify(robot, [*rows, *extra], folder / "out", client=client, cutoff=CUTOFF, band=BAND)
-    results.append(
+    yield (
         Result(
             f"{name}: logs read after adding 10", later.counters["logs_read"], "of", 10.0, f"{later.counters['seconds']:.1f} s"
         )
     )
-    return results
 
 
 def _sent(dask_worker: Any) -> float:
@@ -324,11 +322,11 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         sizes = [int(float(x)) for x in given.samples.split(",") if x]
-        results = scaling(sizes, folder) if sizes else []
-        results += many(given.robots, given.kills, folder) if given.robots else []
-        for r in results:
+        for r in chain(
+            scaling(sizes, folder) if sizes else (), many(given.robots, given.kills, folder) if given.robots else ()
+        ):
             goal = "" if r.target is None else f"  goal {r.target:g}  {'reached' if r.passed else 'MISSED'}"
-            print(f"{r.what:<72} {r.value:>9.4g} {r.unit:<3}{goal}  {r.detail}")
+            print(f"{r.what:<72} {r.value:>9.4g} {r.unit:<3}{goal}  {r.detail}", flush=True)
     finally:
         if given.folder is None:
             shutil.rmtree(folder, ignore_errors=True)

@@ -23,6 +23,7 @@ ROOMS = {
     "Validation": "dynident.validate",
     "Test bench": "dynident.testbench",
     "Monitor": "dynident.monitor",
+    "Fleets": "dynident.fleet",
     "Report": "dynident.report",
     "Published tables": "dynident.reproduce",
     "Results": "dynident.results",

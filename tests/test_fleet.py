@@ -136,8 +136,11 @@ def test_bad_logs_are_named_and_good_ones_counted_once(case, tmp_path):
     extra |= {"other": "x", "gone": "No such file"}
     for name in extra:
         rows.append({"serial": "S04", "date": "2026-05-01", "log": str(tmp_path / f"{name}.npz")})
-    found = run(case.robot, rows)
+    found = run(case.robot, rows, tmp_path / "out")
     assert same(found, good)
+    again = run(case.robot, rows, tmp_path / "out")  # what is wrong with a log is remembered; one that is gone may come back
+    assert again.counters["logs_read"] == 0
+    assert again.refused == found.refused
     told = {Path(record.path).stem: record.sentence for record in found.refused}
     assert set(told) == set(extra)
     for name, words in extra.items():
@@ -180,6 +183,14 @@ def test_what_the_fleet_knows_is_a_better_belief_than_the_description(case, done
         )
 
 
+def test_the_file_of_a_fleet_is_light_and_tells_the_same(done):
+    light = di.load(Path(done.folder) / "fleet.json")
+    assert light.summary() == done.summary()
+    assert light.robots[0].information.size == 0
+    whole = di.load(Path(done.folder) / "robots" / "S00.json")
+    assert whole.information.tobytes() == done.robots[0].information.tobytes()
+
+
 def test_the_result_is_read_back(done, tmp_path):
     again = di.load(done.save(tmp_path / "fleet.json"))
     assert same(done, again)
@@ -196,8 +207,8 @@ def test_the_report_names_every_robot_and_runs_only_its_own_script(case, done, t
     assert "<b>../x" not in text
     assert "&lt;b&gt;../x" in text
     (script,) = re.findall(r"<script>(.*)</script>", text, re.S)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert f"script-src &#x27;sha256-{digest}&#x27;" in text
+    named = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src &#x27;sha256-{named}&#x27;" in text
     assert "http" not in re.sub(r"http-equiv", "", text)
     assert text.count("<tr>") > 8
     assert "fc_joint_3" in text

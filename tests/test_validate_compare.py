@@ -11,7 +11,7 @@ import pytest
 import dynident as di
 from dynident.cli import run as command
 from dynident.errors import DynidentError
-from dynident.identify import IV, TLS, WLS, Entropic
+from dynident.identify import IV, TLS, WLS, Entropic, fit_of
 from dynident.simulate import ClosedLoop, standard_machine
 from dynident.validate import standard_estimators
 from identify_cases import DOWN_Y, PLANAR, arm, simulated_log, smooth
@@ -117,3 +117,9 @@ def test_physical_ones_are_judged_as_exported(robot, logs):
     for name in ("physical", "prior"):
         fit = found[name].fit
         np.testing.assert_allclose(fit.values, fit.base.values(fit.standard.values), rtol=1e-9, atol=1e-12)
+
+
+def test_what_is_no_estimator_is_refused(robot, logs):
+    for wrong in (None, 3, WLS):
+        with pytest.raises(DynidentError, match="give an estimator such as"):
+            fit_of(wrong, None)

@@ -7,11 +7,12 @@ import pytest
 
 import dynident as di
 from dynident.robots import cft, dualv, rrr
+from dynident.validate import RobotCheck
 
 
 def test_every_property_of_a_possible_robot_holds() -> None:
     found = di.check(rrr.machine().model, samples=60)
-    assert found.ok
+    assert isinstance(found, RobotCheck) and found.ok
     names = ["symmetry", "definiteness", "skew-symmetry", "exchange", "power", "Jacobians", "forward dynamics"]
     assert [c.name for c in found.checks] == names
     assert all(c.value < 1e-8 for c in found.checks if c.name != "definiteness")

@@ -142,6 +142,20 @@ def _joint_motion(plan: Plan) -> di.Motion:
     return di.robots.cft.cartesian_reference(motion.t, motion.q, motion.v, motion.a)
 
 
+def robot_of_plan(path: Path) -> Path:
+    """Return the name of the ready machine that a plan is for."""
+    from dynident import robots  # noqa: PLC0415 - rarely needed
+    from dynident.files import read_json  # noqa: PLC0415 - only this command needs it
+
+    file = path / "plan.json" if path.is_dir() else path
+    data = read_json(file, "a plan") if file.suffix.lower() == ".json" and file.exists() else {}
+    wanted = str(data.get("robot", "")) if isinstance(data, dict) else ""
+    found = [name for name in robots.ROBOTS if name.lower().replace("_", "-") == wanted.lower().replace("_", "-")]
+    if not found:
+        raise DynidentError(f"'{path}' is for no ready machine; say which robot moves with --robot")
+    return Path(found[0])
+
+
 def save_figures(figures: Mapping[str, Figure], folder: Path) -> None:
     """Write figures as PNG."""
     for name, figure in figures.items():

@@ -93,7 +93,7 @@ class RobotEstimate(Result):
     rows : int
         Equations.
     information, score : ndarray, (b, b), (b,)
-        Normal equations of its evidence, weighed by its residuals.
+        Normal equations of its evidence, weighed by its residuals; empty in fleet.json, whole in robots/<serial>.json.
     values, std : ndarray, (b,)
         Base parameters of its fit and their standard deviation.
     training, held_out : float

@@ -21,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from dynident.errors import DynidentError, LogError
+from dynident.errors import DynidentError, IdentificationError, LogError
 from dynident.files import write_atomic
 from dynident.fleet.catalog import LogEntry, entries_of
 from dynident.fleet.engine import check_workers, connect, versions
 from dynident.fleet.population import questions
 from dynident.fleet.results import FleetResult, FleetType, LogRecord, RobotEstimate, file_name
 from dynident.fleet.split import PIECE, SPLIT, Layout
-from dynident.fleet.storage import digest, signature, size_of
+from dynident.fleet.storage import StorageError, digest, signature, size_of
 from dynident.fleet.store import Store, task_of
 from dynident.fleet.tasks import (
     BAND_LOGS,
@@ -118,15 +118,27 @@ def identify(
         run.state("running", 0, len(entries))
         try:
             result = run.all(entries)
-        except BaseException:
+        except BaseException as error:
             run.state("stopped", run.done, len(entries))
+            if type(error).__module__.startswith(("distributed", "concurrent")):
+                raise DynidentError(f"the run stopped: {_engine_failure(error)}; the next run goes on from here") from error
             raise
         if output is None:
             return result
         result = replace(result, folder=str(folder))
-        result.save(folder / "fleet.json")
+        _light(result).save(folder / "fleet.json")
         run.state("done", run.done, len(entries))
         return result
+
+
+def _light(result: FleetResult) -> FleetResult:
+    """Return the result without what files of the robots hold: normal equations, and periods of robots that do not drift."""
+    drifting = {drift.serial for own in result.types for drift in own.drifts}
+    robots = (
+        replace(r, information=np.zeros((0, 0)), score=np.zeros(0), periods=r.periods if r.serial in drifting else ())
+        for r in result.robots
+    )
+    return replace(result, robots=tuple(robots))
 
 
 def _check_options(reading: Mapping[str, Any], periods: str, piece: int, options: Mapping[str, Any]) -> None:
@@ -245,16 +257,19 @@ class _Run:
             record = self.store.known(entry.log, signatures[entry.log], task)
             if record is None:
                 new.append((entry, job, task))
+            elif record.get("sentence"):
+                self._refuse(entry, record["sentence"])
             else:
                 self.counters["logs_reused"] += 1
                 self._count(entry, record)
         short = [(entry, job, task) for entry, job, task in new if not self._long(job, entry.log)]
-        for number, future in completed(self.client, log_evidence, ((job, entry.log) for entry, job, _ in short)):
+        tasks = completed(self.client, log_evidence, ((job, entry.log) for entry, job, _ in short))
+        for done, (number, future) in enumerate(tasks):
             entry, _, task = short[number]
-            receipt = self._receipt(entry, future)
+            receipt = self._receipt(entry, future, signatures[entry.log], task)
             if receipt is not None:
                 self._store(entry, signatures[entry.log], task, digest(receipt["sha256"], task), receipt)
-            self.progress("logs", number + 1, len(short))
+            self.progress("logs", done + 1, len(short))
         for entry, job, task in new:
             if self._long(job, entry.log):
                 self._long_log(entry, job, task, signatures[entry.log])
@@ -262,12 +277,15 @@ class _Run:
     def _long(self, job: Job, path: str) -> bool:
         return path.lower().endswith(SPLIT) and size_of(path) > BYTES * job.piece
 
-    def _receipt(self, entry: LogEntry, future: Any) -> dict[str, Any] | None:
-        """Return what a task brought, or write down why it failed."""
+    def _receipt(self, entry: LogEntry, future: Any, sign: str, task: str) -> dict[str, Any] | None:
+        """Return what a task brought, or write down why it failed; what is wrong with the log itself is not tried again."""
         try:
             receipt: dict[str, Any] = future.result()
         except DynidentError as error:
             self._refuse(entry, str(error))
+            if isinstance(error, LogError | IdentificationError) and not isinstance(error, StorageError):
+                sentence = self.records[entry.log].sentence
+                self.store.remember({"path": entry.log, "signature": sign, "task": task, "key": "", "sentence": sentence})
             return None
         except Exception as error:  # what engines raise when workers die or run out of memory
             self._refuse(entry, _engine_failure(error))
@@ -315,24 +333,29 @@ class _Run:
         missing = [number for number, key in enumerate(keys) if not self.store.has(key)]
         rows, samples = 0, layout.samples
         for done, (k, part) in enumerate(completed(self.client, part_evidence, ((job, entry.log, layout, n) for n in missing))):
-            receipt = self._receipt(entry, part)
+            receipt = self._receipt(entry, part, sign, task)
             if receipt is None:
                 return None
             self.store.put(keys[missing[k]], receipt["factors"])
             self.progress(f"pieces of {Path(entry.log).name}", done + 1, len(missing))
-        whole = self._merged(job, [self.store.get(key) for key in keys])
+        whole = self._merged(job, keys)
         rows = Regression.from_bytes(whole, job.robot, job.base()).rows
         receipt = {"factors": whole, "sha256": layout.content, "rows": rows, "samples": samples}
         return self._store(entry, sign, task, digest(layout.content, task), receipt)
 
-    def _merged(self, job: Job, parts: Sequence[bytes]) -> bytes:
-        """Return the sum of factors by a tree of tasks; its shape depends on the number of parts only."""
-        level = list(parts)
+    def _merged(self, job: Job, keys: Sequence[str]) -> bytes:
+        """Return the sum of stored factors by a tree of tasks; its shape depends on the number of parts only."""
+
+        def work(count: int, part: Callable[[int], bytes]) -> Iterable[tuple[Job, list[bytes]]]:
+            for first in range(0, count, TOGETHER):
+                group = [part(i) for i in range(first, min(first + TOGETHER, count))]
+                self.counters["bytes_down"] += sum(map(len, group))
+                yield job, group
+
+        level: list[bytes] = gathered(self.client, merge, work(len(keys), lambda i: self.store.get(keys[i])))
         while len(level) > 1:
-            groups = [level[i : i + TOGETHER] for i in range(0, len(level), TOGETHER)]
-            self.counters["bytes_down"] += sum(map(len, level))
-            level = gathered(self.client, merge, ((job, group) for group in groups))
-            self.counters["bytes_up"] += sum(map(len, level))
+            level = gathered(self.client, merge, work(len(level), level.__getitem__))
+        self.counters["bytes_up"] += sum(map(len, level))
         return level[0]
 
     def _once(self, entries: Sequence[LogEntry]) -> None:
@@ -448,7 +471,7 @@ class _Run:
         return betas, usual
 
 
-def _engine_failure(error: Exception) -> str:
+def _engine_failure(error: BaseException) -> str:
     """Return the sentence about a task that the engine gave up."""
     text = " ".join(str(error).split())[:160]
     return f"its task was given up by the engine ({type(error).__name__}: {text}); memory limit of the workers, or a lost node?"

@@ -28,6 +28,7 @@ from dynident.signals import Log, prepare
 
 PIECE = 1 << 18  # samples of a task at least
 BLOCK = 1 << 16  # samples that are prepared at once
+STRETCHES = 12  # of a log at least
 PERIODS = 16.0  # of the cut-off, overlap on both sides
 SPLIT = (".parquet", ".mcap")
 METHODS = ("butterworth", "savitzky_golay")  # whose memory is so short
@@ -104,10 +105,11 @@ def piece_evidence(
             own = Regression.from_log(robot, log, base, stretches=1, between=between, **fixed)
             whole = own if whole is None else whole + own
     assert whole is not None
-    return _one_source(whole)
+    kept = max(1, -(-STRETCHES // len(layout.tasks)))  # stretches of time of this piece whose evidence is kept apart
+    return one_source(replace(whole, groups=tuple(group.fewer(kept) for group in whole.groups)))
 
 
-def _one_source(evidence: Regression) -> Regression:
+def one_source(evidence: Regression) -> Regression:
     """Return evidence whose pieces of the same log are one source; notes of the first piece stand for all."""
     merged: dict[str, dict[str, Any]] = {}
     for source in evidence.sources:

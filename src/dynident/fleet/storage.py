@@ -15,6 +15,10 @@ from dynident.errors import DynidentError, LogError, missing_extra
 BLOCK = 1 << 20
 
 
+class StorageError(LogError):
+    """A file could not be reached; it may be there tomorrow."""
+
+
 def is_address(path: str) -> bool:
     """Return whether a path is an address such as s3://bucket/log.parquet."""
     return "://" in path
@@ -35,18 +39,18 @@ def _system(path: str) -> tuple[Any, str]:
     return system, inside
 
 
-def _refused(path: str, error: Exception) -> LogError:
+def _refused(path: str, error: Exception) -> StorageError:
     """Return the sentence of a storage that does not give a file."""
     kind = type(error).__name__
     if isinstance(error, FileNotFoundError):
-        return LogError(f"cannot read '{path}': there is no such file")
+        return StorageError(f"cannot read '{path}': there is no such file")
     if isinstance(error, PermissionError) or "redential" in f"{kind} {error}" or "orbidden" in str(error):
-        return LogError(
+        return StorageError(
             f"cannot read '{path}': the storage refuses access ({kind}); give credentials to this process and to the workers, "
             "as the storage's own documentation says (environment variables or its configuration file)"
         )
     text = " ".join(str(error).split())[:200]
-    return LogError(f"cannot read '{path}': {text or kind}")
+    return StorageError(f"cannot read '{path}': {text or kind}")
 
 
 def matching(pattern: str) -> list[str]:
@@ -66,7 +70,7 @@ def signature(path: str) -> str:
         try:
             state = Path(path).stat()
         except OSError as error:
-            raise LogError(f"cannot read '{path}': {error.strerror or error}") from error
+            raise StorageError(f"cannot read '{path}': {error.strerror or error}") from error
         return f"{state.st_size}:{state.st_mtime_ns}"
     system, inside = _system(path)
     try:
@@ -91,7 +95,7 @@ def opened(path: str) -> Iterator[Any]:
             with Path(path).open("rb") as stream:
                 yield stream
         except OSError as error:
-            raise LogError(f"cannot read '{path}': {error.strerror or error}") from error
+            raise StorageError(f"cannot read '{path}': {error.strerror or error}") from error
         return
     system, inside = _system(path)
     try:

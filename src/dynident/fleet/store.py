@@ -1,8 +1,9 @@
 """What was computed once: factors of every log by their content, in a folder that one process writes and everyone can read.
 
-``out/index.jsonl`` has one line per log: path, signature, sha256, key, rows. ``out/factors/ab/abcd....npz`` is the evidence of
-a log, or of a piece of a long one; its name is the hash of all it depends on. ``out/types.json`` has what is chosen once for
-every type, its band and the models that tell a log of another robot: tomorrow's logs are put into yesterday's band.
+``out/index.jsonl`` has one line per log: path, signature, sha256, key, rows, or why it cannot be used. The evidence of a log,
+or of a piece of a long one, is ``out/factors/ab/abcd....npz``, named by the hash of all it depends on. ``out/types.json`` has
+what is chosen once for every type, its band and the models that tell a log of another robot: tomorrow's logs are put into
+yesterday's band.
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ class Store:
     def known(self, path: str, signature: str, task: str) -> dict[str, Any] | None:
         """Return what is known of a log that has not changed and whose evidence is here."""
         record = self.index.get(path)
-        if record is None or record["signature"] != signature or record["task"] != task or not self.has(record["key"]):
+        if record is None or record["signature"] != signature or record["task"] != task:
             return None
-        return record
+        return record if record.get("sentence") or self.has(record["key"]) else None
 
     def remember(self, record: dict[str, Any]) -> None:
         """Write down what is known of a log."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dynident.errors import DynidentError, DynidentWarning, IdentificationError
 from dynident.fleet.engine import refuse_other
 from dynident.fleet.results import RobotEstimate, RobotPeriod
-from dynident.fleet.split import Layout, layout_of, piece_evidence
+from dynident.fleet.split import Layout, layout_of, one_source, piece_evidence
 from dynident.fleet.storage import local_copy
 from dynident.identify import MAP, WLS, BaseParameters, Regression, base_parameters
 from dynident.mechanism import Mechanism
@@ -163,15 +163,10 @@ def tree(parts: Sequence[Regression]) -> Regression:
 
 
 def merge(job: Job, parts: Sequence[bytes]) -> bytes:
-    """Return the factors of several logs or pieces as one."""
+    """Return the factors of pieces of a log as one."""
     base = job.base()
     with one_core():
-        whole = tree([Regression.from_bytes(part, job.robot, base) for part in parts])
-        sources = {str(source["sha256"]): dict(source) for source in whole.sources}
-        for source in whole.sources:
-            own = sources[str(source["sha256"])]
-            own["start"], own["end"] = min(own["start"], source["start"]), max(own["end"], source["end"])
-        return replace(whole, sources=tuple(sources.values()), notes=whole.notes[:24]).to_bytes()
+        return one_source(tree([Regression.from_bytes(part, job.robot, base) for part in parts])).to_bytes()
 
 
 def reference(job: Job, factors: bytes) -> Array:
