@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from latex2mathml.converter import convert
+from typer.testing import CliRunner
+
 import dynident
+from dynident.cli import app as command_line
 
 project = "dynident"
 author = "The dynident developers"
 copyright = "2026, The dynident developers"
 release = version = dynident.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
 exclude_patterns = ["_build"]
+html_math_renderer = "mathml"
 root_doc = "index"
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
@@ -35,6 +42,52 @@ def _bars(app: Any, what: str, name: str, item: Any, options: Any, lines: list[s
             lines[i] = "".join(piece if piece.startswith("``") else piece.replace("|", r"\|") for piece in pieces)
 
 
+# ---- mathematics as MathML: browsers draw it themselves, offline --------------------------------------------------------
+
+
+def _mathml(self: Any, node: Any) -> None:
+    block = isinstance(node, nodes.math_block)
+    text = node.astext()
+    if block and ("\\\\" in text or "&" in text) and "\\begin" not in text:
+        text = rf"\begin{{aligned}}{text}\end{{aligned}}"
+    drawn = convert(text, display="block" if block else "inline")
+    self.body.append(f'<div class="math">{drawn}</div>' if block else drawn)
+    raise nodes.SkipNode
+
+
+# ---- one page per command, from its own help ----------------------------------------------------------------------------
+
+PLAIN = {"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "92"}
+TOPICS = {
+    "bandwidth": "simulate",
+    "compare": "estimators",
+    "controller": "link",
+    "demo": "quickstart",
+    "derive": "symbolic",
+    "gains": "payload",
+    "ik": "describe",
+    "record": "link",
+    "track": "simulate",
+}
+
+
+def _commands(app: Any) -> None:
+    """Write commands/<name>.md for every command; they are made anew with every build."""
+    folder = Path(__file__).parent / "commands"
+    folder.mkdir(exist_ok=True)
+    for command in command_line.registered_commands:
+        name = command.name or command.callback.__name__
+        shown = CliRunner().invoke(command_line, [name, "--help"], prog_name="dynident", env=PLAIN)
+        topic = TOPICS.get(name, name)
+        more = f"What it does and why: [{topic}](../{topic}.md).\n\n" if (folder.parent / f"{topic}.md").exists() else ""
+        text = f"# dynident {name}\n\n{more}```text\n{shown.output.strip()}\n```\n"
+        page = folder / f"{name}.md"
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+
+
 def setup(app: Any) -> None:
     """Connect what is ours, before numpydoc takes the docstrings."""
     app.connect("autodoc-process-docstring", _bars, priority=100)
+    app.connect("builder-inited", _commands)
+    app.add_html_math_renderer("mathml", (_mathml, None), (_mathml, None))

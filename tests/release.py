@@ -80,7 +80,7 @@ def main(folder: Path) -> None:
             ).stdout
 
         pinned = ("-c", str(ROOT / "constraints.txt"))
-        run("-m", "pip", "install", "-qq", "--disable-pip-version-check", *pinned, f"{wheel.resolve()}[cli]")
+        run("-m", "pip", "install", "-qq", "--disable-pip-version-check", *pinned, str(wheel.resolve()))
         said = run("-m", "dynident", "--version").strip()
         if version not in said:
             raise SystemExit(f"dynident --version says {said!r}, the source {version}")

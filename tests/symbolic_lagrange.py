@@ -140,7 +140,7 @@ def _joint_terms(mechanism: Mechanism, phi: list[Any], tree: Any, own: Any, M: A
     torque = sympy.zeros(M.shape[0], 1)
     for k, (symbol, x, rate, row) in enumerate(entries):
         r = sympy.Matrix(row)
-        if symbol == "ia":
+        if symbol in ("ia", "Iz"):
             M[:, :] = M + phi[column + k] * r * r.T  # in place: the caller's matrix
             continue
         value = {

@@ -20,7 +20,6 @@ import dynident as di
 from bad_input_corpus import BAD_INPUT, Case
 from dynident.__main__ import main
 
-pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
 SETTINGS = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 GROUPS: dict[str, Callable[[dict[str, str]], dict[str, Case]]] = {
     "urdf": lambda _: corpus.urdf_cases(),

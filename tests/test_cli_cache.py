@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
-
 from dynident import graph as g
 from dynident.cli import run
 

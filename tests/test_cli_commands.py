@@ -18,7 +18,6 @@ from dynident import report as report_room
 from dynident.__main__ import main
 from dynident.errors import IdentificationError
 
-pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
 pytest.importorskip("matplotlib", reason="reports are an extra: pip install 'dynident[report]'")
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -82,3 +82,22 @@ def test_shells_complete_commands(shell):
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=False
     )
     assert "excite" in done.stdout and "export" in done.stdout and "describe" not in done.stdout
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "npz", "parquet", "mat", "mcap"])
+def test_a_log_is_converted(ending, folder, capsys):
+    """What another program wrote with degrees and numbers for names arrives in SI in every format."""
+    if ending in ("parquet", "mcap"):
+        pytest.importorskip("pyarrow" if ending == "parquet" else "mcap")
+    t = np.arange(50) / 100.0
+    rows = np.column_stack([t, 90.0 * t, 3.0 * t])
+    (folder / "run.csv").write_text(
+        "time [s],q1 [deg],tau1 [Nm]\n" + "\n".join(",".join(map(repr, row)) for row in rows.tolist())
+    )
+    text, notes = call(capsys, "convert", "run.csv", f"out.{ending}", "--effort", "joint_torque", "--start", "0.1")
+    assert f"written: out.{ending}" in text and "deg" in notes
+    log = di.Log.read(f"out.{ending}")
+    np.testing.assert_allclose(log.position[:, 0], np.pi / 2 * t[10:], atol=1e-12)
+    np.testing.assert_allclose(log.t, t[10:], atol=1e-9)
+    with pytest.raises(di.errors.DynidentError, match="give one of"):
+        run(["convert", "run.csv", "out.xlsx", "--effort", "joint_torque"])

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import yaml
 
-pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
 
 import dynident as di
@@ -94,7 +93,9 @@ def test_complete_test_and_repetitions(folder, monkeypatch):
     assert run(monkeypatch, *args, "--complete", "--repetitions", "3") == 0
     plan = Plan.load("plan/plan.json")
     assert plan.cycles == 24 and plan.duration == 7200.0 and plan.stages[0].repetitions == 3
-    assert [s.purpose for s in plan.stages] == ["training", "validation", "friction", "warming"]
+    assert [s.name for s in plan.stages] == ["excitation", "full_speed", "validation", "friction", "warming"]
+    table = np.loadtxt("plan/motion.csv", delimiter=",", skiprows=1)  # the whole cycle, as the plan holds it
+    assert table[-1, 0] == pytest.approx(plan.curve.duration, abs=0.02) and np.array_equal(table[:, 1:3], plan.motion().q)
 
 
 def test_sequential_design_and_payload(folder, monkeypatch, capsys):

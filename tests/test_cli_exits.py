@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import dynident as di
-
-cli = pytest.importorskip("dynident.cli", reason="the command line is an extra: pip install 'dynident[cli]'")
+from dynident import cli
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,6 @@ from dynident.robots import er3a_c60
 from dynident.trajectory import friction_plateaus
 from link_process import plan
 
-pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(di.__file__).parents[1])}
 
 

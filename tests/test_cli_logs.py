@@ -11,8 +11,6 @@ import bad_input_corpus as corpus
 import dynident as di
 from dynident.__main__ import main
 
-pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
-
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):

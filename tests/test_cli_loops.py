@@ -14,7 +14,6 @@ from dynident.__main__ import main
 from dynident.mechanics import actuator_torques
 from test_loops_forms import urdf_robot
 
-pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
 pytest.importorskip("matplotlib", reason="reports are an extra: pip install 'dynident[report]'")
 
 

@@ -8,8 +8,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
-
 from dynident.__main__ import main
 
 ROBOT = str(Path(__file__).parents[1] / "examples" / "demo" / "robot.urdf")

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
 
 import dynident as di
@@ -121,11 +120,11 @@ def test_a_ready_machine_runs_its_own_loops(monkeypatch, capsys, folder: Path) -
         (("simulate", "few.csv", "--robot", "robot.urdf"), "at least 6 finite samples"),
         (("simulate", "motion.csv", "--robot", "robot.urdf", "--added-inertia", "0.2"), "is for the machine cft"),
         (("simulate", "motion.csv", "--robot", "dualv", "--added-inertia", "0.2"), "it is for 'cft' only"),
-        (("bandwidth", "nope"), "machines are cft, dualv"),
+        (("bandwidth", "nope"), "a name: cft, dualv"),
         (("bandwidth", "mast", "--coordinate", "q"), "has z, psi, theta"),
         (("bandwidth", "mast", "--frequencies", "one"), "numbers in Hz"),
         (("bandwidth", "mast", "--figures", "robot.urdf"), "give a folder"),
-        (("track", "nope"), "machines are cft, dualv"),
+        (("track", "nope"), "a name: cft, dualv"),
     ],
 )
 def test_bad_input_is_one_sentence(monkeypatch, capsys, folder: Path, args: tuple[str, ...], sentence: str) -> None:

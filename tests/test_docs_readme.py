@@ -79,7 +79,6 @@ def test_every_python_block_of_the_documentation_runs(page: Path, example: Path,
 
 
 def test_the_one_command_of_the_readme_runs(example: Path) -> None:
-    pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
     pytest.importorskip("matplotlib", reason="the report is an extra: pip install 'dynident[report]'")
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     command = re.search(r"^dynident (identify .*)$", text, re.M)

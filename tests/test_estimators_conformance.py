@@ -24,6 +24,7 @@ from dynident.identify import (
     Fit,
     Kalman,
     OutputError,
+    PerJoint,
     Regression,
     SampledRegression,
     base_parameters,
@@ -45,6 +46,7 @@ ESTIMATORS = {
     "OLS": OLS,
     "WLS": WLS,
     "GLS": GLS,
+    "PerJoint": PerJoint,
     "Huber": IRLS,
     "Tukey": lambda **options: IRLS(**{"loss": "tukey", **options}),
     "TLS": TLS,
@@ -52,7 +54,7 @@ ESTIMATORS = {
     "RLS": RLS,
     "ML": ML,
 }
-CLASSES = [OLS, WLS, GLS, IRLS, TLS, IV, RLS, ML, Kalman, Entropic, DIDIM, OutputError]
+CLASSES = [OLS, WLS, GLS, PerJoint, IRLS, TLS, IV, RLS, ML, Kalman, Entropic, DIDIM, OutputError]
 every = pytest.mark.parametrize("name", ESTIMATORS)
 
 
@@ -127,7 +129,7 @@ def test_bad_input_gets_a_sentence(name, noisy):
         ESTIMATORS[name](recovery="guess").fit(noisy[0])
 
 
-@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name not in ("OLS", "WLS")])
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name not in ("OLS", "WLS", "PerJoint")])
 def test_who_needs_rows_says_so(name, noisy):
     bare = Regression(noisy[0].base, noisy[0].groups)
     with pytest.raises(IdentificationError, match=r"SampledRegression\.from_log"):

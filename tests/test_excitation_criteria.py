@@ -157,7 +157,7 @@ def test_a_regression_then_collects_what_the_design_expected(name):
 @pytest.mark.parametrize("symbol", sorted(TERMS))
 def test_smooth_terms(symbol):
     """True signs with eps = 0, the same up to eps far from rest, and always between them and rest."""
-    robot = arm(PLANAR, terms=("ia", symbol) if symbol != "ia" else ("ia",))
+    robot = arm(PLANAR, terms=(symbol,) if TERMS[symbol].rotor else ("ia", symbol))
     base = base_parameters(robot)
     q, v, a = np.random.default_rng(0).normal(size=(3, 50, robot.dof))
     v[:25] *= 0.05

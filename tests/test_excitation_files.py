@@ -128,7 +128,7 @@ def test_files_that_are_no_plan(plan, tmp_path):
             Plan.load(path)
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(DynidentError, match="not a plain file"):
+        with pytest.raises(DynidentError, match="not a regular file"):
             Plan.load(tmp_path / "pipe")
     with pytest.raises(DynidentError, match="nested too deeply"):
         motion: dict = {"kind": "joined", "pieces": []}

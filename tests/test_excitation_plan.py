@@ -20,6 +20,7 @@ from dynident.excitation import (
     ToolBox,
     average_log,
     check_plan,
+    complete_shares,
     complete_test,
     feasible_start,
     limits_of,
@@ -96,12 +97,15 @@ def test_the_complete_test_of_document_3(robot, tmp_path):
     training = motion_of(robot, settings, Fourier(0.25, 4))
     plan = complete_test("arm", limits, training, 100.0, repetitions=2)
     assert (plan.cycles, plan.period, plan.duration) == (24, 300.0, 7200.0)
-    assert [s.purpose for s in plan.stages] == ["training", "friction", "warming"]
-    assert [s.record for s in plan.stages] == [True, True, False] and plan.stages[0].repetitions == 2
-    assert plan.stages[2].curve.duration == 180.0 and plan.curve.duration <= 300.0
+    assert [s.name for s in plan.stages] == ["excitation", "full_speed", "friction", "warming"]
+    assert [s.record for s in plan.stages] == [True, True, True, False] and plan.stages[0].repetitions == 2
+    assert plan.stages[3].curve.duration == 180.0 and plan.curve.duration <= 300.0
     assert min(check_plan(plan, limits).values()) >= -1e-2  # of the jerk, which is by differences
-    speeds = {round(abs(v), 6) for j, v, t0, t1 in plan.stages[1].curve.plateaus if j == 0 and t1 - t0 > 0.4}
-    assert speeds >= {round(share * 2.0 * 0.99, 6) for share in (0.05, 0.2, 0.4, 0.6, 0.8, 1.0)}
+    speeds = {round(abs(v), 6) for j, v, t0, t1 in plan.stages[2].curve.plateaus if j == 0 and t1 - t0 > 0.4}
+    assert speeds == {round(share * 2.0, 6) for share in (0.05, 0.2, 0.4, 0.6, 0.8, 1.0)}  # of the limit itself, and no other
+    for shares in complete_shares(plan, limits).values():
+        assert shares["full_speed"] == pytest.approx(1.0, abs=1e-3) and shares["warming_speed"] == pytest.approx(1.0)
+        assert shares["warming_range"] == pytest.approx(0.8, abs=1e-6)
     two = plan.motion(20.0, cycles=2)
     assert two.t[-1] == 600.0 and np.abs(two.q[6000:12000] - two.q[:6000]).max() < 1e-12 and np.abs(two.v[5999]).max() == 0.0
     with pytest.raises(DynidentError, match="shorten them or lengthen the cycle"):

@@ -207,8 +207,8 @@ def test_the_report_names_every_robot_and_runs_only_its_own_script(case, done, t
     assert "<b>../x" not in text
     assert "&lt;b&gt;../x" in text
     (script,) = re.findall(r"<script>(.*)</script>", text, re.S)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert f"script-src &#x27;sha256-{digest}&#x27;" in text
+    named = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src &#x27;sha256-{named}&#x27;" in text
     assert "http" not in re.sub(r"http-equiv", "", text)
     assert text.count("<tr>") > 8
     assert "fc_joint_3" in text

@@ -102,7 +102,9 @@ def test_a_step_agrees_with_a_plain_dense_filter() -> None:
 def test_on_line_and_off_line_are_the_same_filter() -> None:
     t, q, v, _ = motion(0.9, 2.0)
     tau = Sigmoid(1).value(v, [2.0, 3.0, 20.0])
-    one, other = (FrictionFilter(0.9, 6.0, 1.0, terms=1, estimate=("m", "off"), velocity_noise=1e-3) for _ in range(2))
+    guess = {"Bv": 3.0, "Bf1": 3.0, "w1": 22.0}  # given, so that none is taken from the record
+    options = {"terms": 1, "estimate": ("m", "off"), "velocity_noise": 1e-3, "guess": guess}
+    one, other = (FrictionFilter(0.9, 6.0, 1.0, **options) for _ in range(2))
     other.run(t, tau, q, v, passes=1)
     scores = [one.step(*sample) for sample in zip(t, tau, q, v, strict=True)]
     assert np.isfinite(scores).all()
@@ -124,7 +126,9 @@ def test_inertia_offset_and_gravity_can_be_estimated_too() -> None:
     tau = 0.8 * a + 3.0 * np.cos(q) + 0.5 + Sigmoid(1).value(v, [1.0, 2.0, 8.0])
     noisy = q + 1e-5 * np.random.default_rng(2).normal(size=t.size)
     ekf = FrictionFilter(2.0, 8.0, 0.5, 1, 1e-5, estimate=("m", "off", "Qa"))
-    found = ekf.run(t, tau, noisy).parameters
+    run = ekf.run(t, tau, noisy)
+    found = run.parameters
+    assert [axes.get_title(loc="left") for axes in run.plot().axes] == list(run.names)
     assert found["m"] == pytest.approx(0.8, rel=0.02)
     assert found["off"] == pytest.approx(0.5, abs=0.05)
     assert found["Qa"] == pytest.approx(3.0, rel=0.02)
@@ -159,3 +163,14 @@ def test_bad_input() -> None:
     found = FrictionFilter(1.0, 1.0, 1.0, guess={"Bv": 0.3}).run(t, 0 * t + 5.0, q + t * 10, passes=1)
     assert any("one direction" in note for note in found.notes)
     assert "about 1 is right" in found.summary()
+
+
+def test_a_record_gives_its_own_first_guess() -> None:
+    """Law q5 of [Rodriguez2002, Table 4] with a coarse encoder: guesses from speed and torque alone were off by 2 %."""
+    m, p, speed = CASES["q5"]
+    t, q, v, a = motion(speed, 20.0)
+    tau = m * a + Sigmoid(2).value(v, p)
+    rng = np.random.default_rng(0)
+    rng.normal(size=t.size)
+    found = FrictionFilter(speed, float(np.abs(tau).max()), m, 2, 1e-4).run(t, tau, q + 1e-4 * rng.normal(size=t.size))
+    assert curve_error(found.friction, Sigmoid(2), p, speed) < 0.005 and 0.8 < found.consistency < 1.2

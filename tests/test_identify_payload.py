@@ -337,7 +337,6 @@ def test_two_motors_on_one_joint_are_identified_like_any_robot() -> None:
 
 
 def test_the_command_knows_all_three_ways(tmp_path, capsys, monkeypatch) -> None:
-    pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
     from dynident.cli import run
 
     monkeypatch.chdir(tmp_path)

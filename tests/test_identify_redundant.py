@@ -11,7 +11,7 @@ import pytest
 import dynident as di
 from dynident.cli import run
 from dynident.errors import DynidentError
-from dynident.identify import payload_regression, rank_partitions
+from dynident.identify import Partition, Partitions, payload_regression, rank_partitions
 from dynident.mechanics import coordinates_from_actuators
 from dynident.robots import dualv
 from dynident.trajectory import to_csv
@@ -118,3 +118,16 @@ def test_the_payload_by_commands(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert tuple(ranked["choices"][0]["motors"]) == best.motors
     with pytest.raises(DynidentError, match="describe a load; give its mass with --payload"):
         run([*simulate, "--payload-link", "platform"])
+
+
+def test_partitions_amplify_as_the_projector_of_the_paper_does() -> None:
+    """J_r^-T J^T of [Briot2015, (24)] has the singular values of the ranked choice, in every pose."""
+    motion = dualv.excitation(5, rate=50.0)
+    ranked = rank_partitions(dualv.mechanism(), motion)
+    assert isinstance(ranked, Partitions)
+    projector, _ = dualv.case_2(motion.q, motion.v, motion.a)
+    largest = np.linalg.svd(projector, compute_uv=False)[:, 0]
+    choice = next(c for c in ranked.choices if set(c.motors) == {"motor_1", "motor_2", "motor_3"})
+    assert isinstance(choice, Partition)
+    assert choice.typical == pytest.approx(np.sqrt(np.mean(largest**2)), rel=1e-6)
+    assert (choice.worst, choice.time) == pytest.approx((largest.max(), motion.t[largest.argmax()]), rel=1e-6)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dynident import parallel
+from dynident.errors import DynidentError
 from dynident.mechanics import (
     Motion,
     coriolis_matrix,
@@ -96,6 +97,19 @@ def test_layout_of_the_input_does_not_matter() -> None:
     twisted = Motion(motion.t, *(np.asfortranarray(x) for x in (motion.q, motion.v, motion.a)))
     for name, f in FUNCTIONS.items():
         np.testing.assert_array_equal(f(robot, twisted), f(robot, motion), err_msg=name)
+
+
+def test_a_motion_may_be_its_arrays() -> None:
+    robot = ROBOTS["plain"]
+    motion = random_motion(robot, 4)
+    arrays = (motion.q, motion.v, motion.a)
+    for function in (inverse_dynamics, regressor, regressor_rows, momentum_regressor):
+        assert np.array_equal(function(robot, arrays), function(robot, motion))
+    for ours, theirs in zip(energy_regressor(robot, arrays), energy_regressor(robot, motion), strict=True):
+        assert np.array_equal(ours, theirs)
+    assert np.array_equal(inverse_dynamics(robot, tuple(x[0] for x in arrays)), inverse_dynamics(robot, motion[:1]))
+    with pytest.raises(DynidentError, match=r"Motion, or its arrays as \(q, v, a\)"):
+        regressor(robot, arrays[:2])
 
 
 def test_no_sample_gives_no_row() -> None:

@@ -266,7 +266,6 @@ def test_generated_c_says_the_same(tmp_path, arm) -> None:
 
 
 def test_the_command_tells_events_and_its_code(tmp_path, capsys, monkeypatch) -> None:
-    pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
     from dynident.cli import run
 
     monkeypatch.chdir(tmp_path)

@@ -130,6 +130,5 @@ def test_a_verdict_does_not_load_the_whole_house() -> None:
 
 
 def test_the_command_line_is_the_module() -> None:
-    pytest.importorskip("typer", reason="the command line is an extra: pip install 'dynident[cli]'")
     code = "import runpy, sys; sys.argv = ['dynident', '--help']; runpy.run_module('dynident', run_name='__main__')"
     assert "identify" in process(code)

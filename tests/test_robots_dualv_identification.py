@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import cache
 
 import numpy as np
 import pytest
 
 import dynident as di
-from dynident.errors import DynidentWarning, IdentificationError
+from dynident.errors import DynidentWarning, IdentificationError, SignalWarning
 from dynident.identify.payload import payload_of
 from dynident.mechanics import actuator_torques
 from dynident.robots import dualv
@@ -151,7 +152,9 @@ def test_the_other_regrouping_keeps_mx2() -> None:
 @pytest.mark.parametrize("mode", ["inward", "outward"])
 @pytest.mark.parametrize("projection", PROJECTIONS)
 def test_truth_is_recovered_whatever_the_preload(mode: str, projection: object) -> None:
-    fit = di.OLS().fit(evidence(range(4), projection, mode=mode)).result_
+    singular = projection == MOTORS and mode == "outward"
+    with pytest.warns(SignalWarning, match="badly conditioned") if singular else nullcontext():
+        fit = di.OLS().fit(evidence(range(4), projection, mode=mode)).result_
     expected = base("paper", mode).values(truth(robot("paper", mode)).values)
     np.testing.assert_allclose(fit.values, expected, atol=1e-8 * np.max(np.abs(expected)))
     np.testing.assert_allclose(fit.values, expected, rtol=1e-8, atol=1e-10)
@@ -290,6 +293,7 @@ def test_deviations_of_named_motors_hold_near_a_singularity() -> None:
     mode, z = "outward", []
     true = base("paper", mode).values(truth(robot("paper", mode)).values)
     for seed in range(4):
-        fit = di.WLS().fit(evidence(range(1), MOTORS, 0.1, mode, seed)).result_
+        with pytest.warns(SignalWarning, match="badly conditioned"):
+            fit = di.WLS().fit(evidence(range(1), MOTORS, 0.1, mode, seed)).result_
         z.append(((fit.values - true) / fit.std)[fit.solved])
     assert np.sqrt(np.mean(np.square(z))) < 1.4

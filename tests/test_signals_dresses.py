@@ -391,11 +391,11 @@ def test_own_files_come_back(tmp_path):
     pytest.importorskip("pyarrow")
     log = Log(T, NAMES, Q, TAU, "motor_current", gain=np.arange(1.0, 7.0), velocity=V, temperature=Q + 40, reference=Q + 1)
     for ending in ("csv", "npz", "parquet", "mat"):
-        back = Log.read(getattr(log, f"to_{ending}")(tmp_path / f"a.{ending}"))
+        back = Log.read(log.save(tmp_path / f"a.{ending}"))
         assert (back.joints, back.effort_kind) == (log.joints, log.effort_kind)
         for name in ("t", "position", "effort", "velocity", "temperature", "reference", "gain"):
             np.testing.assert_array_equal(getattr(back, name), getattr(log, name))
-        again = getattr(log, f"to_{ending}")(tmp_path / f"b.{ending}")
+        again = log.save(tmp_path / f"b.{ending}")
         assert again.read_bytes() == (tmp_path / f"a.{ending}").read_bytes()
     from scipy.io import loadmat
 

@@ -75,8 +75,7 @@ def good(name: str, folder: Path) -> bytes:
     if kind == "mcap":
         pytest.importorskip("mcap")
         pytest.importorskip("rosbags.typesys")
-    write_as = getattr(LOG, f"to_{kind.split('.')[0]}")
-    return write_as(folder / name).read_bytes()
+    return LOG.save(folder / name).read_bytes()
 
 
 @pytest.fixture(scope="module")

@@ -71,7 +71,30 @@ def proof() -> bench.TrackingProof:
     return bench.TrackingProof("arm", ("a", "b", "c"), ("rad",) * 3, "N m", trials, fit)
 
 
+def heating() -> bench.JointHeating:
+    t = np.arange(0.0, 3600.0, 300.0)
+    fits = (thermal(),)
+    return bench.JointHeating("axis", "N m", 5.0, (1.0, 0.5), t, 1.0 - 1e-5 * t, 0.01 + 0.0 * t, t, 5.0 + 0.0 * t, fits)
+
+
+def whole() -> bench.CampaignStudy:
+    return bench.CampaignStudy(study(), (heating(),), ("note",))
+
+
+def cycle_fits() -> bench.CycleFits:
+    values = np.array([[1.0, 2.0], [1.1, 2.0]])
+    errors = np.array([0.01, float("nan")])
+    return bench.CycleFits(
+        "arm", "run", "polynomial", (0, 1), 300.0 * np.arange(2), ("a", "b"), values, 0.1 * values, *[errors] * 2
+    )
+
+
 RESULTS: dict[str, Callable[[], Any]] = {
+    "CampaignStudy": whole,
+    "Checkup": lambda: bench.check_robot(study(), [study()], compensation="time"),
+    "CycleFits": cycle_fits,
+    "FrictionCompensation": lambda: bench.FrictionCompensation.of(whole()),
+    "JointHeating": heating,
     "FrictionCurves": lambda: study().joints[0].curves,
     "FrictionHistory": lambda: history("a"),
     "FrictionStudy": study,

@@ -147,7 +147,7 @@ def test_json_of_a_verdict(result):
     assert set(data) == {"kind", "robot", "ok", "validated", "checks", "scores"}
     assert (data["kind"], data["validated"], data["robot"]) == ("validate.Verdict", True, "arm")
     for check in data["checks"]:
-        assert set(check) == {"name", "ok", "value", "limit", "sentence"}
+        assert set(check) == {"name", "ok", "value", "limit", "sentence", "next_step"}
         assert isinstance(check["ok"], bool)
         assert isinstance(check["value"], float)
     (score,) = data["scores"]

@@ -7,11 +7,12 @@ import pytest
 
 import dynident as di
 from dynident.robots import cft, dualv, rrr
+from dynident.validate import RobotCheck
 
 
 def test_every_property_of_a_possible_robot_holds() -> None:
     found = di.check(rrr.machine().model, samples=60)
-    assert found.ok
+    assert isinstance(found, RobotCheck) and found.ok
     names = ["symmetry", "definiteness", "skew-symmetry", "exchange", "power", "Jacobians", "forward dynamics"]
     assert [c.name for c in found.checks] == names
     assert all(c.value < 1e-8 for c in found.checks if c.name != "definiteness")
@@ -59,6 +60,7 @@ def test_written_and_read_back(tmp_path) -> None:
     ("call", "told"),
     [
         (lambda: di.check(rrr.mechanism()), "has no masses"),
+        (lambda: di.check(cft.cartesian_model()), "is a regressor without bodies"),
         (lambda: di.check(rrr.machine().model, np.zeros((2, 4))), r"q has shape \(2, 4\)"),
         (lambda: di.check(rrr.machine().model, samples=0), "samples is 0"),
         (lambda: di.check(rrr.machine().model, within=([0.0], [1.0])), "give lower and upper for 3"),

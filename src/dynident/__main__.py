@@ -13,15 +13,9 @@ def main() -> None:
     0: done. 1: bad input (one sentence on standard error). 2: wrong usage. 3: done, but the verdict is not ok
     (with ``--strict``). 70: a bug in dynident. 130: interrupted.
     """
+    from dynident.cli import run  # noqa: PLC0415 - keep the import of the package fast
     from dynident.errors import DynidentError  # noqa: PLC0415 - keep the start fast
 
-    try:
-        from dynident.cli import run  # noqa: PLC0415 - needs the extra cli
-    except ImportError as error:
-        if error.name not in ("typer", "rich", "click"):
-            raise
-        sys.stderr.write("dynident: the command line needs typer and rich: run  pip install 'dynident[cli]'\n")
-        sys.exit(BAD_INPUT)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # names may hold letters that the terminal does not have

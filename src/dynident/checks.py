@@ -37,6 +37,13 @@ def number(
     return result
 
 
+def real(what: str, value: object) -> float:
+    """Return one real number, which may be infinite or undefined."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise DescriptionError(f"{what} is {value!r}; give a number")
+    return float(value)
+
+
 def row(what: str, values: object, *, least: float | None = None, above: float | None = None) -> tuple[float, ...]:
     """Return a tuple of numbers; a single number becomes a tuple of one."""
     if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):

@@ -46,7 +46,7 @@ def read_text(path: str | os.PathLike[str], what: str, form: str = "text in UTF-
     try:
         mode = Path(path).stat().st_mode
         if not stat.S_ISREG(mode):  # a pipe would wait for ever
-            reason = "it is a directory; give a file" if stat.S_ISDIR(mode) else "it is not a plain file"
+            reason = "it is a directory; give a file" if stat.S_ISDIR(mode) else "it is not a regular file"
         else:
             with Path(path).open(encoding="utf-8") as stream:
                 content = stream.read(BYTES + 1)

@@ -28,21 +28,7 @@ _HERE = -100  # AT_FDCWD
 
 @contextmanager
 def output_set(folder: str | os.PathLike[str], owns: tuple[str, ...]) -> Iterator[Path]:
-    """Give an empty folder to write results into; they become the content of `folder` in one step.
-
-    Parameters
-    ----------
-    folder : path
-        The output folder; it is made if it does not exist.
-    owns : tuple of str
-        Patterns of all names that such a set may contain. Files of an earlier set that the new one lacks disappear with it;
-        every other file in `folder` stays.
-
-    Yields
-    ------
-    Path
-        The folder to write into. After an exception nothing has changed.
-    """
+    """Give an empty folder to write results into; they become the content of `folder` in one step."""
     target = Path(folder).resolve()
     made = [parent for parent in target.parents if not parent.exists()]
     try:

@@ -11,7 +11,9 @@ import typer
 
 from dynident.cli import (  # noqa: F401 - importing registers commands
     cache,
+    campaigns,
     compare,
+    convert,
     core,
     demo,
     excite,
@@ -22,6 +24,7 @@ from dynident.cli import (  # noqa: F401 - importing registers commands
     reproduce,
     simulate,
     testbench,
+    thermal,
 )
 from dynident.cli.shared import PANELS, USAGE, UsageError, app, command_name, note, notes
 from dynident.errors import DynidentWarning

@@ -9,6 +9,7 @@ from zipfile import ZipFile
 import typer
 
 import dynident as di
+from dynident.cli.campaigns import identify_campaign
 from dynident.cli.known import Centre, Mass, PopulationFile, TotalMass, Without, knowledge
 from dynident.cli.shared import (
     NOT_OK,
@@ -46,13 +47,21 @@ from dynident.cli.shared import (
     progress,
     projection_of,
     robot_of,
+    stage_reader,
     with_terms,
     xacro_arguments,
 )
-from dynident.errors import DescriptionError, DynidentError, IdentificationError
+from dynident.cli.structure import choices
+from dynident.errors import DescriptionError, DynidentError, IdentificationError, MissingExtraError
 from dynident.files import write_atomic
 from dynident.mechanism import description, description_text, is_mjcf, write_robot, write_sidecar, write_svg
 from dynident.outputs import output_set
+from dynident.signals import is_campaign
+
+RANK_TOLERANCE = 3e-5
+RankTolerance = Annotated[
+    float, typer.Option(help="Relative size below which a parameter counts as unseen; 1e-3 where axes are almost parallel.")
+]
 
 
 @app.command(epilog="Example: dynident describe robot.urdf --sidecar drives.toml --json")
@@ -63,9 +72,13 @@ def describe(
     arg: Arg = None,
     trust: Trust = False,
     terms: Terms = None,
+    rank_tolerance: RankTolerance = RANK_TOLERANCE,
     svg: Annotated[
         Path | None, typer.Option(help="Draw the graph of bodies, joints, loops and actuators to this file.")
     ] = None,
+    reduced: Annotated[
+        bool, typer.Option("--reduction", help="Show which parameters each joint sees, by QR and SVD of its regressor.")
+    ] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
@@ -77,25 +90,28 @@ def describe(
         write_svg(mechanism, svg)
     if mechanism.dof:
         try:
-            base = di.base_parameters(mechanism)
+            base = di.base_parameters(mechanism, tolerance=rank_tolerance)
         except IdentificationError as error:  # too large
             note(str(error))
         else:
             data["base_parameters"] = {"rank": base.rank, "rank_gap": base.rank_gap, "expressions": list(base.expressions)}
             data["unidentifiable"] = list(base.unidentifiable)
+    report = di.identify.reduction(mechanism) if reduced else None
     if as_json:
-        print_json(data)
+        print_json(data if report is None else {**data, "reduction": report.to_dict()})
     else:
         out.print(description_text(data))
+        if report is not None:
+            out.print(report.summary())
     return 0
 
 
 def _estimator(name: str, recovery: str, known: di.Knowledge | None) -> Any:
     kinds = {"map": di.MAP, "wls": di.WLS, "ols": di.OLS}
     rules = ("auto", "physical", "prior", "minimum_norm")
-    for label, value, choices in (("estimator", name, kinds), ("recovery", recovery, rules)):
-        if value not in choices:
-            raise DynidentError(f"--{label} is '{value}'; it must be one of {', '.join(choices)}")
+    for label, value, known_ones in (("estimator", name, kinds), ("recovery", recovery, rules)):
+        if value not in known_ones:
+            raise DynidentError(f"--{label} is '{value}'; it must be one of {', '.join(known_ones)}")
     if name == "map":
         if recovery == "minimum_norm":
             raise DynidentError("--recovery minimum_norm is a rule of least squares alone; add --estimator wls")
@@ -134,12 +150,18 @@ def identify(
     unit: Unit = None,
     log_rate: LogRate = None,
     terms: Terms = None,
+    rank_tolerance: RankTolerance = RANK_TOLERANCE,
     friction: FrictionLaws = None,
     estimator: Annotated[
-        str, typer.Option(help="map (the description as a belief that the data weigh), wls (least squares alone) or ols.")
+        str,
+        choices("map: the description as a belief that the data weigh; wls, ols: least squares alone.", "map", "wls", "ols"),
     ] = "map",
     recovery: Annotated[
-        str, typer.Option(help="Standard parameters: auto, physical (possible bodies), prior or minimum_norm.")
+        str,
+        choices(
+            "Standard parameters: physical keeps bodies possible, prior stays near the description.",
+            *("auto", "physical", "prior", "minimum_norm"),
+        ),
     ] = "auto",
     mass: Mass = None,
     total_mass: TotalMass = None,
@@ -156,14 +178,22 @@ def identify(
     ] = 0.0,
     projection: Projection = "gls",
     order: Order = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="Plan that the logs are recordings of: the stages it names for training are fitted.")
+    ] = None,
+    cycle: Annotated[
+        list[int] | None, typer.Option(help="Of a campaign: only this cycle, from 0 on; may be given several times.")
+    ] = None,
     strict: Strict = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Identify a robot from its logs: writes fit.json, the identified description, report.html and verdict.json."""
+    """Identify a robot from its logs: writes fit.json, the identified description, report.html and verdict.json.
+
+    A campaign is identified cycle by cycle from the stages of its plan, with the cubic friction law: writes cycles.json.
+    """
     from dynident.identify import match  # noqa: PLC0415
-    from dynident.report import write_report  # noqa: PLC0415
     from dynident.validate import judge  # noqa: PLC0415
 
     if order is not None and friction is not None:
@@ -173,7 +203,18 @@ def identify(
     if essential is not None and estimator == "map":
         solver = _estimator("wls", recovery, known)
     check_output(output, folder=True)
-    read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
+    if len(logs) == 1 and is_campaign(logs[0]):
+        if validate or essential is not None or plan is not None:
+            raise DynidentError(
+                "a campaign has its own plan and stages for validation; leave out --validate, --essential, --plan"
+            )
+        robot_ = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
+        given: dict[str, Any] = {"cycles": cycle, "options": options, "as_json": as_json, "quiet": quiet}
+        least = None if estimator == "map" and known is None else solver
+        return identify_campaign(robot_, logs[0], output, law=friction_laws(robot_, friction), estimator=least, **given)
+    if cycle is not None:
+        raise DynidentError("--cycle chooses cycles of a campaign; give the folder of one")
+    read = stage_reader(log_reader(effort, schema, joints, gain, topic, unit, log_rate), plan)
     with progress(2 * len(logs) + len(validate or []) + 4, quiet) as step:
         step("reading the robot")
         mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
@@ -207,7 +248,7 @@ def identify(
         with output_set(output, ("fit.json", "identified.*", "report.html", "verdict.json")) as stage:
             fit.save(stage / "fit.json")
             _write_model(robot, fit, stage, output, search, trust, arg)
-            write_report(stage / "report.html", fit, shown, verdict)
+            _write_report(stage / "report.html", fit, shown, verdict)
             verdict.save(stage / "verdict.json")
             written = [output / file.name for file in sorted(stage.iterdir())]
     if as_json:
@@ -219,6 +260,16 @@ def identify(
         out.print("\n\n".join([*removed, fit.summary(), *(score.summary() for score in scores), verdict.summary()]))
         out.print(f"\nwritten: {', '.join(map(str, written))}")
     return NOT_OK if strict and not verdict.ok else 0
+
+
+def _write_report(path: Path, fit: di.Fit, scores: list[Any], verdict: Any) -> None:
+    """Write the report; a plain installation, which cannot draw, goes on without it."""
+    try:
+        from dynident.report import write_report  # noqa: PLC0415 - matplotlib
+
+        write_report(path, fit, scores, verdict)
+    except MissingExtraError as error:
+        note(f"no report is written: {error}")
 
 
 def _with_laws(
@@ -319,7 +370,10 @@ def export(
     target: Annotated[
         str | None,
         typer.Option(
-            "--for", help="Program it is for: pinocchio, mujoco, gazebo, drake (read back and compared) or fmu (FMI 3)."
+            "--for",
+            help="Program it is for, read back and compared; fmu is FMI 3.",
+            metavar="[pinocchio|mujoco|gazebo|drake|fmu]",
+            autocompletion=lambda: ["pinocchio", "mujoco", "gazebo", "drake", "fmu"],
         ),
     ] = None,
     sidecar: Sidecar = None,

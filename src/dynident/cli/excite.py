@@ -40,6 +40,7 @@ from dynident.cli.shared import (
     shown,
     with_terms,
 )
+from dynident.cli.structure import choices
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
 
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 VALIDATIONS = 8  # motions for validation that are tried
 PAYLOAD = "payload"  # name of the body that --payload adds
 ROS_RATE = 100.0  # points per second of a trajectory message; the controller interpolates
+MOST_STAGES = 2  # of a plan whose table of the motion holds the training motion alone; of others it holds the whole cycle
 TIGHTEST = 5  # limits shown in the table
 FILES = (
     "plan*.json",
@@ -77,7 +79,7 @@ def excite(
         int | None, typer.Option(help="Steps of every start, instead of a time: the same motion on a busy machine.")
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for the plan, the motion and figures.")] = None,
-    method: Annotated[str, typer.Option(help="sqp, pattern, cma or evolution.")] = "sqp",
+    method: Annotated[str, choices("Optimiser.", "sqp", "pattern", "cma", "evolution")] = "sqp",
     starts: Annotated[int | None, typer.Option(help="Random feasible motions to start from; 12 when absent.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the starts.")] = 0,
     frequency: Annotated[float | None, typer.Option(help="Fundamental of the Fourier series [Hz]; 0.1 when absent.")] = None,
@@ -117,7 +119,7 @@ def excite(
     debug: Debug = False,
 ) -> int:
     """Design an exciting motion within limits; prints criterion values, margins and expected standard deviations."""
-    from dynident.excitation import design  # noqa: PLC0415 - only this command needs it
+    from dynident.excitation import complete_shares, design  # noqa: PLC0415 - only this command needs it
 
     _sensible(time_budget, iterations, starts, repetitions, complete, payload)
     if output is not None:
@@ -149,6 +151,8 @@ def excite(
         )
     plans = _plans(result, complete, repetitions, payload is not None)
     data = {"robot": mechanism.name, "limits": source, "assumed": notes, **result.to_dict()}
+    if complete:
+        data["complete"] = complete_shares(plans["plan"], result.problem.limits)
     data["plans"] = {
         name: {"identity": plan.identity, "cycle": plan.curve.duration, "cycles": plan.cycles, "duration": plan.duration}
         for name, plan in plans.items()
@@ -262,6 +266,15 @@ def _limits(
     return assumed.mechanism, found
 
 
+def limits_for(robot: Path, mechanism: di.Mechanism, file: Path | None) -> MotionLimits:
+    """Return the limits of a robot: those of its document, or of its description and a file."""
+    from dynident.cli.published import published  # noqa: PLC0415 - rarely needed
+
+    if file is None and is_ready(robot):
+        return published(str(robot), mechanism).limits
+    return _limits(mechanism, file, None, False, [])[1]
+
+
 def _known(mechanism: di.Mechanism, logs: list[di.Log], base: di.BaseParameters | None, payload: bool) -> dict[str, Any]:
     """Return the information of recorded logs and their noise, to which the new motion adds; they were without the payload."""
     evidence: di.Regression | None = None
@@ -356,6 +369,12 @@ def _text(data: dict[str, Any]) -> str:
     for name, plan in data["plans"].items():
         cycles = f"{plan['cycles']} cycles, {plan['duration'] / 60.0:.0f} min" if plan["cycles"] > 1 else "one cycle"
         lines.append(f"{name} {plan['identity']}: {cycles}, {plan['cycle']:.1f} s of motion in each")
+    if "complete" in data:
+        head = ("full speed", "longest plateau", "at top speed", "warming: speed", "range")
+        lines.append(f"{'complete test':<16}" + "".join(f"{text:>17}" for text in head))
+        for joint, row in data["complete"].items():
+            cells = [f"{row[key]:.0%}" if key not in ("plateau", "fastest_plateau") else f"{row[key]:.2f} s" for key in row]
+            lines.append(f"  {joint:<14}" + "".join(f"{text:>17}" for text in cells))
     return "\n".join(lines)
 
 
@@ -377,8 +396,8 @@ def _write(found: Design, plans: dict[str, Plan], data: dict[str, Any], folder: 
     with output_set(folder, FILES) as staged:
         for name, plan in plans.items():
             plan.save(staged / f"{name}.json")
-        to_csv(staged / "motion.csv", found.motion(), names)
         whole = next(iter(plans.values()))
+        to_csv(staged / "motion.csv", whole.motion() if len(whole.stages) > MOST_STAGES else found.motion(), names)
         to_ros_json(staged / "motion_ros.json", whole.motion(min(whole.rate, ROS_RATE)), names, approach=_approach(whole))
         (staged / "joint_trajectory_controller.yaml").write_text(to_ros_controller(names), encoding="utf-8")
         (staged / "design.json").write_text(to_json(data), encoding="utf-8")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import dynident as di
 from dynident.cli.shared import note, robot_of
+from dynident.cli.structure import choices
 from dynident.errors import DynidentError
 
 if TYPE_CHECKING:
@@ -29,11 +30,7 @@ Machine = Annotated[
 ]
 Controller = Annotated[
     str,
-    typer.Option(
-        help="Controller of a robot without drives of its own.",
-        metavar="[computed_torque|feedforward|pd|cascade]",
-        autocompletion=lambda: ["computed_torque", "feedforward", "pd", "cascade"],
-    ),
+    choices("Controller of a robot without drives of its own.", "computed_torque", "feedforward", "pd", "cascade"),
 ]
 Bandwidth = Annotated[float, typer.Option(help="Bandwidth of that controller [Hz].")]
 Seed = Annotated[int, typer.Option(help="Seed of all noise.")]
@@ -140,6 +137,20 @@ def _joint_motion(plan: Plan) -> di.Motion:
     """Return a plan of CFT in Cartesian coordinates as a motion of its joints, finely sampled."""
     motion = plan.motion(max(plan.rate, FINE))
     return di.robots.cft.cartesian_reference(motion.t, motion.q, motion.v, motion.a)
+
+
+def robot_of_plan(path: Path) -> Path:
+    """Return the name of the ready machine that a plan is for."""
+    from dynident import robots  # noqa: PLC0415 - rarely needed
+    from dynident.files import read_json  # noqa: PLC0415 - only this command needs it
+
+    file = path / "plan.json" if path.is_dir() else path
+    data = read_json(file, "a plan") if file.suffix.lower() == ".json" and file.exists() else {}
+    wanted = str(data.get("robot", "")) if isinstance(data, dict) else ""
+    found = [name for name in robots.ROBOTS if name.lower().replace("_", "-") == wanted.lower().replace("_", "-")]
+    if not found:
+        raise DynidentError(f"'{path}' is for no ready machine; say which robot moves with --robot")
+    return Path(found[0])
 
 
 def save_figures(figures: Mapping[str, Figure], folder: Path) -> None:

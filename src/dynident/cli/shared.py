@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
 import dynident as di
-from dynident.cli.structure import restructured, spoken, with_structure
+from dynident.cli.structure import choices, restructured, spoken, with_structure
 from dynident.errors import DynidentError
 from dynident.files import to_json, visible
 from dynident.mechanism import apply_sidecar, read_robot
@@ -89,7 +89,10 @@ Trust = Annotated[
 ]
 Effort = Annotated[
     str | None,
-    typer.Option(help="What the effort channels are: joint_torque, joint_force, motor_torque, motor_current, voltage."),
+    choices(
+        "What the effort channels are; nothing in a file can tell.",
+        *("joint_torque", "joint_force", "motor_torque", "motor_current", "voltage"),
+    ),
 ]
 Schema = Annotated[Path | None, typer.Option(help="TOML file that maps columns, units and drive gains of the logs.")]
 Joints = Annotated[str | None, typer.Option(help="Joint names of the log's channels, separated by commas.")]
@@ -248,6 +251,48 @@ def log_reader(
         return log
 
     return read
+
+
+def stage_reader(read: Callable[[Path], di.Log], plan: Path | None) -> Callable[[Path], di.Log]:
+    """Return a reader that keeps the part of a log that its plan names for training; without a plan it hints at it."""
+    if plan is None:
+        told: set[str] = set()
+
+        def asking(path: Path) -> di.Log:
+            log = read(path)
+            named = log.provenance.get("plan")
+            source = log.provenance.get("reference")
+            named = named if named is not None or not isinstance(source, dict) else source.get("plan")
+            if named and str(path) not in told:
+                told.add(str(path))
+                note(
+                    f"{path.name} is a recording of plan {named}; with --plan only the stages it names for training are fitted"
+                )
+            return log
+
+        return asking
+    from dynident.excitation import Plan, stage_logs  # noqa: PLC0415 - rarely needed
+
+    file = plan / "plan.json" if plan.is_dir() else plan
+    if not file.exists():
+        raise DynidentError(f"plan '{plan}' does not exist; give the folder or plan.json that the log was recorded with")
+    wanted = Plan.load(file)
+    names = [stage.name for stage in wanted.stages if stage.purpose == "training"]
+    if not names:
+        raise DynidentError(f"plan '{plan}' has no stage for training; it has {', '.join(s.purpose for s in wanted.stages)}")
+
+    def cut(path: Path) -> di.Log:
+        parts = stage_logs(read(path), wanted)
+        found = [log for name in names for log in parts.get(name, [])]
+        if not found:
+            raise DynidentError(f"log '{path}' holds no whole stage for training of plan '{plan}'; give the whole recording")
+        first, last = found[0], found[-1]
+        if len(found) == 1:
+            return first
+        note(f"{path.name}: stages {', '.join(names)}, {first.t[0]:.1f} to {last.t[-1]:.1f} s")
+        return read(path).between(float(first.t[0]), float(last.t[-1]))
+
+    return cut
 
 
 def with_terms(mechanism: di.Mechanism, terms: list[str] | None) -> di.Mechanism:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from dynident.cli.machines import Controller, Machine, Results, Seed, any_machine, machine_of, save_figures
+from dynident.cli.machines import Controller, Machine, Results, Seed, any_machine, machine_of, robot_of_plan, save_figures
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -42,10 +42,16 @@ if TYPE_CHECKING:
 
 GRID = (0.4, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)  # Hz
 AMPLITUDES = {"N": 5e-3, "N m": 0.02}  # m, rad: of coordinates whose effort has this unit
-LOGS = (".parquet", ".csv", ".csv.gz", ".npz")
+CAMPAIGN_CYCLE = 0.004  # between two samples of a campaign, as recorders write it [s]
+LOGS = (".parquet", ".csv", ".csv.gz", ".npz", ".mat", ".mcap")
 
 RobotOption = Annotated[
-    Path, typer.Option("--robot", help="Ready machine such as dualv, or a URDF, xacro or MJCF file.", show_default=False)
+    Path | None,
+    typer.Option(
+        "--robot",
+        help="Ready machine such as dualv, or a URDF, xacro or MJCF file; the ready machine of the plan's robot when absent.",
+        show_default=False,
+    ),
 ]
 Figures = Annotated[Path | None, typer.Option(help="Folder for figures (PNG).")]
 
@@ -56,9 +62,24 @@ def simulate(
         Path,
         typer.Argument(help="Folder or plan.json of excite, or a motion as CSV (t, q_..., v_..., a_...).", show_default=False),
     ],
-    robot: RobotOption,
+    robot: RobotOption = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Log to write: .parquet, .csv, .csv.gz or .npz.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Log to write: .parquet, .csv, .csv.gz, .npz, .mat or .mcap; with --cycles a folder."
+        ),
+    ] = None,
+    cycles: Annotated[
+        int | None,
+        typer.Option(help="Run so many cycles of the plan into the folder of a campaign; run again, it goes on where it was."),
+    ] = None,
+    log_cycle: Annotated[
+        float | None, typer.Option(help="Time between two samples of the log [s]; 0.001, or 0.004 with --cycles.")
+    ] = None,
+    duty: Annotated[float | None, typer.Option(help="With --cycles: share of time in motion, 0 to 1.")] = None,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(help="With --cycles: friction of a joint times a factor from a time on, as joint_1=1.32@60min."),
     ] = None,
     controller: Annotated[
         str | None,
@@ -98,12 +119,25 @@ def simulate(
     """Run a plan on a virtual robot: writes the log that a recorder would have written, prints errors, limits and speed."""
     from dynident.simulate import with_noise  # noqa: PLC0415 - only this command needs it
 
-    _check_files(output, truth, figures)
+    if cycles is not None:
+        _check_campaign(output, truth, figures, method, noise)
+    elif fault or duty is not None:
+        raise DynidentError("--fault and --duty are settings of a campaign; give --cycles too")
+    else:
+        _check_files(output, truth, figures)
     with progress(5, quiet) as announce:
         announce("reading the robot and the plan")
-        machine, wanted = machine_of(robot, sidecar, plan, controller, bandwidth, search, arg, trust, added_inertia)
+        named = robot if robot is not None else robot_of_plan(plan)
+        machine, wanted = machine_of(named, sidecar, plan, controller, bandwidth, search, arg, trust, added_inertia)
         machine = machine if step is None else replace(machine, step=step)
         machine = _loaded(machine, payload, payload_link, payload_com, payload_inertia)
+        if cycles is not None:
+            assert output is not None, "checked above"
+            how = {"cycles": cycles, "duty": duty}
+            done = _campaign(output, wanted, machine, how, fault or [], seed, log_cycle or CAMPAIGN_CYCLE, announce)
+            return _tell_campaign(output, done, as_json, quiet)
+        if getattr(wanted, "cycles", 1) > 1:
+            note(f"one of {wanted.cycles} cycles is run; --cycles {wanted.cycles} runs all of them")
         announce("measuring efforts for the noise" if noise else "preparing")
         machine = machine if noise is None else with_noise(machine, wanted, noise, 1e-5 if noise > 0.0 else 0.0)
         announce("compiling the machine, where it is new")
@@ -111,7 +145,14 @@ def simulate(
         machine.simulate(wanted, method=method, loop=loop, seed=seed, duration=4.0 * cycle, log_cycle=cycle)
         announce("simulating")
         begin = time.perf_counter()
-        run = machine.simulate(wanted, method=method, loop=loop, seed=seed, progress=partial(_tell, announce))
+        run = machine.simulate(
+            wanted,
+            method=method,
+            loop=loop,
+            seed=seed,
+            log_cycle=log_cycle,
+            progress=partial(_tell, announce),
+        )
         seconds = time.perf_counter() - begin
         announce("writing")
         written = _write_run(run, output, truth, figures)
@@ -124,6 +165,52 @@ def simulate(
         out.print(f"{duration:.4g} s simulated in {seconds:.3g} s, {duration / seconds:.3g} times as fast as real time")
         if written:
             out.print("written: " + ", ".join(str(path) for path in written))
+    return 0
+
+
+def _check_campaign(output: Path | None, truth: Path | None, figures: Path | None, method: str, noise: float | None) -> None:
+    """Refuse options that a campaign does not have, before any long work."""
+    if output is None:
+        raise DynidentError("--cycles writes the folder of a campaign; name it with -o")
+    if truth is not None or figures is not None or method != "coupled" or noise is not None:
+        raise DynidentError("--truth, --figures, --method and --noise are for one cycle; leave them out, or leave out --cycles")
+    check_output(output, folder=True)
+
+
+def _campaign(
+    folder: Path,
+    plan: Any,
+    machine: VirtualRobot,
+    how: dict[str, Any],
+    faults: list[str],
+    seed: int,
+    log_cycle: float,
+    step: Step,
+) -> dict[str, Any]:
+    """Run a plan cycle by cycle into a folder; return what was done."""
+    from dynident.excitation import Plan  # noqa: PLC0415 - only this command needs it
+    from dynident.link import Fault, Settings, simulate_campaign  # noqa: PLC0415
+
+    if not isinstance(plan, Plan):
+        raise DynidentError("--cycles repeats a plan; give the folder or plan.json of dynident excite, not a motion")
+    settings = Settings.of(plan, how)
+
+    def tell(done: int, whole: int) -> None:
+        step(f"simulating: {done} of {whole} cycles", advance=0)
+
+    begin = time.perf_counter()
+    wrong = [Fault.parse(text) for text in faults]
+    new = simulate_campaign(folder, plan, machine, settings, period=log_cycle, seed=seed, faults=wrong, progress=tell)
+    seconds = time.perf_counter() - begin
+    return {"folder": str(folder), "plan": plan.identity, "cycles": settings.cycles, "new": new, "seconds": seconds}
+
+
+def _tell_campaign(folder: Path, done: dict[str, Any], as_json: bool, quiet: bool) -> int:
+    if as_json:
+        print_json(done)
+    elif not quiet:
+        out.print(f"{done['cycles']} cycles in '{folder}', {done['new']} of them new in {done['seconds']:.3g} s")
+        out.print(f"next: dynident friction ROBOT {folder} -o study/    dynident identify ROBOT {folder} -o fits/")
     return 0
 
 

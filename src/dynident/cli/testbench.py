@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import dynident as di
+from dynident.cli.campaigns import friction_campaign
 from dynident.cli.machines import Bandwidth, Controller, Machine, Results, Seed, is_ready, save_figures
 from dynident.cli.shared import (
     Arg,
@@ -52,6 +53,7 @@ def friction(
     by: Annotated[str, typer.Option(help="How plateaus make curves: auto, temperature, time or all.")] = "auto",
     level: Annotated[float, typer.Option(help="Speed followed over time, as a part of the top speed.")] = 0.6,
     tolerance: Annotated[float, typer.Option(help="Drift that the recommended warm-up may leave.")] = 0.02,
+    shortest: Annotated[float, typer.Option(help="Shortest plateau that counts [s].")] = 0.25,
     sidecar: Sidecar = None,
     search: Search = None,
     arg: Arg = None,
@@ -67,10 +69,21 @@ def friction(
     debug: Debug = False,
 ) -> int:
     """Study friction: against speed per temperature, over time with warm-up models, time constants, robots compared."""
-    from dynident.signals import CampaignLog  # noqa: PLC0415
+    from dynident.signals import CampaignLog, is_campaign  # noqa: PLC0415
     from dynident.testbench import friction_study, write_friction_report  # noqa: PLC0415 - only this command needs it
 
     check_output(output, folder=True)
+    options = {"by": by, "level": level, "tolerance": tolerance, "shortest": shortest}
+    if len(logs) == 1 and is_campaign(logs[0]):
+        with progress(2, quiet) as step:
+            step("studying the campaign cycle by cycle")
+            whole = friction_campaign(robot_of(robot, sidecar, search, arg, trust), logs[0], output, options)
+        if as_json:
+            print_json(whole.numbers())
+        elif not quiet:
+            out.print(whole.summary())
+            out.print(f"\nwritten: {output / 'friction.html'}, {output / 'friction.json'}, {output / 'compensation.json'}")
+        return 0
     read_log = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
     with progress(len(logs) + 3, quiet) as step:
         step("reading the robot")
@@ -82,7 +95,7 @@ def friction(
             read += list(found.cycles().values()) if isinstance(found, CampaignLog) else [found]
         step("finding plateaus and fitting")
         owners = None if robots is None else [name.strip() for name in robots.split(",")]
-        study = friction_study(mechanism, read, robots=owners, by=by, level=level, tolerance=tolerance)
+        study = friction_study(mechanism, read, robots=owners, **options)  # type: ignore[arg-type]
         step("writing the report")
         with output_set(output, ("friction.html", "friction.json")) as stage:
             write_friction_report(stage / "friction.html", study)

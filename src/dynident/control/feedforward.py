@@ -16,21 +16,21 @@ from dynident.control.distribution import actuator_rows, coupling_rows, with_pre
 from dynident.drive import Drive
 from dynident.errors import DynidentError, require
 from dynident.friction import DynamicLaw, Friction, State
-from dynident.mechanics import Motion, inverse_dynamics, tree_motion
+from dynident.mechanics import Motion, MotionLike, as_motion, inverse_dynamics, tree_motion
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 Laws = Mapping[str, Friction | DynamicLaw]
 
 
-def actuator_motion(mechanism: Mechanism, motion: Motion) -> Motion:
+def actuator_motion(mechanism: Mechanism, motion: MotionLike) -> Motion:
     """Return the motion of the actuator coordinates rho, behind the gears: rho_v = A v, rho_a = A a + c b.
 
     Parameters
     ----------
     mechanism : Mechanism
         Robot with n coordinates and k actuators.
-    motion : Motion
+    motion : Motion or (q, v, a)
         N samples of its coordinates.
 
     Returns
@@ -38,6 +38,7 @@ def actuator_motion(mechanism: Mechanism, motion: Motion) -> Motion:
     Motion
         N samples of the k actuator coordinates; the same joint position gives the same rho, without the motor's offset.
     """
+    motion = as_motion(motion)
     tree = tree_motion(mechanism, motion)
     rows = coupling_rows(mechanism)
     return Motion(motion.t, tree.q @ rows.T, tree.v @ rows.T, tree.a @ rows.T)

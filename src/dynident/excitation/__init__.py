@@ -2,7 +2,14 @@
 
 from dynident.arguments import guard
 from dynident.excitation.assumptions import Assumed, assume_limits, capsules_of, collision_of
-from dynident.excitation.campaigns import check_plan, complete_test, payload_plan, plan_within, validation_motion
+from dynident.excitation.campaigns import (
+    check_plan,
+    complete_shares,
+    complete_test,
+    payload_plan,
+    plan_within,
+    validation_motion,
+)
 from dynident.excitation.criteria import Criterion
 from dynident.excitation.designs import Design, check_motion, design, relative_sizes
 from dynident.excitation.equations import ExcitationEquations, FunctionEquations, RobotEquations
@@ -14,6 +21,7 @@ from dynident.excitation.optimise import Optimum, optimise
 from dynident.excitation.plan import Piece, Plan, Stage
 from dynident.excitation.problem import Problem, feasible_start
 from dynident.excitation.records import average_log, average_periods, refer, stage_logs
+from dynident.excitation.thermal_tests import cooling_test, heating_test
 
 __all__ = [
     "Assumed",
@@ -46,10 +54,13 @@ __all__ = [
     "check_motion",
     "check_plan",
     "collision_of",
+    "complete_shares",
     "complete_test",
+    "cooling_test",
     "design",
     "expected_deviations",
     "feasible_start",
+    "heating_test",
     "limits_of",
     "limits_settings",
     "optimise",

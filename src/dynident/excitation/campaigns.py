@@ -16,11 +16,13 @@ from dynident.excitation.limits import State, all_excess, all_names
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.plan import Plan, Stage
 from dynident.excitation.problem import Problem, feasible_start
+from dynident.excitation.room import CHECK_RATE, free_box, posture_of, rates_of, reach
 from dynident.trajectory import (
     Curve,
     Multisine,
     Strokes,
     Trajectory,
+    cycloid_section,
     friction_plateaus,
     positive,
     resting_place,
@@ -30,20 +32,12 @@ from dynident.trajectory import (
 
 Array = NDArray[np.float64]
 
-CHECK_RATE = 100.0  # samples per second on which plans are checked
 LEAST = 10.0  # shortest warming [s]
-SPARE = 15.0  # of a cycle, for the joins around the warming [s]
-PLATEAUS = (2.0, 1.5, 1.0, 0.75, 0.5)  # lengths of friction plateaus that are tried so that the warming has its time [s]
-SHRINK = (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.12)  # shares of the ranges that are tried when other limits are in the way
-ENOUGH = 0.35  # room on either side of a posture, as a share of the range, with which it is taken
-TRIED = 20  # postures
+SPARE = 6.0  # of a cycle, for the joins around the warming [s]
+PLATEAUS = (2.0, 1.5, 1.0, 0.75, 0.5, 0.4)  # lengths of friction plateaus that are tried so that the warming has its time [s]
+SHRINK = (1.0, 0.97, 0.94, 0.9, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.12)  # shares of ranges that are tried where limits interfere
+WARMING = 0.8  # share of the ranges, section 2.4.1
 TONES = 8  # sines of a validation motion
-
-
-def rates_of(limits: MotionLimits) -> tuple[Array, Array]:
-    """Return speeds and accelerations for joins; where none is known, what crosses the range in a few seconds."""
-    span = limits.upper - limits.lower
-    return np.minimum(limits.velocity, span), np.where(np.isfinite(limits.acceleration), limits.acceleration, 4.0 * span)
 
 
 def plan_within(
@@ -186,10 +180,12 @@ def complete_test(
     repetitions: int = 1,
     notes: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """Return the complete test: excitation, friction plateaus, warming; 24 cycles of 5 min.
+    """Return the complete test of [Pagani2022, section 2.4]: excitation, full speed, friction, warming; 24 cycles of 5 min.
 
-    Plateaus get shorter, then the warming, when they leave less time in the cycle. Where other limits than those of the
-    joints are in the way, plateaus and warming use a smaller share of the ranges. The whole cycle is checked.
+    The section at full speed moves every joint along cycloids that peak at its largest speed (2.3.3). Plateaus are at 5 to
+    100 % of that speed; they get shorter, then the warming, when they leave less time in the cycle. Warming moves all joints at
+    once at their largest speeds over 80 % of their ranges; where other limits are in the way, the joints that break them use
+    less. The whole cycle is checked.
 
     Parameters
     ----------
@@ -225,70 +221,119 @@ def complete_test(
     motion_curve(excitation, "excitation")
     period, warming_time = real(period, "period"), real(warming_time, "warming_time")
     keep = 1.0 - max(limits.margin, 0.01)
-    rest = _posture(limits, excitation) if posture is None else vector(posture, len(limits.coordinates), "posture")
+    rest = posture_of(limits, excitation) if posture is None else vector(posture, len(limits.coordinates), "posture")
     bounds, (speed, push) = reach(limits, rest), rates_of(limits)
-
-    def box(share: float) -> tuple[Array, Array, Array, Array]:
-        low, high = (rest + share * keep * (x - rest) for x in bounds)
-        return low, high, keep * speed, keep * push
+    rates = (speed, keep * push)  # constant speeds are the largest ones themselves
 
     def plateaus(longest: float, share: float) -> Strokes:
-        return friction_plateaus(*box(share), longest=longest, posture=rest, jerk=keep * limits.jerk)
+        low, high = (rest + share * keep * (x - rest) for x in bounds)
+        return friction_plateaus(low, high, *rates, longest=longest, posture=rest, jerk=keep * limits.jerk)
 
     stages = [Stage("excitation", "training", excitation, repetitions)]
+    stages.append(Stage("full_speed", "training", _full_speed(limits, rest, rates, keep)))
     if validation is not None:
         stages.append(Stage("validation", "validation", validation))
     for longest in PLATEAUS:
-        friction = _fitting(partial(plateaus, longest), limits, "friction plateaus")
-        measured = [*stages, Stage("friction", "friction", friction)]
-        used = _joined(robot, limits, measured, rate, home=rest).curve.duration
+        friction = _first_of(partial(plateaus, longest), limits)  # checked below, once its length is known
+        used = _joined(robot, limits, [*stages, Stage("friction", "friction", friction)], rate, home=rest).curve.duration
         left = min(warming_time, period - used - SPARE) if period else warming_time
         if left >= warming_time:
             break
+    measured = [*stages, Stage("friction", "friction", _fitting(partial(plateaus, longest), limits, "friction plateaus"))]
     if left < LEAST:
         raise DynidentError(
             f"excitation and plateaus take {used:.0f} s of a cycle of {period:.0f} s; shorten them or lengthen the cycle"
         )
-    warm = _fitting(lambda share: warming(*box(share), duration=left, jerk=keep * limits.jerk), limits, "warming")
-    measured.append(Stage("warming", "warming", warm, record=False))
-    return plan_within(robot, limits, measured, rate, cycles, period, rest, notes)
+    warm = Stage("warming", "warming", _warming(limits, rest, rates, keep, left), record=False)
+    over = _joined(robot, limits, [*measured, warm], rate, home=rest).curve.duration - period
+    if period and over > 0.0:  # slow joints need more for the joins around the warming
+        warm = replace(warm, curve=_warming(limits, rest, rates, keep, max(left - over, LEAST)))
+    return plan_within(robot, limits, [*measured, warm], rate, cycles, period, rest, notes)
 
 
-def reach(limits: MotionLimits, posture: ArrayLike) -> tuple[Array, Array]:
-    """Return how far each joint can go from a posture, alone and slowly, before any limit is broken."""
-    rest = np.asarray(posture, dtype=np.float64)
-    ends = np.array([limits.lower, limits.upper])
-    found = np.tile(rest, (2, 1))
-    for side, j in np.ndindex(ends.shape):
-        for furthest in (1.0, 0.5, 0.25, 0.1):  # a robot with loops may be unable to follow the whole way
-            share = np.linspace(0.0, furthest, 21)
-            q = np.tile(rest, (share.size, 1))
-            q[:, j] += share * (ends[side, j] - rest[j])
-            zero = np.zeros_like(q)
-            try:
-                inside = np.all(all_excess(limits.all, State(q, zero, zero, zero)) <= 1e-9, axis=1)
-            except DynidentError:
-                continue
-            last = share.size if inside.all() else int(np.argmin(inside))
-            found[side, j] = q[max(last - 1, 0), j]
-            break
-    return found[0], found[1]
+def complete_shares(plan: Plan, limits: MotionLimits) -> dict[str, dict[str, float]]:
+    """Return how far a complete test goes: shares of the largest speeds and of the ranges, and lengths of plateaus.
+
+    Parameters
+    ----------
+    plan : Plan
+        What `complete_test` returned.
+    limits : MotionLimits
+        Limits of the robot.
+
+    Returns
+    -------
+    dict of str to dict
+        By coordinate: ``full_speed`` (peak speed of the cycloids), ``plateau`` and ``fastest_plateau`` (longest plateau, and
+        that at the largest speed [s]), ``warming_speed``, ``warming_range``.
+    """
+    stages = {stage.name: stage.curve for stage in plan.stages}
+    friction, warm, full = stages["friction"], stages["warming"], stages["full_speed"]
+    if not isinstance(friction, Strokes):
+        raise DynidentError("the plan is no complete test; make one with complete_test")
+    speed, _ = rates_of(limits)
+    cycloids, heat = sample(full, CHECK_RATE), sample(warm, CHECK_RATE)
+    found = {}
+    for j, name in enumerate(plan.coordinates):
+        lengths = [(abs(v), end - begin) for k, v, begin, end in friction.plateaus if k == j]
+        found[name] = {
+            "full_speed": float(np.abs(cycloids.v[:, j]).max() / speed[j]),
+            "plateau": max(length for _, length in lengths),
+            "fastest_plateau": max(lengths)[1],
+            "warming_speed": float(np.abs(heat.v[:, j]).max() / speed[j]),
+            "warming_range": float(np.ptp(heat.q[:, j]) / (limits.upper[j] - limits.lower[j])),
+        }
+    return found
 
 
-def _posture(limits: MotionLimits, excitation: Curve) -> Array:
-    """Return the middle of the ranges when every joint has room around it, or the place where the tightest one has most."""
-    middle = 0.5 * (limits.lower + limits.upper)
-    motion = sample(excitation, CHECK_RATE).q
-    anywhere = np.random.default_rng(0).uniform(limits.lower, limits.upper, (TRIED, middle.size))
-    best, room = middle, -1.0
-    for q in (middle, motion.mean(axis=0), *motion[:: max(1, len(motion) // TRIED)], *anywhere):
-        low, high = reach(limits, q)
-        free = float(np.min(np.minimum(high - q, q - low) / (limits.upper - limits.lower)))
-        if free > room:
-            best, room = np.asarray(q), free
-        if room > ENOUGH:
-            break
-    return best
+def _first_of(make: Callable[[float], Strokes], limits: MotionLimits) -> Strokes:
+    """Return the strokes over the whole ranges; where they cannot be made, those that keep all limits, or the reason."""
+    try:
+        return make(SHRINK[0])
+    except DynidentError:
+        return _fitting(make, limits, "friction plateaus")
+
+
+def _inside(low: Array, high: Array, share: float) -> tuple[Array, Array]:
+    """Return a share of a box about its middle."""
+    middle, half = 0.5 * (low + high), 0.5 * share * (high - low)
+    return middle - half, middle + half
+
+
+def _full_speed(limits: MotionLimits, rest: Array, rates: tuple[Array, Array], keep: float) -> Strokes:
+    """Return cycloids at full speed: all joints at once where there is room for that, else one after the other."""
+    speed, push = rates
+    jerk = keep * limits.jerk
+    least = np.maximum(0.5 * np.pi * speed**2 / push, np.pi * np.sqrt(0.5 * speed**3 / jerk))  # ways on which speed is reached
+    box = free_box(limits, *_inside(limits.lower, limits.upper, keep), least)
+    if box is not None:
+        curve = cycloid_section(*box, speed, push, jerk)
+        excess = _excess(curve, limits)[1].max(axis=0)
+        if np.all(excess <= [_touch(name) for name in all_names(limits.all)]):
+            return curve
+    low, high = reach(limits, rest)
+
+    def alone(share: float) -> Strokes:
+        ends = [rest + share * keep * (x - rest) for x in (low, high)]
+        return cycloid_section(ends[0], ends[1], speed, push, jerk, rest)
+
+    return _fitting(alone, limits, "section at full speed")
+
+
+def _warming(limits: MotionLimits, rest: Array, rates: tuple[Array, Array], keep: float, duration: float) -> Strokes:
+    """Return the warming motion over 80 % of the ranges, or what other limits leave of them."""
+    speed, push = rates
+    jerk = keep * limits.jerk
+    wanted = _inside(limits.lower, limits.upper, WARMING)
+    least = speed * np.maximum(1.5 * speed / push, np.sqrt(6.0 * speed / jerk))  # ways on which the speed is reached
+    box = free_box(limits, *wanted, np.minimum(least, wanted[1] - wanted[0]))
+    if box is None:
+        box = _inside(*reach(limits, rest), WARMING)
+
+    def moves(share: float) -> Strokes:
+        return warming(*_inside(*box, share), speed, push, duration=duration, share=1.0, jerk=jerk)
+
+    return _fitting(moves, limits, "warming")
 
 
 def payload_plan(

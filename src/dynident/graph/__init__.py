@@ -137,4 +137,4 @@ __all__ = [
     "write_text",
 ]
 
-guard(globals(), fast=("Compiled", "Function", "Graph", "Node", "Routine"), later=_LATER)
+guard(globals(), fast=("Compiled", "Function", "Graph", "Node", "Routine", "c_number", "latex_number"), later=_LATER)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from dynident.checks import real
 from dynident.graph.expression import Node
 from dynident.graph.function import Function
 from dynident.graph.operations import DSINC_SERIES, SINC_SERIES, SMALL
@@ -22,11 +23,12 @@ _CALLS |= {"select": "({0} != 0.0) ? {1} : {2}"}
 
 def c_number(value: float) -> str:
     """Return a double constant that C reads back exactly."""
+    value = real("value", value)
     if math.isnan(value):
         return "(double)NAN"
     if math.isinf(value):
         return "HUGE_VAL" if value > 0.0 else "-HUGE_VAL"
-    return repr(float(value))
+    return repr(value)
 
 
 def _polynomial(factors: Sequence[float]) -> str:

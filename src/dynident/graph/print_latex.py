@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from dynident.checks import real
 from dynident.graph.expression import Node
 from dynident.graph.schedule import Dialect, coordinate, schedule
 
@@ -36,7 +37,7 @@ def latex_text(text: str) -> str:
 
 def latex_number(value: float) -> str:
     """Return a number with up to ten digits."""
-    text = f"{float(value):.10g}".replace("inf", r"\infty").replace("nan", r"\mathrm{undefined}")
+    text = f"{real('value', value):.10g}".replace("inf", r"\infty").replace("nan", r"\mathrm{undefined}")
     if not re.fullmatch(r"[-\d.]+e.*", text):
         return text
     head, power = text.split("e")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dynident.identify.bayes import MAP
     from dynident.identify.essential import contributing_parameters, essential_parameters
     from dynident.identify.estimators import OLS, WLS, fit_of
+    from dynident.identify.factorised import JointReduction, Reduction, reduction
     from dynident.identify.friction import AxisFit, Choice, FrictionFilter, choose, choose_friction, fit_axis, fit_log
     from dynident.identify.gains import DriveGains, estimate_gains, with_gain_uncertainty
     from dynident.identify.load import Payload
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
         Entropic,
         Kalman,
         OutputError,
+        PerJoint,
         SampledRegression,
         Stretch,
         Visible,
         diagnose_bias,
+        joint_estimates,
         simulated_instruments,
     )
     from dynident.identify.metrics import Metrics, evaluate
@@ -58,6 +61,11 @@ _LATER = {
     "contributing_parameters": "essential",
     "simulated_instruments": "methods",
     "diagnose_bias": "methods",
+    "joint_estimates": "methods",
+    "PerJoint": "methods",
+    "JointReduction": "factorised",
+    "Reduction": "factorised",
+    "reduction": "factorised",
     "Visible": "methods",
     "Stretch": "methods",
     "SampledRegression": "methods",
@@ -131,6 +139,7 @@ __all__ = [
     "Fit",
     "FrictionFilter",
     "Individual",
+    "JointReduction",
     "Kalman",
     "Knowledge",
     "Matched",
@@ -140,9 +149,11 @@ __all__ = [
     "Partition",
     "Partitions",
     "Payload",
+    "PerJoint",
     "Population",
     "Prediction",
     "Projection",
+    "Reduction",
     "Regression",
     "Rows",
     "SampledRegression",
@@ -166,6 +177,7 @@ __all__ = [
     "fit_log",
     "fit_of",
     "individual_parameters",
+    "joint_estimates",
     "match",
     "payload_from_wrench",
     "payload_of",
@@ -177,6 +189,7 @@ __all__ = [
     "rank_partitions",
     "read_wrench",
     "recover_standard",
+    "reduction",
     "simulated_instruments",
     "triangle",
     "true_base_values",

@@ -76,18 +76,7 @@ class RowGroup:
             object.__setattr__(self, "counts", (self.count,))
 
     def residual(self, beta: Array) -> float:
-        """Return ||W beta - tau||^2.
-
-        Parameters
-        ----------
-        beta : ndarray, (b,)
-            All base parameters.
-
-        Returns
-        -------
-        float
-            Sum of squares over this group's rows.
-        """
+        """Return ||W beta - tau||^2."""
         e = self.R[:, :-1] @ beta[self.columns] - self.R[:, -1]
         return float(e @ e)
 
@@ -97,18 +86,7 @@ class RowGroup:
         return float(self.R[:, -1] @ self.R[:, -1])
 
     def merge(self, other: RowGroup) -> RowGroup:
-        """Return the evidence of both.
-
-        Parameters
-        ----------
-        other : RowGroup
-            Same row group of another log.
-
-        Returns
-        -------
-        RowGroup
-            Factor of the stacked factors, counts added.
-        """
+        """Return the evidence of both."""
         R = triangle(np.vstack([self.R, other.R]))
         count = self.count + other.count
         independence = (self.count * self.independence + other.count * other.independence) / max(count, 1)

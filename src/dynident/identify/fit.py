@@ -16,7 +16,7 @@ from dynident.identify.base import BaseParameters
 from dynident.identify.rows import Projection, Rows
 from dynident.identify.suspicions import HEAD
 from dynident.identify.tables import Observability, Prediction, Undetermined
-from dynident.mechanics import Motion, closure_starts
+from dynident.mechanics import Motion, MotionLike, as_motion, closure_starts
 from dynident.mechanism import Consistency, Mechanism, Parameters
 from dynident.results import Result
 from dynident.tables import Tabular
@@ -177,7 +177,7 @@ class Fit(Tabular, Result):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.active, self.std / np.abs(self.values), np.nan)
 
-    def predict(self, motion: Motion, temperature: Array | None = None, load: Array | None = None) -> Prediction:
+    def predict(self, motion: MotionLike, temperature: Array | None = None, load: Array | None = None) -> Prediction:
         """Predict the efforts of a motion, tau = W beta, with var = w cov w^T + sigma_g^2 (least squares).
 
         With a belief (`MAP`) var = w cov w^T + sigma_g^2 max(1, s / 2 s_train) + rest, where sigma_g is that of stretches that
@@ -188,7 +188,7 @@ class Fit(Tabular, Result):
 
         Parameters
         ----------
-        motion : Motion
+        motion : Motion or (q, v, a)
             N samples of the robot's coordinates.
         temperature, load : ndarray, (N, n) or (N, k), optional
             Temperature [degree Celsius] and load [N m or N] of the joints (of the motors with loops), where friction laws need
@@ -199,6 +199,7 @@ class Fit(Tabular, Result):
         Prediction
             Efforts and their standard deviations, memory proportional to N n only.
         """
+        motion = as_motion(motion)
         effort, std, _ = self.evaluate(motion, self.values[None], temperature, load)
         return Prediction(motion.t, effort[0], std)
 

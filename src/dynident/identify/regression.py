@@ -19,7 +19,7 @@ from dynident.identify.matching import match
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.rows import FEW, Projection, Rows, check_projection, moving_rows
 from dynident.identify.suspicions import suspicions
-from dynident.mechanics import Motion, closure_starts, motion_from_actuators
+from dynident.mechanics import Motion, MotionLike, as_motion, closure_starts, motion_from_actuators
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log, LogStream, Prepared, prepare
 
@@ -79,7 +79,7 @@ class Regression:
     def from_motion(
         cls,
         mechanism: Mechanism,
-        motion: Motion,
+        motion: MotionLike,
         effort: ArrayLike,
         base: BaseParameters | None = None,
         decimator: Decimator | None = None,
@@ -97,7 +97,7 @@ class Regression:
         ----------
         mechanism : Mechanism
             Robot with n coordinates.
-        motion : Motion
+        motion : Motion or (q, v, a)
             N samples.
         effort : array_like, (N, n) or (N, k)
             Measured joint torques and forces [N m, N]; of the k motors when the robot has loops, or more motors than joints.
@@ -125,6 +125,7 @@ class Regression:
         Regression
             The evidence.
         """
+        motion = as_motion(motion)
         rows = Rows(mechanism, check_projection(projection), tuple(columns_of(mechanism, absent)))
         require(mechanism, Mechanism, "mechanism")
         require(motion, Motion, "motion")
@@ -456,13 +457,7 @@ class Regression:
         return load_regression(path, mechanism)
 
     def to_bytes(self) -> bytes:
-        """Return the evidence as the bytes that `save` writes, to be sent to another machine.
-
-        Returns
-        -------
-        bytes
-            An .npz file.
-        """
+        """Return the evidence as the bytes of the .npz file that `save` writes, to be sent to another machine."""
         from dynident.identify.regression_file import packed  # noqa: PLC0415 - it needs this class
 
         return packed(self)

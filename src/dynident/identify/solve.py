@@ -48,18 +48,7 @@ class Solution:
     condition: float
 
     def covariance(self, variance: float = 1.0) -> Array:
-        """Return the covariance of all base parameters; zero for parameters that were not solved for.
-
-        Parameters
-        ----------
-        variance : float
-            Variance of an equation of unit weight.
-
-        Returns
-        -------
-        ndarray, (b, b)
-            Covariance.
-        """
+        """Return the covariance of all base parameters; zero for parameters that were not solved for."""
         inverse = np.linalg.solve(self.precision_root, np.eye(self.solved.size)) / self.scale[:, None]
         result = np.zeros((self.beta.size, self.beta.size))
         result[np.ix_(self.solved, self.solved)] = variance * inverse @ inverse.T

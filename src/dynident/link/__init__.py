@@ -15,6 +15,7 @@ from dynident.link.schedule import Settings, clock_text, describe, seconds
 from dynident.link.simple_client import SimpleClient
 from dynident.link.simple_server import SimpleServer
 from dynident.link.text_file import export_text
+from dynident.link.virtual import Fault, simulate_campaign
 from dynident.link.watch import Watch
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Campaign",
     "DiskFullError",
     "Emulator",
+    "Fault",
     "Framer",
     "Identity",
     "Listener",
@@ -52,6 +54,7 @@ __all__ = [
     "mcap_writer",
     "open_controller",
     "seconds",
+    "simulate_campaign",
 ]
 
 guard(globals())

@@ -53,6 +53,31 @@ class Alarm:
     text: str
 
 
+def facts_of(plant: Plant, home: Array) -> dict[str, Any]:
+    """Return who a virtual robot is: names, limits, rates and versions, and sixteen digits that tell it from others."""
+    robot, (lower, upper) = plant.robot, position_limits(plant.robot)
+    currents = robot.sensors.effort == "motor_current"
+    facts: dict[str, Any] = {
+        "robot": robot.mechanism.name,
+        "title": robot.name or robot.mechanism.name,
+        "coordinates": list(robot.mechanism.coordinate_names),
+        "channels": list(plant.channels),
+        "lower": [_number(x) for x in lower],
+        "upper": [_number(x) for x in upper],
+        "velocity": [_number(x) for x in velocity_limits(robot)],
+        "effort_kind": robot.sensors.effort,
+        "position_side": robot.sensors.side,
+        "gain": [drive.motor.torque_constant for drive in robot.drives] if currents else None,
+        "period": plant.period,
+        "home": [round(x, 6) for x in home.tolist()],
+        "firmware": f"dynident {__version__} virtual",
+        "virtual": True,
+        "version": list(VERSION),
+    }
+    facts["identity"] = hashlib.sha256(repr(sorted(facts.items())).encode()).hexdigest()[:16]
+    return facts
+
+
 class Emulator:
     """A virtual robot that runs in its own time and does what it is told.
 
@@ -116,33 +141,10 @@ class Emulator:
     @property
     def identity(self) -> dict[str, Any]:
         """Who it is: robot, names, limits, rates and versions, as an IDENTITY reply carries it."""
-        box, robot = self.box, self.robot
-        facts: dict[str, Any] = {
-            "robot": robot.mechanism.name,
-            "title": robot.name or robot.mechanism.name,
-            "coordinates": list(box.names),
-            "channels": list(self.plant.channels),
-            "lower": [_number(x) for x in box.lower],
-            "upper": [_number(x) for x in box.upper],
-            "velocity": [_number(x) for x in box.velocity],
-            "effort_kind": robot.sensors.effort,
-            "position_side": robot.sensors.side,
-            "gain": self._gains(),
-            "period": self.period,
-            "home": [round(x, 6) for x in self.home.tolist()],
-            "firmware": f"dynident {__version__} virtual",
-            "virtual": True,
-            "version": list(VERSION),
-        }
-        facts["identity"] = hashlib.sha256(repr(sorted(facts.items())).encode()).hexdigest()[:16]
+        facts = facts_of(self.plant, self.home)
         with self.lock:
             now = {"buffer": self.setpoints.capacity, "client": self.client, "setpoint": self.setpoints.q.tolist()}
             return {**facts, **now, "speed": self.speed}
-
-    def _gains(self) -> list[float] | None:
-        if self.robot.sensors.effort != "motor_current":
-            return None
-        return [drive.motor.torque_constant for drive in self.robot.drives]
 
     @property
     def status(self) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ nothing moves and only temperatures change.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import LinkError, SimulationWarning
 from dynident.mechanics import Motion
+from dynident.signals import Log
 from dynident.simulate import End, VirtualRobot
 from dynident.trajectory import Interpolated
 
@@ -72,6 +74,24 @@ class Plant:
         position, velocity, effort, temperature : ndarray, (N, n)
             Samples at period, 2 period, ..., the end; channels as in the robot's log.
         """
+        log = self.follow(setpoints)
+        velocity = np.gradient(log.position, self.period, axis=0) if log.velocity is None else log.velocity
+        heat = np.full_like(log.position, np.nan) if log.temperature is None else log.temperature
+        return log.position[1:], velocity[1:], log.effort[1:], heat[1:]
+
+    def follow(self, setpoints: Motion) -> Log:
+        """Follow setpoints and return the log, whose first sample is where the last one ended.
+
+        Parameters
+        ----------
+        setpoints : Motion
+            Wanted motion, quintics between its samples; whole periods long.
+
+        Returns
+        -------
+        Log
+            What the sensors say.
+        """
         self._cool()
         start: Any = {"q": self.q} if self._end is None else self._end
         wanted = _Later(setpoints, 0.0 if self._end is None else self._end.time)
@@ -79,11 +99,8 @@ class Plant:
             warnings.simplefilter("ignore", SimulationWarning)  # limits are watched by the controller itself
             run = self.robot.simulate(wanted, start=start, duration=wanted.length, log_cycle=self.period, seed=self.seed)
         self._end = run.end
-        log = run.log
-        velocity = np.gradient(log.position, self.period, axis=0) if log.velocity is None else log.velocity
-        heat = np.full_like(log.position, np.nan) if log.temperature is None else log.temperature
-        self._last = log.position[-1], log.effort[-1]
-        return log.position[1:], velocity[1:], log.effort[1:], heat[1:]
+        self._last = run.log.position[-1], run.log.effort[-1]
+        return run.log
 
     def rest(self, duration: float) -> tuple[Array, Array, Array, Array]:
         """Stand still for some time; the joints cool down, in steps of `COOLING` at least.
@@ -105,6 +122,30 @@ class Plant:
         position, effort = self._last
         heat = np.full(position.shape, np.nan) if self._end.heat is None else self._end.heat.temperature
         return position[None], np.zeros_like(position)[None], effort[None], heat[None]
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state as plain data, for `remember`.
+
+        Returns
+        -------
+        dict
+            JSON-ready.
+        """
+        self._cool()
+        assert self._end is not None
+        return {"end": self._end.to_dict(), "last": [x.tolist() for x in self._last]}
+
+    def remember(self, memory: Mapping[str, Any]) -> None:
+        """Go on from a state that `memory` returned.
+
+        Parameters
+        ----------
+        memory : mapping
+            The state.
+        """
+        self._end, self._uncooled = End.from_dict(memory["end"], self.robot), 0.0
+        position, effort = (np.array(x, dtype=np.float64) for x in memory["last"])
+        self._last = position, effort
 
     def _cool(self) -> None:
         """Let the temperatures know how long the robot has rested."""

@@ -113,15 +113,7 @@ class Journal:
             self._file.cut(len(whole))
 
     def note(self, event: str, **facts: Any) -> None:
-        """Write an event.
-
-        Parameters
-        ----------
-        event : str
-            What happened.
-        **facts
-            Plain data.
-        """
+        """Write an event."""
         entry = {"time": time.time(), "event": event, **facts}
         self._file.append(_line(entry))
         self._file.sync()

@@ -178,22 +178,7 @@ class Setpoints:
         self.ended, self.held = True, False
 
     def take(self, duration: float, tick: float) -> tuple[Motion, Array]:
-        """Return the next chunk of setpoints, and go on.
-
-        Parameters
-        ----------
-        duration : float
-            Length of the chunk [s].
-        tick : float
-            Time between two setpoints [s], a whole part of it.
-
-        Returns
-        -------
-        motion : Motion
-            Setpoints from 0 to `duration`.
-        since : ndarray, (N,)
-            Time since the start of the trajectory of each of them [s]; NaN where none runs.
-        """
+        """Return the next chunk of setpoints, and how long the trajectory of each has run [s] (NaN: none), and go on."""
         t = np.arange(round(duration / tick) + 1) * tick
         n = self.q.size
         q, v, a = np.tile(self.q, (t.size, 1)), np.zeros((t.size, n)), np.zeros((t.size, n))

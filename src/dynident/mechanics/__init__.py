@@ -19,7 +19,7 @@ from dynident.mechanics.equations import Equations, has_opaque_couplings, opaque
 from dynident.mechanics.functions import Outputs, cached, compiled, function_of, geometry_key
 from dynident.mechanics.geometry import Geometry, Pose, compose
 from dynident.mechanics.matrices import energies
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanics.regressor import energy_regressor, momentum_regressor, regressor, regressor_rows, weighted_regressor
 from dynident.mechanics.solving import NodeRows, factor_symmetric, solve_factored, solve_general, solve_symmetric
 from dynident.mechanics.vectors import Vector, cross, dot, matrix, plus, scale, snapped, times, vector
@@ -110,6 +110,7 @@ __all__ = [
     "FlexureRequirements",
     "Geometry",
     "Motion",
+    "MotionLike",
     "NodeRows",
     "Outputs",
     "Pose",
@@ -120,6 +121,7 @@ __all__ = [
     "actuator_jacobian",
     "actuator_torques",
     "arm_structure",
+    "as_motion",
     "at_rest",
     "body_motions",
     "cached",

@@ -14,7 +14,7 @@ from dynident.mechanics.batch import at_rest, coordinates, entering, node_values
 from dynident.mechanics.equations import Equations, has_opaque_couplings
 from dynident.mechanics.functions import cached, compiled, function_of
 from dynident.mechanics.kinematics import jacobian
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanics.solving import reciprocal, solve_symmetric
 from dynident.mechanism import Mechanism, Parameters
 
@@ -26,7 +26,7 @@ SINGULAR = 1e-13  # pivot or eigenvalue of M, relative to its diagonal, below wh
 
 def inverse_dynamics(
     mechanism: Mechanism,
-    motion: Motion,
+    motion: MotionLike,
     parameters: Parameters | ArrayLike | None = None,
     wrenches: Wrenches | None = None,
 ) -> Array:
@@ -36,7 +36,7 @@ def inverse_dynamics(
     ----------
     mechanism : Mechanism
         Robot with n coordinates.
-    motion : Motion
+    motion : Motion or (q, v, a)
         N samples.
     parameters : Parameters or array_like (p,), optional
         Standard parameters; the robot's own when omitted.
@@ -55,6 +55,7 @@ def inverse_dynamics(
     >>> di.inverse_dynamics(arm, di.Motion([0.0], [0.0], [0.0], [0.0])).round(4)
     array([[5.886]])
     """
+    motion = as_motion(motion)
     values = node_values(mechanism, values_of(mechanism, parameters))
     tau = _torques(mechanism, entering(mechanism, motion), values)
     return tau - _wrench_torques(mechanism, motion, wrenches) if wrenches else tau

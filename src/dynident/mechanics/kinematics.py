@@ -9,7 +9,7 @@ from dynident.errors import DynidentError
 from dynident.mechanics.batch import at_rest, entering, run, times
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import Outputs, function_of
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -108,14 +108,14 @@ def _poses(mechanism: Mechanism, arrays: dict[str, Array]) -> tuple[Array, Array
     return out["R"], out["p"]
 
 
-def frame_motion(mechanism: Mechanism, motion: Motion, frame: str) -> tuple[Array, Array]:
+def frame_motion(mechanism: Mechanism, motion: MotionLike, frame: str) -> tuple[Array, Array]:
     """Return velocity and acceleration of a link frame, expressed in that frame.
 
     Parameters
     ----------
     mechanism : Mechanism
         Robot.
-    motion : Motion
+    motion : Motion or (q, v, a)
         N samples.
     frame : str
         Link name.
@@ -127,6 +127,7 @@ def frame_motion(mechanism: Mechanism, motion: Motion, frame: str) -> tuple[Arra
     acceleration : ndarray, (N, 6)
         (a, alpha), classical acceleration of its origin without gravity [m/s^2, rad/s^2].
     """
+    motion = as_motion(motion)
     node, placement = mechanism.frame(frame)
     if node < 0:
         entering(mechanism, motion)

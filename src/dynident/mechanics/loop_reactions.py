@@ -18,7 +18,7 @@ from dynident.mechanics.batch import entering, node_values, run, values_of
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import Outputs, function_of
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism import Mechanism, Parameters
 
 Array = NDArray[np.float64]
@@ -104,7 +104,7 @@ def closure_conditioning(mechanism: Mechanism, q: ArrayLike) -> Conditioning:
 
 
 def reactions(
-    mechanism: Mechanism, motion: Motion, torques: ArrayLike, parameters: Parameters | ArrayLike | None = None
+    mechanism: Mechanism, motion: MotionLike, torques: ArrayLike, parameters: Parameters | ArrayLike | None = None
 ) -> Mapping[str, Array]:
     """Return the wrench that every cut joint puts on its body a, so that the robot moves as it does.
 
@@ -112,7 +112,7 @@ def reactions(
     ----------
     mechanism : Mechanism
         Robot with loops, n coordinates and k actuators.
-    motion : Motion
+    motion : Motion or (q, v, a)
         N samples.
     torques : array_like, (N, k)
         Motor torques that drive it, as from `actuator_torques`.
@@ -124,6 +124,7 @@ def reactions(
     mapping of str to ndarray, (N, 6)
         (force, moment) on body a at the cut's point of body a, base axes [N, N m]; one entry per loop.
     """
+    motion = as_motion(motion)
     _with_loops(mechanism)
     values = node_values(mechanism, values_of(mechanism, parameters))
     arrays = entering(mechanism, motion)

@@ -80,3 +80,26 @@ class Motion:
         for label in ("t", "q", "v", "a"):
             object.__setattr__(part, label, getattr(self, label)[rows])
         return part
+
+
+MotionLike = Motion | tuple[ArrayLike, ArrayLike, ArrayLike]
+
+
+def as_motion(motion: MotionLike) -> Motion:
+    """Return a motion that may have been given as arrays.
+
+    Parameters
+    ----------
+    motion : Motion or (q, v, a)
+        A motion, or a tuple of positions, velocities and accelerations (N, n) each, whose samples are numbered, not timed.
+
+    Returns
+    -------
+    Motion
+        The motion.
+    """
+    if isinstance(motion, Motion):
+        return motion
+    if not isinstance(motion, tuple) or len(motion) != 3:
+        raise DynidentError(f"motion is a {type(motion).__name__}; give a Motion, or its arrays as (q, v, a)")
+    return Motion(np.arange(len(np.atleast_2d(numbers(motion[0], "motion: q")))), *motion)

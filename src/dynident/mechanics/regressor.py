@@ -11,13 +11,13 @@ from dynident.graph import Compiled, reverse
 from dynident.mechanics.batch import entering, run
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import Outputs, cached, compiled, function_of
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 
 
-def regressor(mechanism: Mechanism, motion: Motion, out: Array | None = None) -> Array:
+def regressor(mechanism: Mechanism, motion: MotionLike, out: Array | None = None) -> Array:
     """Return Y with tau = Y phi for the standard parameters phi of `mechanism.parameters`.
 
         M(q) a + C(q, v) v + g(q) + rotor, friction, offset and spring torques = Y(q, v, a) phi
@@ -26,7 +26,7 @@ def regressor(mechanism: Mechanism, motion: Motion, out: Array | None = None) ->
     ----------
     mechanism : Mechanism
         Robot with n coordinates and p standard parameters.
-    motion : Motion
+    motion : Motion or (q, v, a)
         N samples.
     out : ndarray (N, n, p), optional
         Where to write it, contiguous float64; touching fresh memory of this size costs more than computing it.
@@ -44,6 +44,7 @@ def regressor(mechanism: Mechanism, motion: Motion, out: Array | None = None) ->
     >>> di.regressor(arm, motion).shape
     (1, 2, 28)
     """
+    motion = as_motion(motion)
     arrays = entering(mechanism, motion)
     shape = (mechanism.dof, len(mechanism.parameters))
     if out is not None and (out.shape != (len(motion), *shape) or out.dtype != np.float64 or not out.flags.c_contiguous):
@@ -55,14 +56,14 @@ def regressor(mechanism: Mechanism, motion: Motion, out: Array | None = None) ->
     return run(function, arrays, None, {"Y": shape}, {} if out is None else {"Y": out})["Y"]
 
 
-def regressor_rows(mechanism: Mechanism, motion: Motion, columns: ArrayLike | None = None) -> Array:
+def regressor_rows(mechanism: Mechanism, motion: MotionLike, columns: ArrayLike | None = None) -> Array:
     """Return the same regressor with samples last: row (i, j) is column j of coordinate i over time.
 
     Parameters
     ----------
     mechanism : Mechanism
         Robot with n coordinates and p standard parameters.
-    motion : Motion
+    motion : Motion or (q, v, a)
         N samples.
     columns : array_like of int, (m,), optional
         Standard parameters whose columns are wanted, each once; all p when omitted.
@@ -72,6 +73,7 @@ def regressor_rows(mechanism: Mechanism, motion: Motion, columns: ArrayLike | No
     ndarray, (n, m, N)
         Regressor.
     """
+    motion = as_motion(motion)
     arrays = entering(mechanism, motion)
     wanted = tuple(range(len(mechanism.parameters))) if columns is None else tuple(int(c) for c in np.asarray(columns))
 
@@ -85,7 +87,7 @@ def regressor_rows(mechanism: Mechanism, motion: Motion, columns: ArrayLike | No
     return W
 
 
-def weighted_regressor(mechanism: Mechanism, motion: Motion, weights: ArrayLike) -> Array:
+def weighted_regressor(mechanism: Mechanism, motion: MotionLike, weights: ArrayLike) -> Array:
     """Return sums of the regressor's rows, w^T Y(q, v, a), by one reverse sweep: its cost grows with n, not with n^2.
 
     With w = v it is the regressor of the power that the actuators exert.
@@ -94,7 +96,7 @@ def weighted_regressor(mechanism: Mechanism, motion: Motion, weights: ArrayLike)
     ----------
     mechanism : Mechanism
         Robot with n coordinates and p standard parameters.
-    motion : Motion
+    motion : Motion or (q, v, a)
         N samples.
     weights : array_like, (N, m, n)
         m weight vectors w at every sample.
@@ -104,6 +106,7 @@ def weighted_regressor(mechanism: Mechanism, motion: Motion, weights: ArrayLike)
     ndarray, (N, m, p)
         w^T Y of every sample and weight vector.
     """
+    motion = as_motion(motion)
 
     def build() -> Compiled:
         x = Equations(mechanism, links=True)
@@ -121,7 +124,7 @@ def weighted_regressor(mechanism: Mechanism, motion: Motion, weights: ArrayLike)
     return Y.reshape(*w.shape[:2], p)
 
 
-def energy_regressor(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array]:
+def energy_regressor(mechanism: Mechanism, motion: MotionLike) -> tuple[Array, Array]:
     """Return the kinetic and potential energy regressors: T = Y_T phi, U = Y_U phi.
 
         T = sum m v.v/2 + h.(v x omega) + omega.I omega/2 + ia v_joint^2/2,   U = -sum g.(m p + R h) + k q^2/2 + off q
@@ -130,7 +133,7 @@ def energy_regressor(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array
     ----------
     mechanism : Mechanism
         Robot with p standard parameters.
-    motion : Motion
+    motion : Motion or (q, v, a)
         N samples; accelerations are not used.
 
     Returns
@@ -140,6 +143,7 @@ def energy_regressor(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array
         quasi-velocities of `spherical` and `free` joints the offset (a torque fixed in the child frame has no
         potential) and the spring of a `free` joint; a `spherical` spring has one when its three stiffnesses are equal.
     """
+    motion = as_motion(motion)
 
     def make(_: Equations) -> Outputs:
         x = Equations(mechanism, links=True)
@@ -151,14 +155,14 @@ def energy_regressor(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array
     return out["T"], out["U"]
 
 
-def momentum_regressor(mechanism: Mechanism, motion: Motion) -> Array:
+def momentum_regressor(mechanism: Mechanism, motion: MotionLike) -> Array:
     """Return the regressor of the generalised momentum M(q) v = Y_p phi.
 
     Parameters
     ----------
     mechanism : Mechanism
         Robot with n coordinates and p standard parameters.
-    motion : Motion
+    motion : Motion or (q, v, a)
         N samples; accelerations are not used.
 
     Returns
@@ -166,6 +170,7 @@ def momentum_regressor(mechanism: Mechanism, motion: Motion) -> Array:
     ndarray, (N, n, p)
         Momentum per unit of the parameter; only inertial and rotor columns are not zero.
     """
+    motion = as_motion(motion)
 
     def make(_: Equations) -> Outputs:
         x = Equations(mechanism, links=True)

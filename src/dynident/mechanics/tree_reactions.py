@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.mechanics.batch import node_values, values_of
 from dynident.mechanics.kinematics import body_motions
 from dynident.mechanics.loop_reactions import reactions
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism import Mechanism, Parameters
 
 Array = NDArray[np.float64]
 
 
 def joint_reactions(
-    mechanism: Mechanism, motion: Motion, torques: ArrayLike | None = None, parameters: Parameters | ArrayLike | None = None
+    mechanism: Mechanism, motion: MotionLike, torques: ArrayLike | None = None, parameters: Parameters | ArrayLike | None = None
 ) -> Mapping[str, Array]:
     """Return the wrench that every moving joint of the tree puts on its child, so that the robot moves as it does.
 
@@ -32,7 +32,7 @@ def joint_reactions(
     ----------
     mechanism : Mechanism
         Robot, with or without loops.
-    motion : Motion
+    motion : Motion or (q, v, a)
         N samples of its coordinates.
     torques : array_like (N, k), optional
         Motor torques of a robot with loops, as from `actuator_torques`; they decide how redundant motors share the load.
@@ -45,6 +45,7 @@ def joint_reactions(
         (force, moment) on the child at the origin of its frame, base axes [N, N m]; one entry per moving joint. `reactions`
         has those of the cut joints.
     """
+    motion = as_motion(motion)
     phi = node_values(mechanism, values_of(mechanism, parameters))
     R, p, velocity, acceleration = body_motions(mechanism, motion)
     tree = mechanism.tree.arrays

@@ -311,11 +311,28 @@ def workspace_map(
     allowed = np.zeros(reached.shape, dtype=np.bool_)
     allowed[reached] = _within(mechanism, positions)
     slides = {joint.name for joint in mechanism.joints if joint.kind == "prismatic"}
-    maps = [np.full(reached.shape, np.nan) for _ in range(4)]
-    for target, values in zip(maps, (found.type1, found.type2, found.constraint, found.dexterity), strict=True):
-        target[reached] = values
+
+    def spread(values: Array) -> Array:
+        out = np.full(reached.shape, np.nan)
+        out[reached] = values
+        return out
+
     units = ("m" if names[0] in slides else "rad", "m" if names[1] in slides else "rad")
-    return WorkspaceMap(mechanism.name, frame, names, axes[0], axes[1], stay, units, point, *maps, allowed)
+    return WorkspaceMap(
+        mechanism.name,
+        frame,
+        names,
+        axes[0],
+        axes[1],
+        stay,
+        units,
+        point,
+        spread(found.type1),
+        spread(found.type2),
+        spread(found.constraint),
+        spread(found.dexterity),
+        allowed,
+    )
 
 
 def _names(mechanism: Mechanism, over: Sequence[str] | None) -> tuple[str, str]:

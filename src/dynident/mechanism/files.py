@@ -31,7 +31,18 @@ def is_mjcf(path: str | os.PathLike[str]) -> bool:
 
 
 def is_sdf(path: str | os.PathLike[str]) -> bool:
-    """Return whether a description file is SDF, by its ending or its root element."""
+    """Return whether a description file is SDF, by its ending or its root element.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    bool
+        True for SDF.
+    """
     file = Path(path)
     if file.suffix.lower() in SDF_SUFFIXES:
         return True

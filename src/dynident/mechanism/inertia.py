@@ -83,7 +83,24 @@ def to_com(phi: ArrayLike) -> tuple[float, Array, Array]:
 
 
 def principal(phi: ArrayLike) -> tuple[float, Array, Array, Array]:
-    """Return mass, centre of mass, principal moments (ascending) and principal axes."""
+    """Return what a person would measure of a body.
+
+    Parameters
+    ----------
+    phi : array_like, (10,)
+        ``m mx my mz Ixx Ixy Ixz Iyy Iyz Izz`` in the link frame, inertia about its origin.
+
+    Returns
+    -------
+    mass : float
+        [kg].
+    com : ndarray, (3,)
+        Centre of mass [m].
+    moments : ndarray, (3,)
+        Principal moments about it, ascending [kg m^2].
+    axes : ndarray, (3, 3)
+        Principal axes as columns, right-handed.
+    """
     mass, com, inertia = to_com(phi)
     moments, axes = np.linalg.eigh(inertia)
     if np.linalg.det(axes) < 0.0:

@@ -58,36 +58,12 @@ class MjcfFile:
     classes: dict[str, dict[str, dict[str, str]]] = field(default_factory=lambda: {"": {}})
 
     def sections(self, tag: str) -> Iterator[Element]:
-        """Yield the children of every top-level <tag>, which may be repeated.
-
-        Parameters
-        ----------
-        tag : str
-            Section, as in "actuator".
-
-        Yields
-        ------
-        Element
-            Child elements.
-        """
+        """Yield the children of every top-level <tag>, which may be repeated."""
         for section in self.root.findall(tag):
             yield from section
 
     def attributes(self, element: Element, childclass: str = "") -> Mapping[str, str]:
-        """Return an element's attributes with those of its default class behind them.
-
-        Parameters
-        ----------
-        element : Element
-            A joint, geom, site or actuator.
-        childclass : str
-            Class used when the element names none.
-
-        Returns
-        -------
-        mapping of str to str
-            Attributes.
-        """
+        """Return an element's attributes with those of its default class behind them."""
         name = element.get("class", childclass)
         if name not in self.classes:
             raise DescriptionError(
@@ -109,20 +85,7 @@ class MjcfFile:
         return 1.0 if unit == "radian" else float(np.pi / 180.0)
 
     def flag(self, key: str, default: bool) -> bool:
-        """Return a true/false compiler setting.
-
-        Parameters
-        ----------
-        key : str
-            Attribute of <compiler>.
-        default : bool
-            Value when absent.
-
-        Returns
-        -------
-        bool
-            The setting.
-        """
+        """Return a true/false compiler setting."""
         text = self.compiler.get(key)
         if text is None:
             return default
@@ -131,37 +94,11 @@ class MjcfFile:
         return text == "true"
 
     def placement(self, attributes: Mapping[str, str], where: str) -> Placement:
-        """Return the pose given by pos and any of quat, axisangle, xyaxes, zaxis, euler.
-
-        Parameters
-        ----------
-        attributes : mapping of str to str
-            Attributes of a body, geom, frame, site or inertial.
-        where : str
-            How to name the element in the error.
-
-        Returns
-        -------
-        Placement
-            Pose in the parent frame.
-        """
+        """Return the pose given by pos and any of quat, axisangle, xyaxes, zaxis, euler."""
         return Placement(self.rotation(attributes, where), numbers(attributes, "pos", 3, np.zeros(3), where))
 
     def rotation(self, attributes: Mapping[str, str], where: str) -> Array:
-        """Return the orientation given by quat, axisangle, xyaxes, zaxis or euler.
-
-        Parameters
-        ----------
-        attributes : mapping of str to str
-            Attributes of an element.
-        where : str
-            How to name the element in the error.
-
-        Returns
-        -------
-        ndarray, (3, 3)
-            Rotation.
-        """
+        """Return the orientation given by quat, axisangle, xyaxes, zaxis or euler."""
         given = [key for key in ORIENTATIONS if key in attributes]
         if not given:
             return np.eye(3)

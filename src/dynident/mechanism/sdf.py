@@ -227,13 +227,13 @@ class _Model:
         parts.reached.add(WORLD if tied else first)
         waiting = list(self.joints)
         while waiting:
-            name = next((n for n in waiting if self._end(n, "parent") in parts.reached), None)
-            if name is None:
+            ready = [name for name in waiting if self._end(name, "parent") in parts.reached]
+            if not ready:
                 raise DescriptionError(
                     f"joints {quoted(waiting)} hang on links that nothing ties to '{WORLD if tied else first}'; add a joint"
                 )
-            waiting.remove(name)
-            self._join(name, parts)
+            waiting.remove(ready[0])
+            self._join(ready[0], parts)
         lost = [name for name in self.links if name not in parts.reached]
         if lost:
             raise DescriptionError(f"links {quoted(lost)} are tied to nothing; add a joint of type fixed")

@@ -103,15 +103,7 @@ class XmlPatch:
         return None
 
     def set(self, element: Element, name: str, value: str) -> None:
-        """Give an attribute a value, after the others when it is new.
-
-        Parameters
-        ----------
-        element : Element
-            Element of `root`.
-        name, value : str
-            Attribute and its text (ASCII, nothing to escape).
-        """
+        """Give an attribute a value, after the others when it is new."""
         if element.get(name) == value:
             return
         found = self._attribute(element, name)
@@ -124,15 +116,7 @@ class XmlPatch:
         self._edits.append((at, at, _ascii(f' {name}="{value}"')))
 
     def remove(self, element: Element, name: str) -> None:
-        """Remove an attribute and the blanks before it.
-
-        Parameters
-        ----------
-        element : Element
-            Element of `root`.
-        name : str
-            Attribute.
-        """
+        """Remove an attribute and the blanks before it."""
         found = self._attribute(element, name)
         if found is not None:
             begin = found[0]
@@ -141,17 +125,7 @@ class XmlPatch:
             self._edits.append((begin, found[2], b""))
 
     def insert(self, element: Element, text: str, last: bool = False) -> None:
-        """Put new children into an element, on lines of their own where its children stand on lines.
-
-        Parameters
-        ----------
-        element : Element
-            Element of `root`.
-        text : str
-            XML text of one child.
-        last : bool
-            After the other children instead of before them.
-        """
+        """Put new children into an element, on lines of their own where its children stand on lines."""
         begin, end = self._start_tag(element)
         if self._is_empty(element):
             self._opened.setdefault(element, []).append(_ascii(text))

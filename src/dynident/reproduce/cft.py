@@ -205,8 +205,14 @@ def cft_definiteness() -> Reproduction:
         unit=("N", "N m", "N m", "N m"),
         reason=["" if joint.passive else f"pushes below {joint.feeds_below:.4f} of its unit per second" for joint in passive],
     )
+    found = di.check(cft.mechanism(), cft.joint_from_cartesian(cft.definiteness(grid=(9, 9, 5)).xc))
+    listed = Table.of(
+        "properties (19) to (24) on a coarser grid: relative errors, and bounds",
+        [*(c.name for c in found.checks if c.name != "definiteness"), *found.bounds],
+        [*(c.value for c in found.checks if c.name != "definiteness"), *found.bounds.values()],
+    )
     return Reproduction(
-        (table, feeds),
+        (table, listed, feeds),
         {
             "Smallest eigenvalue of M at xc3 = 2.4 rad; zero along the white line": lambda: field(
                 reach, up, smallest, ("xc2, reach [m]", "xc1, down [m]", "smallest eigenvalue of M")

@@ -192,7 +192,7 @@ def _as_printed(q: np.ndarray, theta: np.ndarray) -> dict[tuple[int, int], float
 
 @reproduction("cft-log", "friction at the joints from a log of the motors", "[Rodriguez2002, section 4.2.1, Table 4]", 6)
 def cft_log() -> Reproduction:
-    """Run Table 3 on the machine, and fit bodies and friction laws of q1, q2, q4, q5 together to currents and encoder counts."""
+    """Run Table 3 on the machine, and fit bodies and friction laws of q1, q2, q4, q5 to currents and encoder counts."""
     cft = di.robots.cft
     machine = cft.machine(added_inertia=0.2)
     t = np.linspace(0.0, 10.0, 2001)

@@ -68,7 +68,7 @@ def mast_bode() -> Reproduction:
         i = FREQUENCIES.index(hertz)
         gains = "gains and cycle times are not printed: k_v and a delay are fitted to these points"
         points += [
-            Row(f"magnitude at {hertz:g} Hz", 100.0 * float(z.ratio[i]), 100.0 * size, "%", gains),
+            Row(f"magnitude at {hertz:g} Hz", 100.0 * float(z.magnitude[i]), 100.0 * size, "%", gains),
             Row(f"phase at {hertz:g} Hz", float(z.phase[i]), phase, "deg", gains),
         ]
     return Reproduction(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import os
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -17,6 +19,7 @@ from dynident.reproduce.registry import Reproduction, Table, cells_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LARGEST, DOTS = 300_000, 110  # characters of a vector drawing, beyond which dots take less; dots per inch
 NARROW = 9.0  # inches: figures below it are not stretched to the width of the page
 CLOSE = 0.01
 HEADERS = ("", "ours", "published", "difference", "why they differ")
@@ -37,7 +40,12 @@ def _table(table: Table) -> pages.Html:
 
 
 def _figure(caption: str, drawn: Figure) -> pages.Html:
-    return pages.figure(data_address(drawn), caption, caption, "narrow" if drawn.get_figwidth() < NARROW else "")
+    address = data_address(drawn)
+    if len(address) > LARGEST:
+        buffer = io.BytesIO()
+        drawn.savefig(buffer, format="png", dpi=DOTS)
+        address = f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+    return pages.figure(address, caption, caption, "narrow" if drawn.get_figwidth() < NARROW else "")
 
 
 def _section(found: Reproduction) -> pages.Html:

@@ -39,9 +39,8 @@ def _rows(ours: np.ndarray, published: np.ndarray | tuple[tuple[float, ...], ...
 )
 def prs3_figures_6_and_7() -> Reproduction:
     """All corners, edges and the inside of z +- 2 mm, psi and theta +- 0.2 degrees."""
-    axes = [np.linspace(-half, half, 9) for half in prs3.BOX]
-    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3) + [prs3.HEIGHT, 0.0, 0.0]
-    grid = grid[np.argsort(grid[:, 0], kind="stable")]
+    z, psi, theta = (np.linspace(-half, half, 9) for half in prs3.BOX)
+    grid = np.stack(np.meshgrid(prs3.HEIGHT + z, psi, theta, indexing="ij"), axis=-1).reshape(-1, 3)
     s = prs3.inverse_kinematics(grid)
     needs = flexure_requirements(prs3.mechanism(), grid)
     turn = {

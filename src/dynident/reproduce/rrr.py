@@ -123,9 +123,7 @@ def rrr_ik() -> Reproduction:
     )
 
 
-@reproduction(
-    "rrr-writing", "shares of model and PD control in the writing task (16)", "[Kostic2002, (16), figures 7 to 9]", 30
-)
+@reproduction("rrr-writing", "shares of model and PD control in the writing task (16)", "[Kostic2002, (16), figures 7 to 9]", 8)
 def rrr_writing() -> Reproduction:
     """Identify the machine from its own logs, write with PD alone and with the identified model, and compare the shares."""
     rrr = di.robots.rrr

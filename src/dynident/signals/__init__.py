@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         campaign_columns,
         is_campaign,
         read_campaign,
+        read_cycles,
         read_journal,
     )
     from dynident.signals.cutoff import Cutoff, automatic_cutoff
@@ -56,6 +57,7 @@ _LATER = {
     "pieces_without_gaps": "resample",
     "prepare": "preparation",
     "read_campaign": "campaign",
+    "read_cycles": "campaign",
     "read_journal": "campaign",
     "read_segment": "segments",
     "read_table": "readers",
@@ -96,6 +98,7 @@ __all__ = [
     "pieces_without_gaps",
     "prepare",
     "read_campaign",
+    "read_cycles",
     "read_journal",
     "read_segment",
     "read_table",

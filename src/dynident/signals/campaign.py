@@ -9,15 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import LogError
+from dynident.errors import DynidentError, LogError
 from dynident.files import BYTES, parsed, read_regular
 from dynident.signals.log import MINIMUM_SAMPLES, Log
 from dynident.signals.segments import LogSegment, read_segment
@@ -167,8 +168,6 @@ class CampaignLog(Log):
         return [part for part in self.recordings if part.kind == "cycle" and part.complete]
 
     def _named(self, start: int, stop: int, part: Recording, label: str) -> Log:
-        from dataclasses import replace  # noqa: PLC0415 - only here
-
         log = self.rows(int(start), int(stop))
         facts = {"cycle": part.cycle, "attempt": part.attempt, "gaps": int(np.sum(part.flag & GAP > 0))}
         return replace(log, name=f"{self.name}/{label}", provenance={**log.provenance, **facts})
@@ -188,41 +187,81 @@ def read_campaign(path: str | os.PathLike[str]) -> CampaignLog:
         All samples; those that came twice are left out.
     """
     folder = Path(path)
+    with _explained(folder):
+        about = _about(folder)
+        parts = list(_parts(folder, about))
+        if sum(len(t) for _, t, _ in parts) < MINIMUM_SAMPLES:
+            raise LogError(f"campaign '{folder}' has {sum(len(t) for _, t, _ in parts)} samples yet; wait until it has moved")
+        return _log(folder, about, parts)
+
+
+def read_cycles(path: str | os.PathLike[str]) -> Iterator[CampaignLog]:
+    """Read a campaign cycle by cycle: each complete cycle is a campaign of its own, and only one is in memory at a time.
+
+    Parameters
+    ----------
+    path : path-like
+        The folder.
+
+    Yields
+    ------
+    CampaignLog
+        One cycle, on the clock of the whole campaign.
+    """
+    folder = Path(path)
+    with _explained(folder):
+        about = _about(folder)
+        for part in _parts(folder, about):
+            recording, t, _ = part
+            if recording.kind == "cycle" and recording.complete and len(t) >= MINIMUM_SAMPLES:
+                yield _log(folder, about, [part])
+
+
+@contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    """Say which campaign cannot be read, and why; what it says about itself may be wrong in every way."""
     try:
-        about = parsed(json.loads, read_regular(folder / ABOUT, BYTES).decode())
-        if about.get("format") != FORMAT:
-            raise LogError(f"'{folder / ABOUT}' has the format {about.get('format')!r}; this version reads {FORMAT}")
-        return _campaign(folder, about)
+        yield
     except (OSError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
-        if isinstance(error, LogError):
+        if isinstance(error, DynidentError):
             raise
         kind = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise LogError(f"campaign '{folder}' cannot be read: {kind}; take it from a copy") from error
 
 
-def _campaign(folder: Path, about: dict[str, Any]) -> CampaignLog:
-    """Return the log of a folder; what it says about itself may be wrong in every way."""
-    controller, joints = about["controller"], tuple(about["controller"]["channels"])
-    n, done = len(joints), {(e["cycle"], e["attempt"]) for e in read_journal(folder) if e["event"] == "cycle done"}
-    tables, recordings, origin, count = [], [], _Clock(), 0
+def _about(folder: Path) -> dict[str, Any]:
+    about: dict[str, Any] = parsed(json.loads, read_regular(folder / ABOUT, BYTES).decode())
+    if about.get("format") != FORMAT:
+        raise LogError(f"'{folder / ABOUT}' has the format {about.get('format')!r}; this version reads {FORMAT}")
+    return about
+
+
+def _parts(folder: Path, about: dict[str, Any]) -> Iterator[tuple[Recording, Array, Array]]:
+    """Yield what each segment is, its times and its rows."""
+    period = float(about["controller"]["period"])
+    done = {(e["cycle"], e["attempt"]) for e in read_journal(folder) if e["event"] == "cycle done"}
+    origin = _Clock()
     for file, segment in _segments(folder):
         table = segment.table[segment.table[:, 4] != REPEATED]
         if not len(table):
             continue
-        t = origin.times(table, str(segment.header.get("session", "")), float(controller["period"]))
+        t = origin.times(table, str(segment.header.get("session", "")), period)
         later = np.concatenate([[True], np.diff(t) > 0.0])
         table, t = table[later], t[later]
         head = segment.header
-        rows = slice(count, count + len(t))
-        count += len(t)
         facts = (str(head["kind"]), int(head["cycle"]), int(head["attempt"]))
-        complete = facts[1:] in done
         columns = (table[:, 3], table[:, 4].astype(np.int64), table[:, 0])
-        recordings.append(Recording(file, *facts, complete, rows, *columns))
-        tables.append(np.column_stack([t, table]))
-    if count < MINIMUM_SAMPLES:
-        raise LogError(f"campaign '{folder}' has {count} samples yet; wait until the robot has moved")
-    whole = np.concatenate(tables)
+        yield Recording(file, *facts, facts[1:] in done, slice(0, len(t)), *columns), t, table
+
+
+def _log(folder: Path, about: dict[str, Any], parts: Sequence[tuple[Recording, Array, Array]]) -> CampaignLog:
+    """Return segments as one log."""
+    controller, joints = about["controller"], tuple(about["controller"]["channels"])
+    n, count, recordings = len(joints), 0, []
+    for recording, t, _ in parts:
+        recordings.append(replace(recording, rows=slice(count, count + len(t))))
+        count += len(t)
+    whole = np.concatenate([np.column_stack([t, table]) for _, t, table in parts])
     signals = {name: whole[:, 6 + k * n : 6 + (k + 1) * n] for k, name in enumerate(SIGNALS)}
     optional: dict[str, Any] = {name: signals[name] for name in ("velocity", "temperature") if np.isfinite(signals[name]).any()}
     kept: dict[str, Any] = {key: about[key] for key in ("plan", "robot", "software") if key in about}
@@ -270,13 +309,12 @@ def read_journal(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return out
 
 
-def _segments(folder: Path) -> list[tuple[str, LogSegment]]:
-    """Return all segments in order; of one that is being sealed, the sealed one."""
-    out: list[tuple[str, LogSegment]] = []
+def _segments(folder: Path) -> Iterator[tuple[str, LogSegment]]:
+    """Yield all segments in order; of one that is being sealed, the sealed one."""
     for stem in sorted({p.stem for p in folder.iterdir() if p.suffix in (".seg", ".parquet") and not p.name.startswith(".")}):
         for suffix in (".parquet", ".seg"):
             try:
-                out.append((stem, read_segment(folder / f"{stem}{suffix}")))
+                yield stem, read_segment(folder / f"{stem}{suffix}")
                 break
             except FileNotFoundError:  # not sealed yet, or sealed just now
                 continue
@@ -284,8 +322,7 @@ def _segments(folder: Path) -> list[tuple[str, LogSegment]]:
                 continue
         else:
             if (folder / f"{stem}.parquet").exists():
-                out.append((stem, read_segment(folder / f"{stem}.parquet")))
-    return out
+                yield stem, read_segment(folder / f"{stem}.parquet")
 
 
 class _Clock:

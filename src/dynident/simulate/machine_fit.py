@@ -3,7 +3,8 @@
     minimise sum over runs of || F (tau_measured - tau_simulated(p)) ||^2        p > 0, F a zero-phase low-pass
 
 The whole closed loop is simulated for every p [Roldan2017, section 4.2.4.2], so nothing is differentiated and limits, cycle
-times and elastic shafts count. Gauss-Newton on log p; numbers of drives are inputs of the compiled machine, so nothing is compiled.
+times and elastic shafts count. Gauss-Newton on log p; numbers of drives are inputs of the compiled machine, so nothing is
+compiled.
 """
 
 from __future__ import annotations
@@ -185,8 +186,8 @@ def fit_machine(
     x, r, J = _descend(left, np.log(start), (first - compare.measured).ravel() / scale)
     values = np.exp(x)
     fitted = (r * scale).reshape(first.shape) + compare.measured
-    # Neighbours within the band repeat each other.
-    spread = np.linalg.pinv(J.T @ J) * float(r @ r) / max(1, compare.independent - values.size) * (r.size / compare.independent)
+    # Neighbours within the band repeat each other: only so many rows are independent.
+    spread = np.linalg.pinv(J.T @ J) * float(r @ r) / max(1, compare.independent - values.size)
     names = chosen if shared else tuple(f"{drive.actuator} {name}" for drive in robot.drives for name in chosen)
     actuators = tuple(drive.actuator for drive in robot.drives)
     rms = [float(np.sqrt(np.mean((x - compare.measured) ** 2))) / scale for x in (first, fitted)]

@@ -80,6 +80,59 @@ class End:
         """
         return replace(self, heat=None if self.heat is None else self.heat.rested(duration))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data from which `from_dict` makes the same state, to the last bit.
+
+        Returns
+        -------
+        dict
+            JSON-ready; infinite numbers as Python writes them.
+        """
+        heat = None if self.heat is None else self.heat.memory()
+        last = None if self.last_noise is None else self.last_noise.tolist()
+        return {
+            "time": self.time,
+            "state": {name: np.asarray(values).tolist() for name, values in self.state.items()},
+            "origin": self.origin.tolist(),
+            "noise": {name: dict(state) for name, state in self.noise.items()},
+            "heat": heat,
+            "tail": {"shape": list(self.tail.shape), "values": self.tail.ravel().tolist()},
+            "last_noise": last,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], robot: VirtualRobot) -> End:
+        """Return the state that `to_dict` described.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+        robot : VirtualRobot
+            The machine that it is a state of.
+
+        Returns
+        -------
+        End
+            From where to go on.
+        """
+        try:
+            heat = None
+            if data["heat"] is not None:
+                heat = Heat(robot.mechanism, robot.drives, robot.thermal, robot.ambient)
+                heat.remember(data["heat"])
+            return cls(
+                float(data["time"]),
+                {str(name): np.array(values, dtype=np.float64) for name, values in data["state"].items()},
+                np.array(data["origin"], dtype=np.float64),
+                {str(name): dict(state) for name, state in data["noise"].items()},
+                heat,
+                np.array(data["tail"]["values"], dtype=np.float64).reshape(data["tail"]["shape"]),
+                None if data["last_noise"] is None else np.array(data["last_noise"], dtype=np.float64),
+            )
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise SimulationError(f"the state of the machine cannot be read ({error}); start the run again") from error
+
 
 @dataclass(frozen=True, eq=False)
 class Options:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -107,6 +108,19 @@ class Heat:
             for name, state in self.state.items()
         }
         return cooled
+
+    def memory(self) -> dict[str, Any]:
+        """Return temperatures and the losses of the present stretch as plain data."""
+        state = {name: values.tolist() for name, values in self.state.items()}
+        return {"state": state, "sums": [total.tolist() for total in self._sums], "rows": self._rows}
+
+    def remember(self, memory: Mapping[str, Any]) -> None:
+        """Go on from what `memory` returned."""
+        if set(memory["state"]) != set(self.state):
+            raise ValueError(f"temperatures are of {', '.join(memory['state'])}")
+        self.state = {name: np.array(memory["state"][name], dtype=np.float64) for name in self.state}
+        self._sums = [np.array(total, dtype=np.float64) for total in memory["sums"]]
+        self._rows = int(memory["rows"])
 
     def _temperature(self, name: str) -> float:
         return float(self.heating[name].model._temperature(self.state[name], np.array(self.ambient)))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import missing_extra
 from dynident.friction import term_of
-from dynident.mechanics import Motion, inverse_dynamics, values_of
+from dynident.mechanics import Motion, MotionLike, as_motion, inverse_dynamics, values_of
 from dynident.mechanism import Mechanism, Parameters
 
 Array = NDArray[np.float64]
@@ -72,7 +72,7 @@ class Contributions:
         return figure
 
 
-def contributions(mechanism: Mechanism, motion: Motion, parameters: Parameters | ArrayLike | None = None) -> Contributions:
+def contributions(mechanism: Mechanism, motion: MotionLike, parameters: Parameters | ArrayLike | None = None) -> Contributions:
     """Split the torques of a motion into inertial, centrifugal, Coriolis, gravity, friction and constant parts.
 
         tau = M a + sum_i c_ii v_i^2 + sum_(i<j) c_ij v_i v_j + g + friction + springs and offsets
@@ -84,7 +84,7 @@ def contributions(mechanism: Mechanism, motion: Motion, parameters: Parameters |
     ----------
     mechanism : Mechanism
         Robot with n coordinates.
-    motion : Motion
+    motion : Motion or (q, v, a)
         N samples.
     parameters : Parameters or array_like (p,), optional
         Standard parameters; the robot's own when omitted.
@@ -94,6 +94,7 @@ def contributions(mechanism: Mechanism, motion: Motion, parameters: Parameters |
     Contributions
         The parts.
     """
+    motion = as_motion(motion)
     values = values_of(mechanism, parameters)
     terms = [term_of(name) for name in mechanism.parameters.names]
     friction = np.array([term is not None and term.friction for term in terms], dtype=bool)

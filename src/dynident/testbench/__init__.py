@@ -7,14 +7,26 @@ from typing import TYPE_CHECKING
 from dynident.arguments import guard
 
 if TYPE_CHECKING:
+    from dynident.testbench.checkup import Checkup, check_robot
+    from dynident.testbench.compensated import FrictionCompensation
     from dynident.testbench.compensation import Compensation, MeasuredTemperature, NoCompensation, ThermalPrediction, WarmupTime
     from dynident.testbench.curve import CurveFit, FrictionCurve
     from dynident.testbench.curves import FrictionCurves, friction_curves
+    from dynident.testbench.cycles import CycleFits, identify_cycles
     from dynident.testbench.gravity import Gravity, SingleAxis, plateau_gravity, single_axis
+    from dynident.testbench.heating import (
+        CampaignStudy,
+        JointHeating,
+        SpeedMoments,
+        campaign_study,
+        friction_power,
+        normalised_friction,
+    )
     from dynident.testbench.history import FrictionHistory
     from dynident.testbench.lugre import LuGreFit, fit_lugre, fit_static
     from dynident.testbench.maintenance import FaultDetector, Maintenance
     from dynident.testbench.plateaus import Plateaus, SpeedPlateau, find_plateaus
+    from dynident.testbench.plots import plot_sweeps
     from dynident.testbench.repeatability_study import (
         Estimate,
         ParameterRepeatability,
@@ -42,6 +54,16 @@ if TYPE_CHECKING:
 
 # Each experiment is imported on first use: the closed loop brings the simulation with it, friction does not.
 _HOME = {
+    "plots": ("plot_sweeps",),
+    "compensated": ("FrictionCompensation",),
+    "cycles": (
+        "CycleFits",
+        "identify_cycles",
+    ),
+    "checkup": (
+        "Checkup",
+        "check_robot",
+    ),
     "compensation": (
         "Compensation",
         "MeasuredTemperature",
@@ -62,6 +84,14 @@ _HOME = {
         "SingleAxis",
         "plateau_gravity",
         "single_axis",
+    ),
+    "heating": (
+        "CampaignStudy",
+        "JointHeating",
+        "SpeedMoments",
+        "campaign_study",
+        "friction_power",
+        "normalised_friction",
     ),
     "history": ("FrictionHistory",),
     "lugre": (
@@ -128,15 +158,20 @@ _HOME = {
 _LATER = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "CampaignStudy",
+    "Checkup",
     "Compensation",
     "CurveFit",
+    "CycleFits",
     "Estimate",
     "FaultDetector",
+    "FrictionCompensation",
     "FrictionCurve",
     "FrictionCurves",
     "FrictionHistory",
     "FrictionStudy",
     "Gravity",
+    "JointHeating",
     "JointStudy",
     "Known",
     "LuGreFit",
@@ -147,6 +182,7 @@ __all__ = [
     "Plateaus",
     "Repeatability",
     "SingleAxis",
+    "SpeedMoments",
     "SpeedPlateau",
     "Spread",
     "TemperatureComparison",
@@ -157,7 +193,9 @@ __all__ = [
     "TrackingTrial",
     "Warmup",
     "WarmupTime",
+    "campaign_study",
     "catalogue_model",
+    "check_robot",
     "choose_thermal",
     "compare_temperature",
     "estimates_of",
@@ -168,11 +206,15 @@ __all__ = [
     "fit_thermal",
     "fit_warmup",
     "friction_curves",
+    "friction_power",
     "friction_study",
+    "identify_cycles",
     "identify_friction",
     "identify_machine",
     "nested_spread",
+    "normalised_friction",
     "plateau_gravity",
+    "plot_sweeps",
     "repeatability",
     "single_axis",
     "tracking_proof",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dynident.testbench.curves import FrictionCurves
+    from dynident.testbench.heating import JointHeating
     from dynident.testbench.history import FrictionHistory
     from dynident.testbench.plateaus import Plateaus
     from dynident.testbench.thermal_data import ThermalFit
@@ -80,7 +81,7 @@ def draw_warmup(axes: Axes, fits: Sequence[Warmup]) -> None:
     """Draw values over time and one or more fitted drifts."""
     first = fits[0]
     axes.plot(first.t / 60.0, first.y, "o", color=INK, markersize=3.2, label="measured")
-    grid = np.linspace(0.0, float(first.t.max()), 400)
+    grid = np.linspace(float(first.t.min()), float(first.t.max()), 400)
     for fit, colour, style in zip(fits, (BLUE, ORANGE, GREEN), ("-", "--", ":"), strict=False):
         taus = " and ".join(f"{tau / 60:.3g}" for tau in fit.time_constants)
         name = f"order {fit.order}: {taus} min, mean error {100 * fit.errors[0]:.2g} %" if fit.order else "constant"
@@ -118,6 +119,21 @@ def plot_thermal(fit: ThermalFit) -> Figure:
     return figure
 
 
+def plot_heating(found: JointHeating) -> Figure:
+    """Draw normalised friction over time with thermal models, and the power that heats."""
+    figure = new_figure(7.6, 4.8)
+    above, below = figure.add_axes((0.1, 0.43, 0.87, 0.5)), figure.add_axes((0.1, 0.11, 0.87, 0.22))
+    above.errorbar(found.t / 60.0, found.ratio, 2.0 * found.std, fmt="o", color=INK, markersize=3.2, label="all speeds")
+    for fit, colour in zip(found.fits, (BLUE, ORANGE, GREEN), strict=False):
+        name = f"{type(fit.model).__name__}: mean error {100 * fit.mean_error:.2g} %"
+        above.plot(fit.tests[0].t / 60.0, fit.predicted[0], color=colour, linewidth=0.9, label=name)
+    above.legend(frameon=False, fontsize=8)
+    below.step(found.power_t / 60.0, found.power, where="post", color=MUTED, linewidth=0.8)
+    finish(above, "", "friction over cold friction", f"{label(found.joint)}: warm-up of the campaign")
+    finish(below, "time since the cold start [min]", "power [W]", "")
+    return figure
+
+
 def plot_values(names: Sequence[str], values: Array, std: Array, title: str) -> Figure:
     """Draw parameters relative to their own size, with two standard deviations."""
     size = np.where(values == 0.0, 1.0, np.abs(values))
@@ -131,8 +147,19 @@ def plot_values(names: Sequence[str], values: Array, std: Array, title: str) -> 
     return figure
 
 
-def plot_torques(found: FrictionCurves) -> Figure:
-    """Draw the torque of the first and of the last sweep, with gravity and friction as modelled."""
+def plot_sweeps(found: FrictionCurves) -> Figure:
+    """Draw the torque of the first and of the last sweep, with gravity and friction as modelled.
+
+    Parameters
+    ----------
+    found : FrictionCurves
+        Friction of one joint.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Two panels, cold and warm.
+    """
     from dynident.testbench.groups import group_plateaus  # noqa: PLC0415 - it imports what this draws
 
     groups, labels, _ = group_plateaus(found.plateaus, found.top, "time", None)

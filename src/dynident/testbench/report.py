@@ -26,7 +26,7 @@ from dynident.figures import (
 from dynident.files import write_atomic
 from dynident.pages import Html, badge, bullets, date, escape, figure, join, number, page, percent, section, several, table, tag
 from dynident.testbench.maintenance import Maintenance
-from dynident.testbench.plots import draw_warmup, plot_torques
+from dynident.testbench.plots import draw_warmup, plot_sweeps
 from dynident.testbench.repeatability_study import Repeatability
 from dynident.testbench.study import FrictionStudy, JointStudy
 
@@ -190,7 +190,7 @@ def _curves(study: FrictionStudy) -> Html:
         caption = f"Mean over plateaus; {'gravity removed' if c.gravity.removed else 'no gravity was found to be removed'}."
         content += [tag("h3", who), figure(data_address(c.plot()), f"Friction against speed of {who}", caption)]
         torques = "Torque on the plateaus of the first and the last sweep, with what the model says."
-        content.append(figure(data_address(plot_torques(c)), f"Torque over time of {who}", torques))
+        content.append(figure(data_address(plot_sweeps(c)), f"Torque over time of {who}", torques))
         rows = []
         for curve in c.curves:
             f = curve.fit()

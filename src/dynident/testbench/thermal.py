@@ -9,23 +9,27 @@ K / |alpha| and C / |alpha|. So torque data determine
 and never alpha, K, C or the temperature by themselves. One anchor fixes all of them: alpha itself, or one temperature that
 was measured (`alpha=`, `hot=`). Without it the model returned has |alpha| = 1 per "kelvin": its ratios, powers and time
 constants are right, its temperatures are in units of friction ratio.
+
+The advanced model [Pagani2022, section 4.5] has a measured temperature T3 as an input, which fixes the scale: all of its nine
+parameters are fitted, and K13 and K13 / alpha are told apart where T3 changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import IdentificationError, SignalWarning, warn
-from dynident.friction import FirstOrder, Fractional, SecondOrder, TwoPole
+from dynident.friction import AdvancedSecondOrder, FirstOrder, Fractional, SecondOrder, TwoPole
 from dynident.identify import Choice, choose
 from dynident.testbench.thermal_data import Model, ThermalFit, ThermalTest
 
 Array = NDArray[np.float64]
-Kind = type[FirstOrder] | type[SecondOrder] | type[TwoPole] | type[Fractional]
+Kind = type[FirstOrder] | type[SecondOrder] | type[TwoPole] | type[Fractional] | type[AdvancedSecondOrder]
 
 #: Random points per parameter of the global search, and how many of the best are followed to the end.
 TRIALS = 60
@@ -39,15 +43,23 @@ class _Curves:
 
     def __init__(self, kind: Kind, tests: Sequence[ThermalTest], sign: float, rows: Sequence[NDArray[np.bool_]]) -> None:
         self.kind, self.tests, self.sign, self.rows = kind, tests, sign, rows
-        self.names = tuple(n for n in kind.names if n != "alpha")
-        self.states = {FirstOrder: 1, SecondOrder: 2, TwoPole: 2, Fractional: 0}[kind]
+        self.absolute = kind is AdvancedSecondOrder  # temperatures in degree Celsius, alpha is fitted too
+        self.names = tuple(n for n in kind.names if self.absolute or n != "alpha")
+        self.states = 0 if kind is Fractional else 1 if kind is FirstOrder else 2
         self.loose = [i for i, test in enumerate(tests) if not test.rested]
         self.size = len(self.names) + self.states * len(self.loose)
         self.home = np.zeros(self.size)
+        self.reference = _ambient(tests[0]) if self.absolute else 0.0
 
     def model(self, u: Array) -> Model:
         values = dict(zip(self.names, np.exp(np.clip(u[: len(self.names)], -80.0, 80.0)).tolist(), strict=True))
-        return self.kind(alpha=self.sign, reference=0.0, **values)
+        return self.kind(alpha=self.sign * values.pop("alpha", 1.0), reference=self.reference, **values)
+
+    def _inputs(self, i: int) -> dict[str, Any]:
+        """Temperatures around the joint during a test, where the model has them."""
+        test = self.tests[i]
+        air = self.reference if test.ambient is None else test.ambient
+        return {"ambient": air, "zone": test.zone} if self.absolute else {}
 
     def _first(self, i: int, u: Array) -> tuple[int, Array | None]:
         """Where the unknown first state of a test is in u, and its value."""
@@ -61,7 +73,10 @@ class _Curves:
         model = self.model(u)
         if isinstance(model, Fractional):
             return [model.heating(test.t, float(test.power[0])).ratio for test in self.tests]
-        return [model.simulate(test.t, test.power, self._first(i, u)[1]).ratio for i, test in enumerate(self.tests)]
+        return [
+            model.simulate(test.t, test.power, self._first(i, u)[1], **self._inputs(i)).ratio
+            for i, test in enumerate(self.tests)
+        ]
 
     def residual(self, u: Array) -> Array:
         """Errors of the fitted samples, and a pull far below any error that keeps what they do not show from drifting."""
@@ -73,6 +88,7 @@ class _Curves:
         model = self.model(u)
         index = [model.names.index(n) for n in self.names]
         factor = np.exp(np.clip(u[: len(self.names)], -80.0, 80.0))
+        factor *= np.where(np.array(self.names) == "alpha", self.sign, 1.0)
         slopes = []
         for i, test in enumerate(self.tests):
             slope = np.zeros((test.t.size, self.size))
@@ -80,13 +96,19 @@ class _Curves:
                 slope[:, : factor.size] = model.sensitivity(test.t, float(test.power[0]))[:, index] * factor
             else:
                 at, first = self._first(i, u)
-                slope[:, : factor.size] = model.sensitivity(test.t, test.power, first)[:, index] * factor
+                more = self._inputs(i)
+                slope[:, : factor.size] = model.sensitivity(test.t, test.power, first, **more)[:, index] * factor
                 if first is not None:
-                    rest = model.simulate(test.t, test.power, np.zeros(self.states)).ratio
+                    rest = model.simulate(test.t, test.power, np.zeros(self.states), **more).ratio
                     for j, unit in enumerate(np.eye(self.states)):  # affine in the state: differences are exact
-                        slope[:, at + j] = model.simulate(test.t, test.power, unit).ratio - rest
+                        slope[:, at + j] = model.simulate(test.t, test.power, unit, **more).ratio - rest
             slopes.append(slope[self.rows[i]])
         return np.concatenate([*slopes, RIDGE * np.eye(self.size)])
+
+
+def _ambient(test: ThermalTest, usual: float = 20.0) -> float:
+    """Temperature of the surroundings at the start of a test."""
+    return usual if test.ambient is None else float(np.asarray(test.ambient)[0])
 
 
 def fit_thermal(
@@ -107,7 +129,7 @@ def fit_thermal(
     ----------
     tests : ThermalTest or sequence of ThermalTest
         Heating at one or more duty cycles, cooling, or both in one record. `Fractional` takes tests of constant power
-        from a rested joint only.
+        from a rested joint only, `AdvancedSecondOrder` tests with a measured `zone`.
     model : type
         `FirstOrder`, `SecondOrder`, `TwoPole` or `Fractional`.
     alpha : float, optional
@@ -130,12 +152,12 @@ def fit_thermal(
 
     series = [tests] if isinstance(tests, ThermalTest) else list(tests)
     _check(series, model, alpha, hot)
-    used = [np.ones(s.t.size, dtype=bool) if rows is None else np.asarray(rows[i], dtype=bool) for i, s in enumerate(series)]
+    used = [s.seen if rows is None else s.seen & np.asarray(rows[i], dtype=bool) for i, s in enumerate(series)]
     notes = [note for s in series if (note := s.turning())]
     for note in notes:
         warn(note, SignalWarning)
     # Friction ends below the first value while heating (alpha < 0) or above the first one while cooling.
-    trend = sum(float((s.ratio[-1] - s.ratio[0]) * (1.0 if s.power.mean() > 0.0 else -1.0)) for s in series)
+    trend = sum(_trend(s) for s in series)
     curves = _Curves(model, series, -1.0 if trend <= 0.0 else 1.0, used)
     count = int(sum(k.sum() for k in used))
     if count <= curves.size:
@@ -169,11 +191,25 @@ def fit_thermal(
     return _result(curves, best, notes, alpha, hot, ambient)
 
 
+def _trend(test: ThermalTest) -> float:
+    """How far the friction rises while heating, or falls while cooling."""
+    seen = test.ratio[test.seen]
+    return float((seen[-1] - seen[0]) * (1.0 if test.power.mean() > 0.0 else -1.0))
+
+
 def _check(series: list[ThermalTest], model: Kind, alpha: float | None, hot: float | None) -> None:
     if not series:
         raise IdentificationError("no thermal test is given; give at least one")
     if alpha is not None and hot is not None:
         raise IdentificationError("alpha and hot are both given; one anchor fixes the scale of the temperature, drop the other")
+    if model is AdvancedSecondOrder:
+        for s in series:
+            if s.zone is None:
+                raise IdentificationError(
+                    f"{s.name}: the advanced model needs a measured temperature T3 nearby; give zone=, or use SecondOrder"
+                )
+        if alpha is not None or hot is not None:
+            raise IdentificationError("the measured temperature T3 fixes the scale of the advanced model; give no alpha or hot")
     if model is Fractional:
         for s in series:
             if not s.rested or np.ptp(s.power) > 1e-9 * max(1.0, float(s.power.max())):
@@ -202,8 +238,18 @@ def _trials(curves: _Curves, generator: np.random.Generator) -> list[Array]:
         }
         options |= {"K1": K1, "K2": K2, "C1": K1 * fast, "C2": K2 * slow, "nu": nu}
         options |= {"c1": 1.0 / (K2 * slow), "c2": 1.0 / (K1 * fast), "tau1": slow, "tau2": fast}
+        scale = 1.0
+        if curves.absolute:
+            scale = options["alpha"] = np.exp(generator.uniform(np.log(2e-3), np.log(5e-2)))
+            many = np.exp(generator.uniform(np.log(0.02), np.log(20.0), 4)) * power * scale
+            options |= dict(zip(("K12", "K13", "K23", "K2e"), many, strict=True))
+            options |= {"C1": (many[0] + many[1]) * fast, "C2": (many[2] + many[3]) * slow}
+            options["We"] = power * np.exp(generator.uniform(np.log(1e-3), np.log(0.5)))
         u = np.log([options[n] for n in curves.names])
-        states = [curves.sign * (tests[i].ratio[0] - 1.0) * generator.uniform(0.3, 1.2, curves.states) for i in curves.loose]
+        states = [
+            curves.reference + curves.sign / scale * (tests[i].ratio[0] - 1.0) * generator.uniform(0.3, 1.2, curves.states)
+            for i in curves.loose
+        ]
         points.append(np.concatenate([u, *states]))
     return points
 
@@ -226,7 +272,7 @@ def _result(curves: _Curves, u: Array, notes: list[str], alpha: float | None, ho
     J, e = curves.jacobian(u)[: -u.size], curves.residual(u)[: -u.size]
     _, s, V = np.linalg.svd(J, full_matrices=False)
     spread = np.sqrt(np.sum((V / np.maximum(s, 1e-12 * s[0])[:, None]) ** 2, axis=0) * (e @ e) / max(e.size - u.size, 1))
-    combined = {"K": "{}/|alpha|", "C": "{}/|alpha|", "c": "{}*|alpha|"}
+    combined = {} if curves.absolute else {"K": "{}/|alpha|", "C": "{}/|alpha|", "c": "{}*|alpha|"}
     labels = [combined.get(n[0], "{}").format(n) for n in curves.names]
     identifiable = dict(zip(labels, np.exp(u[: len(labels)]).tolist(), strict=True))
     std = dict(zip(labels, spread[: len(labels)].tolist(), strict=True))
@@ -238,6 +284,12 @@ def _result(curves: _Curves, u: Array, notes: list[str], alpha: float | None, ho
         identifiable = {n: v for n, (v, _) in (beta | rates).items()}
         std = {n: v for n, (_, v) in (beta | rates).items()}
         labels = list(identifiable)
+    variance = float(e @ e) / max(e.size - u.size, 1)
+    first = curves.tests[0]
+    mean = (
+        float(first.power[0]) if first.t.size < 2 else float(first.power[:-1] @ np.diff(first.t) / (first.t[-1] - first.t[0]))
+    )
+    constants = {} if isinstance(free, Fractional) else _rates(curves, u, V, s, variance, mean)
     vague = [n for n in labels if std[n] > 0.5]
     if vague:
         said.append(f"these tests do not determine {', '.join(vague)}: heat for longer, at several powers, and record cooling")
@@ -249,14 +301,14 @@ def _result(curves: _Curves, u: Array, notes: list[str], alpha: float | None, ho
         if not (hot - ambient) * rise > 0.0:
             raise IdentificationError(f"hot = {hot} and ambient = {ambient} degree Celsius: the first test must end warmer")
         scale = rise / (hot - ambient)
-    if scale is None:
+    if scale is None and not curves.absolute:
         said.append(
             "torque alone determines only the combinations above: alpha, conductances, capacities and temperatures need an "
             "anchor (alpha= or hot=); the model has |alpha| = 1"
         )
     return ThermalFit(
-        _rescaled(free, curves.sign, scale or 1.0, ambient),
-        scale is not None,
+        free if curves.absolute else _rescaled(free, curves.sign, scale or 1.0, ambient),
+        curves.absolute or scale is not None,
         identifiable,
         std,
         tuple(values),
@@ -266,16 +318,19 @@ def _result(curves: _Curves, u: Array, notes: list[str], alpha: float | None, ho
         curves.size,
         tuple(said),
         tuple(curves.tests),
+        constants,
     )
 
 
-def _rates(curves: _Curves, u: Array, V: Array, s: Array, variance: float) -> dict[str, tuple[float, float]]:
-    """Time constants of cooling and their relative standard deviations."""
+def _rates(
+    curves: _Curves, u: Array, V: Array, s: Array, variance: float, power: float = 0.0
+) -> dict[str, tuple[float, float]]:
+    """Time constants at a power, of cooling without one, and their relative standard deviations."""
 
     def constants(w: Array) -> Array:
         model = curves.model(w)
         assert not isinstance(model, Fractional)
-        return np.log(model.time_constants(0.0))
+        return np.log(model.time_constants(power))
 
     step = 1e-6
     slope = np.stack([(constants(u + step * d) - constants(u - step * d)) / (2.0 * step) for d in np.eye(u.size)], axis=1)
@@ -312,9 +367,10 @@ def choose_thermal(tests: Sequence[ThermalTest], models: Sequence[Kind] = (First
     series = list(tests)
     ends = np.cumsum([test.t.size for test in series])
     measured = np.concatenate([test.ratio for test in series])
+    seen = np.concatenate([test.seen for test in series])
 
     def fit(kind: Kind, rows: NDArray[np.bool_]) -> tuple[Array, int]:
         found = fit_thermal(series, kind, rows=np.split(rows, ends[:-1]))
-        return np.concatenate(found.predicted) - measured, found.parameters
+        return np.where(seen, np.concatenate(found.predicted) - measured, 0.0), found.parameters
 
     return choose({kind.__name__: partial(fit, kind) for kind in models}, int(ends[-1]), blocks)

@@ -63,7 +63,7 @@ class Warmup(Result):
     t: Array
     y: Array
     aicc: float
-    derived: ClassVar[tuple[str, ...]] = ("change", "errors", "complete")
+    derived: ClassVar[tuple[str, ...]] = ("change", "change_std", "errors", "complete")
 
     def __call__(self, t: ArrayLike) -> Array:
         """Return the value at given times.
@@ -83,8 +83,16 @@ class Warmup(Result):
 
     @property
     def change(self) -> float:
-        """Total drift, (start - settled) / settled."""
-        return float((self(0.0) - self.settled) / self.settled)
+        """Drift from the first measured time on, (first - settled) / settled; what was before it is not extrapolated."""
+        return float((self(self.t[0]) - self.settled) / self.settled)
+
+    @property
+    def change_std(self) -> float:
+        """Standard deviation of `change`."""
+        t, left = float(self.t[0]), np.exp(-self.t[0] / self.time_constants)
+        slow = self.amplitudes * left * t / self.time_constants
+        slope = np.concatenate([[-self.change], left, slow]) / self.settled
+        return float(np.sqrt(max(float(slope @ self.covariance @ slope), 0.0)))
 
     @property
     def errors(self) -> tuple[float, float, float]:
@@ -150,7 +158,8 @@ class Warmup(Result):
         mean, worst, last = (100 * e for e in self.errors)
         text = f"order {self.order}: settles at {self.settled:.5g} +- {self.settled_std:.2g}"
         if self.order:
-            text += f" from {100 * self.change:+.1f} %, time constants {taus} min"
+            begun = f"{100 * self.change:+.1f} +- {100 * self.change_std:.2g} % at {self.t[0] / 60:.3g} min"
+            text += f" from {begun}, time constants {taus} min"
         text += f"; error mean {mean:.2f} %, max {worst:.2f} %, end {last:.2f} %"
         return text if self.complete else text + "; the test was too short to see the end of the drift"
 

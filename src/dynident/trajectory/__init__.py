@@ -22,7 +22,7 @@ from dynident.trajectory.letters import strokes
 from dynident.trajectory.moves import Moves
 from dynident.trajectory.multisine import Multisine, harmonic_sines, random_multisine
 from dynident.trajectory.paths import Arc, Hop, Line, Spline
-from dynident.trajectory.plateaus import Plateau, Strokes, friction_plateaus, warming
+from dynident.trajectory.plateaus import Plateau, Strokes, cycloid_section, friction_plateaus, warming
 from dynident.trajectory.polynomial import Quintics, through
 from dynident.trajectory.profile import VelocityProfile, velocity_multiprofile
 from dynident.trajectory.profiles import Cycloid, Quintic, Trapezoid
@@ -61,6 +61,7 @@ __all__ = [
     "bound_from_spec",
     "cycle",
     "cycle_from_spec",
+    "cycloid_section",
     "finite_times",
     "friction_plateaus",
     "from_spec",

@@ -1,6 +1,7 @@
-"""Motions beside the excitation: strokes with constant speed for friction, and warming moves.
+"""Motions beside the excitation: strokes with constant speed for friction, cycloids at full speed, and warming moves.
 
-Speeds rise and fall along 3 u^2 - 2 u^3, so that the acceleration never jumps (a plain trapezoid's would).
+Speeds rise and fall along 3 u^2 - 2 u^3, so that the acceleration never jumps (a plain trapezoid's would). A cycloid over D
+that peaks at the speed V takes T = 2 D / V [Pagani2022, eqs. 81-83].
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.trajectory.family import CurveBase, State, finite_times, positive
+from dynident.trajectory.profiles import Cycloid
 
 Array = NDArray[np.float64]
+Move = tuple[int, float, float, float, float]
 
 READABLE = 0.4  # length of a plateau at which friction can be read [s]
 SPEEDS = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -83,6 +86,28 @@ class Plateau:
         return sense * s, sense * V * u**2 * (3.0 - 2.0 * u), sense * a
 
 
+@dataclass(frozen=True)
+class _Swing:
+    """A cycloid of either sense whose speed peaks at a given value."""
+
+    distance: float
+    speed: float
+
+    @property
+    def duration(self) -> float:
+        return max(2.0 * abs(self.distance) / self.speed, 1e-6)
+
+    def __call__(self, t: Array) -> tuple[Array, Array, Array]:
+        sense = 1.0 if self.distance >= 0.0 else -1.0
+        s, v, a = Cycloid(abs(self.distance), self.duration)(t)
+        return sense * s, sense * v, sense * a
+
+
+def _profile(distance: float, speed: float, ramp: float) -> Plateau | _Swing:
+    """Return the profile of a stroke: a cycloid without a ramp, a plateau with one."""
+    return Plateau(distance, speed, ramp) if ramp else _Swing(distance, positive("speed", speed))
+
+
 @dataclass(frozen=True, eq=False)
 class Strokes(CurveBase):
     """Strokes of each coordinate, one after the other, each coordinate at its own times.
@@ -92,7 +117,8 @@ class Strokes(CurveBase):
     start : array_like, (n,)
         Where it starts [rad or m].
     moves : sequence of tuple (int, float, float, float, float)
-        Coordinate, time at which it starts [s], distance, speed, ramp [s]; those of one coordinate must not overlap.
+        Coordinate, time at which it starts [s], distance, speed, ramp [s]; those of one coordinate must not overlap. A stroke
+        with ramp 0 is a cycloid whose speed peaks at `speed`; it has no plateau.
     total : float
         How long it takes [s]; the end of the last stroke when omitted.
     """
@@ -100,7 +126,7 @@ class Strokes(CurveBase):
     _kind = "strokes"
 
     start: Array
-    moves: Sequence[tuple[int, float, float, float, float]]
+    moves: Sequence[Move]
     total: float = 0.0
 
     def __post_init__(self) -> None:
@@ -113,7 +139,7 @@ class Strokes(CurveBase):
                 raise DynidentError(f"a stroke moves coordinate {j} but there are {q.size}")
             if begin < last[j] - 1e-9:
                 raise DynidentError(f"strokes of coordinate {j} overlap at t = {begin:.6g} s; start the next one later")
-            last[j] = begin + Plateau(distance, speed, ramp).duration
+            last[j] = begin + _profile(distance, speed, ramp).duration
         object.__setattr__(self, "total", max(float(self.total), float(last.max(initial=0.0))))
 
     @property
@@ -131,14 +157,15 @@ class Strokes(CurveBase):
         """Coordinate, signed speed, first and last time of every stretch of constant speed."""
         found = []
         for j, begin, distance, speed, ramp in self.moves:
-            flat = Plateau(distance, speed, ramp).flat
-            found.append((j, float(np.sign(distance)) * speed, begin + ramp, begin + ramp + flat))
+            flat = Plateau(distance, speed, ramp).flat if ramp else 0.0
+            if flat > 1e-9:
+                found.append((j, float(np.sign(distance)) * speed, begin + ramp, begin + ramp + flat))
         return found
 
     def _at(self, t: Array) -> State:
         q, v, a = np.tile(self.start, (t.size, 1)), np.zeros((t.size, self.dof)), np.zeros((t.size, self.dof))
         for j, begin, distance, speed, ramp in self.moves:
-            profile = Plateau(distance, speed, ramp)
+            profile = _profile(distance, speed, ramp)
             q[t >= begin + profile.duration, j] += distance
             mine = (t >= begin) & (t < begin + profile.duration)
             if mine.any():
@@ -173,11 +200,13 @@ def friction_plateaus(
     longest: float = 2.0,
     posture: ArrayLike | None = None,
     jerk: ArrayLike = np.inf,
+    joints: Sequence[int] | None = None,
 ) -> Strokes:
     """Return strokes of one joint after the other at several speeds, forward and backward [Pagani2022, section 2.4].
 
     All plateaus of a joint last equally long, so slow strokes are short; where the range allows less than 0.4 s at the highest
-    speed, those at lower speeds last up to that, so that friction can be read there. The other joints stand at `posture`.
+    speed, those at lower speeds last up to that, so that friction can be read there. Between strokes a joint moves along
+    cycloids, which nothing takes for plateaus. The other joints stand at `posture`.
 
     Parameters
     ----------
@@ -192,9 +221,11 @@ def friction_plateaus(
     longest : float
         Longest plateau [s]; shorter where the range does not allow it at the highest speed.
     posture : array_like (n,), optional
-        Where joints wait and around which they move; the middle of the ranges when omitted.
+        Where joints wait; they move around it as far as their range allows. The middle of the ranges when omitted.
     jerk : array_like, (n,)
         Largest jerk.
+    joints : sequence of int, optional
+        Which joints are measured, by number; all when omitted.
 
     Returns
     -------
@@ -206,13 +237,12 @@ def friction_plateaus(
     if not shares or not all(0.0 < share <= 1.0 for share in shares):
         raise DynidentError(f"shares are {tuple(shares)}; give shares of the largest speed above 0 and up to 1")
     start = 0.5 * (low + high) if posture is None else np.array(numbers(posture, "posture"))
-    moves: list[tuple[int, float, float, float, float]] = []
+    moves: list[Move] = []
     now = 0.0
-    for j in range(start.size):
-        room = 2.0 * min(high[j] - start[j], start[j] - low[j])
-        fastest = top[j] * max(shares)
-        ramp = _ramp(fastest, push[j], hardest[j])
-        flat = min(longest, room / fastest - ramp)
+    for j in range(start.size) if joints is None else joints:
+        room, fastest = high[j] - low[j], top[j] * max(shares)
+        slowest = _ramp(fastest, push[j], hardest[j])
+        flat = min(longest, room / fastest - slowest)
         if flat <= 0.0:
             raise DynidentError(
                 f"joint {j} cannot reach {fastest:.4g} within its range around {start[j]:.4g}; lower the speeds, raise the "
@@ -221,20 +251,80 @@ def friction_plateaus(
         at = start[j]
         for share in sorted(shares):
             V = share * top[j]
+            ramp = _ramp(V, push[j], hardest[j])
             way = V * (max(flat, min(READABLE, longest, room / V - ramp)) + ramp)
-            for target, pace in ((start[j] - 0.5 * way, 0.0), (start[j] + 0.5 * way, V), (start[j] - 0.5 * way, V)):
+            first = float(np.clip(start[j] - 0.5 * way, low[j], high[j] - way))
+            for target, plateau in ((first, False), (first + way, True), (first, True)):
                 if abs(target - at) < 1e-12:
                     continue
-                slow = min(0.5 * fastest, abs(target - at) / ramp)  # to the next start: no plateau asked for
-                move = (j, now, target - at, pace or slow, ramp)
-                now += Plateau(*move[2:]).duration
+                move = (j, now, target - at, V, ramp) if plateau else _between(j, now, target - at, top[j], push[j], hardest[j])
+                now += _profile(*move[2:]).duration
                 moves.append(move)
                 at = target
-        back = start[j] - at
-        move = (j, now, back, min(0.5 * fastest, abs(back) / ramp), ramp)
-        now += Plateau(*move[2:]).duration
-        moves.append(move)
+        if abs(start[j] - at) > 1e-12:
+            moves.append(_between(j, now, start[j] - at, top[j], push[j], hardest[j]))
+            now += _profile(*moves[-1][2:]).duration
     return Strokes(start, moves)
+
+
+def _between(j: int, begin: float, way: float, speed: float, acceleration: float, jerk: float) -> Move:
+    """Return the fastest cycloid over a distance: accelerations reach pi V^2 / (2 D), jerks pi^2 V^3 / (2 D^2)."""
+    D = abs(way)
+    peak = min(speed, np.sqrt(2.0 * acceleration * D / np.pi), (2.0 * jerk * D**2 / np.pi**2) ** (1.0 / 3.0))
+    return j, begin, way, float(peak), 0.0
+
+
+def cycloid_section(
+    lower: ArrayLike,
+    upper: ArrayLike,
+    speed: ArrayLike,
+    acceleration: ArrayLike,
+    jerk: ArrayLike = np.inf,
+    posture: ArrayLike | None = None,
+) -> Strokes:
+    """Return cycloids to and fro over the whole range at full speed [Pagani2022, section 2.3.3].
+
+    An optimised motion need not reach the largest speeds, and friction must not be extrapolated to them. A joint whose way is
+    shorter goes to and fro more often, until the longest one is back.
+
+    Parameters
+    ----------
+    lower, upper : array_like, (n,)
+        Range to use [rad or m].
+    speed : array_like, (n,)
+        Speeds of the peaks; lower where the range is too short for them.
+    acceleration : array_like, (n,)
+        Largest accelerations.
+    jerk : array_like, (n,)
+        Largest jerk.
+    posture : array_like (n,), optional
+        Given, joints move one after the other while the others stand there; else all at once from their lower ends.
+
+    Returns
+    -------
+    Strokes
+        The motion; every joint ends where it started.
+    """
+    low, high, top, push = _ranges(lower, upper, speed, acceleration)
+    hardest = np.broadcast_to(numbers(jerk, "jerk"), low.shape)
+    ways = [_between(j, 0.0, float(high[j] - low[j]), top[j], push[j], hardest[j]) for j in range(low.size)]
+    times = [_profile(*move[2:]).duration for move in ways]
+    moves: list[Move] = []
+    if posture is None:
+        total = 2.0 * max(times)
+        for (j, _, way, peak, ramp), T in zip(ways, times, strict=True):
+            pairs = int(total / (2.0 * T) + 1e-9)
+            moves += [(j, k * T, way if k % 2 == 0 else -way, peak, ramp) for k in range(2 * pairs)]
+        return Strokes(low, moves, total)
+    rest, now = np.array(numbers(posture, "posture")), 0.0
+    for j, _, way, peak, ramp in ways:
+        to, back = float(low[j] - rest[j]), float(rest[j] - low[j])
+        for part in (to, way, -way, back):
+            if abs(part) > 1e-12:
+                limits = (float(top[j]), float(push[j]), float(hardest[j]))
+                moves.append((j, now, part, peak, ramp) if abs(part) == way else _between(j, now, part, *limits))
+                now += _profile(*moves[-1][2:]).duration
+    return Strokes(rest, moves)
 
 
 def warming(

@@ -26,7 +26,7 @@ from dynident.errors import DynidentError, IdentificationError, SignalWarning
 from dynident.friction import FrictionLaw, State, TemperatureDependent, law_of, law_text
 from dynident.identify.friction.recording import assemble
 from dynident.identify.friction.robot import PreparedLogs, driven, prepared_logs, with_laws
-from dynident.identify.friction.search import search, shape_bounds
+from dynident.identify.friction.search import Progress, search, shape_bounds
 from dynident.identify.friction.separable import fit_axis
 from dynident.identify.rows import Projection, Rows
 from dynident.mechanics import tree_motion
@@ -314,6 +314,7 @@ def choose_friction(
     projection: Projection | None = None,
     blocks: int = 5,
     seed: int = 0,
+    progress: Progress | None = None,
 ) -> FrictionChoice:
     """Choose the friction law of every joint of a robot by data that were held out.
 
@@ -338,16 +339,25 @@ def choose_friction(
         Number of blocks of time.
     seed : int
         Seed of the random starting points.
+    progress : callable, optional
+        Called as ``progress(what, done, whole)``: joints whose law was chosen.
 
     Returns
     -------
     FrictionChoice
         Law of every joint, and the comparisons.
     """
-    return choose_recorded(prepared_logs(mechanism, log, options, projection), laws, projection, blocks, seed)
+    return choose_recorded(prepared_logs(mechanism, log, options, projection), laws, projection, blocks, seed, progress)
 
 
-def choose_recorded(prepared: PreparedLogs, laws: Any, projection: Projection | None, blocks: int, seed: int) -> FrictionChoice:
+def choose_recorded(
+    prepared: PreparedLogs,
+    laws: Any,
+    projection: Projection | None,
+    blocks: int,
+    seed: int,
+    progress: Progress | None = None,
+) -> FrictionChoice:
     """Choose laws on recordings, see `choose_friction`."""
     robot = prepared.robot
     given = dict(laws) if isinstance(laws, Mapping) else dict.fromkeys(driven(robot), laws)
@@ -359,10 +369,12 @@ def choose_recorded(prepared: PreparedLogs, laws: Any, projection: Projection | 
     options = {name: _candidates(law) for name, law in named.items() if name not in skipped}
     chosen = {name: next(iter(own.values())) for name, own in options.items()}
     choices: dict[str, Choice] = {}
-    for name, own in options.items():
+    for done, (name, own) in enumerate(options.items(), 1):
         if len(own) > 1:
             choices[name] = _chosen(prepared, chosen, name, own, projection, blocks, seed)
             chosen[name] = own[choices[name].best]
+        if progress is not None:
+            progress("choosing laws", done, len(options))
     for name, reference in _warm_joints(prepared, [name for name, law in named.items() if law == "auto" and name in chosen]):
         law = chosen[name]
         both = {law_text(law): law}

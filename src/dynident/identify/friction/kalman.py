@@ -12,21 +12,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import signal, step_length, time_axis
-from dynident.errors import IdentificationError
+from dynident.errors import DynidentError, IdentificationError
 from dynident.friction import Friction, Offset, Sigmoid
 from dynident.identify.friction.checks import direction_note
 from dynident.identify.friction.kalman_steps import Steps, steps_of
 from dynident.identify.friction.result import SIGMOID_NOTE
+from dynident.identify.friction.separable import fit_axis
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
 #: First guesses of w off line, as factors.
 GUESSES = (1.0, 0.3, 3.0)
+#: Half width of the window that smooths a record for its own first guess [s], and samples that it is fitted to.
+SMOOTH, SAMPLES = 0.02, 4000
 #: Slowest and fastest transition of a sigmoid over the largest speed.
 FASTEST = 1e-4
 
@@ -67,6 +74,27 @@ class KalmanResult:
     def parameters(self) -> dict[str, float]:
         """Values by name."""
         return dict(zip(self.names, self.values.tolist(), strict=True))
+
+    def plot(self) -> Figure:
+        """Draw the estimates over time with two standard deviations, one panel per parameter.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import BLUE, SKY, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
+
+        rows = -(-len(self.names) // 2)
+        figure = new_figure(10.0, 1.9 * rows + 0.4)
+        for i, name in enumerate(self.names):
+            axes = figure.add_subplot(rows, 2, i + 1)
+            y, s = self.history[:, 2 + i], self.spread[:, 2 + i]
+            axes.fill_between(self.t, y - 2.0 * s, y + 2.0 * s, color=SKY, linewidth=0.0)
+            axes.plot(self.t, y, color=BLUE, linewidth=1.0)
+            finish(axes, "time [s]" if i >= len(self.names) - 2 else "", "", label(name))
+        figure.tight_layout()
+        return figure
 
     def summary(self) -> str:
         """Return the result as text. Parameters, consistency and notes."""
@@ -131,6 +159,7 @@ class FrictionFilter:
         self.speed, self.torque = float(speed), float(torque)
         w = np.geomspace(4.0, 100.0, terms) / speed if terms > 1 else np.array([20.0 / speed])
         first = np.concatenate([[inertia, *gravity, 0.0, torque / (2 * speed)], np.full(terms, torque / (2 * terms)), w])
+        self._given = frozenset(guess or {})
         for name, value in (guess or {}).items():
             first[self.all.index(name)] = value
         self.free = np.array([i for i, n in enumerate(self.all) if i >= 4 or n in estimate], dtype=np.int64)
@@ -156,8 +185,7 @@ class FrictionFilter:
             Factor on the first guess of every w.
         """
         if not keep:
-            self.p = self._first.copy()
-            self.p[5 + self.terms :] += np.log(faster)
+            self.p = self._faster(faster)
         spread = np.concatenate([[10.0 * np.sqrt(self._noise[0]), self.speed], self._prior[self.free]])
         self.x = np.concatenate([[0.0, 0.0], self.p[self.free]])
         self.P = np.diag(spread**2)
@@ -226,7 +254,8 @@ class FrictionFilter:
         passes : int
             How often to run through the record; each pass starts from the parameters of the last one with the
             uncertainty of the beginning, so only the linearisation improves, not the claimed precision. All passes are
-            made from three first guesses of w; the one with the smallest innovations is kept.
+            made from three first guesses of w and from a fit to smoothed velocities and accelerations of the record; the
+            one with the smallest innovations is kept.
         every : int
             Samples between two rows of the history.
 
@@ -247,26 +276,65 @@ class FrictionFilter:
         rows = -(-N // every)
         history, spread, scores = np.zeros((rows, self.x.size)), np.zeros((rows, self.x.size)), np.zeros(N)
 
-        def go(faster: float) -> float:
+        def go(first: Array) -> float:
             """Make all passes from one guess; return the mean square innovation of the last, infinite if it diverged."""
             for i in range(passes):
-                self.reset(keep=i > 0, faster=faster)
+                if i == 0:
+                    self.p = first.copy()
+                self.reset(keep=True)
                 self.x[0] = position[0]
                 if not self._steps.run(signals, self._filter(v is not None), every, history, spread, scores):
                     return float("inf")
             size = float(np.mean(scores[N // 5 :] ** 2))
             return size if np.isfinite(size) else float("inf")
 
-        sizes = [go(faster) for faster in GUESSES]
+        guesses = [self._faster(factor) for factor in GUESSES]
+        guesses += [] if (seen := self._from_record(times, effort, position)) is None else [seen]
+        sizes = [go(first) for first in guesses]
         best = int(np.argmin(sizes))
         if not np.isfinite(sizes[best]):
             raise IdentificationError(
                 "the filter diverged from every first guess; check units, position_noise and inertia, or sample faster"
             )
-        if best != len(GUESSES) - 1:
-            go(GUESSES[best])  # so that the state of the filter is the one returned
+        if best != len(guesses) - 1:
+            go(guesses[best])  # so that the state of the filter is the one returned
         self._last = (float(times[-1]), float(effort[-1]))
         return self._result(times[::every], history, spread, scores, position, times)
+
+    def _faster(self, factor: float) -> Array:
+        """Return the first guess with every w times a factor."""
+        first = self._first.copy()
+        first[5 + self.terms :] += np.log(factor)
+        return first
+
+    def _from_record(self, t: Array, tau: Array, q: Array) -> Array | None:
+        """Return a first guess from smoothed velocities and accelerations, or None where none can be had; given ones stay."""
+        from scipy.signal import savgol_filter  # noqa: PLC0415 - slow to import
+
+        if set(self.all[4:]) <= self._given:
+            return None
+        dt = float(np.median(np.diff(t)))
+        half = max(3, round(SMOOTH / dt))
+        if t.size < 8 * half:
+            return None
+        even = np.interp(t[0] + dt * np.arange(int((t[-1] - t[0]) / dt)), t, q)
+        v, a = (savgol_filter(even, 2 * half + 1, 4, deriv=k, delta=dt)[half:-half] for k in (1, 2))
+        effort = np.interp(t[0] + dt * np.arange(even.size), t, tau)[half:-half]
+        first, place = self._first.copy(), even[half:-half]
+        rest = effort - first[0] * a - first[1] * np.cos(place) + first[2] * np.sin(place)
+        thin = max(1, rest.size // SAMPLES)
+        try:
+            found = fit_axis(rest[::thin], Sigmoid(self.terms), v[::thin]).friction["axis"].parameters
+        except (DynidentError, ValueError, np.linalg.LinAlgError):
+            return None
+        for i in range(self.terms):
+            w = found[f"w{i + 1}"]
+            values = {f"Bf{i + 1}": float(np.copysign(1.0, w)) * found[f"Bf{i + 1}"], f"w{i + 1}": np.log(max(abs(w), 1e-9))}
+            for name, value in {**values, "Bv": found["Bv"]}.items():
+                if name not in self._given:
+                    first[self.all.index(name)] = value
+        first[5 + self.terms :] = np.clip(first[5 + self.terms :], self._limit[0], self._limit[1])
+        return first if np.isfinite(first).all() else None
 
     def _result(self, t: Array, history: Array, spread: Array, scores: Array, q: Array, times: Array) -> KalmanResult:
         values, std = self.x[2:].copy(), np.sqrt(np.maximum(np.diag(self.P)[2:], 0.0))

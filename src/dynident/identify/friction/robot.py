@@ -24,11 +24,11 @@ from dynident.identify.estimators import WLS, fit_of
 from dynident.identify.fit import Fit
 from dynident.identify.friction.recording import Assembly, Recording, assemble
 from dynident.identify.friction.result import covariance, shape_notes
-from dynident.identify.friction.search import Found, search, shape_bounds
+from dynident.identify.friction.search import Found, Progress, search, shape_bounds
 from dynident.identify.matching import match
 from dynident.identify.regression import Regression, dead_efforts, prepared_for, robot_motion, source_of
 from dynident.identify.rows import Projection, Rows, check_projection
-from dynident.mechanics import Motion
+from dynident.mechanics import MotionLike, as_motion
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log
 
@@ -43,7 +43,7 @@ ROUNDS = 4
 
 def fit_robot(
     mechanism: Mechanism,
-    motion: Motion,
+    motion: MotionLike,
     effort: ArrayLike,
     laws: Laws,
     temperature: ArrayLike | None = None,
@@ -56,6 +56,7 @@ def fit_robot(
     starts: int = 12,
     seed: int = 0,
     passes: int = 60,
+    progress: Progress | None = None,
 ) -> Fit:
     """Fit bodies and friction laws of a robot to a motion and its efforts.
 
@@ -66,7 +67,7 @@ def fit_robot(
     ----------
     mechanism : Mechanism
         Robot with n coordinates; redundant motors are welcome.
-    motion : Motion
+    motion : Motion or (q, v, a)
         N samples.
     effort : array_like, (N, n) or (N, k)
         Torques and forces [N m, N] of the joints; of the k motors with loops.
@@ -92,17 +93,20 @@ def fit_robot(
         Seed of the random ones.
     passes : int
         Largest number of passes over all samples.
+    progress : callable, optional
+        Called as ``progress(what, done, whole)``: joints whose law was chosen, then those whose shapes were searched.
 
     Returns
     -------
     Fit
         Bodies, terms and laws with one covariance; ``fit.friction`` has the laws with their numbers.
     """
+    motion = as_motion(motion)
     robot = with_laws(mechanism, laws)
     warm, heavy = (None if x is None else np.asarray(x, dtype=np.float64) for x in (temperature, load))
     tau = np.asarray(effort, dtype=np.float64)
     recording = Recording(motion, tau, decimator or Decimator(1, 1.0), tuple(skip), None, warm, heavy)
-    return fit_recordings(robot, [recording], projection, estimator, Search(_start(start), starts, seed, passes))
+    return fit_recordings(robot, [recording], projection, estimator, Search(_start(start), starts, seed, passes, progress))
 
 
 def fit_log(
@@ -116,6 +120,7 @@ def fit_log(
     starts: int = 12,
     seed: int = 0,
     passes: int = 60,
+    progress: Progress | None = None,
 ) -> Fit:
     """Prepare logs (check, filter, differentiate, decimate) and fit bodies and friction laws.
 
@@ -142,6 +147,8 @@ def fit_log(
         Seed of the random ones.
     passes : int
         Largest number of passes over all samples.
+    progress : callable, optional
+        Called as ``progress(what, done, whole)``: joints whose law was chosen, then those whose shapes were searched.
 
     Returns
     -------
@@ -154,12 +161,12 @@ def fit_log(
     if _open(laws):
         from dynident.identify.friction.choice import choose_recorded  # noqa: PLC0415 - choice fits
 
-        choice = choose_recorded(prepared, laws, projection, 5, seed)
+        choice = choose_recorded(prepared, laws, projection, 5, seed, progress)
         chosen, said = dict(choice.laws), choice.summary().splitlines()
     else:
         chosen = laws  # type: ignore[assignment]
     robot = with_laws(prepared.robot, chosen)
-    how = Search(_start(start), starts, seed, passes)
+    how = Search(_start(start), starts, seed, passes, progress)
     fit = fit_recordings(robot, prepared.recordings, projection, estimator, how, prepared.sources, prepared.options)
     return replace(fit, notes=tuple(dict.fromkeys((*prepared.notes, *said, *fit.notes))))
 
@@ -248,6 +255,7 @@ class Search:
     starts: int = 12
     seed: int = 0
     passes: int = 60
+    progress: Progress | None = None
 
 
 def find_shapes(assembly: Assembly, how: Search) -> tuple[Mechanism, Found, list[str]]:
@@ -263,7 +271,7 @@ def find_shapes(assembly: Assembly, how: Search) -> tuple[Mechanism, Found, list
         if name in friction.known
     }
     bounds = shape_bounds(laws, assembly.speeds(), list(robot.friction))
-    found = search(problem, bounds, how.start, how.starts, how.seed, how.passes, held)
+    found = search(problem, bounds, how.start, how.starts, how.seed, how.passes, held, how.progress)
     std = np.sqrt(np.diag(covariance(problem, found)))[problem.linear :]
     logarithmic = bounds[:, 0] > 0.0
     size = np.where(logarithmic, np.abs(found.eta), 0.5 * (bounds[:, 1] - bounds[:, 0]))

@@ -6,7 +6,7 @@ search is one, since the bodies are shared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from dynident.identify.friction.problem import Problem, Projection
 from dynident.parallel import one_blas_thread
 
 Array = NDArray[np.float64]
+Progress = Callable[[str, int, int], object]  # what is done, how much of it, of how much
 
 #: Rows on which starting points are compared, and how many of the best of them are followed.
 THIN = 4000
@@ -65,48 +66,15 @@ class Scale:
         self.bounds = np.where(self.logarithmic[:, None], np.log(np.where(bounds > 0.0, bounds, 1.0)), bounds)
 
     def eta(self, u: Array) -> Array:
-        """Shape parameters at u.
-
-        Parameters
-        ----------
-        u : ndarray, (S,)
-            Search variables.
-
-        Returns
-        -------
-        ndarray, (S,)
-            Shape parameters.
-        """
+        """Shape parameters at u."""
         return np.where(self.logarithmic, np.exp(np.where(self.logarithmic, u, 0.0)), u)
 
     def u(self, eta: Array) -> Array:
-        """Search variables at eta.
-
-        Parameters
-        ----------
-        eta : ndarray, (S,)
-            Shape parameters.
-
-        Returns
-        -------
-        ndarray, (S,)
-            Search variables.
-        """
+        """Search variables at eta."""
         return np.where(self.logarithmic, np.log(np.where(self.logarithmic, np.abs(eta), 1.0)), eta)
 
     def slope(self, u: Array) -> Array:
-        """Derivative of eta with respect to u.
-
-        Parameters
-        ----------
-        u : ndarray, (S,)
-            Search variables.
-
-        Returns
-        -------
-        ndarray, (S,)
-            ``d eta / d u``.
-        """
+        """Derivative of eta with respect to u."""
         return np.where(self.logarithmic, self.eta(u), 1.0)
 
 
@@ -133,18 +101,7 @@ class Evaluator:
         self._groups: Any = None
 
     def projection(self, u: Array) -> Projection:
-        """The problem at u.
-
-        Parameters
-        ----------
-        u : ndarray, (S,)
-            Search variables.
-
-        Returns
-        -------
-        Projection
-            Residual and derivatives with respect to eta.
-        """
+        """The problem at u."""
         eta = self.scale.eta(u)
         if self._at is None or not np.array_equal(self._at, u):
             self._groups = self.problem.reduce(eta)
@@ -157,20 +114,6 @@ class Evaluator:
         """Trust-region search with bounds from u.
 
         The reduced coordinates turn with u, but every step uses residual and Jacobian of one u only.
-
-        Parameters
-        ----------
-        u : ndarray, (S,)
-            Start.
-        tolerance : float
-            Relative change of cost and variables at which to stop.
-        passes : int
-            Largest number of passes.
-
-        Returns
-        -------
-        ndarray, (S,)
-            Where the cost is lowest.
         """
         from scipy.optimize import least_squares  # noqa: PLC0415 - costs import time
 
@@ -205,13 +148,22 @@ def row_sigma(problem: Problem, projection: Projection) -> Array:
     return np.asarray(np.sqrt(np.maximum(variance, floor)))
 
 
-def starting_points(problem: Problem, bounds: Array, starts: int, seed: int, held: Mapping[int, float] | None = None) -> Array:
+def starting_points(
+    problem: Problem,
+    bounds: Array,
+    starts: int,
+    seed: int,
+    held: Mapping[int, float] | None = None,
+    progress: Progress | None = None,
+) -> Array:
     """Good shape parameters on thinned rows, those of one joint after the other, the others in the middle or already found."""
     generator = np.random.default_rng(seed)
     thin, known = problem.thinned(THIN), dict(held or {})
     scale = Scale(bounds)
     u = scale.u(_placed(scale.eta(scale.bounds.mean(axis=1)), list(known), np.array(list(known.values()))))
-    for family in problem.families:
+    for done, family in enumerate(problem.families):
+        if progress is not None:
+            progress("searching shapes", done, len(problem.families))
         own = [s for s in family if s not in known]
         # The rows of a tree's joint hold only its own shapes; projected rows hold those of all motors.
         seen = [g for g, pairs in enumerate(problem.bends) if {s for _, s in pairs} & set(own)]
@@ -245,6 +197,7 @@ def search(
     seed: int,
     passes: int,
     held: Mapping[int, float] | None = None,
+    progress: Progress | None = None,
 ) -> Found:
     """Find the shape parameters of all joints, but for those held at a known value."""
     total = sum(problem.counts) * problem.independence
@@ -254,7 +207,10 @@ def search(
             f"{total:.0f} independent equations cannot determine {unknown} parameters; record a longer log or choose simpler "
             "laws"
         )
-    eta = starting_points(problem, bounds, starts, seed, held) if start is None else np.asarray(start, dtype=np.float64)
+    if start is None:
+        eta = starting_points(problem, bounds, starts, seed, held, progress)
+    else:
+        eta = np.asarray(start, dtype=np.float64)
     free = [s for s in range(problem.shapes) if s not in (held or {})]
     inside = eta.shape == (len(bounds),) and not ((eta < bounds[:, 0]) | (eta > bounds[:, 1]))[free].any()
     if not inside:
@@ -269,6 +225,8 @@ def search(
         previous, evaluator.sigma = evaluator.sigma, row_sigma(problem, evaluator.projection(u))
         if np.max(np.abs(evaluator.sigma / previous - 1.0)) < 1e-3:
             break
+    if progress is not None:
+        progress("searching shapes", len(problem.families), len(problem.families))
     low, high = scale.bounds.T
     near = 1e-4 * (high - low)
     at_bound = ((u < low + near) | (u > high - near)) & np.isin(np.arange(u.size), free)

@@ -5,6 +5,7 @@ from dynident.identify.methods.direct import DIDIM, simulated_instruments
 from dynident.identify.methods.entropic import Entropic
 from dynident.identify.methods.generalised import GLS
 from dynident.identify.methods.instrumental import IV
+from dynident.identify.methods.joints import PerJoint, joint_estimates
 from dynident.identify.methods.kalman import Kalman
 from dynident.identify.methods.likelihood import ML
 from dynident.identify.methods.output_error import OutputError, Visible
@@ -25,9 +26,11 @@ __all__ = [
     "Entropic",
     "Kalman",
     "OutputError",
+    "PerJoint",
     "SampledRegression",
     "Stretch",
     "Visible",
     "diagnose_bias",
+    "joint_estimates",
     "simulated_instruments",
 ]

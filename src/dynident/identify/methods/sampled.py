@@ -23,7 +23,7 @@ from dynident.identify.factor import RowGroup, triangle
 from dynident.identify.matching import match
 from dynident.identify.regression import Regression, robot_motion, source_of
 from dynident.identify.rows import Projection, Rows
-from dynident.mechanics import Motion, closure_starts
+from dynident.mechanics import Motion, MotionLike, as_motion, closure_starts
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log
 
@@ -110,7 +110,7 @@ class SampledRegression(Regression):
     def from_motion(
         cls,
         mechanism: Mechanism,
-        motion: Motion,
+        motion: MotionLike,
         effort: ArrayLike,
         base: BaseParameters | None = None,
         decimator: Decimator | None = None,
@@ -133,6 +133,7 @@ class SampledRegression(Regression):
         SampledRegression
             The evidence.
         """
+        motion = as_motion(motion)
         evidence = cast(
             "Self",
             super().from_motion(mechanism, motion, effort, base, decimator, skip, projection, absent, moving, *more, **named),

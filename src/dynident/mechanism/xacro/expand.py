@@ -30,22 +30,7 @@ def expand(
     search: Sequence[str | os.PathLike[str]] = (),
     arguments: Mapping[str, object] | None = None,
 ) -> Element:
-    """Expand a .xacro file without running any code from it.
-
-    Parameters
-    ----------
-    path : path-like
-        File; what it includes and loads must lie below its folder or package, or below a search path.
-    search : sequence of path-like
-        Folders to read from and to look for packages in.
-    arguments : mapping of str to object, optional
-        Values of ``<xacro:arg>`` in place of their defaults.
-
-    Returns
-    -------
-    xml.etree.ElementTree.Element
-        The <robot> element, without comments and blank texts.
-    """
+    """Expand a .xacro file without running any code from it."""
     expander = _Expander(Path(path), search, arguments or {})
     try:
         return checked_root(expander.document(), "robot")

@@ -91,7 +91,11 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     "powers": Assumption(
         (600.0, 600.0, 400.0, 300.0, 250.0, 250.0), "W", "mechanical, one and a half to three times the motors'"
     ),
-    "rise_time": Assumption(0.3, "s", "from rest to full speed: largest acceleration = speed / rise time"),
+    "rise_time": Assumption(
+        0.2,
+        "s",
+        "from rest to full speed; plateaus at full speed must fit into the range of joint 3 (2.4), acceleration = speed / it",
+    ),
     "jerk_time": Assumption(0.1, "s", "from zero to full acceleration: largest jerk = acceleration / jerk time"),
     "bandwidth": Assumption(10.0, "Hz", "of the position loops, as usual for geared arms"),
     "tool_height": Assumption(0.05, "m", "lowest flange over the floor"),

@@ -245,9 +245,8 @@ def four_bar_motion(speed: float = ASSUMPTIONS["four_bar_speed"].value, turns: f
     tool = forward_kinematics([START]).D[0]
     at_zero = FourBar(crank, coupler, rocker, [[0.0, 0.0], [ground, 0.0]], (0.5 * coupler, 0.1))(0.0)[0][0, :2]
     origin = tool - at_zero
-    path = FourBar(
-        crank, coupler, rocker, [origin, origin + np.array([ground, 0.0])], (0.5 * coupler, 0.1), turn=2.0 * np.pi * turns
-    )
+    ground_ends = np.array([origin, [origin[0] + ground, origin[1]]])
+    path = FourBar(crank, coupler, rocker, ground_ends, (0.5 * coupler, 0.1), turn=2.0 * np.pi * turns)
     tip = along([path], speed, 8.0 * speed, lambda way, top, push: Quintic(way, 1.875 * way / top)).sample(rate)
     angles = inverse_kinematics(tip.x[:, :2])[:, WORKING_MODES.index("-+")]
     q = np.asarray(START) + np.unwrap(angles - START, axis=0)

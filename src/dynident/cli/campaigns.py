@@ -1,0 +1,142 @@
+"""What commands do with the folder of a campaign: identification cycle by cycle, friction with heating, maintenance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import dynident as di
+from dynident.cli.machines import save_figures
+from dynident.cli.shared import (
+    NOT_OK,
+    Arg,
+    AsJson,
+    Debug,
+    Quiet,
+    Robot,
+    Search,
+    Sidecar,
+    Strict,
+    Trust,
+    app,
+    check_output,
+    out,
+    print_json,
+    progress,
+    robot_of,
+)
+from dynident.errors import DynidentError
+from dynident.outputs import output_set
+
+SHOWN = ("my_", "mx_", "Ixx_", "Izz_", "a0_")  # beginnings of parameters that are drawn over the cycles
+MOST = 12  # such figures
+
+
+def identify_campaign(
+    mechanism: di.Mechanism,
+    folder: Path,
+    output: Path,
+    *,
+    law: Any,
+    estimator: Any,
+    cycles: Sequence[int] | None,
+    options: dict[str, Any],
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Identify every cycle of a campaign from the stages that its plan names, and write the drift of the parameters."""
+    from dynident.testbench import identify_cycles  # noqa: PLC0415 - only campaigns need it
+
+    if isinstance(law, dict):
+        raise DynidentError("a campaign is fitted with one friction law for all joints; give --friction without joint=")
+    fits, last = identify_cycles(mechanism, folder, law, cycles=cycles, estimator=estimator, **options)
+    with output_set(output, ("cycles.json", "repeatability.json", "fit.json", "cycle_*.png")) as stage:
+        fits.save(stage / "cycles.json")
+        last.save(stage / "fit.json")
+        if len(fits.cycles) > MOST // 2:
+            fits.repeatability().save(stage / "repeatability.json")
+        names = [name for name in fits.names if name.startswith(SHOWN)][:MOST]
+        save_figures({f"cycle_{name}": fits.plot(name) for name in names}, stage)
+        written = [output / file.name for file in sorted(stage.iterdir())]
+    if as_json:
+        print_json(fits.to_dict())
+    elif not quiet:
+        out.print(fits.summary())
+        out.print(f"\nfit.json is of cycle {fits.cycles[-1]}\nwritten: {', '.join(map(str, written))}")
+    return 0
+
+
+def friction_campaign(mechanism: di.Mechanism, folder: Path, output: Path, options: dict[str, Any]) -> Any:
+    """Study the friction of a campaign; write page, numbers and the compensation that follows from them."""
+    from dynident.testbench import FrictionCompensation, campaign_study, write_friction_report  # noqa: PLC0415
+
+    found = campaign_study(mechanism, folder, **options)
+    with output_set(output, ("friction.html", "friction.json", "compensation.json", "heating_*.png")) as stage:
+        write_friction_report(stage / "friction.html", found.study)
+        found.save(stage / "friction.json")
+        if found.heating:
+            FrictionCompensation.of(found).save(stage / "compensation.json")
+        save_figures({f"heating_{entry.joint}": entry.plot() for entry in found.heating}, stage)
+    return found
+
+
+@app.command(epilog="Example: dynident maintenance er3a_c60 today/ --baseline healthy/friction.json -o check/")
+def maintenance(
+    robot: Robot,
+    campaign: Annotated[Path, typer.Argument(help="Campaign to check, or friction.json of its study.", show_default=False)],
+    baseline: Annotated[
+        list[Path], typer.Option(help="friction.json of a healthy test; better five of different days.", show_default=False)
+    ],
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for maintenance.json and figures.")] = None,
+    compensation: Annotated[str, typer.Option(help="Of the temperature: auto, temperature, time or none.")] = "auto",
+    false_alarm: Annotated[float, typer.Option(help="Probability of a false alarm per joint and test.")] = 0.01,
+    window: Annotated[int, typer.Option(help="Points averaged before they are compared.")] = 3,
+    strict: Strict = False,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Check the joints of a robot against healthy tests at the same temperature; --strict exits with 3 on an alarm."""
+    from dynident.testbench import campaign_study, check_robot  # noqa: PLC0415 - only this command needs it
+
+    if output is not None:
+        check_output(output, folder=True)
+    with progress(3, quiet) as step:
+        step("reading the baseline")
+        healthy = [_study(path) for path in baseline]
+        step("studying the friction")
+        test = (
+            _study(campaign) if campaign.is_file() else campaign_study(robot_of(robot, sidecar, search, arg, trust), campaign)
+        )
+        step("comparing")
+        found = check_robot(test, healthy, compensation=compensation, false_alarm=false_alarm, window=window)
+        if output is not None:
+            with output_set(output, ("maintenance.json", "maintenance_*.png")) as stage:
+                found.save(stage / "maintenance.json")
+                names = [entry.history.joint for entry in found.joints]
+                save_figures({f"maintenance_{name}": found.plot(name) for name in names}, stage)
+    if as_json:
+        print_json(found.to_dict())
+    elif not quiet:
+        out.print(found.summary())
+        out.print(f"temperature compensated by: {found.compensation}; alarms: {', '.join(found.alarms) or 'none'}")
+    return NOT_OK if strict and found.alarms else 0
+
+
+def _study(path: Path) -> Any:
+    """Return a friction study of a file."""
+    from dynident.testbench import CampaignStudy, FrictionStudy  # noqa: PLC0415 - only this command needs it
+
+    if not path.is_file():
+        raise DynidentError(f"there is no study '{path}'; give friction.json of dynident friction")
+    found = di.load(path)
+    if not isinstance(found, CampaignStudy | FrictionStudy):
+        raise DynidentError(f"'{path}' is no friction study; give friction.json of dynident friction")
+    return found

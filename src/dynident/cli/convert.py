@@ -1,0 +1,61 @@
+"""The convert command: a log of any format to another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynident.cli.shared import (
+    AsJson,
+    Debug,
+    Effort,
+    Gain,
+    Joints,
+    LogRate,
+    Schema,
+    Topic,
+    Unit,
+    app,
+    check_output,
+    log_reader,
+    out,
+    print_json,
+)
+from dynident.errors import DynidentError
+
+ENDINGS = (".csv", ".csv.gz", ".npz", ".parquet", ".mat", ".mcap")
+
+
+@app.command(epilog="Example: dynident convert bag/ run.parquet --effort joint_torque --topic /joint_states")
+def convert(
+    source: Annotated[Path, typer.Argument(help="Log: CSV, npz, MATLAB, Parquet, HDF5, bag or MCAP.", show_default=False)],
+    target: Annotated[
+        Path, typer.Argument(help="File to write: .csv, .csv.gz, .npz, .parquet, .mat or .mcap.", show_default=False)
+    ],
+    effort: Effort = None,
+    schema: Schema = None,
+    joints: Joints = None,
+    gain: Gain = None,
+    topic: Topic = None,
+    unit: Unit = None,
+    log_rate: LogRate = None,
+    start: Annotated[float | None, typer.Option(help="Leave out what is before this time [s].")] = None,
+    end: Annotated[float | None, typer.Option(help="Leave out what is after this time [s].")] = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Convert a log: read any format, write CSV, npz, Parquet, MATLAB or MCAP in SI units, with what was understood inside."""
+    if not target.name.lower().endswith(ENDINGS):
+        raise DynidentError(f"target '{target}' has the ending '{target.suffix}'; give one of {', '.join(ENDINGS)}")
+    check_output(target)
+    log = log_reader(effort, schema, joints, gain, topic, unit, log_rate)(source)
+    if start is not None or end is not None:
+        log = log.between(log.t[0] if start is None else start, log.t[-1] if end is None else end)
+    written = log.save(target)
+    if as_json:
+        print_json({"written": str(written), "samples": len(log), "joints": list(log.joints), "rate": log.rate})
+    else:
+        out.print(f"{log!r}\nwritten: {written}")
+    return 0

@@ -1,0 +1,177 @@
+"""Heating and cooling of one joint: its test is run again and again, between warming or rests [Pagani2022, section 4.3.1].
+
+W = D W_c        D = time in motion over the period of the to and fro moves
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError, require
+from dynident.excitation.campaigns import plan_within
+from dynident.excitation.checks import real, vector, whole
+from dynident.excitation.limits_file import MotionLimits
+from dynident.excitation.plan import Plan, Stage
+from dynident.excitation.room import rates_of, reach
+from dynident.trajectory import Strokes, friction_plateaus, warming
+
+Array = NDArray[np.float64]
+
+LONGEST = 0.5  # plateau of a test [s]
+COLD = 12 * 3600.0  # for which the robot rests without power before a test, section 4.5.1 [s]
+ENERGISED = 2 * 3600.0  # for which its motors are on without motion before a power-on test [s]
+SHARE = 0.8  # of the range for warming, section 2.4.1
+
+
+def _joint(limits: MotionLimits, joint: str) -> int:
+    require(limits, MotionLimits, "limits")
+    if joint not in limits.coordinates:
+        raise DynidentError(f"there is no joint '{joint}'; joints are {', '.join(limits.coordinates)}")
+    return limits.coordinates.index(joint)
+
+
+def _test(limits: MotionLimits, j: int, rest: Array) -> Stage:
+    """Return the plateaus of one joint."""
+    keep = 1.0 - max(limits.margin, 0.01)
+    speed, push = rates_of(limits)
+    low, high = (rest + keep * (x - rest) for x in reach(limits, rest))
+    jerk = keep * limits.jerk
+    plateaus = friction_plateaus(low, high, speed, keep * push, longest=LONGEST, posture=rest, jerk=jerk, joints=[j])
+    return Stage("test", "friction", plateaus)
+
+
+def _to_and_fro(limits: MotionLimits, j: int, rest: Array, duty: float, interval: float) -> Strokes:
+    """Return one joint to and fro at full speed; it rests after each pair of strokes as the duty cycle wants."""
+    keep = 1.0 - max(limits.margin, 0.01)
+    speed, push = rates_of(limits)
+    low, high = (rest + keep * (x - rest) for x in reach(limits, rest))
+    once = warming(low[j : j + 1], high[j : j + 1], speed[j], keep * push[j], interval, SHARE, keep * limits.jerk[j])
+    there, back = once.moves[:2]
+    period = 2.0 * back[1]  # the second stroke begins when the first has ended
+    pairs = int(duty * interval / period)
+    if pairs < 1:
+        raise DynidentError(f"duty = {duty:g} leaves no motion in {interval:g} s; raise it, or lengthen the interval")
+    moves = []
+    for k in range(pairs):
+        begin = k * period / duty
+        moves += [(j, begin, *there[2:]), (j, begin + 0.5 * period, *back[2:])]
+    start = rest.copy()
+    start[j] = once.start[0]
+    return Strokes(start, moves, interval)
+
+
+def _plan(
+    limits: MotionLimits,
+    stages: list[Stage],
+    rate: float,
+    cycles: int,
+    period: float,
+    rest: Array,
+    facts: dict[str, Any],
+    robot: str,
+) -> Plan:
+    if whole(cycles, "cycles") < 2:
+        raise DynidentError(f"cycles is {cycles}; a thermal test needs at least two")
+    idle = ENERGISED if facts["power"] == "on" else 0.0
+    notes = {"protocol": {**facts, "unpowered_before": COLD}, **({"campaign": {"idle": idle}} if idle else {})}
+    return plan_within(robot, limits, stages, rate, cycles, period, rest, notes)
+
+
+def heating_test(
+    robot: str,
+    limits: MotionLimits,
+    joint: str,
+    rate: float = 100.0,
+    *,
+    duty: float = 1.0,
+    interval: float = 120.0,
+    cycles: int = 40,
+    power: str = "off",
+    posture: ArrayLike | None = None,
+) -> Plan:
+    """Return the heating test of one joint: plateaus, then motion at full speed for two minutes, again and again.
+
+    Parameters
+    ----------
+    robot : str
+        Name.
+    limits : MotionLimits
+        All limits of the robot.
+    joint : str
+        Joint that is heated.
+    rate : float
+        Samples per second [Hz].
+    duty : float
+        Share D of the interval in motion, above 0 and up to 1; 0.2, 0.4, 0.6 and 1 in [Pagani2022].
+    interval : float
+        Warming between two tests [s].
+    cycles : int
+        How many tests.
+    power : {"off", "on"}
+        "off" starts cold; "on" first lets the motors heat the joints without motion (section 4.5.1).
+    posture : array_like (n,), optional
+        Where the other joints stand; the middle of the ranges when omitted.
+
+    Returns
+    -------
+    Plan
+        Its notes say how the robot must be prepared.
+    """
+    j = _joint(limits, joint)
+    if not 0.0 < real(duty, "duty") <= 1.0 or not real(interval, "interval") > 0.0:
+        raise DynidentError(
+            f"duty = {duty} and interval = {interval} s; give a share above 0 and up to 1, and a time above zero"
+        )
+    if power not in ("off", "on"):
+        raise DynidentError(f"power is {power!r}; give 'off' for a cold start, or 'on'")
+    rest = _rest(limits, posture)
+    warm = Stage("warming", "warming", _to_and_fro(limits, j, rest, duty, interval), record=False)
+    facts = {"kind": "heating", "joint": joint, "duty": duty, "interval": interval, "power": power}
+    return _plan(limits, [_test(limits, j, rest), warm], rate, cycles, 0.0, rest, facts, robot)
+
+
+def cooling_test(
+    robot: str,
+    limits: MotionLimits,
+    joint: str,
+    rate: float = 100.0,
+    *,
+    interval: float = 300.0,
+    cycles: int = 24,
+    posture: ArrayLike | None = None,
+) -> Plan:
+    """Return the cooling test of one joint: plateaus every five minutes, the robot standing still between; run it hot.
+
+    Parameters
+    ----------
+    robot : str
+        Name.
+    limits : MotionLimits
+        All limits of the robot.
+    joint : str
+        Joint that cools down.
+    rate : float
+        Samples per second [Hz].
+    interval : float
+        From test to test [s].
+    cycles : int
+        How many tests.
+    posture : array_like (n,), optional
+        Where the other joints stand; the middle of the ranges when omitted.
+
+    Returns
+    -------
+    Plan
+        The plan.
+    """
+    j = _joint(limits, joint)
+    rest = _rest(limits, posture)
+    facts = {"kind": "cooling", "joint": joint, "interval": interval, "power": "off"}
+    return _plan(limits, [_test(limits, j, rest)], rate, cycles, real(interval, "interval"), rest, facts, robot)
+
+
+def _rest(limits: MotionLimits, posture: ArrayLike | None) -> Array:
+    return 0.5 * (limits.lower + limits.upper) if posture is None else vector(posture, len(limits.coordinates), "posture")

@@ -1,0 +1,208 @@
+"""The campaign of [Pagani2022, chapters 2 and 5] on the virtual ER3A-C60: motions, friction, drift and the fault of robot 2."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dynident as di
+from dynident.excitation import Plan, design
+from dynident.figures import BLUE, ORANGE, label, new_figure, one_axes
+from dynident.link import Fault, simulate_campaign
+from dynident.reproduce.registry import Reproduction, Row, Table, reproduction
+from dynident.robots import er3a_c60
+from dynident.signals import read_cycles
+from dynident.testbench import CampaignStudy, CycleFits, campaign_study, check_robot, identify_cycles, plot_sweeps
+from dynident.trajectory import Cycloid, Fourier
+
+FOLDER = tempfile.TemporaryDirectory(prefix="dynident-er3a-")  # campaigns of this process; removed at its end
+CYCLES, ONSET = er3a_c60.CYCLES, 3600.0
+VIRTUAL = "virtual robot; the thesis' records are not published"
+
+
+@cache
+def found() -> Any:
+    """Return the excitation, by a search of a few steps."""
+    family = Fourier(er3a_c60.FUNDAMENTAL, er3a_c60.HARMONICS)
+    return design(er3a_c60.mechanism(), er3a_c60.limits(), "cond", family=family, starts=2, iterations=30)
+
+
+@cache
+def plan() -> Plan:
+    """Return the complete test."""
+    made: Plan = found().plan(complete=True, validation=found().validation())
+    return made
+
+
+@cache
+def campaign(seed: int = 1, fault: bool = False) -> Path:
+    """Return the folder of two hours on the virtual robot."""
+    folder = Path(FOLDER.name) / f"robot_{seed}"
+    faults = (Fault("joint_1", er3a_c60.FAULT, ONSET),) if fault else ()
+    simulate_campaign(folder, plan(), er3a_c60.machine(), seed=seed, faults=faults)
+    return folder
+
+
+@cache
+def study(seed: int = 1, fault: bool = False) -> CampaignStudy:
+    """Return friction, power and thermal models of a campaign."""
+    return campaign_study(er3a_c60.mechanism(), campaign(seed, fault))
+
+
+@cache
+def fits() -> tuple[CycleFits, di.Fit]:
+    """Return the parameters of every fourth cycle."""
+    return identify_cycles(er3a_c60.mechanism(), campaign(), cycles=[0, 1, 3, 7, 11, 15, 19, CYCLES - 1])
+
+
+@reproduction(
+    "thermal-fig-1", "motions of the complete test", "[Pagani2022, sections 2.2 to 2.4, Figs. 1, 2, 4 and 5]", seconds=12
+)
+def fig_1() -> Reproduction:
+    """Excitation, full speed, plateaus, warming; 24 cycles of 5 min."""
+    whole, speeds = plan(), np.rad2deg(er3a_c60.SPEEDS)
+    stages = {entry["name"]: entry["end"] - entry["start"] for entry in whole.schedule()}
+    rows = [
+        Row("cycles", float(whole.cycles), 24.0),
+        Row("cycle", whole.period / 60.0, 5.0, "min"),
+        Row("warming", stages["warming"], 180.0, "s"),
+        Row("whole test", whole.duration / 3600.0, 2.0, "h"),
+        Row("condition number of the excitation", float(found().values()["cond"]), None),
+    ]
+    cycloids = []
+    ranges = np.rad2deg(np.ptp(er3a_c60.RANGES, axis=1))
+    for j, (D, v) in enumerate(zip(ranges, speeds, strict=True), 1):
+        made = Cycloid.within(float(D), float(v), 1e9)
+        cycloids.append(Row(f"joint {j}: cycloid over the whole range", made.duration, None, "s"))
+        cycloids.append(Row(f"joint {j}: its peak speed", float(made([0.5 * made.duration])[1][0]), round(float(v)), "deg/s"))
+
+    def speeds_of_a_cycle() -> Any:
+        motion = whole.motion(50.0)
+        figure, axes = one_axes(9.0, 3.6, "time [s]", "speed [deg/s]", "One cycle")
+        for j, name in enumerate(whole.coordinates):
+            axes.plot(motion.t, np.rad2deg(motion.v[:, j]), linewidth=0.6, label=label(name))
+        axes.legend(frameon=False, fontsize=8, ncols=6)
+        return figure
+
+    def one_cycloid() -> Any:
+        made = Cycloid.within(float(ranges[0]), float(speeds[0]), 1e9)
+        t = np.linspace(0.0, made.duration, 300)
+        figure = new_figure(7.2, 4.6)
+        for k, (values, name) in enumerate(zip(made(t), ("deg", "deg/s", "deg/s\u00b2"), strict=True)):
+            axes = figure.add_axes((0.12, 0.7 - 0.3 * k, 0.85, 0.25))
+            axes.plot(t, values, color=BLUE, linewidth=1.2)
+            axes.set_ylabel(name, fontsize=8)
+        return figure
+
+    figures = found().figures()
+    shown = {
+        "speeds of one cycle (Fig. 1)": speeds_of_a_cycle,
+        "path of the tool (Fig. 2)": lambda: figures["tool_path"],
+        "cycloid of joint 1 (Fig. 4)": one_cycloid,
+        "excitation (Fig. 5)": lambda: figures["motions"],
+    }
+    return Reproduction((Table("complete test", tuple(rows)), Table("cycloids (2.3.3)", tuple(cycloids))), shown)
+
+
+@reproduction(
+    "thermal-fig-40",
+    "friction of six joints over two hours",
+    "[Pagani2022, Figs. 7, 8, 14, 19, 22, 30, 39 and 40]",
+    seconds=170,
+)
+def fig_40() -> Reproduction:
+    """Two hours at 4 ms, then the study of the package."""
+    whole = study()
+    rows, times = [], []
+    for j, entry in enumerate(whole.heating):
+        truth = er3a_c60.thermal_models()[j].time_constants(entry.mean_power) / 60.0
+        for name, (value, _), true in zip(("slow", "fast"), entry.best.constants.values(), truth, strict=True):
+            times.append(Row(f"{entry.joint}: {name}", value / 60.0, None, "min", f"{true:.2f} is true of the virtual robot"))
+        rows.append(Row(f"{entry.joint}: cold over hot", 100.0 * entry.cold_over_hot, None, "%"))
+    most = 100.0 * max(entry.cold_over_hot for entry in whole.heating)
+    rows.append(Row("largest", most, 70.0, "%", f"{VIRTUAL}; the mean power of a cycle is 3/5 of full duty and more"))
+    hottest = max(float(part.temperature.max()) for part in read_cycles(campaign()) if part.temperature is not None)
+    rows.append(Row("hottest joint", hottest, 60.0, "degC", "50 to 60 printed; (130) allows 46.9 at full duty from 20 degC"))
+    figures: dict[str, Any] = {}
+    for entry in whole.heating:
+        figures[f"{entry.joint}: normalised friction over time (Figs. 22 and 40)"] = entry.plot
+    for item in whole.study.joints[1:4]:
+        figures[f"{item.joint}: friction against speed, cold to hot (Figs. 14 and 30)"] = item.plot
+        figures[f"{item.joint}: torques of the first and last sweep (Figs. 7, 8 and 19)"] = partial(plot_sweeps, item.curves)
+    notes = ("Time constants depend on the power; those of the thesis, at full duty, are in thermal-table-8.",)
+    return Reproduction((Table("warm-up", tuple(rows)), Table("time constants", tuple(times))), figures, notes)
+
+
+@reproduction(
+    "thermal-fig-38", "inertial parameters and friction over the cycles", "[Pagani2022, Figs. 3, 38, 41 and 42]", seconds=185
+)
+def fig_38() -> Reproduction:
+    """Identification cycle by cycle with the cubic law."""
+    table, last = fits()
+    first, end = table.of("my_link_3R")[[0, -1], 0]
+    change = 100.0 * abs(end / first - 1.0)
+    rows = [
+        Row("parameters", float(len(table.names)), 64.0),
+        Row("change of P_y of joint 3", change, None, "%", "below 5 % in the thesis"),
+        Row("held out, cold", 100.0 * float(table.held_out[0]), None, "%"),
+        Row("held out, hot", 100.0 * float(table.held_out[-1]), None, "%"),
+    ]
+    parts = list(read_cycles(campaign()))[-1].stages()["validation"]
+    names = [
+        name for name in table.names if name.startswith(("Ixx_link_2", "Ixy_link_2", "Ixz_link_2", "Iyz_link_2", "Izz_link_2"))
+    ]
+    figures: dict[str, Any] = {"P_y of joint 3 (Fig. 38)": lambda: table.plot("my_link_3R")}
+    figures |= {f"{name} (Fig. 42)": partial(table.plot, name) for name in names}
+    figures["measured and predicted torques, hot (Figs. 3 and 41)"] = lambda: last.score(parts[0]).plot()
+    return Reproduction((Table("per cycle", tuple(rows)),), figures)
+
+
+@reproduction("thermal-fig-43", "the fault of robot 2", "[Pagani2022, section 5.2, Fig. 43]", seconds=300)
+def fig_43() -> Reproduction:
+    """Friction of joint 1 grows by 32 % after an hour."""
+    check = check_robot(study(2, fault=True), [study()])
+    fault = next(entry for entry in check.joints if entry.history.joint == "joint_1")
+    rows = [
+        Row("joints with an alarm", ", ".join(check.alarms), "joint_1"),
+        Row("change of friction", 100.0 * fault.size, 32.0, "%", VIRTUAL),
+        Row("found at", fault.onset / 60.0, 60.0, "min", "first plateaus after it began"),
+    ]
+    return Reproduction((Table("maintenance", tuple(rows)),), {"joint 1 (Fig. 43)": fault.plot})
+
+
+@reproduction(
+    "thermal-fig-21", "friction does not depend on the posture", "[Pagani2022, section 4.3.1, Figs. 20 and 21]", seconds=8
+)
+def fig_21() -> Reproduction:
+    """The same plateaus of joint 1 with the arm stretched and folded."""
+    from dynident.excitation import cooling_test  # noqa: PLC0415 - only here
+    from dynident.testbench import find_plateaus, friction_curves  # noqa: PLC0415
+
+    machine, limits = er3a_c60.machine(warm=False), er3a_c60.limits()
+    postures = {"stretched": [0.0, -0.9, -0.6, 0.0, 0.0, 0.0], "folded": [0.0, 0.0, 0.9, 0.0, 0.6, 0.0]}
+    logs, friction, peak = {}, {}, {}
+    for name, posture in postures.items():
+        test = cooling_test("ER3A-C60", limits, "joint_1", posture=posture, cycles=2)
+        logs[name] = machine.simulate(test.stages[0].curve, log_cycle=0.004).log
+        curves = friction_curves(find_plateaus(logs[name], "joint_1"), by="all", gravity=False)
+        friction[name] = curves.history().friction[0]
+        peak[name] = float(np.abs(logs[name].effort[:, 0]).max())
+    true = float(er3a_c60.friction_laws()[0](0.6 * er3a_c60.SPEEDS[0]))
+    why = f"{true:.2f} is true of the virtual robot"
+    rows = [Row(f"friction at 60 %, {name}", float(f), None, "N m", why) for name, f in friction.items()]
+    rows += [Row(f"largest torque, {name}", x, None, "N m") for name, x in peak.items()]
+
+    def torques() -> Any:
+        figure, axes = one_axes(
+            9.0, 3.6, "time [s]", "torque of joint 1 [N m]", "Two postures: inertia differs, friction does not"
+        )
+        for (name, log), colour in zip(logs.items(), (BLUE, ORANGE), strict=True):
+            axes.plot(log.t, log.effort[:, 0], color=colour, linewidth=0.6, label=name)
+        axes.legend(frameon=False, fontsize=8)
+        return figure
+
+    return Reproduction((Table("two postures", tuple(rows)),), {"torques of joint 1 (Fig. 21)": torques})

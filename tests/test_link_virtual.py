@@ -1,0 +1,91 @@
+"""Campaigns on a virtual robot: killed and resumed they are the same to the last bit, faults begin when they should."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import dynident as di
+from dynident.errors import DynidentError
+from dynident.excitation import Plan, Stage
+from dynident.link import Fault, Settings, simulate_campaign
+from dynident.robots import er3a_c60
+from dynident.signals import read_cycles
+from dynident.trajectory import Moves
+
+THERE = np.array([0.8, 0.5, -0.4, 0.6, 0.5, 1.0])
+
+
+class Killed(Exception):
+    """What ends a run in the middle."""
+
+
+def plan(cycles: int = 3) -> Plan:
+    stages = [Stage("move", "training", Moves([0 * THERE, THERE, 0 * THERE], [0.8, 0.8]))]
+    return Plan("ER3A-C60", er3a_c60.JOINTS, stages, cycles, 100.0, 3.0 * np.ones(6), 10.0 * np.ones(6), 0 * THERE, 4.0)
+
+
+@pytest.fixture(scope="module")
+def machine():
+    return er3a_c60.machine()
+
+
+def test_a_run_that_was_killed_goes_on_to_the_last_bit(machine, tmp_path):
+    fault = (Fault.parse("joint_1=1.32@4s"),)
+    assert simulate_campaign(tmp_path / "whole", plan(), machine, seed=3, faults=fault) == 3
+
+    def kill(done: int, whole: int) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        simulate_campaign(tmp_path / "parts", plan(), machine, seed=3, faults=fault, progress=kill)
+    (tmp_path / "parts" / "00001_cycle_001_0.seg").write_bytes(b"torn")  # what a kill may leave of the next cycle
+    assert simulate_campaign(tmp_path / "parts", plan(), machine, seed=3, faults=fault) == 2
+    whole, parts = (di.Log.read(tmp_path / name) for name in ("whole", "parts"))
+    for signal in ("t", "position", "effort", "temperature"):
+        assert np.array_equal(getattr(whole, signal), getattr(parts, signal))
+    assert simulate_campaign(tmp_path / "parts", plan(), machine, seed=3, faults=fault) == 0
+    # Warmth goes on from cycle to cycle.
+    cycles = list(whole.cycles().values())
+    assert cycles[2].temperature[0, 0] > cycles[1].temperature[0, 0] > 20.0
+    # The fault lifts the friction of its joint by 32 % when it begins, with the second cycle.
+    inside = {k: (log.t - log.t[0] > 0.5) & (log.t - log.t[0] < 0.7) for k, log in enumerate(cycles)}
+    ratio = [cycles[k].effort[inside[k], 0].mean() / cycles[0].effort[inside[0], 0].mean() for k in (1, 2)]
+    assert min(ratio) > 1.1
+    lazy = list(read_cycles(tmp_path / "whole"))
+    assert [part.recordings[0].cycle for part in lazy] == [0, 1, 2]
+    for one, log in zip(lazy, cycles, strict=True):
+        assert np.array_equal(one.position, log.position) and np.array_equal(one.t, log.t)
+        assert np.array_equal(one.stages()["move"][0].effort, whole.stages()["move"][one.recordings[0].cycle].effort)
+
+
+def test_what_does_not_belong_together_is_refused(machine, tmp_path):
+    folder = tmp_path / "run"
+    simulate_campaign(folder, plan(1), machine)
+    for change, words in (
+        ({"plan": plan(2)}, "another plan"),
+        ({"settings": Settings(cycles=2)}, "another settings"),
+        ({"seed": 5}, "was begun with"),
+        ({"faults": [Fault("joint_1", 2.0)]}, "was begun with"),
+    ):
+        given = {"plan": plan(1), "robot": machine, **change}
+        with pytest.raises(DynidentError, match=words):
+            simulate_campaign(folder, **given)
+    with pytest.raises(DynidentError, match="joint 'elbow' has no friction law of its own; those with one are joint_1"):
+        simulate_campaign(tmp_path / "new", plan(1), machine, faults=[Fault("elbow", 2.0)])
+    (folder / "state.json").write_text(json.dumps({"asked": {}}))
+    with pytest.raises(DynidentError, match="was begun with"):
+        simulate_campaign(folder, plan(1), machine)
+
+
+@pytest.mark.parametrize("text", ["joint_1", "joint_1=x", "joint_1=-2", "joint_1=1.3@soon", "=2"])
+def test_faults_are_read_or_explained(text):
+    with pytest.raises(DynidentError):
+        Fault.parse(text)
+
+
+def test_a_fault_of_a_text():
+    assert Fault.parse("joint_1 = 1.32 @ 60min") == Fault("joint_1", 1.32, 3600.0)
+    assert Fault.parse("a=2") == Fault("a", 2.0, 0.0)
