@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import dynident as di
 from dynident.cli.shared import note, robot_of
+from dynident.cli.structure import choices
 from dynident.errors import DynidentError
 
 if TYPE_CHECKING:
@@ -29,11 +30,7 @@ Machine = Annotated[
 ]
 Controller = Annotated[
     str,
-    typer.Option(
-        help="Controller of a robot without drives of its own.",
-        metavar="[computed_torque|feedforward|pd|cascade]",
-        autocompletion=lambda: ["computed_torque", "feedforward", "pd", "cascade"],
-    ),
+    choices("Controller of a robot without drives of its own.", "computed_torque", "feedforward", "pd", "cascade"),
 ]
 Bandwidth = Annotated[float, typer.Option(help="Bandwidth of that controller [Hz].")]
 Seed = Annotated[int, typer.Option(help="Seed of all noise.")]

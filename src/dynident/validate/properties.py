@@ -139,6 +139,8 @@ def check(
     True
     """
     require(mechanism, Mechanism, "mechanism")
+    if mechanism.own_regressor:
+        raise DynidentError(f"robot '{mechanism.name}' is a regressor without bodies; give a robot with masses and lengths")
     if not np.any(mechanism.parameters.values):
         raise DynidentError(f"robot '{mechanism.name}' has no masses: its parameters are zero; give them with with_parameters")
     rng = np.random.default_rng(seed)
