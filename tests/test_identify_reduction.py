@@ -7,7 +7,7 @@ import pytest
 
 import dynident as di
 from dynident.errors import DynidentError
-from dynident.identify import PerJoint, joint_estimates, reduction
+from dynident.identify import JointReduction, PerJoint, Reduction, joint_estimates, reduction
 from dynident.robots import er3a_c60
 
 SPLIT = ("ia", "fvp", "fvn", "fcp", "fcn")  # friction by directions, as the thesis' Table 1 was made
@@ -19,6 +19,7 @@ def report():
 
 
 def test_qr_sees_what_table_2_prints(report):
+    assert isinstance(report, Reduction) and all(isinstance(joint, JointReduction) for joint in report.joints)
     assert report.counts == (34, 35, 28, 21, 14, 7)
     assert np.abs(report.diagonal[~report.seen]).max() < 1e-9  # far below the threshold of 1e-4 ...
     assert np.abs(report.diagonal[report.seen]).min() > 1e-2  # ... and far above it

@@ -87,10 +87,10 @@ def test_lines_and_circles_with_a_fixed_orientation(robot: di.Mechanism, z: floa
 
 
 def test_robots_without_closed_form_go_by_the_numeric_inverse() -> None:
-    ur10 = di.Mechanism.from_dh(
+    twisted = di.Mechanism.from_dh(
         [
             (0, pi / 2, 0.1273, 0),
-            (-0.612, 0, 0, 0),
+            (-0.612, 0.2, 0, 0),
             (-0.5723, 0, 0, 0),
             (0, pi / 2, 0.1639, 0),
             (0, -pi / 2, 0.1157, 0),
@@ -99,9 +99,9 @@ def test_robots_without_closed_form_go_by_the_numeric_inverse() -> None:
     )
     tip = along([Line((0.6, 0.3, 0.4), (0.5, 0.2, 0.6))], 0.5, 2.0).sample(40.0)
     with pytest.raises(di.DynidentError, match="use inverse_kinematics_numeric"):
-        joint_motion(ur10, tip, rotation=DOWN)
-    motion = joint_motion(ur10, tip, rotation=DOWN, start=[0.3, -1.2, 1.3, -1.5, -1.5, 0])
-    R, p = di.forward_kinematics(ur10, motion.q, "link_6")
+        joint_motion(twisted, tip, rotation=DOWN)
+    motion = joint_motion(twisted, tip, rotation=DOWN, start=[0.3, -1.2, 1.3, -1.5, -1.5, 0])
+    R, p = di.forward_kinematics(twisted, motion.q, "link_6")
     assert np.abs(p - tip.x).max() < 1e-9 and np.abs(R - DOWN).max() < 1e-9
 
 

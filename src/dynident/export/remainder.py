@@ -25,8 +25,8 @@ NATIVE: dict[str, tuple[str, ...]] = {
 }
 """Joint terms that a program has itself; none of them takes negative numbers."""
 
-IGNORED: dict[str, tuple[str, ...]] = {"drake": ("fc",)}
-"""Joint terms that a program reads only to warn of them; they are zero in its file."""
+IGNORED: dict[str, tuple[str, ...]] = {"drake": ("fc",), "mujoco": ("off",)}
+"""Joint terms that are zero in the file: the program only warns of them, or they are in the remainder already."""
 
 
 def open_tree(mechanism: Mechanism) -> Mechanism:
