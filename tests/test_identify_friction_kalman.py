@@ -102,9 +102,7 @@ def test_a_step_agrees_with_a_plain_dense_filter() -> None:
 def test_on_line_and_off_line_are_the_same_filter() -> None:
     t, q, v, _ = motion(0.9, 2.0)
     tau = Sigmoid(1).value(v, [2.0, 3.0, 20.0])
-    guess = {"Bv": 3.0, "Bf1": 3.0, "w1": 22.0}  # given, so that none is taken from the record
-    options = {"terms": 1, "estimate": ("m", "off"), "velocity_noise": 1e-3, "guess": guess}
-    one, other = (FrictionFilter(0.9, 6.0, 1.0, **options) for _ in range(2))
+    one, other = _filter(), _filter()
     other.run(t, tau, q, v, passes=1)
     scores = [one.step(*sample) for sample in zip(t, tau, q, v, strict=True)]
     assert np.isfinite(scores).all()
@@ -113,8 +111,13 @@ def test_on_line_and_off_line_are_the_same_filter() -> None:
     assert np.abs(_again(other, best, t, tau, q, v) - other.x).max() < 1e-12
 
 
+def _filter() -> FrictionFilter:
+    guess = {"Bv": 3.0, "Bf1": 3.0, "w1": 22.0}  # given, so that none is taken from the record
+    return FrictionFilter(0.9, 6.0, 1.0, terms=1, estimate=("m", "off"), velocity_noise=1e-3, guess=guess)
+
+
 def _again(ekf: FrictionFilter, faster: float, t, tau, q, v):
-    copy = FrictionFilter(0.9, 6.0, 1.0, terms=1, estimate=("m", "off"), velocity_noise=1e-3)
+    copy = _filter()
     copy.reset(faster=faster)
     for sample in zip(t, tau, q, v, strict=True):
         copy.step(*sample)
