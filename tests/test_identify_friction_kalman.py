@@ -99,14 +99,10 @@ def test_a_step_agrees_with_a_plain_dense_filter() -> None:
     np.testing.assert_allclose(ekf.P / scale, P / scale, atol=5e-3)
 
 
-GUESSED = {"terms": 1, "estimate": ("m", "off"), "velocity_noise": 1e-3, "guess": {"Bv": 3.0, "Bf1": 3.0, "w1": 22.0}}
-"""First guesses are given, so that none is taken from the record."""
-
-
 def test_on_line_and_off_line_are_the_same_filter() -> None:
     t, q, v, _ = motion(0.9, 2.0)
     tau = Sigmoid(1).value(v, [2.0, 3.0, 20.0])
-    one, other = (FrictionFilter(0.9, 6.0, 1.0, **GUESSED) for _ in range(2))
+    one, other = _filter(), _filter()
     other.run(t, tau, q, v, passes=1)
     scores = [one.step(*sample) for sample in zip(t, tau, q, v, strict=True)]
     assert np.isfinite(scores).all()
@@ -115,8 +111,13 @@ def test_on_line_and_off_line_are_the_same_filter() -> None:
     assert np.abs(_again(other, best, t, tau, q, v) - other.x).max() < 1e-12
 
 
+def _filter() -> FrictionFilter:
+    guess = {"Bv": 3.0, "Bf1": 3.0, "w1": 22.0}  # given, so that none is taken from the record
+    return FrictionFilter(0.9, 6.0, 1.0, terms=1, estimate=("m", "off"), velocity_noise=1e-3, guess=guess)
+
+
 def _again(ekf: FrictionFilter, faster: float, t, tau, q, v):
-    copy = FrictionFilter(0.9, 6.0, 1.0, **GUESSED)
+    copy = _filter()
     copy.reset(faster=faster)
     for sample in zip(t, tau, q, v, strict=True):
         copy.step(*sample)
