@@ -39,14 +39,6 @@ Results = Annotated[
 ]
 
 
-def check_machine(name: str) -> None:
-    """Refuse a name that is not that of a robot of the literature, all of which are machines."""
-    from dynident import robots  # noqa: PLC0415 - rarely needed
-
-    if name not in robots.ROBOTS:
-        raise DynidentError(f"there is no machine '{name}'; machines are {', '.join(robots.ROBOTS)}")
-
-
 def is_ready(robot: Path) -> bool:
     """Tell whether an argument names a robot of the literature, and no file."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
