@@ -176,7 +176,10 @@ def _write_description(
     if same and source is not None:
         write_robot(source, mechanism, mechanism.parameters.replace(parts.native.values), path, search, trust, arguments)
     else:
-        robot = mechanism.with_parameters(mechanism.parameters.replace(parts.native.values))
+        known = mechanism.parameters
+        # Offsets are in the remainder; a springref beside a spring would add them again.
+        told = [0.0 if name.startswith("off_") else x for name, x in zip(known.names, parts.native.values, strict=True)]
+        robot = mechanism.with_parameters(known.replace(np.array(told) if target == "mujoco" else parts.native.values))
         write_atomic(path, mjcf_text(robot) if target == "mujoco" else urdf_text(_on_the_ground(robot)))
         notes.append("the description is written anew, without pictures and collision shapes")
     if target == "drake":
