@@ -79,6 +79,8 @@ def test_kinds_of_response_and_the_motor_s_side(kind: str) -> None:
     np.testing.assert_allclose(fit.two_mass("motor").values, [*TRUTH[:3], 5e-4], rtol=1e-8)
     np.testing.assert_allclose(fit.response(LINES, kind), frf, rtol=1e-8)
     assert fit.value("upper") == 0.0
+    measured, fitted = fit.plot(LINES, frf, kind).axes[0].lines
+    np.testing.assert_allclose(fitted.get_ydata(), measured.get_ydata(), rtol=1e-8)
 
 
 def test_several_modes() -> None:

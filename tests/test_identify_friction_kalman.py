@@ -126,7 +126,9 @@ def test_inertia_offset_and_gravity_can_be_estimated_too() -> None:
     tau = 0.8 * a + 3.0 * np.cos(q) + 0.5 + Sigmoid(1).value(v, [1.0, 2.0, 8.0])
     noisy = q + 1e-5 * np.random.default_rng(2).normal(size=t.size)
     ekf = FrictionFilter(2.0, 8.0, 0.5, 1, 1e-5, estimate=("m", "off", "Qa"))
-    found = ekf.run(t, tau, noisy).parameters
+    run = ekf.run(t, tau, noisy)
+    found = run.parameters
+    assert [axes.get_title(loc="left") for axes in run.plot().axes] == list(run.names)
     assert found["m"] == pytest.approx(0.8, rel=0.02)
     assert found["off"] == pytest.approx(0.5, abs=0.05)
     assert found["Qa"] == pytest.approx(3.0, rel=0.02)

@@ -36,6 +36,9 @@ def test_table_6_2() -> None:
     assert np.max(np.abs(statistics.residual)) > 1.0
     np.testing.assert_allclose(found.solutions @ found.regrouping.T, np.tile(found.beta, (15, 1)), atol=1e-9)
     np.testing.assert_allclose(found.regrouping @ found.best, found.beta, atol=1e-9)
+    drawn = found.plot().axes[0].lines  # one row of dots per subset, then the best
+    assert len(drawn) == 16
+    np.testing.assert_allclose(drawn[-1].get_xdata(), found.best / np.median(np.abs(found.solutions), axis=0))
 
 
 def test_the_three_kinds_of_solution_of_the_digest() -> None:

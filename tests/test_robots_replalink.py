@@ -7,6 +7,7 @@ import pytest
 
 import dynident as di
 from dynident.robots import replalink
+from dynident.trajectory import FourBar
 
 FRICTION = {"Fc1": 0.9342, "Fc4": 0.1672, "c1": 2.6334, "c4": 4.7132}  # Table 6.4
 PRINTED = {  # (6.51) to (6.55) with the decimals printed
@@ -124,6 +125,21 @@ def test_identification_recovers_the_base_parameters() -> None:
     fit = di.WLS().fit(di.Regression.from_motion(robot, path, di.inverse_dynamics(robot, path), base=base)).result_
     truth = replalink.base_matrix() @ [FRICTION.get(n, replalink.THEORETICAL.get(n, 0.0)) for n in replalink.PARAMETER_NAMES]
     np.testing.assert_allclose(fit.values, truth, rtol=1e-8)
+
+
+def test_the_validation_emulates_a_four_bar_linkage() -> None:
+    """The tool, by the closed forms, is where a coupler of the assumed lengths puts it; the derivatives are those of time."""
+    path = replalink.four_bar_motion(turns=1.0)
+    crank, coupler, rocker, ground = replalink.ASSUMPTIONS["four_bar"].value
+    tool = replalink.forward_kinematics(path.q).D
+    for rates, values in ((path.v, path.q), (path.a, path.v)):
+        np.testing.assert_allclose(rates[3:-3], np.gradient(values, path.t, axis=0)[3:-3], atol=2e-3)
+    np.testing.assert_allclose(path.q[[0, -1]], [replalink.START] * 2, atol=1e-4)
+    linkage = FourBar(crank, coupler, rocker, [[0.0, 0.0], [ground, 0.0]], (0.5 * coupler, 0.1), turn=2.0 * np.pi)
+    curve = linkage(np.linspace(0.0, 2.0 * np.pi, 2001))[0][:, :2]
+    curve += tool[0] - curve[0]
+    away = np.min(np.linalg.norm(tool[:, None] - curve[None], axis=2), axis=1)
+    assert away.max() < 3e-4  # spacing of the 2001 points
 
 
 def test_initial_motion_is_the_table_of_the_thesis() -> None:

@@ -142,6 +142,7 @@ def test_power_is_lost_in_the_direction_it_flows(kind: str, method: str) -> None
         drives = [replace(d, transmission=replace(d.transmission, efficiency=0.8)) for d in robot.drives]
         run = replace(robot, drives=drives).simulate(five_bar.circle(turns=0.2, rest=0.0), log_cycle=5e-3, method=method)
     t, split = run.truth, run.torque_split()
+    assert len(split.plot().axes) >= len(split.names)
     assert np.abs(split.rest).max() < 1e-8 * np.abs(split.total).max()
     own = np.array([d.reflected_inertia for d in drives])
     N = run.robot.mechanism.actuator_matrix[0]

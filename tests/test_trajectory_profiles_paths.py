@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dynident as di
-from dynident.trajectory import Arc, Cycloid, Hop, Line, Quintic, Spline, Trapezoid, strokes
+from dynident.trajectory import Arc, Cycloid, FourBar, Hop, Line, Quintic, Spline, Trapezoid, strokes
 from dynident.trajectory.letters import GLYPHS, joined
 
 PROFILES = [
@@ -25,6 +25,7 @@ PATHS = {
     "spline": Spline(KNOTS),
     "closed spline": Spline([*KNOTS, KNOTS[0]]),
     "hop": Hop((0, 0, 0), (0.1, 0.2, 0), (0, 0, 1), 0.03),
+    "four-bar": FourBar(0.06, 0.16, 0.14, [[0.1, 0.2], [0.28, 0.2]], (0.1, 0.05), start=0.3),
 }
 
 
@@ -74,10 +75,10 @@ def test_paths_have_exact_derivatives(name: str) -> None:
     x, d, e = path(s)
     assert np.abs(_derivative(lambda y: path(y)[0], s) - d).max() < 1e-7
     assert np.quantile(np.abs(_derivative(lambda y: path(y)[1], s) - e), 0.95) < 1e-5
-    if name != "hop":
+    if name not in ("hop", "four-bar"):  # the parameter of these is not the way
         assert np.abs(np.linalg.norm(d, axis=1) - 1).max() < 1e-12
     length = np.linalg.norm(np.diff(path(np.linspace(0, path.length, 20001))[0], axis=0), axis=1).sum()
-    assert name == "hop" or length == pytest.approx(path.length, rel=1e-6)
+    assert name in ("hop", "four-bar") or length == pytest.approx(path.length, rel=1e-6)
     assert x.shape == d.shape == e.shape == (len(s), 3)
 
 
@@ -92,6 +93,26 @@ def test_circle_and_spline_go_through_their_points() -> None:
     hop = PATHS["hop"]
     x, d, _ = hop([0.0, 0.5 * hop.length, hop.length])
     assert x[1, 2] == pytest.approx(0.03) and np.abs(d[[0, 2]]).max() == 0.0
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_the_bars_of_a_four_bar_keep_their_lengths(crossed: bool) -> None:
+    """Points on the coupler at 0 and at its length are the two pins; crank, coupler and rocker join the bearings."""
+    a, b, c, ground = 0.06, 0.16, 0.14, np.array([[0.1, 0.2], [0.25, 0.3]])
+    s = np.linspace(0.0, 4.0 * np.pi, 200)
+    pins = [FourBar(a, b, c, ground, point, crossed=crossed)(s)[0][:, :2] for point in ((0.0, 0.0), (b, 0.0), (0.0, b))]
+    for start, end, length in ((ground[0], pins[0], a), (pins[0], pins[1], b), (ground[1], pins[1], c)):
+        np.testing.assert_allclose(np.linalg.norm(end - start, axis=1), length, rtol=1e-12)
+    np.testing.assert_allclose(np.arctan2(*(pins[0] - ground[0]).T[::-1]), np.angle(np.exp(1j * s)), atol=1e-9)
+    np.testing.assert_allclose(np.sum((pins[1] - pins[0]) * (pins[2] - pins[0]), axis=1), 0.0, atol=1e-15)
+    to, off = ground[1] - pins[0], pins[1] - pins[0]
+    side = to[:, 0] * off[:, 1] - to[:, 1] * off[:, 0]
+    assert np.all(side < 0.0 if crossed else side > 0.0)
+
+
+def test_a_crank_that_cannot_turn_is_refused() -> None:
+    with pytest.raises(di.DynidentError, match="shorten it"):
+        FourBar(0.2, 0.16, 0.14, [[0.0, 0.0], [0.18, 0.0]], (0.1, 0.05))
 
 
 @pytest.mark.parametrize("letter", GLYPHS)

@@ -11,6 +11,7 @@ once the answer with its covariance.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import number, samples
 from dynident.drive.chain import TwoMass, two_mass
 from dynident.errors import DynidentError, IdentificationError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -53,6 +57,39 @@ class ModalFit:
     covariance: Array
     modes: int
     error: float
+
+    def plot(self, frequency: ArrayLike, frf: ArrayLike | None = None, kind: str = "accelerance") -> Figure:
+        """Draw the fitted response over the measured one.
+
+        Parameters
+        ----------
+        frequency : array_like, (N,)
+            Lines [Hz], rising, above zero.
+        frf : array_like of complex (N,), optional
+            Response as measured.
+        kind : str
+            "accelerance", "mobility" or "receptance", as given to `fit_modal`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import BLUE, MUTED, finish, new_figure  # noqa: PLC0415 - matplotlib is an extra
+
+        f = samples("frequency", frequency)
+        curves = [(self.response(f, kind), BLUE, "-", "fit")]
+        if frf is not None:
+            curves.insert(0, (np.asarray(frf), MUTED, ".", "measured"))
+        figure = new_figure(8.0, 4.8)
+        above, below = figure.add_axes((0.1, 0.42, 0.87, 0.5)), figure.add_axes((0.1, 0.11, 0.87, 0.24))
+        for y, colour, style, name in curves:
+            above.semilogy(f, np.abs(y), style, color=colour, markersize=3.0, linewidth=1.0, label=name)
+            below.plot(f, np.rad2deg(np.angle(y)), style, color=colour, markersize=3.0, linewidth=1.0)
+        above.legend(frameon=False, fontsize=8)
+        finish(above, "", kind, ", ".join(f"{x:.5g} Hz" for x in self.frequency))
+        finish(below, "frequency [Hz]", "phase [deg]", "")
+        return figure
 
     @property
     def standard_deviation(self) -> Array:

@@ -21,6 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 from math import comb
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +29,9 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import IdentificationError
 from dynident.friction import term_of
 from dynident.identify.base import BaseParameters
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -118,6 +122,29 @@ class Individual:
     def best_std(self) -> Array:
         """Standard deviation (p,) of `best`."""
         return np.sqrt(np.clip(np.diag(self.covariance), 0.0, None))
+
+    def plot(self) -> Figure:
+        """Draw every solution of each parameter, those that are possible as a whole, and the best estimate.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import BLUE, MUTED, ORANGE, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
+
+        figure = new_figure(9.0, 0.9 + 0.27 * len(self.names))
+        axes = figure.add_axes((0.14, 0.12, 0.84, 0.82))
+        size = np.maximum(np.median(np.abs(self.solutions), axis=0), 1e-12)
+        at = np.arange(len(self.names))
+        for row, possible in zip(self.solutions / size, self.feasible, strict=True):
+            axes.plot(row, at, ".", color=BLUE if possible else MUTED, markersize=3.0)
+        axes.plot(self.best / size, at, "|", color=ORANGE, markersize=12.0, markeredgewidth=2.0)
+        axes.set_xscale("symlog")
+        axes.set_yticks(at, [label(name) for name in self.names], fontsize=8)
+        axes.invert_yaxis()
+        finish(axes, "over the median of its size; orange is the best", "", f"{len(self.solutions)} solvable subsets")
+        return figure
 
     def statistics(self, include_held: bool = False, keep: str = "all") -> Statistics:
         """Return mean, standard deviation and range of every parameter.

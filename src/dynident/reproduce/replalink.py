@@ -30,7 +30,7 @@ def _over(found: WorkspaceMap, motions: dict[str, di.Motion]) -> Callable[[], An
     def draw() -> Any:
         figure = found.plot()
         for axes in (figure.axes[0], figure.axes[2]):
-            for colour, (name, motion) in zip(("red", "white"), motions.items(), strict=False):
+            for colour, (name, motion) in zip(("red", "black"), motions.items(), strict=False):
                 axes.plot(motion.q[:, 0], motion.q[:, 1], color=colour, linewidth=0.8, label=name)
         figure.axes[0].legend(fontsize=7)
         return figure

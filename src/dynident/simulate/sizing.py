@@ -113,8 +113,18 @@ class Sizing:
         """Return what an engineer should know, in words. One sentence per finding; at least one per motor."""
         return [sentence for motor in self.motors for sentence in _sentences(motor)]
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """Return table and sentences.
+
+        Returns
+        -------
+        str
+            One line per motor, then what an engineer should know.
+        """
         return "\n".join([self.table(), *self.sentences()])
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def to_json(self) -> str:
         """Return everything as JSON."""

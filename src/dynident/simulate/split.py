@@ -5,7 +5,7 @@ ratio K_t i = mechanism (inertia, velocity, gravity, external, friction) + inter
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ from dynident.files import to_json
 from dynident.mechanics import Motion, actuator_torques, at_rest, inverse_dynamics, jacobian, preload, project, tree_motion
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from dynident.simulate.record import Truth
     from dynident.simulate.robot import VirtualRobot
 
@@ -70,6 +72,23 @@ class TorqueSplit:
         """
         every = {**self.parts, "rest": self.rest, "total": self.total}
         return {name: np.sqrt(np.mean(values**2, axis=0)) for name, values in every.items()}
+
+    def plot(self, actuators: Sequence[str] | None = None) -> Figure:
+        """Draw the parts over time, one panel per actuator.
+
+        Parameters
+        ----------
+        actuators : sequence of str, optional
+            Which; all when omitted.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.simulate.plots import plot_torque_split  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_torque_split(self, actuators)
 
     def summary(self) -> str:
         """Return the root mean square torques as a table, without the parts that are nothing. One line per actuator."""

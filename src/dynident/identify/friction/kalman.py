@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +24,9 @@ from dynident.identify.friction.checks import direction_note
 from dynident.identify.friction.kalman_steps import Steps, steps_of
 from dynident.identify.friction.result import SIGMOID_NOTE
 from dynident.identify.friction.separable import fit_axis
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -70,6 +74,27 @@ class KalmanResult:
     def parameters(self) -> dict[str, float]:
         """Values by name."""
         return dict(zip(self.names, self.values.tolist(), strict=True))
+
+    def plot(self) -> Figure:
+        """Draw the estimates over time with two standard deviations, one panel per parameter.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import BLUE, SKY, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
+
+        rows = -(-len(self.names) // 2)
+        figure = new_figure(10.0, 1.9 * rows + 0.4)
+        for i, name in enumerate(self.names):
+            axes = figure.add_subplot(rows, 2, i + 1)
+            y, s = self.history[:, 2 + i], self.spread[:, 2 + i]
+            axes.fill_between(self.t, y - 2.0 * s, y + 2.0 * s, color=SKY, linewidth=0.0)
+            axes.plot(self.t, y, color=BLUE, linewidth=1.0)
+            finish(axes, "time [s]" if i >= len(self.names) - 2 else "", "", label(name))
+        figure.tight_layout()
+        return figure
 
     def summary(self) -> str:
         """Return the result as text. Parameters, consistency and notes."""
