@@ -70,6 +70,23 @@ class ClosedLoop:
         """Number of references."""
         return len(self.references)
 
+    def reference(self, log: int) -> Motion:
+        """Return what was asked for in a log.
+
+        Parameters
+        ----------
+        log : int
+            Number of the log.
+
+        Returns
+        -------
+        Motion
+            Its reference.
+        """
+        if not 0 <= log < self.count:
+            raise SimulationError(f"there are {self.count} references, but log {log + 1} needs one too; give one per log")
+        return self.references[log]  # type: ignore[index]
+
     def machine_of(self, model: Mechanism, factors: Mapping[str, float] | None = None) -> VirtualRobot:
         """Return the machine of another model.
 
@@ -126,9 +143,7 @@ class ClosedLoop:
         """
         from scipy.interpolate import CubicSpline  # noqa: PLC0415 - scipy costs import time
 
-        if not 0 <= log < self.count:
-            raise SimulationError(f"there are {self.count} references, but log {log + 1} needs one too; give one per log")
-        reference = self.references[log]  # type: ignore[index]
+        reference = self.reference(log)
         start = reference.t[0]
         own = Motion(reference.t - start, reference.q, reference.v, reference.a)
         run = self.machine_of(model, factors).simulate(own, duration=float(t[-1] - start))

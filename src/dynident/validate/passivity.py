@@ -42,4 +42,5 @@ def _deviation(fit: Fit, joint: str, friction: Friction, v: float, held: dict[st
     for value, place in zip(slope, own, strict=True):
         if place is not None:
             g[place] = value
-    return float(np.sqrt(max(g @ np.where(np.isfinite(fit.covariance), fit.covariance, 0.0) @ g, 0.0)))
+    covariance = np.where(np.isfinite(fit.covariance), fit.covariance, 0.0)
+    return float(np.sqrt(max(float(g @ covariance @ g), 0.0)))

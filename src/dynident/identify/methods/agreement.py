@@ -44,7 +44,7 @@ class Witness:
         self.values, self.covariance = np.zeros(evidence.base.rank), np.zeros((evidence.base.rank, evidence.base.rank))
         if not any(np.any(y) for part in evidence.stretches for y in part.y):
             return  # a log without efforts has no inverse dynamics
-        estimator = IV(instruments=lambda i, _: loop.references[i])
+        estimator = IV(instruments=lambda i, _: loop.reference(i))
         try:
             fit = estimator.fit(evidence, active=active).result_
         except IdentificationError:
