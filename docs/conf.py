@@ -57,6 +57,7 @@ def _mathml(self: Any, node: Any) -> None:
 
 # ---- one page per command, from its own help ----------------------------------------------------------------------------
 
+PLAIN = {"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "92"}
 TOPICS = {
     "bandwidth": "simulate",
     "compare": "estimators",
@@ -66,7 +67,6 @@ TOPICS = {
     "gains": "payload",
     "ik": "describe",
     "record": "link",
-    "report": "validate",
     "track": "simulate",
 }
 
@@ -77,7 +77,7 @@ def _commands(app: Any) -> None:
     folder.mkdir(exist_ok=True)
     for command in command_line.registered_commands:
         name = command.name or command.callback.__name__
-        shown = CliRunner().invoke(command_line, [name, "--help"], env={"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "110"})
+        shown = CliRunner().invoke(command_line, [name, "--help"], prog_name="dynident", env=PLAIN)
         topic = TOPICS.get(name, name)
         more = f"What it does and why: [{topic}](../{topic}.md).\n\n" if (folder.parent / f"{topic}.md").exists() else ""
         text = f"# dynident {name}\n\n{more}```text\n{shown.output.strip()}\n```\n"

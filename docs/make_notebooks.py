@@ -17,7 +17,7 @@ from PIL import Image
 
 HERE = Path(__file__).resolve().parent / "notebooks"
 ORDER = ("first_fit", "what_torques_show", "excitation", "virtual_robot", "payload")
-# Figures of dynident know no pyplot: a notebook shows them by this, and warnings name no folder of the machine they were made on.
+# Figures of dynident know no pyplot: a notebook shows them by this. Warnings would name folders of this machine.
 SETUP = """
 import io as _io, warnings as _warnings
 from matplotlib.figure import Figure as _Figure

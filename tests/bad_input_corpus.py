@@ -13,29 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from fuzz.samples import URDF
 
 import dynident as di
 
 BAD_INPUT, USAGE = 1, 2
-URDF = """<?xml version="1.0"?>
-<robot name="arm2">
-  <link name="base"/>
-  <link name="link1">
-    <inertial><origin xyz="0.2 0 0.01"/><mass value="3.0"/>
-      <inertia ixx="0.02" iyy="0.05" izz="0.05" ixy="0" ixz="0" iyz="0"/></inertial>
-  </link>
-  <link name="link2">
-    <inertial><origin xyz="0.1 0.02 0"/><mass value="1.5"/>
-      <inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial>
-  </link>
-  <joint name="joint1" type="revolute"><parent link="base"/><child link="link1"/>
-    <origin xyz="0 0 0.3" rpy="1.5707963267948966 0 0"/><axis xyz="0 0 1"/>
-    <limit lower="-3" upper="3" velocity="5" effort="100"/></joint>
-  <joint name="joint2" type="revolute"><parent link="link1"/><child link="link2"/>
-    <origin xyz="0.4 0 0"/><axis xyz="0 0 1"/>
-    <limit lower="-3" upper="3" velocity="5" effort="50"/></joint>
-</robot>
-"""
 MJCF = """<mujoco model="arm2">
   <worldbody>
     <body name="link1" pos="0 0 0.3" euler="90 0 0">

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynident.control import ComputedTorque
-from dynident.errors import IdentificationError, LogError, SimulationError
+from dynident.errors import DynidentWarning, IdentificationError, LogError, SimulationError
 from dynident.identify import DIDIM, IV, TLS, WLS, OutputError, SampledRegression, base_parameters, simulated_instruments
 from dynident.mechanics import Motion
 from dynident.robots import random_motion
@@ -85,6 +85,18 @@ def test_output_error_finds_the_truth_from_efforts_and_positions(machine, run, e
     assert found.converged_
     assert np.max(np.abs(found.coef_ - beta) / found.result_.std) < 4.0
     assert found.result_.estimator.startswith("OutputError")
+    assert not found.contradiction_
+
+
+def test_output_error_says_when_the_simulated_controller_is_not_that_of_the_robot(machine, run, evidence, beta):
+    """Instrumental variables know no controller; a velocity that it sees late by 20 ms looks like another robot."""
+    late = [replace(drive, encoder=replace(drive.encoder, filter=8.0)) for drive in machine.drives]
+    loop = ClosedLoop(replace(machine, drives=late), run.reference)
+    start = WLS().fit(evidence).result_
+    with pytest.warns(DynidentWarning, match="ask for different robots .* the simulated controller is not that of the robot"):
+        found = OutputError(loop=loop, start=start, iterations=2).fit(evidence)
+    assert found.contradiction_
+    assert np.max(np.abs(found.coef_ - beta) / found.result_.std) < 4.0  # the deviations allow for it
 
 
 @pytest.fixture(scope="module")

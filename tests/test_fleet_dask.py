@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,10 @@ from dynident.cli import run
 from dynident.errors import DynidentError
 from dynident.fleet import connect, engine, identify, storage
 from dynident.mechanism import urdf_text
+from dynident.simulate import Sensors, monte_carlo
 from fleet_cases import CUTOFF, fleet, log_of
 from identify_cases import arm
+from simulate_cases import excitation, geared_arm
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'dynident[fleet]'")
 
@@ -90,8 +93,22 @@ def test_what_runs_in_parallel_takes_a_client(client, tmp_path):
         first = di.compare(robot, log, estimators=estimators, client=pool, cutoff=CUTOFF)
     again = di.compare(robot, log, estimators=estimators, cutoff=CUTOFF)
     assert [(row.name, row.error) for row in first.rows] == [(row.name, row.error) for row in again.rows]
+    machine = replace(geared_arm(2), sensors=Sensors(position_noise=1e-5, effort_noise=0.02))
+    curve = excitation(2, 0.1, size=0.1)
+    many, alone = (monte_carlo(machine, curve, 2, seed=2, client=where) for where in (client, None))
+    assert [run.truth.checksum() for run in many] == [run.truth.checksum() for run in alone]
+    box = {"default": {"lower": -1.5, "upper": 1.5, "velocity": 2.0, "acceleration": 8.0}}
+    designs = [di.design(robot, box, starts=2, seed=1, iterations=2, client=where, workers=1) for where in (client, None)]
+    np.testing.assert_allclose(designs[0].optimum.x, designs[1].optimum.x, rtol=1e-9, atol=1e-12)
     with pytest.raises(DynidentError, match="client is a str"):
         di.cross_validate(blocks, client="tcp://host")
+
+
+def test_reproductions_run_on_the_same_engine(client, capsys):
+    address = client.scheduler_info()["address"]
+    assert run(["reproduce", "cft-table-5", "cft-table-6", "--scheduler", address]) == 0
+    told = capsys.readouterr().out
+    assert told.index("cft-table-5") < told.index("cft-table-6")
 
 
 def test_a_scheduler_that_cannot_be_reached(monkeypatch):

@@ -12,6 +12,7 @@ from dynident.identify.friction import choose, fit_robot
 from dynident.mechanics import Motion, actuator_torques, close_motion
 from dynident.robots import dualv
 from dynident.robots.proofs import random_motion
+from dynident.validate import judge
 from identify_cases import smooth
 
 CURVE = (Stribeck() + Viscous()).using(fc=1.0, fs=1.6, vs=0.15, fv=0.3)
@@ -214,3 +215,14 @@ def test_bad_laws_of_a_robot_are_told() -> None:
         di.choose_friction(arm(), log, [])
     with pytest.raises(di.DynidentError, match="temperature, which was not recorded"):
         di.fit_log(arm(), log, "warm(coulomb + viscous)")
+
+
+def test_a_law_that_feeds_energy_is_in_the_verdict() -> None:
+    feeding = (Tanh() + Viscous()).using(fc=-0.8, fv=1.0, beta=20.0)  # pushes below 0.8 rad/s
+    for law, ok in ((feeding, False), (CURVE, True)):
+        log = log_of(arm().with_friction({"joint_1": law, "joint_2": CURVE}), 2500, 3, 0.03)
+        fit = di.fit_log(arm(), log, {"joint_1": law.law, "joint_2": CURVE.law}, options={"decimation": 1})
+        check = next(check for check in judge(fit).checks if check.name == "passivity")
+        assert check.ok == ok
+        assert ("the law of joint_1 pushes with" in check.sentence) == (not ok)
+        assert "joint_2" not in check.sentence

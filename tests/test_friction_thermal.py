@@ -23,6 +23,7 @@ from dynident.friction.thermal import (
     duty_cycle,
     iron_losses,
     mean_power,
+    winding_resistance,
 )
 
 MINUTE = 60.0
@@ -353,3 +354,7 @@ def test_bad_input_gets_one_sentence(call, error, words) -> None:  # type: ignor
     with pytest.raises(error, match=words) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_copper_resists_39_percent_more_per_100_kelvin():
+    assert winding_resistance(2.0, [20.0, 120.0]).tolist() == pytest.approx([2.0, 2.0 * 1.39])

@@ -261,7 +261,11 @@ def test_singularities_are_where_the_jacobian_loses_rank(name: str) -> None:
 
 def test_robot_without_closed_form_is_told_what_is_missing() -> None:
     cases = {
-        r"axes 4, 5 and 6 meeting in one point .*0\.0\d+ m: use inverse_kinematics_numeric": UR10,
+        r"axes 4, 5 and 6 meeting in one point .*0\.0\d+ m: use inverse_kinematics_numeric": [
+            *UR10[:4],
+            (0.05, *UR10[4][1:]),
+            UR10[5],
+        ],
         r"axes 2 and 3 parallel \(elbow arm\): they are 1 rad apart": [(0.1, 1, 0.1, 0)] * 3,
         r"3 or 6 revolute joints: there are 7 revolute": [(0.1, 1, 0.1, 0)] * 7,
         r"3 or 6 revolute joints: there are 5 revolute and 1": [(0.1, 1, 0.1, 0)] * 5 + [(0, 0, 0, 0, "prismatic")],
@@ -297,3 +301,43 @@ def test_bad_input() -> None:
     coupled = replace(rrr, couplings=(di.Coupling("joint_3", {"joint_2": 1.0}),), actuators=())
     with pytest.raises(di.DynidentError, match="joints joint_3 follow others; use inverse_kinematics_numeric"):
         inverse_kinematics(coupled, None, [0.3, 0.3, 0.5])
+
+
+#: UR5: a, alpha, d, theta of every joint, from the maker's table of DH parameters [m].
+UR5 = [
+    (0.0, np.pi / 2, 0.089159, 0.0),
+    (-0.425, 0.0, 0.0, 0.0),
+    (-0.39225, 0.0, 0.0, 0.0),
+    (0.0, np.pi / 2, 0.10915, 0.0),
+    (0.0, -np.pi / 2, 0.09465, 0.0),
+    (0.0, 0.0, 0.0823, 0.0),
+]
+
+
+def test_an_arm_with_three_parallel_axes_is_solved_in_all_branches():
+    """The pose by the product of the table's matrices: every branch reaches it, and where it came from is one of them."""
+    robot = di.Mechanism.from_dh(UR5)
+    arm = arm_structure(robot)
+    assert arm.kind.startswith("arm with three parallel axes") and len(arm.postures) == 8
+
+    def pose(q):
+        T = np.eye(4)
+        for (a, alpha, d, _), x in zip(UR5, q, strict=True):
+            (c, s), (ca, sa) = ((np.cos(y), np.sin(y)) for y in (x, alpha))
+            T = T @ [[c, -s * ca, s * sa, a * c], [s, c * ca, -c * sa, a * s], [0, sa, ca, d], [0, 0, 0, 1]]
+        return T
+
+    rng = np.random.default_rng(5)
+    for q in rng.uniform(-3.0, 3.0, (12, 6)):
+        T = pose(q)
+        found = inverse_kinematics(robot, T[:3, :3], T[:3, 3])[0]
+        found = found[np.isfinite(found).all(axis=1)]
+        assert len(found) >= 2
+        for x in found:
+            np.testing.assert_allclose(pose(x), T, atol=1e-9)
+        assert np.abs(np.angle(np.exp(1j * (found - q)))).max(axis=1).min() < 1e-7
+        assert len(np.unique(found.round(6), axis=0)) == len(found)
+    far = reach(robot, np.eye(3), [2.0, 0.0, 0.2])
+    assert not far.reachable[0] and 0.8 < far.distance[0] < 1.4
+    assert singularities(robot, [0.3, -1.0, 0.0, 0.4, 0.7, 0.2])["elbow"][0] < 1e-12  # stretched
+    assert singularities(robot, [0.3, -1.0, 0.8, 0.4, 0.0, 0.2])["wrist"][0] < 1e-12

@@ -94,6 +94,36 @@ def test_it_moves_as_the_simulation(arm: di.Mechanism, fmu: Path) -> None:
     assert np.ptp(theirs[:, 2]) < 1e-9  # its torque is below its friction: it sticks
 
 
+def test_model_exchange_has_the_states_of_forward_dynamics(arm: di.Mechanism, tmp_path: Path) -> None:
+    """A solver outside integrates the FMU; scipy integrates dynident's forward dynamics, without the dry friction of joints."""
+    fmpy = pytest.importorskip("fmpy", reason="FMPy is a development tool: pip install 'dynident[dev]'")
+    if not (shutil.which("cc") or shutil.which("gcc")):
+        pytest.skip("there is no C compiler here")
+    from fmpy.validation import validate_fmu
+    from scipy.integrate import solve_ivp
+
+    values = {name: 0.0 for name in arm.parameters.names if name.startswith("fc_")}
+    robot = arm.with_parameters(arm.parameters.replace(values))
+    file = write_fmu(robot, tmp_path / "arm.fmu", q=START)
+    assert validate_fmu(str(file)) == []
+    torque = np.array([2.0, -3.0, 0.05])
+    labels = [f"u_{name}" for name in robot.coordinate_names]
+    signals = np.array([(t, *torque) for t in (0.0, 1.0)], dtype=[("time", float), *((name, float) for name in labels)])
+    names = [f"{symbol}_{name}" for symbol in "qva" for name in robot.coordinate_names]
+    options = {"fmi_type": "ModelExchange", "relative_tolerance": 1e-10, "stop_time": 0.3, "output_interval": 0.01}
+    found = fmpy.simulate_fmu(str(file), input=signals, output=names, **options)
+    n = robot.dof
+
+    def rate(_, x):
+        return np.concatenate([x[n:], di.mechanics.forward_dynamics(robot, x[:n], x[n:], torque)[0]])
+
+    exact = solve_ivp(rate, (0.0, 0.3), [*START, 0.0, 0.0, 0.0], rtol=1e-11, atol=1e-12, t_eval=found["time"].clip(0.0, 0.3))
+    theirs = np.column_stack([found[name] for name in names])
+    np.testing.assert_allclose(theirs[:, : 2 * n], exact.y.T, atol=1e-6)
+    last = di.mechanics.forward_dynamics(robot, theirs[-1, :n], theirs[-1, n : 2 * n], torque)[0]
+    np.testing.assert_allclose(theirs[-1, 2 * n :], last, rtol=1e-9)
+
+
 def test_without_a_compiler_the_sources_are_in_it(arm: di.Mechanism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     names = zipfile.ZipFile(write_fmu(arm, tmp_path / "arm.fmu")).namelist()

@@ -52,11 +52,18 @@ def test_it_is_told_in_words_and_in_json(found):
     text = found.summary()
     assert all(name in text for name in (*LINEAR, "run1", "run2", "held out", "coverage"))
     assert "residuals are" in text
-    data = json.loads(found.to_json())
+    data = found.table()
     assert data["best"] == found.best.name
     assert [row["name"] for row in data["estimators"]] == [row.name for row in found.rows]
     assert data["diagnosis"]["biased"] is False
     assert data["estimators"][1]["error"] == pytest.approx(found["WLS"].error)
+
+
+def test_it_is_read_back_with_its_fits(found, logs, tmp_path):
+    again = di.load(found.save(tmp_path / "comparison.json"))
+    assert again.summary() == found.summary()
+    np.testing.assert_array_equal(again["ML"].fit.values, found["ML"].fit.values)
+    assert again["WLS"].fit.score(logs[1]).metrics.relative == pytest.approx(found["WLS"].error, rel=1e-9)
 
 
 def test_errors_are_those_of_score(robot, logs, found):
@@ -84,7 +91,7 @@ def test_a_closed_loop_adds_those_that_simulate(robot, logs):
     machine = standard_machine(robot, controller="pd")
     loop = ClosedLoop(machine, smooth(2, 1000, 1))
     evidence = di.identify.SampledRegression.from_log(robot, logs[0])
-    assert {"DIDIM", "IV simulated", "IV periods"} <= set(standard_estimators(evidence, 1.0 / 0.15, loop))
+    assert {"DIDIM", "OutputError", "IV simulated", "IV periods"} <= set(standard_estimators(evidence, 1.0 / 0.15, loop))
 
 
 def test_the_command(robot, logs, tmp_path, capsys):
@@ -103,11 +110,13 @@ def test_the_command(robot, logs, tmp_path, capsys):
     source.write_text(f'<robot name="two"><link name="base"/>{links}{joints}</robot>', encoding="utf-8")
     two = di.Mechanism.from_urdf(source).with_terms(("fv",))
     for seed in (1, 2):
-        simulated_log(two, 4.0, seed, noise=0.02).save(tmp_path / f"run{seed}.csv")
+        log = simulated_log(two, 4.0, seed, noise=0.02)
+        replace(log, reference=log.position).save(tmp_path / f"run{seed}.csv")
     args = ["compare", str(source), str(tmp_path / "run1.csv"), "--validate", str(tmp_path / "run2.csv"), "--terms", "fv"]
-    assert command([*args, "--json"]) == 0
+    assert command([*args, "--loop", "pd", "--bandwidth", "20", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
-    assert {row["name"] for row in data["estimators"]} >= set(LINEAR)
+    assert {row["name"] for row in data["estimators"]} >= {*LINEAR, "DIDIM", "OutputError", "IV simulated"}
+    assert all(np.isfinite(row["error"]) for row in data["estimators"] if row["name"] in ("DIDIM", "OutputError"))
     assert data["held_out"] == ["run2"]
 
 

@@ -60,6 +60,7 @@ def test_written_and_read_back(tmp_path) -> None:
     ("call", "told"),
     [
         (lambda: di.check(rrr.mechanism()), "has no masses"),
+        (lambda: di.check(cft.cartesian_model()), "is a regressor without bodies"),
         (lambda: di.check(rrr.machine().model, np.zeros((2, 4))), r"q has shape \(2, 4\)"),
         (lambda: di.check(rrr.machine().model, samples=0), "samples is 0"),
         (lambda: di.check(rrr.machine().model, within=([0.0], [1.0])), "give lower and upper for 3"),

@@ -7,9 +7,11 @@ import dynident as di
 arm = di.examples.arm6()
 arm.robot.plot([0.3, 0.4, -0.5, 0.2, 0.3, 0.1])
 
-# The log to fit: a notebook shows the range of every channel, `plot()` the signals.
+# The log to fit: a notebook shows the range of every channel,
 
 arm.run
+
+# and `plot()` the signals.
 
 arm.run.plot(["joint1", "joint2", "joint3"])
 

@@ -28,8 +28,8 @@ train, test = (random_motion([0.3, -0.8], [0.8, 0.7], seed=s, duration=6.0) for 
 run, other = machine.simulate(train, seed=1), machine.simulate(test, seed=2)
 run.plot()
 
-# Identified from nothing but the log, and judged on the other one. Least squares alone, because here the description is the truth,
-# which the default would believe:
+# Identified from nothing but the log, and judged on the other one. Least squares alone, because here the description is the
+# truth, which the default would believe:
 
 done = di.identify(machine.model, run.log, validate=other.log, estimator=di.WLS(), standstill=0.1)
 print(repr(done))

@@ -17,8 +17,8 @@ for text in base.expressions[:4]:
 
 print(", ".join(base.unidentifiable))
 
-# A change inside the null space of the regrouping changes no torque, however large it is. Here the mass of link 3 is doubled, and
-# the others are changed so that the base parameters stay:
+# A change inside the null space of the regrouping changes no torque, however large it is. Here the mass of link 3 is doubled,
+# and the others are changed so that the base parameters stay:
 
 phi = robot.parameters.values.copy()
 step = np.zeros_like(phi)

@@ -8,13 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from dynident.errors import DynidentError
 
 SMALL = 4096  # samples below which starting threads costs more than it saves
 WINDOW = 64  # tasks under way at once: enough to keep the workers of a cluster busy, few enough for the scheduler's memory
+PATIENCE = 150.0  # seconds without a result after which it is asked whether there are workers at all
 _LIMIT: ContextVar[int] = ContextVar("cores", default=0)
 
 
@@ -63,13 +64,27 @@ def completed(
     try:
         while len(under_way) < window and begin():
             pass
+        idle = 0
         while under_way:
-            number = ended.get()
+            try:
+                number = ended.get(timeout=PATIENCE)
+            except Empty:  # long tasks, or nobody left to do them
+                idle = idle + 1 if _deserted(client) else 0
+                if idle > 1:
+                    raise DynidentError(
+                        f"no worker has been there for {PATIENCE * idle / 60:.0f} minutes; start workers and run again"
+                    ) from None
+                continue
             yield number, under_way.pop(number)
             begin()
     finally:
         for future in under_way.values():
             future.cancel()
+
+
+def _deserted(client: Any) -> bool:
+    """Return whether a Dask client has no workers; executors have theirs."""
+    return hasattr(client, "scheduler_info") and not client.scheduler_info()["workers"]
 
 
 def gathered(client: Any, function: Callable[..., Any], items: Iterable[tuple[Any, ...]]) -> list[Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import dynident as di
 from dynident.cli.core import _options
+from dynident.cli.machines import ready_machine
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -33,6 +34,10 @@ from dynident.cli.shared import (
     robot_of,
     with_terms,
 )
+from dynident.errors import DynidentError
+
+if TYPE_CHECKING:
+    from dynident.simulate import ClosedLoop
 
 
 @app.command(epilog="Example: dynident compare robot.urdf run.csv --effort joint_torque --validate other.csv")
@@ -44,6 +49,14 @@ def compare(
         list[Path] | None, typer.Option(help="Held-out log; may be given several times. The last third of the logs if none.")
     ] = None,
     period: Annotated[float | None, typer.Option(help="Period of the motion in s: other periods serve as instruments.")] = None,
+    loop: Annotated[
+        str | None,
+        typer.Option(
+            help="Closed loop, for DIDIM and OutputError: a ready machine, or pd, feedforward, computed_torque or cascade with "
+            "ideal drives. The logs must have a reference."
+        ),
+    ] = None,
+    bandwidth: Annotated[float, typer.Option(help="Bandwidth of such a controller [Hz].")] = 10.0,
     sidecar: Sidecar = None,
     search: Search = None,
     arg: Arg = None,
@@ -71,10 +84,24 @@ def compare(
         mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
         training, held_out = [read(path) for path in logs], [read(path) for path in validate or []]
         step("fitting all estimators")
-        found = di.compare(mechanism, training, held_out or None, period=period, **options)
+        closed = None if loop is None else _closed_loop(mechanism, loop, bandwidth, training)
+        found = di.compare(mechanism, training, held_out or None, period=period, loop=closed, **options)
         step("done")
     if as_json:
-        print_json(found.to_json())
+        print_json(found.table())
     else:
         out.print(found.summary())
     return 0
+
+
+def _closed_loop(mechanism: di.Mechanism, name: str, bandwidth: float, logs: list[di.Log]) -> ClosedLoop:
+    """Return the loop that was named, with the references of the logs."""
+    from dynident.robots import ROBOTS  # noqa: PLC0415 - rarely needed
+    from dynident.simulate import ClosedLoop, reference_motion, standard_machine  # noqa: PLC0415
+
+    if mechanism.loops:
+        raise DynidentError(f"--loop: robot '{mechanism.name}' has loops; estimators that simulate are for trees")
+    references = [reference_motion(log) for log in logs]
+    if name in ROBOTS:
+        return ClosedLoop(ready_machine(name), references)
+    return ClosedLoop(standard_machine(mechanism, references[0].q, controller=name, bandwidth=bandwidth), references)

@@ -51,6 +51,7 @@ from dynident.cli.shared import (
     with_terms,
     xacro_arguments,
 )
+from dynident.cli.structure import choices
 from dynident.errors import DescriptionError, DynidentError, IdentificationError, MissingExtraError
 from dynident.files import write_atomic
 from dynident.mechanism import description, description_text, is_mjcf, write_robot, write_sidecar, write_svg
@@ -108,9 +109,9 @@ def describe(
 def _estimator(name: str, recovery: str, known: di.Knowledge | None) -> Any:
     kinds = {"map": di.MAP, "wls": di.WLS, "ols": di.OLS}
     rules = ("auto", "physical", "prior", "minimum_norm")
-    for label, value, choices in (("estimator", name, kinds), ("recovery", recovery, rules)):
-        if value not in choices:
-            raise DynidentError(f"--{label} is '{value}'; it must be one of {', '.join(choices)}")
+    for label, value, known_ones in (("estimator", name, kinds), ("recovery", recovery, rules)):
+        if value not in known_ones:
+            raise DynidentError(f"--{label} is '{value}'; it must be one of {', '.join(known_ones)}")
     if name == "map":
         if recovery == "minimum_norm":
             raise DynidentError("--recovery minimum_norm is a rule of least squares alone; add --estimator wls")
@@ -152,10 +153,15 @@ def identify(
     rank_tolerance: RankTolerance = RANK_TOLERANCE,
     friction: FrictionLaws = None,
     estimator: Annotated[
-        str, typer.Option(help="map (the description as a belief that the data weigh), wls (least squares alone) or ols.")
+        str,
+        choices("map: the description as a belief that the data weigh; wls, ols: least squares alone.", "map", "wls", "ols"),
     ] = "map",
     recovery: Annotated[
-        str, typer.Option(help="Standard parameters: auto, physical (possible bodies), prior or minimum_norm.")
+        str,
+        choices(
+            "Standard parameters: physical keeps bodies possible, prior stays near the description.",
+            *("auto", "physical", "prior", "minimum_norm"),
+        ),
     ] = "auto",
     mass: Mass = None,
     total_mass: TotalMass = None,
@@ -364,7 +370,10 @@ def export(
     target: Annotated[
         str | None,
         typer.Option(
-            "--for", help="Program it is for: pinocchio, mujoco, gazebo, drake (read back and compared) or fmu (FMI 3)."
+            "--for",
+            help="Program it is for, read back and compared; fmu is FMI 3.",
+            metavar="[pinocchio|mujoco|gazebo|drake|fmu]",
+            autocompletion=lambda: ["pinocchio", "mujoco", "gazebo", "drake", "fmu"],
         ),
     ] = None,
     sidecar: Sidecar = None,

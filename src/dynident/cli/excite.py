@@ -40,6 +40,7 @@ from dynident.cli.shared import (
     shown,
     with_terms,
 )
+from dynident.cli.structure import choices
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
 
@@ -78,7 +79,7 @@ def excite(
         int | None, typer.Option(help="Steps of every start, instead of a time: the same motion on a busy machine.")
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for the plan, the motion and figures.")] = None,
-    method: Annotated[str, typer.Option(help="sqp, pattern, cma or evolution.")] = "sqp",
+    method: Annotated[str, choices("Optimiser.", "sqp", "pattern", "cma", "evolution")] = "sqp",
     starts: Annotated[int | None, typer.Option(help="Random feasible motions to start from; 12 when absent.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the starts.")] = 0,
     frequency: Annotated[float | None, typer.Option(help="Fundamental of the Fourier series [Hz]; 0.1 when absent.")] = None,

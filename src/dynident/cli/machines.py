@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import dynident as di
 from dynident.cli.shared import note, robot_of
+from dynident.cli.structure import choices
 from dynident.errors import DynidentError
 
 if TYPE_CHECKING:
@@ -29,25 +30,13 @@ Machine = Annotated[
 ]
 Controller = Annotated[
     str,
-    typer.Option(
-        help="Controller of a robot without drives of its own.",
-        metavar="[computed_torque|feedforward|pd|cascade]",
-        autocompletion=lambda: ["computed_torque", "feedforward", "pd", "cascade"],
-    ),
+    choices("Controller of a robot without drives of its own.", "computed_torque", "feedforward", "pd", "cascade"),
 ]
 Bandwidth = Annotated[float, typer.Option(help="Bandwidth of that controller [Hz].")]
 Seed = Annotated[int, typer.Option(help="Seed of all noise.")]
 Results = Annotated[
     Path | None, typer.Option("-o", "--output", "--figures", help="Folder for the numbers (JSON) and figures (PNG).")
 ]
-
-
-def check_machine(name: str) -> None:
-    """Refuse a name that is not that of a robot of the literature, all of which are machines."""
-    from dynident import robots  # noqa: PLC0415 - rarely needed
-
-    if name not in robots.ROBOTS:
-        raise DynidentError(f"there is no machine '{name}'; machines are {', '.join(robots.ROBOTS)}")
 
 
 def is_ready(robot: Path) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,6 +27,8 @@ def reproduce(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder for one page with everything, and a JSON file of each.")
     ] = None,
+    workers: Annotated[int | None, typer.Option(help="Compute several at once on so many local processes of Dask.")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Compute them on the workers of this Dask scheduler.")] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
@@ -37,7 +40,11 @@ def reproduce(
         raise DynidentError("nothing to reproduce: give a name, or --all; --list shows the names")
     if output is not None:
         check_output(output, folder=True)
-    results, failed = _run(wanted, output, None if as_json else out.print)
+    with ExitStack() as stack:
+        client = None
+        if workers is not None or scheduler is not None:
+            client = stack.enter_context(di.fleet.connect(scheduler, workers))
+        results, failed = _run(wanted, output, None if as_json else out.print, client)
     if as_json:
         print_json([found.to_dict() for found in results])
     elif output is not None:
@@ -56,17 +63,23 @@ def _list(as_json: bool) -> int:
     return 0
 
 
+def _computed(name: str) -> di.reproduce.Reproduction:
+    """Compute one on a worker."""
+    return di.reproduce.entry_of(name).run()
+
+
 def _run(
-    wanted: list[str], output: Path | None, tell: Callable[[str], None] | None
+    wanted: list[str], output: Path | None, tell: Callable[[str], None] | None, client: Any
 ) -> tuple[list[di.reproduce.Reproduction], dict[str, str]]:
     """Compute and write them, telling each when it is made; what fails among several is told and does not end the others."""
     entries = [di.reproduce.entry_of(name) for name in wanted]
     results, failed = [], {}
     with progress(len(entries) + 1) as step:
-        for entry in entries:
+        under_way = [None if client is None else client.submit(_computed, entry.name) for entry in entries]
+        for entry, future in zip(entries, under_way, strict=True):
             step(f"{entry.name}, about {entry.seconds:.0f} s")
             try:
-                results.append(entry.run())
+                results.append(entry.run() if future is None else future.result())
             except Exception as error:
                 if len(entries) == 1:
                     raise

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
 import dynident as di
-from dynident.cli.structure import restructured, spoken, with_structure
+from dynident.cli.structure import choices, restructured, spoken, with_structure
 from dynident.errors import DynidentError
 from dynident.files import to_json, visible
 from dynident.mechanism import apply_sidecar, read_robot
@@ -89,7 +89,10 @@ Trust = Annotated[
 ]
 Effort = Annotated[
     str | None,
-    typer.Option(help="What the effort channels are: joint_torque, joint_force, motor_torque, motor_current, voltage."),
+    choices(
+        "What the effort channels are; nothing in a file can tell.",
+        *("joint_torque", "joint_force", "motor_torque", "motor_current", "voltage"),
+    ),
 ]
 Schema = Annotated[Path | None, typer.Option(help="TOML file that maps columns, units and drive gains of the logs.")]
 Joints = Annotated[str | None, typer.Option(help="Joint names of the log's channels, separated by commas.")]

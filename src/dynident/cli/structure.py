@@ -60,6 +60,11 @@ _NOTHING = Structure()
 _CHOSEN: ContextVar[Structure] = ContextVar("structure")
 
 
+def choices(help_: str, *names: str) -> Any:
+    """Return an option that takes one of some names: they stand in the help, and shells complete them."""
+    return typer.Option(help=help_, metavar=f"[{'|'.join(names)}]", autocompletion=lambda: list(names))
+
+
 def with_structure(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command that has the options too; `restructured` applies them while it runs."""
     signature = inspect.signature(command)

@@ -341,13 +341,14 @@ def low_pass_block(frequency: float, name: str) -> StateSpace:
     return first_order(-corner, corner, 1.0, 0.0, name) if frequency else gain_block(1.0, name)
 
 
-def delay_block(delay: float, name: str, order: int = 5) -> StateSpace:
+def delay_block(delay: float, name: str) -> StateSpace:
     """Return the Pade approximation of a dead time, exp(-s delay).
 
-    Its amplitude is one at all frequencies; of order 5 its phase is right to 1e-4 degrees up to the frequency 0.5 / delay.
+    Its amplitude is one at all frequencies; its phase is right to 1e-4 degrees up to the frequency 0.5 / delay.
     """
     if delay == 0.0:
         return gain_block(1.0, name)
+    order = 5
     c = [1.0]
     for k in range(1, order + 1):
         c.append(c[-1] * (order - k + 1) / (k * (2 * order - k + 1)))

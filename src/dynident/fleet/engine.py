@@ -53,7 +53,12 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
         with client:
             yield client
         return
-    settings = {"distributed.scheduler.allowed-failures": FAILURES, "distributed.worker.daemon": False}
+    settings = {
+        "distributed.scheduler.allowed-failures": FAILURES,
+        "distributed.worker.daemon": False,
+        # A worker that died is started again; on a busy machine that may take longer than the 15 s it would be given.
+        "distributed.deploy.lost-worker-timeout": "10 minutes",
+    }
     with (
         dask.config.set(settings),
         LocalCluster(  # type: ignore[no-untyped-call]

@@ -184,9 +184,12 @@ def _estimate(fleet: _Fleet, kept: Flags, steps: int) -> _Effect:
     ridge = 1e-9 * np.eye(b)
     start = np.linalg.solve(H.sum(axis=0) + R * ridge, h.sum(axis=0))
     weak = 1e-3 * np.eye(b)
-    free = np.asarray(np.linalg.solve(H + weak, (h + weak @ start)[:, :, None])[:, :, 0], dtype=np.float64)
+    spread = np.linalg.inv(H + weak)
+    free = np.asarray(np.einsum("rij,rj->ri", spread, h + weak @ start), dtype=np.float64)
     middle = np.median(free, axis=0)
-    T = np.diag((1.4826 * np.median(np.abs(free - middle), axis=0)) ** 2 + 1e-6)
+    found = (1.4826 * np.median(np.abs(free - middle), axis=0)) ** 2
+    # What data alone would scatter by is taken off: from above the steps below approach a small spread very slowly.
+    T = np.diag(np.maximum(found - np.median(np.einsum("rii->ri", spread), axis=0), 0.02 * found) + 1e-6)
     near = np.sum((free - middle) ** 2 / np.diag(T), axis=1)
     B, mean = _regressed(part, free, (near <= np.median(near)).astype(float))
     for _ in range(steps):
@@ -195,7 +198,8 @@ def _estimate(fleet: _Fleet, kept: Flags, steps: int) -> _Effect:
         m = np.einsum("rij,rj->ri", C, h + mean @ P)
         u = m - mean
         distance = np.einsum("ri,ij,rj->r", u, P, u) + np.einsum("ij,rji->r", P, C)
-        weights = (FREEDOM + b) / (FREEDOM + distance)
+        weights = 1.0 / (FREEDOM + distance)
+        weights /= weights.mean()  # who counts less than others; the size of T is that of the robots
         B, mean = _regressed(part, m, weights)
         u = m - mean
         S = (np.einsum("r,rij->ij", weights, C) + (u * weights[:, None]).T @ u) / R

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         mean_power,
         mittag_leffler,
         mittag_leffler_derivatives,
+        winding_resistance,
     )
 
 # Laws are imported on first use: most robots are identified with the linear joint terms alone.
@@ -85,6 +86,7 @@ _LATER = {
     "mean_power": "thermal",
     "mittag_leffler": "thermal",
     "mittag_leffler_derivatives": "thermal",
+    "winding_resistance": "thermal",
 }
 
 __all__ = [
@@ -141,6 +143,7 @@ __all__ = [
     "reference_temperature",
     "register",
     "term_of",
+    "winding_resistance",
 ]
 
 guard(globals(), later=_LATER)

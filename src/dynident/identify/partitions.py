@@ -69,13 +69,7 @@ class Partitions(Result):
         return self.choices[0]
 
     def summary(self) -> str:
-        """Return the ranking as a text table.
-
-        Returns
-        -------
-        str
-            One line per choice; those that are badly conditioned are marked.
-        """
+        """Return the ranking as a text table. One line per choice; those that are badly conditioned are marked."""
         width = max(len(", ".join(choice.motors)) for choice in self.choices)
         lines = [
             f"{self.robot}: noise of the motors is amplified by (1 is best; projection 'gls' has 1 always)",

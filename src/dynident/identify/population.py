@@ -56,13 +56,7 @@ class Population(Result):
         return np.asarray(np.sqrt(np.clip(np.diag(self.covariance), 0.0, None)))
 
     def summary(self) -> str:
-        """Return the nominal parameters with their spread as text.
-
-        Returns
-        -------
-        str
-            One line per base parameter.
-        """
+        """Return the nominal parameters with their spread as text. One line per base parameter."""
         width = max(map(len, self.names), default=0)
         rows = zip(self.names, self.mean, self.spread, strict=True)
         lines = [f"{name:<{width}}  {value:>12.5g}  +- {deviation:.3g}" for name, value, deviation in rows]

@@ -457,13 +457,7 @@ class Regression:
         return load_regression(path, mechanism)
 
     def to_bytes(self) -> bytes:
-        """Return the evidence as the bytes that `save` writes, to be sent to another machine.
-
-        Returns
-        -------
-        bytes
-            An .npz file.
-        """
+        """Return the evidence as the bytes of the .npz file that `save` writes, to be sent to another machine."""
         from dynident.identify.regression_file import packed  # noqa: PLC0415 - it needs this class
 
         return packed(self)

@@ -316,6 +316,33 @@ def distance_to_curve(curve: Callable[[Array], tuple[Array, Array]], low: float,
     return away(0.5 * (left + right))
 
 
+def cone(axes: Array, x: Array) -> tuple[Array, float, float]:
+    """Return the angle of directions x to the first of three axes, and those of the first and last axis to the middle one."""
+    k4, k5, k6 = axes
+    phi = np.arctan2(np.linalg.norm(np.cross(k4, x), axis=-1), x @ k4)
+    return phi, float(np.arccos(np.clip(k4 @ k5, -1, 1))), float(np.arccos(np.clip(k5 @ k6, -1, 1)))
+
+
+def wrist_angles(axes: Array, x: Array, turn: Array) -> list[tuple[Array, Array, Array]]:
+    """Return both ways (q4, q5, q6) in which turns about three axes make `turn`, which takes the last axis to x."""
+    k4, k5, k6 = axes
+    middle = angle_between(k5, k6, k4)
+    side = np.eye(3)[int(np.argmin(np.abs(k6)))]
+    phi, alpha, beta = cone(axes, x)
+    edges = [phi + alpha - beta, phi - alpha + beta, alpha + beta + phi, alpha + beta - phi]
+    off = (np.minimum(edges[0], edges[1]) < -TOUCH) | (edges[3] < -TOUCH) | (edges[2] > 2 * np.pi + TOUCH)
+    root = np.sqrt(np.maximum(4.0 * np.prod([np.sin(0.5 * e) for e in edges], axis=0), 0.0))
+    swing = np.where(off, np.nan, np.arctan2(root, np.cos(phi) - np.cos(alpha) * np.cos(beta)))
+    found = []
+    for sign in (1.0, -1.0):
+        q5 = middle + sign * swing
+        q4 = angle_between(k4, turned(k5, q5, np.broadcast_to(k6, x.shape)), x)
+        # What is left after q4 and q5 is a turn about the last axis, also when the wrist is straight.
+        y = turned(k5, -q5, turned(k4, -q4, turn @ side))
+        found.append((q4, q5, angle_between(k6, np.broadcast_to(side, y.shape), y)))
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class WristArm:
     """An elbow arm whose last three axes meet in one point [Pieper1968]: arm and wrist are solved one after the other.
@@ -365,33 +392,14 @@ class WristArm:
         turn = np.swapaxes(before, -1, -2) @ change
         return turn @ self.chain.axes[5], turn
 
-    def _cone(self, x: Array) -> tuple[Array, float, float]:
-        """Return the angle of axis 6 to axis 4, and those of axes 4 and 6 to axis 5."""
-        k4, k5, k6 = self.chain.axes[3:]
-        phi = np.arctan2(np.linalg.norm(np.cross(k4, x), axis=-1), x @ k4)
-        return phi, float(np.arccos(np.clip(k4 @ k5, -1, 1))), float(np.arccos(np.clip(k5 @ k6, -1, 1)))
-
     def solve(self, rotation: Array | None, position: Array) -> Array:
         """Return all branches (N, 8, 6), NaN where a branch does not exist."""
         assert rotation is not None
-        k4, k5, k6 = self.chain.axes[3:]
-        middle = angle_between(k5, k6, k4)
-        side = np.eye(3)[int(np.argmin(np.abs(k6)))]
         out = np.empty((len(position), 8, 6))
         for b, q in enumerate(np.moveaxis(self.arm.solve(None, self._centre(rotation, position)), 1, 0)):
             x, turn = self._wrist(rotation @ self.chain.rotation.T, q)
-            phi, alpha, beta = self._cone(x)
-            edges = [phi + alpha - beta, phi - alpha + beta, alpha + beta + phi, alpha + beta - phi]
-            off = (np.minimum(edges[0], edges[1]) < -TOUCH) | (edges[3] < -TOUCH) | (edges[2] > 2 * np.pi + TOUCH)
-            root = np.sqrt(np.maximum(4.0 * np.prod([np.sin(0.5 * e) for e in edges], axis=0), 0.0))
-            swing = np.where(off, np.nan, np.arctan2(root, np.cos(phi) - np.cos(alpha) * np.cos(beta)))
-            for c, sign in enumerate((1.0, -1.0)):
-                q5 = middle + sign * swing
-                q4 = angle_between(k4, turned(k5, q5, np.broadcast_to(k6, x.shape)), x)
-                # What is left after q4 and q5 is a turn about axis 6, also when the wrist is straight.
-                y = turned(k5, -q5, turned(k4, -q4, turn @ side))
-                q6 = angle_between(k6, np.broadcast_to(side, y.shape), y)
-                out[:, 2 * b + c] = np.column_stack([q, q4, q5, q6])
+            for c, wrist in enumerate(wrist_angles(self.chain.axes[3:], x, turn)):
+                out[:, 2 * b + c] = np.column_stack([q, *wrist])
         out[~np.isfinite(out).all(axis=2)] = np.nan
         return wrapped(out)
 
@@ -402,7 +410,7 @@ class WristArm:
         branches = self.arm.solve(None, centre)
         excess = []
         for q in np.moveaxis(branches, 1, 0):
-            phi, alpha, beta = self._cone(self._wrist(rotation @ self.chain.rotation.T, q)[0])
+            phi, alpha, beta = cone(self.chain.axes[3:], self._wrist(rotation @ self.chain.rotation.T, q)[0])
             widest = min(alpha + beta, 2.0 * np.pi - alpha - beta)
             gap = np.maximum(np.maximum(abs(alpha - beta) - phi, phi - widest), 0.0)
             excess.append(np.where(np.isnan(q).any(axis=1), np.inf, gap))

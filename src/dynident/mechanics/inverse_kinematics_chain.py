@@ -70,7 +70,9 @@ def end_frame(mechanism: Mechanism, frame: str | None) -> str:
     carriers = {joint.parent for joint in mechanism.joints}
     ends = [body.name for body in mechanism.bodies if body.name not in carriers]
     if len(ends) != 1:
-        raise DynidentError(f"robot '{mechanism.name}' has {len(ends)} ends ({', '.join(ends[:6])}); name one as frame")
+        raise DynidentError(
+            f"robot '{mechanism.name}' has {len(ends)} ends ({', '.join(ends[:6])}); name one as frame (--frame)"
+        )
     return ends[0]
 
 

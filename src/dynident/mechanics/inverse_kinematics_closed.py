@@ -1,7 +1,8 @@
 """Inverse kinematics in closed form: every branch of q with FK(q) = (R, p), for arms whose axes allow it.
 
 The structure is read off the joint axes, not off a name: parallel axes make planar arms and SCARAs, a waist before two
-parallel axes makes an elbow arm, and three more axes through one point give it a wrist.
+parallel axes makes an elbow arm, and three more axes through one point give it a wrist; three parallel axes after the waist
+and two more that meet make an arm like those of Universal Robots.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from dynident.mechanics.inverse_kinematics_damped import (
     position_limits,
     robot_size,
 )
+from dynident.mechanics.inverse_kinematics_parallel import ParallelArm
 from dynident.mechanism import Mechanism
 
 
@@ -39,7 +41,7 @@ def arm_structure(mechanism: Mechanism, frame: str | None = None) -> Arm:
     Returns
     -------
     Arm
-        A `PlanarArm`, `ElbowArm` or `WristArm`, with `kind`, `postures` and `singularities(q)`.
+        A `PlanarArm`, `ElbowArm`, `WristArm` or `ParallelArm`, with `kind`, `postures` and `singularities(q)`.
     """
     chain = chain_of(mechanism, frame)
     n, turns = len(chain.joints), int(chain.revolute.sum())
@@ -53,6 +55,10 @@ def arm_structure(mechanism: Mechanism, frame: str | None = None) -> Arm:
         missing.append("no two axes (nor the last axis and the frame) of a planar arm may coincide")
     elif n <= 4:
         missing.append(f"all axes parallel (planar arm or SCARA): they are {max(skew):.3g} rad apart")
+    if n == 6 and turns == n and max(_angle(chain.axes[1], k) for k in chain.axes[2:4]) < PARALLEL:
+        found = _parallel_arm(chain)
+        if found is not None:
+            return found
     if n in (3, 6) and turns == n:
         centre, gap = (chain.position, 0.0) if n == 3 else _meeting_point(chain)
         lack = _not_an_elbow(chain, centre)
@@ -246,7 +252,9 @@ def _branch(arm: Arm, posture: str) -> str:
 
 def _targets(arm: Arm, rotation: ArrayLike | None, position: ArrayLike) -> tuple[Array | None, Array]:
     if arm.needs_rotation and rotation is None:
-        raise DynidentError(f"rotation is missing: this {arm.kind} reaches poses; give (samples, 3, 3) or one (3, 3)")
+        raise DynidentError(
+            f"rotation is missing: this {arm.kind} reaches poses; give it as (samples, 3, 3) or one (3, 3), or --rpy"
+        )
     if not arm.needs_rotation and rotation is not None:
         raise DynidentError(f"rotation is given, but this {arm.kind} can only place a point; give rotation=None")
     return pose_targets(rotation, position)
@@ -287,6 +295,22 @@ def _meeting_point(chain: Chain) -> tuple[Array, float]:
     right = [P @ o for P, o in zip(projectors, chain.points[3:], strict=True)]
     point = np.linalg.lstsq(np.vstack(projectors), np.concatenate(right), rcond=None)[0]
     return point, max(float(np.linalg.norm(P @ point - r)) for P, r in zip(projectors, right, strict=True))
+
+
+def _parallel_arm(chain: Chain) -> ParallelArm | None:
+    """Return the arm with three parallel axes after the waist and two last ones that meet; None where it is not one."""
+    k1, k2, k3, k4, k5, k6 = chain.axes
+    points = chain.points
+    projectors = [np.eye(3) - np.outer(k, k) for k in (k5, k6)]
+    right = [P @ o for P, o in zip(projectors, points[4:], strict=True)]
+    meeting = np.linalg.lstsq(np.vstack(projectors), np.concatenate(right), rcond=None)[0]
+    gap = max(float(np.linalg.norm(P @ meeting - r)) for P, r in zip(projectors, right, strict=True)) / chain.length
+    across = np.eye(3) - np.outer(k2, k2)
+    links = [float(np.linalg.norm(across @ (points[i + 1] - points[i]))) for i in (1, 2)]
+    turned_away = min(_angle(k1, k2), _angle(k2, k5), _angle(k5, k6)) > PARALLEL
+    if gap > PARALLEL or not turned_away or min(links) < 1e-9 * chain.length:
+        return None
+    return ParallelArm(chain, max(_angle(k2, k3), _angle(k2, k4), gap), meeting)
 
 
 def _not_an_elbow(chain: Chain, point: Array) -> list[str]:

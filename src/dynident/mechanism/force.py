@@ -34,9 +34,9 @@ States = Mapping[str, tuple[Node, Node, Node]]
 class Force(Frozen):
     """One force element: a column of the regressor and its coefficient.
 
-    Texts have numbers, ``pi``, + - * / and ``**``, comparisons, ``x if c else y``, sin, cos, tan, sqrt, exp, log, tanh, abs, sign,
-    floor, min, max, atan2 and where; ``q[joint1]``, ``v[joint1]``, ``a[joint1]`` are those of a joint, and ``q``, ``v``, ``a``
-    alone those of the joint that the element acts on. Nothing in a text is run.
+    Texts have numbers, ``pi``, + - * / and ``**``, comparisons, ``x if c else y``, sin, cos, tan, sqrt, exp, log, tanh, abs,
+    sign, floor, min, max, atan2 and where; ``q[joint1]``, ``v[joint1]``, ``a[joint1]`` are those of a joint, and ``q``, ``v``,
+    ``a`` alone those of the joint that the element acts on. Nothing in a text is run.
 
     Parameters
     ----------

@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 POINT, SLIDE, DOT, LINEAR = 0, 1, 2, 3
 CLOSED = 1e-10  # residual of a closed configuration [m, or dot product of unit vectors]
 RANK = 1e-7  # relative size below which a pivot of the constraint Jacobian counts as zero
+DIFFERENCE = 1e-6  # rad or m
 
 
 class LoopArrays(NamedTuple):
@@ -194,11 +195,11 @@ def _poses(tree: Tree, q: Array) -> list[tuple[Array, Array]]:
     return [*result, base]
 
 
-def constraint_jacobian(tree: Tree, loops: LoopArrays, q: Array, step: float = 1e-6) -> Array:
+def constraint_jacobian(tree: Tree, loops: LoopArrays, q: Array) -> Array:
     """Return dPhi/dq by central differences, accurate enough to count ranks."""
     columns = []
-    for unit in np.eye(q.size):
-        columns.append((residual(tree, loops, q + step * unit) - residual(tree, loops, q - step * unit)) / (2.0 * step))
+    for move in DIFFERENCE * np.eye(q.size):
+        columns.append((residual(tree, loops, q + move) - residual(tree, loops, q - move)) / (2.0 * DIFFERENCE))
     return np.array(columns).T
 
 
@@ -222,7 +223,7 @@ def assemble(tree: Tree, loops: LoopArrays, start: Array, iterations: int = 100)
     return q, float(np.max(np.abs(phi)))
 
 
-def find_closure(mechanism: Mechanism, independent: Sequence[str], seed: int = 0) -> Closure:
+def find_closure(mechanism: Mechanism, independent: Sequence[str]) -> Closure:
     """Close the loops near home, count what is free and choose the equations to solve."""
     tree = mechanism.tree
     arrays, names = loop_arrays(mechanism)
@@ -234,7 +235,7 @@ def find_closure(mechanism: Mechanism, independent: Sequence[str], seed: int = 0
             f"robot '{mechanism.name}': no configuration near home closes loop '{worst}' (gap {error:.3g}); "
             "check its frames, or give a better home position"
         )
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     stack = [constraint_jacobian(tree, arrays, home)]
     for _ in range(4):  # generic configurations beside home, which may be special
         q, error = assemble(tree, arrays, home + generator.uniform(-0.1, 0.1, home.size))

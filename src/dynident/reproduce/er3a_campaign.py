@@ -34,7 +34,8 @@ def found() -> Any:
 @cache
 def plan() -> Plan:
     """Return the complete test."""
-    return found().plan(complete=True, validation=found().validation())
+    made: Plan = found().plan(complete=True, validation=found().validation())
+    return made
 
 
 @cache
@@ -77,7 +78,7 @@ def fig_1() -> Reproduction:
     for j, (D, v) in enumerate(zip(ranges, speeds, strict=True), 1):
         made = Cycloid.within(float(D), float(v), 1e9)
         cycloids.append(Row(f"joint {j}: cycloid over the whole range", made.duration, None, "s"))
-        cycloids.append(Row(f"joint {j}: its peak speed", float(made([0.5 * made.duration])[1][0]), float(v), "deg/s"))
+        cycloids.append(Row(f"joint {j}: its peak speed", float(made([0.5 * made.duration])[1][0]), round(float(v)), "deg/s"))
 
     def speeds_of_a_cycle() -> Any:
         motion = whole.motion(50.0)

@@ -64,9 +64,9 @@ def samples_of(width: int, **given: ArrayLike) -> list[Array]:
     return arrays
 
 
-def check_length(owner: str, label: str, value: object, least: float = 0.0) -> None:
-    """Refuse what is not a finite length of more than `least`."""
-    if not isinstance(value, int | float | np.floating) or not np.isfinite(value) or value <= least:
+def check_length(owner: str, label: str, value: object) -> None:
+    """Refuse what is not a finite length above zero."""
+    if not isinstance(value, int | float | np.floating) or not np.isfinite(value) or value <= 0.0:
         raise DynidentError(f"{owner}: {label} is {value!r}; give a positive length in metres")
 
 

@@ -377,7 +377,7 @@ class Log(Tabular):
             unit = "Nm/A" if self.effort_kind == "motor_current" else "Nm/V"
             raise LogError(
                 f"log '{self.name}': effort is {self.effort_kind} and no drive gain is known; "
-                f"give gain= in {unit} for {len(self.joints)} channels ({', '.join(self.joints)})"
+                f"give gain= (--gain) in {unit} for {len(self.joints)} channels ({', '.join(self.joints)})"
             )
         return self.effort
 

@@ -49,6 +49,7 @@ class Prepared:
         Nm or N (effort times drive gain) at the same samples, not filtered.
     filtered : ndarray, shape (N, n)
         The same through the low-pass of the positions: what that removes from both sides of ``tau = W phi`` does no harm.
+        Without decimation nothing low-passes both sides alike, and these are the efforts as logged.
     decimator : Decimator
         The parallel filter to apply to regressor columns and efforts alike, axis 0.
     rate : float

@@ -109,7 +109,7 @@ def guarded(file: Path, suffix: str, read: Callable[[], Any]) -> Any:
         ) from error
 
 
-def read_frame(frame: object, label: str = "the table") -> Table:
+def read_frame(frame: object) -> Table:
     """Take a table in memory: pandas, polars or Arrow, a structured array, or a mapping of names to arrays."""
     columns: dict[str, Any] = {}
     named: Any = frame
@@ -118,7 +118,7 @@ def read_frame(frame: object, label: str = "the table") -> Table:
     elif isinstance(frame, Mapping):
         columns = {str(name): values for name, values in frame.items()}
     elif hasattr(frame, "schema") and hasattr(frame, "column_names") and hasattr(frame, "to_pydict"):
-        return _table(label, _from_arrow(named))
+        return _table("the table", _from_arrow(named))
     elif hasattr(frame, "columns") and hasattr(frame, "__getitem__"):
         index = getattr(frame, "index", None)
         if index is not None and (getattr(index, "name", None) or getattr(index.dtype, "kind", "") == "M"):
@@ -131,7 +131,7 @@ def read_frame(frame: object, label: str = "the table") -> Table:
         if array.dtype == object:
             array = _array_of(name, array.tolist())
         columns[name] = array
-    return _table(label, Content(columns))
+    return _table("the table", Content(columns))
 
 
 def _array_of(name: str, values: list[Any]) -> Any:

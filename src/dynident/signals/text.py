@@ -241,7 +241,10 @@ def _parse(body: bytes, names: list[str], delimiter: str, comma: bool, room: int
     _check_texts(sum(pa.types.is_string(kind) for kind in table.schema.types) * table.num_rows, room)
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type
-        if pa.types.is_integer(kind) and not column.null_count:
+        if not column.null_count and column.num_chunks and (pa.types.is_int64(kind) or pa.types.is_float64(kind)):
+            # pyarrow's own to_numpy imports pandas where it is installed, for nothing here.
+            columns[name] = np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks])
+        elif pa.types.is_integer(kind) and not column.null_count:
             columns[name] = column.to_numpy()
         elif pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
             columns[name] = column.cast(pa.float64()).to_numpy()

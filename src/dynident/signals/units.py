@@ -221,7 +221,8 @@ def find_clock(
     if name is None:
         if rate is None:
             raise LogError(
-                f"no time column among {', '.join(list(columns)[:12])} ...; give rate= in Hz, or schema={{'time': ...}}"
+                f"no time column among {', '.join(list(columns)[:12])} ...; give rate= (--rate) in Hz, or the column by "
+                "schema={'time': ...} (--schema)"
             )
         return np.arange(samples) / float(rate), [f"time: sample number / {rate} Hz (no time column)"], ""
     known = time_name(name)
@@ -264,7 +265,7 @@ def _from_column(name: str, raw: Any, rate: float | None, unit: object, written:
     step = np.diff(since)
     if raw.size > 2 and unit is None and np.all(step == 1.0) and first == np.floor(first):
         if rate is None:
-            raise LogError(f"time column '{name}' counts samples ({first:.0f}, {raw[1]:.0f}, ...); give rate= in Hz")
+            raise LogError(f"time column '{name}' counts samples ({first:.0f}, {raw[1]:.0f}, ...); give rate= (--rate) in Hz")
         return since / float(rate), [f"time: sample counter '{name}' / {rate} Hz"]
     factor = float(to_si("time", np.ones(1), unit)[0][0])
     notes = [] if unit is None else [f"time: '{name}' in {unit} times {factor:g} to s"]

@@ -1,7 +1,7 @@
-/* FMI 3.0 co-simulation of a machine: the interface around the generated step. SI units.
+/* FMI 3.0 co-simulation and model exchange of a machine: the interface around the generated functions. SI units.
  *
  * Before this file stand: COUNT_* (sizes), AT_* (places in the state), TOKEN, the tables `numbers`, `start` and `side_form`,
- * and the generated function `run`. Value references: 0 time; then q, v, a (outputs), u (inputs), q0, v0 (start), COUNT_Q or COUNT_U each.
+ * and the generated functions `run` and `acceleration_of`. Value references: 0 time; then q, v, a (outputs), u (inputs), q0, v0 (start), COUNT_Q or COUNT_U each.
  */
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)
@@ -34,6 +34,7 @@ typedef struct
     double speed[COUNT_Q];
     double time;
     bool running;
+    bool exchange;
 } Memory;
 
 typedef struct
@@ -80,23 +81,20 @@ static void place_at_start(Robot *robot)
     }
 }
 
-/* ---- what is used ---- */
-
-EXPORT const char *fmi3GetVersion(void) { return "3.0"; }
-
-EXPORT fmi3Status fmi3SetDebugLogging(fmi3Instance instance, bool on, size_t n, const fmi3String categories[])
+/* Accelerations of model exchange, where the solver outside knows the states. */
+static void refresh(Robot *robot)
 {
-    (void)instance; (void)on; (void)n; (void)categories;
-    return fmi3OK;
+    if (robot->now.exchange)
+    {
+        const double *q = robot->now.running ? &robot->now.state[AT_Q] : robot->now.place;
+        const double *v = robot->now.running ? &robot->now.state[AT_V] : robot->now.speed;
+        acceleration_of(q, v, robot->now.input, &robot->now.state[AT_A]);
+    }
 }
 
-EXPORT fmi3Instance fmi3InstantiateCoSimulation(
-    fmi3String name, fmi3String token, fmi3String resources, bool visible, bool logging, bool events, bool early,
-    const fmi3ValueReference between[], size_t count, fmi3InstanceEnvironment environment, fmi3LogMessageCallback log,
-    fmi3IntermediateUpdateCallback update)
+static Robot *instance_of(fmi3String token, fmi3InstanceEnvironment environment, fmi3LogMessageCallback log)
 {
     Robot *robot = NULL;
-    (void)name; (void)resources; (void)visible; (void)logging; (void)events; (void)early; (void)between; (void)count; (void)update;
     if ((token != NULL) && (strcmp(token, TOKEN) == 0))
     {
         robot = (Robot *)calloc(1U, sizeof(Robot));
@@ -112,6 +110,25 @@ EXPORT fmi3Instance fmi3InstantiateCoSimulation(
         begin(robot);
     }
     return robot;
+}
+
+/* ---- what is used ---- */
+
+EXPORT const char *fmi3GetVersion(void) { return "3.0"; }
+
+EXPORT fmi3Status fmi3SetDebugLogging(fmi3Instance instance, bool on, size_t n, const fmi3String categories[])
+{
+    (void)instance; (void)on; (void)n; (void)categories;
+    return fmi3OK;
+}
+
+EXPORT fmi3Instance fmi3InstantiateCoSimulation(
+    fmi3String name, fmi3String token, fmi3String resources, bool visible, bool logging, bool events, bool early,
+    const fmi3ValueReference between[], size_t count, fmi3InstanceEnvironment environment, fmi3LogMessageCallback log,
+    fmi3IntermediateUpdateCallback update)
+{
+    (void)name; (void)resources; (void)visible; (void)logging; (void)events; (void)early; (void)between; (void)count; (void)update;
+    return instance_of(token, environment, log);
 }
 
 EXPORT void fmi3FreeInstance(fmi3Instance instance) { free(instance); }
@@ -133,7 +150,14 @@ EXPORT fmi3Status fmi3ExitInitializationMode(fmi3Instance instance)
 
 EXPORT fmi3Status fmi3Terminate(fmi3Instance instance) { (void)instance; return fmi3OK; }
 
-EXPORT fmi3Status fmi3Reset(fmi3Instance instance) { begin((Robot *)instance); return fmi3OK; }
+EXPORT fmi3Status fmi3Reset(fmi3Instance instance)
+{
+    Robot *robot = (Robot *)instance;
+    const bool exchange = robot->now.exchange;
+    begin(robot);
+    robot->now.exchange = exchange;
+    return fmi3OK;
+}
 
 static double *variable(Robot *robot, fmi3ValueReference r)
 {
@@ -152,6 +176,7 @@ EXPORT fmi3Status fmi3GetFloat64(fmi3Instance instance, const fmi3ValueReference
 {
     size_t i;
     (void)k;
+    refresh((Robot *)instance);
     for (i = 0U; i < n; i++)
     {
         const double *found = variable((Robot *)instance, r[i]);
@@ -250,7 +275,81 @@ EXPORT fmi3Status fmi3DeserializeFMUState(fmi3Instance instance, const uint8_t b
     return fmi3OK;
 }
 
-/* ---- what FMI asks for and this robot does not have: other types, clocks, model exchange ---- */
+/* ---- model exchange: states q and v, no events ---- */
+
+EXPORT fmi3Instance fmi3InstantiateModelExchange(
+    fmi3String name, fmi3String token, fmi3String resources, bool visible, bool logging, fmi3InstanceEnvironment environment,
+    fmi3LogMessageCallback log)
+{
+    Robot *robot = NULL;
+    (void)name; (void)resources; (void)visible; (void)logging;
+    if (HAS_EXCHANGE != 0) { robot = instance_of(token, environment, log); }
+    if (robot != NULL) { robot->now.exchange = true; }
+    return robot;
+}
+
+EXPORT fmi3Status fmi3EnterEventMode(fmi3Instance instance) { (void)instance; return fmi3OK; }
+
+EXPORT fmi3Status fmi3EnterContinuousTimeMode(fmi3Instance instance) { (void)instance; return fmi3OK; }
+
+EXPORT fmi3Status fmi3SetTime(fmi3Instance instance, double t) { ((Robot *)instance)->now.time = t; return fmi3OK; }
+
+EXPORT fmi3Status fmi3GetNumberOfContinuousStates(fmi3Instance instance, size_t *n)
+{
+    *n = ((Robot *)instance)->now.exchange ? (size_t)(2U * COUNT_Q) : 0U;
+    return fmi3OK;
+}
+
+EXPORT fmi3Status fmi3SetContinuousStates(fmi3Instance instance, const double x[], size_t n)
+{
+    Robot *robot = (Robot *)instance;
+    if (n != (size_t)(2U * COUNT_Q)) { return refuse(robot, "the states are q and v of every coordinate"); }
+    (void)memcpy(&robot->now.state[AT_Q], x, sizeof(robot->now.place));
+    (void)memcpy(&robot->now.state[AT_V], &x[COUNT_Q], sizeof(robot->now.speed));
+    return fmi3OK;
+}
+
+EXPORT fmi3Status fmi3GetContinuousStates(fmi3Instance instance, double x[], size_t n)
+{
+    const Robot *robot = (const Robot *)instance;
+    if (n != (size_t)(2U * COUNT_Q)) { return refuse(robot, "the states are q and v of every coordinate"); }
+    (void)memcpy(x, robot->now.running ? &robot->now.state[AT_Q] : robot->now.place, sizeof(robot->now.place));
+    (void)memcpy(&x[COUNT_Q], robot->now.running ? &robot->now.state[AT_V] : robot->now.speed, sizeof(robot->now.speed));
+    return fmi3OK;
+}
+
+EXPORT fmi3Status fmi3GetContinuousStateDerivatives(fmi3Instance instance, double x[], size_t n)
+{
+    Robot *robot = (Robot *)instance;
+    if (n != (size_t)(2U * COUNT_Q)) { return refuse(robot, "the states are q and v of every coordinate"); }
+    refresh(robot);
+    (void)memcpy(x, &robot->now.state[AT_V], sizeof(robot->now.speed));
+    (void)memcpy(&x[COUNT_Q], &robot->now.state[AT_A], sizeof(robot->now.speed));
+    return fmi3OK;
+}
+
+EXPORT fmi3Status fmi3GetNominalsOfContinuousStates(fmi3Instance instance, double x[], size_t n)
+{
+    size_t i;
+    (void)instance;
+    for (i = 0U; i < n; i++) { x[i] = 1.0; }
+    return fmi3OK;
+}
+
+EXPORT fmi3Status fmi3GetEventIndicators(fmi3Instance instance, double x[], size_t n)
+{
+    (void)instance; (void)x; (void)n;
+    return fmi3OK;
+}
+
+EXPORT fmi3Status fmi3CompletedIntegratorStep(fmi3Instance instance, bool keep, bool *event, bool *end)
+{
+    (void)instance; (void)keep;
+    *event = false; *end = false;
+    return fmi3OK;
+}
+
+/* ---- what FMI asks for and this robot does not have: other types, clocks ---- */
 
 #define NO_ACCESS(name) \
     EXPORT fmi3Status name(fmi3Instance i, const fmi3ValueReference r[], size_t n, void *x, size_t k) \
@@ -262,9 +361,6 @@ EXPORT fmi3Status fmi3DeserializeFMUState(fmi3Instance instance, const uint8_t b
     EXPORT fmi3Status name(fmi3Instance i, const fmi3ValueReference r[], size_t n, void *x, void *y, void *z) \
     { (void)r; (void)x; (void)y; (void)z; return (n == 0U) ? fmi3OK : refuse((Robot *)i, #name ": there is no clock"); }
 #define NO_MODE(name) EXPORT fmi3Status name(fmi3Instance i) { return refuse((Robot *)i, #name " is not supported"); }
-#define NO_POINTER(name) \
-    EXPORT fmi3Status name(fmi3Instance i, void *x, size_t n) \
-    { (void)x; (void)n; return refuse((Robot *)i, #name " is not supported"); }
 #define NO_COUNT(name) \
     EXPORT fmi3Status name(fmi3Instance i, size_t *n) { (void)i; *n = 0U; return fmi3OK; }
 #define NO_DERIVATIVE(name) \
@@ -307,29 +403,13 @@ NO_CLOCK(fmi3SetIntervalDecimal)
 NO_CLOCK(fmi3SetIntervalFraction)
 NO_CLOCK(fmi3SetShiftDecimal)
 NO_CLOCK(fmi3SetShiftFraction)
-NO_MODE(fmi3EnterEventMode)
 NO_MODE(fmi3EnterConfigurationMode)
 NO_MODE(fmi3ExitConfigurationMode)
 NO_MODE(fmi3EvaluateDiscreteStates)
-NO_MODE(fmi3EnterContinuousTimeMode)
 NO_MODE(fmi3EnterStepMode)
-NO_POINTER(fmi3SetContinuousStates)
-NO_POINTER(fmi3GetContinuousStateDerivatives)
-NO_POINTER(fmi3GetEventIndicators)
-NO_POINTER(fmi3GetContinuousStates)
-NO_POINTER(fmi3GetNominalsOfContinuousStates)
 NO_COUNT(fmi3GetNumberOfEventIndicators)
-NO_COUNT(fmi3GetNumberOfContinuousStates)
 NO_DERIVATIVE(fmi3GetDirectionalDerivative)
 NO_DERIVATIVE(fmi3GetAdjointDerivative)
-
-EXPORT fmi3Status fmi3SetTime(fmi3Instance i, double t) { (void)t; return refuse((Robot *)i, "fmi3SetTime is not supported"); }
-
-EXPORT fmi3Status fmi3CompletedIntegratorStep(fmi3Instance i, bool keep, bool *event, bool *end)
-{
-    (void)keep; (void)event; (void)end;
-    return refuse((Robot *)i, "fmi3CompletedIntegratorStep is not supported");
-}
 
 EXPORT fmi3Status fmi3UpdateDiscreteStates(
     fmi3Instance i, bool *more, bool *end, bool *nominals, bool *values, bool *next, double *time)
@@ -357,14 +437,6 @@ EXPORT fmi3Status fmi3GetVariableDependencies(
 {
     (void)r; (void)a; (void)b; (void)c; (void)d; (void)n;
     return refuse((Robot *)i, "fmi3GetVariableDependencies is not supported");
-}
-
-EXPORT fmi3Instance fmi3InstantiateModelExchange(
-    fmi3String name, fmi3String token, fmi3String resources, bool visible, bool logging, fmi3InstanceEnvironment environment,
-    fmi3LogMessageCallback log)
-{
-    (void)name; (void)token; (void)resources; (void)visible; (void)logging; (void)environment; (void)log;
-    return NULL;
 }
 
 EXPORT fmi3Instance fmi3InstantiateScheduledExecution(

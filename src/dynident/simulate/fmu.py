@@ -1,8 +1,10 @@
-"""A robot as a Functional Mock-up Unit (FMI 3.0, co-simulation): the compiled step of `VirtualRobot`, printed as C.
+"""A robot as a Functional Mock-up Unit (FMI 3.0): the compiled step of `VirtualRobot`, printed as C.
 
-    u (torques, held over a step)  ->  q, v, a
+    co-simulation:   u (torques, held over a step)  ->  q, v, a
+    model exchange:  d/dt (q, v) = (v, M^-1 (A^T u - h(q, v)))
 
-The code is that of the simulation itself, dry friction that sticks included, so both give the same numbers.
+Co-simulation is the code of the simulation itself, dry friction that sticks included, so both give the same numbers. In model
+exchange the solver outside steps; there dry friction is spread over `WIDTH`, since such a solver knows no sticking.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from dynident.control import OpenLoop
 from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import SimulationError
 from dynident.files import write_atomic
-from dynident.graph import Graph, c_files, c_number, identifier, identifiers
-from dynident.mechanics import at_rest, tree_motion
+from dynident.graph import Function, Graph, c_files, c_number, identifier, identifiers, substitute, total
+from dynident.mechanics import Equations, at_rest, solve_symmetric, tree_motion
 from dynident.mechanism import Mechanism
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.machine import Machine
@@ -38,6 +40,7 @@ from dynident.simulate.tick import Tick
 
 Array = NDArray[np.float64]
 
+WIDTH = 1e-3  # speed over which dry friction changes its sign in model exchange [rad/s, m/s]
 SECONDS = 120.0  # for the C compiler
 STAMP = (1980, 1, 1, 0, 0, 0)  # of every file: the same robot gives the same bytes
 
@@ -62,7 +65,9 @@ def torque_driven(mechanism: Mechanism, step: float = 1e-3) -> VirtualRobot:
 
 
 def write_fmu(robot: Mechanism | VirtualRobot, path: str | os.PathLike[str], q: ArrayLike | None = None) -> Path:
-    """Write a robot as an FMU for co-simulation (FMI 3.0), compiled for this computer when it has a C compiler.
+    """Write a robot as an FMU (FMI 3.0), compiled for this computer when it has a C compiler.
+
+    It is for co-simulation and, where the drives only hand torques on, for model exchange too.
 
     Inputs are the torques of the actuators (behind the gear), outputs q, v and a of every coordinate; ``q0`` and ``v0`` are
     the start. A communication step is divided into steps of at most ``robot.step``.
@@ -91,10 +96,11 @@ def write_fmu(robot: Mechanism | VirtualRobot, path: str | os.PathLike[str], q: 
     if start.shape != (machine.mechanism.dof,) or not np.isfinite(start).all():
         raise SimulationError(f"q is {start.tolist()}; give {machine.mechanism.dof} finite numbers")
     moving = machine_of(machine, start)
-    source = _source(moving, name)
+    exchange = not isinstance(robot, VirtualRobot) and _is_smooth(robot)
+    source = _source(moving, name, _derivative(machine.mechanism) if exchange else None)
     token = "{" + hashlib.sha256(source.encode()).hexdigest()[:32] + "}"
     source = f'#define TOKEN "{token}"\n{source}'
-    parts = {"modelDescription.xml": _description(machine, name, token, start).encode()}
+    parts = {"modelDescription.xml": _description(machine, name, token, start, exchange).encode()}
     parts[f"sources/{name}.c"] = source.encode()
     parts["sources/buildDescription.xml"] = (
         '<?xml version="1.0" encoding="UTF-8"?>\n<fmiBuildDescription fmiVersion="3.0">\n'
@@ -120,6 +126,26 @@ def _check(robot: VirtualRobot) -> None:
     for drive in robot.drives:
         if not drive.rigid or drive.motor.inductance:
             raise SimulationError(f"drive '{drive.actuator}' has shafts or windings; an FMU is made of rigid drives")
+
+
+def _is_smooth(mechanism: Mechanism) -> bool:
+    """Tell whether q and v of a robot are all of its state, and v the rate of q."""
+    plain = all(joint.kind not in ("free", "spherical") for joint in mechanism.joints)
+    return plain and not mechanism.friction and not any(c.function is not None for c in mechanism.couplings)
+
+
+def _derivative(mechanism: Mechanism) -> Function:
+    """Return the accelerations that torques of the actuators cause, with the robot's numbers inside."""
+    graph = Graph()
+    robot = Equations(mechanism, graph, phi=[graph.const(float(x)) for x in mechanism.parameters.values])
+    robot.width = graph.const(WIDTH)
+    n, k = mechanism.dof, len(mechanism.actuators)
+    u = graph.symbols("u", k)
+    A = mechanism.actuator_matrix[0] / np.array([[actuator.ratio] for actuator in mechanism.actuators])  # behind the gears
+    still = substitute(robot.torques(), dict.fromkeys(robot.a, graph.zero))
+    right = [[total([-h, *(u[a] * float(A[a, i]) for a in range(k) if A[a, i])])] for i, h in enumerate(still)]
+    solved = solve_symmetric(robot.mass_matrix(), right)[0]
+    return Function("acceleration_of", {"q": n, "v": n, "u": k}, {"acc": [row[0] for row in solved]})
 
 
 def _platform() -> str:
@@ -161,13 +187,20 @@ def _table(name: str, values: Array) -> str:
     return f"static const double {name}[{len(flat)}] = {{\n    " + ",\n    ".join(rows) + "\n};\n"
 
 
-def _source(machine: Machine, name: str) -> str:
+def _source(machine: Machine, name: str, derivative: Function | None) -> str:
     """Return the C of the machine with its numbers and the interface around it."""
     memory, shape = machine.memory, machine.shape
     dynamics = Dynamics(shape, memory, Graph())
     step = Step(dynamics, Tick(dynamics).control()).run()
-    printed = c_files(name, [step], f"robot {shape.mechanism.name}")
-    code = printed[f"{name}.c"].replace(f'#include "{name}.h"\n', "").replace("\nvoid run(", "\nstatic void run(")
+    printed = c_files(name, [step] if derivative is None else [step, derivative], f"robot {shape.mechanism.name}")
+    code = printed[f"{name}.c"].replace(f'#include "{name}.h"\n', "")
+    for function in ("run", "acceleration_of"):
+        code = code.replace(f"\nvoid {function}(", f"\nstatic void {function}(")
+    if derivative is None:
+        code += (
+            "\nstatic void acceleration_of(const double *q, const double *v, const double *u, double *acc)\n"
+            "{\n    (void)q; (void)v; (void)u; (void)acc;\n}\n"
+        )
     n, k = shape.mechanism.dof, len(shape.drives)
     units = np.eye(n)
     rates = tree_motion(shape.mechanism, at_rest(shape.mechanism, np.tile(machine.of("q"), (n, 1)), units)).v
@@ -182,6 +215,7 @@ def _source(machine: Machine, name: str) -> str:
     sizes |= {"RECORD": memory.record.size, "NOTHING": max(memory.noise_width(machine.numbers), k, 1) + 6}
     places = {"Q": "q", "V": "v", "A": "acceleration", "SIDE": "side", "BEGIN": "begin", "COUNTER": "step"}
     lines = [f"#define COUNT_{key} {value}" for key, value in sizes.items()]
+    lines.append(f"#define HAS_EXCHANGE {int(derivative is not None)}")
     lines += [f"#define AT_{key} {memory.state.at(field)}" for key, field in places.items()]
     asked = ("steps", "table_rows", "noise_rows", "push_rows", "push_every", "record_every", "record_rows", "status")
     lines += [f"#define AT_{field.upper()} {memory.call.at(field)}" for field in asked]
@@ -192,7 +226,7 @@ def _source(machine: Machine, name: str) -> str:
     return "\n".join([code, *lines, *tables, interface])
 
 
-def _description(robot: VirtualRobot, name: str, token: str, start: Array) -> str:
+def _description(robot: VirtualRobot, name: str, token: str, start: Array, exchange: bool) -> str:
     """Return modelDescription.xml."""
     mechanism = robot.mechanism
     labels, motors = identifiers(mechanism.coordinate_names), identifiers([a.name for a in mechanism.actuators])
@@ -203,6 +237,7 @@ def _description(robot: VirtualRobot, name: str, token: str, start: Array) -> st
     for symbol, meaning in meanings.items():
         for own in labels:
             about = f'description="{meaning} of {escape(own)}"'
+            about += f' derivative="{reference - len(labels)}"' if symbol != "q" and exchange else ""
             rows.append(
                 f'    <Float64 name="{symbol}_{own}" valueReference="{reference}" causality="output" '
                 f'variability="continuous" initial="calculated" {about}/>'
@@ -224,12 +259,19 @@ def _description(robot: VirtualRobot, name: str, token: str, start: Array) -> st
             )
             reference += 1
     structure = [f'    <Output valueReference="{r}"/>' for r in outputs]
+    if exchange:
+        structure += [f'    <ContinuousStateDerivative valueReference="{r}"/>' for r in outputs[len(labels) :]]
     structure += [f'    <InitialUnknown valueReference="{r}"/>' for r in outputs]
     return "\n".join(
         [
             '<?xml version="1.0" encoding="UTF-8"?>',
             f'<fmiModelDescription fmiVersion="3.0" modelName="{escape(mechanism.name)}" instantiationToken="{token}" '
             'generationTool="dynident">',
+            *(
+                [f'  <ModelExchange modelIdentifier="{name}" canGetAndSetFMUState="true" canSerializeFMUState="true"/>']
+                if exchange
+                else []
+            ),
             f'  <CoSimulation modelIdentifier="{name}" canHandleVariableCommunicationStepSize="true" '
             'canGetAndSetFMUState="true" canSerializeFMUState="true" canBeInstantiatedOnlyOncePerProcess="false"/>',
             f'  <DefaultExperiment startTime="0.0" stopTime="1.0" stepSize="{robot.step!r}"/>',

@@ -121,19 +121,19 @@ class Regrouping:
         return tuple(lines)
 
 
-def regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | None = None, seed: int = 0) -> Regrouping:
+def regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | None = None) -> Regrouping:
     """Find the base parameters of a derived regressor."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - costs import time
 
     with threadpool_limits(1):  # many small systems: threads would make them several times slower
-        return _regroup(program, mechanism, columns, seed)
+        return _regroup(program, mechanism, columns)
 
 
-def _regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | None, seed: int) -> Regrouping:
+def _regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | None) -> Regrouping:
     n, p = program["regressor"].shape
     symbols = program.inputs.get("geometry", ())
     own = np.array(program.values.get("geometry", np.zeros(0)))
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     samples = max(50, -(-3 * p // n))
     W, size = _regressor(program, own[None], samples, rng)
     leaders = _leaders(W[0] / size, mechanism) if columns is None else _checked(columns, p, mechanism)

@@ -113,13 +113,7 @@ class FrictionCurves(Result):
         )
 
     def summary(self) -> str:
-        """Return the curves as text.
-
-        Returns
-        -------
-        str
-            One line per curve, then the notes.
-        """
+        """Return the curves as text. One line per curve, then the notes."""
         g = self.gravity
         fall = f"gravity Qa {g.Qa:.4g} +- {g.std[0]:.2g}, Qb {g.Qb:.4g} +- {g.std[1]:.2g} N m" if g.removed else "no gravity"
         lines = [f"joint {self.joint}: {len(self.plateaus)} plateaus, {len(self.curves)} curves, {fall} removed"]
@@ -129,13 +123,7 @@ class FrictionCurves(Result):
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     def plot(self) -> Figure:
-        """Draw friction against speed, one curve per temperature.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw friction against speed, one curve per temperature."""
         from dynident.testbench.plots import plot_curves  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_curves(self)

@@ -171,25 +171,13 @@ class SingleAxis(Result):
         return float(self.values[self.names.index(name)])
 
     def summary(self) -> str:
-        """Return the parameters as text.
-
-        Returns
-        -------
-        str
-            One line per parameter.
-        """
+        """Return the parameters as text. One line per parameter."""
         rows = zip(self.names, self.values, self.std, self.units, strict=True)
         head = f"single axis {self.joint}: training error {100 * self.relative:.2f} %, condition {self.condition:.3g}"
         return "\n".join([head, *(f"  {n:4} {x:12.5g} +- {s:.2g} {u}" for n, x, s, u in rows)])
 
     def plot(self) -> Figure:
-        """Draw the parameters with their standard deviations.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the parameters with their standard deviations."""
         from dynident.testbench.plots import plot_values  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_values(self.names, self.values, self.std, f"single axis {self.joint}")

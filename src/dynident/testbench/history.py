@@ -94,25 +94,13 @@ class FrictionHistory(Result):
         return replace(self, **parts)
 
     def summary(self) -> str:
-        """Return the history as text.
-
-        Returns
-        -------
-        str
-            One line.
-        """
+        """Return the history as text. One line."""
         first, last = self.friction[0], self.friction[-1]
         what = f"{len(self)} points, {self.t[0] / 60:.3g} to {self.t[-1] / 60:.3g} min, {first:.4g} to {last:.4g} {self.unit}"
         return f"joint {self.joint} of {self.robot}, {self.name}: {what}"
 
     def plot(self) -> Figure:
-        """Draw the friction over time.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the friction over time."""
         from dynident.testbench.plots import plot_history  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_history(self)

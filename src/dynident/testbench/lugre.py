@@ -61,25 +61,13 @@ class LuGreFit(Result):
     notes: tuple[str, ...]
 
     def summary(self) -> str:
-        """Return the result as text.
-
-        Returns
-        -------
-        str
-            Parameters with standard deviations, and notes.
-        """
+        """Return the result as text. Parameters with standard deviations, and notes."""
         rows = [f"{n:<7} {getattr(self.law, n):>12.5g} +- {s:.3g}" for n, s in self.std.items()]
         error = f"error on the pre-sliding record {100 * self.relative:.2f} %, {self.resolution:.0f} samples per deflection"
         return "\n".join([*rows, error, *self.notes])
 
     def plot(self) -> Figure:
-        """Draw the parameters with their standard deviations.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the parameters with their standard deviations."""
         from dynident.testbench.plots import plot_values  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_values(

@@ -77,13 +77,7 @@ class Maintenance(Result):
     notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """Return the answer as text.
-
-        Returns
-        -------
-        str
-            A few lines.
-        """
+        """Return the answer as text. A few lines."""
         h = self.history
         state = (
             f"ALARM: friction changed by {100 * self.size:+.1f} +- {100 * self.size_std:.1f} % at {self.onset / 60:.3g} min"
@@ -99,13 +93,7 @@ class Maintenance(Result):
         )
 
     def plot(self) -> Figure:
-        """Draw measured and expected friction, and the residual with its threshold.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            Two panels.
-        """
+        """Draw measured and expected friction, and the residual with its threshold. Two panels."""
         from dynident.figures import (  # noqa: PLC0415
             BLUE,
             INK,

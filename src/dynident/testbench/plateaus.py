@@ -128,13 +128,7 @@ class Plateaus(Result):
         return tuple(name for name, sign in (("forward", True), ("backward", False)) if sign in signs)
 
     def summary(self) -> str:
-        """Return the plateaus as text, one line per speed.
-
-        Returns
-        -------
-        str
-            Text.
-        """
+        """Return the plateaus as text, one line per speed."""
         levels = self.levels
         lines = [f"joint {self.joint}: {len(self)} plateaus at {levels.size} speeds, {' and '.join(self.directions) or 'none'}"]
         nearest = nearest_level(np.array([p.speed for p in self.items]), levels)
@@ -148,13 +142,7 @@ class Plateaus(Result):
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     def plot(self) -> Figure:
-        """Draw mean torque against speed, one point per plateau.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw mean torque against speed, one point per plateau."""
         from dynident.testbench.plots import plot_plateaus  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_plateaus(self)

@@ -150,13 +150,7 @@ class Repeatability(Result):
         return max(entry.warmup for entry in self.parameters)
 
     def summary(self) -> str:
-        """Return the study as text.
-
-        Returns
-        -------
-        str
-            One line per parameter.
-        """
+        """Return the study as text. One line per parameter."""
         robots = {e.robot for e in self.estimates}
         tests = {(e.robot, e.test) for e in self.estimates}
         lines = [

@@ -44,13 +44,7 @@ class JointStudy(Result):
     warmups: tuple[Warmup, ...]
 
     def summary(self) -> str:
-        """Return the joint as text.
-
-        Returns
-        -------
-        str
-            Curves, then the warm-up.
-        """
+        """Return the joint as text. Curves, then the warm-up."""
         lines = [f"[{self.robot}] {self.curves.summary()}"]
         if self.warmups:
             speed = f"{self.history.speed:.4g} {per_second(self.curves.unit)}"
@@ -58,13 +52,7 @@ class JointStudy(Result):
         return "\n".join(lines)
 
     def plot(self) -> Figure:
-        """Draw friction against speed, one curve per temperature.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw friction against speed, one curve per temperature."""
         return self.curves.plot()
 
 
@@ -149,13 +137,7 @@ class FrictionStudy(Result):
         )
 
     def numbers(self) -> dict[str, Any]:
-        """Return the study as plain values, without the samples behind them.
-
-        Returns
-        -------
-        dict
-            As `to_dict`, less plateaus and covariances.
-        """
+        """Return the study as plain values, without the samples behind them. As `to_dict`, less plateaus and covariances."""
         data = self.to_dict()
         for entry in data["joints"]:
             del entry["curves"]["plateaus"], entry["curves"]["friction"], entry["curves"]["std"]
@@ -164,13 +146,7 @@ class FrictionStudy(Result):
         return data
 
     def summary(self) -> str:
-        """Return the study as text.
-
-        Returns
-        -------
-        str
-            A few lines per joint.
-        """
+        """Return the study as text. A few lines per joint."""
         lines = [f"friction study of {self.mechanism}: {len(self.joints)} joints from {len(self.logs)} logs"]
         for entry, (wait, spread) in zip(self.joints, self.warmup_times, strict=True):
             lines.append(entry.summary())

@@ -57,13 +57,7 @@ class TemperatureComparison(Result):
         return found
 
     def summary(self) -> str:
-        """Return the comparison as text.
-
-        Returns
-        -------
-        str
-            Errors of each held-out log, and alpha of each joint.
-        """
+        """Return the comparison as text. Errors of each held-out log, and alpha of each joint."""
         lines = [
             f"{name}: {100 * plain.relative:.2f} % without temperature, {100 * warm.relative:.2f} % with it"
             for name, (plain, warm) in self.held_out.items()
@@ -75,13 +69,7 @@ class TemperatureComparison(Result):
         return "\n".join([*lines, f"alpha at {self.reference:.1f} degree Celsius: {slopes}", verdict])
 
     def plot(self) -> Figure:
-        """Draw the errors of the held-out logs without and with temperature.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the errors of the held-out logs without and with temperature."""
         from dynident.figures import BLUE, ORANGE, label, one_axes  # noqa: PLC0415 - matplotlib is an extra
 
         figure, axes = one_axes(7.2, 3.6, "held-out log", "relative error [%]", "Friction with and without temperature")

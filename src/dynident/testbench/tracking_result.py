@@ -222,13 +222,7 @@ class TrackingProof(Result):
         return self.effort_ratios()
 
     def numbers(self) -> dict[str, Any]:
-        """Return what the table shows as plain values.
-
-        Returns
-        -------
-        dict
-            Errors, reductions [%] and efforts of every trial; no time series.
-        """
+        """Return what the table shows as plain values. Errors, reductions [%] and efforts of every trial; no time series."""
         trials = []
         for trial in self.trials:
             model, feedback = trial.shares
@@ -272,13 +266,7 @@ class TrackingProof(Result):
         return table(self, published, efforts)
 
     def conclusion(self) -> str:
-        """Return what the proof says in one sentence: by how much the identified model lowers the error.
-
-        Returns
-        -------
-        str
-            The sentence.
-        """
+        """Return what the proof says in one sentence: by how much the identified model lowers the error."""
 
         def size(controller: str) -> Array:
             return np.array([rms(self.trial(controller, motion).errors()) for motion in self.motions])
@@ -299,13 +287,7 @@ class TrackingProof(Result):
         )
 
     def summary(self) -> str:
-        """Return errors and efforts as text.
-
-        Returns
-        -------
-        str
-            One line per controller and motion.
-        """
+        """Return errors and efforts as text. One line per controller and motion."""
         return self.table()
 
     def plot(self, motion: str | None = None) -> Figure:

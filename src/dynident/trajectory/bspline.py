@@ -88,11 +88,5 @@ class BSpline(Described):
         return out
 
     def constant(self) -> Array:
-        """Return the parameters of q = 1.
-
-        Returns
-        -------
-        ndarray
-            Positions that hold before the coefficients add to them.
-        """
+        """Return the parameters of q = 1: positions that hold before the coefficients add to them."""
         return np.ones(self.points)

@@ -36,13 +36,7 @@ class Curve(Protocol):
         """Return q, v, a (N, n) at times t since the start; at rest outside."""
 
     def spec(self) -> dict[str, Any]:
-        """Return plain data that `dynident.trajectory.from_spec` understands.
-
-        Returns
-        -------
-        dict
-            Plain data, which `from_spec` reads back.
-        """
+        """Return plain data, which `dynident.trajectory.from_spec` reads back."""
 
 
 class Family(Protocol):
@@ -77,22 +71,10 @@ class Family(Protocol):
         """
 
     def constant(self) -> Array:
-        """Return the parameters of q = 1, (size,).
-
-        Returns
-        -------
-        ndarray
-            Positions that hold before the coefficients add to them.
-        """
+        """Return the parameters of q = 1, (size,). Positions that hold before the coefficients add to them."""
 
     def spec(self) -> dict[str, Any]:
-        """Return plain data.
-
-        Returns
-        -------
-        dict
-            Plain data, which `from_spec` reads back.
-        """
+        """Return plain data, which `from_spec` reads back."""
 
 
 def finite_times(t: ArrayLike) -> Array:
@@ -151,13 +133,7 @@ class Described:
     _kind: ClassVar[str]
 
     def spec(self) -> dict[str, Any]:
-        """Return plain data.
-
-        Returns
-        -------
-        dict
-            Plain data, which `from_spec` reads back.
-        """
+        """Return plain data, which `from_spec` reads back."""
         return {"kind": self._kind, **self._plain()}
 
     def _plain(self) -> dict[str, Any]:

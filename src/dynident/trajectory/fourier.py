@@ -115,13 +115,7 @@ class Fourier(Described):
         return np.asarray(full @ self._free)
 
     def constant(self) -> Array:
-        """Return the parameters of q = 1.
-
-        Returns
-        -------
-        ndarray
-            Positions that hold before the coefficients add to them.
-        """
+        """Return the parameters of q = 1: positions that hold before the coefficients add to them."""
         return np.asarray(np.eye(self.size)[0])
 
     def amplitudes(self, coefficients: ArrayLike) -> tuple[Array, Array, Array]:

@@ -120,13 +120,7 @@ class Multisine(Described):
         return np.asarray(out)
 
     def constant(self) -> Array:
-        """Return the parameters of q = 1.
-
-        Returns
-        -------
-        ndarray
-            Positions that hold before the coefficients add to them.
-        """
+        """Return the parameters of q = 1: positions that hold before the coefficients add to them."""
         return np.asarray(np.eye(self.size)[0])
 
 

@@ -117,13 +117,7 @@ class Quintics(Described):
         return states[:, keep]
 
     def constant(self) -> Array:
-        """Return the parameters of q = 1.
-
-        Returns
-        -------
-        ndarray
-            Positions that hold before the coefficients add to them.
-        """
+        """Return the parameters of q = 1: positions that hold before the coefficients add to them."""
         one = np.zeros(self.size)
         one[[0, *range(1, self.size - 1, 3), self.size - 1]] = 1.0
         return one

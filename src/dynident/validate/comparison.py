@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import DynidentError, DynidentWarning, require
-from dynident.files import to_json
 from dynident.identify import (
     DIDIM,
     GLS,
@@ -29,6 +28,7 @@ from dynident.identify import (
     Entropic,
     Fit,
     Kalman,
+    OutputError,
     SampledRegression,
     base_parameters,
     diagnose_bias,
@@ -38,13 +38,16 @@ from dynident.identify import (
 )
 from dynident.mechanism import Mechanism
 from dynident.parallel import gathered
+from dynident.results import Frozen, Result
 from dynident.signals import Log
 from dynident.simulate import ClosedLoop
 from dynident.validate.holdout import split
 
+MOST = 24  # base parameters up to which output error is tried unasked
+
 
 @dataclass(frozen=True, eq=False)
-class ComparisonRow:
+class ComparisonRow(Frozen):
     """One estimator.
 
     Parameters
@@ -72,7 +75,7 @@ class ComparisonRow:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Result):
     """All estimators on the same logs.
 
     Parameters
@@ -127,8 +130,8 @@ class Comparison:
             lines.append(f"{'description':<{width}}  {'-':>9}  {100 * self.description:>8.2f} %")
         return "\n".join([*lines, "", *self.diagnosis.sentences])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything but the fits. Ready for JSON."""
+    def table(self) -> dict[str, Any]:
+        """Return everything but the fits, ready for JSON; `to_dict` and `save` have the fits too."""
         return {
             "robot": self.robot,
             "logs": list(self.logs),
@@ -149,10 +152,6 @@ class Comparison:
             "diagnosis": self.diagnosis.to_dict(),
         }
 
-    def to_json(self) -> str:
-        """Return `to_dict` as JSON text."""
-        return to_json(self.to_dict())
-
 
 def standard_estimators(
     evidence: SampledRegression, period: float | None = None, loop: ClosedLoop | None = None
@@ -166,8 +165,8 @@ def standard_estimators(
     period : float, optional
         Period of the motion [s], for instruments from other periods.
     loop : ClosedLoop, optional
-        The closed loop of the robot, for estimators that simulate it. `OutputError` is not among them: it takes two
-        simulations per parameter and step, minutes for six axes.
+        The closed loop of the robot, for estimators that simulate it. `OutputError` is among them up to 24 base parameters:
+        it takes two simulations per parameter and step, minutes for six axes.
 
     Returns
     -------
@@ -194,6 +193,8 @@ def standard_estimators(
     if loop is not None:
         found["IV simulated"] = IV(instruments=simulated_instruments(loop, WLS().fit(evidence).result_))
         found["DIDIM"] = DIDIM(loop=loop)
+        if evidence.base.rank <= MOST:
+            found["OutputError"] = OutputError(loop=loop, start=WLS().fit(evidence).result_, iterations=4)
     found["WLS physical"] = WLS(recovery="physical")
     found["MAP"] = MAP()
     return found
@@ -225,7 +226,7 @@ def compare(
     period : float, optional
         Period of the motion [s], for instruments from other periods.
     loop : ClosedLoop, optional
-        The closed loop of the robot, for DIDIM and simulated instruments.
+        The closed loop of the robot, for DIDIM, output error and simulated instruments; its references are those of the logs.
     client : dask.distributed.Client or concurrent.futures.Executor, optional
         Where to compute; this process when omitted (see `dynident.fleet.connect`).
     **options

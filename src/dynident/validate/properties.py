@@ -83,26 +83,14 @@ class RobotCheck(Result):
         return all(check.ok for check in self.checks)
 
     def summary(self) -> str:
-        """Return the checks as text.
-
-        Returns
-        -------
-        str
-            One line per check, then the bounds.
-        """
+        """Return the checks as text. One line per check, then the bounds."""
         head = f"{self.robot}: {'all properties hold' if self.ok else 'some properties do NOT hold'} at {len(self.q)} poses"
         lines = [f"  [{'ok' if c.ok else '!!'}] {c.sentence}" for c in self.checks]
         bounds = ", ".join(f"{name} = {value:.6g}" for name, value in self.bounds.items())
         return "\n".join([head, *lines, f"  bounds: {bounds}", *(f"  note: {note}" for note in self.notes)])
 
     def plot(self) -> Figure:
-        """Draw the smallest eigenvalue of M over the poses.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            Sorted; below zero the model is not physical.
-        """
+        """Draw the smallest eigenvalue of M over the poses. Sorted; below zero the model is not physical."""
         from dynident.figures import BLUE, ORANGE, label, one_axes  # noqa: PLC0415 - matplotlib is an extra
 
         figure, axes = one_axes(7.0, 3.4, "share of the poses [%]", "smallest eigenvalue of M", label(self.robot))
@@ -151,6 +139,8 @@ def check(
     True
     """
     require(mechanism, Mechanism, "mechanism")
+    if mechanism.own_regressor:
+        raise DynidentError(f"robot '{mechanism.name}' is a regressor without bodies; give a robot with masses and lengths")
     if not np.any(mechanism.parameters.values):
         raise DynidentError(f"robot '{mechanism.name}' has no masses: its parameters are zero; give them with with_parameters")
     rng = np.random.default_rng(seed)

@@ -12,6 +12,7 @@ from dynident.errors import require
 from dynident.friction import term_of
 from dynident.results import Result
 from dynident.tables import Tabular
+from dynident.validate.passivity import feeding_laws
 
 if TYPE_CHECKING:
     from dynident.identify import Fit, Score
@@ -323,12 +324,14 @@ def _model(fit: Fit) -> list[Check]:
         for name, value, std in found
         if (term := term_of(name)) and term.passive and value < -SIGN_LIMIT * std and value < 0.0
     ]
+    negative += feeding_laws(fit, SIGN_LIMIT)
     checks = [
         _check(
             "passivity",
             float(len(negative)),
             0.0,
-            f"friction or rotor terms are negative beyond doubt: {', '.join(negative)} (a delay, a wrong sign, a missing term?)"
+            f"friction feeds energy or rotor terms are negative beyond doubt: {', '.join(negative)} (a delay, a wrong sign, a "
+            "missing term?)"
             if negative
             else "friction takes energy out, rotors have inertia",
         )

@@ -10,6 +10,8 @@ from dynident.errors import DescriptionError, LogError
 
 Array = NDArray[np.float64]
 
+COPPER = 0.0039  # change of the resistance of copper with temperature [1/K]
+
 
 def mean_power(t: ArrayLike, torque: ArrayLike, v: ArrayLike) -> float:
     """Mean friction power of a cycle, ``W = 1/t_c int f v dt`` [Pagani2022, eq. 129, trapezoidal rule].
@@ -85,6 +87,27 @@ def copper_losses(resistance: float, current: ArrayLike) -> Array:
     """
     not_negative("copper_losses", resistance=resistance)
     return np.asarray(3.0 * resistance * np.asarray(current, dtype=np.float64) ** 2)
+
+
+def winding_resistance(resistance: float, temperature: ArrayLike, reference: float = 20.0) -> Array:
+    """Resistance of a copper winding, ``R = R0 (1 + 0.0039 (T - T0))``: 39 % more per 100 K [Pagani2022, section 4.5].
+
+    Parameters
+    ----------
+    resistance : float
+        Resistance R0 at the reference temperature [Ohm].
+    temperature : array_like, shape (...)
+        Temperature of the winding [degree Celsius].
+    reference : float
+        T0 [degree Celsius].
+
+    Returns
+    -------
+    ndarray, shape (...)
+        Resistance [Ohm].
+    """
+    not_negative("winding_resistance", resistance=resistance)
+    return np.asarray(resistance * (1.0 + COPPER * (np.asarray(temperature, dtype=np.float64) - reference)))
 
 
 def iron_losses(eddy: float, hysteresis: float, flux: ArrayLike, frequency: ArrayLike, exponent: float = 2.0) -> Array:

@@ -8,7 +8,7 @@ differentiation is in the regressor. In a stiff loop the simulated motion hardly
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -41,6 +41,10 @@ class Loop(Protocol):
     @property
     def count(self) -> int:
         """Number of logs it has references for."""
+
+    @property
+    def references(self) -> Sequence[Motion]:
+        """What was asked for, one motion per log."""
 
     def motion(self, model: Mechanism, log: int, t: Array, factors: Mapping[str, float] | None = None) -> Motion:
         """Return the simulated motion of a model at the times of a log."""

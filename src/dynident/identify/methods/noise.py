@@ -36,9 +36,9 @@ def noisy_motion(stretch: Stretch, rng: np.random.Generator) -> Motion:
     return Motion(m.t, m.q + dq, m.v + dv, m.a + da)
 
 
-def row_noise(regression: SampledRegression, draws: int = DRAWS, seed: int = 0) -> list[Array]:
+def row_noise(regression: SampledRegression, draws: int = DRAWS) -> list[Array]:
     """Return C_g (k_g, k_g), the covariance of the noise in the rows of every group; zero where nothing is known of q's."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     totals = [np.zeros(2 * (group.columns.size,)) for group in regression.groups]
     for part in regression.stretches:
         if part.cutoff <= 0.0 or not np.any(part.noise > 0.0):

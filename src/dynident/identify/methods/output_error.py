@@ -6,6 +6,7 @@
 Gauss-Newton with central differences, two simulations per unknown. The noise of every channel is autoregressive, estimated from
 the residuals, so that positions, whose errors last long, claim no more than they know. Positions alone are enough where no
 effort was logged: then only what the loop's gains do not hide is visible, and `visible` says before the fit what that is.
+A witness that knows no controller tells whether the simulated loop is the robot's (`dynident.identify.methods.agreement`).
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import IdentificationError, SimulationError
+from dynident.errors import DynidentWarning, IdentificationError, SimulationError, warn
 from dynident.identify.estimators import _LeastSquares, group_sigma
 from dynident.identify.factor import RowGroup, triangle
 from dynident.identify.fit import Fit
+from dynident.identify.methods.agreement import Witness
 from dynident.identify.methods.direct import Loop, check_loop, filtered_motion, model_of
 from dynident.identify.methods.generalised import filtered
 from dynident.identify.methods.sampled import SampledRegression, Stretch, rows_along, sampled
@@ -32,7 +34,10 @@ from dynident.results import Result
 Array = NDArray[np.float64]
 
 OUTPUTS = ("effort", "position")
-STEP = 1e-3  # of a difference, in units of the parameter's natural size
+STEP = 1e-3  # of a difference, in units of the parameter's natural size: fine enough to tell what is not seen at all
+#: The same for deviations. Where a joint sticks a little longer an output jumps, and a quotient of jumps grows as the step
+#: shrinks: it would pass for sensitivity.
+WIDE = 0.02
 HALVINGS = 5
 SEEN = 1e-6  # singular value of the scaled sensitivities below which a direction is not seen
 
@@ -96,6 +101,7 @@ class OutputError(_LeastSquares):
     factors_: dict[str, float]
     factors_std_: dict[str, float]
     held_: tuple[str, ...]
+    contradiction_: str
 
     def __init__(
         self,
@@ -183,7 +189,24 @@ class OutputError(_LeastSquares):
             if np.all(small):
                 self.converged_ = True
                 break
+        self._judge(problem, solution, model, factors, [m - s for m, s in zip(measured, now, strict=True)])
         return self._finish(problem, solution, model, factors)
+
+    def _judge(self, problem: _Problem, solution: Solution, model: Mechanism, factors: Array, residuals: list[Array]) -> None:
+        """Find the deviations; where measured motion and efforts contradict the simulated loop, say so and allow for it."""
+        solved = np.isin(np.arange(solution.beta.size), solution.solved)
+        b = problem.evidence.base.rank
+        theta = np.append(problem.evidence.base.values(model.parameters.values), factors)
+        J = problem.sensitivities(model, factors, WIDE)
+        whiteners = _whiteners(residuals, int(solved.sum()), self.noise == "coloured")
+        wide = _linear(problem, J, residuals, whiteners, theta, solved, self.tolerance)
+        self.full_covariance_ = _covariance(J, residuals, whiteners, wide)
+        witness = Witness(problem.evidence, problem.loop, solved[:b])
+        names = problem.evidence.base.names
+        self.contradiction_, apart = witness.contradicts(names, theta, self.full_covariance_)
+        if self.contradiction_:
+            self.full_covariance_[:b, :b] += np.outer(apart, apart)  # nobody knows which of the two is right
+            warn(f"OutputError: {self.contradiction_}", DynidentWarning)
 
     def _finish(self, problem: _Problem, solution: Solution, model: Mechanism, factors: Array) -> tuple[Solution, Array]:
         """Keep the factors apart and return the solution of the base parameters."""
@@ -254,13 +277,13 @@ class _Problem:
         except SimulationError:
             return None
 
-    def sensitivities(self, model: Mechanism, factors: Array) -> list[Array]:
+    def sensitivities(self, model: Mechanism, factors: Array, share: float = STEP) -> list[Array]:
         """Return d outputs / d unknowns, (M, k) for every channel; central differences, so that no effect comes out as none."""
         base, spread = self.evidence.base, natural_spread(self.evidence.mechanism)
         beta = base.values(model.parameters.values)
         columns = []
         for j in range(base.rank + self.factors):
-            step = STEP * (max(abs(beta[j]), self.size[j]) if j < base.rank else 1.0)
+            step = share * (max(abs(beta[j]), self.size[j]) if j < base.rank else 1.0)
             sides = []
             for sign in (1.0, -1.0):
                 change = np.zeros(base.rank + self.factors)

@@ -1,0 +1,81 @@
+"""Whether a simulated closed loop is that of the robot: what it found against a witness that knows no controller.
+
+    H = d^T (cov theta + cov beta)^+ d,    d = theta - beta,    H ~ chi^2(rank) where both are right   [Hausman1978]
+
+theta is the estimate of closed-loop output error, beta that of instrumental variables: inverse dynamics along the measured
+motion, the reference as instrument. Noise of the encoders biases neither, and only theta depends on the simulated controller.
+Comparing positions of the simulation with its efforts would not do: both follow the simulated motion, and go astray together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError
+from dynident.identify.methods.direct import Loop
+from dynident.identify.methods.instrumental import IV
+from dynident.identify.methods.sampled import SampledRegression
+
+Array = NDArray[np.float64]
+
+LEVEL = 1e-3  # of the test: how often a right loop is doubted
+ROUND = 1e-10  # eigenvalue of a scaled covariance below which a direction is round-off
+WEAK = 0.1  # strength of instruments below which they say nothing
+
+
+class Witness:
+    """What instrumental variables say of the same evidence; `known` is false where they say nothing.
+
+    Parameters
+    ----------
+    evidence : SampledRegression
+        Evidence with efforts.
+    loop : Loop
+        Its references are the instruments.
+    active : ndarray of bool, (b,)
+        Base parameters that are estimated.
+    """
+
+    def __init__(self, evidence: SampledRegression, loop: Loop, active: NDArray[np.bool_]) -> None:
+        self.known = np.zeros(evidence.base.rank, dtype=bool)
+        self.values, self.covariance = np.zeros(evidence.base.rank), np.zeros((evidence.base.rank, evidence.base.rank))
+        if not any(np.any(y) for part in evidence.stretches for y in part.y):
+            return  # a log without efforts has no inverse dynamics
+        estimator = IV(instruments=lambda i, _: loop.references[i])
+        try:
+            fit = estimator.fit(evidence, active=active).result_
+        except IdentificationError:
+            return
+        if estimator.strength_ > WEAK:
+            self.values, self.covariance = fit.values, fit.covariance
+            self.known = fit.solved & fit.active & np.isfinite(np.diag(fit.covariance))
+
+    def contradicts(self, names: Sequence[str], theta: Array, covariance: Array) -> tuple[str, Array]:
+        """Return a sentence about what both disagree on, empty if nothing, and by how much, (b,), zero where they agree."""
+        from scipy.stats import chi2  # noqa: PLC0415 - scipy.stats costs import time
+
+        b, known = self.known.size, np.flatnonzero(self.known)
+        apart = np.zeros(b)
+        if not known.size:
+            return "", apart
+        d = theta[known] - self.values[known]
+        V = covariance[np.ix_(known, known)] + self.covariance[np.ix_(known, known)]
+        size = np.sqrt(np.diag(V))
+        size[size == 0.0] = 1.0
+        values, vectors = np.linalg.eigh(V / np.outer(size, size))
+        kept = values > ROUND * values[-1]
+        H = float(np.sum((vectors[:, kept].T @ (d / size)) ** 2 / values[kept]))
+        if not chi2.isf(LEVEL, int(kept.sum())) < H:
+            return "", apart
+        apart[known] = d
+        worst = known[int(np.argmax(np.abs(d) / size))]
+        text = (
+            f"the simulated loop and the measured motion with its efforts ask for different robots (chi^2 = {H:.3g} of "
+            f"{int(kept.sum())}), such as {names[worst]} = {theta[worst]:.4g} and {self.values[worst]:.4g}: the simulated "
+            "controller is not that of the robot (how late is the velocity it sees? its cycle, delay and filters); the "
+            "deviations allow for it, but mend the loop, or use IV"
+        )
+        return text, apart
