@@ -112,6 +112,7 @@ class FlexureRequirements(Result):
         figure = new_figure(10.0, 1.2 + 0.25 * max(len(self.joints), 6))
         left, right = figure.add_axes((0.11, 0.16, 0.5, 0.74)), figure.add_axes((0.7, 0.16, 0.28, 0.74))
         at = np.arange(len(self.joints))
+        left.use_sticky_edges = right.use_sticky_edges = False
         scale = np.array([np.rad2deg(1.0) if unit == "rad" else 1e3 for unit in self.units])
         low, high = (self.ranges * scale[:, None]).T
         left.barh(at, high - low, left=low, height=0.6, color=BLUE)

@@ -178,7 +178,8 @@ def fit_machine(
     def left(logarithm: Array) -> Array | None:
         """Return the differences of the torques, or None where the machine is unstable with these numbers."""
         try:
-            return (compare.simulated(_with(robot, chosen, np.exp(logarithm), shared)) - compare.measured).ravel() / scale
+            found = compare.simulated(_with(robot, chosen, np.exp(logarithm), shared))
+            return np.asarray((found - compare.measured).ravel() / scale)
         except SimulationError:
             return None
 
@@ -190,13 +191,14 @@ def fit_machine(
     spread = np.linalg.pinv(J.T @ J) * float(r @ r) / max(1, compare.independent - values.size)
     names = chosen if shared else tuple(f"{drive.actuator} {name}" for drive in robot.drives for name in chosen)
     actuators = tuple(drive.actuator for drive in robot.drives)
-    rms = [float(np.sqrt(np.mean((x - compare.measured) ** 2))) / scale for x in (first, fitted)]
+    before, after = (float(np.sqrt(np.mean((x - compare.measured) ** 2))) / scale for x in (first, fitted))
     return MachineFit(
         names,
         start,
         values,
         values * np.sqrt(np.diag(spread)),
-        *rms,
+        before,
+        after,
         actuators,
         compare.t,
         compare.measured,
@@ -270,7 +272,7 @@ def _with(robot: VirtualRobot, names: tuple[str, ...], values: Array, shared: bo
             if name == "inertia":
                 changed["motor"] = replace(drive.motor, inertia=float(value))
                 continue
-            law = changed.get("friction", drive.friction)
+            law: Any = changed.get("friction", drive.friction)
             numbers = law.values.copy()
             numbers[list(law.parameters).index(_full(drive, name))] = value
             changed["friction"] = replace(law, values=numbers)
