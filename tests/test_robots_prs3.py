@@ -80,8 +80,8 @@ def test_joint_ranges_of_figures_6_and_7():
     grid = np.array(np.meshgrid(steps, steps, steps)).reshape(3, -1).T * [prs3.TRAVEL, prs3.TILT, prs3.TILT]
     x = prs3.TRIPOD.home + grid
     s = prs3.inverse_kinematics(x)
-    assert np.min(s) == pytest.approx(prs3.NEEDED["s"][0], abs=0.02e-3)
-    assert np.max(s) == pytest.approx(prs3.NEEDED["s"][1], abs=0.02e-3)
+    assert np.min(s) == pytest.approx(prs3.NEEDED_SLIDERS[0], abs=0.02e-3)
+    assert np.max(s) == pytest.approx(prs3.NEEDED_SLIDERS[1], abs=0.02e-3)
     alpha = np.rad2deg(prs3.leg_angles(x).gamma - prs3.ALPHA_0)
     assert np.max(np.abs(alpha)) == pytest.approx(prs3.NEEDED["alpha"], abs=0.05)
     beta = np.max(np.abs(np.rad2deg(prs3.spherical_angles(x))), axis=(0, 1))

@@ -62,7 +62,7 @@ def prr2_table_6_1() -> Reproduction:
     )
     note = "limits above the sliders are read as 0.35 m; the thesis prints 0.035 m, below its own start"
     figures = {caption: (lambda drawn=drawn: drawn) for caption, drawn in found.figures().items()}
-    return Reproduction((Table("condition number", rows),), figures, (note,))  # type: ignore[arg-type]
+    return Reproduction((Table("condition number", rows),), figures, (note,))
 
 
 @reproduction("prr2-table-6-2", "individual parameters from trusted ones", "[Roldan2017, Table 6.2]")

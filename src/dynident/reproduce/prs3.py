@@ -43,12 +43,8 @@ def prs3_figures_6_and_7() -> Reproduction:
     grid = np.stack(np.meshgrid(prs3.HEIGHT + z, psi, theta, indexing="ij"), axis=-1).reshape(-1, 3)
     s = prs3.inverse_kinematics(grid)
     needs = flexure_requirements(prs3.mechanism(), grid)
-    turn = {
-        name: np.rad2deg(needs.ranges[[joint.startswith(name) for joint in needs.joints]])
-        for name in prs3.NEEDED
-        if name != "s"
-    }
-    low, high = prs3.NEEDED["s"]
+    turn = {name: np.rad2deg(needs.ranges[[joint.startswith(name) for joint in needs.joints]]) for name in prs3.NEEDED}
+    low, high = prs3.NEEDED_SLIDERS
     reason = "read from a figure"
     rows = [
         Row("s, smallest", 1e3 * float(s.min()), 1e3 * low, "mm", reason),

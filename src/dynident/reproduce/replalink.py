@@ -134,7 +134,9 @@ def replalink_validation() -> Reproduction:
         (Table("validation with a four-bar motion", tuple(rows)),),
         {
             "motion of the validation (figure 6.18)": lambda: panels(test.truth.t, motion, "time [s]"),
-            "path of the tool: a coupler curve": lambda: paths({"wanted": place, "machine": tool.T}, ("x [m]", "y [m]")),
+            "path of the tool: a coupler curve": lambda: paths(
+                {"wanted": (place[0], place[1]), "machine": (tool[:, 0], tool[:, 1])}, ("x [m]", "y [m]")
+            ),
             "torques of the validation (figure 6.19)": lambda: panels(score.t, torque, "time [s]"),
         },
     )

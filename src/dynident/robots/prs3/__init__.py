@@ -22,7 +22,8 @@ from dynident.simulate import VirtualRobot
 
 __all__ = [
     "ALPHA_0", "ASSUMPTIONS", "BENDING_STIFFNESS", "BODIES", "BOX", "DENSITY", "FORMULATIONS", "GEAR", "HEIGHT", "LEG",
-    "MOTOR_RATIO", "NEEDED", "NOTES", "OFFSET", "PITCH", "RADIUS", "REVOLUTE_FLEXURE", "REVOLUTE_HINGE", "REVOLUTE_STIFFNESS",
+    "MOTOR_RATIO", "NEEDED", "NEEDED_SLIDERS", "NOTES", "OFFSET", "PITCH", "RADIUS",
+    "REVOLUTE_FLEXURE", "REVOLUTE_HINGE", "REVOLUTE_STIFFNESS",
     "SECTION", "SPHERICAL_FLEXURE", "SPHERICAL_HINGE", "TABLE_2", "TABLE_3_ACTUATORS", "TABLE_3_BASES", "TABLE_3_GUIDES",
     "TABLE_3_LEGS", "TABLE_4", "TILT", "TORQUE_CONSTANT", "TORSION_STIFFNESS", "TRAVEL", "TRIPOD", "WORKING_MODES", "Bodies",
     "CompliantPose", "assembly_modes", "compliant_pose", "forward_kinematics", "inverse_dynamics", "inverse_kinematics",

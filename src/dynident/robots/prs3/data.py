@@ -24,8 +24,10 @@ SPHERICAL_FLEXURE = {"R": 0.004, "t": 0.003, "l": 0.005}  # [m]
 TRAVEL, TILT = 0.002, np.deg2rad(0.2)  # wanted range: z +- 2 mm, psi and theta +- 0.2 degrees
 BOX = (TRAVEL, TILT, TILT)
 """The same around home, z, psi, theta: what `dynident track` moves in."""
-NEEDED = {"s": (-2.15e-3, 2.30e-3), "alpha": 1.7, "beta_m": 1.9, "beta_n": 0.2, "beta_l": 0.2}
-"""Figures 6 and 7: sliders [m] and joint angles [+- degrees] that the wanted range asks for."""
+NEEDED_SLIDERS = (-2.15e-3, 2.30e-3)
+"""Figure 6: travel of the sliders that the wanted range asks for [m]."""
+NEEDED = {"alpha": 1.7, "beta_m": 1.9, "beta_n": 0.2, "beta_l": 0.2}
+"""Figure 7: joint angles that the wanted range asks for [+- degrees]."""
 GEAR, PITCH, TORQUE_CONSTANT = 14.0, 0.07, 30.2e-3  # GP-32A, ZLW-1040, RE-40 [-, m/rev, N m/A]
 MOTOR_RATIO = 2.0 * np.pi * GEAR / PITCH  # motor rad per metre of slider
 GRAVITY = 9.81
