@@ -149,7 +149,7 @@ def _solve(s: Array, linear: bool) -> tuple[Array, Array, Array]:
     weights = np.stack(_WEIGHTS)
 
     def left(x: Array, sliders: Array) -> Array:
-        return np.einsum("fij,lfj->lfi", weights, _strain(x, sliders)).ravel()
+        return np.asarray(np.einsum("fij,lfj->lfi", weights, _strain(x, sliders)).ravel())
 
     def slope(x: Array, sliders: Array) -> Array:
         return np.column_stack([(left(x + d, sliders) - left(x - d, sliders)) / (2.0 * _STEP) for d in _STEP * np.eye(24)])
@@ -157,7 +157,7 @@ def _solve(s: Array, linear: bool) -> tuple[Array, Array, Array]:
     def along(x: Array, sliders: Array) -> Array:
         return np.column_stack([(left(x, sliders + d) - left(x, sliders - d)) / (2.0 * _STEP) for d in _STEP * np.eye(3)])
 
-    x = np.zeros(24)
+    x: Array = np.zeros(24)
     if linear:
         J, D = slope(x, np.zeros(3)), along(x, np.zeros(3))
         x = -np.linalg.lstsq(J, D @ s, rcond=None)[0]
