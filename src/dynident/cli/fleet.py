@@ -13,7 +13,7 @@ from dynident.cli.shared import NOT_OK, AsJson, Debug, Quiet, Strict, app, check
 from dynident.errors import DynidentError
 
 fleet = typer.Typer(help="Many robots and logs: identify, compare, report.", no_args_is_help=True, rich_markup_mode=None)
-app.add_typer(fleet, name="fleet")
+app.add_typer(fleet, name="fleet", rich_help_panel="Start here")
 
 Folder = Annotated[Path, typer.Argument(help="Folder that fleet identify wrote.", show_default=False)]
 
