@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -109,18 +110,28 @@ def main() -> int:
         ("FIGAROH", lambda: cases.figaroh(samples // 5, max(1, repeats // 2))),
     ]
     results: list[Result] = []
+    failed: list[str] = []
     for label, measure in steps:
         if options.only and options.only not in label:
             continue
         print(f"measuring {label} ...", file=sys.stderr, flush=True)
-        results += measure()
-    print(table(results))
+        try:
+            found = measure()
+        except Exception:
+            traceback.print_exc()
+            failed.append(label)
+            continue
+        print(table(found), flush=True)
+        results += found
+    print(f"\nall together\n{table(results)}")
 
     options.out.mkdir(parents=True, exist_ok=True)
     record = {"environment": about, "results": [{**vars(r), "passed": r.passed} for r in results]}
     path = write_atomic(options.out / "results.json", json.dumps(record, indent=1).encode())
     print(f"\nwritten to {path}")
-    return int(options.strict and any(r.passed is False for r in results))
+    if failed:
+        print(f"not measured: {', '.join(failed)}")
+    return int(bool(failed) or (options.strict and any(r.passed is False for r in results)))
 
 
 if __name__ == "__main__":

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import dynident as di
+from dynident import testbench
 from dynident.errors import DynidentError
 from dynident.excitation import Plan, Stage
 from dynident.link import Fault, Settings, simulate_campaign
 from dynident.robots import er3a_c60
 from dynident.signals import read_cycles
-from dynident.trajectory import Moves
+from dynident.trajectory import Moves, friction_plateaus
 
 THERE = np.array([0.8, 0.5, -0.4, 0.6, 0.5, 1.0])
 
@@ -89,3 +90,32 @@ def test_faults_are_read_or_explained(text):
 def test_a_fault_of_a_text():
     assert Fault.parse("joint_1 = 1.32 @ 60min") == Fault("joint_1", 1.32, 3600.0)
     assert Fault.parse("a=2") == Fault("a", 2.0, 0.0)
+
+
+@pytest.mark.filterwarnings("ignore::dynident.errors.DynidentWarning")  # the motion is short and jerky
+def test_a_campaign_is_studied_cycle_by_cycle(machine, tmp_path):
+    """Cold friction, powers and the law of every cycle are those of the machine."""
+    low, high = np.array([[-1.0], [1.0]]) * np.full(6, 0.9)
+    plateaus = friction_plateaus(low, high, np.ones(6), np.full(6, 8.0), (0.25, 0.5, 0.75, 1.0), 0.5)
+    moves = Moves([0 * THERE, THERE, -0.5 * THERE, 0 * THERE], [0.8, 1.2, 0.8])
+    stages = [Stage("friction", "friction", plateaus), Stage("move", "training", moves)]
+    wanted = Plan("ER3A-C60", er3a_c60.JOINTS, stages, 2, 100.0, 3.0 * np.ones(6), 10.0 * np.ones(6), 0 * THERE)
+    simulate_campaign(tmp_path / "c", wanted, machine, seed=1)
+    robot = er3a_c60.mechanism()
+    study = testbench.campaign_study(robot, tmp_path / "c", by="all")
+    truth = er3a_c60.friction_coefficients()
+    assert not study.heating and all("measure more often or longer" in note for note in study.notes)  # two cycles are few
+    for k, joint in enumerate(study.study.joints):
+        speed, friction = np.array([p.speed for p in joint.curves.plateaus]), np.array(joint.curves.friction)
+        for level in joint.curves.levels:  # half the difference of the directions: gravity may keep a constant
+            there, back = (friction[np.abs(side * speed - level) < 0.01].mean() for side in (1.0, -1.0))
+            assert 0.5 * (there - back) == pytest.approx(np.polynomial.polynomial.polyval(level, truth[k]), rel=0.05)
+    curves = study.study.joints[0].curves
+    fits, last = testbench.identify_cycles(robot, tmp_path / "c")
+    assert fits.cycles == (0, 1) and np.all(fits.training < 0.1)
+    assert last.mechanism.name == robot.name
+    half = float(fits.t[1])
+    times, ratio, std = testbench.normalised_friction(curves, [(0.0, half), (half, 1e9)])
+    assert ratio[0] == pytest.approx(1.0) and times[1] - times[0] == pytest.approx(half, rel=0.05)
+    assert ratio[1] < 1.0 + 3.0 * std[1]  # it has warmed up
+    assert testbench.plot_sweeps(curves).axes

@@ -23,7 +23,7 @@ def _made(folder: Path, hashes: str, threads: str) -> dict[str, bytes]:
     folder.mkdir()
     good_files(folder)
     given = {path.relative_to(folder) for path in folder.rglob("*")}
-    settings = {"PYTHONHASHSEED": hashes, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
+    settings = {"PYTHONHASHSEED": hashes, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads, "SOURCE_DATE_EPOCH": "0"}
     subprocess.run([sys.executable, "-c", PROGRAM], cwd=folder, env={**os.environ, **settings}, check=True, capture_output=True)
     made = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
     return {str(name): path.read_bytes() for name, path in made.items() if name not in given}
