@@ -11,10 +11,10 @@ matrix shows that this does no harm; else Householder reflections fold the rows.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -156,7 +156,7 @@ def accumulate(
     sizes = [c.size + 1 for c in columns]
     if places is None:
         places = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
-    gram = Products(places)
+    gram = Products.of(places)
 
     edges = block_edges(outputs[-1].stop if outputs else 0, stretches)
     parts_of = [_parts(rows, edges) for rows in outputs] if outputs else [[(0, slice(0, None))] for _ in tiles]
@@ -214,8 +214,10 @@ def block_edges(rows: int, stretches: int | None = None) -> NDArray[np.int64]:
 def _parts(rows: slice, edges: NDArray[np.int64]) -> list[tuple[int, slice]]:
     """Return the stretches that the rows of a tile belong to, and which of its rows."""
     parts = []
-    for stretch, (first, last) in enumerate(pairwise(edges.tolist())):
-        begin, end = max(first, rows.start), min(last, rows.stop)
+    for stretch in range(max(bisect_right(edges, rows.start) - 1, 0), edges.size - 1):
+        begin, end = max(int(edges[stretch]), rows.start), min(int(edges[stretch + 1]), rows.stop)
+        if begin >= rows.stop:
+            break
         if begin < end:
             parts.append((stretch, slice(begin - rows.start, end - rows.start)))
     return parts
