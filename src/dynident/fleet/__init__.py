@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 
@@ -48,11 +47,4 @@ __all__ = [
     "write_fleet_report",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.fleet.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.fleet' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dynident.identify import MAP, Fit, Regression, Score, fit_log
+from dynident.identify import MAP, Fit, Regression, Score, fit_log, fit_of
 from dynident.mechanism import Mechanism, read_robot
 from dynident.report.report import write_report
 from dynident.results import Result
@@ -136,7 +136,7 @@ def identify_robot(
     runs, others = ([_log(each, effort) for each in _several(given)] for given in (logs, validate))
     solver = MAP() if estimator is None else estimator
     if laws is None:
-        fit = solver.fit(Regression.from_logs(mechanism, runs, **options)).result_
+        fit = fit_of(solver, Regression.from_logs(mechanism, runs, **options))
     else:
         fit = fit_log(mechanism, runs, laws, options, None, solver)
     scores = [fit.score(log) for log in others]

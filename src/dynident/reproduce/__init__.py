@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
 
@@ -38,11 +37,4 @@ __all__ = [
     "write_page",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"dynident.reproduce.{_LATER[name]}"), name)
-    raise AttributeError(f"module 'dynident.reproduce' has no attribute '{name}'")
-
-
-guard(globals())
+guard(globals(), later=_LATER)

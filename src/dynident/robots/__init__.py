@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dynident.arguments import guard
+from dynident.arguments import guard, guarded
 
 if TYPE_CHECKING:
     from dynident.robots import cft, dualv, er3a_c60, five_bar, mast, prr2, prs3, replalink, rrr
@@ -36,7 +36,7 @@ def __getattr__(name: str) -> Any:
     if name in ROBOTS:
         return import_module(f"dynident.robots.{name}")
     if name in ("own_case", "proof_case", "random_motion", "ready_machine"):
-        return getattr(import_module("dynident.robots.proofs"), name)
+        return guarded(getattr(import_module("dynident.robots.proofs"), name))
     raise AttributeError(f"module 'dynident.robots' has no attribute '{name}'")
 
 
