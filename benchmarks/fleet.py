@@ -35,7 +35,7 @@ PERIOD = 10  # s of the motion
 GROUP = 1 << 17  # rows of a Parquet row group
 SPREAD, FRICTION = 0.01, 0.02  # relative spread of bodies and of joint terms from robot to robot
 CAD = 0.15  # relative error of the description, which all robots share
-FAULTS = {1: ("fc_joint2", 1.3), 2: ("fv_joint2", 1.25), 3: ("m_link3", 1.15), 4: ("fc_joint5", 1.2), 5: ("ia_joint4", 1.3)}
+FAULTS = {1: ("fc_joint2", 1.3), 2: ("fv_joint3", 1.25), 3: ("m_link3", 1.15), 4: ("fc_joint5", 1.2), 5: ("ia_joint4", 1.3)}
 
 
 def motion(samples: int, rate: float, seed: int) -> di.Motion:

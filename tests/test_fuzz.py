@@ -102,3 +102,16 @@ def test_a_failure_of_our_own_call_is_not_told_as_a_mistake_of_the_user():
         inside["call"]()
     with pytest.raises(DynidentError, match=r"read_urdf: path is 3\.5"):
         read_urdf(3.5)
+
+
+def test_what_longer_runs_found_is_told() -> None:
+    arm = di.examples.arm6()
+    with pytest.raises(DynidentError, match="unknown option 'cutof'; options of prepare are method, cutoff"):
+        di.Regression.from_log(arm.robot, arm.run, cutof=3.0)
+    with pytest.raises(DynidentError, match="unknown option 'cutof'"):
+        di.identify.fit_log(arm.robot, arm.run, "coulomb", {"cutof": 3.0})
+    with pytest.raises(DynidentError, match="out is a list"):
+        di.regressor(ROBOT, (np.zeros((2, 2)),) * 3, out=[])
+    for wrong in (2.5, ()):
+        with pytest.raises(DynidentError, match="path is"):
+            di.fleet.read_fleet(wrong)

@@ -13,9 +13,9 @@ TESTS = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file_
 #: A bracket that begins with a key, ``[Name2000, eq. 1; Other2001]``; it may break across lines.
 CITATION = re.compile(r"\[[A-Z][A-Za-z]+[0-9]{4}[a-z]?\b[^\[\]]*\]")
 KEY = re.compile(r"\b[A-Z][A-Za-z]+(?:18|19|20)[0-9]{2}[a-z]?\b")
-#: Names of working notes; ``digest(`` and ``import digest`` are a hash.
+#: Names of working notes; ``digest()`` is a hash.
 PRIVATE = re.compile(
-    r"\bdocuments? [0-4]\b|\bdigests?\b(?![(,:]|\s*=|$)|\bERR-|\bpeers\.md|\btraps? [0-9]|\bpaper ?[AB]\b", re.IGNORECASE
+    r"\bdocuments? [0-4]\b|\bdigests?\b(?!\()|\bERR-|\bpeers\.md|\btraps? [0-9]|\bpaper ?[AB]\b", re.IGNORECASE
 )
 
 

@@ -137,7 +137,9 @@ def robot_of_plan(path: Path) -> Path:
     from dynident.files import read_json  # noqa: PLC0415 - only this command needs it
 
     file = path / "plan.json" if path.is_dir() else path
-    data = read_json(file, "a plan") if file.suffix.lower() == ".json" and file.exists() else {}
+    if not file.exists():
+        raise DynidentError(f"plan '{path}' does not exist; give a folder or plan.json of dynident excite, or a motion as CSV")
+    data = read_json(file, "a plan") if file.suffix.lower() == ".json" else {}
     wanted = str(data.get("robot", "")) if isinstance(data, dict) else ""
     found = [name for name in robots.ROBOTS if name.lower().replace("_", "-") == wanted.lower().replace("_", "-")]
     if not found:

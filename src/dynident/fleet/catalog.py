@@ -12,14 +12,13 @@ import io
 import math
 import os
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dynident.errors import DynidentError
-from dynident.files import parsed, read_text
+from dynident.files import read_text, read_toml
 from dynident.fleet.storage import matching
 from dynident.mechanism import Mechanism, read_robot
 
@@ -105,10 +104,7 @@ def read_fleet(path: str | os.PathLike[str]) -> FleetFile:
         Robots, logs and options.
     """
     file = Path(path)
-    try:
-        data = parsed(tomllib.loads, read_text(file, "a fleet"))
-    except ValueError as error:
-        raise DynidentError(f"cannot read the fleet '{file}': {error}") from error
+    data = read_toml(file, "a fleet")
     known = ("robots", "fleet", "reading", "prepare", "questions")
     for key, value in data.items():
         if key not in known or not isinstance(value, dict):

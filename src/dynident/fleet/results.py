@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.fleet.storage import digest
+from dynident.fleet.storage import fingerprint
 from dynident.identify import Fit, Population, Regression, base_parameters
 from dynident.mechanism import Mechanism
 from dynident.results import Result, load
@@ -384,4 +384,4 @@ def told(deviation: Deviation, unit: str) -> str:
 def file_name(serial: str) -> str:
     """Return a name for files of a robot: its serial, with everything that a path could obey written as code."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else f"%{ord(c):x}" for c in serial)
-    return plain if 0 < len(plain) <= 100 else f"{plain[:80]}-{digest(serial)[:16]}"
+    return plain if 0 < len(plain) <= 100 else f"{plain[:80]}-{fingerprint(serial)[:16]}"

@@ -28,7 +28,7 @@ from dynident.fleet.engine import check_workers, connect, versions
 from dynident.fleet.population import questions
 from dynident.fleet.results import FleetResult, FleetType, LogRecord, RobotEstimate, file_name
 from dynident.fleet.split import PIECE, SPLIT, Layout
-from dynident.fleet.storage import StorageError, digest, signature, size_of
+from dynident.fleet.storage import StorageError, fingerprint, signature, size_of
 from dynident.fleet.store import Store, task_of
 from dynident.fleet.tasks import (
     BAND_LOGS,
@@ -222,7 +222,7 @@ class _Run:
             own = [entry.log for entry in entries if entry.robot == name]
             if not own or job.options.get("cutoff", "auto") != "auto":
                 continue
-            label = digest(name, task_of(job.base(), job.reading, job.options))
+            label = fingerprint(name, task_of(job.base(), job.reading, job.options))
             if label not in known:
                 self.progress(f"choosing the band of {name}", 0, 1)
                 band = self._band(job, own)
@@ -268,7 +268,7 @@ class _Run:
             entry, _, task = short[number]
             receipt = self._receipt(entry, future, signatures[entry.log], task)
             if receipt is not None:
-                self._store(entry, signatures[entry.log], task, digest(receipt["sha256"], task), receipt)
+                self._store(entry, signatures[entry.log], task, fingerprint(receipt["sha256"], task), receipt)
             self.progress("logs", done + 1, len(short))
         for entry, job, task in new:
             if self._long(job, entry.log):
@@ -329,7 +329,7 @@ class _Run:
             layout: Layout = future.result()
         except DynidentError as error:
             return self._refuse(entry, str(error))
-        keys = [digest(layout.content, task, number, span) for number, span in enumerate(layout.tasks)]
+        keys = [fingerprint(layout.content, task, number, span) for number, span in enumerate(layout.tasks)]
         missing = [number for number, key in enumerate(keys) if not self.store.has(key)]
         rows, samples = 0, layout.samples
         for done, (k, part) in enumerate(completed(self.client, part_evidence, ((job, entry.log, layout, n) for n in missing))):
@@ -341,7 +341,7 @@ class _Run:
         whole = self._merged(job, keys)
         rows = Regression.from_bytes(whole, job.robot, job.base()).rows
         receipt = {"factors": whole, "sha256": layout.content, "rows": rows, "samples": samples}
-        return self._store(entry, sign, task, digest(layout.content, task), receipt)
+        return self._store(entry, sign, task, fingerprint(layout.content, task), receipt)
 
     def _merged(self, job: Job, keys: Sequence[str]) -> bytes:
         """Return the sum of stored factors by a tree of tasks; its shape depends on the number of parts only."""
@@ -437,7 +437,7 @@ class _Run:
 
     def _robot_key(self, own: Sequence[LogEntry], references: tuple[list[Any], float]) -> str:
         parts = [(self.records[e.log].key, *self._about(e).values()) for e in own]
-        return digest(parts, [np.asarray(beta).tobytes() for beta in references[0]], references[1])
+        return fingerprint(parts, [np.asarray(beta).tobytes() for beta in references[0]], references[1])
 
     def _old(self, serial: str, key: str) -> RobotEstimate | None:
         """Return the estimate of an earlier run if nothing that it depends on has changed."""
@@ -459,7 +459,7 @@ class _Run:
         if len(first) < 4:
             return [], math.nan
         job = self.jobs[name]
-        label = digest("references", name, task_of(job.base(), job.reading, job.options))
+        label = fingerprint("references", name, task_of(job.base(), job.reading, job.options))
         known = self.store.types().get(label)
         if known is not None:
             return [np.array(beta) for beta in known["models"]], float(known["usual"])

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import DynidentError, LogError, missing_extra
-from dynident.fleet.storage import digest, opened
+from dynident.fleet.storage import fingerprint, opened
 from dynident.identify import BaseParameters, Regression, match
 from dynident.mechanism import Mechanism
 from dynident.signals import Log, prepare
@@ -156,7 +156,7 @@ class _Parquet:
         stream.seek(-8, 2)
         length = int.from_bytes(stream.read(4), "little")
         stream.seek(-8 - length, 2)
-        self.content = digest(self.samples, stream.read(length))
+        self.content = fingerprint(self.samples, stream.read(length))
         self._batches: Iterator[Any] | None = None
         self._held: list[Any] = []
         self._start = self._end = 0
@@ -205,7 +205,7 @@ class _Mcap:
         self.first = np.concatenate([[0], np.cumsum(counts)]).astype(int).tolist()
         self.samples, self.largest = self.first[-1], max(counts)
         index = [(c.chunk_start_offset, c.chunk_length, c.message_start_time, c.message_end_time) for c in self.chunks]
-        self.content = digest(self.samples, index, *(self._checksum(c) for c in self.chunks))
+        self.content = fingerprint(self.samples, index, *(self._checksum(c) for c in self.chunks))
 
     def _channel(self) -> int:
         wanted = self.reading.get("topic")

@@ -121,7 +121,7 @@ def local_copy(path: str) -> Iterator[Path]:
         yield copy
 
 
-def digest(*parts: object) -> str:
+def fingerprint(*parts: object) -> str:
     """Return the sha256 of texts and bytes."""
     hashed = hashlib.sha256()
     for part in parts:

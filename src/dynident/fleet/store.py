@@ -16,7 +16,7 @@ from typing import Any
 from dynident import __version__
 from dynident.errors import DynidentError
 from dynident.files import try_lock, write_atomic
-from dynident.fleet.storage import digest
+from dynident.fleet.storage import fingerprint
 from dynident.identify import BaseParameters
 
 FORMAT = 1
@@ -108,4 +108,4 @@ def task_of(base: BaseParameters, reading: Any, options: Any) -> str:
     """Return the hash of all that evidence depends on beside its log: robot, reading, preparation, program."""
     robot = (base.mechanism.parameters.names, base.columns.tolist(), [f"{x:.6g}" for x in base.fingerprint()])
     texts = (json.dumps(x, sort_keys=True, default=str) for x in (reading, options))
-    return digest(FORMAT, __version__, robot, *texts)
+    return fingerprint(FORMAT, __version__, robot, *texts)

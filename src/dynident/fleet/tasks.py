@@ -121,8 +121,8 @@ def log_evidence(job: Job, path: str) -> dict[str, Any]:
         options = options_at(job.options, log.rate)
         evidence = Regression.from_log(job.robot, log, base, stretches=STRETCHES, **options)
         content = evidence.to_bytes()
-    digest = hashlib.sha256(log.checksum().encode()).hexdigest()
-    return _receipt(evidence, content, digest, len(log), started)
+    content_sum = hashlib.sha256(log.checksum().encode()).hexdigest()
+    return _receipt(evidence, content, content_sum, len(log), started)
 
 
 def log_layout(job: Job, path: str) -> Layout:
@@ -143,10 +143,10 @@ def part_evidence(job: Job, path: str, layout: Layout, number: int) -> dict[str,
     return _receipt(evidence, content, layout.content, (last - first) * layout.factor, started)
 
 
-def _receipt(evidence: Regression, content: bytes, digest: str, samples: int, started: float) -> dict[str, Any]:
+def _receipt(evidence: Regression, content: bytes, content_sum: str, samples: int, started: float) -> dict[str, Any]:
     return {
         "factors": content,
-        "sha256": digest,
+        "sha256": content_sum,
         "rows": evidence.rows,
         "samples": samples,
         "seconds": time.perf_counter() - started,

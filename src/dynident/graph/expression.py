@@ -385,11 +385,10 @@ class Graph:
 
 def total(terms: Iterable[Node]) -> Node:
     """Return the sum of at least one term."""
-    iterator = iter(terms)
-    result = next(iterator)
-    for term in iterator:
-        result = result + term
-    return result
+    first, *others = terms
+    for term in others:
+        first = first + term
+    return first
 
 
 def reachable(outputs: Iterable[Node], done: set[int] | None = None) -> list[Node]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -548,6 +549,9 @@ def prepared_for(rows: Rows, log: Log, options: Mapping[str, Any]) -> Prepared:
     All motors of a robot with more motors than freedoms must move for a row to hold, which they rarely do for as long as a
     decimated row averages over.
     """
+    known = [name for name in signature(prepare).parameters if name != "log"]
+    if unknown := sorted(set(options) - set(known)):
+        raise IdentificationError(f"unknown option {', '.join(map(repr, unknown))}; options of prepare are {', '.join(known)}")
     found = prepare(log, **options)
     if found.moving is None or options.get("decimation", "auto") != "auto" or found.decimator.factor == 1:
         return found

@@ -47,6 +47,8 @@ def regressor(mechanism: Mechanism, motion: MotionLike, out: Array | None = None
     motion = as_motion(motion)
     arrays = entering(mechanism, motion)
     shape = (mechanism.dof, len(mechanism.parameters))
+    if out is not None and not isinstance(out, np.ndarray):
+        raise DynidentError(f"out is a {type(out).__name__}; give a contiguous float64 array to write into")
     if out is not None and (out.shape != (len(motion), *shape) or out.dtype != np.float64 or not out.flags.c_contiguous):
         wanted = (len(motion), *shape)
         raise DynidentError(

@@ -75,6 +75,8 @@ def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) ->
 
         bag: Table = guarded(file, suffix or "a bag", lambda: read_bag(file, topics))
         return bag
+    if not suffix and not file.exists():
+        raise LogError(f"cannot read '{file}': it does not exist; give a file, a bag or the folder of a campaign")
     if suffix not in READERS:
         raise LogError(f"cannot read '{file}': ending '{suffix}' is not one of {', '.join(READERS)}, .mcap, .db3, .bag")
     try:
