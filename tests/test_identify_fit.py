@@ -194,6 +194,18 @@ def test_a_log_of_other_joints_is_refused(fit):
         fit.score(replace(two, joints=("a", "b")))
 
 
+def test_channels_of_joints_that_the_robot_does_not_have_are_left_out(robot, log):
+    def wider(array):
+        return None if array is None else np.column_stack([array[:, :1], array])
+
+    bare = replace(log, velocity=None, acceleration=None, temperature=None, reference=None)
+    more = replace(bare, joints=("mimic", *log.joints), position=wider(log.position), effort=wider(log.effort), velocity=None)
+    matched = match(robot, more)
+    np.testing.assert_array_equal(matched.log.position, bare.position)
+    np.testing.assert_array_equal(matched.log.effort, bare.effort)
+    assert any("left out" in note and "mimic moved" in note for note in matched.notes)
+
+
 # ---- explaining ------------------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from dynident.signals import Log
 Array = NDArray[np.float64]
 
 AGREE = 0.02  # of the largest motor position, up to which redundant motors agree (shafts twist)
+MOVED = 1e-3  # rad or m: a joint that is left out and moved by more is named
 MOTOR_EFFORTS = ("motor_torque", "motor_current", "voltage")
 
 
@@ -65,7 +66,9 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
         return _match_motors(mechanism, log, notes)
     joints = _driven(mechanism, log) if motor_side else log.joints
     unknown = [name for name in joints if name not in mechanism.coordinate_names]
-    if unknown:
+    if unknown and not motor_side and set(mechanism.coordinate_names) <= set(joints):
+        notes.append(_left_out(mechanism, log, unknown))
+    elif unknown:
         raise LogError(
             f"log '{log.name}' has channels {', '.join(unknown)} that robot '{mechanism.name}' does not have; its joints are "
             f"{', '.join(mechanism.coordinate_names)} (rename the columns, or give the channels' names: joints=, --joints)"
@@ -74,7 +77,7 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
     if missing:
         mechanism = mechanism.keep([name.split(".")[0] if name not in mechanism.joint_names else name for name in joints])
         notes.append(f"joints not in the log are held at zero: {', '.join(missing)}")
-    if set(mechanism.coordinate_names) != set(joints):
+    if not set(mechanism.coordinate_names) <= set(joints):
         raise LogError(
             f"log '{log.name}' has only some coordinates of a joint; it needs {', '.join(mechanism.coordinate_names)}"
         )
@@ -126,6 +129,13 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
         reference=reference,
     )
     return Matched(mechanism, converted, tuple(notes))
+
+
+def _left_out(mechanism: Mechanism, log: Log, names: list[str]) -> str:
+    """Return the note about channels of joints that the robot does not have: mimic and locked joints, a gripper, a base."""
+    moved = [name for name in names if np.ptp(log.position[:, log.joints.index(name)]) > MOVED]
+    warning = f"; {', '.join(moved)} moved, and the model knows nothing of it" if moved else ""
+    return f"channels left out, because robot '{mechanism.name}' has no such free joints: {', '.join(names)}{warning}"
 
 
 def _joints_of_motors(mechanism: Mechanism, log: Log, N: Array, turned: Array) -> Array:

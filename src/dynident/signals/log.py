@@ -45,7 +45,10 @@ FIELDS = {
 def check_effort_kind(kind: object) -> str:
     """Return `kind` if it is one of `EFFORT_KINDS`, else raise the sentence that lists them."""
     if kind is None:
-        raise LogError(f"effort kind is missing; say what the effort channels are, one of: {', '.join(EFFORT_KINDS)}")
+        raise LogError(
+            "effort kind is missing; say what the effort channels are by effort= (commands: --effort), one of: "
+            f"{', '.join(EFFORT_KINDS)}"
+        )
     if not isinstance(kind, str) or kind not in EFFORT_KINDS:
         raise LogError(f"effort kind is {kind!r}; it must be one of: {', '.join(EFFORT_KINDS)}")
     return kind

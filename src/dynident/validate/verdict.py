@@ -232,14 +232,18 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
         )
     compared = [score for score in held_out if score.free > 0.0]
     if compared and fit.scales:
-        ratio = max(s.metrics.relative / max(s.free, fit.training_relative) for s in compared)
+        # An error below that of the training data is no contradiction, however small that of least squares is.
+        ratio, score = max(
+            ((s.metrics.relative / max(s.free, fit.training_relative), s) for s in compared), key=lambda pair: pair[0]
+        )
         checks.append(
             _check(
                 "against_least_squares",
                 ratio,
                 FREE_LIMIT,
-                f"error is {ratio:.2f} times that of least squares alone (limit {FREE_LIMIT:g}; more means that description or "
-                "physical consistency contradict the data)",
+                f"error {100 * score.metrics.relative:.2f} % where least squares alone makes {100 * score.free:.2f} % (limit "
+                f"{FREE_LIMIT:g} times the larger of this and the training error; more means that description or physical "
+                "consistency contradict the data)",
             )
         )
     known = [(s, s.leverage) for s in held_out if s.leverage is not None and np.any(np.isfinite(s.leverage))]
