@@ -17,8 +17,7 @@ from dynident.files import hash_bytes
 from dynident.signals.bag_clock import Clock
 from dynident.signals.log import FIELDS
 from dynident.signals.messages import MESSAGE, Kind, Topic
-from dynident.signals.readers import GROWTH, LARGEST, ROOM, Table, check_room
-from dynident.signals.text import own_metadata, printable
+from dynident.signals.tables import GROWTH, LARGEST, ROOM, Table, check_room, own_metadata, printable
 
 #: Largest chunk or record, when unpacked.
 CHUNK = 128 << 20
