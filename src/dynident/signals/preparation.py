@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import LogError, SignalWarning, require, warn
+from dynident.errors import LogError, SignalWarning, warn
 from dynident.mechanics import Motion
 from dynident.signals.cutoff import RATIO, SHORTEST, Cutoff, automatic_cutoff, choose_cutoff, rounding_span
 from dynident.signals.filters import HALF, SHORT, UNIFORM, Decimator, check_cutoff, stray
@@ -153,7 +153,6 @@ def prepare(
         raise LogError(f"order= and phase= belong to method 'butterworth', not to '{method}'")
     if like is not None:
         cutoff = like.cutoff.frequency if cutoff == "auto" else cutoff
-    require(log, Log, "log")
     log.torque()  # refuse a current without a gain before anything else
     piece = Piece(log)
     quality, view = examine(log, piece)
