@@ -11,22 +11,19 @@ import typer
 import dynident as di
 from dynident.cli.machines import save_figures
 from dynident.cli.shared import (
+    AS_WRITTEN,
     NOT_OK,
-    Arg,
     AsJson,
     Debug,
     Quiet,
     Robot,
-    Search,
-    Sidecar,
+    RobotOptions,
     Strict,
-    Trust,
     app,
     check_output,
     out,
     print_json,
     progress,
-    robot_of,
 )
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
@@ -95,10 +92,7 @@ def maintenance(
     false_alarm: Annotated[float, typer.Option(help="Probability of a false alarm per joint and test.")] = 0.01,
     window: Annotated[int, typer.Option(help="Points averaged before they are compared.")] = 3,
     strict: Strict = False,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
+    described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -112,9 +106,7 @@ def maintenance(
         step("reading the baseline")
         healthy = [_study(path) for path in baseline]
         step("studying the friction")
-        test = (
-            _study(campaign) if campaign.is_file() else campaign_study(robot_of(robot, sidecar, search, arg, trust), campaign)
-        )
+        test = _study(campaign) if campaign.is_file() else campaign_study(described.robot(robot), campaign)
         step("comparing")
         found = check_robot(test, healthy, compensation=compensation, false_alarm=false_alarm, window=window)
         if output is not None:
