@@ -171,7 +171,7 @@ def scaling(sizes: list[int], bare: int, folder: Path) -> Iterator[Result]:
         path = long_log(robot, folder / f"{samples}.parquet", samples)
         cost, found, told = on_dask(robot, path, folder / f"dask{samples}")
         seconds.append(cost.undisturbed)
-        rows = found.robots[0].rows
+        size, rows = path.stat().st_size / 1e6, found.robots[0].rows
         text = f"{cost.processor:.1f} processor seconds, {cost.wall:.1f} s here, {rows} rows, {size:.0f} MB"
         yield Result(f"{name}, per sample", 1e6 * cost.undisturbed / samples, "us", None, f"{text}; {told}")
         yield Result(f"{name}, peak memory of a worker", cost.peak, "MB", 500.0, "")
