@@ -10,6 +10,7 @@ import pytest
 import dynident as di
 from dynident.errors import DynidentError
 from dynident.fleet import RobotEstimate, RobotPeriod, questions
+from dynident.fleet.population import limit_of
 from dynident.validate import Verdict
 from identify_cases import DOWN_Y, PLANAR, arm
 
@@ -58,6 +59,27 @@ def test_alarms_come_at_the_stated_rate(base):
         robots, _, _ = robots_of(base, 60, np.random.default_rng(1000 + seed))
         alarmed += bool(questions(robots, base, false_alarms=0.1).deviations)
     assert alarmed <= 15
+
+
+def test_of_the_robots_named_few_are_named_falsely(base):
+    # Fleets with five faults at a rate of 10 %: the mean share of false ones is below it, and more faults are found than by
+    # the limit of a fleet without faults, which is that of the first robot.
+    shares, found, strict = [], 0, 0
+    faults = {f"R{r:03d}" for r in range(5)}
+    for seed in range(40):
+        robots, _, _ = robots_of(base, 60, np.random.default_rng(2000 + seed), spread=0.01, noise=0.02)
+        k = base.regrouping[:, base.mechanism.parameters.names.index("fc_joint_2")]
+        robots = [replace(r, score=r.score + 0.04 * r.information @ k) if r.serial in faults else r for r in robots]
+        answer = questions(robots, base, false_alarms=0.1)
+        named = {d.serial for d in answer.deviations}
+        shares.append(len(named - faults) / max(len(named), 1))
+        found += len(named & faults)
+        first = limit_of(0.1, np.zeros(60), int(np.sum(np.any(base.regrouping != 0.0, axis=0))))
+        strict += sum(answer.scores[serial] > first for serial in faults)
+        assert answer.limit <= first
+    print(np.mean(shares), found, strict)
+    assert np.mean(shares) <= 0.1
+    assert found > strict
 
 
 @pytest.mark.parametrize("R", [12, 80])

@@ -177,7 +177,7 @@ class FleetType(Result):
     limit, drift_limit : float
         Standard deviations from which on a deviation, or drift, is one.
     false_alarms : float
-        Probability of one false alarm among all robots and parameters of the type.
+        Probability of one false alarm or more if no robot deviates; mean share of false ones among the robots named if some do.
     scores : mapping of str to float
         Largest |z| of every robot.
     temperature : mapping of str to float

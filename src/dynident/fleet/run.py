@@ -84,7 +84,8 @@ def identify(
     reading : mapping, optional
         Options of `Log.read`, such as ``{"effort": "joint_torque"}``.
     false_alarms : float
-        Probability of one false alarm or more among all robots and parameters of a type.
+        Probability of one false alarm or more in a type in which no robot deviates; mean share of false alarms among the
+        robots named when some do.
     periods : {"month", "day", "year"}
         What logs are put together in for drift.
     piece : int
