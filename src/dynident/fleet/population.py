@@ -84,15 +84,14 @@ def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarm
     FleetType
         The answers; with fewer than five robots a note instead.
     """
-    if not 0.0 < false_alarms < 0.5:
-        raise DynidentError(f"false_alarms is {false_alarms}; give a probability between 0 and 0.5, such as 0.01")
+    check_rate(false_alarms)
     from dynident.fleet.drift import drifts_of  # noqa: PLC0415 - it stands on this module
 
     name = robots[0].robot if robots else base.mechanism.name
     names = base.mechanism.parameters.names
     p = len(names)
     if len(robots) < FEWEST:
-        note = f"{len(robots)} robots tell no spread; {FEWEST} are needed for deviations and a shared prior"
+        note = f"{len(robots)} of {FEWEST} robots that are needed to tell a spread, deviations and a shared prior"
         return FleetType(name, None, names, np.full(p, np.nan), false_alarms=false_alarms, notes=(note,))
     with one_core():
         notes: list[str] = []
@@ -138,6 +137,12 @@ def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarm
         slopes or _temperature(effect, fleet, base, robots),
         tuple(notes),
     )
+
+
+def check_rate(false_alarms: float) -> None:
+    """Refuse what is no rate of false alarms."""
+    if not isinstance(false_alarms, float | int) or not 0.0 < false_alarms < 0.5:
+        raise DynidentError(f"false_alarms is {false_alarms!r}; give a probability between 0 and 0.5, such as 0.01")
 
 
 def limit_of(false_alarms: float, largest: Array, parameters: int) -> float:

@@ -15,6 +15,7 @@ from dynident.errors import DynidentError
 from dynident.fleet.storage import fingerprint
 from dynident.identify import Fit, Population, Regression, base_parameters
 from dynident.mechanism import Mechanism
+from dynident.pages import several
 from dynident.results import Result, load
 from dynident.validate import Verdict
 
@@ -339,8 +340,9 @@ class FleetResult(Result):
         counted = sum(record.counted for record in self.logs)
         good = sum(robot.verdict.ok for robot in self.robots)
         lines = [
-            f"{len(self.robots)} robots from {counted} of {len(self.logs)} logs; {good} models pass all checks"
-            + (f"; {len(self.failed)} robots could not be fitted" if self.failed else "")
+            f"{several(len(self.robots), 'robot')} from {counted} of {several(len(self.logs), 'log')}; "
+            f"the models of {good} pass all checks"
+            + (f"; {several(len(self.failed), 'robot')} could not be fitted" if self.failed else "")
         ]
         for own in self.types:
             lines += [f"{own.robot}: {note}" for note in own.notes]
