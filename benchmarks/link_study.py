@@ -1,6 +1,6 @@
 """The whole study through a controller: ``python -m benchmarks.link_study [FOLDER] [--cycles 24] [--speed 20]``.
 
-excite -> controller -> record -> friction, and beside it `simulate --cycles` of the same plan: both logs must be the same to the
+excite -> controller -> record -> friction, and beside it `simulate --cycles` of that plan: both logs must be the same to the
 resolution of the sensors. What is in the folder already is not made again; a campaign that was stopped goes on.
 """
 
