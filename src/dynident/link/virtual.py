@@ -21,12 +21,10 @@ from dynident.errors import LinkError
 from dynident.excitation import Plan
 from dynident.files import parsed, write_atomic
 from dynident.friction import Friction
-from dynident.link.campaign_folder import check_new, create_folder, lock_folder, open_folder
-from dynident.link.controller import Identity
+from dynident.link.controller import Identity, Samples
 from dynident.link.emulator import facts_of
-from dynident.link.messages import Samples
 from dynident.link.plant import Plant
-from dynident.link.recorder import Recorder
+from dynident.link.recorder import Recorder, check_new, create_folder, lock_folder, open_folder
 from dynident.link.schedule import Settings, Step, cycle_motion, seconds, steps_of
 from dynident.mechanics import Motion
 from dynident.signals import Log
