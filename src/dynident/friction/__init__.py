@@ -34,9 +34,9 @@ if TYPE_CHECKING:
         duty_cycle,
         iron_losses,
         mean_power,
-        rms_power,
         mittag_leffler,
         mittag_leffler_derivatives,
+        rms_power,
         winding_resistance,
     )
 
@@ -140,11 +140,11 @@ __all__ = [
     "law_to_c",
     "law_to_latex",
     "mean_power",
-    "rms_power",
     "mittag_leffler",
     "mittag_leffler_derivatives",
     "reference_temperature",
     "register",
+    "rms_power",
     "term_of",
     "winding_resistance",
 ]

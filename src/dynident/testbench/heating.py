@@ -329,7 +329,14 @@ def _heating(entry: JointStudy, moments: Sequence[SpeedMoments], models: Sequenc
     fits = sorted((fit_thermal(test, model) for model in models), key=lambda fit: fit.rss)
     k = int(np.argmin(np.abs(entry.curves.levels - entry.history.speed)))
     cold = abs(_at_speed(law, float(entry.curves.levels[k])))
-    found = {"t": t, "ratio": ratio, "std": std, "power_t": np.array(times), "power": np.array(powers), "fits": tuple(fits)}
+    found: dict[str, Any] = {
+        "t": t,
+        "ratio": ratio,
+        "std": std,
+        "power_t": np.array(times),
+        "power": np.array(powers),
+        "fits": tuple(fits),
+    }
     rms = float(np.sqrt(squares / (times[-1] - times[0]))) if times[-1] > times[0] else float("nan")
     return JointHeating(entry.joint, entry.curves.unit, cold, tuple(law.tolist()), **found, rms_power=rms)
 

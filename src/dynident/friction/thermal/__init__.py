@@ -23,8 +23,8 @@ __all__ = [
     "duty_cycle",
     "iron_losses",
     "mean_power",
-    "rms_power",
     "mittag_leffler",
     "mittag_leffler_derivatives",
+    "rms_power",
     "winding_resistance",
 ]
