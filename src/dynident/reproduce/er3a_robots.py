@@ -80,8 +80,10 @@ def with_estimated_temperature(log: Log) -> Log:
     columns = []
     for joint in log.joints:
         entry = study().of(joint)
-        warming = entry.best.model.simulate(entry.power_t, entry.power)
-        columns.append(np.interp(log.t, warming.t, warming.temperature))
+        model = entry.best.model
+        warming = model.simulate(entry.power_t, entry.power)
+        kelvin = model.alpha / er3a_c60.AXIS_4["alpha"]  # torque leaves the scale of the temperature free
+        columns.append(model.reference + kelvin * (np.interp(log.t, warming.t, warming.temperature) - model.reference))
     return replace(log, temperature=np.column_stack(columns))
 
 
