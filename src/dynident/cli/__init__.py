@@ -25,6 +25,7 @@ from dynident.cli import (  # noqa: F401 - importing registers commands
     simulate,
     testbench,
     thermal,
+    workspace,
 )
 from dynident.cli.shared import PANELS, USAGE, UsageError, app, command_name, note, notes
 from dynident.errors import DynidentWarning

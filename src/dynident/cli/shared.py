@@ -28,8 +28,17 @@ UsageError: Any = typer.BadParameter.__bases__[0]
 #: Panels of the list of commands.
 PANELS = {
     "Start here": ("demo", "describe", "identify", "validate", "report", "compare"),
-    "Motions and experiments": ("excite", "simulate", "record", "controller", "friction", "schedule", "maintenance"),
-    "The model at work": ("export", "derive", "monitor", "payload", "gains", "ik", "check", "partitions"),
+    "Motions and experiments": (
+        "excite",
+        "simulate",
+        "record",
+        "controller",
+        "friction",
+        "schedule",
+        "maintenance",
+        "repeatability",
+    ),
+    "The model at work": ("export", "derive", "monitor", "payload", "gains", "ik", "check", "workspace", "partitions"),
     "Drives and control": ("bandwidth", "track"),
     "Files": ("convert", "cache", "reproduce"),
 }
