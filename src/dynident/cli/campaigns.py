@@ -56,7 +56,7 @@ def identify_campaign(
         if len(fits.cycles) > MOST // 2:
             fits.repeatability().save(stage / "repeatability.json")
         names = [name for name in fits.names if name.startswith(SHOWN)][:MOST]
-        save_figures({f"cycle_{name}": fits.plot(name) for name in names}, stage)
+        save_figures(lambda: {f"cycle_{name}": fits.plot(name) for name in names}, stage)
         written = [output / file.name for file in sorted(stage.iterdir())]
     if as_json:
         print_json(fits.to_dict())
@@ -78,7 +78,7 @@ def friction_campaign(mechanism: di.Mechanism, folder: Path, output: Path, optio
             compensation = FrictionCompensation.of(found)
             compensation.save(stage / "compensation.json")
             compensation.to_c(stage)
-        save_figures({f"heating_{entry.joint}": entry.plot() for entry in found.heating}, stage)
+        save_figures(lambda: {f"heating_{entry.joint}": entry.plot() for entry in found.heating}, stage)
     return found
 
 
@@ -115,7 +115,7 @@ def maintenance(
             with output_set(output, ("maintenance.json", "maintenance_*.png")) as stage:
                 found.save(stage / "maintenance.json")
                 names = [entry.history.joint for entry in found.joints]
-                save_figures({f"maintenance_{name}": found.plot(name) for name in names}, stage)
+                save_figures(lambda: {f"maintenance_{name}": found.plot(name) for name in names}, stage)
     if as_json:
         print_json(found.to_dict())
     elif not quiet:
@@ -151,7 +151,7 @@ def repeatability(
         with output_set(output, ("repeatability.json", "repeat_*.png")) as stage:
             found.save(stage / "repeatability.json")
             names = [p.name for p in found.parameters if p.name.startswith((*SHOWN, "friction_"))][:MOST]
-            save_figures({f"repeat_{name}": found.plot(name) for name in names}, stage)
+            save_figures(lambda: {f"repeat_{name}": found.plot(name) for name in names}, stage)
     if as_json:
         print_json(found.to_dict())
     elif not quiet:

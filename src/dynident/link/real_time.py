@@ -88,7 +88,7 @@ class PlantProcess(Plant):
         if isinstance(answer, DynidentError):
             raise answer
         signals, self._still, self._here = answer
-        self._rest = tuple(x[-1:] for x in signals)  # type: ignore[assignment]
+        self._rest = tuple(x[-1:] for x in signals)
         made: Signals = signals
         return made
 
