@@ -394,5 +394,5 @@ def _write(found: Design, plans: dict[str, Plan], data: dict[str, Any], folder: 
         to_ros_json(staged / "motion_ros.json", whole.motion(min(whole.rate, ROS_RATE)), names, approach=_approach(whole))
         (staged / "joint_trajectory_controller.yaml").write_text(to_ros_controller(names), encoding="utf-8")
         (staged / "design.json").write_text(to_json(data), encoding="utf-8")
-        save_figures(found.figures(), staged)
+        save_figures(found.figures, staged)
         return [folder / path.name for path in sorted(staged.iterdir())]

@@ -70,6 +70,9 @@ def controller(
     watchdog: Annotated[
         float, typer.Option(help="Silence of a client that pings after which the motion stops [s]; 0 for none.")
     ] = 2.0,
+    real_time: Annotated[
+        bool, typer.Option("--real-time", help="Run before other processes, so that samples are on time (needs the right).")
+    ] = False,
     following: Annotated[float, typer.Option(help="Largest distance between setpoint and robot [rad, m].")] = 0.1,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     peer: Annotated[
@@ -91,7 +94,10 @@ def controller(
         raise DynidentError(f"--rate is {rate:g} and --buffer {buffer}; give a rate above zero and at least 2 points")
     key = _key(key_file)
     machine = _machine(robot, sidecar)
-    core = link.Emulator(machine, period=1.0 / rate, speed=speed, seed=seed, capacity=buffer, following=following)
+    link.prepare_timing(real_time)
+    core = link.Emulator(
+        machine, period=1.0 / rate, speed=speed, seed=seed, capacity=buffer, following=following, real_time=real_time
+    )
     core.watchdog = watchdog
     server: Any
     if protocol == "lynx":
@@ -107,7 +113,6 @@ def controller(
         address += "&order=big" if order == "big" else ""
         if not quiet:
             note("simple_message has no authentication: whoever reaches these ports can move the robot")
-    sys.setswitchinterval(2e-5)  # samples must not wait for the simulation's turn
     ended = threading.Event()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: ended.set())

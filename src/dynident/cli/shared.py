@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
 import dynident as di
-from dynident.cli.structure import choices, restructured, spoken, with_structure
+from dynident.cli.structure import choices, has_legs, restructured, spoken, with_structure
+from dynident.cli.words import in_options
 from dynident.errors import DynidentError
 from dynident.files import to_json, visible
 from dynident.mechanism import apply_sidecar, read_robot, write_robot
@@ -28,8 +29,17 @@ UsageError: Any = typer.BadParameter.__bases__[0]
 #: Panels of the list of commands.
 PANELS = {
     "Start here": ("demo", "describe", "identify", "validate", "report", "compare"),
-    "Motions and experiments": ("excite", "simulate", "record", "controller", "friction", "schedule", "maintenance"),
-    "The model at work": ("export", "derive", "monitor", "payload", "gains", "ik", "check", "partitions"),
+    "Motions and experiments": (
+        "excite",
+        "simulate",
+        "record",
+        "controller",
+        "friction",
+        "schedule",
+        "maintenance",
+        "repeatability",
+    ),
+    "The model at work": ("export", "derive", "monitor", "payload", "gains", "ik", "check", "workspace", "partitions"),
     "Drives and control": ("bandwidth", "track"),
     "Files": ("convert", "cache", "reproduce"),
 }
@@ -144,7 +154,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the Python traceback 
 
 def note(text: str) -> None:
     """Tell something on standard error."""
-    notes.print(f"note: {text}", style="yellow")
+    notes.print(f"note: {in_options(text)}", style="yellow")
 
 
 def print_json(data: Any) -> None:
@@ -390,7 +400,10 @@ def robot_of(
         return restructured(mechanism if sidecar is None else apply_sidecar(mechanism, sidecar))
     if not robot.suffix and not robot.exists():  # meant as a name
         raise DynidentError(f"there is no robot '{robot}'; give a file with its ending, or a name: {', '.join(robots.ROBOTS)}")
-    return restructured(read_robot(robot, sidecar, search or (), xacro_arguments(arg), trust))
+    mechanism = restructured(read_robot(robot, sidecar, search or (), xacro_arguments(arg), trust))
+    if has_legs(mechanism):
+        note(f"the base '{mechanism.root}' of robot '{mechanism.name}' is held still; --floating frees it")
+    return mechanism
 
 
 @dataclass(frozen=True)

@@ -155,3 +155,16 @@ def restructured(robot: di.Mechanism) -> di.Mechanism:
         except ValueError:
             raise DynidentError(f"--lock is '{text}'; give name or name=position, in radians or metres") from None
     return robot.lock(positions) if positions else robot
+
+
+def has_legs(robot: di.Mechanism) -> bool:
+    """Tell whether several chains begin at a base that has a mass and is held still, as of a legged robot."""
+    if robot.loops:
+        return False
+    held = {robot.root}
+    for joint in robot.joints:  # parents come before their children
+        if joint.kind == "fixed" and joint.parent in held:
+            held.add(joint.child)
+    chains = [joint for joint in robot.joints if joint.kind != "fixed" and joint.parent in held]
+    heavy = any(body.inertia is not None and body.inertia[0] > 0.0 for body in robot.bodies if body.name in held)
+    return heavy and len(chains) > 1

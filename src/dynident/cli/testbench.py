@@ -10,7 +10,7 @@ import typer
 
 import dynident as di
 from dynident.cli.campaigns import friction_campaign
-from dynident.cli.machines import Bandwidth, Controller, Machine, Results, Seed, is_ready, save_figures
+from dynident.cli.machines import Bandwidth, Controller, DrivesFile, Machine, Results, Seed, is_ready, no_drives, save_figures
 from dynident.cli.shared import (
     AS_LOGGED,
     AS_WRITTEN,
@@ -118,6 +118,7 @@ def track(
     ] = None,
     controller: Controller = "computed_torque",
     bandwidth: Bandwidth = 10.0,
+    drives: DrivesFile = None,
     sidecar: Sidecar = None,
     search: Search = None,
     arg: Arg = None,
@@ -131,6 +132,7 @@ def track(
     """Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
     from dynident.robots import own_case, proof_case  # noqa: PLC0415 - only this command needs it
+    from dynident.simulate import read_drives  # noqa: PLC0415
 
     if output is not None:
         check_output(output, folder=True)
@@ -138,12 +140,14 @@ def track(
     with progress(3, quiet) as step:
         step("preparing")
         if is_ready(Path(machine)):
+            no_drives(machine, drives)
             case = proof_case(machine, seed=seed)
             others = {} if fit is None else {f"model of {fit.name}": di.Fit.load(fit).identified}
         else:
             described = robot_of(Path(machine), sidecar, search, arg, trust)
             true = described if fit is None else di.Fit.load(fit, described).identified
-            case = own_case(true, None if fit is None else described, controller, bandwidth, seed)
+            own = None if drives is None else read_drives(drives, true)
+            case = own_case(true, None if fit is None else described, controller, bandwidth, seed, own)
         step("identifying from its own log, then tracking")
         proof = case.run(seed, others=others)
         compare = getattr(getattr(robots, machine, None), "compare", None)
@@ -154,7 +158,7 @@ def track(
         if output is not None:
             with output_set(output, ("tracking.json", "errors_*.png", "largest_errors*.png", "efforts.png")) as stage:
                 write_atomic(stage / "tracking.json", to_json(numbers))
-                save_figures(proof.figures(case.published), stage)
+                save_figures(lambda: proof.figures(case.published), stage)
                 files = [output / path.name for path in sorted(stage.iterdir())]
     if as_json:
         print_json({**numbers, "written": [str(f) for f in files]})

@@ -550,27 +550,35 @@ def robot_motion(mechanism: Mechanism, measured: Motion) -> Motion:
 
 
 def prepared_for(rows: Rows, log: Log, options: Mapping[str, Any]) -> Prepared:
-    """Return a prepared log; where leaving out standing joints would leave few of the long rows, rows are single samples.
+    """Return a prepared log; where leaving out standing joints would leave few of the long rows, rows are shortened.
 
-    All motors of a robot with more motors than freedoms must move for a row to hold, which they rarely do for as long as a
-    decimated row averages over.
+    All motors of a robot with loops must move for a row to hold, which they rarely do for as long as a decimated row averages
+    over: its rows are then single samples. Those of other robots are halved until enough hold, so that they still average.
     """
     known = [name for name in signature(prepare).parameters if name != "log"]
     if unknown := sorted(set(options) - set(known)):
         raise IdentificationError(f"unknown option {', '.join(map(repr, unknown))}; options of prepare are {', '.join(known)}")
     found = prepare(log, **options)
-    if found.moving is None or options.get("decimation", "auto") != "auto" or found.decimator.factor == 1:
+    if found.moving is None or options.get("decimation", "auto") != "auto":
         return found
-    share = float(found.decimator.usable(rows.usable(found.moving)).mean(axis=0).min())
-    if share >= FEW:
+    first, long = _usable(rows, found), found.decimator.taps.size / found.decimator.rate
+    share = first
+    while share < FEW and found.decimator.factor > 1:
+        shorter = 1 if rows.mechanism.loops else found.decimator.factor // 2
+        found = prepare(log, **{**options, "decimation": shorter})
+        share = _usable(rows, found)
+    if share == first:
         return found
-    single = prepare(log, **{**options, "decimation": 1})
-    long = found.decimator.taps.size / found.decimator.rate
-    text = (
-        f"rows are single samples: only {share:.0%} of rows that average over {long:.2g} s have no standing joint in them "
-        "(decimation= decides otherwise)"
-    )
-    return replace(single, explanation=f"{single.explanation}\n{text}")
+    now = found.decimator.taps.size / found.decimator.rate
+    how = "rows are single samples" if found.decimator.factor == 1 else f"rows average over {now:.2g} s"
+    text = f"{how}: only {first:.0%} of rows of {long:.2g} s have no standing joint in them (decimation= decides otherwise)"
+    return replace(found, explanation=f"{found.explanation}\n{text}")
+
+
+def _usable(rows: Rows, prepared: Prepared) -> float:
+    """Return the share of decimated rows without standing joints, of the joint that has fewest."""
+    assert prepared.moving is not None
+    return float(prepared.decimator.usable(rows.usable(prepared.moving)).mean(axis=0).min())
 
 
 def dead_efforts(prepared: Prepared) -> tuple[str, ...]:

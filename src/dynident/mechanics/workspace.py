@@ -346,7 +346,8 @@ def _held(mechanism: Mechanism, names: tuple[str, str], held: Mapping[str, float
     known = mechanism.tree.coordinates if mechanism.loops else mechanism.coordinate_names
     if held is None:
         home = dict(zip(mechanism.tree.coordinates, mechanism.closure.home, strict=True)) if mechanism.loops else {}
-        chosen = {name: float(home.get(name, 0.0)) for name in mechanism.coordinate_names if name not in names}
+        others = [name for name in mechanism.coordinate_names if name not in names]
+        chosen = {name: float(home.get(name, 0.0)) for name in others[: mechanism.dof - 2]}
     else:
         chosen = {name: number(f"held[{name!r}]", value) for name, value in held.items()}
     if len(chosen) != mechanism.dof - 2 or any(name not in known or name in names for name in chosen):

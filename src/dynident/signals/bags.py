@@ -158,6 +158,8 @@ def _files(path: Path) -> list[Path]:
     entries = sorted(path.iterdir(), key=lambda p: [int(x) if x.isdigit() else x for x in re.split(r"(\d+)", p.name)])
     files = [p for p in entries if p.suffix.lower() in (".mcap", ".db3", ".bag") and p.is_file()]
     if not files:
+        if any(p.name == "journal.jsonl" for p in entries):
+            raise LogError("it holds recordings of a campaign but no campaign.json, which says what they are; copy it there")
         packed = [p.name for p in entries if p.suffix == ".zstd"]
         hint = f"unpack {packed[0]} with zstd -d first" if packed else "a bag has files that end in .mcap, .db3 or .bag"
         raise LogError(f"the folder holds no bag; {hint}")

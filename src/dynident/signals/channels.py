@@ -256,13 +256,29 @@ def find_channels(
     for role, channels in maps.items():
         if channels and all(k in channels for k in keys):
             chosen = [channels[k] for k in keys]
-            found.arrays[role] = np.column_stack([c.values for c in chosen])
+            found.arrays[role] = _side_by_side([c.values for c in chosen])
             found.units[role] = [row_units.get(c.column) or c.unit for c in chosen]
             found.columns[role] = [c.column for c in chosen]
         elif rules.get(role) is not None or role in source:
             missing = [k for k in keys if k not in channels]
             raise LogError(f"{role} has no channel for {missing}; it has {list(channels)}")
     return found
+
+
+def _side_by_side(columns: list[Array]) -> Array:
+    """(N, n) array of columns; where they are those of one array in its order, its rows and no copy of them."""
+    whole, (rows,) = columns[0].base, columns[0].shape
+    if isinstance(whole, np.ndarray) and whole.dtype == np.float64 and whole.ndim == 2 and whole.shape[1] == len(columns):
+        start, over = divmod(_address(columns[0]) - _address(whole), max(whole.strides[0], 1))
+        one = all(c.base is whole and c.strides == whole.strides[:1] for c in columns)
+        if one and not over and [_address(c) - _address(columns[0]) for c in columns] == [8 * k for k in range(len(columns))]:
+            return np.asarray(whole[start : start + rows])
+    return np.column_stack(columns)
+
+
+def _address(values: Array) -> int:
+    """Where the first number is in memory."""
+    return int(values.__array_interface__["data"][0])
 
 
 def _measured(maps: dict[str, Channels], kind: str) -> dict[str, Channels]:
