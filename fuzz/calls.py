@@ -6,6 +6,7 @@ call fails with all its plausible arguments.
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import os
 import tempfile
@@ -13,6 +14,7 @@ import typing
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import dynident as di
+from dynident.arguments import classes_called
 from fuzz.samples import URDF, log_of, motion
 from fuzz.watch import Tally, watched
 
@@ -57,7 +60,20 @@ WRONG: dict[str, Any] = {
     "function": len,
     "list of None": [None],
     "dict of None": {"a": None},
+    "set": {1.0, 2.0},
+    "path": Path("nowhere"),
+    "number as text": "1.0",
+    "decimal": Decimal("0.5"),
+    "range": range(3),
+    "dates": np.array(["2026-01-01"], dtype="datetime64[s]"),
+    "records": np.zeros(2, dtype=[("a", float)]),
+    "truths": np.array([True, False]),
+    "1e-320": 1e-320,
+    "2**31": 2**31,
+    "deep": [[[[[[1.0]]]]]],
+    "robot": di.Mechanism.from_dh([(0.3, 0.0, 0.0, 0.0)]),
 }
+EVERYTHING = "all of them"  # instead of the name of one argument
 OURS = (KeyboardInterrupt, SystemExit)
 # They wait for a network, start servers, or never end by their nature.
 SKIPPED = {
@@ -80,9 +96,16 @@ class Target:
     parameters: tuple[inspect.Parameter, ...]
     good: dict[str, Any]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the arguments."""
+        return tuple(p.name for p in self.parameters)
+
     def call(self, name: str | None = None, value: object = None) -> object:
-        """Call it, with one argument replaced; a generator is run to its end."""
+        """Call it, with one argument or all of them replaced; a generator is run to its end."""
         given = self.good if name is None else {**self.good, name: value}
+        if name == EVERYTHING:
+            given = {p.name: value for p in self.parameters if p.default is p.empty}
         first = [given[p.name] for p in self.parameters if p.kind is p.POSITIONAL_ONLY and p.name in given]
         rest = {p.name: given[p.name] for p in self.parameters if p.kind is not p.POSITIONAL_ONLY and p.name in given}
         result = self.function(*first, **rest)
@@ -224,13 +247,13 @@ class Samples:
 
 
 class _Names(dict[str, Any]):
-    """Names for annotations: what a module imports for type checkers only is Any."""
+    """Names for annotations: what a module imports from elsewhere for type checkers only is Any."""
 
     def __init__(self, module: Any) -> None:
         super().__init__(vars(module))
 
     def __missing__(self, key: str) -> Any:
-        return getattr(__import__("builtins"), key, Any)
+        return getattr(builtins, key, None) or classes_called(key) or Any
 
 
 def hints(function: Callable[..., Any]) -> dict[str, Any]:
@@ -298,7 +321,7 @@ def fuzz_calls(count: int, seed: int = 0, worker: int = 0, workers: int = 1, roo
         warnings.simplefilter("ignore")
         os.chdir(name)
         try:
-            everything = [(target, p.name, key) for target in targets(rooms) for p in target.parameters for key in WRONG]
+            everything = [(t, name, key) for t in targets(rooms) for name in (*t.names, EVERYTHING) for key in WRONG]
             order = np.random.default_rng(seed).permutation(len(everything))[:count]
             baselines: dict[str, str] = {}
             for k in order[worker::workers]:
@@ -306,10 +329,10 @@ def fuzz_calls(count: int, seed: int = 0, worker: int = 0, workers: int = 1, roo
                 if target.name not in baselines:
                     baselines[target.name] = ":".join(watched(target.call)[1].split(":")[:2])
                 outcome, where = watched(lambda t=target, p=parameter, w=WRONG[key]: t.call(p, w))
-                if outcome == "internal" and (
-                    where.split(":")[:2] == baselines[target.name].split(":") or _named(where, target)
-                ):
+                if outcome == "internal" and _named(where, target):
                     outcome = "sentence"
+                elif outcome == "internal" and where.split(":")[:2] == baselines[target.name].split(":"):
+                    outcome = "unclear"
                 tallies[target.name.split(".")[0]].add(outcome, f"{target.name}({parameter}): {where}", key)
         finally:
             os.chdir(before)

@@ -124,19 +124,31 @@ def _wrap(function: Any, label: str, skip: int = 0) -> Any:
                 nonsense = _nonsense(name, value, is_count)
         try:
             result = function(*args, **kwargs)
-        except DynidentError:
-            raise
         except RAW as error:
-            told = _explain(function, _full(label, args, skip), args, kwargs, skip, error)
-            if told is None:
-                raise
-            raise DynidentError(told) from error
+            _tell(error, function, label, args, kwargs, skip)
+            raise
         if nonsense is not None:  # the function's own sentence would be better, but it has none
             raise DynidentError(f"{_full(label, args, skip)}: {nonsense}")
-        return result
+        return _run(result, function, label, args, kwargs, skip) if inspect.isgenerator(result) else result
 
     call.__dict__["_guard"] = True
     return call
+
+
+def _tell(error: BaseException, function: Any, label: str, args: tuple[Any, ...], kwargs: dict[str, Any], skip: int) -> None:
+    """Raise the sentence that names the wrong argument, if the error is Python's own and one explains it."""
+    told = None if isinstance(error, DynidentError) else _explain(function, _full(label, args, skip), args, kwargs, skip, error)
+    if told is not None:
+        raise DynidentError(told) from error
+
+
+def _run(items: Any, function: Any, label: str, args: tuple[Any, ...], kwargs: dict[str, Any], skip: int) -> Iterator[Any]:
+    """Give the items of a generator, whose function begins to work with the first of them."""
+    try:
+        return (yield from items)
+    except RAW as error:
+        _tell(error, function, label, args, kwargs, skip)
+        raise
 
 
 def _is_ours(frame: types.FrameType) -> bool:
@@ -181,14 +193,21 @@ def _nonsense(name: str, value: object, is_count: bool) -> str | None:
 
 
 class _Names(dict[str, Any]):
-    """Names in annotations; what a module imports for type checkers only may be anything."""
+    """Names in annotations; what a module imports from elsewhere for type checkers only may be anything."""
 
     def __init__(self, known: Mapping[str, Any]) -> None:
         super().__init__(known)
         self.update(Array=Numbers, ArrayLike=Numbers, NDArray=Numbers, Complex=Any)
 
     def __missing__(self, name: str) -> Any:
-        return getattr(builtins, name, Any)
+        return getattr(builtins, name, None) or classes_called(name) or Any
+
+
+def classes_called(name: str) -> Any:
+    """Return the classes of dynident that have a name: modules import some for type checkers only."""
+    modules = [module for key, module in list(sys.modules.items()) if key.startswith("dynident.")]
+    found = {thing for module in modules if inspect.isclass(thing := vars(module).get(name)) and thing.__module__ == module.__name__}
+    return typing.Union[tuple(found)] if found else None  # noqa: UP007 - as many as there are
 
 
 def _hints(function: Any) -> dict[str, Any]:
