@@ -10,8 +10,10 @@ import builtins
 import inspect
 import os
 import tempfile
+import types
 import typing
 import warnings
+from collections import abc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -22,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import dynident as di
-from dynident.arguments import classes_called
+from dynident.arguments import classes_called, fits
 from fuzz.samples import URDF, log_of, motion
 from fuzz.watch import Tally, watched
 
@@ -74,7 +76,7 @@ WRONG: dict[str, Any] = {
     "robot": di.Mechanism.from_dh([(0.3, 0.0, 0.0, 0.0)]),
 }
 EVERYTHING = "all of them"  # instead of the name of one argument
-OURS = (KeyboardInterrupt, SystemExit)
+UNIONS = (typing.Union, types.UnionType)
 # They wait for a network, start servers, or never end by their nature.
 SKIPPED = {
     "link.open_controller",
@@ -150,7 +152,15 @@ class Samples:
             if value is not None:
                 for kind in type(value).__mro__[:-1]:
                     self.instances.setdefault(kind, value)
+        graph = di.graph.Graph()
+        node = graph.symbol("x[0]") * 2.0
+        equations = di.mechanics.Equations(self.robot)
         for value in (
+            graph,
+            node,
+            equations,
+            di.graph.Function("f", {"x": 1}, {"y": [node]}),
+            di.trajectory.Line((0.0, 0.0, 0.0), (1.0, 0.0, 0.0)),
             self.robot.parameters,
             self.robot.joints[0],
             self.robot.bodies[-1],
@@ -196,6 +206,12 @@ class Samples:
             "iterations": 1,
             "starts": 1,
             "runs": 1,
+            "effort_names": ("joint1", "joint2"),
+            "paths": [di.trajectory.Line((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))],
+            "points": np.array([[0.0, 0.0], [0.5, 0.2], [1.0, 0.0]]),
+            "frequencies": np.array([1.0, 2.0, 4.0]),
+            "speed": np.full(2, 1.0),
+            "acceleration": np.full(2, 10.0),
             "lower": np.full(2, -1.0),
             "upper": np.full(2, 1.0),
         }
@@ -216,16 +232,25 @@ class Samples:
             "simulate.bandwidth.amplitude": 0.01,
         }
 
+    def keep(self, value: object) -> None:
+        """Take what a call has returned as an example of its class."""
+        for one in value[:3] if isinstance(value, tuple | list) else (value,):
+            if type(one).__module__.startswith("dynident.") and type(one) not in self.instances:
+                self.instances[type(one)] = one
+
     def plausible(self, label: str, parameter: inspect.Parameter, hint: Any) -> Any:
         """Return an argument that may be right."""
         name = f"{label}.{parameter.name}"
         if name in self.of:
             return self.of[name]
-        kinds = [k for k in (typing.get_args(hint) or (hint,)) if isinstance(k, type)]
+        kinds = typing.get_args(hint) if typing.get_origin(hint) in UNIONS else (hint,)
+        text, named = str(parameter.annotation), self.by_name.get(parameter.name)
+        if "Array" in text and (bytes in kinds or not any(isinstance(kind, type) for kind in kinds)):
+            return named if named is not None else np.linspace(0.1, 0.9, 2)
         for kind in kinds:
-            if kind in self.instances:
-                return self.instances[kind]
-        named = self.by_name.get(parameter.name)
+            found = self._example(kind)
+            if found is not None:
+                return found
         plain = {str: "a", int: 2, float: 1.0, bool: True, bytes: b"a"}
         for kind in kinds:
             if kind in plain:
@@ -233,9 +258,8 @@ class Samples:
                 return named if fits else plain[kind]
         if named is not None:
             return named
-        text = str(parameter.annotation)
         for part, value in (
-            ("Callable", len),
+            ("Callable", lambda *_, **__: 1.0),
             ("Mapping", {}),
             ("tuple[str", ("joint1",)),
             ("Sequence[str", ["joint1"]),
@@ -244,6 +268,25 @@ class Samples:
             if part in text:
                 return value
         return np.linspace(0.1, 0.9, 2) if "rray" in text else 1.0
+
+    def _example(self, kind: Any) -> Any:
+        """Return an example of a class, of one below it or that follows its protocol, or a list or table of such."""
+        origin, inner = typing.get_origin(kind), typing.get_args(kind)
+        if origin in (list, tuple, abc.Sequence, abc.Iterable, abc.Collection) and inner:
+            one = self._example(inner[0])
+            return None if one is None else [one] if origin is not tuple else (one,)
+        if origin in (dict, abc.Mapping) and len(inner) == 2:
+            one = self._example(inner[1])
+            return None if one is None else {"joint1": one}
+        if origin in UNIONS:
+            return next((found for one in inner if (found := self._example(one)) is not None), None)
+        if not isinstance(kind, type) or not kind.__module__.startswith("dynident."):
+            return None
+        if kind in self.instances:
+            return self.instances[kind]
+        if getattr(kind, "_is_protocol", False):
+            return next((x for x in self.instances.values() if fits(x, kind)), None)
+        return next((x for known, x in self.instances.items() if issubclass(known, kind)), None)
 
 
 class _Names(dict[str, Any]):
@@ -267,9 +310,25 @@ def hints(function: Callable[..., Any]) -> dict[str, Any]:
         return {}
 
 
-def targets(rooms: tuple[str, ...] = di.ROOMS) -> list[Target]:
-    """Return all public callables of the rooms, and the public methods of what there is an example of."""
-    samples, found, seen = Samples(), [], set()
+def targets(rooms: tuple[str, ...] = di.ROOMS, results: bool = True) -> list[Target]:
+    """Return all public callables of the rooms, and the public methods of what there is an example of.
+
+    With `results`, every callable is called once, and what it returns is an example too.
+    """
+    samples = Samples()
+    found = _targets(rooms, samples)
+    if not results:
+        return found
+    for classes in (False, True):  # what a function returns is a better example than what a constructor accepts
+        for target in found:
+            if classes or not inspect.isclass(target.function):
+                watched(lambda t=target: samples.keep(t.call()))
+        found = _targets(rooms, samples)
+    return found
+
+
+def _targets(rooms: tuple[str, ...], samples: Samples) -> list[Target]:
+    found, seen = [], set()
     for room in rooms:
         module = import_module(f"dynident.{room}")
         for name in getattr(module, "__all__", ()):
@@ -314,14 +373,16 @@ def _named(text: str, target: Target) -> bool:
     return any(f"'{p.name}'" in text for p in target.parameters)
 
 
-def fuzz_calls(count: int, seed: int = 0, worker: int = 0, workers: int = 1, rooms: tuple[str, ...] = di.ROOMS) -> list[Tally]:
+def fuzz_calls(
+    count: int, seed: int = 0, worker: int = 0, workers: int = 1, rooms: tuple[str, ...] = di.ROOMS, results: bool = True
+) -> list[Tally]:
     """Try `count` wrong calls, every `workers`-th of them here; return what came of them by room."""
     before, tallies = Path.cwd(), {room: Tally(f"calls {room}") for room in rooms}
     with tempfile.TemporaryDirectory(prefix="dynident-fuzz-") as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         os.chdir(name)
         try:
-            everything = [(t, name, key) for t in targets(rooms) for name in (*t.names, EVERYTHING) for key in WRONG]
+            everything = [(t, name, key) for t in targets(rooms, results) for name in (*t.names, EVERYTHING) for key in WRONG]
             order = np.random.default_rng(seed).permutation(len(everything))[:count]
             baselines: dict[str, str] = {}
             for k in order[worker::workers]:

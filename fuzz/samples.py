@@ -73,8 +73,9 @@ SDF = """<?xml version="1.0"?>
     <inertia><ixx>0.01</ixx><iyy>0.02</iyy><izz>0.02</izz></inertia></inertial></link>
   <joint name="joint1" type="revolute"><pose relative_to="base">0 0 0.3 1.57 0 0</pose><parent>base</parent><child>link1</child>
     <axis><xyz>0 0 1</xyz><limit><lower>-3</lower><upper>3</upper><effort>100</effort></limit></axis></joint>
-  <joint name="joint2" type="revolute"><pose relative_to="link1">0.4 0 0 0 0 0</pose><parent>link1</parent><child>link2</child>
-    <axis><xyz expressed_in="link1">0 0 1</xyz><dynamics><damping>0.5</damping><friction>0.2</friction></dynamics></axis></joint>
+  <joint name="joint2" type="revolute"><pose relative_to="link1">0.4 0 0 0 0 0</pose><parent>link1</parent>
+    <child>link2</child><axis><xyz expressed_in="link1">0 0 1</xyz>
+    <dynamics><damping>0.5</damping><friction>0.2</friction></dynamics></axis></joint>
 </model></sdf>
 """
 MOVEIT = """default_velocity_scaling_factor: 0.5
@@ -217,7 +218,13 @@ def log_of(robot: di.Mechanism, seed: int) -> di.Log:
 def good_files(folder: Path) -> None:
     """Write one good file of every format into a folder."""
     texts = {"robot.urdf": URDF, "arm.xacro": XACRO, "arm.xml": MJCF, "schema.toml": SCHEMA, "sidecar.toml": SIDECAR}
-    texts |= {"limits.toml": LIMITS, "arm.sdf": SDF, "joint_limits.yaml": MOVEIT, "fleet.toml": FLEET, "logs.csv": TABLE_OF_LOGS}
+    texts |= {
+        "limits.toml": LIMITS,
+        "arm.sdf": SDF,
+        "joint_limits.yaml": MOVEIT,
+        "fleet.toml": FLEET,
+        "logs.csv": TABLE_OF_LOGS,
+    }
     for name, text in (texts | {"linkage.urdf": LINKAGE, "loops.toml": LOOPS}).items():
         (folder / name).write_text(text, encoding="utf-8")
     robot = di.Mechanism.from_urdf(folder / "robot.urdf")
