@@ -275,7 +275,11 @@ def _explain(
             return f"{label}: {name} {problem} ({_why(error)}); give another value"
     arrays = {name: _shape(value) for name, value in changed.items() if isinstance(value, np.ndarray | list | tuple)}
     ragged = any(isinstance(shape, str) for shape in arrays.values())
-    if arrays and (ragged or any(word in str(error) for word in SHAPES)) and isinstance(error, ValueError | IndexError | TypeError):
+    if (
+        arrays
+        and (ragged or any(word in str(error) for word in SHAPES))
+        and isinstance(error, ValueError | IndexError | TypeError)
+    ):
         sizes = ", ".join(f"{name} has the shape {shape}" for name, shape in arrays.items())
         return f"{label}: {sizes}; these do not fit ({_why(error)})"
     for name, value in changed.items():

@@ -67,7 +67,8 @@ def identify(
     elif not quiet:
         out.print(result.summary())
         out.print(f"\nwritten: {output / 'fleet.json'}, {page}, {output / 'robots'}")
-    return NOT_OK if strict and not all(robot.verdict.ok for robot in result.robots) else 0
+    good = bool(result.robots) and (not strict or all(robot.verdict.ok for robot in result.robots))
+    return 0 if good else NOT_OK
 
 
 @fleet.command(epilog="Example: dynident fleet report out/")

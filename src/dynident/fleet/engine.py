@@ -58,6 +58,10 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
         "distributed.worker.daemon": False,
         # A worker that died is started again; on a busy machine that may take longer than the 15 s it would be given.
         "distributed.deploy.lost-worker-timeout": "10 minutes",
+        # Dask looks at its processes 50 to 100 times a second; a task takes a tenth of a second or more, and so does a look.
+        "distributed.worker.profile.interval": "100ms",
+        "distributed.admin.tick.interval": "200ms",
+        "distributed.admin.system-monitor.interval": "2s",
     }
     with (
         dask.config.set(settings),

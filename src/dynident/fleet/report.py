@@ -166,9 +166,9 @@ def _deviations(result: FleetResult) -> list[Html]:
         if math.isfinite(own.limit):
             text = (
                 f"{own.robot}: a parameter deviates when it differs from the nominal robot by more than {own.limit:.2f} "
-                "standard deviations (scatter of the type and uncertainty of the data). With probability "
-                f"{own.false_alarms:g} there is one false alarm or more among {several(len(own.scores), 'robot')} and all "
-                "parameters."
+                "standard deviations (scatter of the type and uncertainty of the data). If none of the "
+                f"{several(len(own.scores), 'robot')} deviated, one or more would be named with probability "
+                f"{own.false_alarms:g}; of robots that are named, this share at most is named falsely on average."
             )
             content.append(tag("p", text))
     found = sorted((d for own in result.types for d in own.deviations), key=lambda d: -abs(d.z))

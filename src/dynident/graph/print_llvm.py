@@ -153,6 +153,7 @@ def instructions(function: Function, width: int) -> list[Instruction]:
         for array, entries in function.outputs.items()
         for first, nodes in _runs(entries, 1 if array in function.rows else width)
     ]
+    groups.sort(key=lambda store: max(node.index for node in store.values))  # then fewer values wait for their turn
     wanted = [node for store in groups for node in store.values]
     turns = _turns(reachable(wanted), 1 if width > 1 else max(GROUP, vector_width()))
     done: set[int] = set()
@@ -357,3 +358,19 @@ def function_text(function: Function, width: int) -> str:
     `Function.arrays`.
     """
     return _Printer(function, width).text()
+
+
+def entry_text(function: Function, width: int) -> str:
+    """Return the definition of ``entry``: it takes the first sample, the number of steps and a table of the arrays.
+
+    A row of the table is the address of an array, its stride in numbers, and the bytes from one sample to the next: one call
+    has three arguments whatever the number of arrays, which are looked up once.
+    """
+    lines, given = ["define void @entry(i64 %first, i64 %blocks, ptr %table) {"], ["i64 %blocks"]
+    for k in range(len(function.arrays)):
+        for i, kind in enumerate(("ptr", "i64", "i64")):
+            lines.append(f"  %p{k}.{i} = getelementptr i64, ptr %table, i64 {3 * k + i}")
+            lines.append(f"  %v{k}.{i} = load {kind}, ptr %p{k}.{i}")
+        lines += [f"  %o{k} = mul i64 %v{k}.2, %first", f"  %a{k} = getelementptr i8, ptr %v{k}.0, i64 %o{k}"]
+        given += [f"ptr %a{k}", f"i64 %v{k}.1"]
+    return "\n".join([*lines, f"  call void @{function.name}_{width}({', '.join(given)})", "  ret void", "}", ""])

@@ -12,8 +12,7 @@ from dynident.identify.blocks import at_least_jackknife, least_squares_left_out
 from dynident.identify.fit import Fit
 from dynident.identify.recovery import physical_parameters
 from dynident.identify.regression import Regression
-from dynident.identify.solve import Solution, solve
-from dynident.identify.standard import recover_standard
+from dynident.identify.solve import Solution, recover_standard, solve
 from dynident.parallel import one_blas_thread
 
 Array = NDArray[np.float64]

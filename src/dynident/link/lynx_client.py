@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import LinkError
 from dynident.link import lynx_messages as x
-from dynident.link.controller import Identity, RemoteController, Status, UnreachableError
+from dynident.link.controller import Identity, RemoteController, Status, UnreachableError, decode_json
 from dynident.link.lynx_messages import Frame, State
-from dynident.link.messages import Framer, decode_json
+from dynident.link.simple_messages import Framer
 from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import LinkError
 from dynident.files import hash_bytes
-from dynident.link.messages import Samples
+from dynident.link.controller import Samples
 
 Array = NDArray[np.float64]
 

@@ -196,9 +196,11 @@ class Setpoints:
             at = self.now + t
             inside = at <= end + 1e-9
             q[inside], v[inside], a[inside] = self._curve(np.minimum(at[inside], end))
-            q[~inside] = self._curve(np.array([end]))[0]
             since[inside] = at[inside]
-            self.now = min(self.now + duration, end) if not np.all(inside) else self.now + duration
+            self.now += duration
+            if not inside.all():
+                q[~inside] = self._curve(np.array([end]))[0]
+                self.now = min(self.now, end)
             while len(self._points) > 2 and self._points[1].t <= self.now:
                 self._points.popleft()
         self.q, self.v = q[-1].copy(), v[-1].copy()

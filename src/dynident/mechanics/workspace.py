@@ -20,11 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import choice, number
 from dynident.errors import DynidentError
 from dynident.mechanics.actuation import actuator_jacobian
-from dynident.mechanics.batch import coordinates, run
 from dynident.mechanics.branch import Branch
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Outputs, cached, function_of
+from dynident.mechanics.functions import Outputs, cached, coordinates, function_of, run
 from dynident.mechanics.inverse_kinematics_damped import robot_size
 from dynident.mechanics.kinematics import jacobian, positions_of_frame
 from dynident.mechanics.loop_reactions import constraint_jacobians
@@ -347,7 +346,8 @@ def _held(mechanism: Mechanism, names: tuple[str, str], held: Mapping[str, float
     known = mechanism.tree.coordinates if mechanism.loops else mechanism.coordinate_names
     if held is None:
         home = dict(zip(mechanism.tree.coordinates, mechanism.closure.home, strict=True)) if mechanism.loops else {}
-        chosen = {name: float(home.get(name, 0.0)) for name in mechanism.coordinate_names if name not in names}
+        others = [name for name in mechanism.coordinate_names if name not in names]
+        chosen = {name: float(home.get(name, 0.0)) for name in others[: mechanism.dof - 2]}
     else:
         chosen = {name: number(f"held[{name!r}]", value) for name, value in held.items()}
     if len(chosen) != mechanism.dof - 2 or any(name not in known or name in names for name in chosen):

@@ -304,10 +304,12 @@ def _greedy(J: Array, order: Sequence[int], rank: int) -> list[int]:
     """Return `rank` independent columns of J, preferring those early in `order`."""
     kept: list[int] = []
     Q = np.zeros((J.shape[0], 0))
+    # A coordinate that moves no loop, as those of a free base, has a column of rounding errors only.
+    noise = RANK * max(float(np.linalg.norm(J, 2)), 1e-300)
     for c in order:
         w = J[:, c] - Q @ (Q.T @ J[:, c])
         w = w - Q @ (Q.T @ w)
-        if np.linalg.norm(w) > 1e-6 * max(float(np.linalg.norm(J[:, c])), 1e-300) and len(kept) < rank:
+        if np.linalg.norm(w) > max(1e-6 * float(np.linalg.norm(J[:, c])), noise) and len(kept) < rank:
             Q = np.column_stack([Q, w / np.linalg.norm(w)])
             kept.append(c)
     return kept

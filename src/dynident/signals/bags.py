@@ -17,8 +17,7 @@ from dynident.files import hash_bytes
 from dynident.signals.bag_clock import Clock
 from dynident.signals.log import FIELDS
 from dynident.signals.messages import MESSAGE, Kind, Topic
-from dynident.signals.readers import GROWTH, LARGEST, ROOM, Table, check_room
-from dynident.signals.text import own_metadata, printable
+from dynident.signals.tables import GROWTH, LARGEST, ROOM, Table, check_room, own_metadata, printable
 
 #: Largest chunk or record, when unpacked.
 CHUNK = 128 << 20
@@ -171,6 +170,8 @@ def _files(path: Path) -> list[Path]:
     entries = sorted(path.iterdir(), key=lambda p: [int(x) if x.isdigit() else x for x in re.split(r"(\d+)", p.name)])
     files = [p for p in entries if p.suffix.lower() in (".mcap", ".db3", ".bag") and p.is_file()]
     if not files:
+        if any(p.name == "journal.jsonl" for p in entries):
+            raise LogError("it holds recordings of a campaign but no campaign.json, which says what they are; copy it there")
         packed = [p.name for p in entries if p.suffix == ".zstd"]
         hint = f"unpack {packed[0]} with zstd -d first" if packed else "a bag has files that end in .mcap, .db3 or .bag"
         raise LogError(f"the folder holds no bag; {hint}")

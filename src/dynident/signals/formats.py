@@ -1,114 +1,22 @@
-"""Files and tables in memory to named numeric columns; what they mean is decided in schema.py.
-
-Every reader is bounded: what a file may become in memory is ``max(200 MB, 20 times its size)``, it may have 10 000 columns
-and 16 levels, and it is refused with a sentence before that memory is taken.
-"""
+"""Packed and binary files (gzip, npz, MATLAB, HDF5, Parquet) and tables in memory, as named columns."""
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import math
-import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dynident.errors import LogError, MissingExtraError, missing_extra
-from dynident.files import read_regular
+from dynident.errors import LogError, missing_extra
 from dynident.signals.matlab import read_matlab
-from dynident.signals.text import COLUMNS, Content, own_metadata, printable, read_text
+from dynident.signals.tables import COLUMNS, LABELS, Content, Table, check_room, own_metadata, read_text, short, table_of
 
-#: Bytes that any file may become in memory, how many times its own size, and the size up to which a file is read at once.
-ROOM, GROWTH, LARGEST = 200 << 20, 20, 2 << 30
 DEPTH = 16
-#: Arrays of names, as npz, MATLAB and HDF5 files hold them.
-_LABELS = ("name", "names", "joint_names", "joints", "jointnames", "joint_name")
-
-
-@dataclass(frozen=True)
-class Table:
-    """Named columns of one file.
-
-    Parameters
-    ----------
-    label : str
-        The file's name, for messages.
-    columns : mapping of str to ndarray, shape (N,) or (N, k)
-        Numeric content, one entry per column (CSV, Parquet) or array (npz, mat, HDF5); float64, or int64 for long stamps.
-    scalars : mapping of str to float
-        Single numbers found beside the columns (gains, rates).
-    metadata : mapping or None
-        Metadata of a file that dynident wrote.
-    sha256 : str
-        Hash of the file's bytes.
-    units : mapping of str to str
-        Units the file states beside the names of its columns.
-    labels : tuple of str
-        Joint names the file states for the columns of its arrays.
-    notes : tuple of str
-        What was understood in reading.
-    """
-
-    label: str
-    columns: Mapping[str, Any]
-    scalars: Mapping[str, float] = field(default_factory=dict)
-    metadata: Mapping[str, Any] | None = None
-    sha256: str = ""
-    units: Mapping[str, str] = field(default_factory=dict)
-    labels: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) -> Table:
-    """Read one file or bag into a `Table`, choosing the reader by the file name's ending."""
-    file = Path(path)
-    suffix = _suffix(file)
-    if is_bag(file):
-        from dynident.signals.bags import read_bag  # noqa: PLC0415  (its libraries are an extra)
-
-        bag: Table = guarded(file, suffix or "a bag", lambda: read_bag(file, topics))
-        return bag
-    if not suffix and not file.exists():
-        raise LogError(f"cannot read '{file}': it does not exist; give a file, a bag or the folder of a campaign")
-    if suffix not in READERS:
-        raise LogError(f"cannot read '{file}': ending '{suffix}' is not one of {', '.join(READERS)}, .mcap, .db3, .bag")
-    try:
-        if file.is_file() and (size := file.stat().st_size) > LARGEST:
-            raise LogError(f"cannot read '{file}': it has {size >> 20} MB; at most {LARGEST >> 20} MB are read, split the file")
-        data = read_regular(file)
-    except OSError as error:
-        raise LogError(f"cannot read '{file}': {error.strerror or error}") from error
-    if not data:
-        raise LogError(f"cannot read '{file}': the file is empty")
-    room = max(ROOM, GROWTH * len(data))
-    content: Content = guarded(file, suffix, lambda: READERS[suffix](data, room))
-    return replace(_table(file.name, content, topics), sha256=hashlib.sha256(data).hexdigest())
-
-
-def is_bag(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a ROS bag or MCAP file, by its ending."""
-    return Path(path).is_dir() or _suffix(Path(path)) in (".mcap", ".db3", ".bag")
-
-
-def guarded(file: Path, suffix: str, read: Callable[[], Any]) -> Any:
-    """Read; turn whatever a damaged file makes a reader raise into a sentence."""
-    try:
-        return read()
-    except MissingExtraError:
-        raise
-    except LogError as error:
-        raise LogError(printable(f"cannot read '{file}': {error}", 2000)) from error
-    except Exception as error:  # readers of damaged files raise almost anything: struct, zlib, Index, Key, Memory ...
-        raise LogError(
-            printable(f"cannot read '{file}': the file is damaged or not {suffix} ({_short(error)})", 2000)
-        ) from error
 
 
 def read_frame(frame: object) -> Table:
@@ -120,7 +28,7 @@ def read_frame(frame: object) -> Table:
     elif isinstance(frame, Mapping):
         columns = {str(name): values for name, values in frame.items()}
     elif hasattr(frame, "schema") and hasattr(frame, "column_names") and hasattr(frame, "to_pydict"):
-        return _table("the table", _from_arrow(named))
+        return table_of("the table", _from_arrow(named))
     elif hasattr(frame, "columns") and hasattr(frame, "__getitem__"):
         index = getattr(frame, "index", None)
         if index is not None and (getattr(index, "name", None) or getattr(index.dtype, "kind", "") == "M"):
@@ -133,7 +41,7 @@ def read_frame(frame: object) -> Table:
         if array.dtype == object:
             array = _array_of(name, array.tolist())
         columns[name] = array
-    return _table("the table", Content(columns))
+    return table_of("the table", Content(columns))
 
 
 def _array_of(name: str, values: list[Any]) -> Any:
@@ -148,70 +56,12 @@ def _array_of(name: str, values: list[Any]) -> Any:
         return np.array([str(v) for v in values])
 
 
-def _table(label: str, content: Content, topics: list[str] | None = None) -> Table:
-    """Keep the numbers; a topic keeps the columns of its path only (PlotJuggler names columns by topic)."""
-    columns: dict[str, Any] = {}
-    scalars: dict[str, float] = {}
-    units, labels = dict(content.units), content.labels
-    if len(content.columns) > COLUMNS:
-        raise LogError(f"'{label}' has {len(content.columns)} columns; at most {COLUMNS} are read")
-    for given, raw in content.columns.items():
-        name, values = printable(given), np.asarray(raw)
-        if given in units and name != given:
-            units[name] = units[given]
-        if values.dtype.kind in "Mm":  # datetime64, timedelta64
-            values = values.astype(f"{'datetime' if values.dtype.kind == 'M' else 'timedelta'}64[ns]").astype(np.int64)
-            units[name] = "ns"
-        if values.dtype.kind in "US" and values.size > 1 and name.rpartition(".")[2].lower() in _LABELS:
-            labels = labels or tuple(printable(str(v).strip()) for v in values.ravel()[:COLUMNS])
-        if values.dtype.kind not in "biuf":
-            continue
-        if not (values.dtype.kind in "iu" and values.ndim == 1 and values.size and _beyond_float(values)):
-            values = values.astype(np.float64)
-        if values.ndim == 2 and 1 in values.shape and values.size > 1:
-            values = values.ravel()
-        if values.size == 1:
-            scalars[name] = float(values.ravel()[0])
-        elif values.ndim in (1, 2) and values.size > 1:
-            columns[name] = values
-    if topics is not None:
-        paths = tuple(topic.rstrip("/") + "/" for topic in topics)
-        kept = {n: v for n, v in columns.items() if n.startswith(paths) or not n.startswith("/")}
-        if not any(n.startswith(paths) for n in kept):
-            raise LogError(f"'{label}' has no columns of the topic {', '.join(topics)}; it has {', '.join(list(columns)[:12])}")
-        columns = kept
-    notes = tuple(printable(note, 1000) for note in content.notes)
-    return Table(label, columns, scalars, content.metadata, "", units, tuple(map(printable, labels)), notes)
-
-
-def _beyond_float(values: Any) -> bool:
-    """Whether whole numbers are too large for a float to hold exactly."""
-    return bool(max(abs(int(values.min())), abs(int(values.max()))) > 2**53)
-
-
-def _short(error: Exception) -> str:
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0][:160]}" if text else type(error).__name__
-
-
-def _suffix(file: Path) -> str:
-    parts = [s.lower() for s in file.suffixes]
-    return "".join(parts[-2:]) if parts and parts[-1] == ".gz" else (parts[-1] if parts else "")
-
-
-def check_room(needed: float, room: int, what: str) -> None:
-    """Refuse what would need more memory than the file is allowed to become."""
-    if not 0 <= needed <= room:
-        raise LogError(f"{what} would take {needed / 2**20:.3g} MB in memory; a file of this size may take {room >> 20} MB")
-
-
-# ---------------------------------------------------------------------- formats
 def _gunzip(data: bytes, room: int) -> bytes:
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
             text = stream.read(room + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise LogError(f"the gzip stream is damaged or cut short ({_short(error)}); copy the file again") from error
+        raise LogError(f"the gzip stream is damaged or cut short ({short(error)}); copy the file again") from error
     check_room(len(text), room, "the text when unpacked")
     return text
 
@@ -223,7 +73,7 @@ def _read_npz(data: bytes, room: int) -> Content:
     except zipfile.BadZipFile as error:
         if data[:6] == b"\x93NUMPY":
             raise LogError("it is a single array, not an npz archive; save it with np.savez(t=..., positions=...)") from error
-        raise LogError(f"the npz archive is damaged or cut short ({_short(error)}); copy the file again") from error
+        raise LogError(f"the npz archive is damaged or cut short ({short(error)}); copy the file again") from error
     arrays: dict[str, Any] = {}
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
@@ -237,7 +87,7 @@ def _read_npz(data: bytes, room: int) -> Content:
                         ) from error
                     raise
     except (zipfile.BadZipFile, EOFError) as error:
-        raise LogError(f"the npz archive is damaged or cut short ({_short(error)}); copy the file again") from error
+        raise LogError(f"the npz archive is damaged or cut short ({short(error)}); copy the file again") from error
     text = arrays.pop("dynident_log", None)
     return Content(arrays, own_metadata(str(text)) if text is not None else None)
 
@@ -377,7 +227,7 @@ def _arrow_lists(name: str, column: Any, content: Content) -> None:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         codes = pc.dictionary_encode(inner) if kind is inner.type else inner
         rows = [chunk.indices.to_numpy() for chunk in codes.unify_dictionaries().chunks]
-        if name.rpartition(".")[2].lower() in _LABELS and rows and lengths[0]:
+        if name.rpartition(".")[2].lower() in LABELS and rows and lengths[0]:
             table = np.concatenate(rows).reshape(-1, lengths[0])
             content.labels = tuple(column[0].as_py()) if (table == table[:1]).all() else content.labels
         return
@@ -390,7 +240,6 @@ def _packed_text(data: bytes, room: int) -> Content:
 
 
 READERS: dict[str, Callable[[bytes, int], Content]] = {
-    **dict.fromkeys((".csv", ".tsv", ".txt"), read_text),
     **dict.fromkeys((".csv.gz", ".tsv.gz", ".txt.gz"), _packed_text),
     ".npz": _read_npz,
     ".mat": _read_mat,
