@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident import __version__
 from dynident.errors import DynidentError, LinkError
+from dynident.link.controller import ALARMS, APPROACH
 from dynident.link.plant import Plant, position_limits, velocity_limits
 from dynident.link.real_time import PlantProcess
 from dynident.link.setpoints import Box, Point, Setpoints
@@ -33,18 +34,6 @@ STARVED = 5.0  # for which a moving robot waits for its next point [s, host]
 CHUNK = 0.05  # simulated at once, times the speed up to 8: beyond, the buffer of a client holds no more [s]
 FOLLOWING = 0.1  # largest distance between setpoint and robot [rad, m]
 FULL_RATE = 20.0  # speed up to which a resting robot sends all its samples; beyond, one per chunk
-ALARMS = {
-    4000: "the address of the server is wrong",
-    4002: "the port cannot be opened",
-    4003: "receiving has failed",
-    4004: "sending has failed",
-    4010: "a setpoint is outside the limits",
-    4011: "following error",
-    4012: "emergency stop",
-    4013: "watchdog: the client is silent",
-    4014: "the buffer ran dry while the robot moved",
-    4015: "the drives have failed",
-}
 
 
 @dataclass(frozen=True)
@@ -124,7 +113,7 @@ class Emulator:
         names = robot.mechanism.coordinate_names
         self.box = Box(names, *position_limits(robot), velocity_limits(robot))
         self.setpoints = Setpoints(self.plant.coordinates.copy(), self.box, capacity)
-        self.home = self.plant.coordinates.copy()
+        self.home, self.homing_speed = self.plant.coordinates.copy(), APPROACH  # share of the top speed
         self.tick = _tick(robot, period)
         self.chunk = period * max(1, round(CHUNK * min(max(speed, 1.0), 8.0) / period))
         self.lock = threading.RLock()

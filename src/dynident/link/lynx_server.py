@@ -163,6 +163,7 @@ class LynxTask:
             x.RELEASE: (0, lambda _: core.emergency_stop(False)),
             x.RESET: (0, lambda _: core.reset()),
             x.REST: (0, lambda f: setattr(core, "resting", f.data != b"\0")),
+            x.CONFIGURE: (x.CONFIGURATION, self._configure),
             x.HOME: (x.HOMING, lambda _: self._home()),
             x.JOG: (x.JOGGING, self._jog),
             x.RUN: (x.CONTROL, lambda _: self._run()),
@@ -177,10 +178,21 @@ class LynxTask:
     def _acquire(self, frame: Frame) -> None:
         self.acquire = frame.data != b"\0"
 
+    def _configure(self, frame: Frame) -> None:
+        """Take over the settings of homing: share of the top speed, and where home is; the robot must be homed anew."""
+        core, n = self.emulator, len(self.emulator.box.names)
+        if len(frame.data) != 8 * (n + 1):
+            raise LinkError(f"homing settings have {len(frame.data)} bytes; they need the speed and {n} positions")
+        values = np.frombuffer(frame.data, "<f8")
+        if not (np.isfinite(values).all() and 0.0 < values[0] <= APPROACH):
+            raise LinkError(f"homing at {100 * values[0]:g} % of the top speed; give finite positions and up to {APPROACH:.0%}")
+        core.box.check(values[1:], None)
+        core.homing_speed, core.home, core.homed = float(values[0]), values[1:].copy(), False
+
     def _home(self) -> None:
         core = self.emulator
         way = core.home - core.setpoints.q
-        self._move(way, slow_duration(way, core.box.velocity))
+        self._move(way, slow_duration(way, core.box.velocity * core.homing_speed / APPROACH))
         core.homed = True
 
     def _jog(self, frame: Frame) -> None:

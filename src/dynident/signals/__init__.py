@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dynident.signals.resample import fill_holes, pieces_without_gaps, split_at_gaps
     from dynident.signals.segments import LogSegment, read_segment, seal_segment, segment_frame, segment_start
     from dynident.signals.stream import LogStream
+    from dynident.signals.writers import McapWriter
 
 # Everything but Log needs scipy, which is slow to import: imported on first use.
 _LATER = {
@@ -43,6 +44,7 @@ _LATER = {
     "Recording": "campaign",
     "LogSegment": "segments",
     "LogStream": "stream",
+    "McapWriter": "writers",
     "autocorrelation": "dependence",
     "automatic_cutoff": "cutoff",
     "butterworth": "differentiate",
@@ -81,6 +83,7 @@ __all__ = [
     "Log",
     "LogSegment",
     "LogStream",
+    "McapWriter",
     "Prepared",
     "Quality",
     "Recording",
