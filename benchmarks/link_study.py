@@ -29,20 +29,8 @@ NOISE = np.array(er3a_c60.ASSUMPTIONS["noise"].value)
 
 def record(folder: Path, cycles: int, speed: float) -> float:
     """Serve the virtual robot, record the plan on it, and return how long that took [s]."""
-    words = (
-        "controller",
-        "er3a_c60",
-        "--motion-port",
-        "0",
-        "--state-port",
-        "0",
-        "--speed",
-        str(speed),
-        "--seed",
-        "1",
-        "--json",
-        "--quiet",
-    )
+    ports = ("--motion-port", "0", "--state-port", "0")
+    words = ("controller", "er3a_c60", *ports, "--speed", f"{speed:g}", "--seed", "1", "--buffer", "500", "--json", "--quiet")
     with subprocess.Popen([sys.executable, "-m", "dynident", *words], stdout=subprocess.PIPE, text=True) as server:
         text = ""
         for line in server.stdout or ():
