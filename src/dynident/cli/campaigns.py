@@ -11,22 +11,19 @@ import typer
 import dynident as di
 from dynident.cli.machines import save_figures
 from dynident.cli.shared import (
+    AS_WRITTEN,
     NOT_OK,
-    Arg,
     AsJson,
     Debug,
     Quiet,
     Robot,
-    Search,
-    Sidecar,
+    RobotOptions,
     Strict,
-    Trust,
     app,
     check_output,
     out,
     print_json,
     progress,
-    robot_of,
 )
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
@@ -59,7 +56,7 @@ def identify_campaign(
         if len(fits.cycles) > MOST // 2:
             fits.repeatability().save(stage / "repeatability.json")
         names = [name for name in fits.names if name.startswith(SHOWN)][:MOST]
-        save_figures({f"cycle_{name}": fits.plot(name) for name in names}, stage)
+        save_figures(lambda: {f"cycle_{name}": fits.plot(name) for name in names}, stage)
         written = [output / file.name for file in sorted(stage.iterdir())]
     if as_json:
         print_json(fits.to_dict())
@@ -81,7 +78,7 @@ def friction_campaign(mechanism: di.Mechanism, folder: Path, output: Path, optio
             compensation = FrictionCompensation.of(found)
             compensation.save(stage / "compensation.json")
             compensation.to_c(stage)
-        save_figures({f"heating_{entry.joint}": entry.plot() for entry in found.heating}, stage)
+        save_figures(lambda: {f"heating_{entry.joint}": entry.plot() for entry in found.heating}, stage)
     return found
 
 
@@ -97,10 +94,7 @@ def maintenance(
     false_alarm: Annotated[float, typer.Option(help="Probability of a false alarm per joint and test.")] = 0.01,
     window: Annotated[int, typer.Option(help="Points averaged before they are compared.")] = 3,
     strict: Strict = False,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
+    described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -114,16 +108,14 @@ def maintenance(
         step("reading the baseline")
         healthy = [_study(path) for path in baseline]
         step("studying the friction")
-        test = (
-            _study(campaign) if campaign.is_file() else campaign_study(robot_of(robot, sidecar, search, arg, trust), campaign)
-        )
+        test = _study(campaign) if campaign.is_file() else campaign_study(described.robot(robot), campaign)
         step("comparing")
         found = check_robot(test, healthy, compensation=compensation, false_alarm=false_alarm, window=window)
         if output is not None:
             with output_set(output, ("maintenance.json", "maintenance_*.png")) as stage:
                 found.save(stage / "maintenance.json")
                 names = [entry.history.joint for entry in found.joints]
-                save_figures({f"maintenance_{name}": found.plot(name) for name in names}, stage)
+                save_figures(lambda: {f"maintenance_{name}": found.plot(name) for name in names}, stage)
     if as_json:
         print_json(found.to_dict())
     elif not quiet:
@@ -159,7 +151,7 @@ def repeatability(
         with output_set(output, ("repeatability.json", "repeat_*.png")) as stage:
             found.save(stage / "repeatability.json")
             names = [p.name for p in found.parameters if p.name.startswith((*SHOWN, "friction_"))][:MOST]
-            save_figures({f"repeat_{name}": found.plot(name) for name in names}, stage)
+            save_figures(lambda: {f"repeat_{name}": found.plot(name) for name in names}, stage)
     if as_json:
         print_json(found.to_dict())
     elif not quiet:

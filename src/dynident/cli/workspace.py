@@ -69,7 +69,7 @@ def workspace(
     if output is not None:
         with output_set(output, ("workspace.json", "workspace.png", "workspace_frame.png")) as stage:
             found.save(stage / "workspace.json")
-            save_figures({"workspace": found.plot(), "workspace_frame": found.plot("frame")}, stage)
+            save_figures(lambda: {"workspace": found.plot(), "workspace_frame": found.plot("frame")}, stage)
             files = [output / file.name for file in sorted(stage.iterdir())]
     if as_json:
         print_json(found.to_dict())

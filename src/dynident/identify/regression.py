@@ -16,7 +16,7 @@ from dynident.checks import numbers
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters, base_parameters, columns_of, random_motion
 from dynident.identify.factor import Relation, RowGroup, Tile, Workspace, accumulate, block_edges, triangle
-from dynident.identify.matching import match
+from dynident.identify.matching import Matched, match
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.rows import FEW, Projection, Rows, check_projection, moving_rows
 from dynident.identify.suspicions import suspicions
@@ -127,9 +127,7 @@ class Regression:
             The evidence.
         """
         motion = as_motion(motion)
-        rows = Rows(mechanism, check_projection(projection), tuple(columns_of(mechanism, absent)))
-        require(mechanism, Mechanism, "mechanism")
-        require(motion, Motion, "motion")
+        rows = Rows(mechanism, check_projection(projection), tuple(columns_of(mechanism, absent)) if absent else ())
         tau = numbers(effort, "effort")
         motors = len(mechanism.actuators)
         if not mechanism.loops and motors > mechanism.dof and tau.shape == (len(motion), motors):
@@ -204,8 +202,9 @@ class Regression:
         names = [rows.names[i] for i in used]
 
         def relation(k: int) -> Relation:
-            states = random_motion(mechanism, 2 * max(c.size for c in columns) + 8)
-            return compiled.relation(used[k], columns[k], states)
+            return compiled.relation(
+                used[k], columns[k], lambda: random_motion(mechanism, 2 * max(c.size for c in columns) + 8)
+            )
 
         times = [outputs for _, outputs in spans]
         groups = accumulate(
@@ -256,7 +255,7 @@ class Regression:
         Regression
             The evidence, with the notes of every decision.
         """
-        matched = match(mechanism, log)
+        matched = Matched(mechanism, log, ()) if _speaks_of(log, mechanism) else match(mechanism, log)
         prepared = prepared_for(Rows(matched.mechanism, check_projection(projection)), matched.log, options)
         prepared = prepared if between is None else _part(prepared, *between)
         skip = dead_efforts(prepared)
@@ -270,11 +269,12 @@ class Regression:
                 f"log '{log.name}': no joint moves, all positions are constant but for rounding; nothing can be identified, "
                 "record a log in which the joints move"
             )
-        motion = robot_motion(matched.mechanism, prepared.motion)
-        if not matched.mechanism.loops:
-            notes += suspicions(matched.mechanism, motion, prepared.effort)
+        robot = matched.mechanism
+        motion = robot_motion(robot, prepared.motion)
+        if np.any(robot.tree.inertias) or any(np.isfinite(joint.limits.upper) for joint in robot.joints):
+            notes += suspicions(robot, motion, prepared.effort)
         evidence = cls.from_motion(
-            matched.mechanism,
+            robot,
             motion,
             prepared.filtered,
             base,
@@ -500,6 +500,12 @@ def _same(base: BaseParameters, mechanism: Mechanism) -> bool:
     if base.mechanism.parameters.names != mechanism.parameters.names or base.mechanism.dof != mechanism.dof:
         return False
     return base.fits(replace(base, mechanism=mechanism).fingerprint())
+
+
+def _speaks_of(log: Log, robot: Mechanism) -> bool:
+    """Return whether a log has generalised efforts of a tree robot's own coordinates, in their order."""
+    on_joints = (log.effort_kind, log.position_side) == ("joint_torque", "joint") and log.gain is None
+    return on_joints and not robot.loops and log.joints == robot.coordinate_names
 
 
 def _part(prepared: Prepared, first: float, last: float) -> Prepared:

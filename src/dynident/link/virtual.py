@@ -19,14 +19,12 @@ import numpy as np
 
 from dynident.errors import LinkError
 from dynident.excitation import Plan
-from dynident.files import parsed, write_atomic
+from dynident.files import BYTES, parsed, read_regular, write_atomic
 from dynident.friction import Friction
-from dynident.link.campaign_folder import check_new, create_folder, lock_folder, open_folder
-from dynident.link.controller import Identity
+from dynident.link.controller import Identity, Samples
 from dynident.link.emulator import facts_of
-from dynident.link.messages import Samples
 from dynident.link.plant import Plant
-from dynident.link.recorder import Recorder
+from dynident.link.recorder import Recorder, check_new, create_folder, lock_folder, open_folder
 from dynident.link.schedule import Settings, Step, cycle_motion, seconds, steps_of
 from dynident.mechanics import Motion
 from dynident.signals import Log
@@ -203,7 +201,7 @@ def _state(folder: Path, asked: dict[str, Any]) -> tuple[int, float, Any]:
     if not file.exists():
         return 0, 0.0, None
     try:
-        state = parsed(json.loads, file.read_text(encoding="utf-8"))
+        state = parsed(json.loads, read_regular(file, BYTES).decode())
         if state["asked"] != asked:
             other = [f"{key} {state['asked'].get(key)}, not {value}" for key, value in asked.items()]
             differ = [text for text, (key, value) in zip(other, asked.items(), strict=True) if state["asked"].get(key) != value]

@@ -20,11 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import choice, number
 from dynident.errors import DynidentError
 from dynident.mechanics.actuation import actuator_jacobian
-from dynident.mechanics.batch import coordinates, run
 from dynident.mechanics.branch import Branch
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Outputs, cached, function_of
+from dynident.mechanics.functions import Outputs, cached, coordinates, function_of, run
 from dynident.mechanics.inverse_kinematics_damped import robot_size
 from dynident.mechanics.kinematics import jacobian, positions_of_frame
 from dynident.mechanics.loop_reactions import constraint_jacobians
