@@ -26,6 +26,7 @@ from dynident.cli import (  # noqa: F401 - importing registers commands
     simulate,
     testbench,
     thermal,
+    workspace,
 )
 from dynident.cli.shared import PANELS, USAGE, UsageError, app, command_name, note, notes
 from dynident.cli.words import OPTIONS, in_options, options_of

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -19,7 +20,7 @@ from dynident.cli.structure import choices, has_legs, restructured, spoken, with
 from dynident.cli.words import in_options
 from dynident.errors import DynidentError
 from dynident.files import to_json, visible
-from dynident.mechanism import apply_sidecar, read_robot
+from dynident.mechanism import apply_sidecar, read_robot, write_robot
 
 USAGE, NOT_OK = 2, 3
 # Recent typer carries its own copy of click, older ones import it: the base class is found from what both export.
@@ -28,8 +29,17 @@ UsageError: Any = typer.BadParameter.__bases__[0]
 #: Panels of the list of commands.
 PANELS = {
     "Start here": ("demo", "describe", "identify", "validate", "report", "compare"),
-    "Motions and experiments": ("excite", "simulate", "record", "controller", "friction", "schedule", "maintenance"),
-    "The model at work": ("export", "derive", "monitor", "payload", "gains", "ik", "check", "partitions"),
+    "Motions and experiments": (
+        "excite",
+        "simulate",
+        "record",
+        "controller",
+        "friction",
+        "schedule",
+        "maintenance",
+        "repeatability",
+    ),
+    "The model at work": ("export", "derive", "monitor", "payload", "gains", "ik", "check", "workspace", "partitions"),
     "Drives and control": ("bandwidth", "track"),
     "Files": ("convert", "cache", "reproduce"),
 }
@@ -254,6 +264,22 @@ def log_reader(
     return read
 
 
+@dataclass(frozen=True)
+class LogOptions:
+    """How the logs of a command are read; a parameter of this kind stands for one option per field."""
+
+    schema: Schema = None
+    joints: Joints = None
+    gain: Gain = None
+    topic: Topic = None
+    unit: Unit = None
+    log_rate: LogRate = None
+
+    def reader(self, effort: str | None) -> Callable[[Path], di.Log]:
+        """Return a function that reads logs with these options and says once what it understood."""
+        return log_reader(effort, self.schema, self.joints, self.gain, self.topic, self.unit, self.log_rate)
+
+
 def stage_reader(read: Callable[[Path], di.Log], plan: Path | None) -> Callable[[Path], di.Log]:
     """Return a reader that keeps the part of a log that its plan names for training; without a plan it hints at it."""
     if plan is None:
@@ -378,3 +404,25 @@ def robot_of(
     if has_legs(mechanism):
         note(f"the base '{mechanism.root}' of robot '{mechanism.name}' is held still; --floating frees it")
     return mechanism
+
+
+@dataclass(frozen=True)
+class RobotOptions:
+    """How the robot of a command is read; a parameter of this kind stands for one option per field."""
+
+    sidecar: Sidecar = None
+    search: Search = None
+    arg: Arg = None
+    trust: Trust = False
+
+    def robot(self, file: Path, terms: list[str] | None = None) -> di.Mechanism:
+        """Return the robot of a file, or the one of the literature with that name, with joint terms of the command line."""
+        return with_terms(robot_of(file, self.sidecar, self.search, self.arg, self.trust), terms)
+
+    def write(self, file: Path, fit: di.Fit, path: Path) -> Path:
+        """Write a copy of the robot's description with the parameters of a fit."""
+        arguments = xacro_arguments(self.arg)
+        return write_robot(file, fit.mechanism, fit.standard, path, self.search or (), self.trust, arguments)
+
+
+AS_WRITTEN, AS_LOGGED = RobotOptions(), LogOptions()

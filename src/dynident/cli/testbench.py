@@ -12,24 +12,21 @@ import dynident as di
 from dynident.cli.campaigns import friction_campaign
 from dynident.cli.machines import Bandwidth, Controller, DrivesFile, Machine, Results, Seed, is_ready, no_drives, save_figures
 from dynident.cli.shared import (
+    AS_LOGGED,
+    AS_WRITTEN,
     Arg,
     AsJson,
     Debug,
     Effort,
-    Gain,
-    Joints,
-    LogRate,
+    LogOptions,
     Quiet,
     Robot,
-    Schema,
+    RobotOptions,
     Search,
     Sidecar,
-    Topic,
     Trust,
-    Unit,
     app,
     check_output,
-    log_reader,
     out,
     print_json,
     progress,
@@ -54,16 +51,8 @@ def friction(
     level: Annotated[float, typer.Option(help="Speed followed over time, as a part of the top speed.")] = 0.6,
     tolerance: Annotated[float, typer.Option(help="Drift that the recommended warm-up may leave.")] = 0.02,
     shortest: Annotated[float, typer.Option(help="Shortest plateau that counts [s].")] = 0.25,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
-    schema: Schema = None,
-    joints: Joints = None,
-    gain: Gain = None,
-    topic: Topic = None,
-    unit: Unit = None,
-    log_rate: LogRate = None,
+    described: RobotOptions = AS_WRITTEN,
+    logged: LogOptions = AS_LOGGED,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -77,17 +66,17 @@ def friction(
     if len(logs) == 1 and is_campaign(logs[0]):
         with progress(2, quiet) as step:
             step("studying the campaign cycle by cycle")
-            whole = friction_campaign(robot_of(robot, sidecar, search, arg, trust), logs[0], output, options)
+            whole = friction_campaign(described.robot(robot), logs[0], output, options)
         if as_json:
             print_json(whole.numbers())
         elif not quiet:
             out.print(whole.summary())
             out.print(f"\nwritten: {output / 'friction.html'}, {output / 'friction.json'}, {output / 'compensation.json'}")
         return 0
-    read_log = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
+    read_log = logged.reader(effort)
     with progress(len(logs) + 3, quiet) as step:
         step("reading the robot")
-        mechanism = robot_of(robot, sidecar, search, arg, trust)
+        mechanism = described.robot(robot)
         read: list[di.Log] = []
         for path in logs:
             step(f"reading {path.name}")

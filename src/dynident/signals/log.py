@@ -20,7 +20,6 @@ from dynident.tables import Tabular
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-if TYPE_CHECKING:
     from dynident.signals.stream import LogStream
 
 Array = NDArray[np.float64]
@@ -235,12 +234,13 @@ class Log(Tabular):
         >>> log = Log.read("emps.mat", schema={"time": "t", "position": "qm", "effort": "vir", "joints": ["slide"],
         ...                                    "effort_kind": "voltage", "gain": 35.15})  # doctest: +SKIP
         """
-        from dynident.signals.campaign import is_campaign, read_campaign  # noqa: PLC0415  (only loaded when something is read)
-        from dynident.signals.schema import read_log  # noqa: PLC0415
+        from dynident.signals.reading import read_log  # noqa: PLC0415  (only loaded when something is read)
 
-        if is_campaign(path):
-            return read_campaign(path)  # type: ignore[arg-type]
+        if isinstance(path, str | os.PathLike) and Path(path).is_dir():
+            from dynident.signals.campaign import is_campaign, read_campaign  # noqa: PLC0415
 
+            if is_campaign(path):
+                return read_campaign(path)
         overrides: dict[str, object] = {
             "effort_kind": effort,
             "topic": topic,
