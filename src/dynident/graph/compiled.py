@@ -45,19 +45,14 @@ class Compiled:
         to each other (rows: each entry's samples next to each other).
         """
         whole = samples - samples % self.width
+        table = self._table(arrays)  # it must live until the calls are done
+        place = table.ctypes.data
         if whole and threads:
-            table = self._table(arrays)
-            over_samples(whole, lambda i, j: self._call(i, (j - i) // self.width, table.ctypes.data), self.width)
+            over_samples(whole, lambda i, j: self._call(i, (j - i) // self.width, place), self.width)
         elif whole:
-            self._call(0, whole // self.width, self._table(arrays).ctypes.data)
+            self._call(0, whole // self.width, place)
         if whole < samples:
             self._rest(arrays, whole, samples)
-
-    def fixed(self, arrays: Mapping[str, Array]) -> Callable[[], None]:
-        """Return a call for one sample per vector lane on these very arrays, which must live as long as it."""
-        call, table = self._call, self._table(arrays)
-        place = table.ctypes.data
-        return lambda _table=table: call(0, 1, place)  # type: ignore[misc]  # the table lives as long as the call
 
     def over(self, arrays: Mapping[str, Array]) -> Callable[[int, int], None]:
         """Return a call for the samples from a first to a last (not included) of a batch, in the calling thread.
@@ -69,14 +64,13 @@ class Compiled:
         table[[name in function.outputs for name in function.arrays], 2] = 0
         place = table.ctypes.data
 
-        def piece(first: int, last: int) -> None:
+        def piece(first: int, last: int, _table: object = table) -> None:  # which lives as long as the function
             steps = (last - first) // width
             call(first, steps, place)
             if steps * width < last - first:
                 parts = {name: self._from(name, arrays[name], first) for name in function.inputs}
                 self._rest({**arrays, **parts}, steps * width, last - first)
 
-        piece.__dict__["table"] = table  # lives as long as the call
         return piece
 
     def _table(self, arrays: Mapping[str, Array]) -> NDArray[np.int64]:
@@ -113,7 +107,8 @@ class Compiled:
                 if name in self.function.inputs or None in self.function.outputs[name]:
                     padded[name][:count] = array[first:last]
                     padded[name][count:] = array[last - 1]
-        self._call(0, 1, self._table(padded).ctypes.data)
+        table = self._table(padded)
+        self._call(0, 1, table.ctypes.data)
         for name in self.function.outputs:
             if name in self.function.rows:
                 arrays[name][:, first:last] = padded[name][:, :count]

@@ -32,25 +32,25 @@ class Products:
     """
 
     def __init__(self, groups: Sequence[NDArray[np.int64]]) -> None:
-        self._sizes = [len(rows) for rows in groups]
         table: list[list[int]] = []
-        self._entries: list[NDArray[np.int64]] = []  # of each group: i, j and where their sum is, (3, products)
+        self._places: list[NDArray[np.int64]] = []  # where the entries of each group's G are among the sums
         for rows in groups:
-            entries: list[tuple[int, int, int]] = []
+            places = np.zeros((len(rows), len(rows)), dtype=np.int64)
             for high, wide in product(range(0, len(rows), HIGH), range(0, len(rows), WIDE)):
                 if wide >= high + HIGH:  # G is symmetric
                     continue
                 i, j = ([min(k, len(rows) - 1) for k in range(a, a + n)] for a, n in ((high, HIGH), (wide, WIDE)))
-                entries += [(*pair, k) for k, pair in enumerate(product(i, j), HIGH * WIDE * len(table))]
+                for k, (row, column) in enumerate(product(i, j), HIGH * WIDE * len(table)):
+                    places[row, column] = places[column, row] = k
                 table.append([int(rows[k]) for k in (*i, *j)])
-            self._entries.append(np.array(entries, dtype=np.int64).reshape(-1, 3).T)
+            self._places.append(places)
         self._table = np.array(table, dtype=np.int64).reshape(-1, HIGH + WIDE)
         (self._machine, self._call), self._lanes = _code(), vector_width()
 
     @staticmethod
     def of(groups: Sequence[NDArray[np.int64]]) -> Products:
         """Return the sums of these groups, made once: the list of thousands of products takes as long as 20 000 samples."""
-        return _made(tuple(tuple(int(row) for row in rows) for rows in groups))
+        return _made(tuple(np.asarray(rows, dtype=np.int64).tobytes() for rows in groups))
 
     def sums(self, count: int) -> Array:
         """Return so many times the sums of nothing, (count, products)."""
@@ -79,17 +79,12 @@ class Products:
 
     def matrices(self, sums: Array) -> list[Array]:
         """Return G of every group, (count, rows, rows), from sums (count, products)."""
-        found = []
-        for size, (i, j, place) in zip(self._sizes, self._entries, strict=True):
-            G = np.empty((len(sums), size, size))
-            G[:, i, j] = G[:, j, i] = sums[:, place]
-            found.append(G)
-        return found
+        return [sums.take(places, axis=1) for places in self._places]
 
 
 @lru_cache(maxsize=64)
-def _made(groups: tuple[tuple[int, ...], ...]) -> Products:
-    return Products([np.array(rows, dtype=np.int64) for rows in groups])
+def _made(groups: tuple[bytes, ...]) -> Products:
+    return Products([np.frombuffer(rows, dtype=np.int64) for rows in groups])
 
 
 @lru_cache(maxsize=1)
