@@ -17,7 +17,7 @@ import dynident as di
 from dynident.cli.machines import is_ready, ready_machine
 from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, check_output, note, notes, out, print_json, robot_of
 from dynident.errors import DynidentError, LinkError
-from dynident.files import to_json, write_atomic
+from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic
 
 if TYPE_CHECKING:
     from dynident.link import Campaign, Identity, Progress, RemoteController
@@ -45,7 +45,7 @@ def _key(path: Path | None) -> bytes:
     if path is None:
         return b""
     try:
-        key = path.read_bytes().strip()
+        key = read_regular(path, BYTES).strip()
     except OSError as error:
         raise LinkError(f"--key-file '{path}' cannot be read ({error.strerror}); give a file with the shared key") from error
     if len(key) < 16:
@@ -248,10 +248,8 @@ def _plan(path: Path | None) -> Any:
 
 
 def _address(folder: Path) -> str:
-    import json  # noqa: PLC0415 - only here
-
     try:
-        return str(json.loads((folder / "campaign.json").read_text(encoding="utf-8"))["address"])
+        return str(read_json(folder / "campaign.json", "a campaign")["address"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise LinkError(f"'{folder}' is no campaign ({error}); start one with dynident record plan/ -o campaign/") from error
 
