@@ -129,7 +129,7 @@ def _candidates(found: Cutoff) -> list[float]:
 def _errors(own: Regression, judged: Regression) -> Array:
     """Return ||e||^2 of every joint and stretch of `judged` under the fit of `own` without that stretch, (groups, K)."""
     free = WLS().fit(own)
-    betas = estimate(own, prior_of(own), free.sigma_, free.coef_).left_out
+    betas = estimate(own, prior_of(own), free.sigma_).left_out
     return np.array([squares(group, betas) for group in judged.groups])
 
 

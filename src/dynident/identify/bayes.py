@@ -72,7 +72,7 @@ class MAP(Estimator):
         if not chosen.all():
             prior = _dropping(prior, base.regrouping[~chosen])
         with one_blas_thread():
-            posterior = estimate(regression, prior, free.sigma_, free.coef_)
+            posterior = estimate(regression, prior, free.sigma_)
             spread = posterior.covariance()
             x, notes = posterior.x, regression.notes
             if self.recovery != "prior" and chosen.all():

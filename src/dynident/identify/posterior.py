@@ -104,12 +104,8 @@ def weighted_triangle(regression: Regression, weights: Array) -> Array:
     return triangle(np.vstack(blocks))
 
 
-def estimate(regression: Regression, prior: Prior, sigma: Array, free: Array) -> Posterior:
-    """Return the posterior of the standard parameters, from residual deviations `sigma` and parameters `free` of least squares.
-
-    How dependent residuals are is read off those of `free`: what a belief leaves in the others looks like dependence too, and
-    would call for even more of the belief.
-    """
+def estimate(regression: Regression, prior: Prior, sigma: Array) -> Posterior:
+    """Return the posterior of the standard parameters, beginning with the residual deviations `sigma` of a free fit."""
     base = regression.base
     floor = np.array([FLOOR * np.sqrt(g.effort_square / max(g.count, 1)) for g in regression.groups])
     floor = np.where(floor > 0.0, floor, max(float(floor.max(initial=0.0)), 1e-12))
@@ -120,9 +116,9 @@ def estimate(regression: Regression, prior: Prior, sigma: Array, free: Array) ->
     extra = prior.rows * prior.unit * ~held
     rest = prior.values - prior.rows @ prior.mean
     s2 = np.ones(len(prior.families))
-    correction = 1.0
+    beta, correction = None, 1.0
     for turn in range(REWEIGHTINGS):
-        c = inflation(regression, free, sigma, correction)
+        c = np.ones(len(sigma)) if beta is None else inflation(regression, beta, sigma, correction)
         T = weighted_triangle(regression, 1.0 / (sigma * np.sqrt(c)))
         A = np.vstack([T[:, :-1] @ M, extra])
         y = np.concatenate([T[:, -1] - T[:, :-1] @ beta0, rest])
