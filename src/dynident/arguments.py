@@ -17,7 +17,7 @@ import sys
 import types
 import typing
 from collections import abc
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from functools import wraps
 from importlib import import_module
 from itertools import islice
@@ -31,8 +31,10 @@ RAW = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, Runt
 LARGEST = 1e100  # beyond it squares overflow
 ITEMS = 64  # of a sequence or table that are looked at
 SPECIAL = ("__init__", "__call__")
-SHAPES = ("shape", "broadcast", "dimension", "size", "axis", "aligned", "index", "indices", "subscript", "zip", "len()")
-SHAPES += ("positional", "iterable", "unpack", "length")
+SHAPES = (
+    *("shape", "broadcast", "dimension", "size", "axis", "aligned", "index", "indices", "subscript", "zip", "len()"),
+    *("positional", "iterable", "unpack", "length"),
+)
 EMPTY = ("empty", "zero-size", "size 0", "out of range", "out of bounds", "at least", "not enough", "iterable", "unpack", "0 ")
 MISSING = object()
 
@@ -156,7 +158,9 @@ def _tell(error: BaseException, function: Any, label: str, args: tuple[Any, ...]
         raise DynidentError(told) from error
 
 
-def _run(items: Any, function: Any, label: str, args: tuple[Any, ...], kwargs: dict[str, Any], skip: int) -> Iterator[Any]:
+def _run(
+    items: Any, function: Any, label: str, args: tuple[Any, ...], kwargs: dict[str, Any], skip: int
+) -> Generator[Any, Any, Any]:
     """Give the items of a generator, whose function begins to work with the first of them."""
     try:
         return (yield from items)
