@@ -29,7 +29,8 @@ NOISE = np.array(er3a_c60.ASSUMPTIONS["noise"].value)
 
 def record(folder: Path, cycles: int, speed: float) -> float:
     """Serve the virtual robot, record the plan on it, and return how long that took [s]."""
-    words = ("controller", "er3a_c60", "--motion-port", "0", "--state-port", "0", "--speed", str(speed), "--json", "--quiet")
+    ports = ("--motion-port", "0", "--state-port", "0")
+    words = ("controller", "er3a_c60", *ports, "--speed", f"{speed:g}", "--seed", "1", "--buffer", "500", "--json", "--quiet")
     with subprocess.Popen([sys.executable, "-m", "dynident", *words], stdout=subprocess.PIPE, text=True) as server:
         text = ""
         for line in server.stdout or ():
@@ -88,7 +89,7 @@ def main() -> None:
         search = ("--criterion", "cond", "--iterations", "30", "--starts", "2")
         run(folder, "excite", "er3a_c60", *search, "--complete", "-o", "plan")
     took = record(folder, given.cycles, given.speed)
-    run(folder, "simulate", "plan", "--cycles", str(given.cycles), "-o", "simulated")
+    run(folder, "simulate", "plan", "--cycles", str(given.cycles), "--seed", "1", "-o", "simulated")
     run(folder, "friction", "er3a_c60", "recorded", "-o", "study")
     found = compare(folder / "recorded", folder / "simulated")
     lived = found["cycles"] * 300.0

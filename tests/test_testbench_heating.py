@@ -14,8 +14,9 @@ import dynident as di
 from dynident import testbench as bench
 from dynident.errors import DynidentError
 from dynident.excitation import check_plan, complete_shares, complete_test, cooling_test, heating_test
-from dynident.friction import AdvancedSecondOrder, FirstOrder, SecondOrder, TwoPole, mean_power, rms_power
-from dynident.robots import er3a_c60
+from dynident.friction import AdvancedSecondOrder, FirstOrder, LuGre, SecondOrder, TwoPole, mean_power, rms_power
+from dynident.mechanics import singularity_indices
+from dynident.robots import er3a_c60, five_bar
 from dynident.trajectory import Moves
 
 GCC = shutil.which("gcc")
@@ -200,3 +201,23 @@ def test_the_compensation_in_c_is_the_one_in_python(tmp_path):
     end = 7200 * 1.004
     expected = [model.simulate([0.0, end], p).state[1] for model, p in zip(models, power, strict=True)]
     assert np.array(state) == pytest.approx(np.concatenate(expected), abs=1e-9)
+
+
+def test_what_holds_curves_draws_them():
+    pytest.importorskip("matplotlib")
+    t = np.arange(0.0, 7200.0, 60.0)
+    warming = AXIS4.simulate(t, 97.65)
+    drawn = [axes.lines[0].get_ydata() for axes in warming.plot().axes]
+    assert all(np.array_equal(a, b) for a, b in zip(drawn, (warming.temperature, warming.ratio, warming.power), strict=True))
+    some = np.arange(t.size) % 4 == 0
+    points = bench.ThermalTest(t, warming.ratio, 97.65, measured=some).plot().axes[0].lines[0]
+    assert np.array_equal(points.get_ydata(), warming.ratio[some])
+    v = np.array([-2.0, -1.0, -0.5, 0.5, 1.0, 2.0])
+    curve = bench.FrictionCurve("21 degC", 0.0, 21.0, v, np.sign(v) * (3.0 + v**2), np.full(6, 0.1), np.ones(6, dtype=int))
+    lines = curve.plot().axes[0].lines  # a polynomial on each side, then the points
+    assert lines[0].get_ydata()[0] == pytest.approx(-7.0) and lines[1].get_ydata()[-1] == pytest.approx(7.0)
+    response = LuGre(sigma0=1e3, sigma1=10.0, fc=1.0, fs=1.5, vs=0.1, fv=0.4).simulate(t[:50] / 600.0, np.full(50, 0.2))
+    assert np.array_equal(response.plot().axes[0].lines[0].get_ydata(), response.force)
+    robot = five_bar.mechanism(coordinates="platform")
+    found = singularity_indices(robot, [[0.0, 0.9], [0.0, 1.2]], "platform")
+    assert np.array_equal(found.plot().axes[0].lines[0].get_ydata(), found.type1)

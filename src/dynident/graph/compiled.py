@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.errors import DynidentError
 from dynident.graph.expression import Graph
 from dynident.graph.function import Function
 from dynident.graph.llvm_library import library
@@ -79,7 +80,7 @@ class Compiled:
     def _place(self, name: str, array: Array) -> tuple[int, int, int]:
         """Return the address of an array, its stride in numbers, and the bytes from one sample to the next."""
         if array.size and (array.dtype != np.float64 or (array.shape[-1] > 1 and array.strides[-1] != 8)):
-            raise ValueError(f"array '{name}' of '{self.function.name}' must be float64, its last axis contiguous")
+            raise DynidentError(f"array '{name}' of '{self.function.name}' must be float64, its last axis contiguous")
         stride = array.strides[0] // 8 if array.ndim > 1 else 1
         step = 0 if name in self.function.shared else 8 if name in self.function.rows else array.strides[0]
         return array.ctypes.data, stride, step

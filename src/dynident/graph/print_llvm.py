@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from dynident.errors import DynidentError
 from dynident.graph.expression import Node, reachable
 from dynident.graph.function import Function
 from dynident.graph.llvm_library import bits
@@ -111,7 +112,7 @@ class Emitter:
         elif node.op in _CALLED:
             name = self.line(f"call {T} @{node.op}_{self.width}({', '.join(f'{T} {arg}' for arg in args)})")
         else:
-            raise ValueError(f"the operation '{node.op}' has no machine code")
+            raise DynidentError(f"the operation '{node.op}' has no machine code")
         self.known[node.index] = name
 
     def turn(self, turn: Turn) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.errors import DynidentError
 from dynident.graph.machine import MachineCode, vector_width
 
 Array = NDArray[np.float64]
@@ -61,7 +62,7 @@ class Products:
         Each row's samples lie next to each other in rows (height, samples); where they are in memory is looked up once.
         """
         if rows.dtype != np.float64 or (rows.shape[1] > 1 and rows.strides[1] != 8):
-            raise ValueError("the rows of sums of products must be float64, their samples next to each other")
+            raise DynidentError("the rows of sums of products must be float64, their samples next to each other")
         lanes, blocks, stride, at = self._lanes, len(self._table), rows.strides[0] // 8, rows.ctypes.data
         call, table, into, step = self._call, self._table.ctypes.data, sums.ctypes.data, sums.strides[0]
 

@@ -69,6 +69,8 @@ class Campaign:
         self.folder, self.controller = Path(folder), controller
         self.predict, self.listeners, self.observe, self.yes, self.interval = predict, listeners, observe, yes, interval
         self.about, self.settings, self.plan = open_folder(self.folder)
+        if not (known := self.about["controller"])["identity"]:  # it tells no names: they are the plan's
+            controller.identity = Identity(coordinates=tuple(known["coordinates"]), channels=tuple(known["channels"]))
         self.steps = steps_of(self.plan, self.settings)
         self.recorder: Recorder
         self.follower: Follower

@@ -23,6 +23,19 @@ Array = NDArray[np.float64]
 
 APPROACH = 0.2  # share of the top speeds with which a robot is homed, jogged, and moved to a start
 
+ALARMS = {
+    4000: "the address of the server is wrong",
+    4002: "the port cannot be opened",
+    4003: "receiving has failed",
+    4004: "sending has failed",
+    4010: "a setpoint is outside the limits",
+    4011: "following error",
+    4012: "emergency stop",
+    4013: "watchdog: the client is silent",
+    4014: "the buffer ran dry while the robot moved",
+    4015: "the drives have failed",
+}
+
 
 class UnreachableError(LinkError):
     """Nobody answers, or another client has the controller: trying again later may help."""
@@ -214,6 +227,11 @@ class Status:
     possible: bool = True
     alarm: int = 0
 
+    @property
+    def why(self) -> str:
+        """Its alarm in words, as in "alarm 4012 (emergency stop)"."""
+        return f"alarm {self.alarm} ({ALARMS[self.alarm]})" if self.alarm in ALARMS else f"alarm {self.alarm}"
+
 
 class RemoteController(ABC):
     """A controller on the other side of a wire.
@@ -371,7 +389,7 @@ def wait_for_rest(controller: RemoteController, duration: float, timeout: float)
             seen |= bool(running.any() and np.nanmax(rows.motion) >= duration - 1e-6)
         status = controller.state()
         if status.alarm:
-            raise LinkError(f"the controller is in alarm {status.alarm}; reset it")
+            raise LinkError(f"the controller is in {status.why}; reset it")
         if seen and not status.moving and not controller.sending:
             return
     raise LinkError(f"the robot has not come to rest within {timeout:g} s; look at it")

@@ -19,9 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident import __version__
 from dynident.errors import DynidentError, LinkError
+from dynident.link.controller import ALARMS, APPROACH
 from dynident.link.plant import Plant, position_limits, velocity_limits
 from dynident.link.real_time import PlantProcess
-from dynident.link.setpoints import Box, Point, Setpoints
+from dynident.link.setpoints import JointLimits, Point, Setpoints
 from dynident.mechanics import Motion
 from dynident.simulate import VirtualRobot
 
@@ -30,21 +31,9 @@ Array = NDArray[np.float64]
 VERSION = (1, 0, 0)  # of our own messages
 PATIENCE = 0.3  # after which a point that nothing follows is one of rest [s, host]
 STARVED = 5.0  # for which a moving robot waits for its next point [s, host]
-CHUNK = 0.05  # simulated at once, times the speed up to 8: beyond, the buffer of a client holds no more [s]
+CHUNK = 0.05  # simulated at once where so many setpoints are known, times the speed up to 40 [s]
 FOLLOWING = 0.1  # largest distance between setpoint and robot [rad, m]
 FULL_RATE = 20.0  # speed up to which a resting robot sends all its samples; beyond, one per chunk
-ALARMS = {
-    4000: "the address of the server is wrong",
-    4002: "the port cannot be opened",
-    4003: "receiving has failed",
-    4004: "sending has failed",
-    4010: "a setpoint is outside the limits",
-    4011: "following error",
-    4012: "emergency stop",
-    4013: "watchdog: the client is silent",
-    4014: "the buffer ran dry while the robot moved",
-    4015: "the drives have failed",
-}
 
 
 @dataclass(frozen=True)
@@ -122,11 +111,11 @@ class Emulator:
         self.robot, self.speed, self.period, self.following = robot, speed, period, following
         self.plant = (PlantProcess if real_time else Plant)(robot, q, period, seed)
         names = robot.mechanism.coordinate_names
-        self.box = Box(names, *position_limits(robot), velocity_limits(robot))
-        self.setpoints = Setpoints(self.plant.coordinates.copy(), self.box, capacity)
-        self.home = self.plant.coordinates.copy()
+        self.limits = JointLimits(names, *position_limits(robot), velocity_limits(robot))
+        self.setpoints = Setpoints(self.plant.coordinates.copy(), self.limits, capacity)
+        self.home, self.homing_speed = self.plant.coordinates.copy(), APPROACH  # share of the top speed
         self.tick = _tick(robot, period)
-        self.chunk = period * max(1, round(CHUNK * min(max(speed, 1.0), 8.0) / period))
+        self.chunk = period * max(1, round(CHUNK * min(max(speed, 1.0), 40.0) / period))
         self.lock = threading.RLock()
         self.alarms: deque[Alarm] = deque(maxlen=20)
         self.powered, self.e_stopped, self.homed = True, False, False
@@ -381,7 +370,7 @@ class Emulator:
                 error_now = np.abs(self.plant.coordinates - motion.q[-1])
                 if error_now.max() > self.following:
                     i = int(error_now.argmax())
-                    text = f"following error of joint '{self.box.names[i]}' is {error_now[i]:.3g}, above {self.following:g}"
+                    text = f"following error of joint '{self.limits.names[i]}' is {error_now[i]:.3g}, above {self.following:g}"
                     self.alarm(4011, text)
         return np.column_stack([index.astype(np.float64), clock, when, *signals])
 

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dynident.errors import LinkError, missing_extra
+from dynident.errors import LinkError, MissingExtraError
 from dynident.files import write_atomic
 from dynident.link.controller import Samples
-from dynident.signals import Log
+from dynident.signals import Log, McapWriter
 
 UNITS = {"joint_torque": "Nm or N", "joint_force": "N", "motor_torque": "Nm", "motor_current": "A", "voltage": "V"}
-NUMBERS = {"type": "array", "items": {"type": ["number", "null"]}}
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "array", "items": {"type": "string"}},
-        "clock": {"type": "number"},
-        "motion": {"type": ["number", "null"]},
-        **dict.fromkeys(("position", "velocity", "effort", "temperature"), NUMBERS),
-    },
-}
 
 
 def export_text(log: Log, path: str | os.PathLike[str]) -> Path:
@@ -57,7 +46,10 @@ def export_text(log: Log, path: str | os.PathLike[str]) -> Path:
 
 
 def mcap_writer(path: str | os.PathLike[str], channels: Sequence[str], facts: Mapping[str, str] | None = None) -> Any:
-    """Return a listener that writes samples as MCAP, JSON messages on the topic ``/joint_states``.
+    """Return a listener that writes samples as MCAP: JointState on ``/joint_states``, temperatures as DynamicJointState.
+
+    Stamps are the controller's clock, which goes on where a controller that was started again begins anew; the times of the
+    file are the host's.
 
     Parameters
     ----------
@@ -73,55 +65,39 @@ def mcap_writer(path: str | os.PathLike[str], channels: Sequence[str], facts: Ma
     object
         With `feed`, as a `Campaign` wants it, and `close`, which completes the file.
     """
-    try:
-        from mcap.writer import Writer  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise missing_extra("mcap", "ros", "writing MCAP files") from error
     if not str(path).endswith(".mcap"):
         raise LinkError(f"cannot write '{path}' as MCAP; the name must end in .mcap")
-    return _McapFile(Writer, Path(path), tuple(channels), dict(facts or {}))
+    return _McapFile(Path(path), tuple(channels), dict(facts or {}))
 
 
 class _McapFile:
-    """A listener that writes MCAP; times are those of the host."""
+    """A listener that writes MCAP."""
 
-    def __init__(self, writer: Callable[[Any], Any], path: Path, channels: tuple[str, ...], facts: dict[str, str]) -> None:
+    def __init__(self, path: Path, channels: tuple[str, ...], facts: dict[str, str]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("wb")
-        self._writer, self._names = writer(self._file), channels
-        self._writer.start(profile="", library="dynident")
-        schema = self._writer.register_schema("dynident/JointSample", "jsonschema", json.dumps(SCHEMA).encode())
-        self._channel = self._writer.register_channel("/joint_states", "json", schema)
-        if facts:
-            self._writer.add_metadata("dynident", facts)
+        try:
+            self._writer = McapWriter(self._file, channels, {"dynident": facts} if facts else {})
+        except MissingExtraError:
+            self._file.close()
+            path.unlink()
+            raise
+        self._last = self._shift = 0
 
     def feed(self, host: float, samples: Samples) -> None:
         """Write samples."""
-        last = float(samples.clock[-1]) if len(samples) else 0.0
-        for i in range(len(samples)):
-            content = {
-                "name": self._names,
-                "clock": float(samples.clock[i]),
-                "motion": _number(samples.motion[i]),
-                **{
-                    key: [_number(x) for x in getattr(samples, key)[i]]
-                    for key in ("position", "velocity", "effort", "temperature")
-                },
-            }
-            stamp = round((host - (last - float(samples.clock[i]))) * 1e9)
-            self._writer.add_message(
-                self._channel,
-                log_time=stamp,
-                publish_time=stamp,
-                sequence=int(samples.index[i]) % (1 << 32),
-                data=json.dumps(content).encode(),
-            )
+        arrived = round(host * 1e9)
+        for i, clock in enumerate(samples.clock.tolist()):
+            stamp = self._shift + round(clock * 1e9)
+            if stamp <= self._last:  # another clock: go on a millisecond later
+                self._shift += self._last + 10**6 - stamp
+                stamp = self._last + 10**6
+            self._last = stamp
+            state = [block[i].tolist() for block in (samples.position, samples.velocity, samples.effort)]
+            heat = samples.temperature[i]
+            self._writer.add(stamp, state, {"temperature": heat.tolist()} if np.isfinite(heat).any() else {}, arrived)
 
     def close(self) -> None:
         """Complete the file."""
         self._writer.finish()
         self._file.close()
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -223,8 +223,8 @@ class Follower:
                 break
         if self.controller.state().alarm in LOST:
             self.controller.reset()
-        if (alarm := self.controller.state().alarm) != 0:
-            raise LinkError(f"the controller is in alarm {alarm}; look at the robot, reset the controller and resume")
+        if (status := self.controller.state()).alarm:
+            raise LinkError(f"the controller is in {status.why}; look at the robot, reset the controller and resume")
 
     def halt(self) -> None:
         """Bring the robot to rest and close the segment."""
@@ -281,9 +281,7 @@ class Follower:
             if status.alarm in LOST:
                 raise ConnectionError(f"the controller has lost this client (alarm {status.alarm})")
             if status.alarm or status.e_stopped:
-                raise LinkError(
-                    f"the controller is in alarm {status.alarm} in {kind} {cycle}; look at the robot, reset and resume"
-                )
+                raise LinkError(f"the controller is in {status.why} in {kind} {cycle}; look at the robot, reset and resume")
             if self.controller.failure:
                 lost = self.controller.cut or self._alarm() in LOST
                 raise (ConnectionError if lost else LinkError)(self.controller.failure)

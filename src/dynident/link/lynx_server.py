@@ -124,7 +124,7 @@ class LynxTask:
         self._need(x.CONTROL, frame)
         if frame.kind == x.BLOCK:
             rows = x.decode_rows(frame.data)
-            n = len(self.emulator.box.names)
+            n = len(self.emulator.limits.names)
             if rows.shape[1] != 1 + 3 * n or not np.isfinite(rows).all() or len(rows) > x.MOST_ROWS:
                 raise LinkError(f"a block has {rows.shape[1]} columns; this robot needs {1 + 3 * n}: t, q, v, a, all finite")
             if frame.sequence == 0:
@@ -143,7 +143,7 @@ class LynxTask:
             rows = np.concatenate(self._rows) if self._rows else np.empty((0, 1))
             if len(rows) < 2:
                 raise LinkError("the trajectory has less than two points")
-            n = len(self.emulator.box.names)
+            n = len(self.emulator.limits.names)
             self.emulator.load(Motion(rows[:, 0], *(rows[:, 1 + k * n : 1 + (k + 1) * n] for k in range(3))))
             self._loaded, self._rows = True, []
             return [Frame(x.DATA, x.TAKEN, frame.task, frame.sequence)]
@@ -163,6 +163,7 @@ class LynxTask:
             x.RELEASE: (0, lambda _: core.emergency_stop(False)),
             x.RESET: (0, lambda _: core.reset()),
             x.REST: (0, lambda f: setattr(core, "resting", f.data != b"\0")),
+            x.CONFIGURE: (x.CONFIGURATION, self._configure),
             x.HOME: (x.HOMING, lambda _: self._home()),
             x.JOG: (x.JOGGING, self._jog),
             x.RUN: (x.CONTROL, lambda _: self._run()),
@@ -177,25 +178,36 @@ class LynxTask:
     def _acquire(self, frame: Frame) -> None:
         self.acquire = frame.data != b"\0"
 
+    def _configure(self, frame: Frame) -> None:
+        """Take over the settings of homing: share of the top speed, and where home is; the robot must be homed anew."""
+        core, n = self.emulator, len(self.emulator.limits.names)
+        if len(frame.data) != 8 * (n + 1):
+            raise LinkError(f"homing settings have {len(frame.data)} bytes; they need the speed and {n} positions")
+        values = np.frombuffer(frame.data, "<f8")
+        if not (np.isfinite(values).all() and 0.0 < values[0] <= APPROACH):
+            raise LinkError(f"homing at {100 * values[0]:g} % of the top speed; give finite positions and up to {APPROACH:.0%}")
+        core.limits.check(values[1:], None)
+        core.homing_speed, core.home, core.homed = float(values[0]), values[1:].copy(), False
+
     def _home(self) -> None:
         core = self.emulator
         way = core.home - core.setpoints.q
-        self._move(way, slow_duration(way, core.box.velocity))
+        self._move(way, slow_duration(way, core.limits.velocity * core.homing_speed / APPROACH))
         core.homed = True
 
     def _jog(self, frame: Frame) -> None:
         """Move with a speed for a time; a limit switch ends it early."""
-        core, n = self.emulator, len(self.emulator.box.names)
+        core, n = self.emulator, len(self.emulator.limits.names)
         if len(frame.data) != 8 * (n + 1):
             raise LinkError(f"a jog has {len(frame.data)} bytes; it needs the duration and {n} speeds")
         values = np.frombuffer(frame.data, "<f8")
         duration, speed = float(values[0]), values[1:]
         if not (np.isfinite(values).all() and 0.05 <= duration <= 60.0):
             raise LinkError(f"a jog of {duration:g} s; give finite speeds and 0.05 to 60 s")
-        box = core.box
-        if (np.abs(speed) > APPROACH * box.velocity + 1e-12).any():
+        limits = core.limits
+        if (np.abs(speed) > APPROACH * limits.velocity + 1e-12).any():
             raise LinkError(f"a jog is at most {100 * APPROACH:.0f} % of the top speed")
-        way = np.clip(core.setpoints.q + speed * duration / 1.875, box.lower, box.upper) - core.setpoints.q
+        way = np.clip(core.setpoints.q + speed * duration / 1.875, limits.lower, limits.upper) - core.setpoints.q
         self._move(way, duration)
 
     def _move(self, way: Array, duration: float) -> None:
@@ -220,9 +232,9 @@ class LynxTask:
     def snapshot(self) -> State:
         """Return the state of the server: status, indicator, limit switches."""
         core = self.emulator
-        q, box = core.setpoints.q, core.box
-        low = int(sum(1 << i for i in np.flatnonzero(q <= box.lower + SWITCH) if i < 32))
-        high = int(sum(1 << i for i in np.flatnonzero(q >= box.upper - SWITCH) if i < 32))
+        q, limits = core.setpoints.q, core.limits
+        low = int(sum(1 << i for i in np.flatnonzero(q <= limits.lower + SWITCH) if i < 32))
+        high = int(sum(1 << i for i in np.flatnonzero(q >= limits.upper - SWITCH) if i < 32))
         if self.state != "operation":
             indicator = "loading"
         elif core.setpoints.moving and not core.setpoints.held:

@@ -88,9 +88,9 @@ class PlantProcess(Plant):
         if isinstance(answer, DynidentError):
             raise answer
         signals, self._still, self._here = answer
-        self._rest = tuple(x[-1:] for x in signals)
-        made: Signals = signals
-        return made
+        position, velocity, effort, heat = signals
+        self._rest = position[-1:], velocity[-1:], effort[-1:], heat[-1:]
+        return position, velocity, effort, heat
 
     def advance(self, setpoints: Motion) -> Signals:
         """Follow setpoints from t = 0 to their end, and return what the sensors say after each period.

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dynident import __version__
 from dynident.errors import DynidentError, LinkError, LogError, MissingExtraError
 from dynident.excitation import Plan
-from dynident.files import parsed, to_json, write_atomic
+from dynident.files import BYTES, parsed, read_regular, to_json, write_atomic
 from dynident.link.controller import Identity, Samples
 from dynident.link.schedule import Settings
 from dynident.signals import (
@@ -77,7 +77,7 @@ def create_folder(folder: Path, plan: Plan, settings: Settings, identity: Identi
 def open_folder(folder: Path) -> tuple[dict[str, Any], Settings, Plan]:
     """Return what campaign.json says, with settings and plan."""
     try:
-        about = parsed(json.loads, (folder / "campaign.json").read_text(encoding="utf-8"))
+        about = parsed(json.loads, read_regular(folder / "campaign.json", BYTES).decode())
         if about["format"] != FORMAT:
             raise LinkError(f"campaign '{folder}' has the format {about['format']}; this version knows {FORMAT}")
         settings = Settings(**about["settings"])

@@ -186,7 +186,7 @@ class MotionTask(Task):
 
     def _read(self, message: Message) -> tuple[Point, float]:
         """Return a point with its time since the start of the trajectory."""
-        n = len(self.emulator.box.names)
+        n = len(self.emulator.limits.names)
         q = np.array(message.q[:n])
         if message.type == m.JOINT_TRAJ_PT:
             if message.duration < 0.0 or not 0.0 <= message.velocity <= 1.0:

@@ -19,7 +19,7 @@ import numpy as np
 
 from dynident.errors import LinkError
 from dynident.excitation import Plan
-from dynident.files import parsed, write_atomic
+from dynident.files import BYTES, parsed, read_regular, write_atomic
 from dynident.friction import Friction
 from dynident.link.controller import Identity, Samples
 from dynident.link.emulator import facts_of
@@ -201,7 +201,7 @@ def _state(folder: Path, asked: dict[str, Any]) -> tuple[int, float, Any]:
     if not file.exists():
         return 0, 0.0, None
     try:
-        state = parsed(json.loads, file.read_text(encoding="utf-8"))
+        state = parsed(json.loads, read_regular(file, BYTES).decode())
         if state["asked"] != asked:
             other = [f"{key} {state['asked'].get(key)}, not {value}" for key, value in asked.items()]
             differ = [text for text, (key, value) in zip(other, asked.items(), strict=True) if state["asked"].get(key) != value]

@@ -74,6 +74,26 @@ class Singularity(Result):
         kinds = {"type 1": self.type1, "type 2": self.type2, "constraint": self.constraint}
         return {name: np.flatnonzero(x < limit).tolist() for name, x in kinds.items()}
 
+    def plot(self) -> Figure:
+        """Draw the four indices over the samples.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import BLUE, GREEN, MUTED, ORANGE, one_axes  # noqa: PLC0415 - matplotlib is an extra
+
+        figure, axes = one_axes(7.2, 3.6, "sample", "index", "Distance to singularities (0 is on one)")
+        rows = {"type 1 (serial)": self.type1, "type 2 (parallel)": self.type2, "constraint": self.constraint}
+        for (name, values), colour in zip(
+            (rows | {"dexterity": self.dexterity}).items(), (BLUE, ORANGE, GREEN, MUTED), strict=True
+        ):
+            axes.plot(values, color=colour, linewidth=1.1, label=name)
+        axes.set_ylim(0.0, 1.05)
+        axes.legend(frameon=False, fontsize=8)
+        return figure
+
 
 def singularity_indices(
     mechanism: Mechanism, q: ArrayLike, frame: str, *, outputs: str = "pose", length: float | None = None

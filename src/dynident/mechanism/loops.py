@@ -208,7 +208,7 @@ def assemble(tree: Tree, loops: LoopArrays, start: Array, iterations: int = 100)
     q = start.copy()
     phi = residual(tree, loops, q)
     for _ in range(iterations):
-        if np.max(np.abs(phi)) < 1e-13:
+        if np.max(np.abs(phi), initial=0.0) < 1e-13:
             break
         step = -np.linalg.lstsq(constraint_jacobian(tree, loops, q), phi, rcond=1e-8)[0]
         step *= min(1.0, 0.5 / max(float(np.max(np.abs(step))), 1e-300))
@@ -220,7 +220,7 @@ def assemble(tree: Tree, loops: LoopArrays, start: Array, iterations: int = 100)
         else:
             break
         q, phi = q + step, trial
-    return q, float(np.max(np.abs(phi)))
+    return q, float(np.max(np.abs(phi), initial=0.0))
 
 
 def find_closure(mechanism: Mechanism, independent: Sequence[str]) -> Closure:

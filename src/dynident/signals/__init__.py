@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dynident.signals.smoothers import fourier, kalman_smoother, savitzky_golay, smoothing_spline
     from dynident.signals.stream import LogStream
     from dynident.signals.tables import read_table
+    from dynident.signals.writers import McapWriter
 
 # Everything but Log needs scipy, which is slow to import: imported on first use.
 _LATER = {
@@ -42,6 +43,7 @@ _LATER = {
     "Recording": "campaign",
     "LogSegment": "segments",
     "LogStream": "stream",
+    "McapWriter": "writers",
     "autocorrelation": "dependence",
     "automatic_cutoff": "cutoff",
     "butterworth": "filters",
@@ -80,6 +82,7 @@ __all__ = [
     "Log",
     "LogSegment",
     "LogStream",
+    "McapWriter",
     "Prepared",
     "Quality",
     "Recording",

@@ -7,7 +7,7 @@ import io
 import math
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -119,34 +119,42 @@ def _read_hdf5(data: bytes, room: int, transpose: bool = False) -> Content:
     arrays: dict[str, Any] = {}
     needed = 0
     with h5py.File(io.BytesIO(data), "r") as file:
-
-        def outside(item: Any) -> bool:
-            if isinstance(item, h5py.Dataset):
-                return bool(item.external) or (item.is_virtual and any(s.file_name != "." for s in item.virtual_sources()))
-            return isinstance(item, h5py.ExternalLink)
-
-        for search in (file.visititems_links, file.visititems):
-            name = search(lambda name, item: name if outside(item) else None)
-            if name is not None:
-                raise LogError(f"'{name}' has its data in another file, which is never read; copy them into this one")
-
-        pending = [("", file, 0)]
-        while pending:
-            prefix, group, depth = pending.pop()
-            for name in group:
-                item, place = group.get(name), f"{prefix}{name}"
-                if isinstance(item, h5py.Group) and not name.startswith("#"):
-                    if depth >= DEPTH or len(pending) > COLUMNS:
-                        raise LogError(f"group '{place[:60]}' is more than {DEPTH} levels deep, or there are too many groups")
-                    pending.append((place + "/", item, depth + 1))
-                elif isinstance(item, h5py.Dataset) and item.dtype.kind in "biuf":
-                    needed += math.prod(item.shape or (1,)) * 8
-                    check_room(needed, room, f"dataset '{place[:60]}', with those before it,")
-                    values = item[()]
-                    arrays[place] = values.T if transpose else values
-                if len(arrays) > COLUMNS:
-                    raise LogError(f"it has more than {COLUMNS} datasets")
+        for _, _ in _hdf5_items(file, h5py, follow=False):  # all links, before one of them is followed
+            pass
+        for place, item in _hdf5_items(file, h5py, follow=True):
+            if item.dtype.kind in "biuf":
+                needed += math.prod(item.shape or (1,)) * 8
+                check_room(needed, room, f"dataset '{place[:60]}', with those before it,")
+                values = item[()]
+                arrays[place] = values.T if transpose else values
     return Content(dict(sorted(arrays.items())))
+
+
+def _hdf5_items(file: Any, h5py: Any, follow: bool) -> Iterator[tuple[str, Any]]:
+    """The datasets of an HDF5 file with their paths; what lies outside, too deep or in too great a number is refused."""
+    pending, count = [("", file, 0)], 0
+    while pending:
+        prefix, group, depth = pending.pop()
+        for name in group:
+            place, link = f"{prefix}{name}", group.get(name, getlink=True)
+            count += 1
+            if count > COLUMNS:
+                raise LogError(f"it has more than {COLUMNS} groups and datasets")
+            if isinstance(link, h5py.ExternalLink):
+                raise _outside(place)
+            item = group.get(name) if follow or isinstance(link, h5py.HardLink) else None
+            if isinstance(item, h5py.Group) and not name.startswith("#"):
+                if depth >= DEPTH:
+                    raise LogError(f"group '{place[:60]}' is more than {DEPTH} levels deep")
+                pending.append((place + "/", item, depth + 1))
+            elif isinstance(item, h5py.Dataset):
+                if item.external or item.is_virtual:  # a virtual one that refers to itself ends the process
+                    raise _outside(place)
+                yield place, item
+
+
+def _outside(place: str) -> LogError:
+    return LogError(f"'{place[:60]}' has its data in another file or dataset, which is never read; copy them into this one")
 
 
 def _read_parquet(data: bytes, room: int) -> Content:
@@ -161,6 +169,10 @@ def _read_parquet(data: bytes, room: int) -> Content:
     values = sum(g.column(c).num_values for g in groups for c in range(g.num_columns))
     packed = sum(g.column(c).total_uncompressed_size for g in groups for c in range(g.num_columns))
     check_room(max(8 * values, packed), room, "the table when unpacked")
+    schema = file.metadata.schema
+    texts = [schema.column(c).path for c in range(len(schema)) if schema.column(c).physical_type == "BYTE_ARRAY"]
+    if texts:  # a text that is stored once for all rows stays once in memory
+        file = pq.ParquetFile(io.BytesIO(data), read_dictionary=texts)
     return _from_arrow(file.read())
 
 
@@ -176,7 +188,8 @@ def _from_arrow(table: Any) -> Content:
     left = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        column = column.cast(kind) if kind is not column.type else column  # noqa: PLW2901
+        texts = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind)
+        column = column.cast(kind) if kind is not column.type and not texts else column  # noqa: PLW2901
         if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind) or pa.types.is_large_list(kind):
             _arrow_lists(name, column, content)
         elif pa.types.is_integer(kind) and not column.null_count:
@@ -208,12 +221,15 @@ def _arrow_lists(name: str, column: Any, content: Content) -> None:
     if len(lengths) > 1 or None in lengths:
         raise LogError(f"column '{name}' has lists of different lengths {sorted(str(x) for x in lengths)[:4]}; one is needed")
     inner = pc.list_flatten(column)
-    if pa.types.is_nested(inner.type) or pa.types.is_binary(inner.type) or pa.types.is_large_binary(inner.type):
+    kind = inner.type.value_type if pa.types.is_dictionary(inner.type) else inner.type
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         raise LogError(f"column '{name}' holds objects ({column.type}), which are never loaded; save plain numeric columns")
-    if pa.types.is_string(inner.type) or pa.types.is_large_string(inner.type):
-        first = column[0].as_py()
-        if name.rpartition(".")[2].lower() in LABELS and inner.to_pylist() == first * len(column):
-            content.labels = tuple(first)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        codes = pc.dictionary_encode(inner) if kind is inner.type else inner
+        rows = [chunk.indices.to_numpy() for chunk in codes.unify_dictionaries().chunks]
+        if name.rpartition(".")[2].lower() in LABELS and rows and lengths[0]:
+            table = np.concatenate(rows).reshape(-1, lengths[0])
+            content.labels = tuple(column[0].as_py()) if (table == table[:1]).all() else content.labels
         return
     if lengths and lengths[0]:
         content.columns[name] = inner.cast(pa.float64()).to_numpy(zero_copy_only=False).reshape(-1, lengths[0])
