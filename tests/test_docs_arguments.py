@@ -21,7 +21,7 @@ ROOMS = sorted(folder.name for folder in SOURCE.iterdir() if (folder / "__init__
 # Names for other rooms, not for users: one sentence each is enough.
 INSIDE = (
     "dynident.graph.",
-    *(f"dynident.mechanics.{file}." for file in ("batch", "branch", "equations", "functions", "solving", "vectors")),
+    *(f"dynident.mechanics.{file}." for file in ("branch", "equations", "functions", "solving", "vectors")),
     "dynident.friction.sides.",
     *(f"dynident.excitation.equations.{name}Equations." for name in ("Excitation", "Robot", "Function")),
     *(f"dynident.excitation.{name}." for name in ("objective.Objective", "problem.Problem")),
