@@ -17,6 +17,7 @@ import dynident as di
 from dynident.cli.machines import is_ready, ready_machine
 from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, note, notes, out, print_json, robot_of
 from dynident.errors import DynidentError, LinkError
+from dynident.files import BYTES, read_json, read_regular
 
 if TYPE_CHECKING:
     from dynident.link import Campaign, Progress, RemoteController
@@ -43,7 +44,7 @@ def _key(path: Path | None) -> bytes:
     if path is None:
         return b""
     try:
-        key = path.read_bytes().strip()
+        key = read_regular(path, BYTES).strip()
     except OSError as error:
         raise LinkError(f"--key-file '{path}' cannot be read ({error.strerror}); give a file with the shared key") from error
     if len(key) < 16:
@@ -70,6 +71,9 @@ def controller(
     watchdog: Annotated[
         float, typer.Option(help="Silence of a client that pings after which the motion stops [s]; 0 for none.")
     ] = 2.0,
+    real_time: Annotated[
+        bool, typer.Option("--real-time", help="Run before other processes, so that samples are on time (needs the right).")
+    ] = False,
     following: Annotated[float, typer.Option(help="Largest distance between setpoint and robot [rad, m].")] = 0.1,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     peer: Annotated[
@@ -91,7 +95,10 @@ def controller(
         raise DynidentError(f"--rate is {rate:g} and --buffer {buffer}; give a rate above zero and at least 2 points")
     key = _key(key_file)
     machine = _machine(robot, sidecar)
-    core = link.Emulator(machine, period=1.0 / rate, speed=speed, seed=seed, capacity=buffer, following=following)
+    link.prepare_timing(real_time)
+    core = link.Emulator(
+        machine, period=1.0 / rate, speed=speed, seed=seed, capacity=buffer, following=following, real_time=real_time
+    )
     core.watchdog = watchdog
     server: Any
     if protocol == "lynx":
@@ -107,7 +114,6 @@ def controller(
         address += "&order=big" if order == "big" else ""
         if not quiet:
             note("simple_message has no authentication: whoever reaches these ports can move the robot")
-    sys.setswitchinterval(2e-5)  # samples must not wait for the simulation's turn
     ended = threading.Event()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: ended.set())
@@ -232,10 +238,8 @@ def _plan(path: Path | None) -> Any:
 
 
 def _address(folder: Path) -> str:
-    import json  # noqa: PLC0415 - only here
-
     try:
-        return str(json.loads((folder / "campaign.json").read_text(encoding="utf-8"))["address"])
+        return str(read_json(folder / "campaign.json", "a campaign")["address"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise LinkError(f"'{folder}' is no campaign ({error}); start one with dynident record plan/ -o campaign/") from error
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import DynidentError, IdentificationError, LogError
-from dynident.files import write_atomic
+from dynident.files import read_regular, write_atomic
 from dynident.fleet.catalog import LogEntry, entries_of
 from dynident.fleet.engine import check_workers, connect, versions
 from dynident.fleet.population import check_rate, questions
@@ -449,14 +449,14 @@ class _Run:
         """Return the estimate of an earlier run if nothing that it depends on has changed."""
         place = self.store.folder / "robots" / file_name(serial)
         try:
-            written = json.loads(Path(f"{place}.key").read_text(encoding="utf-8"))
+            written = json.loads(read_regular(f"{place}.key"))
             if written["key"] != key:
                 return None
             estimate = RobotEstimate.load(f"{place}.json")
+            refused = {path: replace(self.records[path], counted=False, sentence=why) for path, why in written["refused"]}
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        for path, sentence in written["refused"]:
-            self.records[path] = replace(self.records[path], counted=False, sentence=sentence)
+        self.records.update(refused)
         return estimate
 
     def _references(self, name: str, groups: Mapping[str, Sequence[LogEntry]]) -> tuple[list[Any], float]:

@@ -26,8 +26,10 @@ HEAD = "suspicion: "
 
 def suspicions(robot: Mechanism, motion: Motion, effort: Array) -> tuple[str, ...]:
     """Return sentences, each beginning with "suspicion: "; none when nothing is wrong or the description knows no inertias."""
+    if robot.loops:
+        return ()
     found = _degrees(robot, motion)
-    if robot.loops or not np.any(robot.tree.inertias):
+    if not np.any(robot.tree.inertias):
         return found
     step = max(len(motion) // SAMPLES, 1)
     part = Motion(motion.t[::step], motion.q[::step], motion.v[::step], motion.a[::step])

@@ -16,7 +16,7 @@ import numpy as np
 from dynident.errors import DescriptionError
 from dynident.friction import TERMS, Friction, Point
 from dynident.graph import Function, Graph, Node, absolute, maximum, reachable, reverse, total, where
-from dynident.mechanics import Equations, energies, has_opaque_couplings
+from dynident.mechanics import Equations, energies
 from dynident.mechanism import FREE, SPHERICAL, Mechanism
 
 
@@ -48,7 +48,7 @@ def terms_of(mechanism: Mechanism, laws: Mapping[str, Friction], rest: float) ->
 def check_monitored(mechanism: Mechanism, laws: Mapping[str, Friction]) -> None:
     """Refuse robots whose momentum cannot be written as one expression of what is measured."""
     name = mechanism.name
-    if mechanism.loops or has_opaque_couplings(mechanism):
+    if mechanism.loops or mechanism.has_opaque_couplings:
         what = "loops" if mechanism.loops else "a coupling that is known by its numbers only"
         raise DescriptionError(f"robot '{name}' has {what}; the monitor is for trees whose couplings are expressions")
     if np.isin(mechanism.tree.arrays.kind, (SPHERICAL, FREE)).any():
