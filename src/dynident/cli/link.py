@@ -15,15 +15,16 @@ from rich.table import Table
 
 import dynident as di
 from dynident.cli.machines import is_ready, ready_machine
-from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, note, notes, out, print_json, robot_of
+from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, check_output, note, notes, out, print_json, robot_of
 from dynident.errors import DynidentError, LinkError
-from dynident.files import BYTES, read_json, read_regular
+from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic
 
 if TYPE_CHECKING:
-    from dynident.link import Campaign, Progress, RemoteController
+    from dynident.link import Campaign, Identity, Progress, RemoteController
     from dynident.simulate import VirtualRobot
 
 MOST_SHOWN = 8  # channels in the live view
+LIVE_MEMORY = 60.0  # of the recursive fit [s]
 
 Machine = Annotated[
     Path, typer.Argument(help="Ready machine such as er3a_c60, or a URDF, xacro or MJCF file.", show_default=False)
@@ -174,6 +175,10 @@ def record(
     monitor: Annotated[
         Path | None, typer.Option(help="fit.json of --model: stop when something touches the robot.", show_default=False)
     ] = None,
+    live_fit: Annotated[
+        Path | None,
+        typer.Option(help="Fit --model recursively while recording, and write its base parameters here.", show_default=False),
+    ] = None,
     mcap: Annotated[Path | None, typer.Option(help="Write the samples as MCAP too.")] = None,
     key_file: Annotated[Path | None, typer.Option(help="File with the shared key of lynx.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done and how long it takes.")] = False,
@@ -191,8 +196,8 @@ def record(
 
     if tell is not None:
         return _tell(tell, output or resume)
-    if monitor is not None and model is None:
-        raise DynidentError("--monitor needs --model, the robot that the fit belongs to")
+    if (monitor is not None or live_fit is not None) and model is None:
+        raise DynidentError("--monitor and --live-fit need --model, the robot that the fit belongs to")
     wanted = {
         "repetitions": repetitions,
         "rest": None if rest is None else seconds(rest, "--rest"),
@@ -223,7 +228,12 @@ def record(
         wire = link.open_controller(address, **options)
         campaign = link.Campaign.create(output, loaded, settings, wire, address, yes=yes)
     campaign.listeners = _monitors(monitor, model, campaign)
-    return _run(campaign, wire, model, mcap, as_json, quiet)
+    fitted = _live_fit(live_fit, model, campaign)
+    try:
+        return _run(campaign, wire, model, mcap, as_json, quiet)
+    finally:
+        if live_fit is not None and fitted is not None:
+            _write_live_fit(live_fit, fitted)
 
 
 def _plan(path: Path | None) -> Any:
@@ -286,16 +296,42 @@ def _monitors(fit: Path | None, model: Path | None, campaign: Campaign) -> tuple
 
     if fit is None or model is None:
         return ()
-    watching = di.monitor.Monitor(di.Fit.load(fit, robot_of(model)))
+    return (link.LiveMonitor(di.monitor.Monitor(di.Fit.load(fit, robot_of(model))), _channels(campaign)),)
+
+
+def _channels(campaign: Campaign) -> Identity:
+    """Return what the controller of a campaign measures."""
+    from dynident import link  # noqa: PLC0415 - only this command needs it
+
     known = campaign.about["controller"]
     gain = known.get("gain")
-    identity = link.Identity(
+    return link.Identity(
         channels=tuple(known["channels"]),
         effort_kind=known["effort_kind"],
         position_side=known["position_side"],
         gain=None if gain is None else tuple(gain),
     )
-    return (link.LiveMonitor(watching, identity),)
+
+
+def _live_fit(path: Path | None, model: Path | None, campaign: Campaign) -> Any:
+    """Return a recursive fit as a listener of the campaign; None when it is not wanted."""
+    from dynident import link  # noqa: PLC0415 - only this command needs it
+
+    if path is None or model is None:
+        return None
+    check_output(path)
+    estimator = di.identify.RLS(memory=LIVE_MEMORY).start(di.base_parameters(robot_of(model)))
+    made = link.LiveFit(estimator, _channels(campaign))
+    campaign.listeners = (*campaign.listeners, made)
+    return made
+
+
+def _write_live_fit(path: Path, fitted: Any) -> None:
+    """Write the newest estimate: base parameters with deviations of their noise."""
+    rls = fitted.estimator
+    deviation = [float(x) ** 0.5 if x >= 0.0 else None for x in rls.covariance_.diagonal()]
+    table = {"names": list(rls.base_.names), "values": rls.coef_.tolist(), "deviations": deviation, "samples": fitted.count}
+    write_atomic(path, to_json(table))
 
 
 def _run(campaign: Campaign, wire: RemoteController, model: Path | None, mcap: Path | None, as_json: bool, quiet: bool) -> int:
