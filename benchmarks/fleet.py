@@ -1,7 +1,9 @@
-"""Fleets: ``python -m benchmarks.fleet [--samples 1e6,1e7] [--robots 100] [--kills 10] [--folder FOLDER]``.
+"""Fleets: ``python -m benchmarks.fleet [--samples 1e6,1e7] [--bare 1e7] [--robots 100] [--kills 10] [--folder FOLDER]``.
 
-Logs are one motion of the 6-axis arm with computed torques and noise. Times are processor seconds of all processes of a run,
-which a busy machine does not stretch; the share of Dask is that of the same work on a pool of two processes, without Dask.
+Logs are one motion of the 6-axis arm with computed torques and noise. Times are processor seconds of all processes of a run
+after every process has imported and compiled; the share of Dask is that of the same work on a pool of two processes, without
+Dask. Dask's processes look after themselves all the time, also while a busy machine lets them wait: what that costs in a
+second is measured, and the seconds that the run waited for other programs are taken off at that price (both are told).
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ import os
 import shutil
 import signal
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -32,7 +36,8 @@ Array = NDArray[np.float64]
 
 CUTOFF, BAND = 17.0, 8.0  # Hz: the motion ends at 0.5 Hz
 PERIOD = 10  # s of the motion
-GROUP = 1 << 17  # rows of a Parquet row group
+GROUP = 130_000  # rows of a Parquet row group: 13 motions
+NOISES = 10  # row groups with noise of their own; later ones repeat them
 SPREAD, FRICTION = 0.01, 0.02  # relative spread of bodies and of joint terms from robot to robot
 CAD = 0.15  # relative error of the description, which all robots share
 FAULTS = {1: ("fc_joint2", 1.3), 2: ("fv_joint3", 1.25), 3: ("m_link3", 1.15), 4: ("fc_joint5", 1.2), 5: ("ia_joint4", 1.3)}
@@ -61,15 +66,16 @@ def long_log(robot: di.Mechanism, path: Path, samples: int) -> Path:
     torque = inverse_dynamics(robot, one, arms.truth(robot))
     names = [*(f"q_{joint}" for joint in robot.coordinate_names), *(f"tau_{joint}" for joint in robot.coordinate_names)]
     schema = pa.schema([("t", pa.float64()), *((name, pa.float32()) for name in names)])
-    rng = np.random.default_rng(1)
+    rng, at, groups = np.random.default_rng(1), np.arange(GROUP) % len(one), []
+    for _ in range(min(NOISES, -(-samples // GROUP))):
+        q = one.q[at] + 1e-5 * rng.standard_normal((GROUP, 6), dtype=np.float32)
+        tau = torque[at] + np.array(arms.NOISE, dtype=np.float32) * rng.standard_normal((GROUP, 6), dtype=np.float32)
+        groups.append([*q.T.astype(np.float32), *tau.T.astype(np.float32)])
     with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
-        for first in range(0, samples, GROUP):
-            index = np.arange(first, min(first + GROUP, samples))
-            at = index % len(one)
-            q = one.q[at] + 1e-5 * rng.standard_normal((index.size, 6), dtype=np.float32)
-            tau = torque[at] + np.array(arms.NOISE, dtype=np.float32) * rng.standard_normal((index.size, 6), dtype=np.float32)
-            columns = [index / 1000.0, *q.T.astype(np.float32), *tau.T.astype(np.float32)]
-            writer.write_table(pa.table(columns, schema=schema))
+        for number, first in enumerate(range(0, samples, GROUP)):
+            rows = min(GROUP, samples - first)
+            t = np.arange(first, first + rows) / 1000.0
+            writer.write_table(pa.table([t, *(x[:rows] for x in groups[number % len(groups)])], schema=schema))
     return path
 
 
@@ -79,29 +85,56 @@ def usage() -> tuple[float, float]:
     return time.process_time(), next(float(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024 / 1e6
 
 
-def on_dask(robot: di.Mechanism, path: Path, folder: Path) -> tuple[float, float, float, FleetResult]:
-    """Return processor seconds, wall seconds, peak memory of a worker, and the result on two Dask processes."""
+@dataclass(frozen=True)
+class Cost:
+    """Processor seconds and seconds of a run, peak memory of a worker [MB], processor seconds per second of the idle engine."""
+
+    processor: float
+    wall: float
+    peak: float = 0.0
+    idle: float = 0.0
+
+    @property
+    def undisturbed(self) -> float:
+        """Processor seconds without what the engine used while its two processes waited for other programs."""
+        return self.processor - self.idle * max(0.0, self.wall - self.processor / 2)
+
+
+def on_dask(robot: di.Mechanism, path: Path, folder: Path) -> tuple[Cost, FleetResult, str]:
+    """Return what a run on two Dask processes costs, its result, and what starting them costs."""
+    begun, own = time.perf_counter(), time.process_time()
     with connect(workers=2) as client:
+        begun, own = time.perf_counter() - begun, time.process_time() - own
+        started = own + sum(seconds for seconds, _ in client.run(usage).values())
         warm_up(robot, client, folder)
-        before, wall, own = client.run(usage), time.perf_counter(), time.process_time()
+        warmed = sum(seconds for seconds, _ in client.run(usage).values())
+        told = (
+            f"before it: start of Dask {started:.1f} processor seconds ({begun:.1f} s), imports and machine code {warmed:.1f}"
+        )
+        idle = -_processor(client), time.perf_counter()
+        time.sleep(5.0)
+        share = (idle[0] + _processor(client)) / (time.perf_counter() - idle[1])
+        before, wall = _processor(client), time.perf_counter()
         found = identify(robot, [entry(path)], folder, client=client, reading=READING, cutoff=CUTOFF, band=BAND)
-        wall, own = time.perf_counter() - wall, time.process_time() - own
-        after = client.run(usage)
-    seconds = own + sum(after[a][0] - before[a][0] for a in after if a in before)
-    return seconds, wall, max(peak for _, peak in after.values()), found
+        wall = time.perf_counter() - wall
+        cost = Cost(_processor(client) - before, wall, max(peak for _, peak in client.run(usage).values()), share)
+    return cost, found, told
 
 
-def without_dask(robot: di.Mechanism, path: Path, folder: Path) -> tuple[float, float]:
-    """Return processor and wall seconds of the same work on a pool of two processes."""
+def _processor(client: Any) -> float:
+    """Return the processor seconds of the client, in which the scheduler is, and of all workers."""
+    return time.process_time() + sum(seconds for seconds, _ in client.run(usage).values())
+
+
+def without_dask(robot: di.Mechanism, path: Path, folder: Path) -> Cost:
+    """Return what the same work costs on a pool of two processes."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(2, mp_context=spawn) as pool:
         warm_up(robot, pool, folder)
-        first = sum(_pool_seconds(pool))
-        wall, own = time.perf_counter(), time.process_time()
+        before, wall = sum(_pool_seconds(pool)) + time.process_time(), time.perf_counter()
         identify(robot, [entry(path)], folder, client=pool, reading=READING, cutoff=CUTOFF, band=BAND)
-        wall, own = time.perf_counter() - wall, time.process_time() - own
-        seconds = own + sum(_pool_seconds(pool)) - first
-    return seconds, wall
+        wall = time.perf_counter() - wall
+        return Cost(time.process_time() + sum(_pool_seconds(pool)) - before, wall)
 
 
 def warm_up(robot: di.Mechanism, client: Any, folder: Path) -> None:
@@ -130,25 +163,35 @@ def entry(path: Path) -> dict[str, str]:
     return {"serial": "one", "log": str(path)}
 
 
-def scaling(sizes: list[int], folder: Path) -> Iterator[Result]:
-    """One log of any length: time per sample, memory, and the share of Dask."""
-    robot, per = arms.arm(), []
+def scaling(sizes: list[int], bare: int, folder: Path) -> Iterator[Result]:
+    """One log of any length: time per sample, memory, how straight the line is, and the share of Dask."""
+    robot, seconds = arms.arm(), []
     for samples in sizes:
+        name = f"1e{np.log10(samples):.0f} samples"
         path = long_log(robot, folder / f"{samples}.parquet", samples)
-        seconds, wall, peak, found = on_dask(robot, path, folder / f"dask{samples}")
-        rows = found.robots[0].rows
-        per.append(1e6 * seconds / samples)
-        text = f"{seconds:.1f} processor seconds, {wall:.1f} s on this machine, {rows} rows, {path.stat().st_size / 1e6:.0f} MB"
-        yield Result(f"1e{np.log10(samples):.0f} samples, per sample", per[-1], "us", None, text)
-        yield Result(f"1e{np.log10(samples):.0f} samples, peak memory of a worker", peak, "MB", 500.0, "")
-        if samples == sizes[-1] or samples == 10**7:
-            bare, bare_wall = without_dask(robot, path, folder / f"bare{samples}")
-            detail = f"{bare:.1f} processor seconds without Dask; wall {bare_wall:.1f} s against {wall:.1f} s"
-            yield Result(f"1e{np.log10(samples):.0f} samples, speed without Dask kept", bare / seconds, "x", 0.85, detail)
+        cost, found, told = on_dask(robot, path, folder / f"dask{samples}")
+        seconds.append(cost.undisturbed)
+        size, rows = path.stat().st_size / 1e6, found.robots[0].rows
+        text = f"{cost.processor:.1f} processor seconds, {cost.wall:.1f} s here, {rows} rows, {size:.0f} MB"
+        yield Result(f"{name}, per sample", 1e6 * cost.undisturbed / samples, "us", None, f"{text}; {told}")
+        yield Result(f"{name}, peak memory of a worker", cost.peak, "MB", 500.0, "")
+        if samples <= bare:
+            other = without_dask(robot, path, folder / f"bare{samples}")
+            text = (
+                f"{other.processor:.1f} processor seconds without Dask in {other.wall:.1f} s, with it {cost.processor:.1f} in "
+                f"{cost.wall:.1f} s, of which idle {100 * cost.idle:.1f} % of a core: {cost.undisturbed:.1f}"
+            )
+            yield Result(f"{name}, speed without Dask kept", other.processor / cost.undisturbed, "x", 0.85, text)
         path.unlink()
-    if len(per) > 1:
-        start = (per[-1] * sizes[-1] - per[-2] * sizes[-2]) / (sizes[-1] - sizes[-2])  # what a further sample costs
-        yield Result("further samples over those of the largest run", start / per[-1], "of", 1.15, "1 is a line")
+    if len(sizes) > 2:
+        away, text = line(np.array(sizes, float), np.array(seconds))
+        yield Result("largest distance of a run from a line", away, "of", 0.15, text)
+
+
+def line(n: Array, t: Array) -> tuple[float, str]:
+    """Return the largest relative distance of times from the line a + b n whose relative distances are least squares."""
+    (a, b), *_ = np.linalg.lstsq(np.column_stack([1.0 / t, n / t]), np.ones(len(t)), rcond=None)
+    return float(np.max(np.abs((a + b * n) / t - 1.0))), f"{a:.2f} s + {1e6 * b:.2f} us per sample"
 
 
 # ---- many robots ---------------------------------------------------------------------------------------------------------
@@ -197,23 +240,25 @@ def write_logs(robot: di.Mechanism, folder: Path, robots: int, logs: int = 3) ->
         phi = drawn(robot, number)
         for k in range(logs):
             path = folder / f"R{number:04d}_{k}.npz"
-            recorded(robot, phi, 20.0, 100 * number + k).save(path)
+            if not path.exists():  # of an earlier run in the same folder
+                recorded(robot, phi, 20.0, 100 * number + k).save(path)
             rows.append({"serial": f"R{number:04d}", "date": f"2026-{k + 1:02d}-15", "log": str(path)})
     return rows
 
 
-class Killer:
-    """Kills a worker of a client after every so many logs."""
+class Killer(threading.Thread):
+    """Kills a worker of a local cluster every so many seconds, so many times."""
 
-    def __init__(self, client: Any, every: int, most: int) -> None:
-        self.client, self.every, self.most, self.killed = client, every, most, 0
+    def __init__(self, client: Any, every: float, most: int) -> None:
+        super().__init__(daemon=True)
+        self.client, self.every, self.most, self.killed, self.ended = client, every, most, 0, threading.Event()
 
-    def __call__(self, what: str, done: int, of: int) -> None:
-        """Count."""
-        if what == "logs" and self.killed < self.most and done >= (self.killed + 1) * self.every:
-            pids = list(self.client.run(os.getpid).values())
-            if pids:
-                os.kill(pids[self.killed % len(pids)], signal.SIGKILL)
+    def run(self) -> None:
+        """Kill."""
+        while self.killed < self.most and not self.ended.wait(self.every):
+            living = [worker.pid for worker in self.client.cluster.workers.values() if worker.pid]
+            if living:
+                os.kill(living[self.killed % len(living)], signal.SIGKILL)
                 self.killed += 1
 
 
@@ -224,7 +269,7 @@ def same(one: FleetResult, other: FleetResult) -> bool:
     )
 
 
-def many(robots: int, kills: int, folder: Path) -> Iterator[Result]:
+def many(robots: int, kills: int, every: float, folder: Path) -> Iterator[Result]:
     """Many robots with five faults; workers killed; logs added; what moves; the shared prior."""
     robot = described(arms.arm())
     rows = write_logs(robot, folder, robots)
@@ -257,20 +302,22 @@ def many(robots: int, kills: int, folder: Path) -> Iterator[Result]:
             moved,
             "kB",
             1000.0,
-            f"Dask's own counter of what workers sent: {sent / len(rows) / 1e3:.0f} kB",
+            f"Dask counts {sent / len(rows) / 1e3:.0f} kB sent by workers per log",
         ),
         prior(robot, answers.population),
     ]
     with connect(workers=2) as client:
-        killer = Killer(client, max(1, len(rows) // (kills + 1)), kills)
-        again = identify(robot, rows, folder / "killed", client=client, cutoff=CUTOFF, band=BAND, progress=killer)
+        killer = Killer(client, every, kills)
+        killer.start()
+        again = identify(robot, rows, folder / "killed", client=client, cutoff=CUTOFF, band=BAND)
+        killer.ended.set()
     yield (
         Result(
             f"{name}: workers killed",
             float(killer.killed),
             "x",
             float(kills),
-            "the same bits" if same(found, again) else "OTHER BITS",
+            f"one every {every:g} s; {'the same bits' if same(found, again) else 'OTHER BITS'}",
         )
     )
     extra = []
@@ -314,8 +361,10 @@ def prior(robot: di.Mechanism, population: Any) -> Result:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", default="1e6,1e7", help="lengths of one log, by commas; empty for none")
+    parser.add_argument("--bare", default="1e7", help="longest log that is also run without Dask")
     parser.add_argument("--robots", type=int, default=100, help="robots of the fleet; 0 for none")
     parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--every", type=float, default=20.0, help="seconds between two kills")
     parser.add_argument("--folder", default=None, help="where to work; a temporary folder if not given")
     given = parser.parse_args()
     folder = Path(given.folder or tempfile.mkdtemp(prefix="fleet-"))
@@ -323,7 +372,8 @@ def main() -> None:
     try:
         sizes = [int(float(x)) for x in given.samples.split(",") if x]
         for r in chain(
-            scaling(sizes, folder) if sizes else (), many(given.robots, given.kills, folder) if given.robots else ()
+            scaling(sizes, int(float(given.bare)), folder) if sizes else (),
+            many(given.robots, given.kills, given.every, folder) if given.robots else (),
         ):
             goal = "" if r.target is None else f"  goal {r.target:g}  {'reached' if r.passed else 'MISSED'}"
             print(f"{r.what:<72} {r.value:>9.4g} {r.unit:<3}{goal}  {r.detail}", flush=True)

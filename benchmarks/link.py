@@ -28,10 +28,22 @@ from typing import Any
 import numpy as np
 
 import dynident as di
-from dynident.link import Campaign, Emulator, Message, Progress, Settings, SimpleClient, SimpleServer, UnreachableError, encode
+from dynident.link import (
+    Campaign,
+    Emulator,
+    Message,
+    Progress,
+    Settings,
+    SimpleClient,
+    SimpleServer,
+    UnreachableError,
+    encode,
+    prepare_timing,
+)
 from dynident.link import lynx_messages as lynx
-from dynident.link.lynx_task import LynxTask
-from dynident.link.tasks import FeedbackTask, MotionTask
+from dynident.link.lynx_server import LynxTask
+from dynident.link.real_time import PRIORITY
+from dynident.link.simple_task import FeedbackTask, MotionTask
 from dynident.robots import er3a_c60
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -179,7 +191,8 @@ def network(share: float = 0.05, seconds: float = 6.0) -> dict[str, Any]:
     return out
 
 
-def _listeners(port: int, clients: int, seconds: float, result: Any) -> None:
+def _listeners(port: int, clients: int, seconds: float, result: Any, real_time: bool) -> None:
+    prepare_timing(real_time)
     selector, arrivals = selectors.DefaultSelector(), [[] for _ in range(clients)]  # type: ignore[var-annotated]
     buffers = [bytearray() for _ in range(clients)]
     for k in range(clients):
@@ -191,7 +204,8 @@ def _listeners(port: int, clients: int, seconds: float, result: Any) -> None:
     while (now := time.monotonic()) < end:
         for key, _ in selector.select(0.1):
             buffers[key.data] += key.fileobj.recv(1 << 16)  # type: ignore[union-attr]
-            now, buffer = time.monotonic(), buffers[key.data]
+            buffer = buffers[key.data]
+            now = time.monotonic()
             while len(buffer) >= 4 and len(buffer) >= 4 + (length := struct.unpack_from("<i", buffer)[0]):
                 if struct.unpack_from("<i", buffer, 4)[0] == 9001:
                     joints, rows = struct.unpack_from("<2i", buffer, 16)
@@ -200,71 +214,110 @@ def _listeners(port: int, clients: int, seconds: float, result: Any) -> None:
                         index, clock = struct.unpack_from("<2d", buffer, 24 + 8 * width * row)
                         arrivals[key.data].append((index, clock, now))
                 del buffer[: 4 + length]
-    late, missing, total = [], 0, 0
+    late, due, missing, total = [], [], 0, 0
     for rows in arrivals:
         table = np.array(rows)
         table = table[table[:, 1] > table[0, 1] + 1.0]  # after the start
         delay = table[:, 2] - table[:, 1]
         late.append(delay - np.percentile(delay, 0.1))
+        due.append(table[:, 2] - late[-1])
         missing += int(np.sum(np.diff(table[:, 0]) != 1))
         total += len(table)
-    every = np.concatenate(late)
-    result.put(
-        {
-            "samples": total,
-            "missing": missing,
-            "within_2ms": float(np.mean(every < 2e-3)),
-            "p999_ms": 1e3 * float(np.percentile(every, 99.9)),
-        }
-    )
+    result.put((total, missing, np.concatenate(due), np.concatenate(late)))
 
 
-def _alarm_clock(seconds: float, result: Any) -> None:
-    """Wake up every millisecond and do nothing else: how late this computer lets any process be."""
+def _timer(core: int, seconds: float, result: Any, real_time: bool) -> None:
+    """Wake up every millisecond on one core and do nothing else: how late this computer lets any process be."""
+    prepare_timing(real_time, PRIORITY + 1)
+    os.sched_setaffinity(0, [core])
     begin = time.monotonic()
-    late = []
-    for k in range(1, round(1e3 * seconds)):
-        time.sleep(max(0.0, begin + 1e-3 * k - time.monotonic()))
-        late.append(time.monotonic() - begin - 1e-3 * k)
-    result.put(float(np.mean(np.array(late) < 2e-3)))
+    due = begin + 1e-3 * np.arange(1, round(1e3 * seconds))
+    woken = np.empty(due.size)
+    for k in range(due.size):
+        time.sleep(max(0.0, due[k] - time.monotonic()))
+        woken[k] = time.monotonic()
+    result.put((due, woken))
 
 
-def streaming(clients: int = 20, seconds: float = 10.0) -> dict[str, Any]:
-    """Send 1 kHz to many clients; lateness against each client's own best delay, beside that of a mere alarm clock."""
+def _undisturbed(due: Any, late: Any, timers: list[Any]) -> Any:
+    """Tell which samples were due and came while no timer was late by more than half a millisecond."""
+    good = np.ones(due.size, dtype=bool)
+    for wanted, woken in timers:
+        bad = np.flatnonzero(woken - wanted > 5e-4)
+        for begin, end in zip(wanted[bad], woken[bad], strict=True):
+            good &= (due > end) | (due + late < begin)
+    return good
+
+
+def _swing(seconds: float) -> di.Motion:
+    """All joints to and fro, from rest."""
+    t = np.arange(round(20 * seconds) + 1) * 0.05
+    rate = 0.7 + 0.1 * np.arange(6)
+    angle = t[:, None] * rate
+    return di.Motion(t, 0.2 * (1 - np.cos(angle)), 0.2 * rate * np.sin(angle), 0.2 * rate**2 * np.cos(angle))
+
+
+def streaming(clients: int = 20, seconds: float = 10.0, real_time: bool = False, moving: bool = True) -> dict[str, Any]:
+    """Send 1 kHz to many clients; lateness against each client's own best delay, beside that of mere timers.
+
+    The server is a process of its own, as `dynident controller` is; in real time, clients and timers are so too.
+    """
     result: Any = FORK.Queue()
     clock: Any = FORK.Queue()
+    cores = sorted(os.sched_getaffinity(0))
     probe = socket.create_server(("127.0.0.1", 0))
     port = probe.getsockname()[1]
     probe.close()
-    ready = FORK.Event()
+    ready, over = FORK.Event(), FORK.Event()
+    used: Any = FORK.Queue()
+
+    def serve() -> None:
+        prepare_timing(real_time)  # as dynident controller does
+        core = Emulator(er3a_c60.machine(), period=1e-3, real_time=real_time)
+        server = SimpleServer(core, motion_port=0, state_port=port)
+        server.start()
+        if moving:
+            core.load(_swing(seconds + 30.0))
+            core.finish()
+        before = time.process_time()
+        ready.set()
+        over.wait()
+        used.put(time.process_time() - before)
+        server.close()
 
     def listen() -> None:
         ready.wait()
-        _listeners(port, clients, seconds, result)
+        _listeners(port, clients, seconds, result, real_time)
 
-    def wake() -> None:
+    def wake(core: int) -> None:
         ready.wait()
-        _alarm_clock(seconds, clock)
+        _timer(core, seconds, clock, real_time)
 
-    processes = [FORK.Process(target=target) for target in (listen, wake)]
+    processes = [FORK.Process(target=serve), FORK.Process(target=listen)]
+    processes += [FORK.Process(target=wake, args=(core,)) for core in cores]
     for process in processes:
         process.start()
-    sys.setswitchinterval(2e-5)  # as dynident controller does
-    server = SimpleServer(Emulator(er3a_c60.machine(), period=1e-3), motion_port=0, state_port=port).start()
-    used = time.process_time()
-    ready.set()
-    found: dict[str, Any] = result.get(timeout=seconds + 60.0)
-    used = time.process_time() - used
-    alone = clock.get(timeout=60.0)
+    total, missing, due, late = result.get(timeout=seconds + 120.0)
+    over.set()
+    timers = [clock.get(timeout=60.0) for _ in cores]
+    cost = used.get(timeout=60.0)
     for process in processes:
         process.join()
-    server.close()
+    good = _undisturbed(due, late, timers)
     return {
-        **found,
+        "samples": total,
+        "missing": missing,
+        "within_2ms": float(np.mean(late < 2e-3)),
+        "timer_within_2ms": float(np.mean(np.concatenate([woken - wanted for wanted, woken in timers]) < 2e-3)),
+        "undisturbed": float(np.mean(good)),
+        "within_2ms_undisturbed": float(np.mean(late[good] < 2e-3)),
+        **{f"p{q}_ms": 1e3 * float(np.percentile(late, q)) for q in (50, 99, 99.9)},
+        "p99.9_undisturbed_ms": 1e3 * float(np.percentile(late[good], 99.9)),
         "clients": clients,
+        "real_time": real_time,
+        "moving": moving,
         "load": os.getloadavg()[0],
-        "alarm_clock_within_2ms": alone,
-        "cpu_us_per_sample_and_client": 1e6 * used / found["samples"],
+        "cpu_us_per_sample_and_client": 1e6 * cost / total,
     }
 
 
@@ -346,6 +399,7 @@ def main() -> None:
     parser.add_argument("--network", type=float, default=6.0, help="seconds of motion over a lossy network")
     parser.add_argument("--disk", type=int, default=1, help="1 fills a disk of 2 MB (needs the right to mount one)")
     parser.add_argument("--seconds", type=float, default=10.0, help="of streaming")
+    parser.add_argument("--real-time", action="store_true", help="stream from a real-time process to real-time clients")
     options = parser.parse_args()
     er3a_c60.machine().simulate(di.Motion([0.0, 0.1], *(np.zeros((2, 6)) for _ in range(3))), log_cycle=0.004)  # compiled once
     results = {}
@@ -354,7 +408,7 @@ def main() -> None:
         "packets": (options.packets, lambda: packets(options.packets)),
         "network": (options.network, lambda: network(seconds=options.network)),
         "disk": (options.disk, disk),
-        "streaming": (options.seconds, lambda: streaming(seconds=options.seconds)),
+        "streaming": (options.seconds, lambda: streaming(seconds=options.seconds, real_time=options.real_time)),
     }
     for name, (wanted, figure) in figures.items():
         if wanted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,10 @@ from typer.testing import CliRunner
 
 import dynident
 from dynident.cli import app as command_line
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+from make_reference import pages  # noqa: E402 - beside this file, which Sphinx does not put on the path
 
 project = "dynident"
 author = "The dynident developers"
@@ -55,7 +60,22 @@ def _mathml(self: Any, node: Any) -> None:
     raise nodes.SkipNode
 
 
-# ---- one page per command, from its own help ----------------------------------------------------------------------------
+# ---- pages made anew with every build: one per room from its names, one per command from its help -----------------------
+
+
+def _write(folder: str, name: str, text: str) -> None:
+    """Write a page where it has changed, so that Sphinx does not read it again for nothing."""
+    page = HERE / folder / f"{name}.md"
+    page.parent.mkdir(exist_ok=True)
+    if not page.exists() or page.read_text(encoding="utf-8") != text:
+        page.write_text(text, encoding="utf-8")
+
+
+def _reference(app: Any) -> None:
+    """Write reference/<room>.md for every room."""
+    for name, text in pages().items():
+        _write("reference", name, text)
+
 
 PLAIN = {"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "92"}
 TOPICS = {
@@ -72,22 +92,18 @@ TOPICS = {
 
 
 def _commands(app: Any) -> None:
-    """Write commands/<name>.md for every command; they are made anew with every build."""
-    folder = Path(__file__).parent / "commands"
-    folder.mkdir(exist_ok=True)
+    """Write commands/<name>.md for every command."""
     for command in command_line.registered_commands:
         name = command.name or command.callback.__name__
         shown = CliRunner().invoke(command_line, [name, "--help"], prog_name="dynident", env=PLAIN)
         topic = TOPICS.get(name, name)
-        more = f"What it does and why: [{topic}](../{topic}.md).\n\n" if (folder.parent / f"{topic}.md").exists() else ""
-        text = f"# dynident {name}\n\n{more}```text\n{shown.output.strip()}\n```\n"
-        page = folder / f"{name}.md"
-        if not page.exists() or page.read_text(encoding="utf-8") != text:
-            page.write_text(text, encoding="utf-8")
+        more = f"What it does and why: [{topic}](../{topic}.md).\n\n" if (HERE / f"{topic}.md").exists() else ""
+        _write("commands", name, f"# dynident {name}\n\n{more}```text\n{shown.output.strip()}\n```\n")
 
 
 def setup(app: Any) -> None:
     """Connect what is ours, before numpydoc takes the docstrings."""
     app.connect("autodoc-process-docstring", _bars, priority=100)
     app.connect("builder-inited", _commands)
+    app.connect("builder-inited", _reference)
     app.add_html_math_renderer("mathml", (_mathml, None), (_mathml, None))

@@ -6,13 +6,17 @@ call fails with all its plausible arguments.
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import os
 import tempfile
+import types
 import typing
 import warnings
+from collections import abc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import dynident as di
+from dynident.arguments import classes_called, fits
 from fuzz.samples import URDF, log_of, motion
 from fuzz.watch import Tally, watched
 
@@ -57,8 +62,21 @@ WRONG: dict[str, Any] = {
     "function": len,
     "list of None": [None],
     "dict of None": {"a": None},
+    "set": {1.0, 2.0},
+    "path": Path("nowhere"),
+    "number as text": "1.0",
+    "decimal": Decimal("0.5"),
+    "range": range(3),
+    "dates": np.array(["2026-01-01"], dtype="datetime64[s]"),
+    "records": np.zeros(2, dtype=[("a", float)]),
+    "truths": np.array([True, False]),
+    "1e-320": 1e-320,
+    "2**31": 2**31,
+    "deep": [[[[[[1.0]]]]]],
+    "robot": di.Mechanism.from_dh([(0.3, 0.0, 0.0, 0.0)]),
 }
-OURS = (KeyboardInterrupt, SystemExit)
+EVERYTHING = "all of them"  # instead of the name of one argument
+UNIONS = (typing.Union, types.UnionType)
 # They wait for a network, start servers, or never end by their nature.
 SKIPPED = {
     "link.open_controller",
@@ -80,9 +98,16 @@ class Target:
     parameters: tuple[inspect.Parameter, ...]
     good: dict[str, Any]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the arguments."""
+        return tuple(p.name for p in self.parameters)
+
     def call(self, name: str | None = None, value: object = None) -> object:
-        """Call it, with one argument replaced; a generator is run to its end."""
+        """Call it, with one argument or all of them replaced; a generator is run to its end."""
         given = self.good if name is None else {**self.good, name: value}
+        if name == EVERYTHING:
+            given = {p.name: value for p in self.parameters if p.default is p.empty}
         first = [given[p.name] for p in self.parameters if p.kind is p.POSITIONAL_ONLY and p.name in given]
         rest = {p.name: given[p.name] for p in self.parameters if p.kind is not p.POSITIONAL_ONLY and p.name in given}
         result = self.function(*first, **rest)
@@ -127,7 +152,15 @@ class Samples:
             if value is not None:
                 for kind in type(value).__mro__[:-1]:
                     self.instances.setdefault(kind, value)
+        graph = di.graph.Graph()
+        node = graph.symbol("x[0]") * 2.0
+        equations = di.mechanics.Equations(self.robot)
         for value in (
+            graph,
+            node,
+            equations,
+            di.graph.Function("f", {"x": 1}, {"y": [node]}),
+            di.trajectory.Line((0.0, 0.0, 0.0), (1.0, 0.0, 0.0)),
             self.robot.parameters,
             self.robot.joints[0],
             self.robot.bodies[-1],
@@ -173,6 +206,12 @@ class Samples:
             "iterations": 1,
             "starts": 1,
             "runs": 1,
+            "effort_names": ("joint1", "joint2"),
+            "paths": [di.trajectory.Line((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))],
+            "points": np.array([[0.0, 0.0], [0.5, 0.2], [1.0, 0.0]]),
+            "frequencies": np.array([1.0, 2.0, 4.0]),
+            "speed": np.full(2, 1.0),
+            "acceleration": np.full(2, 10.0),
             "lower": np.full(2, -1.0),
             "upper": np.full(2, 1.0),
         }
@@ -193,16 +232,25 @@ class Samples:
             "simulate.bandwidth.amplitude": 0.01,
         }
 
+    def keep(self, value: object) -> None:
+        """Take what a call has returned as an example of its class."""
+        for one in value[:3] if isinstance(value, tuple | list) else (value,):
+            if type(one).__module__.startswith("dynident.") and type(one) not in self.instances:
+                self.instances[type(one)] = one
+
     def plausible(self, label: str, parameter: inspect.Parameter, hint: Any) -> Any:
         """Return an argument that may be right."""
         name = f"{label}.{parameter.name}"
         if name in self.of:
             return self.of[name]
-        kinds = [k for k in (typing.get_args(hint) or (hint,)) if isinstance(k, type)]
+        kinds = typing.get_args(hint) if typing.get_origin(hint) in UNIONS else (hint,)
+        text, named = str(parameter.annotation), self.by_name.get(parameter.name)
+        if "Array" in text and (bytes in kinds or not any(isinstance(kind, type) for kind in kinds)):
+            return named if named is not None else np.linspace(0.1, 0.9, 2)
         for kind in kinds:
-            if kind in self.instances:
-                return self.instances[kind]
-        named = self.by_name.get(parameter.name)
+            found = self._example(kind)
+            if found is not None:
+                return found
         plain = {str: "a", int: 2, float: 1.0, bool: True, bytes: b"a"}
         for kind in kinds:
             if kind in plain:
@@ -210,9 +258,8 @@ class Samples:
                 return named if fits else plain[kind]
         if named is not None:
             return named
-        text = str(parameter.annotation)
         for part, value in (
-            ("Callable", len),
+            ("Callable", lambda *_, **__: 1.0),
             ("Mapping", {}),
             ("tuple[str", ("joint1",)),
             ("Sequence[str", ["joint1"]),
@@ -222,15 +269,34 @@ class Samples:
                 return value
         return np.linspace(0.1, 0.9, 2) if "rray" in text else 1.0
 
+    def _example(self, kind: Any) -> Any:
+        """Return an example of a class, of one below it or that follows its protocol, or a list or table of such."""
+        origin, inner = typing.get_origin(kind), typing.get_args(kind)
+        if origin in (list, tuple, abc.Sequence, abc.Iterable, abc.Collection) and inner:
+            one = self._example(inner[0])
+            return None if one is None else [one] if origin is not tuple else (one,)
+        if origin in (dict, abc.Mapping) and len(inner) == 2:
+            one = self._example(inner[1])
+            return None if one is None else {"joint1": one}
+        if origin in UNIONS:
+            return next((found for one in inner if (found := self._example(one)) is not None), None)
+        if not isinstance(kind, type) or not kind.__module__.startswith("dynident."):
+            return None
+        if kind in self.instances:
+            return self.instances[kind]
+        if getattr(kind, "_is_protocol", False):
+            return next((x for x in self.instances.values() if fits(x, kind)), None)
+        return next((x for known, x in self.instances.items() if issubclass(known, kind)), None)
+
 
 class _Names(dict[str, Any]):
-    """Names for annotations: what a module imports for type checkers only is Any."""
+    """Names for annotations: what a module imports from elsewhere for type checkers only is Any."""
 
     def __init__(self, module: Any) -> None:
         super().__init__(vars(module))
 
     def __missing__(self, key: str) -> Any:
-        return getattr(__import__("builtins"), key, Any)
+        return getattr(builtins, key, None) or classes_called(key) or Any
 
 
 def hints(function: Callable[..., Any]) -> dict[str, Any]:
@@ -244,9 +310,25 @@ def hints(function: Callable[..., Any]) -> dict[str, Any]:
         return {}
 
 
-def targets(rooms: tuple[str, ...] = di.ROOMS) -> list[Target]:
-    """Return all public callables of the rooms, and the public methods of what there is an example of."""
-    samples, found, seen = Samples(), [], set()
+def targets(rooms: tuple[str, ...] = di.ROOMS, results: bool = True) -> list[Target]:
+    """Return all public callables of the rooms, and the public methods of what there is an example of.
+
+    With `results`, every callable is called once, and what it returns is an example too.
+    """
+    samples = Samples()
+    found = _targets(rooms, samples)
+    if not results:
+        return found
+    for classes in (False, True):  # what a function returns is a better example than what a constructor accepts
+        for target in found:
+            if classes or not inspect.isclass(target.function):
+                watched(lambda t=target: samples.keep(t.call()))
+        found = _targets(rooms, samples)
+    return found
+
+
+def _targets(rooms: tuple[str, ...], samples: Samples) -> list[Target]:
+    found, seen = [], set()
     for room in rooms:
         module = import_module(f"dynident.{room}")
         for name in getattr(module, "__all__", ()):
@@ -291,14 +373,16 @@ def _named(text: str, target: Target) -> bool:
     return any(f"'{p.name}'" in text for p in target.parameters)
 
 
-def fuzz_calls(count: int, seed: int = 0, worker: int = 0, workers: int = 1, rooms: tuple[str, ...] = di.ROOMS) -> list[Tally]:
+def fuzz_calls(
+    count: int, seed: int = 0, worker: int = 0, workers: int = 1, rooms: tuple[str, ...] = di.ROOMS, results: bool = True
+) -> list[Tally]:
     """Try `count` wrong calls, every `workers`-th of them here; return what came of them by room."""
     before, tallies = Path.cwd(), {room: Tally(f"calls {room}") for room in rooms}
     with tempfile.TemporaryDirectory(prefix="dynident-fuzz-") as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         os.chdir(name)
         try:
-            everything = [(target, p.name, key) for target in targets(rooms) for p in target.parameters for key in WRONG]
+            everything = [(t, name, key) for t in targets(rooms, results) for name in (*t.names, EVERYTHING) for key in WRONG]
             order = np.random.default_rng(seed).permutation(len(everything))[:count]
             baselines: dict[str, str] = {}
             for k in order[worker::workers]:
@@ -306,10 +390,10 @@ def fuzz_calls(count: int, seed: int = 0, worker: int = 0, workers: int = 1, roo
                 if target.name not in baselines:
                     baselines[target.name] = ":".join(watched(target.call)[1].split(":")[:2])
                 outcome, where = watched(lambda t=target, p=parameter, w=WRONG[key]: t.call(p, w))
-                if outcome == "internal" and (
-                    where.split(":")[:2] == baselines[target.name].split(":") or _named(where, target)
-                ):
+                if outcome == "internal" and _named(where, target):
                     outcome = "sentence"
+                elif outcome == "internal" and where.split(":")[:2] == baselines[target.name].split(":"):
+                    outcome = "unclear"
                 tallies[target.name.split(".")[0]].add(outcome, f"{target.name}({parameter}): {where}", key)
         finally:
             os.chdir(before)

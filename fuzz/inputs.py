@@ -15,6 +15,7 @@ import numpy as np
 
 import dynident as di
 from dynident.excitation import Plan, read_limits
+from dynident.fleet import read_fleet
 from dynident.link import decode
 from dynident.signals import read_campaign, read_segment
 from fuzz.mutations import BINARY, PACKED, SUMMED, TABLE, TEXT, TREE, ZIPPED, Mutation, mutate
@@ -49,6 +50,11 @@ def _log(path: str) -> Probe:
     return read(lambda: di.Log.read(path, effort="joint_torque"))
 
 
+def _result(path: str) -> Probe:
+    """Return a probe that reads any result and shows it."""
+    return read(lambda: (di.load(path).summary(), di.load(path).to_dict()))
+
+
 def _robot() -> di.Mechanism:
     return di.Mechanism.from_urdf("robot.urdf")
 
@@ -56,27 +62,35 @@ def _robot() -> di.Mechanism:
 TORQUE = ("--effort", "joint_torque")
 CHECK = cli("validate", "robot.urdf", "fit.json", "other.csv", *TORQUE)
 IDENTIFY = cli("identify", "robot.urdf", "run.csv", *TORQUE, "--recovery", "prior", "-o", "out")
+EXCITE = cli("excite", "robot.urdf", "--limits", "limits.toml", "--iterations", "1", "--starts", "1", "-o", "out")
 SIMULATE = cli("simulate", "plan.json", "--robot", "robot.urdf", "-o", "sim.csv")
 FORMATS = (
     Format("URDF", "robot.urdf", TEXT, (cli("describe", "robot.urdf"), cli("describe", "robot.urdf", "--json")), 3),
     Format("xacro", "arm.xacro", TEXT, (cli("describe", "arm.xacro"),), 2),
     Format("MJCF", "arm.xml", TEXT, (cli("describe", "arm.xml"),), 3),
+    Format("SDF", "arm.sdf", TEXT, (cli("describe", "arm.sdf"),), 2),
+    Format("loops", "loops.toml", TEXT, (cli("describe", "linkage.urdf", "--sidecar", "loops.toml"),), 2),
     Format("sidecar", "sidecar.toml", TEXT, (cli("describe", "robot.urdf", "--sidecar", "sidecar.toml"),), 3),
     Format(
         "schema", "schema.toml", TEXT, (cli("validate", "robot.urdf", "fit.json", "other.csv", "--schema", "schema.toml"),), 3
     ),
     Format("limits", "limits.toml", TEXT, (read(lambda: read_limits("limits.toml", _robot())),), 4),
+    Format("limits, excite", "limits.toml", TEXT, (EXCITE,)),
+    Format("limits of MoveIt", "joint_limits.yaml", TEXT, (read(lambda: read_limits("joint_limits.yaml", _robot())),), 2),
+    Format("fleet", "fleet.toml", TEXT, (read(lambda: read_fleet("fleet.toml")),), 2),
+    Format("table of logs", "logs.csv", TABLE, (read(lambda: read_fleet("fleet.toml")),)),
     Format("plan", "plan.json", TREE, (read(lambda: Plan.load("plan.json").curve), SIMULATE), 4),
     Format("motion", "motion.csv", TABLE, (cli("simulate", "motion.csv", "--robot", "robot.urdf", "-o", "sim.csv"),), 2),
     Format("fit", "fit.json", TREE, (CHECK, cli("export", "robot.urdf", "fit.json", "-o", "made.urdf")), 4),
-    Format("result", "fit.json", TREE, (read(lambda: di.load("fit.json")),), 2),
+    Format("result", "fit.json", TREE, (_result("fit.json"),), 2),
+    *(Format(f"result, {name}", f"{name}.json", TREE, (_result(f"{name}.json"),)) for name in ("score", "verdict", "robot")),
     Format("evidence", "evidence.npz", PACKED, (read(lambda: di.Regression.load("evidence.npz", _robot())),), 1),
     Format("log CSV", "other.csv", TABLE, (_log("other.csv"), CHECK), 5),
     Format("log CSV, identify", "run.csv", TABLE, (IDENTIFY,), 1),
     Format("log npz", "log.npz", PACKED, (_log("log.npz"),), 2),
     Format("log csv.gz", "log.csv.gz", ZIPPED, (_log("log.csv.gz"),), 2),
     *(Format(f"log {kind}", f"log.{kind}", BINARY, (_log(f"log.{kind}"),), 2) for kind in ("mat", "h5", "parquet")),
-    *(Format(f"log {kind}", f"log.{kind}", BINARY, (_log(f"log.{kind}"),), 1) for kind in ("mcap", "bag")),
+    *(Format(f"log {kind}", f"log.{kind}", BINARY, (_log(f"log.{kind}"),), 1) for kind in ("mcap", "bag", "db3")),
     Format("packet", "packet.bin", BINARY, (read(lambda: decode(Path("packet.bin").read_bytes())),)),
     Format("campaign", "campaign/campaign.json", TREE, (read(read_campaign, "campaign"),), 2),
     Format("campaign journal", "campaign/journal.jsonl", SUMMED, (read(read_campaign, "campaign"),)),

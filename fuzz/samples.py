@@ -63,6 +63,90 @@ MJCF = """<mujoco model="arm2">
   <actuator><motor name="m1" joint="joint1" gear="50"/></actuator>
 </mujoco>
 """
+SDF = """<?xml version="1.0"?>
+<sdf version="1.9"><model name="arm2">
+  <joint name="fix" type="fixed"><parent>world</parent><child>base</child></joint>
+  <link name="base"/>
+  <link name="link1"><pose relative_to="joint1"/><inertial><mass>3.0</mass><pose>0.2 0 0.01 0 0 0</pose>
+    <inertia><ixx>0.02</ixx><iyy>0.05</iyy><izz>0.05</izz></inertia></inertial></link>
+  <link name="link2"><pose relative_to="joint2"/><inertial><mass>1.5</mass>
+    <inertia><ixx>0.01</ixx><iyy>0.02</iyy><izz>0.02</izz></inertia></inertial></link>
+  <joint name="joint1" type="revolute"><pose relative_to="base">0 0 0.3 1.57 0 0</pose><parent>base</parent><child>link1</child>
+    <axis><xyz>0 0 1</xyz><limit><lower>-3</lower><upper>3</upper><effort>100</effort></limit></axis></joint>
+  <joint name="joint2" type="revolute"><pose relative_to="link1">0.4 0 0 0 0 0</pose><parent>link1</parent>
+    <child>link2</child><axis><xyz expressed_in="link1">0 0 1</xyz>
+    <dynamics><damping>0.5</damping><friction>0.2</friction></dynamics></axis></joint>
+</model></sdf>
+"""
+MOVEIT = """default_velocity_scaling_factor: 0.5
+joint_limits:
+  joint1:
+    has_velocity_limits: true
+    max_velocity: 3.15
+    has_acceleration_limits: true
+    max_acceleration: 10.0
+  joint2: {max_velocity: 2.0, max_acceleration: 12.5, min_position: -1.5, max_position: 1.5}
+"""
+FLEET = """[robots.arm]
+description = "robot.urdf"
+terms = ["fv", "fc"]
+[fleet]
+logs = ["logs.csv"]
+[reading]
+effort = "joint_torque"
+units = { position = "rad" }
+[prepare]
+cutoff = 4.0
+[questions]
+false_alarms = 0.01
+periods = "month"
+"""
+TABLE_OF_LOGS = """robot,serial,date,log,temperature,load,use
+arm,S1,2026-01-03,run.csv,31.5,0.0,fit
+arm,S1,2026-02-03,other.csv,,,validate
+arm,S2,2026-01-04,log.npz,30,2.5,fit
+"""
+LINKAGE = """<robot name="linkage"><link name="base"/>
+  <link name="a"><inertial><origin xyz="0.1 0 0"/><mass value="1"/>
+    <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="b"><inertial><origin xyz="0.2 0 0"/><mass value="2"/>
+    <inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="c"><inertial><origin xyz="0.1 0 0"/><mass value="1"/>
+    <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="q1" type="continuous"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/></joint>
+  <joint name="q2" type="continuous"><parent link="a"/><child link="b"/><origin xyz="0.2 0 0"/><axis xyz="0 0 1"/></joint>
+  <joint name="q3" type="continuous"><parent link="base"/><child link="c"/><origin xyz="0.4 0 0"/><axis xyz="0 0 1"/></joint>
+</robot>
+"""
+LOOPS = """independent = ["q1"]
+[home]
+q1 = 1.2
+q2 = -1.2
+q3 = 1.2
+[[loop]]
+name = "pin"
+kind = "revolute"
+body_a = "b"
+xyz_a = [0.4, 0.0, 0.0]
+body_b = "c"
+xyz_b = [0.2, 0.0, 0.0]
+axis = [0.0, 0.0, 1.0]
+[[actuator]]
+name = "m"
+coupling = { q1 = 1.0 }
+[[force]]
+name = "spring"
+joint = "q1"
+expression = "sin(q) - 0.3"
+value = 4.0
+[[friction]]
+joint = "q1"
+law = "stribeck + viscous"
+[joint_terms]
+q2 = ["fv"]
+[known]
+masses = { a = [1.0, 0.05] }
+"""
 SCHEMA = """time = "t"
 joints = ["joint1", "joint2"]
 position = ["q_joint1", "q_joint2"]
@@ -134,7 +218,14 @@ def log_of(robot: di.Mechanism, seed: int) -> di.Log:
 def good_files(folder: Path) -> None:
     """Write one good file of every format into a folder."""
     texts = {"robot.urdf": URDF, "arm.xacro": XACRO, "arm.xml": MJCF, "schema.toml": SCHEMA, "sidecar.toml": SIDECAR}
-    for name, text in (texts | {"limits.toml": LIMITS}).items():
+    texts |= {
+        "limits.toml": LIMITS,
+        "arm.sdf": SDF,
+        "joint_limits.yaml": MOVEIT,
+        "fleet.toml": FLEET,
+        "logs.csv": TABLE_OF_LOGS,
+    }
+    for name, text in (texts | {"linkage.urdf": LINKAGE, "loops.toml": LOOPS}).items():
         (folder / name).write_text(text, encoding="utf-8")
     robot = di.Mechanism.from_urdf(folder / "robot.urdf")
     log, other = log_of(robot, 1), log_of(robot, 2)
@@ -149,9 +240,16 @@ def good_files(folder: Path) -> None:
     other.save(folder / "log.mcap")
     _hdf5(folder / "log.h5", other)
     _bag(folder / "log.bag", other)
+    _bag(folder / "bag", other)
+    (folder / "bag" / "bag.db3").rename(folder / "log.db3")
     evidence = di.Regression.from_log(robot, di.Log.read(folder / "run.csv", effort="joint_torque"))
     evidence.save(folder / "evidence.npz")
-    di.WLS().fit(evidence).result_.save(folder / "fit.json")
+    fit = di.WLS().fit(evidence).result_
+    fit.save(folder / "fit.json")
+    score = fit.score(other)
+    score.save(folder / "score.json")
+    di.judge(fit, [score]).save(folder / "verdict.json")
+    robot.save(folder / "robot.json")
     series = Fourier(0.5, 2)
     curve = Trajectory(series, 0.1 * np.random.default_rng(0).standard_normal((2, series.size)))
     limits = {"default": {"acceleration": 100.0}}
@@ -179,20 +277,23 @@ def _hdf5(path: Path, log: di.Log) -> None:
 
 
 def _bag(path: Path, log: di.Log) -> None:
-    from rosbags import rosbag1  # noqa: PLC0415 - an extra
+    """Write a ROS 1 bag, or the folder of a rosbag2 when the path has no ending."""
+    from rosbags import rosbag1, rosbag2  # noqa: PLC0415 - an extra
     from rosbags.typesys import Stores, get_typestore  # noqa: PLC0415
 
-    store = get_typestore(Stores.ROS1_NOETIC)
+    old = path.suffix == ".bag"
+    store = get_typestore(Stores.ROS1_NOETIC if old else Stores.ROS2_HUMBLE)
     kind = "sensor_msgs/msg/JointState"
-    with rosbag1.Writer(path) as bag:
+    serialise = store.serialize_ros1 if old else store.serialize_cdr
+    with rosbag1.Writer(path) if old else rosbag2.Writer(path, version=9) as bag:
         topic = bag.add_connection("/joint_states", kind, typestore=store)
         for k, t in enumerate(log.t):
             stamp = 10**18 + round(t * 1e9)
             time = store.types["builtin_interfaces/msg/Time"](stamp // 10**9, stamp % 10**9)
-            header = store.types["std_msgs/msg/Header"](seq=k, stamp=time, frame_id="")
+            header = store.types["std_msgs/msg/Header"](**({"seq": k} if old else {}), stamp=time, frame_id="")
             rows = {"position": log.position[k], "velocity": np.zeros(2), "effort": log.effort[k]}
             message = store.types[kind](header=header, name=list(log.joints), **rows)
-            bag.write(topic, stamp, bytes(store.serialize_ros1(message, kind)))
+            bag.write(topic, stamp, bytes(serialise(message, kind)))
 
 
 def _campaign(folder: Path, log: di.Log) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import threading
@@ -38,10 +39,11 @@ def receive_frame(sock: socket.socket, order: str = "<") -> bytes:
 
 
 class StyleServer:
-    """A ROS-Industrial style controller: answers every request with its data again, and tells its position."""
+    """A ROS-Industrial style controller: answers every request with its data again, and tells the last point as its position."""
 
     def __init__(self, echo: bool = True, fail_at: int | None = None, version: bytes = b"") -> None:
         self.echo, self.fail_at, self.version, self.points, self.other = echo, fail_at, version, [], []
+        self.joints = (0.0,) * 10
         self.motion, self.state = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
         self.ports = self.motion.getsockname()[1], self.state.getsockname()[1]
         self._done = threading.Event()
@@ -50,44 +52,55 @@ class StyleServer:
             thread.start()
 
     def _serve(self) -> None:
-        self.motion.settimeout(10.0)
-        try:
-            sock, _ = self.motion.accept()
-            sock.settimeout(10.0)
-            while not self._done.is_set():
-                frame = receive_frame(sock)
-                _, kind, comm, _ = struct.unpack_from("<4i", frame)
-                code = 1
-                if kind in (11, 14):
-                    sequence = struct.unpack_from("<i", frame, 16 if kind == 11 else 20)[0]
-                    self.points.append((kind, sequence, frame))
-                    if sequence == self.fail_at:
-                        code, self.fail_at = 2, None
-                elif kind == 2:
-                    code = 1
-                else:
-                    self.other.append(kind)
-                    code = 2
-                body = frame[16:] if self.echo and kind in (11, 14) else self.version if kind == 2 else b""
-                assert comm == 2
-                sock.sendall(struct.pack("<4i", 12 + len(body), kind, 3, code) + body)
-        except OSError:
-            pass
+        while not self._done.is_set():
+            try:
+                sock, _ = self.motion.accept()
+            except OSError:
+                return
+            with sock:
+                sock.settimeout(10.0)
+                try:
+                    while not self._done.is_set():
+                        sock.sendall(self._answer(receive_frame(sock)))
+                except OSError:
+                    pass  # the client has left; the next one may come
+
+    def _answer(self, frame: bytes) -> bytes:
+        _, kind, comm, _ = struct.unpack_from("<4i", frame)
+        assert comm == 2
+        code = 1
+        if kind in (11, 14):
+            sequence = struct.unpack_from("<i", frame, 16 if kind == 11 else 20)[0]
+            self.points.append((kind, sequence, frame))
+            if sequence >= 0:
+                self.joints = struct.unpack_from("<10f", frame, 20 if kind == 11 else 32)
+            if sequence == self.fail_at:
+                code, self.fail_at = 2, None
+        elif kind != 2:
+            self.other.append(kind)
+            code = 2
+        body = frame[16:] if self.echo and kind in (11, 14) else self.version if kind == 2 else b""
+        return struct.pack("<4i", 12 + len(body), kind, 3, code) + body
 
     def _tell(self) -> None:
-        self.state.settimeout(10.0)
-        try:
-            sock, _ = self.state.accept()
-            while not self._done.wait(0.01):
-                joints = [0.1 * len(self.points), 0.2, 0.3] + [0.0] * 7
-                sock.sendall(struct.pack("<5i10f", 56, 10, 1, 0, 0, *joints))
-                sock.sendall(struct.pack("<11i", 40, 13, 1, 0, 1, 0, 0, 0, 0, 2, 1))
-        except OSError:
-            pass
+        while not self._done.is_set():
+            try:
+                sock, _ = self.state.accept()
+            except OSError:
+                return
+            with sock:
+                try:
+                    while not self._done.wait(0.01):
+                        sock.sendall(struct.pack("<5i10f", 56, 10, 1, 0, 0, *self.joints))
+                        sock.sendall(struct.pack("<11i", 40, 13, 1, 0, 1, 0, 0, 0, 0, 2, 1))
+                except OSError:
+                    pass
 
     def close(self) -> None:
         self._done.set()
         for sock in (self.motion, self.state):
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
             sock.close()
 
 

@@ -54,12 +54,15 @@ def rough_fit() -> di.Fit:
 def test_a_plan_is_recorded_by_two_commands(address, tmp_path) -> None:
     plan(1).save(tmp_path / "plan" / "plan.json")
     rough_fit().save(tmp_path / "fit.json")
-    watched = ("--model", "er3a_c60", "--monitor", tmp_path / "fit.json")
+    watched = ("--model", "er3a_c60", "--monitor", tmp_path / "fit.json", "--live-fit", tmp_path / "live.json")
     done = run("record", tmp_path / "plan", "--controller", address, "-o", tmp_path / "campaign", "--json", *watched)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["cycles"] == 1
     assert result["gaps"] == 0
+    live = json.loads((tmp_path / "live.json").read_text(encoding="utf-8"))
+    assert live["samples"] > 500
+    assert len(live["names"]) == len(live["values"]) == len(live["deviations"])
     log = di.Log.read(tmp_path / "campaign")
     assert set(log.stages()) == {"excitation", "warming"}
     again = run("record", "--resume", tmp_path / "campaign")

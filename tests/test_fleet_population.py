@@ -10,6 +10,7 @@ import pytest
 import dynident as di
 from dynident.errors import DynidentError
 from dynident.fleet import RobotEstimate, RobotPeriod, questions
+from dynident.fleet.population import limit_of
 from dynident.validate import Verdict
 from identify_cases import DOWN_Y, PLANAR, arm
 
@@ -58,6 +59,26 @@ def test_alarms_come_at_the_stated_rate(base):
         robots, _, _ = robots_of(base, 60, np.random.default_rng(1000 + seed))
         alarmed += bool(questions(robots, base, false_alarms=0.1).deviations)
     assert alarmed <= 15
+
+
+def test_of_the_robots_named_few_are_named_falsely(base):
+    # 40 fleets with five faults at a rate of 10 %: shares scatter by 0.22, so a mean above 0.2 has a probability below 0.3 %.
+    # More faults are found than by the limit of a fleet without faults.
+    shares, found, strict = [], 0, 0
+    faults = {f"R{r:03d}" for r in range(5)}
+    for seed in range(40):
+        robots, _, _ = robots_of(base, 60, np.random.default_rng(2000 + seed), spread=0.01, noise=0.02)
+        k = base.regrouping[:, base.mechanism.parameters.names.index("fc_joint_2")]
+        robots = [replace(r, score=r.score + 0.04 * r.information @ k) if r.serial in faults else r for r in robots]
+        answer = questions(robots, base, false_alarms=0.1)
+        named = {d.serial for d in answer.deviations}
+        shares.append(len(named - faults) / max(len(named), 1))
+        found += len(named & faults)
+        first = limit_of(0.1, np.zeros(60), int(np.sum(np.any(base.regrouping != 0.0, axis=0))))
+        strict += sum(answer.scores[serial] > first for serial in faults)
+        assert answer.limit <= first
+    assert np.mean(shares) < 0.2
+    assert found > strict
 
 
 @pytest.mark.parametrize("R", [12, 80])
@@ -116,6 +137,6 @@ def test_few_robots_tell_no_spread(base):
     robots, _, _ = robots_of(base, 4, np.random.default_rng(0))
     found = questions(robots, base)
     assert found.population is None
-    assert "5 are needed" in found.notes[0]
+    assert "4 of 5 robots that are needed" in found.notes[0]
     with pytest.raises(DynidentError, match="give a probability"):
         questions(robots, base, false_alarms=1.5)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import random
+import struct
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,7 @@ from dynident.link import AbortedError, Campaign, Emulator, Settings, SimpleClie
 from dynident.link.schedule import seconds, steps_of
 from dynident.robots import er3a_c60
 from dynident.signals import CampaignLog, read_journal
+from link_peers import StyleServer
 from link_process import plan
 
 PROCESS = Path(__file__).with_name("link_process.py")
@@ -264,6 +267,24 @@ def test_a_real_robot_moves_only_after_a_confirmation(server, tmp_path, monkeypa
         campaign.run()
     assert "cycle begun" not in events(tmp_path / "c")
     assert Campaign(tmp_path / "c", client_of(server), yes=True).run() == 1
+
+
+@pytest.mark.parametrize("points", ["full", "short"])
+def test_a_campaign_runs_on_a_controller_that_knows_the_standard_alone(tmp_path, points) -> None:
+    """A peer written from the specification: no names, no limits, no efforts; the plan gives the names."""
+    foreign = StyleServer(echo=points == "full")
+    with closing(foreign):
+        client = SimpleClient("127.0.0.1", *foreign.ports, points=points)
+        campaign = Campaign.create(tmp_path / "c", plan(1), Settings(), client)
+        with pytest.raises(LinkError, match=r"this is a real robot.*--yes"):
+            campaign.run()
+        assert Campaign(tmp_path / "c", client, yes=True).run() == 1
+        wanted = plan(1).motion(250.0)
+        sent = [struct.unpack_from("<10f", x, 20 if kind == 11 else 32)[:6] for kind, k, x in foreign.points if k >= 0]
+        np.testing.assert_allclose(sent[-len(wanted) :], wanted.q, atol=1e-6)
+    log = di.Log.read(tmp_path / "c").cycles()[0]
+    assert log.joints == plan(1).coordinates
+    np.testing.assert_allclose(log.position[-1], wanted.q[-1], atol=1e-6)
 
 
 def test_a_killed_campaign_loses_nothing_and_goes_on(server, tmp_path) -> None:

@@ -156,6 +156,13 @@ def test_jog_ends_at_a_limit_switch(serve) -> None:
         client.jog([9.0, 0.0, 0.0, 0.0, 0.0, 0.0], 1.0)
     client.home()
     np.testing.assert_allclose(client.position(), identity.home, atol=1e-9)
+    client.configure([0.1, 0.0, 0.0, 0.0, 0.0, 0.2], 0.1)
+    client.home()
+    np.testing.assert_allclose(client.position(), [0.1, 0.0, 0.0, 0.0, 0.0, 0.2], atol=1e-9)
+    with pytest.raises(LinkError, match="above its upper limit"):
+        client.configure([9.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    with pytest.raises(LinkError, match="up to 20%"):
+        client.configure(np.zeros(6), 0.5)
     assert client.indicator in ("receiving data", "executing")
     client.shutdown()
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dynident.errors import LinkError
 from dynident.link import Framer, Message, Samples, critical_velocity, decode, encode
-from dynident.link.messages import decode_samples, encode_samples
+from dynident.link.simple_messages import decode_samples, encode_samples
 from link_peers import full_point, point
 
 ORDERS = {"little": "<", "big": ">"}

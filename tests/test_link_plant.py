@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import dynident as di
-from dynident.errors import LinkError
+from dynident.errors import DynidentError, LinkError
 from dynident.link import Plant
+from dynident.link.real_time import PlantProcess
 from dynident.robots import er3a_c60
 
 PERIOD = 0.004
@@ -55,6 +56,26 @@ def test_the_same_seed_gives_the_same_samples() -> None:
     first, second = (Plant(machine, period=PERIOD, seed=7).advance(wanted) for _ in range(2))
     for one, two in zip(first, second, strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+def test_a_process_of_its_own_simulates_the_same() -> None:
+    machine, wanted = er3a_c60.machine(), motion(50)
+    plant = Plant(machine, period=PERIOD, seed=7)
+    apart = PlantProcess(machine, None, PERIOD, 7)
+    try:
+        np.testing.assert_array_equal(apart.coordinates, plant.coordinates)
+        for one, two in zip(apart.advance(wanted), plant.advance(wanted), strict=True):
+            np.testing.assert_array_equal(one, two)
+        assert apart.still == plant.still
+        with pytest.raises(DynidentError):
+            apart.advance(motion(0))  # its sentence comes from the other process
+        np.testing.assert_array_equal(apart.rest(3600.0)[3], plant.rest(3600.0)[3])
+        last = apart.rest(0.0)
+    finally:
+        apart.close()
+    with pytest.raises(LinkError, match="process of the simulation has ended"):
+        apart.advance(wanted)
+    np.testing.assert_array_equal(apart.rest(1.0)[0], last[0])  # the samples stand still
 
 
 def test_a_start_of_another_size_is_one_sentence() -> None:

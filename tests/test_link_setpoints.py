@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dynident.errors import LinkError
-from dynident.link.setpoints import Box, Point, Setpoints
+from dynident.link.setpoints import JointLimits, Point, Setpoints
 
-BOX = Box(("a", "b"), np.array([-2.0, -2.0]), np.array([2.0, 2.0]), np.array([3.0, 3.0]))
+BOX = JointLimits(("a", "b"), np.array([-2.0, -2.0]), np.array([2.0, 2.0]), np.array([3.0, 3.0]))
 T = 2.0
 
 

@@ -13,7 +13,7 @@ import pytest
 import dynident as di
 from dynident.errors import LinkError
 from dynident.link import Emulator, Message, SimpleClient, SimpleServer, decode, encode
-from dynident.link.tasks import MotionTask
+from dynident.link.simple_task import MotionTask
 from dynident.robots import er3a_c60
 from link_peers import LossyRelay, StyleServer, full_point, point, receive_frame
 

@@ -11,11 +11,12 @@ import dynident as di
 from dynident import testbench
 from dynident.errors import DynidentError
 from dynident.excitation import Plan, Stage
-from dynident.link import Fault, Settings, simulate_campaign
+from dynident.link import Fault, Plant, Settings, simulate_campaign, virtual
 from dynident.robots import er3a_c60
 from dynident.signals import read_cycles
 from dynident.trajectory import Moves, friction_plateaus
 
+FOLLOW = Plant.follow
 THERE = np.array([0.8, 0.5, -0.4, 0.6, 0.5, 1.0])
 
 
@@ -33,7 +34,33 @@ def machine():
     return er3a_c60.machine()
 
 
-def test_a_run_that_was_killed_goes_on_to_the_last_bit(machine, tmp_path):
+def _killed_within_the_first_cycle(machine, tmp_path, whole, fault, monkeypatch):
+    calls = []
+
+    def follow(plant, motion):
+        calls.append(len(motion))
+        if len(calls) == 3:
+            raise Killed
+        return FOLLOW(plant, motion)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Plant, "follow", follow)
+        patched.setattr(virtual, "PIECE", 0.3)
+        with pytest.raises(Killed):
+            simulate_campaign(tmp_path / "torn", plan(), machine, seed=3, faults=fault)
+    assert list((tmp_path / "torn").glob("*_cycle_000_*"))  # half a cycle, in good order
+    with pytest.raises(DynidentError, match="was begun with seed 3, not 4: give the same"):
+        simulate_campaign(tmp_path / "torn", plan(), machine, seed=4, faults=fault)
+    assert simulate_campaign(tmp_path / "torn", plan(), machine, seed=3, faults=fault) == 3
+    torn = di.Log.read(tmp_path / "torn")
+    for signal in ("t", "position", "effort", "temperature"):
+        assert np.array_equal(getattr(whole, signal), getattr(torn, signal))
+    (tmp_path / "torn" / "campaign.json").unlink()
+    with pytest.raises(DynidentError, match=r"recordings of a campaign but no campaign\.json"):
+        di.Log.read(tmp_path / "torn")
+
+
+def test_a_run_that_was_killed_goes_on_to_the_last_bit(machine, tmp_path, monkeypatch):
     fault = (Fault.parse("joint_1=1.32@4s"),)
     assert simulate_campaign(tmp_path / "whole", plan(), machine, seed=3, faults=fault) == 3
 
@@ -48,6 +75,7 @@ def test_a_run_that_was_killed_goes_on_to_the_last_bit(machine, tmp_path):
     for signal in ("t", "position", "effort", "temperature"):
         assert np.array_equal(getattr(whole, signal), getattr(parts, signal))
     assert simulate_campaign(tmp_path / "parts", plan(), machine, seed=3, faults=fault) == 0
+    _killed_within_the_first_cycle(machine, tmp_path, whole, fault, monkeypatch)
     # Warmth goes on from cycle to cycle.
     cycles = list(whole.cycles().values())
     assert cycles[2].temperature[0, 0] > cycles[1].temperature[0, 0] > 20.0

@@ -7,7 +7,7 @@ import pytest
 
 from dynident.errors import LogError
 from dynident.signals import butterworth, fourier, kalman_smoother, savitzky_golay, smoothing_spline
-from dynident.signals.differentiate import central_differences
+from dynident.signals.filters import central_differences
 
 RATE = 1000.0
 T = np.arange(5000) / RATE

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dynident.signals import Log, diagnose
-from dynident.signals.checks import delay_between
 from dynident.signals.quality import KINDS, SEVERITIES
+from dynident.signals.velocities import delay_between
 from test_signals_motions import clean_log, multisine
 
 

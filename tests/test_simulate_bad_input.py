@@ -11,22 +11,16 @@ import pytest
 import dynident as di
 from dynident.control import ComputedTorque, CurrentLoop, OpenLoop
 from dynident.drive import Drive, Motor, Transmission
-from dynident.errors import DynidentError, SimulationError, SimulationWarning
+from dynident.errors import SimulationError, SimulationWarning
 from dynident.friction import Coulomb, FirstOrder, Fractional, LuGre, Thermal
 from dynident.simulate import Disturbance, Heating, Sensors, VirtualRobot, monte_carlo, simulate, standard_machine
 from dynident.simulate.schedule import ticks
 from dynident.simulate.stability import check_step, step_growth
+from refusals import refused
 from simulate_cases import arm, cascade, excitation, geared_arm, geared_drives, pid
 
 REST = di.Motion([0.0, 0.02], np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 3)))
 COLD = FirstOrder(alpha=-0.01, beta=1.0, K=1.0, C=100.0)
-
-
-def refused(call: Any, sentence: str) -> None:
-    with pytest.raises(DynidentError, match=sentence) as caught:
-        call()
-    assert "\n" not in str(caught.value)
-    assert "Traceback" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +106,9 @@ def test_wrong_numbers_of_gains_and_tables_are_refused() -> None:
 
 def test_cycle_times_that_are_no_multiples_name_the_nearest_step() -> None:
     robot = replace(geared_arm(), step=1.1e-4)
-    refused(lambda: robot.simulate(REST), r"give VirtualRobot\(step=0.000125\)")
+    refused(lambda: robot.simulate(REST), "give VirtualRobot(step=0.000125)")
     assert ticks({"position": 1e-3, "velocity": 2.5e-4}, 1.25e-4) == {"position": 8, "velocity": 2}
-    refused(lambda: ticks({"velocity": 1e-4}, 1.25e-4), r"step=0.0001\)")
+    refused(lambda: ticks({"velocity": 1e-4}, 1.25e-4), "step=0.0001)")
 
 
 def test_a_step_too_long_for_a_winding_or_a_shaft_is_refused_with_one_that_works() -> None:
@@ -145,7 +139,7 @@ def test_a_current_loop_faster_than_the_step_is_refused() -> None:
     robot = arm()
     drives = geared_drives(robot, resistance=1.0, inductance=1e-3)
     fast = cascade(current=CurrentLoop(1.0, 100.0, 6.25e-5))
-    refused(lambda: VirtualRobot(robot, drives, fast).simulate(REST), r"step=6.25e-05")
+    refused(lambda: VirtualRobot(robot, drives, fast).simulate(REST), "step=6.25e-05")
 
 
 @pytest.mark.parametrize(
@@ -192,14 +186,14 @@ def test_sensors_that_the_robot_cannot_have_are_refused() -> None:
     )
     drives = geared_drives(wrist)
     refused(lambda: VirtualRobot(wrist, drives, pid(), sensors=Sensors(side="joint")).simulate(REST), "log both on one side")
-    refused(lambda: VirtualRobot(wrist, drives, pid()).simulate(REST).truth.save("truth.csv"), r"must end in \.npz")
+    refused(lambda: VirtualRobot(wrist, drives, pid()).simulate(REST).truth.save("truth.csv"), "must end in .npz")
 
 
 def test_a_model_needs_a_motor_for_every_freedom() -> None:
     planar = arm()
     fewer = replace(planar, actuators=planar.actuators[:2])
     robot = VirtualRobot(fewer, geared_drives(planar)[:2], ComputedTorque(fewer, 1.0, 1.0, cycle=1e-3))
-    refused(lambda: robot.simulate(REST), "a motor for every freedom, but .* has 2 .* for 3")
+    refused(lambda: robot.simulate(REST), "a motor for every freedom, but ", " has 2 ", " for 3")
     refused(lambda: standard_machine(fewer).simulate(REST), "a motor for every freedom")
     run = standard_machine(fewer, controller="pd").simulate(REST)  # what its encoders see is logged
     assert run.log.joints == ("joint_1", "joint_2") and run.log.position_side == "motor"

@@ -11,7 +11,7 @@ from dynident.drive import CurrentSensor, Drive, Encoder, Motor, Transmission
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.friction import Coulomb, LuGre
 from dynident.mechanics import actuator_jacobian, inverse_dynamics
-from dynident.mechanics.batch import at_rest
+from dynident.mechanics.functions import at_rest
 from dynident.robots import dualv, five_bar
 from dynident.simulate import Run, Sensors, VirtualRobot
 from loop_cases import four_bar

@@ -14,7 +14,7 @@ from dynident.control import OpenLoop
 from dynident.drive import Drive, Motor, Transmission
 from dynident.friction import Asymmetric, Coulomb, Stribeck, Viscous
 from dynident.mechanics import inverse_dynamics, mass_matrix
-from dynident.mechanics.batch import at_rest
+from dynident.mechanics.functions import at_rest
 from dynident.mechanism.inertia import from_com
 from dynident.robots import five_bar
 from dynident.simulate import VirtualRobot

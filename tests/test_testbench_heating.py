@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -10,10 +14,12 @@ import dynident as di
 from dynident import testbench as bench
 from dynident.errors import DynidentError
 from dynident.excitation import check_plan, complete_shares, complete_test, cooling_test, heating_test
-from dynident.friction import AdvancedSecondOrder, FirstOrder, SecondOrder, TwoPole
-from dynident.robots import er3a_c60
+from dynident.friction import AdvancedSecondOrder, FirstOrder, LuGre, SecondOrder, TwoPole, mean_power, rms_power
+from dynident.mechanics import singularity_indices
+from dynident.robots import er3a_c60, five_bar
 from dynident.trajectory import Moves
 
+GCC = shutil.which("gcc")
 AXIS4 = SecondOrder(**er3a_c60.AXIS_4)
 
 
@@ -27,6 +33,11 @@ def test_friction_power_of_a_sine_is_its_closed_form():
     )  # smoothing takes 0.5 % of the speed
     parts = bench.SpeedMoments.of(log, 10.0)
     assert parts.power("axis", a).shape == (6,) and parts.t[0] == 0.0
+    v = A * np.cos(w * t)
+    power = np.abs(v) * np.polynomial.polynomial.polyval(np.abs(v), a)
+    assert parts.rms_power("axis", a) == pytest.approx(np.full(6, np.sqrt(np.mean(power**2))), rel=1e-2)
+    assert rms_power(t, power / v, v) == pytest.approx(np.sqrt(np.mean(power**2)), rel=1e-4)  # trapezoids leave half a sample
+    assert rms_power([0.0, 1.0], [2.0, 2.0], [3.0, 3.0]) == mean_power([0.0, 1.0], [2.0, 2.0], [3.0, 3.0]) == 6.0
     with pytest.raises(DynidentError, match="no speeds of joint 'elbow'"):
         parts.power("elbow", a)
 
@@ -166,3 +177,47 @@ def test_a_robot_is_checked_against_its_baseline():
         bench.check_robot(study(1.0, 1), [])
     with pytest.raises(DynidentError, match="compensation is 'luck'"):
         bench.check_robot(study(1.0, 1), healthy, compensation="luck")
+
+
+@pytest.mark.skipif(GCC is None, reason="gcc is not installed")
+def test_the_compensation_in_c_is_the_one_in_python(tmp_path):
+    models = (AXIS4, FirstOrder(alpha=-0.01, beta=1.0, K=2.0, C=900.0))
+    made = bench.FrictionCompensation(("axis 4", "axis 5"), ((9.0, 7.0, -0.6, 0.04), (3.0, 1.0)), models)
+    assert [file.name for file in made.to_c(tmp_path)] == ["compensation.h", "compensation.c", "compensation_test.c"]
+    strict = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-Wconversion", "-Wshadow"]
+    sources = [str(tmp_path / name) for name in ("compensation.c", "compensation_test.c")]
+    subprocess.run([GCC, *strict, *sources, "-lm", "-o", str(tmp_path / "check")], check=True)
+    assert subprocess.run([str(tmp_path / "check")], check=False, capture_output=True).returncode == 0
+    library = tmp_path / "compensation.so"
+    subprocess.run([GCC, "-shared", "-fPIC", sources[0], "-lm", "-o", str(library)], check=True)
+    step = ctypes.CDLL(str(library)).compensation_step
+    array, torque = ctypes.c_double * 3, (ctypes.c_double * 2)()
+    state, speeds = array(*(x for zone in made.start() for x in zone)), (ctypes.c_double * 2)(3.0, -2.0)
+    for _ in range(7200):  # half a minute at a control period, then two hours: series and exponential both
+        step(speeds, ctypes.c_double(0.004), state, torque)
+    for _ in range(7200):
+        step(speeds, ctypes.c_double(1.0), state, torque)
+    power = [float(f * v) for f, v in zip(made.cold([3.0, -2.0]), (3.0, -2.0), strict=True)]
+    end = 7200 * 1.004
+    expected = [model.simulate([0.0, end], p).state[1] for model, p in zip(models, power, strict=True)]
+    assert np.array(state) == pytest.approx(np.concatenate(expected), abs=1e-9)
+
+
+def test_what_holds_curves_draws_them():
+    pytest.importorskip("matplotlib")
+    t = np.arange(0.0, 7200.0, 60.0)
+    warming = AXIS4.simulate(t, 97.65)
+    drawn = [axes.lines[0].get_ydata() for axes in warming.plot().axes]
+    assert all(np.array_equal(a, b) for a, b in zip(drawn, (warming.temperature, warming.ratio, warming.power), strict=True))
+    some = np.arange(t.size) % 4 == 0
+    points = bench.ThermalTest(t, warming.ratio, 97.65, measured=some).plot().axes[0].lines[0]
+    assert np.array_equal(points.get_ydata(), warming.ratio[some])
+    v = np.array([-2.0, -1.0, -0.5, 0.5, 1.0, 2.0])
+    curve = bench.FrictionCurve("21 degC", 0.0, 21.0, v, np.sign(v) * (3.0 + v**2), np.full(6, 0.1), np.ones(6, dtype=int))
+    lines = curve.plot().axes[0].lines  # a polynomial on each side, then the points
+    assert lines[0].get_ydata()[0] == pytest.approx(-7.0) and lines[1].get_ydata()[-1] == pytest.approx(7.0)
+    response = LuGre(sigma0=1e3, sigma1=10.0, fc=1.0, fs=1.5, vs=0.1, fv=0.4).simulate(t[:50] / 600.0, np.full(50, 0.2))
+    assert np.array_equal(response.plot().axes[0].lines[0].get_ydata(), response.force)
+    robot = five_bar.mechanism(coordinates="platform")
+    found = singularity_indices(robot, [[0.0, 0.9], [0.0, 1.2]], "platform")
+    assert np.array_equal(found.plot().axes[0].lines[0].get_ydata(), found.type1)

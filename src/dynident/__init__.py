@@ -257,7 +257,8 @@ def __getattr__(name: str) -> Any:
     if name in ROOMS:
         return import_module(f"dynident.{name}")
     if name in _MODULE:
-        return getattr(import_module(_MODULE[name]), name)
+        thing = globals()[name] = getattr(import_module(_MODULE[name]), name)
+        return thing
     raise AttributeError(f"module 'dynident' has no attribute '{name}'")
 
 

@@ -27,11 +27,12 @@ import numpy as np
 
 from dynident.errors import DynidentError
 
-RAW = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, RecursionError, MemoryError)
+RAW = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, RuntimeError, MemoryError, OSError)
 LARGEST = 1e100  # beyond it squares overflow
 ITEMS = 64  # of a sequence or table that are looked at
 SPECIAL = ("__init__", "__call__")
-SHAPES = ("shape", "broadcast", "dimension", "size", "axis", "aligned", "index", "unpack", "length")
+SHAPES: tuple[str, ...] = ("shape", "broadcast", "dimension", "size", "axis", "aligned", "index", "indices", "subscript", "zip")
+SHAPES += ("len()", "positional", "iterable", "unpack", "length")
 EMPTY = ("empty", "zero-size", "size 0", "out of range", "out of bounds", "at least", "not enough", "iterable", "unpack", "0 ")
 MISSING = object()
 
@@ -47,13 +48,13 @@ class Numbers:
 
 
 def guard(namespace: dict[str, Any], fast: tuple[str, ...] = (), later: Mapping[str, str] | None = None) -> None:
-    """Guard every public function and class of a room; not the classes that must be `fast`.
+    """Guard every public function and class of a room; those that must be `fast` look at nothing before they fail.
 
     Names of `later` are loaded from their modules on first use.
     """
     for name in namespace["__all__"]:
-        if name in namespace and name not in fast:
-            namespace[name] = guarded(namespace[name])
+        if name in namespace:
+            namespace[name] = guarded(namespace[name], name in fast)
     if later is None:
         return
     room = namespace["__name__"]
@@ -62,7 +63,7 @@ def guard(namespace: dict[str, Any], fast: tuple[str, ...] = (), later: Mapping[
         if name not in later:
             raise AttributeError(f"module '{room}' has no attribute '{name}'")
         thing = getattr(import_module(f"{room}.{later[name]}"), name)
-        thing = thing if name in fast else guarded(thing)
+        thing = guarded(thing, name in fast)
         if name in namespace["__all__"]:
             namespace[name] = thing
         return thing
@@ -70,12 +71,12 @@ def guard(namespace: dict[str, Any], fast: tuple[str, ...] = (), later: Mapping[
     namespace["__getattr__"] = load
 
 
-def guarded(thing: Any) -> Any:
+def guarded(thing: Any, fast: bool = False) -> Any:
     """Return the guarded function; the methods of a class are guarded in their place."""
     if not str(getattr(thing, "__module__", "")).startswith("dynident."):
         return thing
     if inspect.isfunction(thing):
-        guard_, name = _wrap(thing, thing.__name__), thing.__name__
+        guard_, name = _wrap(thing, thing.__name__, fast=fast), thing.__name__
         home = sys.modules.get(thing.__module__)
         if home is not None and getattr(home, name, None) is thing:  # so that it can be sent to other processes
             setattr(home, name, guard_)
@@ -83,32 +84,33 @@ def guarded(thing: Any) -> Any:
     if inspect.isclass(thing) and not issubclass(thing, BaseException | enum.Enum | tuple) and not _is_protocol(thing):
         for kind in thing.__mro__:
             if kind.__module__.startswith("dynident.") and not _is_protocol(kind):
-                _guard_methods(kind)
+                _guard_methods(kind, fast)
     return thing
 
 
-def _guard_methods(kind: type) -> None:
+def _guard_methods(kind: type, fast: bool) -> None:
     for name, value in list(vars(kind).items()):
         if name.startswith("_") and name not in SPECIAL:
             continue
         label = f".{name}" if name not in SPECIAL else ""
         if inspect.isfunction(value):
-            setattr(kind, name, _wrap(value, label, skip=1))
+            setattr(kind, name, _wrap(value, label, 1, fast))
         elif isinstance(value, classmethod):
-            setattr(kind, name, classmethod(_wrap(value.__func__, label, skip=1)))
+            setattr(kind, name, classmethod(_wrap(value.__func__, label, 1, fast)))
         elif isinstance(value, staticmethod):
-            setattr(kind, name, staticmethod(_wrap(value.__func__, f"{kind.__name__}{label}")))
+            setattr(kind, name, staticmethod(_wrap(value.__func__, f"{kind.__name__}{label}", 0, fast)))
 
 
 def _is_protocol(thing: type) -> bool:
     return bool(getattr(thing, "_is_protocol", False))
 
 
-def _wrap(function: Any, label: str, skip: int = 0) -> Any:
+def _wrap(function: Any, label: str, skip: int = 0, fast: bool = False) -> Any:
     """Return the function with its guard; the first `skip` arguments (self, cls) are taken for granted."""
     if hasattr(function, "_guard"):
         return function
     early: list[tuple[int, str, bool]] | None = None
+    makes = function.__name__ == "__init__"
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -124,19 +126,43 @@ def _wrap(function: Any, label: str, skip: int = 0) -> Any:
                 nonsense = _nonsense(name, value, is_count)
         try:
             result = function(*args, **kwargs)
-        except DynidentError:
-            raise
         except RAW as error:
-            told = _explain(function, _full(label, args, skip), args, kwargs, skip, error)
-            if told is None:
-                raise
-            raise DynidentError(told) from error
+            _tell(error, function, label, args, kwargs, skip)
+            raise
+        if nonsense is None and makes:
+            nonsense = _misfit(function, args, kwargs)
         if nonsense is not None:  # the function's own sentence would be better, but it has none
             raise DynidentError(f"{_full(label, args, skip)}: {nonsense}")
-        return result
+        return _run(result, function, label, args, kwargs, skip) if inspect.isgenerator(result) else result
 
-    call.__dict__["_guard"] = True
-    return call
+    @wraps(function)
+    def quick(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except RAW as error:
+            if not _is_ours(sys._getframe(1)):
+                _tell(error, function, label, args, kwargs, skip)
+            raise
+
+    chosen = quick if fast else call
+    chosen.__dict__["_guard"] = True
+    return chosen
+
+
+def _tell(error: BaseException, function: Any, label: str, args: tuple[Any, ...], kwargs: dict[str, Any], skip: int) -> None:
+    """Raise the sentence that names the wrong argument, if the error is Python's own and one explains it."""
+    told = None if isinstance(error, DynidentError) else _explain(function, _full(label, args, skip), args, kwargs, skip, error)
+    if told is not None:
+        raise DynidentError(told) from error
+
+
+def _run(items: Any, function: Any, label: str, args: tuple[Any, ...], kwargs: dict[str, Any], skip: int) -> Iterator[Any]:
+    """Give the items of a generator, whose function begins to work with the first of them."""
+    try:
+        yield from items
+    except RAW as error:
+        _tell(error, function, label, args, kwargs, skip)
+        raise
 
 
 def _is_ours(frame: types.FrameType) -> bool:
@@ -177,18 +203,43 @@ def _nonsense(name: str, value: object, is_count: bool) -> str | None:
     return None
 
 
+def _misfit(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    """Say which field of a new object is not what its methods will take it for; arrays may stand for numbers."""
+    signature, known = inspect.signature(function), _hints(function)
+    made = getattr(args[0], "__dict__", {})
+    for name, given in list(signature.bind(*args, **kwargs).arguments.items())[1:]:
+        value = made.get(name, given)  # a constructor may accept more than it keeps
+        kind, parameter = known.get(name, Any), signature.parameters[name]
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or _same(value, parameter.default):
+            continue
+        if not fits(value, kind) and _numeric(value) is None:
+            return f"{name} is {shown(value)}; give {wanted(kind)}"
+        if not fits(value, kind) and not any(one in (int, float, bool, Numbers) for one in _members(kind)):
+            return f"{name} is {shown(value)}; give {wanted(kind)}"
+    return None
+
+
 # ---- which argument is wrong ---------------------------------------------------------------------------------------------
 
 
 class _Names(dict[str, Any]):
-    """Names in annotations; what a module imports for type checkers only may be anything."""
+    """Names in annotations; what a module imports from elsewhere for type checkers only may be anything."""
 
     def __init__(self, known: Mapping[str, Any]) -> None:
         super().__init__(known)
         self.update(Array=Numbers, ArrayLike=Numbers, NDArray=Numbers, Complex=Any)
 
     def __missing__(self, name: str) -> Any:
-        return getattr(builtins, name, Any)
+        return getattr(builtins, name, None) or classes_called(name) or Any
+
+
+def classes_called(name: str) -> Any:
+    """Return the classes of dynident that have a name: modules import some for type checkers only."""
+    modules = [module for key, module in list(sys.modules.items()) if key.startswith("dynident.")]
+    found = {
+        thing for module in modules if inspect.isclass(thing := vars(module).get(name)) and thing.__module__ == module.__name__
+    }
+    return typing.Union[tuple(found)] if found else None  # noqa: UP007 - as many as there are
 
 
 def _hints(function: Any) -> dict[str, Any]:
@@ -225,13 +276,19 @@ def _explain(
         if problem:
             return f"{label}: {name} {problem} ({_why(error)}); give another value"
     arrays = {name: _shape(value) for name, value in changed.items() if isinstance(value, np.ndarray | list | tuple)}
-    if arrays and any(word in str(error) for word in SHAPES) and isinstance(error, ValueError | IndexError | TypeError):
+    ragged = any(isinstance(shape, str) for shape in arrays.values())
+    if (
+        arrays
+        and (ragged or any(word in str(error) for word in SHAPES))
+        and isinstance(error, ValueError | IndexError | TypeError)
+    ):
         sizes = ", ".join(f"{name} has the shape {shape}" for name, shape in arrays.items())
         return f"{label}: {sizes}; these do not fit ({_why(error)})"
     for name, value in changed.items():
         if known.get(name) is Numbers and _shape(value) == ():
             return f"{label}: {name} is {shown(value)}; give an array of real numbers ({_why(error)})"
-        if known.get(name, Any) is Any and _is_foreign(value):
+        blamed = str(error).startswith(f"'{type(value).__name__}' object")
+        if known.get(name, Any) is Any and (_is_foreign(value) or blamed):
             return f"{label}: {name} is {shown(value)}, which cannot be used here ({_why(error)})"
     return None
 
@@ -275,22 +332,35 @@ def _suspect(value: object, error: BaseException) -> str:
     """Return what is strange about a value of the right type, or an empty text."""
     if isinstance(value, abc.Sized) and not _length(value) and any(word in str(error) for word in EMPTY):
         return "is empty"
-    if isinstance(value, str):
-        return f"is {shown(value)}, which is not known" if isinstance(error, LookupError) and value in error.args else ""
+    if isinstance(value, str | os.PathLike | Mapping) or callable(value):
+        return _suspect_name(value, error)
+    if isinstance(error, IndexError) and isinstance(value, int | np.integer):
+        return f"is {shown(value)}, which is out of range"
     array = _numeric(value)
-    if array is None:
-        return ""
-    if array.size == 0:
+    if array is None or array.size == 0:
         return ""
     if not np.isfinite(array).all():
         return "holds values that are not finite" if array.ndim else f"is {float(array)}"
     if np.abs(array).max() > LARGEST:
         return f"holds {float(np.abs(array).max()):g}, which is too large"
-    if isinstance(value, int) and abs(value) >= 1 << 63:
-        return f"is {shown(value)}, which is too large"
-    if array.ndim == 0 and ((isinstance(value, int) and value < 0) or (array == 0.0 and isinstance(error, ZeroDivisionError))):
+    large = isinstance(value, int) and abs(value) >= 1 << 63
+    negative = isinstance(value, int) and value < 0
+    if array.ndim == 0 and (large or negative or (array == 0.0 and isinstance(error, ZeroDivisionError))):
         return f"is {shown(value)}"
     return ""
+
+
+def _suspect_name(value: Any, error: BaseException) -> str:
+    """Return what is strange about a text, a path, a table or a function."""
+    if isinstance(error, OSError) and isinstance(value, str | os.PathLike):
+        here = error.filename is not None and os.fspath(value) in str(error.filename)
+        return f"is {shown(value)}, where nothing can be read or written" if here else ""
+    if isinstance(value, str):
+        asked = value in error.args or getattr(error, "name", None) == value
+        return f"is {shown(value)}, which is not known" if isinstance(error, LookupError | AttributeError) and asked else ""
+    if isinstance(value, Mapping):
+        return f"has no {error.args[0]!r}" if isinstance(error, KeyError) and error.args and error.args[0] not in value else ""
+    return "cannot be called in this way" if isinstance(error, TypeError) and "argument" in str(error) else ""
 
 
 def _length(value: Any) -> int:

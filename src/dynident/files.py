@@ -67,7 +67,19 @@ def read_json(path: str | os.PathLike[str], what: str, kind: type[DynidentError]
 
 def read_toml(path: str | os.PathLike[str], what: str, kind: type[DynidentError] = DynidentError) -> dict[str, Any]:
     """Return the tables of a TOML file; errors are of class `kind`."""
-    tables: dict[str, Any] = _read_as("TOML", tomllib.loads, path, what, kind)
+    tables: dict[str, Any] = _read_as("TOML", _toml, path, what, kind)
+    return tables
+
+
+def _toml(text: str) -> dict[str, Any]:
+    """Parse TOML, whose whole numbers have 64 bits."""
+    tables = tomllib.loads(text)
+    waiting: list[Any] = [tables]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, int) and not -(1 << 63) <= item < 1 << 63:
+            raise ValueError(f"it holds the whole number {item:.3e}; write numbers beyond 64 bits with a decimal point")
+        waiting.extend(item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
     return tables
 
 

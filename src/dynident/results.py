@@ -269,7 +269,9 @@ def _built(cls: type, data: Any, where: str) -> Any:
     given = {name: _value(hint, data[name], f"{where}.{name}") for name, hint in hints.items() if name in data}
     try:
         return cls(**given)
-    except TypeError as error:
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+        if isinstance(error, DynidentError):
+            raise
         raise DynidentError(f"'{where}' is not a whole {kind_of(cls)} ({error}); write the file again") from error
 
 
@@ -331,7 +333,10 @@ def _mapping(inner: tuple[Any, ...], value: Any, where: str) -> dict[Any, Any]:
             raise _wrong(where, value, "an object")
         return {name: _value(held, x, f"{where}.{name}") for name, x in value.items()}
     rows = _sequence(list, (list[Any],), value, where)
-    return dict(_sequence(tuple, inner, row, f"{where}[{i}]") for i, row in enumerate(rows))
+    try:
+        return dict(_sequence(tuple, inner, row, f"{where}[{i}]") for i, row in enumerate(rows))
+    except TypeError as error:  # a key that is a list
+        raise _wrong(where, value, f"a table ({error})") from error
 
 
 def _sequence(origin: Any, inner: tuple[Any, ...], value: Any, where: str) -> Any:
@@ -373,5 +378,5 @@ def array_of(value: Any, where: str, dtype: Any = np.float64) -> Any:
             pairs = np.array(value, dtype=np.float64)
             return pairs[..., 0] + 1j * pairs[..., 1]
         return np.array(value, dtype=dtype)
-    except (KeyError, TypeError, ValueError, IndexError, binascii.Error) as error:
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, SyntaxError, binascii.Error) as error:
         raise _wrong(where, value, f"an array of numbers ({error})") from error

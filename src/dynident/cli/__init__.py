@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -25,9 +26,11 @@ from dynident.cli import (  # noqa: F401 - importing registers commands
     simulate,
     testbench,
     thermal,
+    workspace,
 )
 from dynident.cli.shared import PANELS, USAGE, UsageError, app, command_name, note, notes
-from dynident.errors import DynidentWarning
+from dynident.cli.words import OPTIONS, in_options, options_of
+from dynident.errors import DynidentError, DynidentWarning
 from dynident.files import visible
 
 _ORDER = [name for names in PANELS.values() for name in names]
@@ -64,11 +67,18 @@ def run(args: Sequence[str] | None = None) -> int:
             told.add(text)
             note(text)
 
+    given = list(sys.argv[1:] if args is None else args)
+    token = OPTIONS.set(options_of(_command(), given))
     with warnings.catch_warnings():
         warnings.simplefilter("always", DynidentWarning)
         warnings.showwarning = show
         try:
             return int(_command()(args, standalone_mode=False, prog_name="dynident") or 0)
+        except DynidentError as error:
+            said = in_options(str(error))
+            if said == str(error):
+                raise
+            raise DynidentError(said) from error
         except UsageError as error:
             command = error.ctx.command_path if error.ctx else "dynident"
             problem = " ".join(error.format_message().split()).rstrip(".")
@@ -76,3 +86,5 @@ def run(args: Sequence[str] | None = None) -> int:
             return USAGE
         except typer.Abort:
             raise KeyboardInterrupt from None
+        finally:
+            OPTIONS.reset(token)

@@ -11,22 +11,19 @@ import typer
 import dynident as di
 from dynident.cli.machines import save_figures
 from dynident.cli.shared import (
+    AS_WRITTEN,
     NOT_OK,
-    Arg,
     AsJson,
     Debug,
     Quiet,
     Robot,
-    Search,
-    Sidecar,
+    RobotOptions,
     Strict,
-    Trust,
     app,
     check_output,
     out,
     print_json,
     progress,
-    robot_of,
 )
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
@@ -59,7 +56,7 @@ def identify_campaign(
         if len(fits.cycles) > MOST // 2:
             fits.repeatability().save(stage / "repeatability.json")
         names = [name for name in fits.names if name.startswith(SHOWN)][:MOST]
-        save_figures({f"cycle_{name}": fits.plot(name) for name in names}, stage)
+        save_figures(lambda: {f"cycle_{name}": fits.plot(name) for name in names}, stage)
         written = [output / file.name for file in sorted(stage.iterdir())]
     if as_json:
         print_json(fits.to_dict())
@@ -74,12 +71,14 @@ def friction_campaign(mechanism: di.Mechanism, folder: Path, output: Path, optio
     from dynident.testbench import FrictionCompensation, campaign_study, write_friction_report  # noqa: PLC0415
 
     found = campaign_study(mechanism, folder, **options)
-    with output_set(output, ("friction.html", "friction.json", "compensation.json", "heating_*.png")) as stage:
+    with output_set(output, ("friction.html", "friction.json", "compensation*", "heating_*.png")) as stage:
         write_friction_report(stage / "friction.html", found.study)
         found.save(stage / "friction.json")
         if found.heating:
-            FrictionCompensation.of(found).save(stage / "compensation.json")
-        save_figures({f"heating_{entry.joint}": entry.plot() for entry in found.heating}, stage)
+            compensation = FrictionCompensation.of(found)
+            compensation.save(stage / "compensation.json")
+            compensation.to_c(stage)
+        save_figures(lambda: {f"heating_{entry.joint}": entry.plot() for entry in found.heating}, stage)
     return found
 
 
@@ -95,10 +94,7 @@ def maintenance(
     false_alarm: Annotated[float, typer.Option(help="Probability of a false alarm per joint and test.")] = 0.01,
     window: Annotated[int, typer.Option(help="Points averaged before they are compared.")] = 3,
     strict: Strict = False,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
+    described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -112,22 +108,77 @@ def maintenance(
         step("reading the baseline")
         healthy = [_study(path) for path in baseline]
         step("studying the friction")
-        test = (
-            _study(campaign) if campaign.is_file() else campaign_study(robot_of(robot, sidecar, search, arg, trust), campaign)
-        )
+        test = _study(campaign) if campaign.is_file() else campaign_study(described.robot(robot), campaign)
         step("comparing")
         found = check_robot(test, healthy, compensation=compensation, false_alarm=false_alarm, window=window)
         if output is not None:
             with output_set(output, ("maintenance.json", "maintenance_*.png")) as stage:
                 found.save(stage / "maintenance.json")
                 names = [entry.history.joint for entry in found.joints]
-                save_figures({f"maintenance_{name}": found.plot(name) for name in names}, stage)
+                save_figures(lambda: {f"maintenance_{name}": found.plot(name) for name in names}, stage)
     if as_json:
         print_json(found.to_dict())
     elif not quiet:
         out.print(found.summary())
         out.print(f"temperature compensated by: {found.compensation}; alarms: {', '.join(found.alarms) or 'none'}")
     return NOT_OK if strict and found.alarms else 0
+
+
+@app.command(epilog="Example: dynident repeatability day1/cycles.json day2/cycles.json --robots A,A -o out/")
+def repeatability(
+    tests: Annotated[
+        list[Path],
+        typer.Argument(help="cycles.json of identify, or friction.json of friction, one per campaign.", show_default=False),
+    ],
+    robots: Annotated[str | None, typer.Option(help="Robot of each campaign, by commas; all the same when absent.")] = None,
+    tolerance: Annotated[float, typer.Option(help="Drift that the recommended warm-up may leave.")] = 0.02,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for repeatability.json and figures.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Compare campaigns of several days and robots: drift over the warm-up, spread of cycles, tests and robots."""
+    from dynident.testbench import repeatability as compare  # noqa: PLC0415 - only this command needs it
+
+    if output is not None:
+        check_output(output, folder=True)
+    owners = [name.strip() for name in robots.split(",")] if robots else ["robot"] * len(tests)
+    if len(owners) != len(tests):
+        raise DynidentError(f"--robots names {len(owners)} robots for {len(tests)} campaigns; name one for each, by commas")
+    rows = [row for path, owner in zip(tests, owners, strict=True) for row in _estimates(path, owner)]
+    found = compare(rows, tolerance)
+    if output is not None:
+        with output_set(output, ("repeatability.json", "repeat_*.png")) as stage:
+            found.save(stage / "repeatability.json")
+            names = [p.name for p in found.parameters if p.name.startswith((*SHOWN, "friction_"))][:MOST]
+            save_figures(lambda: {f"repeat_{name}": found.plot(name) for name in names}, stage)
+    if as_json:
+        print_json(found.to_dict())
+    elif not quiet:
+        out.print(found.summary())
+    return 0
+
+
+def _estimates(path: Path, robot: str) -> list[Any]:
+    """Return the rows of one campaign: parameters per cycle, or friction of every joint at one speed."""
+    from dynident.testbench import CampaignStudy, CycleFits, Estimate  # noqa: PLC0415 - only this command needs it
+
+    if not path.is_file():
+        raise DynidentError(f"there is no file '{path}'; give cycles.json of dynident identify or friction.json of friction")
+    found = di.load(path)
+    test = path.parent.name or path.stem
+    if isinstance(found, CycleFits):
+        return found.estimates(robot, test)
+    if isinstance(found, CampaignStudy):
+        histories = [entry.history for entry in found.study.joints]
+        shortest = min(len(history) for history in histories)
+        return [
+            Estimate(robot, test, float(histories[0].t[k]), {f"friction_{h.joint}": float(h.friction[k]) for h in histories})
+            for k in range(shortest)
+        ]
+    raise DynidentError(
+        f"'{path}' is a {type(found).__name__}; give cycles.json of dynident identify or friction.json of friction"
+    )
 
 
 def _study(path: Path) -> Any:

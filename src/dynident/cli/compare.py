@@ -11,28 +11,19 @@ import dynident as di
 from dynident.cli.core import _options
 from dynident.cli.machines import ready_machine
 from dynident.cli.shared import (
-    Arg,
+    AS_LOGGED,
+    AS_WRITTEN,
     AsJson,
     Debug,
     Effort,
-    Gain,
-    Joints,
-    LogRate,
+    LogOptions,
     Robot,
-    Schema,
-    Search,
-    Sidecar,
+    RobotOptions,
     Terms,
-    Topic,
-    Trust,
-    Unit,
     app,
-    log_reader,
     out,
     print_json,
     progress,
-    robot_of,
-    with_terms,
 )
 from dynident.errors import DynidentError
 
@@ -57,16 +48,8 @@ def compare(
         ),
     ] = None,
     bandwidth: Annotated[float, typer.Option(help="Bandwidth of such a controller [Hz].")] = 10.0,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
-    schema: Schema = None,
-    joints: Joints = None,
-    gain: Gain = None,
-    topic: Topic = None,
-    unit: Unit = None,
-    log_rate: LogRate = None,
+    described: RobotOptions = AS_WRITTEN,
+    logged: LogOptions = AS_LOGGED,
     terms: Terms = None,
     cutoff: Annotated[str, typer.Option(help="Low-pass frequency in Hz, or auto.")] = "auto",
     decimation: Annotated[str, typer.Option(help="Factor of the parallel decimation, or auto.")] = "auto",
@@ -78,10 +61,10 @@ def compare(
 ) -> int:
     """Fit every estimator to the same logs: errors, coverage, time, and whether least squares is biased."""
     options = _options(cutoff, decimation, standstill)
-    read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
+    read = logged.reader(effort)
     with progress(3) as step:
         step("reading the robot and its logs")
-        mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
+        mechanism = described.robot(robot, terms)
         training, held_out = [read(path) for path in logs], [read(path) for path in validate or []]
         step("fitting all estimators")
         closed = None if loop is None else _closed_loop(mechanism, loop, bandwidth, training)

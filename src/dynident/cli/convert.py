@@ -8,18 +8,13 @@ from typing import Annotated
 import typer
 
 from dynident.cli.shared import (
+    AS_LOGGED,
     AsJson,
     Debug,
     Effort,
-    Gain,
-    Joints,
-    LogRate,
-    Schema,
-    Topic,
-    Unit,
+    LogOptions,
     app,
     check_output,
-    log_reader,
     out,
     print_json,
 )
@@ -35,12 +30,7 @@ def convert(
         Path, typer.Argument(help="File to write: .csv, .csv.gz, .npz, .parquet, .mat or .mcap.", show_default=False)
     ],
     effort: Effort = None,
-    schema: Schema = None,
-    joints: Joints = None,
-    gain: Gain = None,
-    topic: Topic = None,
-    unit: Unit = None,
-    log_rate: LogRate = None,
+    logged: LogOptions = AS_LOGGED,
     start: Annotated[float | None, typer.Option(help="Leave out what is before this time [s].")] = None,
     end: Annotated[float | None, typer.Option(help="Leave out what is after this time [s].")] = None,
     as_json: AsJson = False,
@@ -50,7 +40,7 @@ def convert(
     if not target.name.lower().endswith(ENDINGS):
         raise DynidentError(f"target '{target}' has the ending '{target.suffix}'; give one of {', '.join(ENDINGS)}")
     check_output(target)
-    log = log_reader(effort, schema, joints, gain, topic, unit, log_rate)(source)
+    log = logged.reader(effort)(source)
     if start is not None or end is not None:
         log = log.between(log.t[0] if start is None else start, log.t[-1] if end is None else end)
     written = log.save(target)

@@ -12,49 +12,40 @@ import dynident as di
 from dynident.cli.campaigns import identify_campaign
 from dynident.cli.known import Centre, Mass, PopulationFile, TotalMass, Without, knowledge
 from dynident.cli.shared import (
+    AS_LOGGED,
+    AS_WRITTEN,
     NOT_OK,
     Absent,
     AllowTraining,
-    Arg,
     AsJson,
     Debug,
     Effort,
     FitFile,
     FrictionLaws,
-    Gain,
-    Joints,
-    LogRate,
+    LogOptions,
     Order,
     Projection,
     Quiet,
     Robot,
-    Schema,
-    Search,
-    Sidecar,
+    RobotOptions,
     Strict,
     Terms,
-    Topic,
-    Trust,
-    Unit,
     app,
     check_output,
     column_order,
     friction_laws,
-    log_reader,
     note,
     out,
     print_json,
     progress,
     projection_of,
-    robot_of,
     stage_reader,
-    with_terms,
     xacro_arguments,
 )
 from dynident.cli.structure import choices
 from dynident.errors import DescriptionError, DynidentError, IdentificationError, MissingExtraError
 from dynident.files import write_atomic
-from dynident.mechanism import description, description_text, is_mjcf, write_robot, write_sidecar, write_svg
+from dynident.mechanism import description, description_text, is_mjcf, write_sidecar, write_svg
 from dynident.outputs import output_set
 from dynident.signals import is_campaign
 
@@ -67,10 +58,7 @@ RankTolerance = Annotated[
 @app.command(epilog="Example: dynident describe robot.urdf --sidecar drives.toml --json")
 def describe(
     robot: Robot,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
+    described: RobotOptions = AS_WRITTEN,
     terms: Terms = None,
     rank_tolerance: RankTolerance = RANK_TOLERANCE,
     svg: Annotated[
@@ -83,7 +71,7 @@ def describe(
     debug: Debug = False,
 ) -> int:
     """Show what a robot is made of, whether its inertias are possible, and what torques can identify."""
-    mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
+    mechanism = described.robot(robot, terms)
     data = description(mechanism)
     if svg is not None:
         check_output(svg)
@@ -139,16 +127,8 @@ def identify(
     effort: Effort = None,
     validate: Annotated[list[Path] | None, typer.Option(help="Held-out log; may be given several times.")] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the results.")] = Path("dynident_out"),
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
-    schema: Schema = None,
-    joints: Joints = None,
-    gain: Gain = None,
-    topic: Topic = None,
-    unit: Unit = None,
-    log_rate: LogRate = None,
+    described: RobotOptions = AS_WRITTEN,
+    logged: LogOptions = AS_LOGGED,
     terms: Terms = None,
     rank_tolerance: RankTolerance = RANK_TOLERANCE,
     friction: FrictionLaws = None,
@@ -198,7 +178,7 @@ def identify(
 
     if order is not None and friction is not None:
         raise DynidentError("--order is for linear friction terms; leave it out, or leave out --friction")
-    known = knowledge(sidecar, mass, total_mass, centre, without, population)
+    known = knowledge(described.sidecar, mass, total_mass, centre, without, population)
     solver, options = _estimator(estimator, recovery, known), _options(cutoff, decimation, standstill)
     if essential is not None and estimator == "map":
         solver = _estimator("wls", recovery, known)
@@ -208,16 +188,16 @@ def identify(
             raise DynidentError(
                 "a campaign has its own plan and stages for validation; leave out --validate, --essential, --plan"
             )
-        robot_ = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
+        robot_ = described.robot(robot, terms)
         given: dict[str, Any] = {"cycles": cycle, "options": options, "as_json": as_json, "quiet": quiet}
         least = None if estimator == "map" and known is None else solver
         return identify_campaign(robot_, logs[0], output, law=friction_laws(robot_, friction), estimator=least, **given)
     if cycle is not None:
         raise DynidentError("--cycle chooses cycles of a campaign; give the folder of one")
-    read = stage_reader(log_reader(effort, schema, joints, gain, topic, unit, log_rate), plan)
+    read = stage_reader(logged.reader(effort), plan)
     with progress(2 * len(logs) + len(validate or []) + 4, quiet) as step:
         step("reading the robot")
-        mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
+        mechanism = described.robot(robot, terms)
         laws = friction_laws(mechanism, friction)
         runs = []
         for path in logs:
@@ -247,7 +227,7 @@ def identify(
         step("writing the results")
         with output_set(output, ("fit.json", "identified.*", "report.html", "verdict.json")) as stage:
             fit.save(stage / "fit.json")
-            _write_model(robot, fit, stage, output, search, trust, arg)
+            _write_model(robot, fit, stage, output, described)
             _write_report(stage / "report.html", fit, shown, verdict)
             verdict.save(stage / "verdict.json")
             written = [output / file.name for file in sorted(stage.iterdir())]
@@ -288,16 +268,14 @@ def _with_laws(
     return di.fit_log(mechanism, logs, laws, options, wanted, solver)
 
 
-def _write_model(
-    robot: Path, fit: di.Fit, stage: Path, output: Path, search: list[Path] | None, trust: bool, arg: list[str] | None
-) -> None:
+def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path, described: RobotOptions) -> None:
     """Write the identified description; where the file's format cannot hold the parameters, say so and keep the fit."""
     if not robot.is_file():  # a robot of the library has no description to copy
         note(f"no description is written: '{robot}' is not a file; fit.json has the identified parameters")
         return
     name = f"identified{robot.suffix if is_mjcf(robot) else '.urdf'}"
     try:
-        write_robot(robot, fit.mechanism, fit.standard, stage / name, search or (), trust, xacro_arguments(arg))
+        described.write(robot, fit, stage / name)
     except DescriptionError as error:
         stale = "; the one in the folder is of an earlier fit" if (output / name).exists() else ""
         note(f"{name} is not written: {error}{stale}")
@@ -311,16 +289,8 @@ def validate(
     fit: FitFile,
     logs: Annotated[list[Path], typer.Argument(help="Held-out logs.", show_default=False)],
     effort: Effort = None,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
-    schema: Schema = None,
-    joints: Joints = None,
-    gain: Gain = None,
-    topic: Topic = None,
-    unit: Unit = None,
-    log_rate: LogRate = None,
+    described: RobotOptions = AS_WRITTEN,
+    logged: LogOptions = AS_LOGGED,
     absent: Absent = None,
     allow_training: AllowTraining = False,
     strict: Strict = False,
@@ -330,10 +300,10 @@ def validate(
     """Compare an identified model with logs it was not fitted to."""
     from dynident.validate import judge  # noqa: PLC0415
 
-    read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
+    read = logged.reader(effort)
     with progress(len(logs) + 1) as step:
         step("reading the fit")
-        model = di.Fit.load(fit, robot_of(robot, sidecar, search, arg, trust)).without(*(absent or ()))
+        model = di.Fit.load(fit, described.robot(robot)).without(*(absent or ()))
         scores = []
         for path in logs:
             step(f"validating on {path.name}")
@@ -346,9 +316,7 @@ def validate(
     return NOT_OK if strict and not verdict.ok else 0
 
 
-def _for_program(
-    fit: di.Fit, target: str, robot: Path, output: Path, search: list[Path] | None, arg: list[str] | None, trust: bool
-) -> tuple[dict[str, Any], str]:
+def _for_program(fit: di.Fit, target: str, robot: Path, output: Path, described: RobotOptions) -> tuple[dict[str, Any], str]:
     """Write the identified robot for another program; return what was done as data and as text."""
     if target == "fmu":
         path = di.simulate.write_fmu(fit.identified, output)
@@ -356,7 +324,8 @@ def _for_program(
             note("no C compiler is installed here: the FMU holds its sources only, and the importing program must compile them")
         return {"written": str(path)}, f"written: {path}"
     source = robot if robot.is_file() else None
-    done = fit.export(output, target, source, search=search or (), arguments=xacro_arguments(arg), trust=trust)
+    arguments = xacro_arguments(described.arg)
+    done = fit.export(output, target, source, search=described.search or (), arguments=arguments, trust=described.trust)
     return done.to_dict(), done.summary()
 
 
@@ -376,10 +345,7 @@ def export(
             autocompletion=lambda: ["pinocchio", "mujoco", "gazebo", "drake", "fmu"],
         ),
     ] = None,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
+    described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
@@ -392,12 +358,12 @@ def export(
                 "with --for"
             )
     check_output(output, folder=target not in (None, "fmu"))
-    model = di.Fit.load(fit, robot_of(robot, sidecar, search, arg, trust))
+    model = di.Fit.load(fit, described.robot(robot))
     impossible = [c.sentence for c in model.consistency() if not c.ok]
     for sentence in impossible:
         note(sentence)
     if target is not None:
-        data, text = _for_program(model, target, robot, output, search, arg, trust)
+        data, text = _for_program(model, target, robot, output, described)
         if as_json:
             print_json(data | {"impossible": impossible})
         else:
@@ -406,7 +372,7 @@ def export(
     if output.suffix.lower() == ".json":
         path = write_atomic(output, model.standard.to_json())
     else:
-        path = write_robot(robot, model.mechanism, model.standard, output, search or (), trust, xacro_arguments(arg))
+        path = described.write(robot, model, output)
         if model.mechanism.friction or model.mechanism.forces:
             beside = write_sidecar(model.identified, output.with_suffix(".toml"), structure=False)
             note(f"friction laws and force elements are in '{beside}': give it as --sidecar")
@@ -427,16 +393,8 @@ def report(
     logs: Annotated[list[Path] | None, typer.Argument(help="Held-out logs to show.", show_default=False)] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="HTML file to write.")] = Path("report.html"),
     effort: Effort = None,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
-    schema: Schema = None,
-    joints: Joints = None,
-    gain: Gain = None,
-    topic: Topic = None,
-    unit: Unit = None,
-    log_rate: LogRate = None,
+    described: RobotOptions = AS_WRITTEN,
+    logged: LogOptions = AS_LOGGED,
     allow_training: AllowTraining = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -446,7 +404,7 @@ def report(
     from dynident.validate import judge  # noqa: PLC0415
 
     check_output(output)
-    read = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
+    read = logged.reader(effort)
     if robot.suffix.lower() == ".json":
         with progress(2) as step:
             step("reading the fits")
@@ -461,7 +419,7 @@ def report(
         return 0
     with progress(len(logs or []) + 2) as step:
         step("reading the fit")
-        model = di.Fit.load(fit, robot_of(robot, sidecar, search, arg, trust))
+        model = di.Fit.load(fit, described.robot(robot))
         scores = []
         for path in logs or []:
             step(f"comparing with {path.name}")

@@ -15,7 +15,7 @@ from rich.progress_bar import ProgressBar
 import dynident as di
 from dynident.cli.machines import is_ready, save_figures
 from dynident.cli.shared import (
-    Arg,
+    AS_WRITTEN,
     AsJson,
     Debug,
     Effort,
@@ -23,12 +23,10 @@ from dynident.cli.shared import (
     Joints,
     Quiet,
     Robot,
+    RobotOptions,
     Schema,
-    Search,
-    Sidecar,
     Terms,
     Topic,
-    Trust,
     Unit,
     app,
     check_output,
@@ -36,9 +34,7 @@ from dynident.cli.shared import (
     note,
     out,
     print_json,
-    robot_of,
     shown,
-    with_terms,
 )
 from dynident.cli.structure import choices
 from dynident.errors import DynidentError
@@ -103,10 +99,7 @@ def excite(
         bool, typer.Option("--complete", help="Plan the complete test: friction plateaus and warming, 24 cycles of 5 min.")
     ] = False,
     repetitions: Annotated[int, typer.Option(help="Periods of the motion in a row, to average over.")] = 1,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
+    described: RobotOptions = AS_WRITTEN,
     terms: Terms = None,
     effort: Effort = None,
     schema: Schema = None,
@@ -124,7 +117,7 @@ def excite(
     _sensible(time_budget, iterations, starts, repetitions, complete, payload)
     if output is not None:
         check_output(output, folder=True)
-    mechanism = _cartesian(robot) if cartesian else with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
+    mechanism = _cartesian(robot) if cartesian else described.robot(robot, terms)
     if payload is not None:
         mechanism = mechanism.with_payload(payload, body=payload_link, name=PAYLOAD, separate=True)
     notes: list[str] = []
@@ -401,5 +394,5 @@ def _write(found: Design, plans: dict[str, Plan], data: dict[str, Any], folder: 
         to_ros_json(staged / "motion_ros.json", whole.motion(min(whole.rate, ROS_RATE)), names, approach=_approach(whole))
         (staged / "joint_trajectory_controller.yaml").write_text(to_ros_controller(names), encoding="utf-8")
         (staged / "design.json").write_text(to_json(data), encoding="utf-8")
-        save_figures(found.figures(), staged)
+        save_figures(found.figures, staged)
         return [folder / path.name for path in sorted(staged.iterdir())]

@@ -51,23 +51,28 @@ def identify(
                 tasks[what] = bar.add_task(what, total=of)
             bar.update(tasks[what], completed=done, total=of)  # type: ignore[arg-type]
 
-        result = di.fleet.identify(
-            plan.robots,
-            plan.entries,
-            output,
-            client=client,
-            reading=plan.reading,
-            progress=progress,
-            **asked,
-            **plan.options,
-        )
+        try:
+            result = di.fleet.identify(
+                plan.robots,
+                plan.entries,
+                output,
+                client=client,
+                reading=plan.reading,
+                progress=progress,
+                **asked,
+                **plan.options,
+            )
+        except KeyboardInterrupt:
+            note(f"what was computed is in '{output}'; the same command goes on from there")
+            raise
     page = write_fleet_report(output, result)
     if as_json:
         print_json({"robots": result.to_table(), "counters": dict(result.counters), "refused": len(result.refused)})
     elif not quiet:
         out.print(result.summary())
         out.print(f"\nwritten: {output / 'fleet.json'}, {page}, {output / 'robots'}")
-    return NOT_OK if strict and not all(robot.verdict.ok for robot in result.robots) else 0
+    good = bool(result.robots) and (not strict or all(robot.verdict.ok for robot in result.robots))
+    return 0 if good else NOT_OK
 
 
 @fleet.command(epilog="Example: dynident fleet report out/")

@@ -15,14 +15,16 @@ from rich.table import Table
 
 import dynident as di
 from dynident.cli.machines import is_ready, ready_machine
-from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, note, notes, out, print_json, robot_of
+from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, check_output, note, notes, out, print_json, robot_of
 from dynident.errors import DynidentError, LinkError
+from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic
 
 if TYPE_CHECKING:
-    from dynident.link import Campaign, Progress, RemoteController
+    from dynident.link import Campaign, Identity, Progress, RemoteController
     from dynident.simulate import VirtualRobot
 
 MOST_SHOWN = 8  # channels in the live view
+LIVE_MEMORY = 60.0  # of the recursive fit [s]
 
 Machine = Annotated[
     Path, typer.Argument(help="Ready machine such as er3a_c60, or a URDF, xacro or MJCF file.", show_default=False)
@@ -43,7 +45,7 @@ def _key(path: Path | None) -> bytes:
     if path is None:
         return b""
     try:
-        key = path.read_bytes().strip()
+        key = read_regular(path, BYTES).strip()
     except OSError as error:
         raise LinkError(f"--key-file '{path}' cannot be read ({error.strerror}); give a file with the shared key") from error
     if len(key) < 16:
@@ -70,6 +72,9 @@ def controller(
     watchdog: Annotated[
         float, typer.Option(help="Silence of a client that pings after which the motion stops [s]; 0 for none.")
     ] = 2.0,
+    real_time: Annotated[
+        bool, typer.Option("--real-time", help="Run before other processes, so that samples are on time (needs the right).")
+    ] = False,
     following: Annotated[float, typer.Option(help="Largest distance between setpoint and robot [rad, m].")] = 0.1,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     peer: Annotated[
@@ -91,7 +96,10 @@ def controller(
         raise DynidentError(f"--rate is {rate:g} and --buffer {buffer}; give a rate above zero and at least 2 points")
     key = _key(key_file)
     machine = _machine(robot, sidecar)
-    core = link.Emulator(machine, period=1.0 / rate, speed=speed, seed=seed, capacity=buffer, following=following)
+    link.prepare_timing(real_time)
+    core = link.Emulator(
+        machine, period=1.0 / rate, speed=speed, seed=seed, capacity=buffer, following=following, real_time=real_time
+    )
     core.watchdog = watchdog
     server: Any
     if protocol == "lynx":
@@ -107,7 +115,6 @@ def controller(
         address += "&order=big" if order == "big" else ""
         if not quiet:
             note("simple_message has no authentication: whoever reaches these ports can move the robot")
-    sys.setswitchinterval(2e-5)  # samples must not wait for the simulation's turn
     ended = threading.Event()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: ended.set())
@@ -168,6 +175,10 @@ def record(
     monitor: Annotated[
         Path | None, typer.Option(help="fit.json of --model: stop when something touches the robot.", show_default=False)
     ] = None,
+    live_fit: Annotated[
+        Path | None,
+        typer.Option(help="Fit --model recursively while recording, and write its base parameters here.", show_default=False),
+    ] = None,
     mcap: Annotated[Path | None, typer.Option(help="Write the samples as MCAP too.")] = None,
     key_file: Annotated[Path | None, typer.Option(help="File with the shared key of lynx.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done and how long it takes.")] = False,
@@ -185,8 +196,8 @@ def record(
 
     if tell is not None:
         return _tell(tell, output or resume)
-    if monitor is not None and model is None:
-        raise DynidentError("--monitor needs --model, the robot that the fit belongs to")
+    if (monitor is not None or live_fit is not None) and model is None:
+        raise DynidentError("--monitor and --live-fit need --model, the robot that the fit belongs to")
     wanted = {
         "repetitions": repetitions,
         "rest": None if rest is None else seconds(rest, "--rest"),
@@ -217,7 +228,12 @@ def record(
         wire = link.open_controller(address, **options)
         campaign = link.Campaign.create(output, loaded, settings, wire, address, yes=yes)
     campaign.listeners = _monitors(monitor, model, campaign)
-    return _run(campaign, wire, model, mcap, as_json, quiet)
+    fitted = _live_fit(live_fit, model, campaign)
+    try:
+        return _run(campaign, wire, model, mcap, as_json, quiet)
+    finally:
+        if live_fit is not None and fitted is not None:
+            _write_live_fit(live_fit, fitted)
 
 
 def _plan(path: Path | None) -> Any:
@@ -232,10 +248,8 @@ def _plan(path: Path | None) -> Any:
 
 
 def _address(folder: Path) -> str:
-    import json  # noqa: PLC0415 - only here
-
     try:
-        return str(json.loads((folder / "campaign.json").read_text(encoding="utf-8"))["address"])
+        return str(read_json(folder / "campaign.json", "a campaign")["address"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise LinkError(f"'{folder}' is no campaign ({error}); start one with dynident record plan/ -o campaign/") from error
 
@@ -282,16 +296,42 @@ def _monitors(fit: Path | None, model: Path | None, campaign: Campaign) -> tuple
 
     if fit is None or model is None:
         return ()
-    watching = di.monitor.Monitor(di.Fit.load(fit, robot_of(model)))
+    return (link.LiveMonitor(di.monitor.Monitor(di.Fit.load(fit, robot_of(model))), _channels(campaign)),)
+
+
+def _channels(campaign: Campaign) -> Identity:
+    """Return what the controller of a campaign measures."""
+    from dynident import link  # noqa: PLC0415 - only this command needs it
+
     known = campaign.about["controller"]
     gain = known.get("gain")
-    identity = link.Identity(
+    return link.Identity(
         channels=tuple(known["channels"]),
         effort_kind=known["effort_kind"],
         position_side=known["position_side"],
         gain=None if gain is None else tuple(gain),
     )
-    return (link.LiveMonitor(watching, identity),)
+
+
+def _live_fit(path: Path | None, model: Path | None, campaign: Campaign) -> Any:
+    """Return a recursive fit as a listener of the campaign; None when it is not wanted."""
+    from dynident import link  # noqa: PLC0415 - only this command needs it
+
+    if path is None or model is None:
+        return None
+    check_output(path)
+    estimator = di.identify.RLS(memory=LIVE_MEMORY).start(di.base_parameters(robot_of(model)))
+    made = link.LiveFit(estimator, _channels(campaign))
+    campaign.listeners = (*campaign.listeners, made)
+    return made
+
+
+def _write_live_fit(path: Path, fitted: Any) -> None:
+    """Write the newest estimate: base parameters with deviations of their noise."""
+    rls = fitted.estimator
+    deviation = [float(x) ** 0.5 if x >= 0.0 else None for x in rls.covariance_.diagonal()]
+    table = {"names": list(rls.base_.names), "values": rls.coef_.tolist(), "deviations": deviation, "samples": fitted.count}
+    write_atomic(path, to_json(table))
 
 
 def _run(campaign: Campaign, wire: RemoteController, model: Path | None, mcap: Path | None, as_json: bool, quiet: bool) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import dynident as di
 from dynident.cli.shared import note, robot_of
 from dynident.cli.structure import choices
-from dynident.errors import DynidentError
+from dynident.errors import DynidentError, MissingExtraError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,6 +27,12 @@ FINE = 500.0  # Hz: rate of a motion that is not given as a curve
 
 Machine = Annotated[
     str, typer.Argument(help="Description of your robot, or a ready machine such as mast or dualv.", show_default=False)
+]
+DrivesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--drives", help="TOML file with motors, gears, encoders and friction of your robot's drives; ideal when absent."
+    ),
 ]
 Controller = Annotated[
     str,
@@ -67,15 +73,35 @@ def any_machine(
     search: list[Path] | None,
     arg: list[str] | None,
     trust: bool,
+    drives: Path | None = None,
 ) -> VirtualRobot:
     """Return a ready machine by name, or the standard machine of a description, and say what is assumed."""
     from dynident.simulate import standard_machine  # noqa: PLC0415 - only some commands need it
 
     if is_ready(Path(name)):
+        no_drives(name, drives)
         return ready_machine(name)
-    machine = standard_machine(robot_of(Path(name), sidecar, search, arg, trust), controller=controller, bandwidth=bandwidth)
-    note(f"'{name}' has no drives of its own: ideal drives and a controller '{controller}' of {bandwidth:g} Hz are assumed")
-    return machine
+    mechanism = robot_of(Path(name), sidecar, search, arg, trust)
+    own = drives_of(drives, mechanism, name, controller, bandwidth)
+    return standard_machine(mechanism, drives=own, controller=controller, bandwidth=bandwidth)
+
+
+def no_drives(name: str, drives: Path | None) -> None:
+    """Refuse drives for a machine that has its own."""
+    if drives is not None:
+        raise DynidentError(f"--drives is '{drives}', but machine '{name}' has drives of its own; leave it out")
+
+
+def drives_of(file: Path | None, mechanism: di.Mechanism, name: str, controller: str, bandwidth: float) -> Any:
+    """Return the drives of a file, None for ideal ones, and say what is assumed."""
+    from dynident.simulate import read_drives  # noqa: PLC0415 - only some commands need it
+
+    law = f"a controller '{controller}' of {bandwidth:g} Hz"
+    if file is not None:
+        note(f"{law} is assumed")
+        return read_drives(file, mechanism)
+    note(f"'{name}' has no drives of its own: ideal drives and {law} are assumed; --drives names a file with yours")
+    return None
 
 
 def read_motion(path: Path, mechanism: di.Mechanism) -> di.Motion:
@@ -147,8 +173,13 @@ def robot_of_plan(path: Path) -> Path:
     return Path(found[0])
 
 
-def save_figures(figures: Mapping[str, Figure], folder: Path) -> None:
-    """Write figures as PNG."""
+def save_figures(draw: Callable[[], Mapping[str, Figure]], folder: Path) -> None:
+    """Write figures as PNG; without matplotlib say so, since the numbers are worth keeping."""
+    try:
+        figures = draw()
+    except MissingExtraError as error:
+        note(f"no figures were written: {error}")
+        return
     for name, figure in figures.items():
         figure.savefig(folder / f"{name}.png", dpi=120)
 
@@ -163,6 +194,7 @@ def machine_of(
     arg: list[str] | None = None,
     trust: bool = False,
     added_inertia: float | None = None,
+    drives: Path | None = None,
 ) -> tuple[VirtualRobot, Any]:
     """Return a ready machine by name, or the standard machine of a description, and what it shall do."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
@@ -176,6 +208,8 @@ def machine_of(
     if not robot.suffix and not robot.is_file() and str(robot) not in robots.ROBOTS:
         raise DynidentError(f"there is no machine '{robot}'; give a file, or one of {', '.join(robots.ROBOTS)}")
     machine = ready_machine(str(robot), added_inertia) if is_ready(robot) and sidecar is None else None
+    if machine is not None:
+        no_drives(str(robot), drives)
     mechanism = robot_of(robot, sidecar, search, arg, trust) if machine is None else machine.mechanism
     wanted = read_plan(plan, mechanism)
     if machine is None and added_inertia is not None:
@@ -183,8 +217,8 @@ def machine_of(
     if machine is None:
         kind = controller or "computed_torque"
         q = poses_of(reference_of(wanted, mechanism))
-        machine = standard_machine(mechanism, q, controller=kind, bandwidth=bandwidth)
-        note(f"'{robot}' has no drives of its own: ideal drives and a controller '{kind}' of {bandwidth:g} Hz are assumed")
+        own = drives_of(drives, mechanism, str(robot), kind, bandwidth)
+        machine = standard_machine(mechanism, q, drives=own, controller=kind, bandwidth=bandwidth)
     elif controller is not None:
         q = poses_of(machine.reference(wanted))
         law = standard_controller(controller, machine.model, q, drives=machine.drives, bandwidth=bandwidth)

@@ -12,23 +12,19 @@ from numpy.typing import NDArray
 import dynident as di
 from dynident.cli.machines import is_ready, read_plan, ready_machine
 from dynident.cli.shared import (
+    AS_WRITTEN,
     NOT_OK,
-    Arg,
     AsJson,
     Debug,
     Robot,
-    Search,
-    Sidecar,
+    RobotOptions,
     Strict,
     Terms,
-    Trust,
     app,
     check_output,
     out,
     print_json,
     progress,
-    robot_of,
-    with_terms,
 )
 from dynident.errors import DynidentError
 
@@ -46,10 +42,7 @@ def derive(
     fit: Annotated[
         Path | None, typer.Option(help="fit.json: write the identified model with its numbers inside, ready for a controller.")
     ] = None,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
+    described: RobotOptions = AS_WRITTEN,
     terms: Terms = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -63,7 +56,7 @@ def derive(
     if latex and fit is not None:
         raise DynidentError("--latex prints symbols, not numbers; leave out --fit or --latex")
     if fit is not None:
-        identified = di.Fit.load(fit, with_terms(robot_of(robot, sidecar, search, arg, trust), terms)).identified
+        identified = di.Fit.load(fit, described.robot(robot, terms)).identified
         every = not (c or numpy or casadi)
         files = symbolic.write_model(identified, output, c or every, numpy or every, casadi or every)
         if as_json:
@@ -74,7 +67,7 @@ def derive(
     every = not (latex or c or numpy)
     with progress(4) as step:
         step("reading the robot")
-        mechanism = with_terms(robot_of(robot, sidecar, search, arg, trust), terms)
+        mechanism = described.robot(robot, terms)
         step("finding the base parameters")
         base = di.base_parameters(mechanism)
         step("deriving and printing")
@@ -111,15 +104,12 @@ def ik(
     frame: Annotated[str | None, typer.Option(help="Link to place; the last one when absent.")] = None,
     numeric: Annotated[bool, typer.Option("--numeric", help="Use the numeric solver (damped least squares).")] = False,
     start: Annotated[str | None, typer.Option(help="Start of the numeric solver, joint positions by commas.")] = None,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
+    described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
     """Solve inverse kinematics: all branches in closed form, or one solution numerically."""
-    mechanism = robot_of(robot, sidecar, search, arg, trust)
+    mechanism = described.robot(robot)
     target = _numbers(position, 3, "--position")
     rotation = None if rpy is None else di.Placement.from_rpy((0.0, 0.0, 0.0), _numbers(rpy, 3, "--rpy")).rotation
     if numeric:
@@ -154,10 +144,7 @@ def check(
     fit: Annotated[Path | None, typer.Option(help="fit.json: check the identified model.")] = None,
     samples: Annotated[int, typer.Option(help="Number of random poses.")] = 200,
     seed: Annotated[int, typer.Option(help="Seed of poses and velocities.")] = 0,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
+    described: RobotOptions = AS_WRITTEN,
     strict: Strict = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -165,9 +152,9 @@ def check(
     """Check properties that every robot's dynamics have: M > 0, skew-symmetry, energy, Jacobians; bounds of M, C and g."""
     from dynident.cli.published import published_range  # noqa: PLC0415 - only this command needs it
 
-    mechanism = robot_of(robot, sidecar, search, arg, trust)
+    mechanism = described.robot(robot)
     within = None
-    if is_ready(robot) and sidecar is None:
+    if is_ready(robot) and described.sidecar is None:
         if not mechanism.parameters.values.any():  # its source prints no masses: those of the ready machine
             mechanism = ready_machine(str(robot)).model
         within = published_range(str(robot), mechanism)
@@ -188,10 +175,7 @@ def partitions(
         Path,
         typer.Argument(help="Folder or plan.json of excite, or a motion as CSV (t, q_..., v_..., a_...).", show_default=False),
     ],
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
+    described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
@@ -199,7 +183,7 @@ def partitions(
     from dynident.identify import rank_partitions  # noqa: PLC0415 - only this command needs it
     from dynident.simulate import reference_of  # noqa: PLC0415
 
-    mechanism = robot_of(robot, sidecar, search, arg, trust)
+    mechanism = described.robot(robot)
     wanted = reference_of(read_plan(plan, mechanism), mechanism)
     found = rank_partitions(mechanism, wanted.sample(np.linspace(0.0, wanted.duration, SAMPLES)))
     if as_json:

@@ -10,35 +10,27 @@ import typer
 
 import dynident as di
 from dynident.cli.shared import (
+    AS_LOGGED,
+    AS_WRITTEN,
     NOT_OK,
     Absent,
-    Arg,
     AsJson,
     Debug,
     Effort,
     FitFile,
-    Gain,
-    Joints,
-    LogRate,
+    LogOptions,
     Order,
     Projection,
     Robot,
-    Schema,
-    Search,
-    Sidecar,
+    RobotOptions,
     Strict,
-    Topic,
-    Trust,
-    Unit,
     app,
     check_output,
     column_order,
-    log_reader,
     note,
     out,
     print_json,
     projection_of,
-    robot_of,
     three_numbers,
 )
 from dynident.errors import DynidentError
@@ -61,15 +53,8 @@ def monitor(
     absent: Absent = None,
     plot: Annotated[Path | None, typer.Option(help="Draw torques and thresholds to this file (one log).")] = None,
     c: Annotated[Path | None, typer.Option("--c", help="Write the monitor as C99 to this folder.")] = None,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    trust: Trust = False,
-    schema: Schema = None,
-    joints: Joints = None,
-    gain: Gain = None,
-    topic: Topic = None,
-    unit: Unit = None,
-    rate: LogRate = None,
+    described: RobotOptions = AS_WRITTEN,
+    logged: LogOptions = AS_LOGGED,
     strict: Strict = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -79,9 +64,9 @@ def monitor(
     for path, folder in ((plot, False), (c, True)):
         if path is not None:
             check_output(path, folder)
-    mechanism = robot_of(robot, sidecar, search, None, trust)
+    mechanism = described.robot(robot)
     model = di.Fit.load(fit, mechanism)
-    read = log_reader(effort, schema, joints, gain, topic, unit, rate)
+    read = logged.reader(effort)
     options: dict[str, Any] = {"false_alarms": false_alarms, "hold": hold, "rest": rest, "absent": tuple(absent or ())}
     watching = di.monitor.Monitor(model, bandwidth=bandwidth, **options)
     for path in healthy or []:
@@ -116,16 +101,8 @@ def payload(
     gain_std: Annotated[float, typer.Option(help="Relative deviation of the drive gains, 0.05 for five per cent.")] = 0.0,
     reach: Annotated[float | None, typer.Option(help="Largest distance of the load's centre that is believed [m].")] = None,
     effort: Effort = None,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
-    schema: Schema = None,
-    joints: Joints = None,
-    gain: Gain = None,
-    topic: Topic = None,
-    unit: Unit = None,
-    rate: LogRate = None,
+    described: RobotOptions = AS_WRITTEN,
+    logged: LogOptions = AS_LOGGED,
     projection: Projection = "gls",
     order: Order = None,
     essential: Annotated[
@@ -148,8 +125,8 @@ def payload(
             check_output(path)
     given = {"--save-fit": save_fit, "--gain-std": gain_std, "--essential": essential, "--order": order}
     _check_payload(unloaded, fit, wrench, loaded, [name for name, value in given.items() if value])
-    mechanism = robot_of(robot, sidecar, search, arg, trust)
-    read = log_reader(effort, schema, joints, gain, topic, unit, rate)
+    mechanism = described.robot(robot)
+    read = logged.reader(effort)
     full, empty = [read(path) for path in loaded or []], [read(path) for path in unloaded or []]
     if wrench is not None:
         if link is None:
@@ -221,16 +198,8 @@ def gains(
     inertia: Annotated[str | None, typer.Option(help="Ixx,Iyy,Izz about its centre of mass [kg m^2].")] = None,
     link: Annotated[str | None, typer.Option(help="Link that carries the load.")] = None,
     effort: Effort = None,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
-    schema: Schema = None,
-    joints: Joints = None,
-    gain: Gain = None,
-    topic: Topic = None,
-    unit: Unit = None,
-    rate: LogRate = None,
+    described: RobotOptions = AS_WRITTEN,
+    logged: LogOptions = AS_LOGGED,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
@@ -238,8 +207,8 @@ def gains(
     from dynident import identify  # noqa: PLC0415 - only this command needs it
 
     del debug
-    mechanism = robot_of(robot, sidecar, search, arg, trust)
-    read = log_reader(effort, schema, joints, gain, topic, unit, rate)
+    mechanism = described.robot(robot)
+    read = logged.reader(effort)
     empty, full = ([read(path) for path in paths] for paths in (unloaded, loaded))
     evidence = identify.payload_regression(mechanism, empty, full, link)
     found = identify.estimate_gains(evidence, mass, three_numbers(com, "--com"), np.diag(three_numbers(inertia, "--inertia")))

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -15,10 +16,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
 import dynident as di
-from dynident.cli.structure import choices, restructured, spoken, with_structure
+from dynident.cli.structure import choices, has_legs, restructured, spoken, with_structure
+from dynident.cli.words import in_options
 from dynident.errors import DynidentError
 from dynident.files import to_json, visible
-from dynident.mechanism import apply_sidecar, read_robot
+from dynident.mechanism import apply_sidecar, read_robot, write_robot
 
 USAGE, NOT_OK = 2, 3
 # Recent typer carries its own copy of click, older ones import it: the base class is found from what both export.
@@ -27,8 +29,17 @@ UsageError: Any = typer.BadParameter.__bases__[0]
 #: Panels of the list of commands.
 PANELS = {
     "Start here": ("demo", "describe", "identify", "validate", "report", "compare"),
-    "Motions and experiments": ("excite", "simulate", "record", "controller", "friction", "schedule", "maintenance"),
-    "The model at work": ("export", "derive", "monitor", "payload", "gains", "ik", "check", "partitions"),
+    "Motions and experiments": (
+        "excite",
+        "simulate",
+        "record",
+        "controller",
+        "friction",
+        "schedule",
+        "maintenance",
+        "repeatability",
+    ),
+    "The model at work": ("export", "derive", "monitor", "payload", "gains", "ik", "check", "workspace", "partitions"),
     "Drives and control": ("bandwidth", "track"),
     "Files": ("convert", "cache", "reproduce"),
 }
@@ -143,7 +154,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the Python traceback 
 
 def note(text: str) -> None:
     """Tell something on standard error."""
-    notes.print(f"note: {text}", style="yellow")
+    notes.print(f"note: {in_options(text)}", style="yellow")
 
 
 def print_json(data: Any) -> None:
@@ -251,6 +262,22 @@ def log_reader(
         return log
 
     return read
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """How the logs of a command are read; a parameter of this kind stands for one option per field."""
+
+    schema: Schema = None
+    joints: Joints = None
+    gain: Gain = None
+    topic: Topic = None
+    unit: Unit = None
+    log_rate: LogRate = None
+
+    def reader(self, effort: str | None) -> Callable[[Path], di.Log]:
+        """Return a function that reads logs with these options and says once what it understood."""
+        return log_reader(effort, self.schema, self.joints, self.gain, self.topic, self.unit, self.log_rate)
 
 
 def stage_reader(read: Callable[[Path], di.Log], plan: Path | None) -> Callable[[Path], di.Log]:
@@ -373,4 +400,29 @@ def robot_of(
         return restructured(mechanism if sidecar is None else apply_sidecar(mechanism, sidecar))
     if not robot.suffix and not robot.exists():  # meant as a name
         raise DynidentError(f"there is no robot '{robot}'; give a file with its ending, or a name: {', '.join(robots.ROBOTS)}")
-    return restructured(read_robot(robot, sidecar, search or (), xacro_arguments(arg), trust))
+    mechanism = restructured(read_robot(robot, sidecar, search or (), xacro_arguments(arg), trust))
+    if has_legs(mechanism):
+        note(f"the base '{mechanism.root}' of robot '{mechanism.name}' is held still; --floating frees it")
+    return mechanism
+
+
+@dataclass(frozen=True)
+class RobotOptions:
+    """How the robot of a command is read; a parameter of this kind stands for one option per field."""
+
+    sidecar: Sidecar = None
+    search: Search = None
+    arg: Arg = None
+    trust: Trust = False
+
+    def robot(self, file: Path, terms: list[str] | None = None) -> di.Mechanism:
+        """Return the robot of a file, or the one of the literature with that name, with joint terms of the command line."""
+        return with_terms(robot_of(file, self.sidecar, self.search, self.arg, self.trust), terms)
+
+    def write(self, file: Path, fit: di.Fit, path: Path) -> Path:
+        """Write a copy of the robot's description with the parameters of a fit."""
+        arguments = xacro_arguments(self.arg)
+        return write_robot(file, fit.mechanism, fit.standard, path, self.search or (), self.trust, arguments)
+
+
+AS_WRITTEN, AS_LOGGED = RobotOptions(), LogOptions()

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from dynident.cli.machines import Controller, Machine, Results, Seed, any_machine, machine_of, robot_of_plan, save_figures
+from dynident.cli.machines import (
+    Controller,
+    DrivesFile,
+    Machine,
+    Results,
+    Seed,
+    any_machine,
+    machine_of,
+    robot_of_plan,
+    save_figures,
+)
 from dynident.cli.shared import (
     Arg,
     AsJson,
@@ -86,6 +96,7 @@ def simulate(
         typer.Option(help="computed_torque, feedforward, pd or cascade, instead of the machine's own controller."),
     ] = None,
     bandwidth: Annotated[float, typer.Option(help="Bandwidth of such a controller [Hz].")] = 10.0,
+    drives: DrivesFile = None,
     method: Annotated[
         str, typer.Option(help="coupled, or decoupled: the mechanism as a disturbance of each drive.")
     ] = "coupled",
@@ -128,7 +139,7 @@ def simulate(
     with progress(5, quiet) as announce:
         announce("reading the robot and the plan")
         named = robot if robot is not None else robot_of_plan(plan)
-        machine, wanted = machine_of(named, sidecar, plan, controller, bandwidth, search, arg, trust, added_inertia)
+        machine, wanted = machine_of(named, sidecar, plan, controller, bandwidth, search, arg, trust, added_inertia, drives)
         machine = machine if step is None else replace(machine, step=step)
         machine = _loaded(machine, payload, payload_link, payload_com, payload_inertia)
         if cycles is not None:
@@ -249,7 +260,7 @@ def _write_run(run: Run, output: Path | None, truth: Path | None, figures: Path 
     drawn = _run_figures(run) if figures is not None else {}
     if figures is not None:
         with output_set(figures, tuple(f"{name}.png" for name in drawn)) as stage:
-            save_figures(drawn, stage)
+            save_figures(lambda: drawn, stage)
     return [*makers, *(figures / f"{name}.png" for name in drawn if figures is not None)]
 
 
@@ -343,6 +354,7 @@ def bandwidth(
     alone: Annotated[bool, typer.Option(help="Measure the actuators alone too, with and without friction.")] = True,
     controller: Controller = "cascade",
     loop_bandwidth: Annotated[float, typer.Option("--bandwidth", help="Bandwidth of that controller [Hz].")] = 10.0,
+    drives: DrivesFile = None,
     sidecar: Sidecar = None,
     search: Search = None,
     arg: Arg = None,
@@ -358,7 +370,7 @@ def bandwidth(
 
     if output is not None:
         check_output(output, folder=True)
-    robot = any_machine(machine, controller, loop_bandwidth, sidecar, search, arg, trust)
+    robot = any_machine(machine, controller, loop_bandwidth, sidecar, search, arg, trust, drives)
     name = coordinate or robot.mechanism.coordinate_names[0]
     published = _published_bode(machine, name)
     grid = np.array(_numbers(frequencies, "--frequencies", "numbers in Hz")) if frequencies else np.unique([*GRID, *published])
@@ -385,7 +397,7 @@ def bandwidth(
         if output is not None:
             with output_set(output, ("bandwidth.json", "bandwidth.png")) as stage:
                 write_atomic(stage / "bandwidth.json", to_json(numbers))
-                save_figures({"bandwidth": _bode_figure(found, published)}, stage)
+                save_figures(lambda: {"bandwidth": _bode_figure(found, published)}, stage)
                 files = [output / path.name for path in sorted(stage.iterdir())]
     if as_json:
         print_json({**numbers, "written": [str(f) for f in files]})

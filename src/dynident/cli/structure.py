@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -97,27 +97,46 @@ def shaped(function: Callable[..., Any], parameters: Sequence[inspect.Parameter]
 
 
 def spoken(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command whose help names what an option takes: FILE, NUMBER, TEXT, or its choices."""
+    """Return a command whose help names what an option takes: FILE, NUMBER, TEXT, or its choices.
+
+    A parameter that is a group of options (a dataclass) becomes one option per field, in its place.
+    """
     hints = get_type_hints(command, include_extras=True)
-    parameters = []
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(command).parameters.values():
-        hint = hints[parameter.name]
-        if get_origin(hint) is Annotated:
-            kind, info, *_ = get_args(hint)
-            inner = next((k for k in (*get_args(kind), kind) if k is not type(None)), kind)
-            inner = (get_args(inner) or (inner,))[0]
-            if isinstance(info, OptionInfo):
-                info = copy(info)
-                info.metavar = info.metavar or METAVARS.get(inner)
-                info.rich_help_panel = info.rich_help_panel or GROUPS.get(parameter.name)
-                hint = Annotated[kind, info]
-        parameters.append(parameter.replace(annotation=hint))
+        kind = groups.get(parameter.name)
+        if kind is None:
+            parameters.append(parameter.replace(annotation=_shown(parameter.name, hints[parameter.name])))
+            continue
+        inner = get_type_hints(kind, include_extras=True)
+        parameters += [
+            parameter.replace(name=own.name, default=own.default, annotation=_shown(own.name, inner[own.name]))
+            for own in fields(kind)
+        ]
 
     @functools.wraps(command)
     def run(*args: Any, **options: Any) -> Any:
+        for name, kind in groups.items():
+            options[name] = kind(**{own.name: options.pop(own.name) for own in fields(kind)})
         return command(*args, **options)
 
     return shaped(run, parameters)
+
+
+def _shown(name: str, hint: Any) -> Any:
+    """Return the annotation of an option with what stands for its value, and its panel."""
+    if get_origin(hint) is not Annotated:
+        return hint
+    kind, info, *_ = get_args(hint)
+    inner = next((k for k in (*get_args(kind), kind) if k is not type(None)), kind)
+    inner = (get_args(inner) or (inner,))[0]
+    if isinstance(info, OptionInfo):
+        info = copy(info)
+        info.metavar = info.metavar or METAVARS.get(inner)
+        info.rich_help_panel = info.rich_help_panel or GROUPS.get(name)
+        return Annotated[kind, info]
+    return hint
 
 
 def restructured(robot: di.Mechanism) -> di.Mechanism:
@@ -136,3 +155,16 @@ def restructured(robot: di.Mechanism) -> di.Mechanism:
         except ValueError:
             raise DynidentError(f"--lock is '{text}'; give name or name=position, in radians or metres") from None
     return robot.lock(positions) if positions else robot
+
+
+def has_legs(robot: di.Mechanism) -> bool:
+    """Tell whether several chains begin at a base that has a mass and is held still, as of a legged robot."""
+    if robot.loops:
+        return False
+    held = {robot.root}
+    for joint in robot.joints:  # parents come before their children
+        if joint.kind == "fixed" and joint.parent in held:
+            held.add(joint.child)
+    chains = [joint for joint in robot.joints if joint.kind != "fixed" and joint.parent in held]
+    heavy = any(body.inertia is not None and body.inertia[0] > 0.0 for body in robot.bodies if body.name in held)
+    return heavy and len(chains) > 1

@@ -10,26 +10,23 @@ import typer
 
 import dynident as di
 from dynident.cli.campaigns import friction_campaign
-from dynident.cli.machines import Bandwidth, Controller, Machine, Results, Seed, is_ready, save_figures
+from dynident.cli.machines import Bandwidth, Controller, DrivesFile, Machine, Results, Seed, is_ready, no_drives, save_figures
 from dynident.cli.shared import (
+    AS_LOGGED,
+    AS_WRITTEN,
     Arg,
     AsJson,
     Debug,
     Effort,
-    Gain,
-    Joints,
-    LogRate,
+    LogOptions,
     Quiet,
     Robot,
-    Schema,
+    RobotOptions,
     Search,
     Sidecar,
-    Topic,
     Trust,
-    Unit,
     app,
     check_output,
-    log_reader,
     out,
     print_json,
     progress,
@@ -54,16 +51,8 @@ def friction(
     level: Annotated[float, typer.Option(help="Speed followed over time, as a part of the top speed.")] = 0.6,
     tolerance: Annotated[float, typer.Option(help="Drift that the recommended warm-up may leave.")] = 0.02,
     shortest: Annotated[float, typer.Option(help="Shortest plateau that counts [s].")] = 0.25,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
-    schema: Schema = None,
-    joints: Joints = None,
-    gain: Gain = None,
-    topic: Topic = None,
-    unit: Unit = None,
-    log_rate: LogRate = None,
+    described: RobotOptions = AS_WRITTEN,
+    logged: LogOptions = AS_LOGGED,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -77,17 +66,17 @@ def friction(
     if len(logs) == 1 and is_campaign(logs[0]):
         with progress(2, quiet) as step:
             step("studying the campaign cycle by cycle")
-            whole = friction_campaign(robot_of(robot, sidecar, search, arg, trust), logs[0], output, options)
+            whole = friction_campaign(described.robot(robot), logs[0], output, options)
         if as_json:
             print_json(whole.numbers())
         elif not quiet:
             out.print(whole.summary())
             out.print(f"\nwritten: {output / 'friction.html'}, {output / 'friction.json'}, {output / 'compensation.json'}")
         return 0
-    read_log = log_reader(effort, schema, joints, gain, topic, unit, log_rate)
+    read_log = logged.reader(effort)
     with progress(len(logs) + 3, quiet) as step:
         step("reading the robot")
-        mechanism = robot_of(robot, sidecar, search, arg, trust)
+        mechanism = described.robot(robot)
         read: list[di.Log] = []
         for path in logs:
             step(f"reading {path.name}")
@@ -129,6 +118,7 @@ def track(
     ] = None,
     controller: Controller = "computed_torque",
     bandwidth: Bandwidth = 10.0,
+    drives: DrivesFile = None,
     sidecar: Sidecar = None,
     search: Search = None,
     arg: Arg = None,
@@ -142,6 +132,7 @@ def track(
     """Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
     from dynident.robots import own_case, proof_case  # noqa: PLC0415 - only this command needs it
+    from dynident.simulate import read_drives  # noqa: PLC0415
 
     if output is not None:
         check_output(output, folder=True)
@@ -149,30 +140,35 @@ def track(
     with progress(3, quiet) as step:
         step("preparing")
         if is_ready(Path(machine)):
+            no_drives(machine, drives)
             case = proof_case(machine, seed=seed)
             others = {} if fit is None else {f"model of {fit.name}": di.Fit.load(fit).identified}
         else:
             described = robot_of(Path(machine), sidecar, search, arg, trust)
             true = described if fit is None else di.Fit.load(fit, described).identified
-            case = own_case(true, None if fit is None else described, controller, bandwidth, seed)
+            own = None if drives is None else read_drives(drives, true)
+            case = own_case(true, None if fit is None else described, controller, bandwidth, seed, own)
         step("identifying from its own log, then tracking")
         proof = case.run(seed, others=others)
-        compare = getattr(getattr(robots, machine, None), "compare", None)
+        source = getattr(robots, machine, None)
+        compare = getattr(source, "compare", None)
         tests = [] if compare is None else [row._asdict() for row in compare()]  # tests that the source itself describes
-        numbers = {**proof.numbers(), "conclusion": proof.conclusion(), **({"document_tests": tests} if tests else {})}
+        notes = list(getattr(source, "NOTES", ())) if tests else []  # and why they come out otherwise
+        own = {"document_tests": tests, "document_notes": notes} if tests else {}
+        numbers = {**proof.numbers(), "conclusion": proof.conclusion(), **own}
         step("writing")
         files = []
         if output is not None:
             with output_set(output, ("tracking.json", "errors_*.png", "largest_errors*.png", "efforts.png")) as stage:
                 write_atomic(stage / "tracking.json", to_json(numbers))
-                save_figures(proof.figures(case.published), stage)
+                save_figures(lambda: proof.figures(case.published), stage)
                 files = [output / path.name for path in sorted(stage.iterdir())]
     if as_json:
         print_json({**numbers, "written": [str(f) for f in files]})
     elif not quiet:
         out.print(case.table(proof))
         if tests:
-            out.print("\n" + _tests_table(tests))
+            out.print("\n" + "\n".join([_tests_table(tests), *(f"note: {text}" for text in notes)]))
         out.print(proof.conclusion())
         if files:
             out.print("written: " + ", ".join(str(path) for path in files))

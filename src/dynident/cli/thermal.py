@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from dynident.cli.excite import limits_for
-from dynident.cli.shared import Arg, AsJson, Debug, Robot, Search, Sidecar, Trust, app, check_output, out, print_json, robot_of
+from dynident.cli.shared import (
+    AS_WRITTEN,
+    AsJson,
+    Debug,
+    Robot,
+    RobotOptions,
+    app,
+    check_output,
+    out,
+    print_json,
+)
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
 
@@ -25,10 +35,7 @@ def schedule(
     power: Annotated[str, typer.Option(help="off: from cold; on: first energised for two hours without motion.")] = "off",
     limits: Annotated[Path | None, typer.Option(help="TOML file with limits.")] = None,
     rate: Annotated[float, typer.Option(help="Samples per second of the experiment [Hz].")] = 100.0,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    trust: Trust = False,
+    described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
@@ -41,7 +48,7 @@ def schedule(
     if kind == "cooling" and (duty != 1.0 or power != "off"):
         raise DynidentError("--duty and --power are for heating; a cooling robot stands still")
     check_output(output, folder=True)
-    mechanism = robot_of(robot, sidecar, search, arg, trust)
+    mechanism = described.robot(robot)
     room = limits_for(robot, mechanism, limits)
     given = {key: value for key, value in (("interval", interval), ("cycles", cycles)) if value is not None}
     if kind == "heating":

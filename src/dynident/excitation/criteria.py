@@ -54,6 +54,27 @@ def _spectral(name: str, eigen: Array, power: float) -> tuple[float, float, Arra
     return (trace / b if name == "correlation" else trace), float(np.log(trace / b)), -(1.0 / eigen**2) / trace
 
 
+@dataclass(frozen=True, eq=False)
+class Slope:
+    """Gamma = V diag(sizes) V^T + diag(diagonal), d cost = <W Gamma, dW>: a few columns of V where few eigenvalues count."""
+
+    vectors: Array  # V (b, r)
+    sizes: Array
+    diagonal: Array
+
+    def matrix(self) -> Array:
+        """Return Gamma (b, b)."""
+        return np.asarray((self.vectors * self.sizes) @ self.vectors.T + np.diag(self.diagonal))
+
+    def weigh(self, W: Array, columns: NDArray[np.intp], variance: float, out: Array) -> None:
+        """Write Gamma W / variance of the rows W (k, N) of some columns."""
+        V = self.vectors[columns]
+        if 2 * V.shape[1] < len(V) and not self.diagonal.any():
+            np.matmul(V * (self.sizes / variance), V.T @ W, out=out)
+        else:
+            np.matmul(((V * self.sizes) @ V.T + np.diag(self.diagonal[columns])) / variance, W, out=out)
+
+
 @dataclass(frozen=True)
 class Criterion:
     """A weighted sum of criteria.
@@ -156,16 +177,21 @@ class Criterion:
         gamma : ndarray, (b, b)
             d cost = <W Gamma, dW>.
         """
-        values: dict[str, float] = {}
-        cost, gamma = 0.0, np.zeros((R.shape[1], R.shape[1]))
-        for name, weight in self.weights:
-            value, part, slope = self._one(name, R)
-            values[name] = value
-            cost += weight * part
-            gamma += weight * slope
-        return values, cost, gamma
+        values, cost, slope = self.differentiate(R)
+        return values, cost, slope.matrix()
 
-    def _one(self, name: str, R: Array) -> tuple[float, float, Array]:
+    def differentiate(self, R: Array) -> tuple[dict[str, float], float, Slope]:
+        """Return what `evaluate` does, Gamma by its factors."""
+        found = [(name, weight, *self._one(name, R)) for name, weight in self.weights]
+        slope = Slope(
+            np.hstack([own.vectors for *_, own in found]),
+            np.concatenate([weight * own.sizes for _, weight, *_, own in found]),
+            np.sum([weight * own.diagonal for _, weight, *_, own in found], axis=0),
+        )
+        cost = sum(weight * part for _, weight, _, part, _ in found)
+        return {name: value for name, _, value, *_ in found}, cost, slope
+
+    def _one(self, name: str, R: Array) -> tuple[float, float, Slope]:
         b = R.shape[1]
         unit = name == "correlation" or self.scale == "column"
         size = np.ones(b)
@@ -179,21 +205,21 @@ class Criterion:
         S, Vt = np.linalg.svd(R * size)[1:]
         if S.size < b or not np.all(np.isfinite(S)) or S[-1] <= 1e-13 * S[0]:
             lost = {"d": -np.inf, "sigma_min": 0.0, "e": 0.0}.get(name, np.inf)
-            return lost, np.inf, np.zeros((b, b))
+            return lost, np.inf, Slope(np.zeros((b, 0)), np.zeros(0), np.zeros(b))
         eigen, V = S**2, Vt.T
         if self.goal:
-            cost_slope = self._goal(name, eigen, V)
+            value, cost, X, sizes = self._goal(name, eigen, V)
         else:
             value, cost, slope = _spectral(name, eigen, self.power)
-            cost_slope = value, cost, (V * (2.0 * slope)) @ V.T
-        value, cost, gamma = cost_slope
+            used = np.flatnonzero(slope)
+            X, sizes = V[:, used], 2.0 * slope[used]
+        diagonal = np.zeros(b)
         if unit:  # the scale itself moves with the columns
-            correction = np.sum((V * eigen) @ V.T * gamma, axis=1)
-            gamma = gamma - np.diag(correction)
-        return value, cost, gamma * size * size[:, None]
+            diagonal = -np.sum((V * eigen) @ V.T * ((X * sizes) @ X.T), axis=1)
+        return value, cost, Slope(X * size[:, None], sizes, diagonal * size**2)
 
-    def _goal(self, name: str, eigen: Array, V: Array) -> tuple[float, float, Array]:
-        """Return value, cost and Gamma of the parameters of the goal, the others unknown: eigenvalues of (M^-1)_gg inverted."""
+    def _goal(self, name: str, eigen: Array, V: Array) -> tuple[float, float, Array, Array]:
+        """Return value, cost and Gamma's factors of the parameters of the goal: eigenvalues of (M^-1)_gg inverted."""
         g = list(self.goal)
         if max(g) >= V.shape[0] or min(g) < 0 or len(set(g)) < len(g):
             raise DynidentError(f"goal is {self.goal}; name different parameters out of {V.shape[0]}")
@@ -202,4 +228,4 @@ class Criterion:
         information = 1.0 / spread  # descending
         value, cost, slope = _spectral(name, information, self.power)
         X = C @ U
-        return value, cost, (X * (2.0 * slope * information**2)) @ X.T
+        return value, cost, X, 2.0 * slope * information**2

@@ -23,7 +23,7 @@ from dynident.excitation.checks import real
 from dynident.graph import Compiled, absolute, reverse
 from dynident.identify import BaseParameters, Projection, Rows, check_projection, projected
 from dynident.mechanics import Equations as Expressions
-from dynident.mechanics import Motion, cached, close_positions, compiled, entering, has_opaque_couplings, opaque_columns
+from dynident.mechanics import Motion, cached, close_positions, compiled, entering, opaque_columns
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -110,7 +110,7 @@ class RobotEquations(ExcitationEquations):
     @cached_property
     def exact(self) -> bool:
         """True when derivatives are exact: always, except with couplings of which only numbers are known."""
-        return not (has_opaque_couplings(self.mechanism) or opaque_columns(self.mechanism))
+        return not (self.mechanism.has_opaque_couplings or opaque_columns(self.mechanism))
 
     def _positions(self, q: Array) -> Array:
         return close_positions(self.mechanism, q) if self.mechanism.loops else q
@@ -175,7 +175,7 @@ class RobotEquations(ExcitationEquations):
 
 def inputs_of(mechanism: Mechanism, x: Array, v: Array, a: Array) -> dict[str, Array]:
     """Return what the compiled functions of a robot take for positions (closed, with loops) and rates."""
-    if has_opaque_couplings(mechanism) or opaque_columns(mechanism):
+    if mechanism.has_opaque_couplings or opaque_columns(mechanism):
         return entering(mechanism, Motion(np.arange(float(len(x))), x, v, a))
     arrays = {name: np.ascontiguousarray(y) for name, y in (("q", x), ("v", v), ("a", a))}
     return arrays | ({"law": mechanism.law_values} if mechanism.law_values.size else {})

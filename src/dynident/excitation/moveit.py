@@ -25,6 +25,8 @@ ENTRIES = (
     ("has_jerk_limits", "max_jerk", "jerk"),
     ("has_effort_limits", "max_effort", "torque"),
 )
+#: Characters of the file.
+LARGEST = 300_000
 SCALES = {"velocity": "default_velocity_scaling_factor", "acceleration": "default_acceleration_scaling_factor"}
 
 
@@ -34,9 +36,11 @@ def moveit_limits(content: str, where: str) -> dict[str, Any]:
         import yaml  # noqa: PLC0415 - optional
     except ImportError as error:
         raise missing_extra("yaml", "yaml", "reading joint_limits.yaml") from error
+    if len(content) > LARGEST or "<<" in content:  # PyYAML takes a second for 50 kB, and merged tables grow without bound
+        raise DynidentError(f"limits '{where}' have more than {LARGEST} characters, or merge tables (<<); write them out")
     try:
         data = yaml.safe_load(content)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError, LookupError, AttributeError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DynidentError(f"cannot read limits from '{where}': {first}") from error
     table = data.get("joint_limits") if isinstance(data, Mapping) else None

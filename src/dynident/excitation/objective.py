@@ -25,6 +25,7 @@ from dynident.errors import DynidentError, require
 from dynident.excitation.checks import motion_family, vector
 from dynident.excitation.criteria import Criterion
 from dynident.excitation.equations import ExcitationEquations
+from dynident.graph import Products
 from dynident.identify import Regression, triangle
 from dynident.mechanics import Motion
 from dynident.parallel import SMALL, cores, one_blas_thread
@@ -51,10 +52,6 @@ class _Group(NamedTuple):
 
     own: slice
     columns: NDArray[np.intp]
-
-    def block(self, b: int) -> NDArray[np.intp]:
-        """Return the places of its columns' Gram matrix in a flat b x b matrix."""
-        return (self.columns[:, None] * b + self.columns).ravel()
 
 
 class _Rows:
@@ -99,13 +96,17 @@ def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
     equations, samples = rows.equations, len(rows.state[0])
     b = len(equations.names)
 
-    def gram(i: int, j: int) -> Array:
-        W, M = rows(i, j), np.zeros(b * b)
-        for group, size in zip(rows.groups, noise, strict=True):
-            M[group.block(b)] += (W[group.own] @ W[group.own].T / size**2).ravel()
-        return M.reshape(b, b)
+    products = Products.of([np.arange(group.own.start, group.own.stop) for group in rows.groups])
 
-    M = sum(_over_tiles(equations, samples, gram), np.zeros((b, b)) if prior is None else prior.T @ prior)
+    def sums(i: int, j: int) -> Array:
+        found = products.sums(1)
+        products.adding(rows(i, j), found)(0, 0, j - i)
+        return found
+
+    M = np.zeros((b, b)) if prior is None else prior.T @ prior
+    found = products.matrices(sum(_over_tiles(equations, samples, sums), products.sums(1)))
+    for group, size, own in zip(rows.groups, noise, found, strict=True):
+        M[group.columns[:, None], group.columns] += own[0] / size**2
     if not np.all(np.isfinite(M)):
         raise DynidentError("the regression holds numbers that are not finite; keep the motion away from singularities")
     length = np.sqrt(np.diag(M))
@@ -248,16 +249,15 @@ class Objective:
         with one_blas_thread():
             p = equations.positions(q)
             rows = _Rows(equations, p, v, a)
-            _, cost, gamma = self.criterion.evaluate(factor(rows, self.noise, self.prior))
+            _, cost, slope = self.criterion.differentiate(factor(rows, self.noise, self.prior))
             if not np.isfinite(cost):
                 return cost, np.zeros_like(x)
-            weights = [gamma[g.columns[:, None], g.columns] / s**2 for g, s in zip(rows.groups, self.noise, strict=True)]
 
             def slopes(i: int, j: int) -> Array:
                 W = rows(i, j)
                 B = _memory("B", *W.shape)
-                for group, weight in zip(rows.groups, weights, strict=True):
-                    np.matmul(weight, W[group.own], out=B[group.own])
+                for group, size in zip(rows.groups, self.noise, strict=True):
+                    slope.weigh(W[group.own], group.columns, size**2, B[group.own])
                 bars = equations.pullback(p[i:j], v[i:j], a[i:j], B)
                 return np.asarray(sum(phi[i:j].T @ bar for phi, bar in zip(self.basis, bars, strict=True)))
 

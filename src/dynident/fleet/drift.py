@@ -41,7 +41,7 @@ def drifts_of(
     z = np.divide(slope, std, out=np.zeros_like(slope), where=seen)
     if len(told) >= MANY:
         z = z / np.maximum(1.0, 1.4826 * np.median(np.abs(z), axis=0))
-    limit = limit_of(false_alarms, len(told), int(np.any(seen, axis=0).sum()))
+    limit = limit_of(false_alarms, np.max(np.abs(z), axis=1), int(np.any(seen, axis=0).sum()))
     found = []
     for robot, own, s, e in zip(told, z, slope, std, strict=True):
         best = int(np.argmax(np.abs(own)))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from dynident.errors import DynidentError, missing_extra
 from dynident.parallel import cores
 
 TIMEOUT = 10.0  # seconds to reach a scheduler
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h of glibc
 FAILURES = 20  # workers that may die under a task before it is given up
 
 
@@ -58,6 +61,10 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
         "distributed.worker.daemon": False,
         # A worker that died is started again; on a busy machine that may take longer than the 15 s it would be given.
         "distributed.deploy.lost-worker-timeout": "10 minutes",
+        # Dask looks at its processes 50 to 100 times a second; a task takes a tenth of a second or more, and so does a look.
+        "distributed.worker.profile.interval": "100ms",
+        "distributed.admin.tick.interval": "200ms",
+        "distributed.admin.system-monitor.interval": "2s",
     }
     with (
         dask.config.set(settings),
@@ -71,6 +78,21 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
         Client(cluster) as client,  # type: ignore[no-untyped-call]
     ):
         yield client
+
+
+def keep_freed_memory() -> None:
+    """Undo in a Dask worker what makes arrays slow: memory that goes back to the system with every array that is freed.
+
+    Dask starts workers with MALLOC_TRIM_THRESHOLD_=65536, which also fixes glibc's limit for mapped blocks at 128 kB: every
+    larger array is mapped, zeroed page by page, and unmapped, which takes longer than the work. glibc's own greatest values of
+    both limits keep what is freed for the next array.
+    """
+    if os.environ.get("MALLOC_TRIM_THRESHOLD_") != "65536":  # not Dask's, or chosen by somebody
+        return
+    with suppress(OSError, AttributeError):  # another C library than glibc
+        mallopt = ctypes.CDLL(None).mallopt
+        for option, size in ((M_MMAP_THRESHOLD, 32 << 20), (M_TRIM_THRESHOLD, 64 << 20)):
+            mallopt(option, size)
 
 
 def versions() -> dict[str, str]:

@@ -9,7 +9,8 @@ moves beta by k_p d (k_p: column of K); with S_r = H_r^-1 + T its score and devi
 
     z_p = k_p^T S^-1 (beta_r - mu) / sqrt(k_p^T S^-1 k_p),      d_p = z_p / sqrt(k_p^T S^-1 k_p).
 
-z is centred and scaled by what the fleet shows; the limit holds the stated rate of false alarms over all robots and parameters.
+z is centred and scaled by what the fleet shows; `limit_of` holds the stated rate of false alarms over all robots and
+parameters.
 """
 
 from __future__ import annotations
@@ -75,28 +76,27 @@ def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarm
     base : BaseParameters
         Of that type.
     false_alarms : float
-        Probability of one false alarm or more among all robots and parameters.
+        Probability of one false alarm or more in a fleet in which no robot deviates; mean share of false alarms among the
+        robots named when some do.
 
     Returns
     -------
     FleetType
         The answers; with fewer than five robots a note instead.
     """
-    if not 0.0 < false_alarms < 0.5:
-        raise DynidentError(f"false_alarms is {false_alarms}; give a probability between 0 and 0.5, such as 0.01")
+    check_rate(false_alarms)
     from dynident.fleet.drift import drifts_of  # noqa: PLC0415 - it stands on this module
 
     name = robots[0].robot if robots else base.mechanism.name
     names = base.mechanism.parameters.names
     p = len(names)
     if len(robots) < FEWEST:
-        note = f"{len(robots)} robots tell no spread; {FEWEST} are needed for deviations and a shared prior"
+        note = f"{len(robots)} of {FEWEST} robots that are needed to tell a spread, deviations and a shared prior"
         return FleetType(name, None, names, np.full(p, np.nan), false_alarms=false_alarms, notes=(note,))
     with one_core():
         notes: list[str] = []
         fleet = _scaled(robots, base, notes)
         kept = np.ones(len(robots), dtype=bool)
-        limit = limit_of(false_alarms, len(robots), p)
         K = base.regrouping / fleet.unit[:, None]
         for turn in range(ROUNDS):
             # The first turn takes medians only: a robot far out must not hide itself in the spread.
@@ -104,7 +104,9 @@ def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarm
             z = _scores(fleet, effect, K)
             centre, scale = _calibration(z, kept, robust=turn == 0)
             z = (z - centre) / scale
-            outside = np.max(np.abs(z), axis=1) > limit
+            largest = np.max(np.abs(z), axis=1)
+            limit = limit_of(false_alarms, largest, int(np.any(z != 0.0, axis=0).sum()))
+            outside = largest > limit
             if turn and (np.array_equal(~outside, kept) or np.sum(~outside) < FEWEST):
                 break
             if np.sum(~outside) < max(FEWEST, len(robots) // 2):
@@ -137,12 +139,27 @@ def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarm
     )
 
 
-def limit_of(false_alarms: float, robots: int, parameters: int) -> float:
-    """Return the deviations that all robots and parameters together exceed with this probability (Sidak), Student's t."""
+def check_rate(false_alarms: float) -> None:
+    """Refuse what is no rate of false alarms."""
+    if not isinstance(false_alarms, float | int) or not 0.0 < false_alarms < 0.5:
+        raise DynidentError(f"false_alarms is {false_alarms!r}; give a probability between 0 and 0.5, such as 0.01")
+
+
+def limit_of(false_alarms: float, largest: Array, parameters: int) -> float:
+    """Return the deviations from which on a robot is named, for the largest |z| (R,) of robots over so many parameters.
+
+    Robots are tested step up [Benjamini1995]: with k robots beyond it the limit is that which one of R / k robots without a
+    fault exceeds in any parameter (Sidak) with the stated probability, by Student's t. When no robot deviates that is the
+    probability of one false alarm in the fleet; otherwise the mean share of false alarms among the robots named.
+    """
     from scipy.special import stdtrit  # noqa: PLC0415 - scipy costs import time
 
-    single = -math.expm1(math.log1p(-false_alarms) / max(robots * parameters, 1))
-    return float(-stdtrit(max(robots - 1, 1), single / 2.0))
+    R = largest.size
+    share = false_alarms * np.arange(1, R + 1) / R
+    single = -np.expm1(np.log1p(-share) / max(parameters, 1))
+    limits = -stdtrit(max(R - 1, 1), single / 2.0)
+    beyond = np.flatnonzero(np.sort(largest)[::-1] > limits)
+    return float(limits[beyond[-1] if beyond.size else 0])
 
 
 def _scaled(robots: Sequence[RobotEstimate], base: BaseParameters, notes: list[str]) -> _Fleet:

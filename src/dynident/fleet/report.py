@@ -39,13 +39,15 @@ for (const box of document.querySelectorAll('.scroll')) {
     count.textContent = ' ' + shown + ' of ' + rows.length;
   });
   box.before(field, count);
+  if (rows.length > 40) { box.style.maxHeight = '75vh'; box.style.overflow = 'auto'; }
   box.querySelectorAll('thead th').forEach((head, k) => {
     head.tabIndex = 0; head.setAttribute('role', 'button'); head.style.cursor = 'pointer';
+    head.style.position = 'sticky'; head.style.top = 0;
     const value = row => {
       const text = row.children[k].textContent.trim().replace(/\\u2212/g, '-'), x = parseFloat(text);
       return Number.isNaN(x) ? text : x;
     };
-    let sign = 1;
+    let sign = typeof value(rows[0]) === 'number' ? -1 : 1;  // the largest numbers first
     const sort = () => {
       rows.sort((a, b) => { const x = value(a), y = value(b);
         return sign * (typeof x === 'number' && typeof y === 'number' ? x - y : String(x).localeCompare(String(y))); });
@@ -89,9 +91,9 @@ def write_fleet_report(folder: str | os.PathLike[str], result: FleetResult) -> P
         ]
     )
     parts = [
-        ("robots", "Robots", section("robots", "Robots", _robots(result))),
         ("deviations", "Deviations", section("deviations", "Deviations from the type", *_deviations(result))),
         ("drift", "Drift", section("drift", "Drift", *_drifts(result))),
+        ("robots", "Robots", section("robots", "Robots", _robots(result))),
     ]
     for own in result.types:
         anchor = f"type-{file_name(own.robot)}"
@@ -103,16 +105,17 @@ def write_fleet_report(folder: str | os.PathLike[str], result: FleetResult) -> P
 
 def _cards(result: FleetResult, bad: int, deviating: int, drifting: int) -> Html:
     counted = sum(record.counted for record in result.logs)
+    rows = f"{sum(r.rows for r in result.robots):,}".replace(",", "\N{NO-BREAK SPACE}")
     cards = [
         ("robots", len(result.robots), f"{len(result.failed)} could not be fitted"),
-        ("logs counted", counted, f"of {len(result.logs)}, {several(sum(r.rows for r in result.robots), 'equation')}"),
+        ("logs counted", counted, f"of {len(result.logs)}, {rows} equations"),
         ("models not ok", bad, "see their verdicts"),
         ("robots that deviate", deviating, "at the rate of false alarms stated below"),
-        ("robots that drift", drifting, ""),
+        ("robots that drift", drifting, "over three months or more"),
     ]
     return tag(
         "dl",
-        *(tag("div", tag("dt", label), tag("dd", value, tag("small", note))) for label, value, note in cards),
+        *(tag("div", tag("dt", label), tag("dd", str(value), tag("small", note))) for label, value, note in cards),
         class_="cards",
     )
 
@@ -134,7 +137,7 @@ def _robots(result: FleetResult) -> Html:
             (
                 _link(robot.serial),
                 robot.robot,
-                len(robot.logs),
+                str(len(robot.logs)),
                 percent(robot.training),
                 percent(robot.held_out),
                 verdict,
@@ -142,7 +145,7 @@ def _robots(result: FleetResult) -> Html:
                 "" if largest is None else f"{largest.parameter} {percent(largest.relative, 0)}",
             )
         )
-    rows += [(serial, "", 0, "", "", badge("not fitted", "bad"), "", why) for serial, why in result.failed.items()]
+    rows += [(serial, "", "0", "", "", badge("not fitted", "bad"), "", why) for serial, why in result.failed.items()]
     heads = ("serial", "type", "logs", "training error", "held-out error", "verdict", "deviation [std]", "in")
     return table(heads, rows, "Click a head to sort; every robot has a page.", numeric=(2, 3, 4, 6))
 
@@ -166,9 +169,9 @@ def _deviations(result: FleetResult) -> list[Html]:
         if math.isfinite(own.limit):
             text = (
                 f"{own.robot}: a parameter deviates when it differs from the nominal robot by more than {own.limit:.2f} "
-                "standard deviations (scatter of the type and uncertainty of the data). With probability "
-                f"{own.false_alarms:g} there is one false alarm or more among {several(len(own.scores), 'robot')} and all "
-                "parameters."
+                "standard deviations (scatter of the type and uncertainty of the data). If none of the "
+                f"{several(len(own.scores), 'robot')} deviated, one or more would be named with probability "
+                f"{own.false_alarms:g}; of robots that are named, this share at most is named falsely on average."
             )
             content.append(tag("p", text))
     found = sorted((d for own in result.types for d in own.deviations), key=lambda d: -abs(d.z))

@@ -15,6 +15,7 @@ from dynident.errors import DynidentError
 from dynident.fleet.storage import fingerprint
 from dynident.identify import Fit, Population, Regression, base_parameters
 from dynident.mechanism import Mechanism
+from dynident.pages import several
 from dynident.results import Result, load
 from dynident.validate import Verdict
 
@@ -177,7 +178,7 @@ class FleetType(Result):
     limit, drift_limit : float
         Standard deviations from which on a deviation, or drift, is one.
     false_alarms : float
-        Probability of one false alarm among all robots and parameters of the type.
+        Probability of one false alarm or more if no robot deviates; mean share of false ones among the robots named if some do.
     scores : mapping of str to float
         Largest |z| of every robot.
     temperature : mapping of str to float
@@ -339,8 +340,9 @@ class FleetResult(Result):
         counted = sum(record.counted for record in self.logs)
         good = sum(robot.verdict.ok for robot in self.robots)
         lines = [
-            f"{len(self.robots)} robots from {counted} of {len(self.logs)} logs; {good} models pass all checks"
-            + (f"; {len(self.failed)} robots could not be fitted" if self.failed else "")
+            f"{several(len(self.robots), 'robot')} from {counted} of {several(len(self.logs), 'log')}; "
+            f"the models of {good} pass all checks"
+            + (f"; {several(len(self.failed), 'robot')} could not be fitted" if self.failed else "")
         ]
         for own in self.types:
             lines += [f"{own.robot}: {note}" for note in own.notes]

@@ -16,16 +16,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from inspect import signature as signature_of
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynident.errors import DynidentError, IdentificationError, LogError
-from dynident.files import write_atomic
+from dynident.files import read_regular, write_atomic
 from dynident.fleet.catalog import LogEntry, entries_of
 from dynident.fleet.engine import check_workers, connect, versions
-from dynident.fleet.population import questions
+from dynident.fleet.population import check_rate, questions
 from dynident.fleet.results import FleetResult, FleetType, LogRecord, RobotEstimate, file_name
 from dynident.fleet.split import PIECE, SPLIT, Layout
 from dynident.fleet.storage import StorageError, fingerprint, signature, size_of
@@ -45,6 +46,7 @@ from dynident.fleet.tasks import (
 from dynident.identify import Regression
 from dynident.mechanism import Mechanism
 from dynident.parallel import completed, gathered
+from dynident.signals import prepare
 
 Progress = Callable[[str, int, int], object]
 """Called with what is done, and how many of how many."""
@@ -84,7 +86,8 @@ def identify(
     reading : mapping, optional
         Options of `Log.read`, such as ``{"effort": "joint_torque"}``.
     false_alarms : float
-        Probability of one false alarm or more among all robots and parameters of a type.
+        Probability of one false alarm or more in a type in which no robot deviates; mean share of false alarms among the
+        robots named when some do.
     periods : {"month", "day", "year"}
         What logs are put together in for drift.
     piece : int
@@ -108,6 +111,7 @@ def identify(
         raise DynidentError("robots is empty or holds something else; give a Mechanism, or several by name")
     entries = entries_of(logs, types)
     _check_options(reading or {}, periods, piece, options)
+    check_rate(false_alarms)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dynident-")) if output is None else output)
         store = Store(folder)
@@ -149,8 +153,10 @@ def _check_options(reading: Mapping[str, Any], periods: str, piece: int, options
         raise DynidentError(f"periods is {periods!r}; it must be one of {', '.join(_LENGTH)}")
     if isinstance(piece, bool) or not isinstance(piece, int) or piece < 1024:
         raise DynidentError(f"piece is {piece!r}; give a number of samples, 1024 or more")
-    if "like" in options:
-        raise DynidentError("like= takes a prepared log, which a fleet has not; give cutoff= and band=")
+    known = [name for name in signature_of(prepare).parameters if name not in ("log", "like")]
+    unknown = [key for key in options if key not in known]
+    if unknown:
+        raise DynidentError(f"unknown option '{unknown[0]}'; options of prepare for a fleet are {', '.join(known)}")
 
 
 _LENGTH = {"day": 10, "month": 7, "year": 4}  # characters of a date
@@ -443,14 +449,14 @@ class _Run:
         """Return the estimate of an earlier run if nothing that it depends on has changed."""
         place = self.store.folder / "robots" / file_name(serial)
         try:
-            written = json.loads(Path(f"{place}.key").read_text(encoding="utf-8"))
+            written = json.loads(read_regular(f"{place}.key"))
             if written["key"] != key:
                 return None
             estimate = RobotEstimate.load(f"{place}.json")
+            refused = {path: replace(self.records[path], counted=False, sentence=why) for path, why in written["refused"]}
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        for path, sentence in written["refused"]:
-            self.records[path] = replace(self.records[path], counted=False, sentence=sentence)
+        self.records.update(refused)
         return estimate
 
     def _references(self, name: str, groups: Mapping[str, Sequence[LogEntry]]) -> tuple[list[Any], float]:

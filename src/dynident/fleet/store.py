@@ -15,7 +15,7 @@ from typing import Any
 
 from dynident import __version__
 from dynident.errors import DynidentError
-from dynident.files import try_lock, write_atomic
+from dynident.files import parsed, read_regular, try_lock, write_atomic
 from dynident.fleet.storage import fingerprint
 from dynident.identify import BaseParameters
 
@@ -42,15 +42,19 @@ class Store:
             raise DynidentError(f"another run writes to '{folder}'; wait for it, or give another folder")
         self.index: dict[str, dict[str, Any]] = {}
         self._file = folder / "index.jsonl"
-        lines = self._file.read_text(encoding="utf-8").splitlines() if self._file.exists() else []
-        for line in lines:
+        try:
+            text = read_regular(self._file).decode("utf-8", "replace") if self._file.exists() else ""
+            self._stream = self._file.open("a", encoding="utf-8")
+        except OSError as error:
+            raise DynidentError(f"cannot use '{self._file}': {error.strerror or error}; remove it") from error
+        for line in text.splitlines():
             try:
-                record = json.loads(line)
-                self.index[record["path"]] = record
+                record = parsed(json.loads, line)
+                if all(isinstance(record[key], str) for key in ("path", "signature", "task", "key")):
+                    self.index[record["path"]] = record
             except (ValueError, KeyError, TypeError):  # the last line of a run that was killed
                 continue
-        self._stream = self._file.open("a", encoding="utf-8")
-        if lines and not self._file.read_text(encoding="utf-8").endswith("\n"):
+        if text and not text.endswith("\n"):
             self._stream.write("\n")
 
     def close(self) -> None:
@@ -86,7 +90,7 @@ class Store:
     def get(self, key: str) -> bytes:
         """Return stored evidence."""
         try:
-            return self._place(key).read_bytes()
+            return read_regular(self._place(key))
         except OSError as error:
             raise DynidentError(f"cannot read the factors '{self._place(key)}': {error.strerror or error}") from error
 
@@ -94,8 +98,10 @@ class Store:
         """Return what was chosen once for every type, by type and options."""
         file = self.folder / "types.json"
         try:
-            found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-        except ValueError as error:
+            found = parsed(json.loads, read_regular(file).decode()) if file.exists() else {}
+            if not isinstance(found, dict):
+                raise ValueError("it is no table")
+        except (OSError, ValueError) as error:
             raise DynidentError(f"'{file}' is damaged ({error}); remove it, and the bands are chosen anew") from error
         return found
 

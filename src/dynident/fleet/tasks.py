@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, DynidentWarning, IdentificationError
-from dynident.fleet.engine import refuse_other
+from dynident.fleet.engine import keep_freed_memory, refuse_other
 from dynident.fleet.results import RobotEstimate, RobotPeriod
 from dynident.fleet.split import Layout, layout_of, one_source, piece_evidence
 from dynident.fleet.storage import local_copy
@@ -69,6 +69,7 @@ class Job:
             refuse_other(dict(self.versions), "the client")
         key = pickle.dumps(self.robot)
         if key not in _BASES:
+            keep_freed_memory()
             _BASES[key] = base_parameters(self.robot)
         return _BASES[key]
 

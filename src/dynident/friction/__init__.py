@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         mean_power,
         mittag_leffler,
         mittag_leffler_derivatives,
+        rms_power,
         winding_resistance,
     )
 
@@ -84,6 +85,7 @@ _LATER = {
     "duty_cycle": "thermal",
     "iron_losses": "thermal",
     "mean_power": "thermal",
+    "rms_power": "thermal",
     "mittag_leffler": "thermal",
     "mittag_leffler_derivatives": "thermal",
     "winding_resistance": "thermal",
@@ -142,6 +144,7 @@ __all__ = [
     "mittag_leffler_derivatives",
     "reference_temperature",
     "register",
+    "rms_power",
     "term_of",
     "winding_resistance",
 ]

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,9 @@ from dynident.errors import LogError
 from dynident.friction.forms import TILE
 from dynident.friction.law import Friction
 from dynident.graph import Graph, Node, Routine, absolute, compile_routines, equal, floor, minimum, opposite
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -53,6 +56,24 @@ class Response:
     v: Array
     force: Array
     state: Array
+
+    def plot(self) -> Figure:
+        """Draw friction against velocity, the way it went, and over time.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import BLUE, finish, new_figure  # noqa: PLC0415 - matplotlib is an extra
+
+        figure = new_figure(9.6, 3.6)
+        for k, (x, name) in enumerate(((self.v, "velocity [rad/s, m/s]"), (self.t, "time [s]"))):
+            axes = figure.add_subplot(1, 2, k + 1)
+            axes.plot(x, self.force, color=BLUE, linewidth=1.0)
+            finish(axes, name, "friction [N m, N]" if k == 0 else "", "")
+        figure.tight_layout()
+        return figure
 
 
 class DynamicLaw(ABC):

@@ -9,11 +9,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.errors import DynidentError
 from dynident.graph.expression import Graph
 from dynident.graph.function import Function
 from dynident.graph.llvm_library import library
 from dynident.graph.machine import MachineCode, vector_width
-from dynident.graph.print_llvm import function_text
+from dynident.graph.print_llvm import entry_text, function_text
 from dynident.parallel import over_samples
 
 Array = NDArray[np.float64]
@@ -33,10 +34,9 @@ class Compiled:
     def __init__(self, function: Function, width: int | None = None) -> None:
         self.function = _without_expressions(function)
         self.width = vector_width() if width is None else width
-        body = function_text(function, self.width)
+        body = "\n".join([function_text(function, self.width), entry_text(function, self.width)])
         self._machine = MachineCode("\n".join([library(body), body]), function.name)
-        kinds = [ctypes.c_int64] + [ctypes.c_void_p, ctypes.c_int64] * len(function.arrays)
-        self._call = self._machine.function(f"{function.name}_{self.width}", kinds)
+        self._call = self._machine.function("entry", [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p])
 
     def __call__(self, samples: int, arrays: Mapping[str, Array], threads: bool = True) -> None:
         """Fill the outputs for all samples; results do not depend on whether long batches use all cores.
@@ -45,18 +45,14 @@ class Compiled:
         to each other (rows: each entry's samples next to each other).
         """
         whole = samples - samples % self.width
-        if whole:
-            if threads:
-                over_samples(whole, lambda i, j: self._run(arrays, i, j), self.width)
-            else:
-                self._run(arrays, 0, whole)
+        table = self._table(arrays)  # it must live until the calls are done
+        place = table.ctypes.data
+        if whole and threads:
+            over_samples(whole, lambda i, j: self._call(i, (j - i) // self.width, place), self.width)
+        elif whole:
+            self._call(0, whole // self.width, place)
         if whole < samples:
             self._rest(arrays, whole, samples)
-
-    def fixed(self, arrays: Mapping[str, Array]) -> Callable[[], None]:
-        """Return a call for one sample per vector lane on these very arrays, which must live as long as it."""
-        words = self._words(arrays, 0, self.width)
-        return lambda: self._call(*words)
 
     def over(self, arrays: Mapping[str, Array]) -> Callable[[int, int], None]:
         """Return a call for the samples from a first to a last (not included) of a batch, in the calling thread.
@@ -64,41 +60,27 @@ class Compiled:
         Inputs are of the whole batch; outputs are for the longest piece and are written from their start. Where all arrays are
         in memory is looked up once, so they must live as long as the call.
         """
-        function = self.function
-        places = [self._place(name, arrays[name]) for name in function.arrays]
-        moves = [
-            (at, stride, 0 if name in function.outputs else step)
-            for name, (at, stride, step) in zip(function.arrays, places, strict=True)
-        ]
+        function, call, width, table = self.function, self._call, self.width, self._table(arrays)
+        table[[name in function.outputs for name in function.arrays], 2] = 0
+        place = table.ctypes.data
 
-        def piece(first: int, last: int) -> None:
-            steps = (last - first) // self.width
-            words = [steps]
-            for at, stride, step in moves:
-                words += (at + step * first, stride)
-            self._call(*words)
-            if steps * self.width < last - first:
+        def piece(first: int, last: int, _table: object = table) -> None:  # which lives as long as the function
+            steps = (last - first) // width
+            call(first, steps, place)
+            if steps * width < last - first:
                 parts = {name: self._from(name, arrays[name], first) for name in function.inputs}
-                self._rest({**arrays, **parts}, steps * self.width, last - first)
+                self._rest({**arrays, **parts}, steps * width, last - first)
 
         return piece
 
-    def _run(self, arrays: Mapping[str, Array], first: int, last: int) -> None:
-        """Call the machine code for the samples from `first` up to `last`, a multiple of the width."""
-        self._call(*self._words(arrays, first, last))
-
-    def _words(self, arrays: Mapping[str, Array], first: int, last: int) -> list[int]:
-        """Return the arguments of the machine code: number of steps, then address and stride of every array."""
-        words: list[int] = [(last - first) // self.width]
-        for name in self.function.arrays:
-            at, stride, step = self._place(name, arrays[name])
-            words += [at + step * first, stride]
-        return words
+    def _table(self, arrays: Mapping[str, Array]) -> NDArray[np.int64]:
+        """Return where the arrays are: address, stride in numbers, and bytes from one sample to the next."""
+        return np.array([self._place(name, arrays[name]) for name in self.function.arrays], dtype=np.int64)
 
     def _place(self, name: str, array: Array) -> tuple[int, int, int]:
         """Return the address of an array, its stride in numbers, and the bytes from one sample to the next."""
         if array.size and (array.dtype != np.float64 or (array.shape[-1] > 1 and array.strides[-1] != 8)):
-            raise ValueError(f"array '{name}' of '{self.function.name}' must be float64, its last axis contiguous")
+            raise DynidentError(f"array '{name}' of '{self.function.name}' must be float64, its last axis contiguous")
         stride = array.strides[0] // 8 if array.ndim > 1 else 1
         step = 0 if name in self.function.shared else 8 if name in self.function.rows else array.strides[0]
         return array.ctypes.data, stride, step
@@ -125,7 +107,8 @@ class Compiled:
                 if name in self.function.inputs or None in self.function.outputs[name]:
                     padded[name][:count] = array[first:last]
                     padded[name][count:] = array[last - 1]
-        self._run(padded, 0, self.width)
+        table = self._table(padded)
+        self._call(0, 1, table.ctypes.data)
         for name in self.function.outputs:
             if name in self.function.rows:
                 arrays[name][:, first:last] = padded[name][:, :count]

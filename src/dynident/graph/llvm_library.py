@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
+from functools import reduce
 
 from dynident.graph.operations import DSINC_SERIES, SINC_SERIES, SMALL
 
@@ -62,6 +63,59 @@ polynomial:
   ret {{V, V}} %o2
 }
 """
+# After Cephes: a rational function near zero, 1 - 2 / (e^2|x| + 1) elsewhere; e^y = 2^k e^r with |r| below log(2) / 2.
+_TANH = """define internal V @tanh_W(V %x) alwaysinline {
+  %size = call V @llvm.fabs.vWf64(V %x)
+  %near = fcmp olt V %size, {0.625}
+  %z = fmul contract V %x, %x
+  NUMERATOR
+  DENOMINATOR
+  %ratio = fdiv V %n2, %d3
+  %xz = fmul contract V %x, %z
+  %bend = fmul contract V %xz, %ratio
+  %small = fadd contract V %x, %bend
+  %twice = fadd V %size, %size
+  %below = fcmp ult V %twice, {40.0}
+  %y = select T %below, V %twice, V {40.0}
+  %k0 = fmul V %y, {1.4426950408889634}
+  %k1 = fadd V %k0, {6755399441055744.0}
+  %k = fsub V %k1, {6755399441055744.0}
+  %a1 = fmul contract V %k, {6.93145751953125e-01}
+  %r1 = fsub contract V %y, %a1
+  %a2 = fmul contract V %k, {1.42860682030941723212e-06}
+  %r = fsub contract V %r1, %a2
+  %rr = fmul contract V %r, %r
+  UP
+  DOWN
+  %p = fmul contract V %r, %u2
+  %gap = fsub contract V %w3, %p
+  %pp = fadd V %p, %p
+  %part = fdiv V %pp, %gap
+  %er = fadd V %part, {1.0}
+  %whole = bitcast V %k1 to I
+  %shifted = shl I %whole, SHIFT
+  %bits = bitcast V {1.0} to I
+  %power = add I %shifted, %bits
+  %two = bitcast I %power to V
+  %e = fmul V %er, %two
+  %e1 = fadd V %e, {1.0}
+  %share = fdiv V {2.0}, %e1
+  %rest = fsub V {1.0}, %share
+  %large = call V @llvm.copysign.vWf64(V %rest, V %x)
+  %value = select T %near, V %small, V %large
+  ret V %value
+}
+"""
+_TANH_PARTS = {
+    "NUMERATOR": ("n", (-9.64399179425052238628e-01, -9.92877231001918586564e01, -1.61468768441708447952e03), "%z"),
+    "DENOMINATOR": ("d", (1.0, 1.12811678491632931402e02, 2.23548839060100448583e03, 4.84406305325125486048e03), "%z"),
+    "UP": ("u", (1.26177193074810590878e-04, 3.02994407707441961300e-02, 9.99999999999999999910e-01), "%rr"),
+    "DOWN": (
+        "w",
+        (3.00198505138664455042e-06, 2.52448340349684104192e-03, 2.27265548208155028766e-01, 2.0),
+        "%rr",
+    ),
+}
 # Highest power first.
 _SINE = (
     *(1.58969099521155010221e-10, -2.50507602534068634195e-08, 2.75573137070700676789e-06),
@@ -71,7 +125,7 @@ _COSINE = (
     *(-1.13596475577881948265e-11, 2.08757232129817482790e-09, -2.75573143513906633035e-07),
     *(2.48015872894767294178e-05, -1.38888888888741095749e-03, 4.16666666666666019037e-02),
 )
-_LIBRARY = {"sin": 1, "cos": 1, "exp": 1, "log": 1, "tanh": 1, "pow": 2, "atan2": 2}  # of the C library, by number of arguments
+_LIBRARY = {"sin": 1, "cos": 1, "exp": 1, "log": 1, "pow": 2, "atan2": 2}  # of the C library, by number of arguments
 _INTRINSIC = {"sqrt": "sqrt", "floor": "floor", "abs": "fabs"}
 
 
@@ -120,8 +174,9 @@ def _filled(text: str, width: int) -> str:
     text = re.sub(r"\{(-?[\d.]+(?:e[+-]?\d+)?)\}", lambda found: _splat(float(found[1]), width), text)
     text = re.sub(r"\bV\b", vector, text)
     text = re.sub(r"\bT\b", truth, text)
+    text = re.sub(r"\bI\b", "i64" if width == 1 else f"<{width} x i64>", text)
     text = re.sub(r"_W\b", f"_{width}", text).replace("<W x", f"<{width} x")
-    return re.sub(r"\.vW(f64|i1)", rf".v{width}\1", text).replace("{{", "{").replace("}}", "}")
+    return re.sub(r"\.vW(f64|i1)", r".\1" if width == 1 else rf".v{width}\1", text).replace("{{", "{").replace("}}", "}")
 
 
 def _by_lanes(name: str, count: int, width: int) -> str:
@@ -143,7 +198,8 @@ def _by_lanes(name: str, count: int, width: int) -> str:
     return "\n".join([*lines, f"  ret {T} {last}", "}"])
 
 
-_NEEDS = {"sine_cosine": ("sin", "cos"), "sinc": ("sqrt", "sin", "cos"), "dsinc": ("sqrt", "sin", "cos")}
+_ANGLE = ("sqrt", "sin", "cos")
+_NEEDS = {"sine_cosine": ("sin", "cos", "abs"), "sinc": _ANGLE, "dsinc": _ANGLE, "tanh": ("abs",)}
 
 
 def library(text: str) -> str:
@@ -170,8 +226,13 @@ def library(text: str) -> str:
         elif name == "sine_cosine":
             body = _SINE_COSINE.replace("COSINE", _polynomial("c", _COSINE)).replace("SINE", _polynomial("s", _SINE))
             parts += [f"declare i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1>)", _filled(body, width)]
-            if ("abs", width) not in wanted:
-                parts.append(f"declare {vector} @llvm.fabs.{suffix}({vector})")
+        elif name == "tanh":
+            body = reduce(lambda text, part: text.replace(part[0], _polynomial(*part[1])), _TANH_PARTS.items(), _TANH)
+            shift = "52" if width == 1 else f"<{', '.join(['i64 52'] * width)}>"
+            parts += [
+                f"declare {vector} @llvm.copysign.{suffix}({vector}, {vector})",
+                _filled(body.replace("SHIFT", shift), width),
+            ]
         elif name == "sinc":
             parts.append(_filled(_sinc("sinc", SINC_SERIES, "%far = fdiv V %sin, %x"), width))
         else:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from time import perf_counter
 from typing import Any
 
+from dynident.errors import DynidentError
 from dynident.graph import cache
 
 LARGE = 12_000  # lines of a module above which less is optimised
@@ -87,7 +88,10 @@ class MachineCode:
     @staticmethod
     def _compiled(binding: Any, machine: Any, text: str, passes: bool, what: str) -> bytes:
         start = perf_counter()
-        module = binding.parse_assembly(text)
+        try:
+            module = binding.parse_assembly(text)
+        except RuntimeError as error:
+            raise DynidentError(f"{what}: the text is no LLVM IR ({' '.join(str(error).split())[:200]}); correct it") from error
         module.triple, module.data_layout = target()[0], str(machine.target_data)
         if passes:
             options = binding.create_pipeline_tuning_options(speed_level=1)  # more costs twice the time and gains nothing

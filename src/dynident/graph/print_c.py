@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from dynident.checks import real
+from dynident.errors import DynidentError
 from dynident.graph.expression import Node
 from dynident.graph.function import Function
 from dynident.graph.operations import DSINC_SERIES, SINC_SERIES, SMALL
@@ -182,7 +183,7 @@ class _RoutinePrinter:
 
     @staticmethod
     def _unknown(name: str) -> str:
-        raise ValueError(f"'{name}' is used outside the block in which it was loaded")
+        raise DynidentError(f"'{name}' is used outside the block in which it was loaded")
 
     def _line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)

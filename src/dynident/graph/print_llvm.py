@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from dynident.errors import DynidentError
 from dynident.graph.expression import Node, reachable
 from dynident.graph.function import Function
 from dynident.graph.llvm_library import bits
@@ -111,7 +112,7 @@ class Emitter:
         elif node.op in _CALLED:
             name = self.line(f"call {T} @{node.op}_{self.width}({', '.join(f'{T} {arg}' for arg in args)})")
         else:
-            raise ValueError(f"the operation '{node.op}' has no machine code")
+            raise DynidentError(f"the operation '{node.op}' has no machine code")
         self.known[node.index] = name
 
     def turn(self, turn: Turn) -> None:
@@ -152,6 +153,7 @@ def instructions(function: Function, width: int) -> list[Instruction]:
         for array, entries in function.outputs.items()
         for first, nodes in _runs(entries, 1 if array in function.rows else width)
     ]
+    groups.sort(key=lambda store: max(node.index for node in store.values))  # then fewer values wait for their turn
     wanted = [node for store in groups for node in store.values]
     turns = _turns(reachable(wanted), 1 if width > 1 else max(GROUP, vector_width()))
     done: set[int] = set()
@@ -356,3 +358,19 @@ def function_text(function: Function, width: int) -> str:
     `Function.arrays`.
     """
     return _Printer(function, width).text()
+
+
+def entry_text(function: Function, width: int) -> str:
+    """Return the definition of ``entry``: it takes the first sample, the number of steps and a table of the arrays.
+
+    A row of the table is the address of an array, its stride in numbers, and the bytes from one sample to the next: one call
+    has three arguments whatever the number of arrays, which are looked up once.
+    """
+    lines, given = ["define void @entry(i64 %first, i64 %blocks, ptr %table) {"], ["i64 %blocks"]
+    for k in range(len(function.arrays)):
+        for i, kind in enumerate(("ptr", "i64", "i64")):
+            lines.append(f"  %p{k}.{i} = getelementptr i64, ptr %table, i64 {3 * k + i}")
+            lines.append(f"  %v{k}.{i} = load {kind}, ptr %p{k}.{i}")
+        lines += [f"  %o{k} = mul i64 %v{k}.2, %first", f"  %a{k} = getelementptr i8, ptr %v{k}.0, i64 %o{k}"]
+        given += [f"ptr %a{k}", f"i64 %v{k}.1"]
+    return "\n".join([*lines, f"  call void @{function.name}_{width}({', '.join(given)})", "  ret void", "}", ""])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from dynident.errors import DynidentError
 from dynident.graph.expression import Node, reachable
 from dynident.graph.function import Function
 from dynident.graph.llvm_library import library
@@ -38,7 +39,7 @@ class _Printer:
         """Print what some values need and is not known here yet."""
         for node in reachable(nodes, set(self.out.known)):
             if node.op == "symbol":
-                raise ValueError(f"'{node.name}' is used outside the block in which it was loaded")
+                raise DynidentError(f"'{node.name}' is used outside the block in which it was loaded")
             if node.op in ("sin", "cos"):
                 if node.index not in self.out.known:
                     graph, angle = node.graph, node.args[0]

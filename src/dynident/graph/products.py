@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.errors import DynidentError
 from dynident.graph.machine import MachineCode, vector_width
 
 Array = NDArray[np.float64]
@@ -31,67 +32,59 @@ class Products:
     """
 
     def __init__(self, groups: Sequence[NDArray[np.int64]]) -> None:
-        self._sizes = [len(rows) for rows in groups]
         table: list[list[int]] = []
-        self._entries: list[tuple[list[int], list[int], list[int]]] = []  # of each group: i, j and where their sum is
+        self._places: list[NDArray[np.int64]] = []  # where the entries of each group's G are among the sums
         for rows in groups:
-            entries: tuple[list[int], list[int], list[int]] = [], [], []
+            places = np.zeros((len(rows), len(rows)), dtype=np.int64)
             for high, wide in product(range(0, len(rows), HIGH), range(0, len(rows), WIDE)):
                 if wide >= high + HIGH:  # G is symmetric
                     continue
                 i, j = ([min(k, len(rows) - 1) for k in range(a, a + n)] for a, n in ((high, HIGH), (wide, WIDE)))
-                for k, pair in enumerate(product(i, j), HIGH * WIDE * len(table)):
-                    for column, value in zip(entries, (*pair, k), strict=True):
-                        column.append(value)
+                for k, (row, column) in enumerate(product(i, j), HIGH * WIDE * len(table)):
+                    places[row, column] = places[column, row] = k
                 table.append([int(rows[k]) for k in (*i, *j)])
-            self._entries.append(entries)
+            self._places.append(places)
         self._table = np.array(table, dtype=np.int64).reshape(-1, HIGH + WIDE)
         (self._machine, self._call), self._lanes = _code(), vector_width()
 
     @staticmethod
     def of(groups: Sequence[NDArray[np.int64]]) -> Products:
         """Return the sums of these groups, made once: the list of thousands of products takes as long as 20 000 samples."""
-        return _made(tuple(tuple(int(row) for row in rows) for rows in groups))
+        return _made(tuple(np.asarray(rows, dtype=np.int64).tobytes() for rows in groups))
 
-    def sums(self) -> Array:
-        """Return sums of nothing."""
-        return np.zeros(HIGH * WIDE * len(self._table))
+    def sums(self, count: int) -> Array:
+        """Return so many times the sums of nothing, (count, products)."""
+        return np.zeros((count, HIGH * WIDE * len(self._table)))
 
-    def adding(self, rows: Array, sums: Array) -> Callable[[int], None]:
-        """Return a call that adds the products of the first so many samples of rows (height, samples) to sums.
+    def adding(self, rows: Array, sums: Array) -> Callable[[int, int, int], None]:
+        """Return a call that adds the products of the samples from a first to a last (not included) to one row of sums.
 
-        Each row's samples lie next to each other; where they are in memory is looked up once.
+        Each row's samples lie next to each other in rows (height, samples); where they are in memory is looked up once.
         """
         if rows.dtype != np.float64 or (rows.shape[1] > 1 and rows.strides[1] != 8):
-            raise ValueError("the rows of sums of products must be float64, their samples next to each other")
+            raise DynidentError("the rows of sums of products must be float64, their samples next to each other")
         lanes, blocks, stride, at = self._lanes, len(self._table), rows.strides[0] // 8, rows.ctypes.data
-        call, places = self._call, (self._table.ctypes.data, sums.ctypes.data)
+        call, table, into, step = self._call, self._table.ctypes.data, sums.ctypes.data, sums.strides[0]
 
-        def add(samples: int) -> None:
-            whole = samples // lanes
+        def add(which: int, first: int, last: int) -> None:
+            whole = (last - first) // lanes
             if whole:
-                call(blocks, whole, at, stride, *places)
-            if whole * lanes < samples:
-                last = np.zeros((rows.shape[0], lanes))
-                last[:, : samples - whole * lanes] = rows[:, whole * lanes : samples]
-                call(blocks, 1, last.ctypes.data, lanes, *places)
+                call(blocks, whole, at + 8 * first, stride, table, into + step * which)
+            if first + whole * lanes < last:
+                rest = np.zeros((rows.shape[0], lanes))
+                rest[:, : last - first - whole * lanes] = rows[:, first + whole * lanes : last]
+                call(blocks, 1, rest.ctypes.data, lanes, table, into + step * which)
 
         return add
 
     def matrices(self, sums: Array) -> list[Array]:
-        """Return G of every group."""
-        found = []
-        for size, (i, j, place) in zip(self._sizes, self._entries, strict=True):
-            G = np.zeros((size, size))
-            G[i, j] = sums[place]
-            G[j, i] = sums[place]
-            found.append(G)
-        return found
+        """Return G of every group, (count, rows, rows), from sums (count, products)."""
+        return [sums.take(places, axis=1) for places in self._places]
 
 
 @lru_cache(maxsize=64)
-def _made(groups: tuple[tuple[int, ...], ...]) -> Products:
-    return Products([np.array(rows, dtype=np.int64) for rows in groups])
+def _made(groups: tuple[bytes, ...]) -> Products:
+    return Products([np.frombuffer(rows, dtype=np.int64) for rows in groups])
 
 
 @lru_cache(maxsize=1)

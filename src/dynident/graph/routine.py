@@ -164,7 +164,7 @@ class Routine:
         """Run the block where the condition of the `when` just before does not hold."""
         choice = self._open[-1][-1]
         if not isinstance(choice, When):
-            raise ValueError("otherwise() must follow when() directly")
+            raise DynidentError("otherwise() must follow when() directly")
         with self._block(choice.other):
             yield
 
@@ -175,7 +175,7 @@ class Routine:
         """
         missing = set(what.arrays) ^ set(places)
         if missing:
-            raise ValueError(f"call of '{what.name}': arrays {', '.join(sorted(missing))} do not match")
+            raise DynidentError(f"call of '{what.name}': arrays {', '.join(sorted(missing))} do not match")
         bound = {name: (place, 0) if isinstance(place, str) else place for name, place in places.items()}
         self._open[-1].append(Call(what, bound))
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from dynident.identify.prior import Knowledge
     from dynident.identify.regression import Regression
     from dynident.identify.score import Score
-    from dynident.identify.standard import recover_standard
+    from dynident.identify.solve import recover_standard
     from dynident.identify.subsets import Individual, Statistics, enumerate_subsets, individual_parameters
     from dynident.identify.wrist import payload_from_wrench, read_wrench
 
@@ -89,7 +89,7 @@ _LATER = {
     "essential_parameters": "essential",
     "evaluate": "metrics",
     "match": "matching",
-    "recover_standard": "standard",
+    "recover_standard": "solve",
     "AxisFit": "friction",
     "Choice": "friction",
     "FrictionFilter": "friction",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -69,10 +70,17 @@ class BaseParameters(Result):
         of = self.regrouping.shape[1]
         return f"BaseParameters(robot '{self.mechanism.name}': rank {self.rank} of {of}, rank gap {self.rank_gap:.2g})"
 
-    @property
+    @cached_property
     def rank(self) -> int:
         """Number of base parameters b."""
         return int(self.columns.size)
+
+    @cached_property
+    def described(self) -> Array:
+        """Values (b,) that the description gives them."""
+        values = self.values(self.mechanism.parameters.values)
+        values.flags.writeable = False
+        return values
 
     @property
     def leaders(self) -> tuple[str, ...]:

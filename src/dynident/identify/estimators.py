@@ -12,8 +12,7 @@ from dynident.identify.blocks import at_least_jackknife, least_squares_left_out
 from dynident.identify.fit import Fit
 from dynident.identify.recovery import physical_parameters
 from dynident.identify.regression import Regression
-from dynident.identify.solve import Solution, solve
-from dynident.identify.standard import recover_standard
+from dynident.identify.solve import Solution, recover_standard, solve
 from dynident.parallel import one_blas_thread
 
 Array = NDArray[np.float64]
@@ -145,8 +144,8 @@ class _LeastSquares(Estimator):
         else:
             known = np.vstack([solution.combinations, np.eye(b)[~chosen]])  # what was dropped is known to be zero
             standard = recover_standard(base, free, known, self.recovery)
-            hidden = ~solved & chosen
-            values[hidden] = base.values(standard.values)[hidden]
+            if np.any(hidden := ~solved & chosen):
+                values[hidden] = base.values(standard.values)[hidden]
         self.coef_ = values
         independence = np.array([group.independence for group in regression.groups])
         self.result_ = Fit(
@@ -169,7 +168,7 @@ class _LeastSquares(Estimator):
             projection=regression.projection,
             free=free,
             free_relative=relative_error(regression, free),
-            description_relative=relative_error(regression, base.values(base.mechanism.parameters.values)),
+            description_relative=relative_error(regression, base.described),
             training_std=training_std(regression, covariance),
         )
         return self

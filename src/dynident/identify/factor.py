@@ -123,8 +123,7 @@ class Workspace:
         if name not in self._memory or self._memory[name].size < size:
             self._memory[name] = np.empty(size)
             self._made.clear()  # it belongs to the memory of before
-        whole = self._memory[name][:size].reshape(height, stride)
-        return self.once((name, height, width), lambda: whole[:, :width])
+        return self.once((name, height, width), lambda: self._memory[name][:size].reshape(height, stride)[:, :width])
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what was made for this key in the memory of this thread, or make it."""
@@ -158,23 +157,20 @@ def accumulate(
         places = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
     gram = Products.of(places)
 
-    edges = block_edges(outputs[-1].stop if outputs else 0, stretches)
-    parts_of = [_parts(rows, edges) for rows in outputs] if outputs else [[(0, slice(0, None))] for _ in tiles]
+    edges = block_edges(outputs[-1].stop if outputs else 0, stretches).tolist()
 
-    def products(share: list[int]) -> tuple[list[list[Array]], int]:
-        sums, count, work = [gram.sums() for _ in range(edges.size - 1)], 0, Workspace()
-        rows, adders = np.empty((0, 0)), dict[tuple[int, int], Callable[[int], None]]()
+    def products(share: list[int]) -> tuple[Array, int]:
+        sums, count, work = gram.sums(len(edges) - 1), 0, Workspace()
+        rows = np.empty((0, 0))
         for t in share:
             found = tiles[t](work)
             if found is not rows:  # else the same memory again
-                rows, adders = found, {}
-            for stretch, part in parts_of[t]:
-                own = found[:, part]
-                if (stretch, part.start) not in adders:
-                    adders[stretch, part.start] = gram.adding(own, sums[stretch])
-                adders[stretch, part.start](own.shape[1])
-            count += rows.shape[1]
-        return [gram.matrices(each) for each in sums], count
+                rows, add = found, gram.adding(found, sums)
+            width = rows.shape[1]
+            for part in _parts(outputs[t], edges) if outputs else [(0, 0, width)]:
+                add(*part)
+            count += width
+        return sums, count
 
     def reflections(share: list[int], which: list[int]) -> list[Array]:
         factors, work = [np.zeros((0, sizes[i])) for i in which], Workspace()
@@ -188,7 +184,7 @@ def accumulate(
     # Several BLAS threads on matrices this small get in each other's way; the tiles are what is parallel.
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         parts = list(pool.map(products, shares))
-        kept = [np.sum([[each[i] for each in part[0]] for part in parts], axis=0) for i in range(len(sizes))]
+        kept = gram.matrices(np.sum([part[0] for part in parts], axis=0))
         sums = [each.sum(axis=0) for each in kept]
         found = [_triangle_of(total) for total in sums]
         for i, R in enumerate(found):
@@ -211,15 +207,15 @@ def block_edges(rows: int, stretches: int | None = None) -> NDArray[np.int64]:
     return np.linspace(0, rows, count + 1).astype(np.int64)
 
 
-def _parts(rows: slice, edges: NDArray[np.int64]) -> list[tuple[int, slice]]:
-    """Return the stretches that the rows of a tile belong to, and which of its rows."""
+def _parts(rows: slice, edges: list[int]) -> list[tuple[int, int, int]]:
+    """Return the stretches that the rows of a tile belong to, each with the first and the last (not included) of its rows."""
     parts = []
-    for stretch in range(max(bisect_right(edges, rows.start) - 1, 0), edges.size - 1):
-        begin, end = max(int(edges[stretch]), rows.start), min(int(edges[stretch + 1]), rows.stop)
+    for stretch in range(max(bisect_right(edges, rows.start) - 1, 0), len(edges) - 1):
+        begin, end = max(edges[stretch], rows.start), min(edges[stretch + 1], rows.stop)
         if begin >= rows.stop:
             break
         if begin < end:
-            parts.append((stretch, slice(begin - rows.start, end - rows.start)))
+            parts.append((stretch, begin - rows.start, end - rows.start))
     return parts
 
 

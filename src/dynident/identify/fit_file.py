@@ -1,7 +1,8 @@
-"""A fit as JSON: every number exact, and checked when it comes back."""
+"""A fit as JSON: every number exact, and checked before it is believed when it comes back (files are cut, edited, mixed up)."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -10,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, IdentificationError
+from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.fit import Fit
 from dynident.identify.rows import check_projection
-from dynident.identify.stored import loads_of, stored_base, stored_flags, stored_numbers, stored_options, stored_source
 from dynident.mechanism import Force, Mechanism, own_parts, with_own_parts
 from dynident.results import array_of
 
 Array = NDArray[np.float64]
+
+LARGEST = 1e100  # squares and products of such numbers stay finite
+NUMBERS = ("start", "end", "cutoff", "bandwidth")
 
 
 def fit_content(fit: Fit) -> dict[str, Any]:
@@ -29,7 +33,7 @@ def fit_content(fit: Fit) -> dict[str, Any]:
         "joints": list(fit.mechanism.joint_names),
         **own_parts(fit.mechanism),
         "leaders": list(fit.base.leaders),
-        "loads": loads_of(fit.mechanism),
+        "loads": _loads_of(fit.mechanism),
         "fingerprint": fit.base.fingerprint().tolist(),
         "estimator": fit.estimator,
         "rows": fit.rows,
@@ -73,7 +77,7 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
             mechanism = Mechanism.from_dict(data["mechanism"])
         rows, moving = data["base_parameters"], with_own_parts(mechanism, data)
         moving = moving if moving.loops else moving.keep(data["joints"])
-        moving, base = stored_base(moving, data["leaders"], data.get("loads", {}))
+        moving, base = _stored_base(moving, data["leaders"], data.get("loads", {}))
         if list(base.leaders) != data["leaders"] or not base.fits(data["fingerprint"]):
             raise IdentificationError(
                 f"the fit of robot '{data['robot']}' does not belong to robot '{mechanism.name}': "
@@ -83,22 +87,22 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
         groups, p = tuple(data["sigma"]), len(moving.parameters)
 
         def numbers(key: str, size: int) -> Array | None:
-            return None if belief.get(key) is None else stored_numbers(belief[key], (size,), key)
+            return None if belief.get(key) is None else _stored_numbers(belief[key], (size,), key)
 
         E = array_of(data["combinations"], "combinations")
         return Fit(
             base=base,
-            values=stored_numbers([row["value"] for row in rows], (b,), "base_parameters"),
-            covariance=stored_numbers(data["covariance"], (b, b), "covariance"),
+            values=_stored_numbers([row["value"] for row in rows], (b,), "base_parameters"),
+            covariance=_stored_numbers(data["covariance"], (b, b), "covariance"),
             solved=np.array([v not in ("dropped", "not excited") for v in verdicts]),
             active=np.array([v != "dropped" for v in verdicts]),
-            combinations=stored_numbers(E, (len(E), b), "combinations"),
+            combinations=_stored_numbers(E, (len(E), b), "combinations"),
             groups=groups,
-            sigma=stored_numbers(list(data["sigma"].values()), (len(data["sigma"]),), "sigma"),
+            sigma=_stored_numbers(list(data["sigma"].values()), (len(data["sigma"]),), "sigma"),
             rows=int(data["rows"]),
             condition=float("inf") if data["condition"] is None else float(data["condition"]),
             standard=moving.parameters.replace(
-                stored_numbers(
+                _stored_numbers(
                     [data["standard_parameters"][name] for name in moving.parameters.names],
                     (len(moving.parameters),),
                     "standard_parameters",
@@ -106,8 +110,8 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
                 str(data["standard_provenance"]),
             ),
             estimator=str(data["estimator"]),
-            sources=tuple(stored_source(source) for source in data["sources"]),
-            options=stored_options(data["options"]),
+            sources=tuple(_stored_source(source) for source in data["sources"]),
+            options=_stored_options(data["options"]),
             notes=tuple(str(note) for note in data["notes"]),
             training_relative=float("nan") if data["training_relative"] is None else float(data["training_relative"]),
             projection=check_projection(data["projection"]),
@@ -115,7 +119,7 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
             free_relative=float(belief.get("free_relative") or np.nan),
             description_relative=float(belief.get("description_relative") or np.nan),
             standard_std=numbers("standard_std", p),
-            determined=stored_flags(belief.get("determined"), p, "determined"),
+            determined=_stored_flags(belief.get("determined"), p, "determined"),
             scales={str(name): float(value) for name, value in dict(belief.get("scales") or {}).items()},
             inflation=numbers("inflation", len(groups)),
             training_std=numbers("training_std", len(groups)),
@@ -126,3 +130,67 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
         raise
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
         raise IdentificationError(f"this is not a fit written by dynident: {type(error).__name__} {error}") from error
+
+
+def _stored_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.float64]:
+    """Return stored numbers as an array after checking their shape and that none is missing."""
+    array: NDArray[np.float64] = array_of(values, what)
+    if array.shape != shape or not np.all(np.abs(array) < LARGEST):  # NaN is not smaller either
+        raise IdentificationError(
+            f"this is not a whole fit: '{what}' needs {' x '.join(map(str, shape))} finite numbers; identify again"
+        )
+    return array
+
+
+def _stored_flags(values: Any, size: int, what: str) -> NDArray[np.bool_] | None:
+    """Return stored yes-or-no values after checking that none is missing; None where none were stored."""
+    if values is None:
+        return None
+    if len(values) != size or not all(isinstance(value, bool) for value in values):
+        raise IdentificationError(f"this is not a whole fit: '{what}' needs {size} values, true or false; identify again")
+    return np.array(values, dtype=bool)
+
+
+def _stored_source(source: Any) -> dict[str, Any]:
+    """Return the stored record of a log after checking that it can be compared with other logs."""
+    record = dict(source)
+    for key in ("sha256", *NUMBERS):
+        value = record.get(key)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
+        if not isinstance(value, str) if key == "sha256" else not number:
+            raise IdentificationError(f"this is not a whole fit: '{key}' of one of its sources is {value!r}; identify again")
+    for key in ("cutoff", "bandwidth"):
+        if record[key] <= 0.0:
+            raise IdentificationError(
+                f"this is not a whole fit: '{key}' of one of its sources is {record[key]}; identify again"
+            )
+    return record
+
+
+def _stored_options(options: Any) -> dict[str, Any]:
+    """Return the stored options of the preparation after checking that all of them exist."""
+    from dynident.signals import prepare  # noqa: PLC0415 - only needed here
+
+    known = inspect.signature(prepare).parameters
+    unknown = [name for name in dict(options) if name not in known]
+    if unknown:
+        raise IdentificationError(f"the fit was made with options that are not known here: {', '.join(map(str, unknown))}")
+    return dict(options)
+
+
+def _loads_of(mechanism: Mechanism) -> dict[str, str]:
+    """Return the bodies with parameters of their own, such as payloads, and the links that carry them."""
+    apart = {body.name for body in mechanism.bodies if body.separate}
+    return {joint.child: joint.parent for joint in mechanism.joints if joint.child in apart}
+
+
+def _stored_base(mechanism: Mechanism, leaders: list[str], loads: dict[str, str]) -> tuple[Mechanism, BaseParameters]:
+    """Return the robot with the loads that a fit knows apart, and the base parameters with the leaders of a fit."""
+    known = _loads_of(mechanism)
+    for name, carrier in loads.items():
+        if name not in known:
+            mechanism = mechanism.with_payload(1.0, body=str(carrier), name=str(name), separate=True)
+    base = base_parameters(mechanism, order=leaders)
+    if loads and base.rank < len(leaders):  # runs without and with the load told them apart
+        base = base_parameters(mechanism, order=leaders, removable=tuple(loads))
+    return mechanism, base

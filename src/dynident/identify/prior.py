@@ -21,7 +21,7 @@ from dynident.files import read_toml
 from dynident.friction import term_of
 from dynident.identify.population import Population
 from dynident.identify.regression import Regression
-from dynident.identify.standard import natural_spread
+from dynident.identify.solve import natural_spread
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]

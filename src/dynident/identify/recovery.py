@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dynident.identify.base import BaseParameters
 from dynident.identify.factor import triangle
 from dynident.identify.physical import cone_of, consistent
-from dynident.identify.standard import natural_spread
+from dynident.identify.solve import natural_spread
 from dynident.mechanism import Parameters
 
 Array = NDArray[np.float64]

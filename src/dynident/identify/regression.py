@@ -16,7 +16,7 @@ from dynident.checks import numbers
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters, base_parameters, columns_of, random_motion
 from dynident.identify.factor import Relation, RowGroup, Tile, Workspace, accumulate, block_edges, triangle
-from dynident.identify.matching import match
+from dynident.identify.matching import Matched, match
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.rows import FEW, Projection, Rows, check_projection, moving_rows
 from dynident.identify.suspicions import suspicions
@@ -127,9 +127,7 @@ class Regression:
             The evidence.
         """
         motion = as_motion(motion)
-        rows = Rows(mechanism, check_projection(projection), tuple(columns_of(mechanism, absent)))
-        require(mechanism, Mechanism, "mechanism")
-        require(motion, Motion, "motion")
+        rows = Rows(mechanism, check_projection(projection), tuple(columns_of(mechanism, absent)) if absent else ())
         tau = numbers(effort, "effort")
         motors = len(mechanism.actuators)
         if not mechanism.loops and motors > mechanism.dof and tau.shape == (len(motion), motors):
@@ -204,8 +202,9 @@ class Regression:
         names = [rows.names[i] for i in used]
 
         def relation(k: int) -> Relation:
-            states = random_motion(mechanism, 2 * max(c.size for c in columns) + 8)
-            return compiled.relation(used[k], columns[k], states)
+            return compiled.relation(
+                used[k], columns[k], lambda: random_motion(mechanism, 2 * max(c.size for c in columns) + 8)
+            )
 
         times = [outputs for _, outputs in spans]
         groups = accumulate(
@@ -256,7 +255,7 @@ class Regression:
         Regression
             The evidence, with the notes of every decision.
         """
-        matched = match(mechanism, log)
+        matched = Matched(mechanism, log, ()) if _speaks_of(log, mechanism) else match(mechanism, log)
         prepared = prepared_for(Rows(matched.mechanism, check_projection(projection)), matched.log, options)
         prepared = prepared if between is None else _part(prepared, *between)
         skip = dead_efforts(prepared)
@@ -270,9 +269,10 @@ class Regression:
                 f"log '{log.name}': no joint moves, all positions are constant but for rounding; nothing can be identified, "
                 "record a log in which the joints move"
             )
-        motion = robot_motion(matched.mechanism, prepared.motion)
+        robot = matched.mechanism
+        motion = robot_motion(robot, prepared.motion)
         evidence = cls.from_motion(
-            matched.mechanism,
+            robot,
             motion,
             prepared.filtered,
             base,
@@ -505,6 +505,12 @@ def _same(base: BaseParameters, mechanism: Mechanism) -> bool:
     return base.fits(replace(base, mechanism=mechanism).fingerprint())
 
 
+def _speaks_of(log: Log, robot: Mechanism) -> bool:
+    """Return whether a log has generalised efforts of a tree robot's own coordinates, in their order."""
+    on_joints = (log.effort_kind, log.position_side) == ("joint_torque", "joint") and log.gain is None
+    return on_joints and not robot.loops and log.joints == robot.coordinate_names
+
+
 def _part(prepared: Prepared, first: float, last: float) -> Prepared:
     """Return what was prepared of the samples between two times."""
     t, half = prepared.motion.t, 0.5 / prepared.rate
@@ -547,27 +553,35 @@ def robot_motion(mechanism: Mechanism, measured: Motion) -> Motion:
 
 
 def prepared_for(rows: Rows, log: Log, options: Mapping[str, Any]) -> Prepared:
-    """Return a prepared log; where leaving out standing joints would leave few of the long rows, rows are single samples.
+    """Return a prepared log; where leaving out standing joints would leave few of the long rows, rows are shortened.
 
-    All motors of a robot with more motors than freedoms must move for a row to hold, which they rarely do for as long as a
-    decimated row averages over.
+    All motors of a robot with loops must move for a row to hold, which they rarely do for as long as a decimated row averages
+    over: its rows are then single samples. Those of other robots are halved until enough hold, so that they still average.
     """
     known = [name for name in signature(prepare).parameters if name != "log"]
     if unknown := sorted(set(options) - set(known)):
         raise IdentificationError(f"unknown option {', '.join(map(repr, unknown))}; options of prepare are {', '.join(known)}")
     found = prepare(log, **options)
-    if found.moving is None or options.get("decimation", "auto") != "auto" or found.decimator.factor == 1:
+    if found.moving is None or options.get("decimation", "auto") != "auto":
         return found
-    share = float(found.decimator.usable(rows.usable(found.moving)).mean(axis=0).min())
-    if share >= FEW:
+    first, long = _usable(rows, found), found.decimator.taps.size / found.decimator.rate
+    share = first
+    while share < FEW and found.decimator.factor > 1:
+        shorter = 1 if rows.mechanism.loops else found.decimator.factor // 2
+        found = prepare(log, **{**options, "decimation": shorter})
+        share = _usable(rows, found)
+    if share == first:
         return found
-    single = prepare(log, **{**options, "decimation": 1})
-    long = found.decimator.taps.size / found.decimator.rate
-    text = (
-        f"rows are single samples: only {share:.0%} of rows that average over {long:.2g} s have no standing joint in them "
-        "(decimation= decides otherwise)"
-    )
-    return replace(single, explanation=f"{single.explanation}\n{text}")
+    now = found.decimator.taps.size / found.decimator.rate
+    how = "rows are single samples" if found.decimator.factor == 1 else f"rows average over {now:.2g} s"
+    text = f"{how}: only {first:.0%} of rows of {long:.2g} s have no standing joint in them (decimation= decides otherwise)"
+    return replace(found, explanation=f"{found.explanation}\n{text}")
+
+
+def _usable(rows: Rows, prepared: Prepared) -> float:
+    """Return the share of decimated rows without standing joints, of the joint that has fewest."""
+    assert prepared.moving is not None
+    return float(prepared.decimator.usable(rows.usable(prepared.moving)).mean(axis=0).min())
 
 
 def dead_efforts(prepared: Prepared) -> tuple[str, ...]:

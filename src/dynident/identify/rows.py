@@ -30,7 +30,6 @@ from dynident.mechanics import (
     close_positions,
     compiled,
     entering,
-    has_opaque_couplings,
     solve_general,
 )
 from dynident.mechanism import Mechanism
@@ -323,12 +322,13 @@ class CompiledRows:
         other.rows = rows
         return other
 
-    def relation(self, i: int, columns: NDArray[np.int64], motion: Motion) -> Relation:
+    def relation(self, i: int, columns: NDArray[np.int64], states: Callable[[], Motion]) -> Relation:
         """Return which columns of equation i are independent along unrelated states, and what the others are of them."""
         from scipy.linalg import qr  # noqa: PLC0415 - scipy.linalg costs import time
 
         key = (i, columns.tobytes(), self.rows.mechanism.law_values.tobytes())
         if key not in self._relations:
+            motion = states()
             flat = np.empty((self.height, len(motion)))
             generator = np.random.default_rng(0)
             signals = {name: generator.uniform(-50.0, 50.0, (len(motion), laws)) for name, laws in self.signals.items()}
@@ -355,7 +355,7 @@ class CompiledRows:
         robot = self.rows.mechanism
         tau = np.zeros((len(motion), len(self.rows.efforts))) if effort is None else np.ascontiguousarray(effort)
         more = signals or {name: np.zeros((len(motion), laws)) for name, laws in self.signals.items()}
-        if robot.loops or has_opaque_couplings(robot):  # solved stretch by stretch: for all at once it would need memory
+        if robot.loops or robot.has_opaque_couplings:  # solved stretch by stretch: for all at once it would need memory
             return lambda out: (
                 lambda piece, start: self._closed(
                     motion[piece], tau[piece], out, start, first + piece.start, {name: x[piece] for name, x in more.items()}

@@ -2,21 +2,21 @@
 
 from dynident.arguments import guard
 from dynident.link.campaign import AbortedError, Campaign
-from dynident.link.controller import Identity, RemoteController, Status, UnreachableError, open_controller
+from dynident.link.controller import Identity, RemoteController, Samples, Status, UnreachableError, open_controller
 from dynident.link.emulator import Emulator
-from dynident.link.live import Callback, LiveFit, LiveMonitor, ThermalObserver, mcap_writer
+from dynident.link.exports import export_text, mcap_writer
+from dynident.link.follower import Listener, Progress, Watch
+from dynident.link.live import Callback, LiveFit, LiveMonitor, ThermalObserver
 from dynident.link.lynx_client import LynxClient
 from dynident.link.lynx_server import LynxServer
-from dynident.link.messages import Framer, Message, Samples, critical_velocity, decode, encode
 from dynident.link.plant import Plant
-from dynident.link.progress import Listener, Progress
+from dynident.link.real_time import prepare_timing
 from dynident.link.recorder import DiskFullError, Recorder
 from dynident.link.schedule import Settings, clock_text, describe, seconds
 from dynident.link.simple_client import SimpleClient
+from dynident.link.simple_messages import Framer, Message, critical_velocity, decode, encode
 from dynident.link.simple_server import SimpleServer
-from dynident.link.text_file import export_text
 from dynident.link.virtual import Fault, simulate_campaign
-from dynident.link.watch import Watch
 
 __all__ = [
     "AbortedError",
@@ -53,6 +53,7 @@ __all__ = [
     "export_text",
     "mcap_writer",
     "open_controller",
+    "prepare_timing",
     "seconds",
     "simulate_campaign",
 ]

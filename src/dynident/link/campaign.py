@@ -18,14 +18,10 @@ import numpy as np
 
 from dynident.errors import LinkError
 from dynident.excitation import Plan
-from dynident.link.campaign_folder import check_new, create_folder, lock_folder, open_folder
-from dynident.link.controller import Identity, RemoteController, UnreachableError
-from dynident.link.follower import Follower
-from dynident.link.messages import Samples
-from dynident.link.progress import Listener, Progress
-from dynident.link.recorder import DiskFullError, Recorder
+from dynident.link.controller import Identity, RemoteController, Samples, UnreachableError
+from dynident.link.follower import Follower, Listener, Predict, Progress, Watch
+from dynident.link.recorder import DiskFullError, Recorder, check_new, create_folder, lock_folder, open_folder
 from dynident.link.schedule import Settings, Step, cycle_motion, steps_of
-from dynident.link.watch import Predict, Watch
 
 PATIENCE = 600.0  # for a controller that does not come back [s]
 
@@ -73,6 +69,8 @@ class Campaign:
         self.folder, self.controller = Path(folder), controller
         self.predict, self.listeners, self.observe, self.yes, self.interval = predict, listeners, observe, yes, interval
         self.about, self.settings, self.plan = open_folder(self.folder)
+        if not (known := self.about["controller"])["identity"]:  # it tells no names: they are the plan's
+            controller.identity = Identity(coordinates=tuple(known["coordinates"]), channels=tuple(known["channels"]))
         self.steps = steps_of(self.plan, self.settings)
         self.recorder: Recorder
         self.follower: Follower

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import queue
 import time
 from abc import ABC, abstractmethod
@@ -15,17 +16,92 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import LinkError
-from dynident.link.messages import Samples
 from dynident.mechanics import Motion
 from dynident.trajectory import Quintic
 
 Array = NDArray[np.float64]
 
-APPROACH = 0.2  # share of the top speeds with which a robot moves to a start
+APPROACH = 0.2  # share of the top speeds with which a robot is homed, jogged, and moved to a start
+
+ALARMS = {
+    4000: "the address of the server is wrong",
+    4002: "the port cannot be opened",
+    4003: "receiving has failed",
+    4004: "sending has failed",
+    4010: "a setpoint is outside the limits",
+    4011: "following error",
+    4012: "emergency stop",
+    4013: "watchdog: the client is silent",
+    4014: "the buffer ran dry while the robot moved",
+    4015: "the drives have failed",
+}
 
 
 class UnreachableError(LinkError):
     """Nobody answers, or another client has the controller: trying again later may help."""
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Samples of a controller in the order it took them.
+
+    Parameters
+    ----------
+    index : ndarray of int, (N,)
+        Counted by the controller without a gap.
+    clock : ndarray, (N,)
+        Clock of the controller [s].
+    motion : ndarray, (N,)
+        Time since the running trajectory began [s]; NaN when none runs.
+    position, velocity, effort, temperature : ndarray, (N, n)
+        As the controller reports them, in SI; NaN where it does not.
+    """
+
+    index: NDArray[np.int64]
+    clock: Array
+    motion: Array
+    position: Array
+    velocity: Array
+    effort: Array
+    temperature: Array
+
+    def __len__(self) -> int:
+        return int(self.index.size)
+
+    @property
+    def table(self) -> Array:
+        """All numbers, (N, 3 + 4 n): index, clock, motion, positions, velocities, efforts, temperatures."""
+        parts = (self.index.astype(np.float64), self.clock, self.motion)
+        return np.column_stack([*parts, self.position, self.velocity, self.effort, self.temperature])
+
+    @classmethod
+    def from_table(cls, table: Array) -> Samples:
+        """Return the samples of a table.
+
+        Parameters
+        ----------
+        table : ndarray, (N, 3 + 4 n)
+            As `table` gives it.
+
+        Returns
+        -------
+        Samples
+            The same.
+        """
+        n = (table.shape[1] - 3) // 4
+        blocks = [table[:, 3 + k * n : 3 + (k + 1) * n] for k in range(4)]
+        return cls(table[:, 0].astype(np.int64), table[:, 1], table[:, 2], *blocks)
+
+
+def decode_json(data: bytes) -> dict[str, Any]:
+    """Return what an IDENTITY reply says."""
+    try:
+        found = json.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise LinkError(f"the controller's identity cannot be read ({error}); its version differs from ours") from error
+    if not isinstance(found, dict):
+        raise LinkError("the controller's identity is no table; its version differs from ours")
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +227,11 @@ class Status:
     possible: bool = True
     alarm: int = 0
 
+    @property
+    def why(self) -> str:
+        """Its alarm in words, as in "alarm 4012 (emergency stop)"."""
+        return f"alarm {self.alarm} ({ALARMS[self.alarm]})" if self.alarm in ALARMS else f"alarm {self.alarm}"
+
 
 class RemoteController(ABC):
     """A controller on the other side of a wire.
@@ -262,18 +343,10 @@ class RemoteController(ABC):
             None when it is there.
         """
         here, there = self.position(), np.asarray(q, dtype=np.float64)
-        way = np.abs(there - here)
-        if way.max() < 1e-6:
+        if np.abs(there - here).max() < 1e-6:
             return None
         top = np.ones(here.size) if self.identity.velocity is None else self.identity.velocity
-        speed = APPROACH * np.where(np.isfinite(top), top, 1.0)
-        period = self.identity.period or 0.02
-        wanted = max(0.5, float((1.875 * way / speed).max()))
-        step = period * np.ceil(wanted / 50.0 / period)  # quintics between points: a few are enough, and fit into any buffer
-        t = np.arange(round(np.ceil(wanted / step)) + 1) * step
-        duration = float(t[-1])
-        share, rate, change = (np.reshape(x, (-1, 1)) for x in Quintic(1.0, duration)(np.minimum(t, duration)))
-        return Motion(t, here + share * (there - here), rate * (there - here), change * (there - here))
+        return straight(here, there - here, slow_duration(there - here, top), self.identity.period or 0.02)
 
     def move_to(self, q: ArrayLike, timeout: float = 120.0) -> None:
         """Move slowly to a pose and return when there; what is sampled meanwhile is thrown away.
@@ -293,6 +366,19 @@ class RemoteController(ABC):
         wait_for_rest(self, float(motion.t[-1]), timeout)
 
 
+def slow_duration(way: Array, top: Array) -> float:
+    """Return how long a move takes at `APPROACH` of the top speeds, whose profile is a quintic [s]."""
+    return max(0.5, float((1.875 * np.abs(way) / (APPROACH * np.where(np.isfinite(top), top, 1.0))).max()))
+
+
+def straight(here: Array, way: Array, duration: float, period: float) -> Motion:
+    """Return a straight motion from rest to rest, in whole periods and at most some fifty points: any buffer holds them."""
+    step = period * np.ceil(duration / 50.0 / period)
+    t = np.arange(round(np.ceil(duration / step)) + 1) * step
+    share, rate, change = (np.reshape(x, (-1, 1)) for x in Quintic(1.0, float(t[-1]))(t))
+    return Motion(t, here + share * way, rate * way, change * way)
+
+
 def wait_for_rest(controller: RemoteController, duration: float, timeout: float) -> None:
     """Wait until a motion of some duration is over, throwing samples away."""
     end = time.monotonic() + timeout
@@ -303,7 +389,7 @@ def wait_for_rest(controller: RemoteController, duration: float, timeout: float)
             seen |= bool(running.any() and np.nanmax(rows.motion) >= duration - 1e-6)
         status = controller.state()
         if status.alarm:
-            raise LinkError(f"the controller is in alarm {status.alarm}; reset it")
+            raise LinkError(f"the controller is in {status.why}; reset it")
         if seen and not status.moving and not controller.sending:
             return
     raise LinkError(f"the robot has not come to rest within {timeout:g} s; look at it")

@@ -19,8 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident import __version__
 from dynident.errors import DynidentError, LinkError
+from dynident.link.controller import ALARMS, APPROACH
 from dynident.link.plant import Plant, position_limits, velocity_limits
-from dynident.link.setpoints import Box, Point, Setpoints
+from dynident.link.real_time import PlantProcess
+from dynident.link.setpoints import JointLimits, Point, Setpoints
 from dynident.mechanics import Motion
 from dynident.simulate import VirtualRobot
 
@@ -29,20 +31,9 @@ Array = NDArray[np.float64]
 VERSION = (1, 0, 0)  # of our own messages
 PATIENCE = 0.3  # after which a point that nothing follows is one of rest [s, host]
 STARVED = 5.0  # for which a moving robot waits for its next point [s, host]
+CHUNK = 0.05  # simulated at once where so many setpoints are known, times the speed up to 40 [s]
 FOLLOWING = 0.1  # largest distance between setpoint and robot [rad, m]
 FULL_RATE = 20.0  # speed up to which a resting robot sends all its samples; beyond, one per chunk
-ALARMS = {
-    4000: "the address of the server is wrong",
-    4002: "the port cannot be opened",
-    4003: "receiving has failed",
-    4004: "sending has failed",
-    4010: "a setpoint is outside the limits",
-    4011: "following error",
-    4012: "emergency stop",
-    4013: "watchdog: the client is silent",
-    4014: "the buffer ran dry while the robot moved",
-    4015: "the drives have failed",
-}
 
 
 @dataclass(frozen=True)
@@ -99,6 +90,8 @@ class Emulator:
         Points that the buffer holds.
     following : float
         Largest distance between setpoint and robot [rad, m].
+    real_time : bool
+        True simulates in a process of its own, so that samples are not late; see `prepare_timing`.
     """
 
     def __init__(
@@ -111,17 +104,18 @@ class Emulator:
         seed: int = 0,
         capacity: int = 100,
         following: float = FOLLOWING,
+        real_time: bool = False,
     ) -> None:
         if not (math.isfinite(speed) and speed > 0.0):
             raise LinkError(f"speed is {speed}; give seconds of the robot per second of the host, above zero")
         self.robot, self.speed, self.period, self.following = robot, speed, period, following
-        self.plant = Plant(robot, q, period, seed)
+        self.plant = (PlantProcess if real_time else Plant)(robot, q, period, seed)
         names = robot.mechanism.coordinate_names
-        self.box = Box(names, *position_limits(robot), velocity_limits(robot))
-        self.setpoints = Setpoints(self.plant.coordinates.copy(), self.box, capacity)
-        self.home = self.plant.coordinates.copy()
+        self.limits = JointLimits(names, *position_limits(robot), velocity_limits(robot))
+        self.setpoints = Setpoints(self.plant.coordinates.copy(), self.limits, capacity)
+        self.home, self.homing_speed = self.plant.coordinates.copy(), APPROACH  # share of the top speed
         self.tick = _tick(robot, period)
-        self.chunk = period * max(1, round((0.05 if speed <= 1.0 else 0.2) / period))
+        self.chunk = period * max(1, round(CHUNK * min(max(speed, 1.0), 40.0) / period))
         self.lock = threading.RLock()
         self.alarms: deque[Alarm] = deque(maxlen=20)
         self.powered, self.e_stopped, self.homed = True, False, False
@@ -133,6 +127,7 @@ class Emulator:
         self.clock = 0.0
         self._index = 0
         self._queue: deque[tuple[float, float, Array]] = deque()  # due time of the first row, spacing, rows
+        self._handing = threading.Lock()  # of the queue alone: samples do not wait while setpoints are computed
         self._done = threading.Event()
         self._moved = threading.Condition(self.lock)
         self._thread: threading.Thread | None = None
@@ -288,6 +283,8 @@ class Emulator:
             self._moved.notify_all()
         if self._thread is not None:
             self._thread.join(timeout=10.0)
+        if isinstance(self.plant, PlantProcess):
+            self.plant.close()
 
     def _run(self) -> None:
         begin = time.monotonic()  # host time at which the next chunk may start
@@ -303,7 +300,7 @@ class Emulator:
             now = time.monotonic()
             due = max(begin + length, now)
             spacing = length / len(table)
-            with self.lock:
+            with self._handing:
                 self._queue.append((due, spacing, table))
             begin = max(begin + length, now - 0.05)
             wait = begin - time.monotonic()
@@ -373,13 +370,13 @@ class Emulator:
                 error_now = np.abs(self.plant.coordinates - motion.q[-1])
                 if error_now.max() > self.following:
                     i = int(error_now.argmax())
-                    text = f"following error of joint '{self.box.names[i]}' is {error_now[i]:.3g}, above {self.following:g}"
+                    text = f"following error of joint '{self.limits.names[i]}' is {error_now[i]:.3g}, above {self.following:g}"
                     self.alarm(4011, text)
         return np.column_stack([index.astype(np.float64), clock, when, *signals])
 
     def until_due(self) -> float:
         """Return the time until the next sample is due. Time [s, host]; infinite when none waits."""
-        with self.lock:
+        with self._handing:
             return self._queue[0][0] - time.monotonic() if self._queue else math.inf
 
     def due(self, most: int = 500) -> Array | None:
@@ -395,7 +392,7 @@ class Emulator:
         ndarray, (N, 3 + 4 k) or None
             Rows as in `Samples.table`; None when there are none.
         """
-        with self.lock:
+        with self._handing:
             now, out = time.monotonic(), list[Array]()
             while self._queue and len(out) < 4:
                 first, spacing, rows = self._queue[0]

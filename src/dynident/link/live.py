@@ -1,20 +1,17 @@
-"""The stream of samples as it comes: a monitor, a recursive fit, the thermal state, and a file for other tools."""
+"""The stream of samples as it comes: a monitor, a recursive fit, the thermal state."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from dynident.errors import LinkError, missing_extra
+from dynident.errors import LinkError
 from dynident.identify import RLS, match
-from dynident.link.controller import Identity
-from dynident.link.messages import Samples
+from dynident.link.controller import Identity, Samples
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 from dynident.monitor import Monitor, Reading
@@ -23,7 +20,28 @@ from dynident.signals import Log
 Array = NDArray[np.float64]
 
 
-class LiveFit:
+class _Stream:
+    """What takes samples one batch after the other, whenever they come."""
+
+    def feed(self, host: float, samples: Samples) -> None:
+        """Take samples; what is left out of their counter or clock starts filters anew.
+
+        Parameters
+        ----------
+        host : float
+            Clock of the host, not needed.
+        samples : Samples
+            What was measured.
+        """
+        del host
+        if len(samples):
+            self._take(samples)
+
+    def _take(self, samples: Samples) -> None:
+        raise NotImplementedError
+
+
+class LiveFit(_Stream):
     """Feeds a recursive fit of the robot with every sample.
 
     Positions and efforts are smoothed alike, by a raised cosine of `window` seconds, and the smoothed positions are
@@ -59,19 +77,7 @@ class LiveFit:
         self._position, self._effort, _ = _to_joints(mechanism, mechanism.coordinate_names, identity)
         self._recent: Array = np.empty((0, 0))
 
-    def feed(self, host: float, samples: Samples) -> None:
-        """Take samples; a gap in their clock starts the smoothing anew.
-
-        Parameters
-        ----------
-        host : float
-            Not needed.
-        samples : Samples
-            What was measured.
-        """
-        del host
-        if not len(samples):
-            return
+    def _take(self, samples: Samples) -> None:
         new = np.hstack([samples.clock[:, None], self._position(samples.position), self._effort(samples.effort)])
         rows = np.vstack([self._recent, new]) if self._recent.size else new
         steps = np.diff(rows[:, 0])
@@ -112,7 +118,7 @@ def _kernels(half: int, dt: float) -> Array:
     return np.vstack([middle, (after - before) / (2.0 * dt), (after - 2.0 * middle + before) / dt**2, ends])
 
 
-class ThermalObserver:
+class ThermalObserver(_Stream):
     """Follows the thermal state of one joint from its friction power, sample by sample.
 
     Parameters
@@ -139,19 +145,7 @@ class ThermalObserver:
         self.state: Array = np.array(model.simulate([0.0, 1.0], 0.0, None, ambient).state[0])
         self._clock: float | None = None
 
-    def feed(self, host: float, samples: Samples) -> None:
-        """Take samples.
-
-        Parameters
-        ----------
-        host : float
-            Not needed.
-        samples : Samples
-            What was measured.
-        """
-        del host
-        if not len(samples):
-            return
+    def _take(self, samples: Samples) -> None:
         last = self._clock if self._clock is not None else float(samples.clock[0])
         span = float(samples.clock[-1]) - last
         self._clock = float(samples.clock[-1])
@@ -166,7 +160,7 @@ class ThermalObserver:
         return float(self.state[0])
 
 
-class LiveMonitor:
+class LiveMonitor(_Stream):
     """Hands every sample to a monitor, which stops the motion when something touches the robot.
 
     Parameters
@@ -201,17 +195,7 @@ class LiveMonitor:
         self._position, self._effort, self._warmth = _to_joints(monitor.mechanism, monitor.joints, identity)
         self._count: int | None = None
 
-    def feed(self, host: float, samples: Samples) -> None:
-        """Take samples; a gap in their counter starts the monitor anew.
-
-        Parameters
-        ----------
-        host : float
-            Not needed.
-        samples : Samples
-            What was measured.
-        """
-        del host
+    def _take(self, samples: Samples) -> None:
         q, tau = self._position(samples.position), self._effort(samples.effort)
         T = self._warmth(np.nan_to_num(samples.temperature))
         for k, index in enumerate(samples.index.tolist()):
@@ -280,31 +264,3 @@ class Callback:
 
     def __init__(self, function: Callable[[float, Samples], None]) -> None:
         self.feed = function
-
-
-def mcap_writer(path: str | os.PathLike[str], channels: Sequence[str], facts: Mapping[str, str] | None = None) -> Any:
-    """Return a listener that writes samples as MCAP, JSON messages on the topic ``/joint_states``.
-
-    Parameters
-    ----------
-    path : path-like
-        File to write, ending in .mcap.
-    channels : sequence of str
-        Names of the channels.
-    facts : mapping of str to str, optional
-        Metadata of the file.
-
-    Returns
-    -------
-    object
-        With `feed`, as a `Campaign` wants it, and `close`, which completes the file.
-    """
-    try:
-        from mcap.writer import Writer  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise missing_extra("mcap", "ros", "writing MCAP files") from error
-    from dynident.link.mcap_file import McapFile  # noqa: PLC0415 - needs the extra
-
-    if not str(path).endswith(".mcap"):
-        raise LinkError(f"cannot write '{path}' as MCAP; the name must end in .mcap")
-    return McapFile(Writer, Path(path), tuple(channels), dict(facts or {}))

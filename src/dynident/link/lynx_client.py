@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import LinkError
 from dynident.link import lynx_messages as x
-from dynident.link.controller import Identity, RemoteController, Status, UnreachableError
+from dynident.link.controller import APPROACH, Identity, RemoteController, Status, UnreachableError, decode_json
 from dynident.link.lynx_messages import Frame, State
-from dynident.link.messages import Framer, decode_json
+from dynident.link.simple_messages import Framer
 from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]
@@ -215,6 +215,21 @@ class LynxClient(RemoteController):
         """
         return np.array(self._facts()["setpoint"], dtype=np.float64)
 
+    def configure(self, home: ArrayLike, share: float = APPROACH) -> None:
+        """Say where home is and how fast to go there; the robot must be homed again.
+
+        Parameters
+        ----------
+        home : array_like, (n,)
+            Positions [rad, m].
+        share : float
+            Of the top speeds, up to 0.2.
+        """
+        self.open(x.CONFIGURATION)
+        values = np.array([share, *np.atleast_1d(home)], dtype="<f8")
+        self._ask(Frame(x.COMMAND, x.CONFIGURE, x.CONFIGURATION, data=values.tobytes()))
+        self.identity = Identity.of(self._facts())
+
     def home(self) -> None:
         """Home the robot and return when there."""
         self.open(x.HOMING)
@@ -241,7 +256,7 @@ class LynxClient(RemoteController):
         while time.monotonic() - begin < timeout:
             status = self.state()
             if status.alarm:
-                raise LinkError(f"the controller is in alarm {status.alarm}; reset it")
+                raise LinkError(f"the controller is in {status.why}; reset it")
             seen |= status.moving
             if not status.moving and (seen or time.monotonic() - begin > 1.0):
                 return

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import LinkError
 from dynident.files import hash_bytes
-from dynident.link.messages import Samples
+from dynident.link.controller import Samples
 
 Array = NDArray[np.float64]
 
@@ -28,7 +28,20 @@ OPEN, CLOSE, SHUTDOWN, OPENED, CLOSED, REFUSED, HELLO, PROOF, ALIVE = 1, 2, 3, 4
 # KIND of COMM 2
 BLOCK, MEASUREMENTS, TAKEN, END = 1, 2, 3, 4
 # KIND of COMM 4
-IDENTITY, HOME, JOG, RUN, STOP, ACQUIRE, QUICK_STOP, RELEASE, RESET, REST, DONE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 100
+IDENTITY, HOME, JOG, RUN, STOP, ACQUIRE, QUICK_STOP, RELEASE, RESET, REST, CONFIGURE, DONE = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+    10,
+    11,
+    100,
+)
 # TASK
 CONFIGURATION, HOMING, JOGGING, CONTROL = 1, 2, 3, 4
 TASKS = {CONFIGURATION: "configuration", HOMING: "homing", JOGGING: "jog", CONTROL: "control"}

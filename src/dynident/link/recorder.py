@@ -1,4 +1,4 @@
-"""The recorder: appends samples to segments, and acknowledges only what is on the disk.
+"""The folder of a campaign: campaign.json and plan.json say what is done, a journal what has happened, segments hold samples.
 
 A frame is written with its checksum at once and synced every second; a crash leaves whole frames and at most one torn one,
 which is cut when the campaign goes on. A segment whose cycle is over is sealed to Parquet.
@@ -10,6 +10,7 @@ import contextlib
 import errno
 import json
 import os
+import platform
 import time
 import zlib
 from collections.abc import Mapping
@@ -19,8 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident import __version__
 from dynident.errors import DynidentError, LinkError, LogError, MissingExtraError
-from dynident.link.messages import Samples
+from dynident.excitation import Plan
+from dynident.files import BYTES, parsed, read_regular, to_json, write_atomic
+from dynident.link.controller import Identity, Samples
+from dynident.link.schedule import Settings
 from dynident.signals import (
     GAP,
     REPEATED,
@@ -34,8 +39,71 @@ from dynident.signals import (
 
 Array = NDArray[np.float64]
 
+FORMAT = "dynident-campaign-1"
 SYNC = 1.0  # time between two syncs [s]
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def check_new(folder: Path) -> None:
+    """Refuse a folder that already holds something."""
+    if (folder / "campaign.json").exists():
+        raise LinkError(f"'{folder}' holds a campaign; go on with dynident record --resume {folder}, or give another folder")
+    # A crash may leave the plan alone: campaign.json comes last.
+    known = ("plan.json", ".plan.json.", ".campaign.json.")
+    if folder.exists() and (not folder.is_dir() or any(not p.name.startswith(known) for p in folder.iterdir())):
+        raise LinkError(f"'{folder}' is not empty; give a new folder")
+
+
+def create_folder(folder: Path, plan: Plan, settings: Settings, identity: Identity, address: str) -> None:
+    """Write the folder of a new campaign; campaign.json comes last and makes it one."""
+    known = identity.to_dict()
+    if not identity.coordinates:
+        known["coordinates"] = known["channels"] = list(plan.coordinates)
+    about = {
+        "format": FORMAT,
+        "plan": plan.identity,
+        "robot": plan.robot,
+        "address": address,
+        "settings": settings.to_dict(),
+        "schedule": plan.schedule(),
+        "controller": known,
+        "software": {"dynident": __version__, "python": platform.python_version(), "system": platform.system()},
+        "created": time.time(),
+    }
+    plan.save(folder / "plan.json")
+    write_atomic(folder / "campaign.json", to_json(about))
+
+
+def open_folder(folder: Path) -> tuple[dict[str, Any], Settings, Plan]:
+    """Return what campaign.json says, with settings and plan."""
+    try:
+        about = parsed(json.loads, read_regular(folder / "campaign.json", BYTES).decode())
+        if about["format"] != FORMAT:
+            raise LinkError(f"campaign '{folder}' has the format {about['format']}; this version knows {FORMAT}")
+        settings = Settings(**about["settings"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        if isinstance(error, LinkError):
+            raise
+        raise LinkError(f"'{folder}' is no campaign ({error}); start one with dynident record plan/ -o campaign/") from error
+    plan = Plan.load(folder / "plan.json")
+    if plan.identity != about["plan"]:
+        raise LinkError(f"the plan in '{folder}' is {plan.identity}, the campaign's was {about['plan']}")
+    return about, settings, plan
+
+
+def lock_folder(folder: Path) -> int:
+    """Return a handle that keeps other processes from recording into the folder; the system frees it after a crash."""
+    handle = os.open(folder / "campaign.json", os.O_RDWR)
+    try:
+        import fcntl  # noqa: PLC0415 - not on every system
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:
+        pass
+    except OSError:
+        os.close(handle)
+        raise LinkError(f"another process records into '{folder}'; end it first") from None
+    return handle
 
 
 class DiskFullError(LinkError):

@@ -34,7 +34,7 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False)
-class Box:
+class JointLimits:
     """Limits of the setpoints, (n,) each."""
 
     names: tuple[str, ...]
@@ -70,7 +70,7 @@ class Setpoints:
     ----------
     q : ndarray, (n,)
         Where the robot stands.
-    box : Box
+    limits : JointLimits
         Limits.
     capacity : int
         Points that fit.
@@ -78,8 +78,8 @@ class Setpoints:
         Time in which a moving robot is brought to rest [s].
     """
 
-    def __init__(self, q: Array, box: Box, capacity: int = 100, brake_time: float = 0.25) -> None:
-        self.box, self.capacity, self.brake_time = box, capacity, brake_time
+    def __init__(self, q: Array, limits: JointLimits, capacity: int = 100, brake_time: float = 0.25) -> None:
+        self.limits, self.capacity, self.brake_time = limits, capacity, brake_time
         self.q, self.v = np.array(q), np.zeros_like(q)  # where the robot is asked to be now
         self._points: deque[Point] = deque()
         self.now = 0.0  # time since the trajectory's start [s]
@@ -115,14 +115,14 @@ class Setpoints:
         """Take over one more point, after checking that the robot can follow."""
         if self.ended:
             raise LinkError("no trajectory is open; start one with sequence 0, -1 or -2")
-        self.box.check(point.q, point.v)
+        self.limits.check(point.q, point.v)
         if not self._points:
             far = np.abs(point.q - self.q)
             if point.t <= 0.0 and far.max() > START_TOLERANCE:
                 i = int(far.argmax())
                 raise LinkError(
-                    f"the trajectory starts with joint '{self.box.names[i]}' at {point.q[i]:.6g} but it is at {self.q[i]:.6g}; "
-                    "move there first"
+                    f"the trajectory starts with joint '{self.limits.names[i]}' at {point.q[i]:.6g} but it is at "
+                    f"{self.q[i]:.6g}; move there first"
                 )
             if point.t > 0.0:
                 self._points.append(Point(0.0, self.q.copy(), np.zeros_like(self.q), np.zeros_like(self.q)))
@@ -132,7 +132,7 @@ class Setpoints:
             last = self._points[-1]
             if point.t <= last.t:
                 raise LinkError(f"point at t = {point.t:.6g} s follows one at {last.t:.6g} s; times must increase")
-            self.box.check_speed((point.q - last.q) / (1.5 * (point.t - last.t)))
+            self.limits.check_speed((point.q - last.q) / (1.5 * (point.t - last.t)))
         self._points.append(point)
         self.count += 1
 
@@ -196,9 +196,11 @@ class Setpoints:
             at = self.now + t
             inside = at <= end + 1e-9
             q[inside], v[inside], a[inside] = self._curve(np.minimum(at[inside], end))
-            q[~inside] = self._curve(np.array([end]))[0]
             since[inside] = at[inside]
-            self.now = min(self.now + duration, end) if not np.all(inside) else self.now + duration
+            self.now += duration
+            if not inside.all():
+                q[~inside] = self._curve(np.array([end]))[0]
+                self.now = min(self.now, end)
             while len(self._points) > 2 and self._points[1].t <= self.now:
                 self._points.popleft()
         self.q, self.v = q[-1].copy(), v[-1].copy()

@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LinkError
-from dynident.link import messages as m
-from dynident.link.controller import Identity, RemoteController, Status, UnreachableError
+from dynident.link import simple_messages as m
+from dynident.link.controller import Identity, RemoteController, Samples, Status, UnreachableError, decode_json
 from dynident.link.emulator import VERSION
-from dynident.link.messages import Message, Samples
-from dynident.link.points import trajectory_messages
-from dynident.link.wire import REPEAT, TIMEOUT, BusyError, Wire
+from dynident.link.simple_messages import Message
+from dynident.link.sockets import REPEAT, TIMEOUT, BusyError, Wire
 from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]
@@ -117,7 +116,7 @@ class SimpleClient(RemoteController):
                 reply = self._ask(Message(m.IDENTITY), TIMEOUT)
                 self._ours = reply.reply == m.SUCCESS
             if self._ours:
-                data = m.decode_json(reply.data)
+                data = decode_json(reply.data)
                 self.identity, self._here = Identity.of(data), np.array(data["setpoint"])
                 if not data["yours"] and not data["client"]:
                     raise LinkError(f"port {self.port} of {self.host} is no motion port; exchange it with the state port")
@@ -263,7 +262,7 @@ class SimpleClient(RemoteController):
             In the order of its coordinates.
         """
         if self._ours:
-            data = m.decode_json(self._request(Message(m.IDENTITY), "to say where it is").data)
+            data = decode_json(self._request(Message(m.IDENTITY), "to say where it is").data)
             self._here = np.array(data["setpoint"], dtype=np.float64)
         if self._here is None:
             raise LinkError("the controller has not said yet where the robot is; wait for its feedback")
@@ -313,7 +312,7 @@ class SimpleClient(RemoteController):
             Points in order.
         """
         limits = np.full(motion.dof, np.inf) if self.identity.velocity is None else self.identity.velocity
-        return trajectory_messages(motion, limits, download=self.mode == "download", full=self.points == "full")
+        return m.trajectory_messages(motion, limits, download=self.mode == "download", full=self.points == "full")
 
     def _stream(self, points: list[Message]) -> None:
         """Send all points, each after the reply to the last; go back where the controller did not expect one."""

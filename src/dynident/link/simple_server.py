@@ -1,4 +1,4 @@
-"""A simple_message controller on TCP or UDP: sockets around `tasks`, in one thread.
+"""A simple_message controller on TCP or UDP: sockets around `simple_task`, in one thread.
 
 simple_message has no authentication: it listens on this computer only, or to peers that are named.
 """
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LinkError
-from dynident.link import messages as m
+from dynident.link import simple_messages as m
 from dynident.link.emulator import Emulator
-from dynident.link.messages import Framer
+from dynident.link.simple_messages import Framer
+from dynident.link.simple_task import FeedbackTask, MotionTask, Task
 from dynident.link.sockets import MOST_CLIENTS, Connection, Server, is_local, open_socket
-from dynident.link.tasks import FeedbackTask, MotionTask, Task
 
 Array = NDArray[np.float64]
 Address = tuple[str, int]
@@ -99,11 +99,6 @@ class SimpleServer(Server):
         self._last: Array | None = None
         self._topics = FeedbackTask(emulator, order, full)  # says the same to all
         self._next_topic = 0.0
-
-    def start(self) -> SimpleServer:
-        """Serve in a thread, and return the emulator."""
-        self._start()
-        return self
 
     def _leave(self) -> None:
         for peer in list(self._peers.values()):

@@ -1,7 +1,8 @@
-"""What servers of both protocols share: ports, non-blocking connections, and one thread that serves them."""
+"""What clients and servers of both protocols share: ports, connections, and one thread that serves them."""
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import select
 import selectors
@@ -10,14 +11,88 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from typing import Self
 
 from dynident.errors import LinkError
+from dynident.link.controller import UnreachableError
 from dynident.link.emulator import Emulator
+from dynident.link.simple_messages import HANDSHAKE, Framer
 
+TIMEOUT = 3.0  # of an answer [s]
+REPEAT = 0.04  # of a UDP request without an answer [s], grows to five times that
 OUTBOX = 8 << 20  # bytes that wait for a slow client before it is dropped
 MOST_CLIENTS = 64
 TURN = 0.001  # least time between two batches of samples [s]
 MOST_HANDLES = 1024  # that select can watch
+
+
+class BusyError(UnreachableError):
+    """Another client has the controller."""
+
+
+class Wire:
+    """One port of the controller: frames out, frames in; TCP or UDP."""
+
+    def __init__(self, host: str, port: int, transport: str, order: str) -> None:
+        self.transport, self.order, self.name = transport, order, f"{host}:{port}"
+        kind = socket.SOCK_STREAM if transport == "tcp" else socket.SOCK_DGRAM
+        try:
+            info = socket.getaddrinfo(host, port, type=kind)[0]
+            self.sock = socket.socket(info[0], kind)
+            self.sock.settimeout(TIMEOUT)
+            self.sock.connect(info[4])
+        except (OSError, OverflowError) as error:
+            raise UnreachableError(
+                f"no controller answers at {self.name} ({error}); check address, port and that it runs"
+            ) from error
+        self._framer, self._frames = Framer(order), []  # type: ignore[var-annotated]
+        if transport == "tcp":
+            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        else:
+            self._handshake()
+
+    def _handshake(self) -> None:
+        """Send one byte until it comes back."""
+        end, pause = time.monotonic() + TIMEOUT, REPEAT
+        while time.monotonic() < end:
+            with contextlib.suppress(OSError):
+                self.sock.send(bytes([HANDSHAKE]))
+                if self.receive(pause) == bytes([HANDSHAKE]):
+                    return
+            time.sleep(0.005)  # the controller polls every 5 ms
+            pause = min(1.0, 2.0 * pause)
+        self.sock.close()
+        raise UnreachableError(f"no controller answers the handshake at {self.name}; check address, port and transport")
+
+    def send(self, frame: bytes) -> None:
+        """Send one frame."""
+        self.sock.settimeout(TIMEOUT)
+        self.sock.send(frame) if self.transport == "udp" else self.sock.sendall(frame)
+
+    def receive(self, timeout: float) -> bytes | None:
+        """Return the next frame, None when nothing has come; `ConnectionError` when the wire is cut."""
+        end = time.monotonic() + timeout
+        while not self._frames:
+            left = end - time.monotonic()
+            if left <= 0.0:
+                return None
+            self.sock.settimeout(max(left, 1e-4))
+            try:
+                data = self.sock.recv(1 << 18)
+            except TimeoutError:
+                return None
+            if self.transport == "udp":
+                return data
+            if not data:
+                raise ConnectionError("the controller has closed the connection")
+            self._frames += self._framer.feed(data)
+        return bytes(self._frames.pop(0))
+
+    def close(self) -> None:
+        """Close it."""
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RDWR)
+        self.sock.close()
 
 
 def is_local(host: str) -> bool:
@@ -92,14 +167,16 @@ class Server(ABC):
         self._selector = selectors.DefaultSelector()
         for sock in self._ports:
             self._selector.register(sock, selectors.EVENT_READ, sock)
-        self._turned = 0.0
+        self._deadline = 0.0  # of the last turn for samples [s, host]
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def _start(self) -> None:
+    def start(self) -> Self:
+        """Serve in a thread, and return the server."""
         self.emulator.start()
         self._thread = threading.Thread(target=self._run, name=type(self).__name__, daemon=True)
         self._thread.start()
+        return self
 
     def close(self) -> None:
         """Stop serving and bring the robot to rest."""
@@ -114,13 +191,16 @@ class Server(ABC):
 
     def _events(self, longest: float) -> list[tuple[selectors.SelectorKey, int]]:
         """Return what has come, at the latest when samples are due; they go out once per millisecond at most."""
-        wait = min(longest, max(self.emulator.until_due(), self._turned + TURN - time.monotonic(), 0.0))
+        now = time.monotonic()
+        deadline = max(now + self.emulator.until_due(), self._deadline + TURN)  # absolute: a late turn does not delay the next
+        wait = min(longest, max(deadline - now, 0.0))
         handle = self._selector.fileno() if hasattr(self._selector, "fileno") else MOST_HANDLES
         if 0.0 < wait < 2.0 * TURN and handle < MOST_HANDLES:  # epoll counts milliseconds, select microseconds
             select.select([handle], [], [], wait)
             wait = 0.0
         events = self._selector.select(wait)
-        self._turned = time.monotonic()
+        if (now := time.monotonic()) >= deadline:
+            self._deadline = max(deadline, now - TURN)
         return events
 
     def _run(self) -> None:

@@ -19,14 +19,12 @@ import numpy as np
 
 from dynident.errors import LinkError
 from dynident.excitation import Plan
-from dynident.files import parsed, write_atomic
+from dynident.files import BYTES, parsed, read_regular, write_atomic
 from dynident.friction import Friction
-from dynident.link.campaign_folder import check_new, create_folder, lock_folder, open_folder
-from dynident.link.controller import Identity
+from dynident.link.controller import Identity, Samples
 from dynident.link.emulator import facts_of
-from dynident.link.messages import Samples
 from dynident.link.plant import Plant
-from dynident.link.recorder import Recorder
+from dynident.link.recorder import Recorder, check_new, create_folder, lock_folder, open_folder
 from dynident.link.schedule import Settings, Step, cycle_motion, seconds, steps_of
 from dynident.mechanics import Motion
 from dynident.signals import Log
@@ -143,10 +141,13 @@ def simulate_campaign(
     else:
         check_new(place)
         create_folder(place, plan, how, identity, "")
+        _save_state(place, {"asked": asked, "done": 0, "clock": 0.0, "plant": None})
     lock = lock_folder(place)
-    recorder = Recorder(place, identity.channels, interval=3600.0)
+    recorder = None
     try:
         done, clock, memory = _state(place, asked)
+        _drop_unfinished(place, done)
+        recorder = Recorder(place, identity.channels, interval=3600.0)
         if memory is not None:
             plant.remember(memory)
         known = {e["cycle"] for e in recorder.journal.events if e["event"] == "cycle done"}
@@ -159,15 +160,27 @@ def simulate_campaign(
             clock = _cycle(recorder, plant, step, motion, clock, robot, faults)
             plant.rest(step.pause)
             clock += step.pause
-            state = {"asked": asked, "done": step.number + 1, "clock": clock, "plant": plant.memory()}
-            write_atomic(place / STATE, json.dumps(state).encode())
+            _save_state(place, {"asked": asked, "done": step.number + 1, "clock": clock, "plant": plant.memory()})
             recorder.journal.note("cycle done", cycle=step.number, attempt=_attempts(recorder, step.number) - 1)
             if progress is not None:
                 progress(step.number + 1, len(steps))
         return len(steps) - done
     finally:
-        recorder.close()
+        if recorder is not None:
+            recorder.close()
         os.close(lock)
+
+
+def _save_state(folder: Path, state: dict[str, Any]) -> None:
+    write_atomic(folder / STATE, json.dumps(state).encode())
+
+
+def _drop_unfinished(folder: Path, done: int) -> None:
+    """Remove what was recorded of cycles that will be run again: in the time of the virtual robot they never were."""
+    for file in folder.glob("*_cycle_*"):
+        number = file.name.split("_")[2]
+        if number.isdecimal() and int(number) >= done:
+            file.unlink()
 
 
 def _same(folder: Path, plan: Plan, settings: Settings, identity: Identity) -> None:
@@ -188,9 +201,11 @@ def _state(folder: Path, asked: dict[str, Any]) -> tuple[int, float, Any]:
     if not file.exists():
         return 0, 0.0, None
     try:
-        state = parsed(json.loads, file.read_text(encoding="utf-8"))
+        state = parsed(json.loads, read_regular(file, BYTES).decode())
         if state["asked"] != asked:
-            raise LinkError(f"'{folder}' was begun with {state['asked']}, not with {asked}; give the same, or a new folder")
+            other = [f"{key} {state['asked'].get(key)}, not {value}" for key, value in asked.items()]
+            differ = [text for text, (key, value) in zip(other, asked.items(), strict=True) if state["asked"].get(key) != value]
+            raise LinkError(f"'{folder}' was begun with {'; '.join(differ)}: give the same, or a new folder")
         return int(state["done"]), float(state["clock"]), state["plant"]
     except (ValueError, LookupError, TypeError) as error:
         if isinstance(error, LinkError):

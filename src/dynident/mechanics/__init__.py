@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
-from dynident.mechanics.batch import TreeMotion, at_rest, coordinates, entering, node_values, project, tree_motion, values_of
 from dynident.mechanics.closure import SINGULAR as CLOSURE_SINGULAR
 from dynident.mechanics.closure import (
     close_motion,
@@ -15,8 +14,22 @@ from dynident.mechanics.closure import (
     coordinates_from_actuators,
     motion_from_actuators,
 )
-from dynident.mechanics.equations import Equations, has_opaque_couplings, opaque_columns, positions_of
-from dynident.mechanics.functions import Outputs, cached, compiled, function_of, geometry_key
+from dynident.mechanics.equations import Equations, opaque_columns, positions_of
+from dynident.mechanics.functions import (
+    Outputs,
+    TreeMotion,
+    at_rest,
+    cached,
+    compiled,
+    coordinates,
+    entering,
+    function_of,
+    geometry_key,
+    node_values,
+    project,
+    tree_motion,
+    values_of,
+)
 from dynident.mechanics.geometry import Geometry, Pose, compose
 from dynident.mechanics.matrices import energies
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
@@ -152,7 +165,6 @@ __all__ = [
     "generalised_efforts",
     "geometry_key",
     "gravity",
-    "has_opaque_couplings",
     "inverse_dynamics",
     "inverse_kinematics",
     "inverse_kinematics_numeric",

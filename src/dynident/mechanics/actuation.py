@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.batch import coordinates
 from dynident.mechanics.closure import close_positions, close_rates
+from dynident.mechanics.functions import coordinates
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]

@@ -43,15 +43,27 @@ WAY = 0.05  # [rad or m] way of the independent coordinates between two stations
 
 def stations(q: Array) -> NDArray[np.bool_]:
     """Return which samples of a motion (N, n) are followed one after the other: ends, and enough between."""
-    steps = np.max(np.abs(np.diff(q, axis=0, prepend=q[:1])), axis=1) if len(q) else np.zeros(0)
-    way = np.floor(np.cumsum(steps) / WAY)
     chosen = np.zeros(len(q), dtype=np.bool_)
     chosen[::APART] = True
     chosen[-4:] = chosen[:4] = True
-    changed = np.flatnonzero(np.diff(way, prepend=way[:1]) != 0)
+    steps = np.abs(np.diff(np.ascontiguousarray(q.T))).max(axis=0, initial=0.0)
+    changed = 1 + np.flatnonzero(np.diff(np.floor(np.cumsum(steps) / WAY), prepend=0.0))
     chosen[changed] = True
     chosen[np.maximum(changed - 1, 0)] = True
     return chosen
+
+
+def curve(chosen: NDArray[np.int64], known: Array) -> Array:
+    """Return all samples (N, n) of cubics between those known at ascending numbers, from 0 on; slopes of parabolas."""
+    steps = np.diff(chosen)
+    h = steps[:, None].astype(np.float64)
+    chords = np.diff(known, axis=0) / h
+    slopes = np.concatenate([chords[:1], (h[1:] * chords[:-1] + h[:-1] * chords[1:]) / (h[1:] + h[:-1]), chords[-1:]])
+    piece = np.append(np.repeat(np.arange(steps.size), steps), steps.size - 1)
+    s = (np.arange(chosen[-1] + 1) - chosen[piece])[:, None]
+    bend = (3.0 * chords - 2.0 * slopes[:-1] - slopes[1:]) / h
+    twist = (slopes[:-1] + slopes[1:] - 2.0 * chords) / h**2
+    return np.asarray(known[piece] + s * (slopes[piece] + s * (bend[piece] + s * twist[piece])))
 
 
 class Branch:
@@ -141,13 +153,11 @@ class Branch:
 
     def _between(self, x: Array, chosen: NDArray[np.int64], known: Array) -> Array | None:
         """Close all samples side by side from a curve through the stations; None where the branch could have been left."""
-        from scipy.interpolate import CubicSpline  # noqa: PLC0415 - scipy costs import time
-
-        guess = np.ascontiguousarray(CubicSpline(chosen, known)(np.arange(len(x))))
+        guess = curve(chosen, known)
         guess[:, self.free] = x
         now, following, report = guess, np.empty_like(guess), np.empty((len(x), 2))
-        side = np.empty((known.shape[0], 2))
-        self._newton(known.shape[0], {"q": np.ascontiguousarray(known), "next": np.empty_like(known), "report": side})
+        side = np.empty((1, 2))
+        self._newton(1, {"q": known[:1], "next": np.empty_like(known[:1]), "report": side})
         for _ in range(6):
             self._newton(len(x), {"q": now, "next": following, "report": report})
             if not np.max(report[:, 1]) < REACH:

@@ -114,19 +114,15 @@ def closure_starts(mechanism: Mechanism, q: ArrayLike, samples: Sequence[int]) -
     """
     from dynident.mechanics.branch import stations  # noqa: PLC0415 - only robots with loops need it
 
-    x = np.asarray(q, dtype=np.float64)
-    found: list[Array] = []
-    here, at = mechanism.closure.home, 0
-    for sample in samples:
-        way = np.arange(at, sample + 1)
-        way = way[stations(x[way])] if way.size else way
-        try:
-            here = close_positions(mechanism, x[way], here)[-1] if way.size else here
-        except DynidentError:  # go again sample by sample, for the message that names the one that fails
-            here = close_positions(mechanism, x[at : sample + 1], here, first=at)[-1]
-        at = sample + 1
-        found.append(here)
-    return found
+    x = np.asarray(q, dtype=np.float64)[: max(samples, default=-1) + 1]
+    chosen = stations(x)
+    chosen[list(samples)] = True
+    way = np.flatnonzero(chosen)
+    try:
+        closed = close_positions(mechanism, x[way])[np.searchsorted(way, samples)]
+    except DynidentError:  # go again sample by sample, for the message that names the one that fails
+        closed = close_positions(mechanism, x)[list(samples)]
+    return list(closed)
 
 
 def close_motion(mechanism: Mechanism, motion: Motion, start: Array | None = None, first: int = 0) -> ClosedMotion:

@@ -10,9 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.graph import Compiled, minimum
-from dynident.mechanics.batch import at_rest, coordinates, entering, node_values, run, values_of
-from dynident.mechanics.equations import Equations, has_opaque_couplings
-from dynident.mechanics.functions import cached, compiled, function_of
+from dynident.mechanics.equations import Equations
+from dynident.mechanics.functions import (
+    at_rest,
+    cached,
+    compiled,
+    coordinates,
+    entering,
+    function_of,
+    node_values,
+    run,
+    values_of,
+)
 from dynident.mechanics.kinematics import jacobian
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanics.solving import reciprocal, solve_symmetric
@@ -134,7 +143,7 @@ def coriolis_matrix(
     # Only inertias: rotors behind a coupling function or a loop turn at a ratio that depends on q, so they count as well.
     values[mechanism.tree.inertias.size :] *= mechanism.rotor_columns
     motion = at_rest(mechanism, q, coordinates(mechanism, v, "v"))
-    if mechanism.loops or has_opaque_couplings(mechanism):
+    if mechanism.loops or mechanism.has_opaque_couplings:
         return _polarised(mechanism, motion, values)
     n = mechanism.dof
     make = lambda x: {"C": [entry for row in x.coriolis_matrix() for entry in row]}  # noqa: E731 - read with the lines below

@@ -83,7 +83,7 @@ class Equations:
 
     @cached_property
     def _opaque(self) -> bool:
-        return has_opaque_couplings(self.mechanism)
+        return self.mechanism.has_opaque_couplings
 
     @cached_property
     def G(self) -> NodeRows | None:
@@ -480,7 +480,7 @@ class Equations:
 
 def positions_of(mechanism: Mechanism) -> int:
     """Return how many positions enter the equations: all tree coordinates where they are found by iteration."""
-    return len(mechanism.tree.coordinates) if mechanism.loops or has_opaque_couplings(mechanism) else mechanism.dof
+    return len(mechanism.tree.coordinates) if mechanism.loops or mechanism.has_opaque_couplings else mechanism.dof
 
 
 def follow(graph: Graph, mechanism: Mechanism, q: Sequence[Node]) -> list[Node]:
@@ -514,8 +514,3 @@ def _followed(graph: Graph, coupling: Coupling, x: Sequence[Node]) -> Node:
 def opaque_columns(mechanism: Mechanism) -> int:
     """Return how many numbers per sample the columns have that are known by their numbers only."""
     return mechanism.dof * sum(len(force.names) for force in mechanism.forces if not isinstance(force, Force))
-
-
-def has_opaque_couplings(mechanism: Mechanism) -> bool:
-    """Return whether a coupling's function comes with numeric derivatives, so that only its numbers are known."""
-    return any(coupling.gradient is not None and coupling.hessian is not None for coupling in mechanism.couplings)

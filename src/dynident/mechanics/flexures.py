@@ -19,7 +19,7 @@ from dynident.checks import number
 from dynident.errors import DynidentError
 from dynident.figures import pretty_unit
 from dynident.mechanics.actuation import least_torques
-from dynident.mechanics.batch import at_rest, coordinates, tree_motion
+from dynident.mechanics.functions import at_rest, coordinates, tree_motion
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 

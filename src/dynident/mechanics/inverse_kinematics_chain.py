@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics.batch import tree_only
+from dynident.mechanics.functions import tree_only
 from dynident.mechanism import Mechanism, Placement
 
 Array = NDArray[np.float64]

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.batch import coordinates
+from dynident.mechanics.functions import coordinates
 from dynident.mechanics.inverse_kinematics_chain import Array, end_frame
 from dynident.mechanics.kinematics import forward_kinematics, jacobian
 from dynident.mechanism import Mechanism

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics.batch import at_rest, entering, run, times
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Outputs, function_of
+from dynident.mechanics.functions import Outputs, at_rest, entering, function_of, run, times
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanism import Mechanism
 

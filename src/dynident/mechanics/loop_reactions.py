@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.mechanics.batch import entering, node_values, run, values_of
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Outputs, function_of
+from dynident.mechanics.functions import Outputs, entering, function_of, node_values, run, values_of
 from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism import Mechanism, Parameters
 

@@ -8,9 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.graph import Compiled, reverse
-from dynident.mechanics.batch import entering, run
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Outputs, cached, compiled, function_of
+from dynident.mechanics.functions import Outputs, cached, compiled, entering, function_of, run
 from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism import Mechanism
 

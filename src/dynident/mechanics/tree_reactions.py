@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.mechanics.batch import node_values, values_of
+from dynident.mechanics.functions import node_values, values_of
 from dynident.mechanics.kinematics import body_motions
 from dynident.mechanics.loop_reactions import reactions
 from dynident.mechanics.motion import MotionLike, as_motion

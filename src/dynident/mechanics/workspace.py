@@ -20,11 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import choice, number
 from dynident.errors import DynidentError
 from dynident.mechanics.actuation import actuator_jacobian
-from dynident.mechanics.batch import coordinates, run
 from dynident.mechanics.branch import Branch
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Outputs, cached, function_of
+from dynident.mechanics.functions import Outputs, cached, coordinates, function_of, run
 from dynident.mechanics.inverse_kinematics_damped import robot_size
 from dynident.mechanics.kinematics import jacobian, positions_of_frame
 from dynident.mechanics.loop_reactions import constraint_jacobians
@@ -74,6 +73,26 @@ class Singularity(Result):
         """
         kinds = {"type 1": self.type1, "type 2": self.type2, "constraint": self.constraint}
         return {name: np.flatnonzero(x < limit).tolist() for name, x in kinds.items()}
+
+    def plot(self) -> Figure:
+        """Draw the four indices over the samples.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import BLUE, GREEN, MUTED, ORANGE, one_axes  # noqa: PLC0415 - matplotlib is an extra
+
+        figure, axes = one_axes(7.2, 3.6, "sample", "index", "Distance to singularities (0 is on one)")
+        rows = {"type 1 (serial)": self.type1, "type 2 (parallel)": self.type2, "constraint": self.constraint}
+        for (name, values), colour in zip(
+            (rows | {"dexterity": self.dexterity}).items(), (BLUE, ORANGE, GREEN, MUTED), strict=True
+        ):
+            axes.plot(values, color=colour, linewidth=1.1, label=name)
+        axes.set_ylim(0.0, 1.05)
+        axes.legend(frameon=False, fontsize=8)
+        return figure
 
 
 def singularity_indices(
@@ -347,7 +366,8 @@ def _held(mechanism: Mechanism, names: tuple[str, str], held: Mapping[str, float
     known = mechanism.tree.coordinates if mechanism.loops else mechanism.coordinate_names
     if held is None:
         home = dict(zip(mechanism.tree.coordinates, mechanism.closure.home, strict=True)) if mechanism.loops else {}
-        chosen = {name: float(home.get(name, 0.0)) for name in mechanism.coordinate_names if name not in names}
+        others = [name for name in mechanism.coordinate_names if name not in names]
+        chosen = {name: float(home.get(name, 0.0)) for name in others[: mechanism.dof - 2]}
     else:
         chosen = {name: number(f"held[{name!r}]", value) for name, value in held.items()}
     if len(chosen) != mechanism.dof - 2 or any(name not in known or name in names for name in chosen):

@@ -208,7 +208,7 @@ def assemble(tree: Tree, loops: LoopArrays, start: Array, iterations: int = 100)
     q = start.copy()
     phi = residual(tree, loops, q)
     for _ in range(iterations):
-        if np.max(np.abs(phi)) < 1e-13:
+        if np.max(np.abs(phi), initial=0.0) < 1e-13:
             break
         step = -np.linalg.lstsq(constraint_jacobian(tree, loops, q), phi, rcond=1e-8)[0]
         step *= min(1.0, 0.5 / max(float(np.max(np.abs(step))), 1e-300))
@@ -220,7 +220,7 @@ def assemble(tree: Tree, loops: LoopArrays, start: Array, iterations: int = 100)
         else:
             break
         q, phi = q + step, trial
-    return q, float(np.max(np.abs(phi)))
+    return q, float(np.max(np.abs(phi), initial=0.0))
 
 
 def find_closure(mechanism: Mechanism, independent: Sequence[str]) -> Closure:
@@ -304,10 +304,12 @@ def _greedy(J: Array, order: Sequence[int], rank: int) -> list[int]:
     """Return `rank` independent columns of J, preferring those early in `order`."""
     kept: list[int] = []
     Q = np.zeros((J.shape[0], 0))
+    # A coordinate that moves no loop, as those of a free base, has a column of rounding errors only.
+    noise = RANK * max(float(np.linalg.norm(J, 2)), 1e-300)
     for c in order:
         w = J[:, c] - Q @ (Q.T @ J[:, c])
         w = w - Q @ (Q.T @ w)
-        if np.linalg.norm(w) > 1e-6 * max(float(np.linalg.norm(J[:, c])), 1e-300) and len(kept) < rank:
+        if np.linalg.norm(w) > max(1e-6 * float(np.linalg.norm(J[:, c])), noise) and len(kept) < rank:
             Q = np.column_stack([Q, w / np.linalg.norm(w)])
             kept.append(c)
     return kept

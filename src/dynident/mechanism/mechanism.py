@@ -249,10 +249,15 @@ class Mechanism(Result):
 
         return plot_mechanism(self, q)
 
-    @property
+    @cached_property
     def dof(self) -> int:
         """Degrees of freedom: number of independent coordinates."""
         return len(self.coordinate_names)
+
+    @cached_property
+    def has_opaque_couplings(self) -> bool:
+        """Whether a coupling's function comes with numeric derivatives, so that only its numbers are known."""
+        return any(coupling.gradient is not None and coupling.hessian is not None for coupling in self.couplings)
 
     def joint(self, name: str) -> Joint:
         """Return a joint by name.

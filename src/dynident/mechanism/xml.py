@@ -30,6 +30,9 @@ MAX_DEPTH = 400
 MAX_BYTES = 20_000_000
 """Largest file accepted; the largest robot descriptions have about a hundredth."""
 
+MAX_BODIES, MAX_ELEMENTS = 3_000, 200_000
+"""Most links or bodies, and elements, of one file: ten times the largest robot, and read within seconds."""
+
 LARGEST = 1e30
 """Largest number accepted: no robot has one, and products of a few stay within floating point."""
 
@@ -80,10 +83,10 @@ def parse_xml(data: bytes | str, root_tag: str) -> Element:
 
 
 def checked_root(root: Element, root_tag: str) -> Element:
-    """Return the root after removing its default namespace from tags and checking its tag and depth."""
+    """Return the root after removing its default namespace from tags and checking its tag, depth and size."""
     # A plain default namespace (<robot xmlns="...">) is not part of the tags' meaning.
     namespace = root.tag[: root.tag.index("}") + 1] if root.tag.startswith("{") else ""
-    level = [root]
+    level, elements, bodies = [root], 1, 0
     for _ in range(MAX_DEPTH):
         if namespace:
             for element in level:
@@ -91,6 +94,12 @@ def checked_root(root: Element, root_tag: str) -> Element:
         level = [child for element in level for child in element]
         if not level:
             break
+        elements += len(level)
+        bodies += sum(element.tag.rpartition("}")[2] in ("link", "body") for element in level)
+        if bodies > MAX_BODIES or elements > MAX_ELEMENTS:
+            raise DescriptionError(
+                f"the file has more than {MAX_BODIES} links or {MAX_ELEMENTS} elements; describe the robot by its limbs"
+            )
     else:
         raise DescriptionError(f"elements are nested more than {MAX_DEPTH} deep; flatten the description")
     if root.tag != root_tag:

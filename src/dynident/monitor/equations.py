@@ -16,7 +16,7 @@ import numpy as np
 from dynident.errors import DescriptionError
 from dynident.friction import TERMS, Friction, Point
 from dynident.graph import Function, Graph, Node, absolute, maximum, reachable, reverse, total, where
-from dynident.mechanics import Equations, energies, has_opaque_couplings
+from dynident.mechanics import Equations, energies
 from dynident.mechanism import FREE, SPHERICAL, Mechanism
 
 
@@ -48,13 +48,12 @@ def terms_of(mechanism: Mechanism, laws: Mapping[str, Friction], rest: float) ->
 def check_monitored(mechanism: Mechanism, laws: Mapping[str, Friction]) -> None:
     """Refuse robots whose momentum cannot be written as one expression of what is measured."""
     name = mechanism.name
-    if mechanism.loops or has_opaque_couplings(mechanism):
-        if mechanism.loops:
-            raise DescriptionError(
-                f"robot '{name}' has loops, which the monitor does not watch: its observer works sample by sample without "
-                "iterations, and the positions of a closed loop are found by them; compare Fit.score of healthy and new logs "
-                "instead"
-            )
+    if mechanism.loops:
+        raise DescriptionError(
+            f"robot '{name}' has loops, which the monitor does not watch: its observer works sample by sample without "
+            "iterations, and the positions of a closed loop are found by them; compare Fit.score of healthy and new logs instead"
+        )
+    if mechanism.has_opaque_couplings:
         raise DescriptionError(
             f"robot '{name}' has a coupling that is known by its numbers only; the monitor is for trees whose couplings are "
             "expressions"

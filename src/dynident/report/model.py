@@ -302,8 +302,18 @@ def conditioning(fit: Fit) -> Html:
 def bodies(fit: Fit) -> Html:
     """Return whether the recovered standard parameters of every body are physically possible."""
     found = fit.consistency()
+    before = fit.mechanism.parameters.to_dict()
+    open_ones = {parameter.name for parameter in fit.undetermined()}
     rows = [
-        (c.name, badge("possible", "ok") if c.ok else badge("impossible", "bad"), number(c.mass), c.sentence) for c in found
+        (
+            c.name,
+            badge("possible", "ok") if c.ok else badge("impossible", "bad"),
+            number(c.mass),
+            number(before.get(f"m_{c.name}", float("nan"))),
+            "only in sums" if f"m_{c.name}" in open_ones else "yes",
+            c.sentence,
+        )
+        for c in found
     ]
     wrong = sum(not c.ok for c in found)
     text = (
@@ -317,7 +327,13 @@ def bodies(fit: Fit) -> Html:
         "Physical consistency",
         tag("p", text),
         tag("p", f"Standard parameters: {fit.standard.provenance or 'no provenance'}.", class_="note"),
-        table(("Body", "Result", "Mass [kg]", "Finding"), rows, numeric=(2,), wide=(3,), short=(0,)),
+        table(
+            ("Body", "Result", "Mass [kg]", "Described [kg]", "Shown by data", "Finding"),
+            rows,
+            numeric=(2, 3),
+            wide=(5,),
+            short=(0,),
+        ),
         exported(fit),
     )
 

@@ -172,11 +172,11 @@ def cft_table_6() -> Reproduction:
     printed = {"TUEdACS": (430.2725, 430.2725, 31.7814, 107.5681), "dSPACE": (107.5681, 107.5681, 7.9453, 26.8920)}
     tables = []
     for setup, gains in printed.items():
-        unit = "printed in N m/V, but the rail moves straight" if setup == "dSPACE" else ""
         ours = di.robots.cft.motor_gains(setup)
         names, units = [f"K_T of m{i}" for i in range(1, 5)], ("N/V", "N/V", "N m/V", "N/V")
-        tables.append(Table.of(f"set-up with {setup}", names, ours, gains, units, ("", "", cut, unit)))
-    return Reproduction(tuple(tables))
+        tables.append(Table.of(f"set-up with {setup}", names, ours, gains, units, ("", "", cut, "")))
+    note = "K_T of m4 is printed in N m/V for dSPACE, but its rail moves straight: N/V"
+    return Reproduction(tuple(tables), notes=(note,))
 
 
 @reproduction("cft-definiteness", "is M positive definite with Table 4, as (22) says", "[Rodriguez2002, (22), Table 4]")

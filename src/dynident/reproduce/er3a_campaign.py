@@ -11,7 +11,7 @@ import numpy as np
 
 import dynident as di
 from dynident.excitation import Plan, design
-from dynident.figures import BLUE, ORANGE, label, new_figure, one_axes
+from dynident.figures import BLUE, label, new_figure, one_axes
 from dynident.link import Fault, simulate_campaign
 from dynident.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident.robots import er3a_c60
@@ -172,37 +172,3 @@ def fig_43() -> Reproduction:
         Row("found at", fault.onset / 60.0, 60.0, "min", "first plateaus after it began"),
     ]
     return Reproduction((Table("maintenance", tuple(rows)),), {"joint 1 (Fig. 43)": fault.plot})
-
-
-@reproduction(
-    "thermal-fig-21", "friction does not depend on the posture", "[Pagani2022, section 4.3.1, Figs. 20 and 21]", seconds=8
-)
-def fig_21() -> Reproduction:
-    """The same plateaus of joint 1 with the arm stretched and folded."""
-    from dynident.excitation import cooling_test  # noqa: PLC0415 - only here
-    from dynident.testbench import find_plateaus, friction_curves  # noqa: PLC0415
-
-    machine, limits = er3a_c60.machine(warm=False), er3a_c60.limits()
-    postures = {"stretched": [0.0, -0.9, -0.6, 0.0, 0.0, 0.0], "folded": [0.0, 0.0, 0.9, 0.0, 0.6, 0.0]}
-    logs, friction, peak = {}, {}, {}
-    for name, posture in postures.items():
-        test = cooling_test("ER3A-C60", limits, "joint_1", posture=posture, cycles=2)
-        logs[name] = machine.simulate(test.stages[0].curve, log_cycle=0.004).log
-        curves = friction_curves(find_plateaus(logs[name], "joint_1"), by="all", gravity=False)
-        friction[name] = curves.history().friction[0]
-        peak[name] = float(np.abs(logs[name].effort[:, 0]).max())
-    true = float(er3a_c60.friction_laws()[0](0.6 * er3a_c60.SPEEDS[0]))
-    why = f"{true:.2f} is true of the virtual robot"
-    rows = [Row(f"friction at 60 %, {name}", float(f), None, "N m", why) for name, f in friction.items()]
-    rows += [Row(f"largest torque, {name}", x, None, "N m") for name, x in peak.items()]
-
-    def torques() -> Any:
-        figure, axes = one_axes(
-            9.0, 3.6, "time [s]", "torque of joint 1 [N m]", "Two postures: inertia differs, friction does not"
-        )
-        for (name, log), colour in zip(logs.items(), (BLUE, ORANGE), strict=True):
-            axes.plot(log.t, log.effort[:, 0], color=colour, linewidth=0.6, label=name)
-        axes.legend(frameon=False, fontsize=8)
-        return figure
-
-    return Reproduction((Table("two postures", tuple(rows)),), {"torques of joint 1 (Fig. 21)": torques})

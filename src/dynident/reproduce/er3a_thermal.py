@@ -19,7 +19,7 @@ AXIS4 = SecondOrder(**er3a_c60.AXIS_4)
 POWER, COLD, MINUTE = er3a_c60.POWER_4, er3a_c60.FRICTION_4, 60.0
 NOISE = 0.003  # of a measured friction ratio
 DUTIES = (0.2, 0.4, 0.6, 1.0)
-TWIN = "made with (130)"
+TWIN = "the records are not published: made with (130), whose joint has no other errors than noise"
 NOTE = (
     "The measurements are not published: friction is made with the thesis' own model (130) and 0.3 % noise, and fitted again."
 )

@@ -31,7 +31,7 @@ def _table(table: Table) -> pages.Html:
         name, ours, known, off, reason = cells_of(row)
         mark: object = pages.badge(off, "ok") if row.agrees else off
         rows.append((name, ours, known, mark, reason))
-    reasons = any(row.reason for row in table.rows)
+    reasons = any(row[4] for row in rows)
     kept = [0, 1, *((2, 3) if table.compared else ()), *((4,) if reasons else ())]
     headers = [HEADERS[i] if i < 4 or table.compared else "remark" for i in kept]
     numeric = range(1, 4 if table.compared else 2)

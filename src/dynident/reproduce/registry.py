@@ -170,7 +170,7 @@ def _digits(value: float | str | None) -> int:
 
 
 def cells_of(row: Row) -> tuple[str, str, str, str, str]:
-    """Return name with unit, ours, published, difference and reason as text; equal ones have no difference."""
+    """Return name with unit, ours, published, difference and reason as text; what agrees has neither of the last two."""
     name = f"{row.name} [{row.unit}]" if row.unit else row.name
     digits = max(_digits(row.published), 4)
     shown = [x if isinstance(x, str) else number(x, n) for x, n in ((row.ours, digits + 1), (row.published, digits))]
@@ -183,7 +183,7 @@ def cells_of(row: Row) -> tuple[str, str, str, str, str]:
         off = f"{number(row.difference, 3)} ({sign}{number(100.0 * row.relative, 2)} %)"
     else:
         off = number(row.difference, 3)
-    return name, shown[0], shown[1], off, row.reason
+    return name, shown[0], shown[1], off, "" if row.agrees else row.reason
 
 
 @dataclass(frozen=True, eq=False)

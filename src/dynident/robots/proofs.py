@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident import robots
 from dynident.control import Cascade
+from dynident.drive import Drive
 from dynident.errors import DynidentError
 from dynident.excitation import MotionLimits, assume_limits, check_motion, limits_of
 from dynident.friction import FrictionLaw, Sigmoid
@@ -174,8 +175,9 @@ def own_case(
     controller: str = "computed_torque",
     bandwidth: float = 10.0,
     seed: int = 0,
+    drives: Sequence[Drive] | None = None,
 ) -> ProofCase:
-    """Return what a robot of one's own is proved on: random motions inside its limits, with ideal drives.
+    """Return what a robot of one's own is proved on: random motions inside its limits, with its drives or ideal ones.
 
     Parameters
     ----------
@@ -189,6 +191,8 @@ def own_case(
         Of the controller [Hz].
     seed : int
         Seed of motions and noise.
+    drives : sequence of Drive, optional
+        As of `dynident.simulate.read_drives`; ideal ones when omitted.
 
     Returns
     -------
@@ -200,12 +204,18 @@ def own_case(
     centre, box = _room(limits, seed)
     training = [random_motion(centre, box, seed + i) for i in range(2)]
     motions = {f"motion {i}": random_motion(centre, 0.7 * box, seed + 100 + i) for i in (1, 2)}
-    machine = standard_machine(robot, training[0].sample(20.0).q, controller=controller, bandwidth=bandwidth)
-    ideal = f"ideal drives and a controller '{controller}' of {bandwidth:g} Hz are assumed"
-    options: dict[str, Any] = {"notes": (*assumed.notes, ideal)}
+    poses = training[0].sample(20.0).q
+    if drives is not None:  # those of joints that are held have nothing to turn
+        drives = [drive for drive in drives if drive.actuator in {actuator.name for actuator in robot.actuators}]
+    machine = standard_machine(robot, poses, drives=drives, controller=controller, bandwidth=bandwidth)
+    law = f"a controller '{controller}' of {bandwidth:g} Hz"
+    said = f"ideal drives and {law} are assumed" if drives is None else f"{law} is assumed"
+    options: dict[str, Any] = {"notes": (*assumed.notes, said, *machine.model_notes)}
     if described is not None:
         held = [joint.name for joint in described.joints if joint.kind != "fixed" and robot.joint(joint.name).kind == "fixed"]
-        options["catalogue"] = described.lock({name: np.zeros(len(described.joint(name).coordinates)) for name in held})
+        before = described.lock({name: np.zeros(len(described.joint(name).coordinates)) for name in held})
+        # Drives are known before too: without their rotors a catalogue would look worse than it is.
+        options["catalogue"] = before if drives is None else standard_machine(before, poses, drives=drives).model
     return ProofCase(with_noise(machine, training[0]), training, motions, options=options)
 
 

@@ -20,21 +20,21 @@ if TYPE_CHECKING:
         read_journal,
     )
     from dynident.signals.cutoff import Cutoff, automatic_cutoff
-    from dynident.signals.decimate import Decimator
     from dynident.signals.dependence import autocorrelation, effective_samples
-    from dynident.signals.differentiate import butterworth, fourier, kalman_smoother, savitzky_golay, smoothing_spline
+    from dynident.signals.filters import Decimator, butterworth
     from dynident.signals.preparation import Prepared, common_cutoff, prepare
-    from dynident.signals.quality import Finding, Quality, diagnose
-    from dynident.signals.readers import read_table
-    from dynident.signals.resample import fill_holes, pieces_without_gaps, split_at_gaps
+    from dynident.signals.quality import Finding, Quality, diagnose, fill_holes, pieces_without_gaps, split_at_gaps
     from dynident.signals.segments import LogSegment, read_segment, seal_segment, segment_frame, segment_start
+    from dynident.signals.smoothers import fourier, kalman_smoother, savitzky_golay, smoothing_spline
     from dynident.signals.stream import LogStream
+    from dynident.signals.tables import read_table
+    from dynident.signals.writers import McapWriter
 
 # Everything but Log needs scipy, which is slow to import: imported on first use.
 _LATER = {
     "CampaignLog": "campaign",
     "Cutoff": "cutoff",
-    "Decimator": "decimate",
+    "Decimator": "filters",
     "Finding": "quality",
     "GAP": "campaign",
     "Prepared": "preparation",
@@ -43,30 +43,31 @@ _LATER = {
     "Recording": "campaign",
     "LogSegment": "segments",
     "LogStream": "stream",
+    "McapWriter": "writers",
     "autocorrelation": "dependence",
     "automatic_cutoff": "cutoff",
-    "butterworth": "differentiate",
+    "butterworth": "filters",
     "campaign_columns": "campaign",
     "common_cutoff": "preparation",
     "diagnose": "quality",
     "effective_samples": "dependence",
-    "fill_holes": "resample",
-    "fourier": "differentiate",
+    "fill_holes": "quality",
+    "fourier": "smoothers",
     "is_campaign": "campaign",
-    "kalman_smoother": "differentiate",
-    "pieces_without_gaps": "resample",
+    "kalman_smoother": "smoothers",
+    "pieces_without_gaps": "quality",
     "prepare": "preparation",
     "read_campaign": "campaign",
     "read_cycles": "campaign",
     "read_journal": "campaign",
     "read_segment": "segments",
-    "read_table": "readers",
-    "savitzky_golay": "differentiate",
+    "read_table": "tables",
+    "savitzky_golay": "smoothers",
     "seal_segment": "segments",
     "segment_frame": "segments",
     "segment_start": "segments",
-    "smoothing_spline": "differentiate",
-    "split_at_gaps": "resample",
+    "smoothing_spline": "smoothers",
+    "split_at_gaps": "quality",
 }
 
 __all__ = [
@@ -81,6 +82,7 @@ __all__ = [
     "Log",
     "LogSegment",
     "LogStream",
+    "McapWriter",
     "Prepared",
     "Quality",
     "Recording",

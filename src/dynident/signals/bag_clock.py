@@ -13,20 +13,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynident.errors import LogError
-from dynident.signals.messages import Topic
+from dynident.signals.messages import Stream, Topic
 
 #: A topic may pause for this many rows of a piece before the others stop waiting for it.
 PATIENCE = 8
 
 
 class _Stream(NamedTuple):
-    """Messages of one topic with the same columns, in the order of time (ns)."""
+    """Messages of one topic with the same columns, in the order of time (ns); their numbers are one array per field."""
 
     topic: Topic
     names: tuple[str, ...]
     times: Any
-    values: Any
+    parts: list[Any]
     stamped: bool
+
+    def columns(self, parts: list[Any]) -> dict[str, Any]:
+        """Columns of arrays as wide as the parts, by name; they are views."""
+        return dict(zip(self.names, (part[:, k] for part in parts for k in range(part.shape[1])), strict=True))
 
 
 class Clock:
@@ -44,23 +48,22 @@ class Clock:
             if self.order:
                 return None
             raise LogError("the topics hold no numbers, or a single message")
-        _, names, clock, values, _ = streams[0]
+        clock = streams[0].times
         first, last = max(s.times[0] for s in streams), min(s.times[-1] for s in streams)
-        rows = (clock >= first) & (clock <= last) & (clock > self.last)
-        if rows.sum() < 2:
+        start = int(np.searchsorted(clock, max(first, self.last + 1)))
+        stop = int(np.searchsorted(clock, last, "right"))
+        if stop - start < 2:
             self._wait(streams, notes, final)
             return None
-        out = int(np.sum(clock < first)) + (int(np.sum(clock > last)) if final else 0)
+        out = int(np.sum(clock < first)) + (clock.size - stop if final else 0)
         if out:
             notes.append(f"{out} messages at the ends, where not all topics have some, are left out")
-        at = clock[rows]
-        columns: dict[str, Any] = {"header.stamp": at, **{name: values[rows, k] for k, name in enumerate(names)}}
-        if rows.all():
-            columns |= {name: values[:, k] for k, name in enumerate(names)}
+        at = clock[start:stop]
+        columns = {"header.stamp": at, **streams[0].columns([part[start:stop] for part in streams[0].parts])}
         for other in streams[1:]:
             t, known = (at - at[0]).astype(np.float64), (other.times - at[0]).astype(np.float64)
-            more = {name: other.values[:, k] for k, name in enumerate(other.names) if name not in columns}
-            columns |= {name: np.interp(t, known, x) for name, x in more.items()}
+            more = other.columns([_interpolated(t, known, part) for part in other.parts])
+            columns |= {name: values for name, values in more.items() if name not in columns}
             where = f"interpolated to the clock of {streams[0].topic.kind.topic}"
             notes.append(f"{other.topic.kind.topic}: {len(other.names)} columns, '{other.names[0]}', ..., {where}")
         self.order = self.order or [(s.topic.kind.topic, s.names) for s in streams]
@@ -72,11 +75,10 @@ class Clock:
     def _streams(self, topics: list[Topic], notes: list[str]) -> list[_Stream]:
         found = []
         for topic in topics:
-            parts = sorted(topic.streams.items(), key=lambda item: -sum(len(b[0]) for b in item[1]))
-            for names, blocks in parts:
+            for names, stream in sorted(topic.streams.items(), key=lambda item: -len(item[1])):
                 known = (topic.kind.topic, names) in self.order
-                if names and sum(len(b[0]) for b in blocks) > (0 if known else 1):
-                    found.append(_in_order(topic, names, blocks, notes))
+                if names and len(stream) > (0 if known else 1):
+                    found.append(_in_order(topic, names, stream, notes))
             topic.streams, topic.needed, topic.taken = {}, 0, 0
         if self.order:
             place = {key: k for k, key in enumerate(self.order)}
@@ -99,34 +101,40 @@ class Clock:
 
     def _keep_rest(self, streams: list[_Stream]) -> None:
         """Give back what is beyond the last time used; of interpolated topics one message before it too."""
-        for k, (topic, names, times, values, stamped) in enumerate(streams):
+        for k, (topic, names, times, parts, stamped) in enumerate(streams):
             start = int(np.searchsorted(times, self.last, "right"))
             start = start if k == 0 else max(start - 1, 0)
-            rest = times[start:].copy()
-            topic.streams[names] = [(rest, rest if stamped else None, values[start:].copy())]
+            rest = Stream([part.shape[1] for part in parts], stamped)
+            rest.add(times[start:], times[start:] if stamped else None, [part[start:] for part in parts])
+            topic.streams[names] = rest
             topic.taken = 0
 
 
-def _in_order(topic: Topic, names: tuple[str, ...], blocks: list[tuple[Any, Any, Any]], notes: list[str]) -> _Stream:
+def _interpolated(t: Any, known: Any, part: Any) -> Any:
+    """The columns of an array at other times."""
+    result = np.empty((t.size, part.shape[1]))
+    for k in range(part.shape[1]):
+        result[:, k] = np.interp(t, known, part[:, k])
+    result.flags.writeable = False
+    return result
+
+
+def _in_order(topic: Topic, names: tuple[str, ...], stream: Stream, notes: list[str]) -> _Stream:
     """One stream by the sensor's own stamps where they run, else by the recorder's times."""
-    logged = np.concatenate([b[0] for b in blocks])
-    times, stamped = logged, False
-    if all(b[1] is not None for b in blocks):
-        stamps = np.concatenate([b[1] for b in blocks])
+    times, stamped = stream.times.take(), False
+    if stream.stamps is not None:
+        stamps = stream.stamps.take()
         if np.all(np.diff(stamps) > 0) or 2 * np.unique(stamps).size > stamps.size:
             times, stamped = stamps, True
-    values = np.empty((times.size, blocks[0][2].shape[1]))
-    place = times.size
-    while blocks:  # from the back, so that every block is freed when it has been copied
-        part = blocks.pop()[2]
-        values[place - len(part) : place] = part
-        place -= len(part)
+    parts = [rows.take() for rows in stream.parts]
     repeated = ""
     if not np.all(np.diff(times) > 0):
         order = np.argsort(times, kind="stable")
         keep = order[np.concatenate([[True], np.diff(times[order]) > 0])]
         repeated = f"; {times.size - keep.size} repeated messages left out" if keep.size < times.size else ""
-        times, values = times[keep], values[keep]
+        times, parts = times[keep], [part[keep] for part in parts]
+    for part in parts:
+        part.flags.writeable = False  # a log keeps what nobody can change as it is
     which = "the stamps in the headers" if stamped else "the times of the recorder"
     notes.append(f"{topic.kind.topic}: {times.size} messages by {which}{repeated}")
-    return _Stream(topic, names, times, values, stamped)
+    return _Stream(topic, names, times, parts, stamped)

@@ -17,11 +17,12 @@ from dynident.files import hash_bytes
 from dynident.signals.bag_clock import Clock
 from dynident.signals.log import FIELDS
 from dynident.signals.messages import MESSAGE, Kind, Topic
-from dynident.signals.readers import GROWTH, LARGEST, ROOM, Table, check_room
-from dynident.signals.text import own_metadata, printable
+from dynident.signals.tables import GROWTH, LARGEST, ROOM, Table, check_room, own_metadata, printable
 
 #: Largest chunk or record, when unpacked.
 CHUNK = 128 << 20
+#: Records of unknown kinds in a chunk.
+STRANGE = 100_000
 
 
 # ---------------------------------------------------------------------- files
@@ -31,10 +32,13 @@ def _records(data: bytes, schemas: dict[int, Any], kinds: dict[int, Kind]) -> It
     from mcap.opcode import Opcode  # noqa: PLC0415
     from mcap.records import Channel, Schema  # noqa: PLC0415
 
-    place, size = 0, len(data)
+    place, size, strange = 0, len(data), 0
     while place + 9 <= size:
         code, length = struct.unpack_from("<BQ", data, place)
         place += 9
+        strange += code not in (Opcode.MESSAGE, Opcode.SCHEMA, Opcode.CHANNEL)
+        if not length or strange > STRANGE:
+            raise LogError(f"it has a record of no bytes, or more than {STRANGE} of unknown kinds in a chunk; it is damaged")
         if code == Opcode.MESSAGE:
             channel, _, time, _ = struct.unpack_from("<HIQQ", data, place)
             if channel in kinds:
@@ -61,6 +65,7 @@ def _mcap(file: Path, own: dict[str, str], notes: list[str]) -> Iterator[tuple[K
     kinds: dict[int, Kind] = {}
     # Indices are not needed, and reading them through the library takes longer than all messages.
     taken = (Opcode.SCHEMA, Opcode.CHANNEL, Opcode.MESSAGE, Opcode.CHUNK, Opcode.METADATA)
+    room, unpacked = max(ROOM, GROWTH * file.stat().st_size), 0
     with file.open("rb") as stream:
         if stream.read(8) != b"\x89MCAP0\r\n":
             raise LogError("it does not begin as an MCAP file does")
@@ -78,7 +83,10 @@ def _mcap(file: Path, own: dict[str, str], notes: list[str]) -> Iterator[tuple[K
                 notes.append(f"'{file.name}' ends early; the messages before that are used")
                 return
             if code == Opcode.CHUNK:
-                yield from _records(_unpack(Chunk.read(ReadDataStream(io.BytesIO(data)))), schemas, kinds)
+                records = _unpack(Chunk.read(ReadDataStream(io.BytesIO(data))))
+                unpacked += len(records)
+                check_room(unpacked, room, "its chunks")
+                yield from _records(records, schemas, kinds)
             elif code == Opcode.METADATA:
                 found = Metadata.read(ReadDataStream(io.BytesIO(data)))
                 own.update(found.metadata if found.name == "dynident_log" else {})
@@ -119,7 +127,10 @@ def _sqlite(file: Path, notes: list[str]) -> Iterator[tuple[Kind, int, bytes]]:
             key: Kind(str(name), str(type_), str(texts.get(type_, "")), str(form))
             for key, name, type_, form in base.execute("SELECT id, name, type, serialization_format FROM topics")
         }
+        room, taken = max(ROOM, GROWTH * file.stat().st_size), 0
         for key, time, data in base.execute("SELECT topic_id, timestamp, data FROM messages"):
+            taken += len(data) if isinstance(data, bytes | str) else 8
+            check_room(taken, room, "its messages")  # columns may be computed
             if key in kinds and isinstance(data, bytes) and isinstance(time, int):
                 yield kinds[key], time, data
     except sqlite3.DatabaseError as error:
@@ -159,6 +170,8 @@ def _files(path: Path) -> list[Path]:
     entries = sorted(path.iterdir(), key=lambda p: [int(x) if x.isdigit() else x for x in re.split(r"(\d+)", p.name)])
     files = [p for p in entries if p.suffix.lower() in (".mcap", ".db3", ".bag") and p.is_file()]
     if not files:
+        if any(p.name == "journal.jsonl" for p in entries):
+            raise LogError("it holds recordings of a campaign but no campaign.json, which says what they are; copy it there")
         packed = [p.name for p in entries if p.suffix == ".zstd"]
         hint = f"unpack {packed[0]} with zstd -d first" if packed else "a bag has files that end in .mcap, .db3 or .bag"
         raise LogError(f"the folder holds no bag; {hint}")

@@ -298,7 +298,7 @@ def read_journal(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     import zlib  # noqa: PLC0415 - only here
 
     file, out = Path(folder) / "journal.jsonl", []
-    for line in file.read_bytes().split(b"\n") if file.exists() else []:
+    for line in read_regular(file).split(b"\n") if file.exists() else []:
         text, _, crc = line.rpartition(b" ")
         try:
             if int(crc, 16) != zlib.crc32(text):

@@ -11,20 +11,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError
-from dynident.signals.readers import Table
-from dynident.signals.units import is_time, is_unit, split_unit
+from dynident.signals.tables import Table
+from dynident.signals.units import is_time_unit, is_unit
 
 Array = NDArray[np.float64]
-
 ROLES = ("position", "velocity", "acceleration", "effort", "temperature", "reference")
 REQUIRED = ("position", "effort")
-
 #: role -> family -> words. A family is one way to measure the role: two families of effort are not interchangeable.
 WORDS: dict[str, dict[str, tuple[str, ...]]] = {
     "position": {"position": ("positions?", "pos", "angles?", "qpos", "qm", "q", "theta")},
@@ -58,10 +57,27 @@ _NUMBER = rf"(?:{_SEP}*[\[({{]?(?P<number>\d+)[\])}}]?)"
 _CARTESIAN = re.compile(rf"(^|{_SEP})(tcp|tool|ee|cartesian|pose|wrench|imu|gps)({_SEP}|$)|tcp", re.I)
 #: Columns of LeRobot datasets: what was measured, and what was asked for.
 _LEROBOT = {"observation.state": ("position", "position"), "action": ("reference", "position")}
+#: Units that an underscore may tie to a name; single letters (q_a, tau_m) would be mistaken for joints.
+_SUFFIXES = (
+    "deg|degrees?|rad|radians?|mrad|rev|mm|cm|um|rpm|N_?m|mN_?m|N_?cm|kN_?m|kN|mN|mA|mV|degC|celsius|counts?|ticks?"
+    "|(?:deg|rad|rev|mm|m)(?:_per_|_|/|p)s(?:ec)?(?:_?\\^?2)?"
+)
+_TIME_SUFFIXES = "s|ms|us|ns|secs?|m?seconds?|msec|usec|nsecs?|nanosecs?|nanoseconds?|microseconds?|milliseconds?"
+_UNIT = re.compile(_SUFFIXES, re.I)
+_SUFFIX = re.compile(rf"(?P<name>.*[A-Za-z0-9\])}}])[_\s]+(?P<unit>{_SUFFIXES})", re.I)
+_TIME_SUFFIX = re.compile(rf"(?P<name>.*[A-Za-z])[_\s]+(?P<unit>{_TIME_SUFFIXES})", re.I)
+_LETTER = re.compile(r"(?P<name>.*[0-9\])}])[_\s]+(?P<unit>[AVNKC])")  # after a number: tau1_N, current_2_A
+_BRACKETS = re.compile(r"(?P<name>.*\S)\s*(?:\[(?P<a>[^\[\]]*[^\d\[\]][^\[\]]*)\]|\((?P<b>[^()]*[^\d()][^()]*)\))")
+_TIME_NAMES = (
+    "t|times?|time_?stamps?|stamps?|seconds|secs?|ts|elapsed|elapsed[_ ]time|time_elapsed|date_?time|epoch"
+    "|(?:robot|controller|ros)_time|header_stamp|rosbag_?timestamp"
+)
+_TIME_NAME = re.compile(rf"(?P<path>.*[./])?(?P<name>{_TIME_NAMES})", re.I)
 
 
-def _patterns() -> list[tuple[str, str, re.Pattern[str]]]:
-    """Role, family and expression; the joint is what remains before or after the word."""
+# ---------------------------------------------------------------------- what a name says
+def _patterns() -> list[tuple[str, str, str, str]]:
+    """Role, family, plain word and expression; the joint is what remains before or after the word."""
     result = []
     for role, families in WORDS.items():
         for family, words in families.items():
@@ -69,14 +85,20 @@ def _patterns() -> list[tuple[str, str, re.Pattern[str]]]:
                 # A bare letter says too little (i is often a counter): it needs a joint; q alone is the array of all.
                 bare = "?" if len(word) > 1 or word == "q" else ""
                 after = rf"(?:{_NUMBER}(?:[_.\s]+(?P<mark>[a-z]+))?|[_.\s/]+(?P<joint>\S.*)){bare}"
-                result.append((role, family, re.compile(rf"{_BEFORE}{word}{after}", re.I)))
+                result.append((role, family, word.removesuffix("s?"), rf"{_BEFORE}{word}{after}"))
                 if not bare:
                     continue
-                result.append((role, family, re.compile(rf"(?P<joint>.*[^_.\s/])[_.\s/]+{word}{_NUMBER}?", re.I)))
+                result.append((role, family, word.removesuffix("s?"), rf"(?P<joint>.*[^_.\s/])[_.\s/]+{word}{_NUMBER}?"))
     return result
 
 
 _PATTERNS = _patterns()
+
+
+@cache
+def _compiled(expression: str) -> re.Pattern[str]:
+    """Return an expression ready for use: compiling all of them takes as long as reading a log."""
+    return re.compile(expression, re.I)
 
 
 @dataclass(frozen=True)
@@ -98,8 +120,9 @@ def recognise(column: str) -> Name | None:
         return Name(*_LEROBOT[text.lower()], "", unit)
     if _CARTESIAN.search(text):
         return None
-    for role, family, pattern in _PATTERNS:
-        match = pattern.fullmatch(text)
+    lower = text.lower()
+    for role, family, word, expression in _PATTERNS:
+        match = _compiled(expression).fullmatch(text) if word.lower() in lower else None
         if not match:
             continue
         groups = match.groupdict()
@@ -128,11 +151,42 @@ def _without_marks(joint: str) -> tuple[str, bool, str | None]:
         if match and word in (*_COMMANDED, *_MEASURED):
             commanded = commanded or word in _COMMANDED
             joint = joint[match.end() :] if cut == 0 else joint[: match.start()]
-        elif match and cut == 0 and len(word) > 1 and is_unit(word) and match.end() < len(joint):
+        elif match and cut == 0 and _UNIT.fullmatch(word) and match.end() < len(joint):
             unit, joint = match["mark"], joint[match.end() :]
     return joint.strip(), commanded, unit
 
 
+def split_unit(column: str, time: bool = False) -> tuple[str, str | None]:
+    """Return a column's name and the unit written in it: 'q1 [deg]', 'q1_deg', 'q1 (rad/s)', 'tau1, Nm', 'stamp_ns'."""
+    text = column.strip()
+    match = _BRACKETS.fullmatch(text)
+    if match:
+        unit = match["a"] if match["a"] is not None else match["b"]
+        return match["name"].rstrip(" _"), unit.strip()
+    match = (_TIME_SUFFIX if time else _SUFFIX).fullmatch(text) or (None if time else _LETTER.fullmatch(text))
+    if match:
+        return match["name"], match["unit"]
+    name, comma, unit = text.rpartition(",")
+    return (name.strip(), unit.strip()) if comma and is_unit(unit) else (text, None)
+
+
+def time_name(column: str) -> tuple[int, str | None] | None:
+    """Rank and unit of a column that names the clock (0: the sensor's own stamp, 1: bare, 2: inside a structure), or None."""
+    text = re.sub(r"^[^A-Za-z]+", "", column.strip())
+    for name, unit in (split_unit(text, time=True), (text, None)):
+        match = _TIME_NAME.fullmatch(name)
+        if match and (unit is None or is_time_unit(unit)):
+            stamp = re.search(r"header[./_]stamp$", name, re.I)
+            return 0 if stamp else 2 if match["path"] else 1, unit
+    return None
+
+
+def is_time(column: str) -> bool:
+    """Whether the name says that the column is the clock."""
+    return time_name(column) is not None
+
+
+# ---------------------------------------------------------------------- the channels of all roles
 @dataclass(frozen=True)
 class Channel:
     """One measured signal, the unit its column names, and the column."""
@@ -173,20 +227,24 @@ def find_channels(
     row_units = {name: unit for table in tables for name, unit in table.units.items()}
     notes: list[str] = []
     maps: dict[str, Channels] = {}
+    every = {column for pool in (columns, *source.values()) for column in pool if ":" not in column and not is_time(column)}
+    names = {column: name for column in every if (name := recognise(column)) is not None}
     for role in ROLES:
         pool = source.get(role, columns)
         if rules.get(role) is not None:
-            maps[role] = _explicit(role, rules[role], pool, wanted)
+            from dynident.signals.schema import named_channels  # noqa: PLC0415  (it stands on this file)
+
+            maps[role] = named_channels(role, rules[role], pool, wanted)
         elif role in source:
-            maps[role] = _automatic(role, pool, kind, labels, notes) or _split(dict(pool), labels)
+            maps[role] = _automatic(role, pool, names, kind, labels, notes) or _split(dict(pool), labels)
         elif not source:
-            maps[role] = _automatic(role, pool, kind, labels, notes)
+            maps[role] = _automatic(role, pool, names, kind, labels, notes)
     files = ", ".join(t.label for t in tables)
     maps = _measured(maps, kind)
     for role in REQUIRED:
         if not maps.get(role):
             raise LogError(
-                f"no {role} columns recognised in {files}; the columns are {_listed(columns)}; "
+                f"no {role} columns recognised in {files}; the columns are {some_of(columns)}; "
                 f"name them with schema={{'{role}': [...], 'joints': [...]}} or a TOML file"
             )
     maps = {role: _numbered_to_named(channels, wanted) for role, channels in maps.items()}
@@ -198,21 +256,37 @@ def find_channels(
     if wanted is None:
         maps = {role: _labelled(channels, labels) for role, channels in maps.items()}
     keys = _common_joints(maps, files)
-    names, keys = _rename(keys, wanted)
+    joints, keys = _rename(keys, wanted)
     left = [j for role in REQUIRED for j in maps[role] if j not in keys]
     if left and wanted is None:
         notes.append(f"left out because position or effort is missing: {', '.join(dict.fromkeys(left))}")
-    found = Found(names, {}, {}, {}, notes)
+    found = Found(joints, {}, {}, {}, notes)
     for role, channels in maps.items():
         if channels and all(k in channels for k in keys):
             chosen = [channels[k] for k in keys]
-            found.arrays[role] = np.column_stack([c.values for c in chosen])
+            found.arrays[role] = _side_by_side([c.values for c in chosen])
             found.units[role] = [row_units.get(c.column) or c.unit for c in chosen]
             found.columns[role] = [c.column for c in chosen]
         elif rules.get(role) is not None or role in source:
             missing = [k for k in keys if k not in channels]
             raise LogError(f"{role} has no channel for {missing}; it has {list(channels)}")
     return found
+
+
+def _side_by_side(columns: list[Array]) -> Array:
+    """(N, n) array of columns; where they are those of one array in its order, its rows and no copy of them."""
+    whole, (rows,) = columns[0].base, columns[0].shape
+    if isinstance(whole, np.ndarray) and whole.dtype == np.float64 and whole.ndim == 2 and whole.shape[1] == len(columns):
+        start, over = divmod(_address(columns[0]) - _address(whole), max(whole.strides[0], 1))
+        one = all(c.base is whole and c.strides == whole.strides[:1] for c in columns)
+        if one and not over and [_address(c) - _address(columns[0]) for c in columns] == [8 * k for k in range(len(columns))]:
+            return np.asarray(whole[start : start + rows])
+    return np.column_stack(columns)
+
+
+def _address(values: Array) -> int:
+    """Where the first number is in memory."""
+    return int(values.__array_interface__["data"][0])
 
 
 def _measured(maps: dict[str, Channels], kind: str) -> dict[str, Channels]:
@@ -256,7 +330,7 @@ def _common_joints(maps: Mapping[str, Channels], files: str) -> list[str]:
     common = [j for j in position if j in effort]
     if not common:
         raise LogError(
-            f"position channels are named {_listed(position)} and effort channels {_listed(effort)} in "
+            f"position channels are named {some_of(position)} and effort channels {some_of(effort)} in "
             f"{files}; no name is in both, give schema= with lists in the same order"
         )
     if all(j.isdigit() for j in common):
@@ -275,11 +349,13 @@ def _rename(found: list[str], wanted: list[str] | None) -> tuple[list[str], list
     raise LogError(f"joints {wanted} are not the {len(found)} channels of the file, {found}; name them, or give as many names")
 
 
-def _automatic(role: str, pool: Mapping[str, Array], kind: str, labels: tuple[str, ...], notes: list[str]) -> Channels:
+def _automatic(
+    role: str, pool: Mapping[str, Array], names: Mapping[str, Name], kind: str, labels: tuple[str, ...], notes: list[str]
+) -> Channels:
     """Channels of a role by the names of the columns; two columns for one channel are refused."""
     families: dict[str, Channels] = {}
     for column, values in pool.items():
-        known = None if is_time(column) or ":" in column else recognise(column)
+        known = names.get(column)
         if known is None or known.role != role:
             continue
         channels = families.setdefault(known.family, {})
@@ -299,7 +375,7 @@ def _automatic(role: str, pool: Mapping[str, Array], kind: str, labels: tuple[st
                 break
         chosen = fitting or list(families)
         if len(chosen) > 1:
-            listed = "; ".join(f"{f}: {_listed({x.column: 0 for x in families[f].values()})}" for f in chosen)
+            listed = "; ".join(f"{f}: {some_of({x.column: 0 for x in families[f].values()})}" for f in chosen)
             raise LogError(f"several kinds of {role} columns found ({listed}); say which in schema={{'{role}': ...}}")
         if chosen[0].endswith(_AS_COMMANDED):
             first = next(iter(families[chosen[0]].values())).column
@@ -343,47 +419,7 @@ def _split(pool: Mapping[str, Array], labels: tuple[str, ...]) -> Channels:
     return result
 
 
-def _explicit(role: str, entry: object, pool: Mapping[str, Array], joints: list[str] | None) -> Channels:
-    """Channels named by the schema: pattern, column, array, array[k], or a list of those."""
-    entries = [entry] if isinstance(entry, str | int) else entry
-    if not isinstance(entries, list | tuple) or not entries:
-        raise LogError(f"schema key '{role}' is {entry!r}; give a column name, a pattern such as 'q_{{joint}}', or a list")
-    if len(entries) == 1 and isinstance(entries[0], str) and re.search(r"\{(joint|index)\}", entries[0]):
-        return _pattern(role, entries[0], pool, joints)
-    parts: list[Channel] = []
-    for name in map(str, entries):
-        values = _lookup(role, name, pool)
-        columns = [values] if values.ndim == 1 else [values[:, k] for k in range(values.shape[1])]
-        parts += [Channel(x, split_unit(name)[1], name) for x in columns]
-    if joints is not None and len(joints) != len(parts):
-        raise LogError(f"schema gives {len(parts)} {role} channels for {len(joints)} joints {joints}; give as many")
-    return {str(k + 1) if joints is None else joints[k]: channel for k, channel in enumerate(parts)}
-
-
-def _pattern(role: str, pattern: str, pool: Mapping[str, Array], joints: list[str] | None) -> Channels:
-    if joints is not None:
-        names = [pattern.replace("{joint}", j).replace("{index}", str(k + 1)) for k, j in enumerate(joints)]
-        found = {j: (_lookup(role, name, pool), name) for j, name in zip(joints, names, strict=True)}
-    else:
-        expression = re.escape(pattern).replace(r"\{joint\}", "(.+)").replace(r"\{index\}", r"(\d+)")
-        found = {m.group(1): (v, name) for name, v in pool.items() if v.ndim == 1 and (m := re.fullmatch(expression, name))}
-    if not found:
-        raise LogError(f"schema pattern '{pattern}' for {role} fits no column; the columns are {_listed(pool)}")
-    return {joint: Channel(values, split_unit(name)[1], name) for joint, (values, name) in found.items()}
-
-
-def _lookup(role: str, name: str, pool: Mapping[str, Array]) -> Array:
-    if name in pool:
-        return pool[name]
-    match = re.fullmatch(r"(.+)\[(\d{1,9})\]", name)
-    if match and match.group(1) in pool:
-        values, k = pool[match.group(1)], int(match.group(2))
-        if values.ndim == 2 and k < values.shape[1]:
-            return values[:, k]
-        raise LogError(f"schema names {role} column '{name}', but '{match.group(1)}' has shape {values.shape}")
-    raise LogError(f"schema names {role} column '{name}', which is not there; the columns are {_listed(pool)}")
-
-
-def _listed(pool: Mapping[str, object], limit: int = 40) -> str:
+def some_of(pool: Mapping[str, object], limit: int = 40) -> str:
+    """Return the first names, for a message."""
     names = [n for n in pool if ":" not in n] or list(pool)
     return ", ".join(names[:limit]) + (f", ... ({len(names)} in all)" if len(names) > limit else "")

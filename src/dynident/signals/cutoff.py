@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import LogError
-from dynident.signals.differentiate import SECOND
+from dynident.signals.filters import SECOND
 
 Array = NDArray[np.float64]
 

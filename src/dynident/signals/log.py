@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,6 @@ from dynident.tables import Tabular
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-if TYPE_CHECKING:
     from dynident.signals.stream import LogStream
 
 Array = NDArray[np.float64]
@@ -55,20 +54,29 @@ def check_effort_kind(kind: object) -> str:
 
 
 def _array(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
-    """Copy to a read-only float64 array of the given shape; the message says both shapes."""
+    """Return a read-only float64 array of the given shape, a copy unless nobody can write to it."""
     try:
-        result = np.array(values, dtype=np.float64)
+        result = values if _is_frozen(values) else np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise LogError(f"log field '{name}' is not numeric ({error}); give an array of numbers") from error
     if result.ndim == 1 and len(shape) == 2 and shape[1] == 1:
         result = result[:, None]
     if result.shape != shape:
         raise LogError(f"log field '{name}' has shape {result.shape}, but {shape} is needed (samples, joints)")
-    absurd = np.isfinite(result) & (np.abs(result) > LARGEST)
+    absurd = (result > LARGEST) | (result < -LARGEST)
+    absurd &= np.isfinite(result)
     if np.any(absurd):
         raise LogError(f"log field '{name}' has the value {result[absurd][0]:g}; no robot measures more than {LARGEST:g}")
     result.flags.writeable = False
     return result
+
+
+def _is_frozen(values: object) -> TypeGuard[Array]:
+    """Tell whether something is an array of float64 that neither it nor what it is a part of lets anybody change."""
+    if not isinstance(values, np.ndarray) or values.dtype != np.float64 or not values.flags.c_contiguous:
+        return False
+    owner = values if values.base is None else values.base
+    return isinstance(owner, np.ndarray) and not owner.flags.writeable and not values.flags.writeable
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,12 +234,13 @@ class Log(Tabular):
         >>> log = Log.read("emps.mat", schema={"time": "t", "position": "qm", "effort": "vir", "joints": ["slide"],
         ...                                    "effort_kind": "voltage", "gain": 35.15})  # doctest: +SKIP
         """
-        from dynident.signals.campaign import is_campaign, read_campaign  # noqa: PLC0415  (only loaded when something is read)
-        from dynident.signals.schema import read_log  # noqa: PLC0415
+        from dynident.signals.reading import read_log  # noqa: PLC0415  (only loaded when something is read)
 
-        if is_campaign(path):
-            return read_campaign(path)  # type: ignore[arg-type]
+        if isinstance(path, str | os.PathLike) and Path(path).is_dir():
+            from dynident.signals.campaign import is_campaign, read_campaign  # noqa: PLC0415
 
+            if is_campaign(path):
+                return read_campaign(path)
         overrides: dict[str, object] = {
             "effort_kind": effort,
             "topic": topic,

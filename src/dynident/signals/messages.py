@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError
-from dynident.signals.readers import check_room
-from dynident.signals.text import COLUMNS
+from dynident.signals.tables import COLUMNS, check_room
 
 Bytes = NDArray[np.uint8]
 Message = tuple[int, bytes]
@@ -59,10 +58,9 @@ class Layout:
     mask: Any = None
     first: Any = None
 
-    def numbers(self, block: Bytes) -> NDArray[np.float64]:
-        """Cut the numbers out of (k, bytes) messages, shape (k, columns)."""
-        parts = [np.ascontiguousarray(block[:, a : a + int(t[-1]) * n]).view(t).astype(np.float64) for a, t, n in self.places]
-        return np.concatenate(parts, axis=1) if parts else np.empty((len(block), 0))
+    def numbers(self, block: Bytes) -> list[NDArray[Any]]:
+        """Cut the numbers out of (k, bytes) messages: one (k, n) array per place."""
+        return [np.ascontiguousarray(block[:, a : a + int(t[-1]) * n]).view(t) for a, t, n in self.places]
 
     def stamps(self, block: Bytes) -> NDArray[np.int64] | None:
         """The header's stamps in ns, None if there is no header."""
@@ -172,6 +170,52 @@ class Walk:
 
 
 # ---------------------------------------------------------------------- one topic
+class Rows:
+    """Rows added at the end of one array, which grows in place: there is never a second copy of what was read."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array, self.size = array, len(array)
+
+    def add(self, block: NDArray[Any]) -> None:
+        """Take more rows."""
+        end = self.size + len(block)
+        if end > len(self.array):
+            self._resize(max(end, self.size + self.size // 8))
+        self.array[self.size : end] = block
+        self.size = end
+
+    def take(self) -> NDArray[Any]:
+        """Give the array away, as large as its content."""
+        self._resize(self.size)
+        return self.array
+
+    def _resize(self, rows: int) -> None:
+        # The system moves the pages of a large array without copying them; nothing else refers to it yet.
+        self.array.resize((rows, *self.array.shape[1:]), refcheck=False)
+
+
+class Stream:
+    """Messages of one topic with the same columns: times of the recorder, stamps of the headers, one array per field."""
+
+    def __init__(self, widths: list[int], stamped: bool) -> None:
+        self.times = Rows(np.empty(0, dtype=np.int64))
+        self.stamps = Rows(np.empty(0, dtype=np.int64)) if stamped else None
+        self.parts = [Rows(np.empty((0, width))) for width in widths]
+
+    def __len__(self) -> int:
+        return self.times.size
+
+    def add(self, times: Any, stamps: Any, parts: list[Any]) -> None:
+        """Take more messages; stamps that one of them lacks are used of none."""
+        self.times.add(times)
+        if stamps is None:
+            self.stamps = None
+        elif self.stamps is not None:
+            self.stamps.add(stamps)
+        for rows, part in zip(self.parts, parts, strict=True):
+            rows.add(part)
+
+
 class Topic:
     """Collects the messages of one topic and turns them into columns, a few thousand at a time."""
 
@@ -179,8 +223,8 @@ class Topic:
         self.kind, self.room, self.types = kind, room, _types(kind)
         self.waiting: dict[int, list[Message]] = {}
         self.layouts: dict[int, list[Layout]] = {}
-        #: columns -> blocks of (log times, stamps or None, numbers)
-        self.streams: dict[tuple[str, ...], list[tuple[Any, Any, Any]]] = {}
+        #: by the names of their columns
+        self.streams: dict[tuple[str, ...], Stream] = {}
         self.needed = 0
         #: Messages since the last table
         self.taken = 0
@@ -227,8 +271,14 @@ class Topic:
     def _keep(self, layout: Layout, times: Any, block: Bytes) -> None:
         self.needed += 8 * len(times) * (len(layout.columns) + 2)
         check_room(self.needed, self.room, f"topic '{self.kind.topic}'")
-        blocks = self.streams.setdefault(tuple(layout.columns), [])
-        blocks.append((times, layout.stamps(block), layout.numbers(block)))
+        self._stream(tuple(layout.columns), [n for _, _, n in layout.places], layout.stamp is not None).add(
+            times, layout.stamps(block), layout.numbers(block)
+        )
+
+    def _stream(self, columns: tuple[str, ...], widths: list[int], stamped: bool) -> Stream:
+        if columns not in self.streams:
+            self.streams[columns] = Stream(widths, stamped)
+        return self.streams[columns]
 
     def _trajectory(self, time: int, raw: bytes) -> None:
         """A planned trajectory is a table of its own: the references at its start plus the times of its points."""
@@ -247,9 +297,14 @@ class Topic:
         self.needed += 8 * len(points) * (len(columns) + 2)
         check_room(self.needed, self.room, f"topic '{self.kind.topic}'")
         stamps = start + np.array(after, dtype=np.int64)
-        # A new trajectory replaces what an earlier one had planned for later.
-        blocks = [(t[t < start], s[s < start], x[s < start]) for t, s, x in self.streams.get(columns, [])]
-        self.streams[columns] = [*blocks, (stamps, stamps, np.array([p.positions for p in points], dtype=np.float64))]
+        stream = Stream([len(columns)], stamped=True)
+        if columns in self.streams:  # a new trajectory replaces what an earlier one had planned for later
+            before = self.streams[columns]
+            planned = before.times.take()
+            early = planned < start
+            stream.add(planned[early], planned[early], [before.parts[0].take()[early]])
+        stream.add(stamps, stamps, [np.array([p.positions for p in points], dtype=np.float64)])
+        self.streams[columns] = stream
 
 
 def _types(kind: Kind) -> dict[str, Any]:

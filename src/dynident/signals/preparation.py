@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import LogError, SignalWarning, require, warn
+from dynident.errors import LogError, SignalWarning, warn
 from dynident.mechanics import Motion
-from dynident.signals import resample as rs
 from dynident.signals.cutoff import RATIO, SHORTEST, Cutoff, automatic_cutoff, choose_cutoff, rounding_span
-from dynident.signals.decimate import HALF, SHORT, Decimator
-from dynident.signals.differentiate import METHODS, check_cutoff
+from dynident.signals.filters import HALF, SHORT, UNIFORM, Decimator, check_cutoff, stray
 from dynident.signals.log import Log
-from dynident.signals.quality import Quality, examine
+from dynident.signals.quality import LONGEST_HOLE, Piece, Quality, examine
+from dynident.signals.resample import stamps_are_noise, to_uniform
+from dynident.signals.smoothers import METHODS
 
 Array = NDArray[np.float64]
 
@@ -153,9 +153,8 @@ def prepare(
         raise LogError(f"order= and phase= belong to method 'butterworth', not to '{method}'")
     if like is not None:
         cutoff = like.cutoff.frequency if cutoff == "auto" else cutoff
-    require(log, Log, "log")
     log.torque()  # refuse a current without a gain before anything else
-    piece = rs.Piece(log)
+    piece = Piece(log)
     quality, view = examine(log, piece)
     _warn(quality)
     notes = [f"log '{log.name}': {len(log)} samples, {log.duration:.4g} s, {len(log.joints)} channels, {log.effort_kind}"]
@@ -231,12 +230,10 @@ def common_cutoff(logs: Sequence[Log]) -> Cutoff:
     Cutoff
         One frequency, read from the spectra of all positions together.
     """
-    uniform = [_one_clock(rs.Piece(log), "auto", [])[0] for log in logs]
+    uniform = [_one_clock(Piece(log), "auto", [])[0] for log in logs]
     rates = [(len(log) - 1) / log.duration for log in uniform]
     rate = min(rates)
-    records = [
-        (log if own <= 1.01 * rate else rs.to_uniform(log, rate)).position for log, own in zip(uniform, rates, strict=True)
-    ]
+    records = [(log if own <= 1.01 * rate else to_uniform(log, rate)).position for log, own in zip(uniform, rates, strict=True)]
     records = [q for q in records if q.shape[0] >= SHORTEST]
     if not records:
         raise LogError(f"log '{logs[0].name}': too few samples to see a spectrum ({SHORTEST} are needed); give cutoff=")
@@ -300,7 +297,7 @@ def _warn(quality: Quality) -> None:
         warn(f"log '{quality.name}': {text}{more}", SignalWarning)
 
 
-def _one_clock(piece: rs.Piece, resample: float | str, notes: list[str]) -> tuple[Log, bool]:
+def _one_clock(piece: Piece, resample: float | str, notes: list[str]) -> tuple[Log, bool]:
     """Return the longest piece without gaps or long holes on a uniform clock, and whether its samples are new ones."""
     name = piece.whole.name
     if not piece.ranges:
@@ -314,27 +311,27 @@ def _one_clock(piece: rs.Piece, resample: float | str, notes: list[str]) -> tupl
             raise LogError(f"log '{name}': the longest stretch without gaps has {len(piece)} samples, too few")
     log, filled = piece.filled
     if filled:
-        notes.append(f"{filled} missing values interpolated (runs up to {rs.LONGEST_HOLE:g} s)")
-    stray = rs.stray(log.t)
+        notes.append(f"{filled} missing values interpolated (runs up to {LONGEST_HOLE:g} s)")
+    strays = stray(log.t)
     if resample != "auto":
         if isinstance(resample, str | bool) or not 0 < resample < math.inf:
             raise LogError(f"resample is {resample!r}; give 'auto' or a rate in Hz")
         notes.append(f"resampled from {log.rate:.6g} Hz to {resample:.6g} Hz as asked")
-        return rs.to_uniform(log, float(resample)), True
-    if stray <= rs.JITTER:
+        return to_uniform(log, float(resample)), True
+    if strays <= UNIFORM:
         return log, False
-    noise, ratio = rs.stamps_are_noise(log)
+    noise, ratio = stamps_are_noise(log)
     if noise:
         notes.append(
-            f"the stamps stray by up to {stray:.3g} steps, but the positions are {ratio:.3g} times smoother taken as uniform "
+            f"the stamps stray by up to {strays:.3g} steps, but the positions are {ratio:.3g} times smoother taken as uniform "
             f"samples: the sampling is uniform, the stamps are noise and are replaced by {log.rate:.6g} Hz"
         )
         return replace(log, t=np.linspace(log.t[0], log.t[-1], len(log))), False
     notes.append(
-        f"irregular clock (up to {stray:.3g} steps off): resampled to {log.rate:.6g} Hz by its stamps, which make the "
+        f"irregular clock (up to {strays:.3g} steps off): resampled to {log.rate:.6g} Hz by its stamps, which make the "
         f"positions {1 / ratio:.3g} times smoother"
     )
-    return rs.to_uniform(log, log.rate), True
+    return to_uniform(log, log.rate), True
 
 
 def _cutoff(log: Log, rate: float, cutoff: float | str, known: Cutoff | None, notes: list[str]) -> Cutoff:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
+from numpy.typing import NDArray
 
-from dynident.errors import require
-from dynident.signals.log import Log
+from dynident.errors import LogError, require
+from dynident.signals.cutoff import automatic_cutoff, stands_still
+from dynident.signals.filters import UNIFORM, butterworth
+from dynident.signals.log import FIELDS, Log
 
-if TYPE_CHECKING:
-    from dynident.signals.checks import View
-    from dynident.signals.resample import Piece
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 KINDS = (
     "irregular_clock",
@@ -28,6 +32,19 @@ KINDS = (
     "too_slow_rate",
 )
 SEVERITIES = ("info", "warning", "error")
+#: Steps longer than this many median steps are gaps.
+GAP = 1.75
+#: Missing stretches up to this long (s) are interpolated; longer ones cut the log.
+LONGEST_HOLE = 0.05
+#: Fewer samples show nothing.
+FEWEST = 64
+#: An effort that keeps one exact value on this part of the samples where its joint moves is dead.
+DEAD = 0.5
+#: A live channel that keeps one exact value this long (s) while its joint moves is stuck.
+STUCK = 0.1
+#: Largest believable joint angle (rad) and speed (rad/s or m/s) on the joint side.
+LARGEST_ANGLE = 4.0 * np.pi
+LARGEST_SPEED = 50.0
 
 
 @dataclass(frozen=True)
@@ -122,20 +139,302 @@ def diagnose(log: Log) -> Quality:
     Quality
         Findings; an empty one says that nothing looked suspicious, not that the log is right.
     """
-    from dynident.signals.resample import Piece  # noqa: PLC0415  (scipy)
-
     require(log, Log, "log")
     return examine(log, Piece(log))[0]
 
 
 def examine(log: Log, piece: Piece) -> tuple[Quality, View | None]:
     """Return the findings of a log and the view they rest on, for those who differentiate it next."""
-    from dynident.signals import checks  # noqa: PLC0415  (scipy)
-
-    findings = checks.clock(log) + checks.missing(log)
-    if len(log) < checks.FEWEST or np.isfinite(log.position).mean() <= 0.5:
+    findings = _clock(log) + _missing(log)
+    if len(log) < FEWEST or np.isfinite(log.position).mean() <= 0.5:
         return Quality(log.name, tuple(findings)), None
-    view = checks.View(log, piece)
-    findings += checks.constant(view) + checks.saturated(view) + checks.quantised(view)
-    findings += checks.units(view) + checks.delayed(view) + checks.rate(view)
-    return Quality(log.name, tuple(findings)), view if view.usable else None
+    if len(piece) < FEWEST:
+        return Quality(log.name, tuple(findings + _units(log))), None
+    view = View(piece)
+    findings += _constant(view) + _saturated(view) + _quantised(view) + _units(log, view)
+    if view.raw.velocity is not None:
+        from dynident.signals.velocities import check_velocities  # noqa: PLC0415  (few logs have them)
+
+        findings += check_velocities(view, view.raw.velocity)
+    return Quality(log.name, tuple(findings + _rate(view))), view
+
+
+# ---------------------------------------------------------------------- what of a log can be used
+def pieces_without_gaps(log: Log) -> list[tuple[int, int]]:
+    """Sample ranges [start, stop) between gaps of the clock and long runs of missing values.
+
+    A gap is a step longer than both 1.75 median steps and 0.05 s; a long run is one in position or effort over 0.05 s.
+    """
+    step = np.diff(log.t)
+    median = float(np.median(step))
+    limit = max(GAP * median, LONGEST_HOLE)
+    cut = np.zeros(len(log), dtype=bool)
+    bad = ~np.all(np.isfinite(log.position) & np.isfinite(log.effort), axis=1)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], bad.astype(np.int8), [0]])))
+    for start, stop in edges.reshape(-1, 2):
+        # Runs at the very ends cannot be interpolated, whatever their length.
+        if (stop - start) * median > LONGEST_HOLE or start == 0 or stop == len(log):
+            cut[start:stop] = True
+    breaks = np.concatenate([[0], np.flatnonzero(step > limit) + 1, [len(log)]])
+    ranges = []
+    for a, b in pairwise(breaks):
+        good = np.concatenate([[0], (~cut[a:b]).astype(np.int8), [0]])
+        ranges += [(int(a + i), int(a + j)) for i, j in np.flatnonzero(np.diff(good)).reshape(-1, 2)]
+    return ranges
+
+
+class Piece:
+    """The longest piece of a log without gaps and long holes; its short holes are filled when it is first used."""
+
+    def __init__(self, log: Log) -> None:
+        self.whole = log
+        self.ranges = pieces_without_gaps(log)
+        self.start, self.stop = max(self.ranges, key=lambda r: r[1] - r[0]) if self.ranges else (0, 0)
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    @cached_property
+    def filled(self) -> tuple[Log, int]:
+        """The piece with its holes filled, and how many values that were."""
+        everything = (self.start, self.stop) == (0, len(self.whole))
+        return fill_holes(self.whole if everything else self.whole.rows(self.start, self.stop))
+
+
+def split_at_gaps(log: Log, shortest: int = 64) -> tuple[Log, ...]:
+    """Cut a log at its gaps and long holes.
+
+    Regressions are additive, so every piece can be prepared and fitted together with the others.
+
+    Parameters
+    ----------
+    log : Log
+        Log with gaps.
+    shortest : int
+        Pieces with fewer samples are left out.
+
+    Returns
+    -------
+    tuple of Log
+        The pieces, in time order.
+    """
+    return tuple(log.rows(a, b) for a, b in pieces_without_gaps(log) if b - a >= shortest)
+
+
+def fill_holes(log: Log) -> tuple[Log, int]:
+    """Interpolate missing positions (cubic) and efforts (linear) inside the log; return it and how many were filled."""
+    filled = 0
+    arrays = {}
+    for name in ("position", "effort"):
+        values = getattr(log, name).copy()
+        for j in range(values.shape[1]):
+            bad = ~np.isfinite(values[:, j])
+            if not bad.any():
+                continue
+            if (~bad).sum() < 4:
+                raise LogError(f"{name} of '{log.joints[j]}' has {int((~bad).sum())} finite samples; at least 4 are needed")
+            filled += int(bad.sum())
+            if name == "position":
+                values[bad, j] = scipy.interpolate.CubicSpline(log.t[~bad], values[~bad, j])(log.t[bad])
+            else:
+                values[bad, j] = np.interp(log.t[bad], log.t[~bad], values[~bad, j])
+        arrays[name] = values
+    return (replace(log, **arrays), filled) if filled else (log, 0)
+
+
+class View:
+    """The longest piece of a log without gaps, holes filled, with its cut-off and derivatives; `prepare` uses them too."""
+
+    def __init__(self, piece: Piece) -> None:
+        self.raw, _ = piece.filled
+        self.rate = (len(self.raw) - 1) / self.raw.duration
+        self.cutoff = automatic_cutoff(self.rate, self.raw.position)
+        self.derivatives = butterworth(self.rate, self.raw.position, self.cutoff.frequency)
+        self.velocity = self.derivatives[1]
+        # A joint moves where it is faster than 5 % of its top speed; only there can an effort or velocity be judged.
+        speed = np.abs(self.velocity)
+        self.still: Mask = stands_still(self.raw.position)
+        self.moves: Mask = (speed > 0.05 * np.percentile(speed, 99, axis=0)) & ~self.still
+
+
+# ---------------------------------------------------------------------- the single checks
+def _clock(log: Log) -> list[Finding]:
+    """Jitter and gaps of the time stamps."""
+    findings = []
+    step = np.diff(log.t)
+    median = float(np.median(step))
+    gaps = np.flatnonzero(step > GAP * median)
+    inside = step[step <= GAP * median]
+    jitter = float(np.max(np.abs(inside / median - 1.0))) if inside.size else 0.0
+    if jitter > UNIFORM:
+        text = f"steps differ from their median {median:.4g} s by up to {jitter:.1%}; prepare decides how to resample"
+        findings.append(Finding("irregular_clock", "time", "info", text, jitter))
+    if gaps.size:
+        longest = float(step.max())
+        lost = float(np.sum(step[gaps] / median - 1.0))
+        text = (
+            f"{gaps.size} gaps, the longest {longest:.4g} s after sample {int(np.argmax(step))}, about {lost:.0f} samples "
+            "missing; short ones are interpolated, long ones cut the log"
+        )
+        findings.append(Finding("gap", "time", "warning", text, longest))
+    return findings
+
+
+def _missing(log: Log) -> list[Finding]:
+    """NaN and infinity."""
+    findings = []
+    for name in FIELDS:
+        values = getattr(log, name)
+        if values is None:
+            continue
+        for j, joint in enumerate(log.joints):
+            bad = ~np.isfinite(values[:, j])
+            if bad.any():
+                runs = np.flatnonzero(np.diff(np.concatenate([[0], bad.astype(np.int8), [0]]))).reshape(-1, 2)
+                longest = int(np.max(runs[:, 1] - runs[:, 0]))
+                text = f"{int(bad.sum())} of {bad.size} samples are missing, the longest run {longest} samples"
+                severity = "error" if bad.all() else "warning"
+                findings.append(Finding("nan", f"{name}:{joint}", severity, text, float(bad.mean())))
+    return findings
+
+
+def _constant(view: View) -> list[Finding]:
+    """Dead channels (one value nearly always) and stuck ones (one value for a while, in the middle of a motion)."""
+    findings = []
+    log, shortest = view.raw, max(5, int(np.ceil(STUCK * view.rate)))
+    for j, joint in enumerate(log.joints):
+        if view.still[j]:
+            span = float(np.ptp(log.position[:, j]))
+            text = f"stays within {span:.2g}: the joint stands still or its sensor is dead, nothing can be learned about it"
+            findings.append(Finding("still", f"position:{joint}", "info", text, span))
+            continue
+        findings += _frozen_position(log.position[:, j], joint, shortest)
+        moves = view.moves[:, j]
+        for name in ("effort", "velocity"):
+            values = getattr(log, name)
+            if values is None or moves.sum() < shortest:
+                continue
+            value, share = _mode(values[moves, j])
+            if share > DEAD:
+                text = f"is exactly {value:g} on {share:.0%} of the samples where the joint moves; leave the channel out"
+                findings.append(Finding("dead", f"{name}:{joint}", "error", text, share))
+                continue
+            start, length = _longest_run(values[:, j])
+            # A coarse channel repeats values anyway: the run must be far longer than its usual ones.
+            usual = 1.0 / max(np.mean(np.diff(values[moves, j]) != 0.0), 1e-9)
+            inside = moves[start : start + length].mean() > 0.5
+            if inside and length >= shortest and length > 20.0 * usual and not _at_limit(values[:, j], start):
+                text = f"keeps {values[start, j]:g} for {length} samples from sample {start} on while the joint moves"
+                findings.append(Finding("stuck", f"{name}:{joint}", "warning", text, length / view.rate))
+    return findings
+
+
+def _frozen_position(q: Array, joint: str, shortest: int) -> list[Finding]:
+    """A frozen sensor jumps when it wakes up; a joint at rest starts and stops smoothly."""
+    start, length = _longest_run(q)
+    stop = start + length
+    if length < shortest or stop >= q.size:
+        return []
+    steps = np.abs(np.diff(q))
+    usual = float(np.percentile(steps, 99))
+    jump = float(steps[stop - 1])
+    if jump <= 3.0 * usual or jump == 0.0:
+        return []
+    text = f"keeps {q[start]:g} for {length} samples from sample {start} on and then jumps by {jump:.3g}"
+    return [Finding("stuck", f"position:{joint}", "error", text, float(length))]
+
+
+def _at_limit(values: Array, k: int) -> bool:
+    return bool(values[k] in (values.max(), values.min()))
+
+
+def _mode(values: Array) -> tuple[float, float]:
+    """Most frequent exact value and its share."""
+    unique, counts = np.unique(values, return_counts=True)
+    return float(unique[np.argmax(counts)]), float(counts.max() / values.size)
+
+
+def _longest_run(values: Array) -> tuple[int, int]:
+    """Start and length of the longest run of equal values."""
+    change = np.flatnonzero(np.concatenate([[True], np.diff(values) != 0.0, [True]]))
+    lengths = np.diff(change)
+    k = int(np.argmax(lengths))
+    return int(change[k]), int(lengths[k])
+
+
+def _saturated(view: View) -> list[Finding]:
+    """Efforts (and logged velocities) that pile up at exactly their largest or smallest value."""
+    findings = []
+    for name in ("effort", "velocity"):
+        values = getattr(view.raw, name)
+        if values is None:
+            continue
+        for j, joint in enumerate(view.raw.joints):
+            x = values[view.moves[:, j], j]
+            unique, counts = np.unique(x, return_counts=True)
+            if unique.size < 20:
+                continue
+            for index, beside in ((0, 1), (-1, -2)):
+                # Levels thin out towards the extremes; a limiter makes a heap there, in unbroken runs.
+                run = _run_of(values[:, j], float(unique[index]))
+                if counts[index] >= 10 and counts[index] > 5 * counts[beside] and run >= 5 and abs(unique[index]) > 0:
+                    share = float(counts[index] / x.size)
+                    text = f"stays at its limit {unique[index]:.4g} on {share:.1%} of the moving samples (runs up to {run})"
+                    findings.append(Finding("saturated", f"{name}:{joint}", "warning", text, share))
+    return findings
+
+
+def _run_of(values: Array, level: float) -> int:
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], (values == level).astype(np.int8), [0]]))).reshape(-1, 2)
+    return int(np.max(edges[:, 1] - edges[:, 0])) if edges.size else 0
+
+
+def _quantised(view: View) -> list[Finding]:
+    """Channels with so few levels that the quantum matters."""
+    findings = []
+    for name, fewest in (("position", 200), ("effort", 50)):
+        values = getattr(view.raw, name)
+        for j, joint in enumerate(view.raw.joints):
+            x = values[view.moves[:, j], j]
+            levels = np.unique(x).size
+            _, share = _mode(x) if x.size else (0.0, 1.0)
+            if x.size > 4 * fewest and 1 < levels < fewest and share <= DEAD:
+                text = f"takes only {levels} different values over {x.size} moving samples; its quantum will show in the fit"
+                findings.append(Finding("quantised", f"{name}:{joint}", "info", text, float(levels)))
+    return findings
+
+
+def _units(log: Log, view: View | None = None) -> list[Finding]:
+    """Degrees, millimetres, rpm and encoder counts taken for SI."""
+    findings = []
+    for j, joint in enumerate(log.joints):
+        q = log.position[np.isfinite(log.position[:, j]), j]
+        largest = float(np.max(np.abs(q))) if q.size else 0.0
+        channel = f"position:{joint}"
+        if largest > 1e3 and np.all(q == np.round(q)):
+            text = f"holds whole numbers up to {largest:.0f}; these look like encoder counts, give unit 'counts'"
+            findings.append(Finding("unit_suspect", channel, "error", text, largest))
+        elif log.position_side == "joint" and largest > LARGEST_ANGLE:
+            text = f"reaches {largest:.4g}, too much for rad or m; give unit 'deg' or 'mm' (or position_side='motor')"
+            findings.append(Finding("unit_suspect", channel, "error", text, largest))
+    if view is None:
+        return findings
+    speeds = np.percentile(np.abs(view.velocity), 99, axis=0)
+    for j, joint in enumerate(log.joints):
+        known = any(f.channel == f"position:{joint}" for f in findings)
+        if log.position_side == "joint" and speeds[j] > LARGEST_SPEED and not known:
+            text = f"moves at {speeds[j]:.4g} per second, too fast for a joint; check its unit and that of the clock"
+            findings.append(Finding("unit_suspect", f"position:{joint}", "error", text, float(speeds[j])))
+    return findings
+
+
+def _rate(view: View) -> list[Finding]:
+    """Sampling too slow for the motion: still moving at the highest frequency that can be differentiated."""
+    if view.rate < 20.0:
+        text = f"{view.rate:.3g} Hz is slow for a robot; accelerations will be poor, check the unit of the clock"
+        return [Finding("too_slow_rate", "time", "warning", text, view.rate)]
+    band = view.cutoff.motion_band
+    if band <= 0.2 * view.rate:
+        return []
+    text = f"the motion has accelerations up to {band:.3g} Hz, under 5 samples per period at {view.rate:.4g} Hz"
+    return [Finding("too_slow_rate", "time", "warning", text, view.rate)]

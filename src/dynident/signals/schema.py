@@ -1,4 +1,4 @@
-"""Tables to a Log: where the channels are, which units they have, and what the clock is.
+"""What a user says of a file: where the channels are, which units they have, and what the clock is.
 
 A schema is a mapping (or a TOML file) with these keys, all optional where the names are conventional::
 
@@ -32,30 +32,14 @@ from numpy.typing import NDArray
 
 from dynident.errors import LogError
 from dynident.files import read_toml
-from dynident.signals.channels import REQUIRED, ROLES, Found, find_channels
-from dynident.signals.log import FIELDS, Log, check_effort_kind
-from dynident.signals.readers import Table, read_frame, read_table
-from dynident.signals.units import find_clock, is_time, to_si
+from dynident.signals.channels import ROLES, Channel, Channels, some_of, split_unit
 
 Array = NDArray[np.float64]
 PathLike = str | os.PathLike[str]
-
 KEYS = (
     *(*ROLES, "time", "rate", "joints", "effort_kind", "gain", "position_side", "counts_per_unit"),
     *("name", "topic", "episode", "files", "unit"),
 )
-#: LeRobot data sets hold degrees or parts of the range; an angle beyond this (rad) shows which.
-LARGEST_ANGLE = 4.0 * np.pi
-
-
-def read_log(path: object, schema: PathLike | Mapping[str, object] | None, overrides: Mapping[str, object]) -> Log:
-    """Read files and apply a schema; `overrides`, the arguments of `Log.read` under their schema names, win over it."""
-    rules, folder = rules_of(schema, overrides)
-    files: object = path
-    if rules.get("files") is not None:
-        files = _beside(rules["files"], Path(os.fspath(path)) if isinstance(path, str | os.PathLike) else folder)
-    tables, by_role = _tables(files, topics_of(rules))
-    return log_of(tables, by_role, rules, own=schema is None)
 
 
 def rules_of(schema: PathLike | Mapping[str, object] | None, overrides: Mapping[str, object]) -> tuple[dict[str, Any], Path]:
@@ -70,137 +54,6 @@ def rules_of(schema: PathLike | Mapping[str, object] | None, overrides: Mapping[
     return rules, folder
 
 
-def log_of(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping[str, Any], own: bool) -> Log:
-    """Tables to a log by the rules; `own` lets the metadata of a file that dynident wrote speak instead."""
-    if own and len(tables) == 1 and tables[0].metadata is not None:
-        return _own_log(tables[0], rules)
-    kind = check_effort_kind(rules.get("effort_kind"))
-    notes = [note for t in tables for note in t.notes]
-    row_units = {name: unit for t in tables for name, unit in t.units.items()}
-    columns = _stamps(_one_episode(_merge(tables), rules, notes), row_units)
-    source = {role: _role_columns(table) for role, table in by_role.items()}
-    flat = {k: v for k, v in columns.items() if v.ndim == 1}
-    clock, said, clock_column = find_clock(flat, rules, _rows(columns, tables), row_units)
-    columns = _orient(columns, clock.size)
-    source = {role: _orient(part, clock.size) for role, part in source.items()}
-    found = find_channels(columns, source, rules, kind, tables)
-    notes += said + found.notes + _understood(found, columns)
-    arrays = _in_si(found, kind, rules, notes)
-    first = tables[0].label
-    return Log(
-        t=clock,
-        joints=tuple(found.joints),
-        effort_kind=kind,
-        gain=_gain(rules.get("gain"), tables),
-        position_side=rules.get("position_side") or "joint",
-        name=str(rules.get("name") or first.split(".")[0]),
-        provenance={
-            "files": [t.label for t in tables],
-            **({"sha256": [t.sha256 for t in tables]} if all(t.sha256 for t in tables) else {}),
-            "rows": int(clock.size),
-            "time_column": clock_column,
-            "conversions": notes,
-        },
-        **arrays,
-    )
-
-
-def _understood(found: Found, columns: Mapping[str, Array]) -> list[str]:
-    """Say how numbered channels were named, and which columns with numbers were not used."""
-    notes = []
-    if all(re.fullmatch(r"joint_\d+", name) for name in found.joints):
-        first, last = found.columns["position"][0], found.columns["position"][-1]
-        what = f"array '{first}'" if first == last else f"numbered columns '{first}' to '{last}'"
-        notes.append(f"{what}: channels {found.joints[0]} to {found.joints[-1]}, in this order")
-    if "reference" in found.arrays:
-        notes.append(f"reference: '{found.columns['reference'][0]}', ...")
-    used = {c for names in found.columns.values() for c in names}
-    left = [c for c in columns if c not in used and ":" not in c and not is_time(c)]
-    if left:
-        notes.append(f"not used: {', '.join(left[:6])}{f', ... ({len(left)} in all)' if len(left) > 6 else ''}")
-    return notes
-
-
-def _in_si(found: Found, kind: str, rules: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
-    """All channels in SI: by the units given, else by those the columns name, else as they are."""
-    given = rules.get("unit") or {}
-    lerobot = found.columns["position"][0].lower() == "observation.state"
-    arrays: dict[str, Any] = {}
-    for role, values in found.arrays.items():
-        unit = given.get(role)
-        written = found.units[role]
-        if unit is None and any(written):
-            unit = [u or 1.0 for u in written]
-        beyond = lerobot and np.nanmax(np.abs(found.arrays["position"]), initial=0.0) > LARGEST_ANGLE
-        if unit is None and beyond and role in ("position", "reference"):
-            unit = "deg"
-            notes.append(f"{role}: a LeRobot data set with values beyond {LARGEST_ANGLE:.4g} is taken to be in degrees")
-        try:
-            arrays[role], said = to_si(role, values, unit, effort_kind=kind, counts_per_unit=rules.get("counts_per_unit"))
-        except LogError as error:
-            if role in REQUIRED or given.get(role) is not None:
-                raise
-            notes.append(f"{role} left out: {error}")
-            continue
-        notes += said
-    return arrays
-
-
-# ---------------------------------------------------------------------- columns of all files
-def topics_of(rules: Mapping[str, Any]) -> list[str] | None:
-    """The topics asked for."""
-    topic = rules.get("topic")
-    if topic is None:
-        return None
-    topics = [topic] if isinstance(topic, str) else topic
-    if not isinstance(topics, list | tuple) or not topics or not all(isinstance(t, str) and t for t in topics):
-        raise LogError(f"topic is {topic!r}; give a name such as '/joint_states', or a list of names")
-    return list(topics)
-
-
-def _stamps(columns: Mapping[str, Any], units: dict[str, str]) -> dict[str, Any]:
-    """Join seconds and nanoseconds of a stamp, exactly, into one column of nanoseconds."""
-    result = dict(columns)
-    for name in columns:
-        match = re.fullmatch(r"(?P<path>.*?)[./_]?(nanosecs?|nsecs?|nanoseconds)", name)
-        if not match:
-            continue
-        for seconds in ("sec", "secs", "seconds"):
-            other = re.sub(r"(nanosecs?|nsecs?|nanoseconds)$", seconds, name)
-            if other in columns and columns[other].ndim == 1 and columns[name].ndim == 1:
-                parts = [result.pop(n) for n in (other, name)]
-                if all(np.all(np.isfinite(p)) and np.all(np.abs(p) < 2e9) and np.all(p == np.floor(p)) for p in parts):
-                    label = match["path"] or "stamp"
-                    result[label] = parts[0].astype(np.int64) * 10**9 + parts[1].astype(np.int64)
-                    units[label] = "ns"
-                else:
-                    raise LogError(f"columns '{other}' and '{name}' are not whole seconds and nanoseconds; check them")
-                break
-    return result
-
-
-def _one_episode(columns: Mapping[str, Any], rules: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
-    """Rows of one episode of a data set that holds several in a file."""
-    wanted, index = rules.get("episode"), columns.get("episode_index")
-    if index is None:
-        if wanted is not None:
-            raise LogError(f"episode {wanted!r} is asked for, but there is no column 'episode_index'")
-        return dict(columns)
-    known = np.unique(index)
-    if wanted is None and known.size > 1:
-        raise LogError(
-            f"it holds {known.size} episodes ({known[0]:.0f} to {known[-1]:.0f}); say which with schema={{'episode': ...}}"
-        )
-    if wanted is None:
-        return dict(columns)
-    rows = index == wanted if isinstance(wanted, int | float) else np.zeros(index.shape, dtype=bool)
-    if not rows.any():
-        raise LogError(f"episode is {wanted!r}; the file has {known[0]:.0f} to {known[-1]:.0f}")
-    notes.append(f"episode {wanted}: {int(rows.sum())} rows")
-    return {name: values[rows] if values.shape[0] == rows.size else values for name, values in columns.items()}
-
-
-# ---------------------------------------------------------------------- schema and files
 def _load_schema(schema: PathLike | Mapping[str, object] | None) -> tuple[dict[str, Any], Path]:
     if schema is None:
         return {}, Path()
@@ -225,7 +78,7 @@ def _check_units(units: object) -> Mapping[str, object]:
     return units
 
 
-def _beside(files: object, folder: Path) -> object:
+def files_beside(files: object, folder: Path) -> object:
     """File names of a schema are relative to the folder of the path given, or of the schema file."""
     base = folder if folder.is_dir() or folder == Path() else folder.parent
     if isinstance(files, Mapping):
@@ -234,128 +87,42 @@ def _beside(files: object, folder: Path) -> object:
     return [base / str(name) for name in names] if isinstance(names, list | tuple) else names
 
 
-def _tables(path: object, topics: list[str] | None) -> tuple[list[Table], dict[str, Table]]:
-    """Read every file once; the second value says which file a role was assigned to."""
-    if isinstance(path, Mapping) and path and not any(isinstance(p, str | os.PathLike) for p in path.values()):
-        return [read_frame(path)], {}
-    if isinstance(path, Mapping):
-        unknown = sorted(set(map(str, path)) - {*ROLES, "time"})
-        if unknown or not path:
-            raise LogError(f"files are given for {unknown}; the known quantities are time, {', '.join(ROLES)}")
-        if not all(isinstance(p, str | os.PathLike) for p in path.values()):
-            raise LogError("the mapping mixes files and arrays; give one or the other")
-        unique = {str(p): read_table(p, topics) for p in path.values()}
-        return list(unique.values()), {role: unique[str(p)] for role, p in path.items() if role != "time"}
-    if isinstance(path, str | os.PathLike):
-        return [read_table(path, topics)], {}
-    if isinstance(path, list | tuple):
-        if not path or not all(isinstance(p, str | os.PathLike) for p in path):
-            raise LogError(f"path is a list of {len(path)} things that are not all files; give names of files")
-        return [read_table(p, topics) for p in path], {}
-    if path is None or isinstance(path, int | float | bytes):
-        raise LogError(f"path is {path!r}; give a file, a list of files, a mapping from quantity to file, or a table")
-    return [read_frame(path)], {}
+def named_channels(role: str, entry: object, pool: Mapping[str, Array], joints: list[str] | None) -> Channels:
+    """Channels named by the schema: pattern, column, array, array[k], or a list of those."""
+    entries = [entry] if isinstance(entry, str | int) else entry
+    if not isinstance(entries, list | tuple) or not entries:
+        raise LogError(f"schema key '{role}' is {entry!r}; give a column name, a pattern such as 'q_{{joint}}', or a list")
+    if len(entries) == 1 and isinstance(entries[0], str) and re.search(r"\{(joint|index)\}", entries[0]):
+        return _pattern(role, entries[0], pool, joints)
+    parts: list[Channel] = []
+    for name in map(str, entries):
+        values = _lookup(role, name, pool)
+        columns = [values] if values.ndim == 1 else [values[:, k] for k in range(values.shape[1])]
+        parts += [Channel(x, split_unit(name)[1], name) for x in columns]
+    if joints is not None and len(joints) != len(parts):
+        raise LogError(f"schema gives {len(parts)} {role} channels for {len(joints)} joints {joints}; give as many")
+    return {str(k + 1) if joints is None else joints[k]: channel for k, channel in enumerate(parts)}
 
 
-def _role_columns(table: Table) -> dict[str, Array]:
-    return {name: values for name, values in table.columns.items() if not is_time(name)}
+def _pattern(role: str, pattern: str, pool: Mapping[str, Array], joints: list[str] | None) -> Channels:
+    if joints is not None:
+        names = [pattern.replace("{joint}", j).replace("{index}", str(k + 1)) for k, j in enumerate(joints)]
+        found = {j: (_lookup(role, name, pool), name) for j, name in zip(joints, names, strict=True)}
+    else:
+        expression = re.escape(pattern).replace(r"\{joint\}", "(.+)").replace(r"\{index\}", r"(\d+)")
+        found = {m.group(1): (v, name) for name, v in pool.items() if v.ndim == 1 and (m := re.fullmatch(expression, name))}
+    if not found:
+        raise LogError(f"schema pattern '{pattern}' for {role} fits no column; the columns are {some_of(pool)}")
+    return {joint: Channel(values, split_unit(name)[1], name) for joint, (values, name) in found.items()}
 
 
-def _merge(tables: list[Table]) -> dict[str, Array]:
-    """Columns of all files; a name found in several files is kept once if equal, else as 'file:name'."""
-    if len(tables) == 1:
-        return dict(tables[0].columns)
-    merged: dict[str, Array] = {}
-    for table in tables:
-        for name, values in table.columns.items():
-            others = [t.columns[name] for t in tables if t is not table and name in t.columns]
-            if is_time(name):
-                for other in others:
-                    if other.shape != values.shape or not np.allclose(other, values, rtol=0.0, atol=_clock_slack(values)):
-                        raise LogError(
-                            f"the clocks of the files differ (column '{name}' has {values.shape[0]} and {other.shape[0]} "
-                            "rows or other values); bring them to one clock first"
-                        )
-            merged.setdefault(name, values)
-            merged[f"{table.label.split('.')[0]}:{name}"] = values
-    return merged
-
-
-def _clock_slack(t: Array) -> float:
-    return 1e-3 * float(np.median(np.abs(np.diff(t)))) if t.ndim == 1 and t.size > 1 else 0.0
-
-
-def _rows(columns: Mapping[str, Array], tables: list[Table]) -> int:
-    """Number of samples: the longest axis of the numeric content."""
-    if not columns:
-        raise LogError(f"no numeric columns in {', '.join(t.label for t in tables)}; a log needs position and effort")
-    return int(max(max(v.shape) for v in columns.values()))
-
-
-def _orient(columns: Mapping[str, Array], samples: int) -> dict[str, Array]:
-    """Keep what has one value per sample; arrays stored as (joints, samples) are turned."""
-    result = {}
-    for name, values in columns.items():
-        if values.shape[0] == samples:
-            result[name] = values
-        elif values.ndim == 2 and values.shape[1] == samples:
-            result[name] = np.ascontiguousarray(values.T)
-    return result
-
-
-def _gain(gain: object, tables: list[Table]) -> Array | None:
-    if gain is None:
-        return None
-    scalars = {name: value for table in tables for name, value in table.scalars.items()}
-    entries = list(gain) if isinstance(gain, list | tuple | np.ndarray) else [gain]
-    values = []
-    for entry in entries:
-        if isinstance(entry, str):
-            if entry not in scalars:
-                raise LogError(f"gain '{entry}' is not a single number in the file; it has {sorted(scalars)}")
-            values.append(scalars[entry])
-        elif isinstance(entry, int | float | np.number) and not isinstance(entry, bool):
-            values.append(float(entry))
-        else:
-            raise LogError(f"gain has the entry {entry!r}; give numbers, or names of single numbers in the file")
-    return np.array(values) if isinstance(gain, list | tuple | np.ndarray) else np.array(values[0])
-
-
-# ---------------------------------------------------------------------- our own files
-def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
-    """Rebuild a log from a file written by `Log.save`."""
-    meta = table.metadata or {}
-    try:
-        kind, joints, fields = check_effort_kind(meta["effort_kind"]), list(meta["joints"]), list(meta["fields"])
-    except (KeyError, TypeError) as error:
-        raise LogError(f"cannot read '{table.label}': its dynident metadata is incomplete ({error})") from error
-    if not set(REQUIRED) <= set(map(str, fields)) <= set(FIELDS):
-        raise LogError(
-            f"cannot read '{table.label}': its metadata names the fields {fields}; {' and '.join(REQUIRED)} are needed, "
-            f"and of {', '.join(FIELDS)} each may be there"
-        )
-    asked = rules.get("effort_kind")
-    if asked is not None and check_effort_kind(asked) != kind:
-        raise LogError(f"effort kind '{asked}' was asked, but '{table.label}' says its effort is '{kind}'; leave it out")
-    other = sorted(set(rules) & {"unit", "counts_per_unit", "rate"})
-    if other:
-        raise LogError(f"{other} were given, but '{table.label}' was written by dynident in SI with its clock; leave them out")
-    arrays = {}
-    for name in fields:
-        keys = [name] if name in table.columns else [f"{FIELDS.get(name, name)}_{j}" for j in joints]
-        missing = [k for k in keys if k not in table.columns]
-        if missing or "t" not in table.columns:
-            raise LogError(f"cannot read '{table.label}': columns {missing or ['t']} named in its metadata are missing")
-        arrays[name] = table.columns[name] if keys == [name] else np.column_stack([table.columns[k] for k in keys])
-    log = Log(
-        t=table.columns["t"],
-        joints=tuple(joints),
-        effort_kind=kind,
-        gain=rules.get("gain", meta.get("gain")),
-        position_side=rules.get("position_side") or meta.get("position_side", "joint"),
-        name=str(rules.get("name") or meta.get("name", "log")),
-        provenance=dict(found) if isinstance(found := meta.get("provenance"), Mapping) else {},
-        truth=meta.get("truth"),
-        **arrays,
-    )
-    return log.select(rules["joints"]) if rules.get("joints") is not None else log
+def _lookup(role: str, name: str, pool: Mapping[str, Array]) -> Array:
+    if name in pool:
+        return pool[name]
+    match = re.fullmatch(r"(.+)\[(\d{1,9})\]", name)
+    if match and match.group(1) in pool:
+        values, k = pool[match.group(1)], int(match.group(2))
+        if values.ndim == 2 and k < values.shape[1]:
+            return values[:, k]
+        raise LogError(f"schema names {role} column '{name}', but '{match.group(1)}' has shape {values.shape}")
+    raise LogError(f"schema names {role} column '{name}', which is not there; the columns are {some_of(pool)}")

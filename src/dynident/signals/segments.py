@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError, missing_extra
-from dynident.files import parsed, write_atomic
+from dynident.files import parsed, read_regular, write_atomic
 
 Array = NDArray[np.float64]
 
@@ -102,7 +102,7 @@ def read_segment(path: str | os.PathLike[str]) -> LogSegment:
     """
     if str(path).endswith(".parquet"):
         return _read_sealed(Path(path))
-    data = Path(path).read_bytes()
+    data = read_regular(path)
     frames = _frames(data)
     head = next(frames, None)
     if head is None:

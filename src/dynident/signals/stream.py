@@ -9,8 +9,9 @@ from pathlib import Path
 
 from dynident.errors import LogError
 from dynident.signals.log import MINIMUM_SAMPLES, Log
-from dynident.signals.readers import Table, guarded, is_bag
-from dynident.signals.schema import log_of, read_log, rules_of, topics_of
+from dynident.signals.reading import log_of, read_log, topics_of
+from dynident.signals.schema import rules_of
+from dynident.signals.tables import Table, guarded, is_bag
 
 FEWEST = 100
 

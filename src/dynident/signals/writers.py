@@ -10,9 +10,9 @@ import io
 import json
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,53 +171,109 @@ class _Cdr:
         self.text("")
 
 
+class McapWriter:
+    """An MCAP file of ROS 2: JointState messages, and the rest as DynamicJointState, sample by sample.
+
+    Parameters
+    ----------
+    file : file object
+        Where to, opened for writing bytes.
+    joints : tuple of str
+        Names.
+    facts : mapping of str to mapping
+        Metadata by name.
+    """
+
+    def __init__(self, file: IO[bytes], joints: tuple[str, ...], facts: Mapping[str, Mapping[str, str]]) -> None:
+        try:
+            from mcap.writer import Writer  # noqa: PLC0415
+        except ImportError as error:
+            raise missing_extra("mcap", "ros", "writing MCAP files") from error
+        self.joints, self.count = joints, 0
+        self.writer = Writer(file)
+        self.writer.start(profile="ros2", library="dynident")
+        for name, entry in facts.items():
+            self.writer.add_metadata(name, dict(entry))
+        self.channels = {}
+        for topic, type_ in zip(("/joint_states", "/dynamic_joint_states", "/joint_trajectory"), _DEFINITIONS, strict=True):
+            schema = self.writer.register_schema(type_, "ros2msg", _DEFINITIONS[type_].encode())
+            self.channels[topic] = self.writer.register_channel(topic, "cdr", schema)
+
+    def add(
+        self, stamp: int, state: Sequence[Sequence[float]], others: Mapping[str, Sequence[float]], arrived: int | None = None
+    ) -> None:
+        """Write one sample.
+
+        Parameters
+        ----------
+        stamp : int
+            When it was measured [ns].
+        state : sequence
+            Position, velocity and effort of all joints, empty where unknown.
+        others : mapping of str to sequence
+            What else is known of all joints.
+        arrived : int, optional
+            When it arrived [ns]; the stamp when omitted.
+        """
+        when = stamp if arrived is None else arrived
+        message = self.begin(stamp)
+        for row in state:
+            message.array(row)
+        self.writer.add_message(self.channels["/joint_states"], when, bytes(message.data), stamp, self.count)
+        if others:
+            message = self.begin(stamp)
+            message.put("I", 4, len(self.joints))
+            for j in range(len(self.joints)):
+                message.texts(tuple(others))
+                message.array([row[j] for row in others.values()])
+            self.writer.add_message(self.channels["/dynamic_joint_states"], when, bytes(message.data), stamp, self.count)
+        self.count = (self.count + 1) % (1 << 32)
+
+    def begin(self, stamp: int) -> _Cdr:
+        """Return a message with its header and the names of the joints.
+
+        Parameters
+        ----------
+        stamp : int
+            Its time [ns].
+
+        Returns
+        -------
+        object
+            To be filled.
+        """
+        message = _Cdr()
+        message.header(stamp)
+        message.texts(self.joints)
+        return message
+
+    def finish(self) -> None:
+        """Complete the file."""
+        self.writer.finish()  # type: ignore[no-untyped-call]
+
+
 def _write_mcap(log: Log, path: str | os.PathLike[str]) -> Path:
     """Write `log` as MCAP: JointState messages, the reference as a JointTrajectory, the rest as DynamicJointState."""
-    try:
-        from mcap.writer import Writer  # noqa: PLC0415
-    except ImportError as error:
-        raise missing_extra("mcap", "ros", "writing MCAP files") from error
     # Stamps cannot be negative: such a clock is moved by whole seconds.
     start = max(0, -int(np.floor(log.t[0]))) * 10**9
     stamps = [start + round(t * 1e9) for t in log.t.tolist()]
     buffer = io.BytesIO()
-    writer = Writer(buffer)
-    writer.start(profile="ros2", library="dynident")
-    writer.add_metadata(KEY, {"json": metadata(log, start_ns=start)})
-    channels = {}
-    for topic, type_ in zip(("/joint_states", "/dynamic_joint_states", "/joint_trajectory"), _DEFINITIONS, strict=True):
-        schema = writer.register_schema(type_, "ros2msg", _DEFINITIONS[type_].encode())
-        channels[topic] = writer.register_channel(topic, "cdr", schema)
+    writer = McapWriter(buffer, log.joints, {KEY: {"json": metadata(log, start_ns=start)}})
     if log.reference is not None:
-        message = _Cdr()
-        message.header(stamps[0])
-        message.texts(log.joints)
+        message = writer.begin(stamps[0])
         message.put("I", 4, len(stamps))
         for stamp, row in zip(stamps, log.reference.tolist(), strict=True):
             for values in (row, (), (), ()):
                 message.array(values)
             message.put("i", 4, (stamp - stamps[0]) // 10**9)
             message.put("I", 4, (stamp - stamps[0]) % 10**9)
-        writer.add_message(channels["/joint_trajectory"], stamps[0], bytes(message.data), stamps[0])
+        writer.writer.add_message(writer.channels["/joint_trajectory"], stamps[0], bytes(message.data), stamps[0])
     others = {name: values.tolist() for name in ("acceleration", "temperature") if (values := getattr(log, name)) is not None}
     state = [None if values is None else values.tolist() for values in (log.position, log.velocity, log.effort)]
     for k, stamp in enumerate(stamps):
-        message = _Cdr()
-        message.header(stamp)
-        message.texts(log.joints)
-        for rows in state:
-            message.array(() if rows is None else rows[k])
-        writer.add_message(channels["/joint_states"], stamp, bytes(message.data), stamp, k)
-        if others:
-            message = _Cdr()
-            message.header(stamp)
-            message.texts(log.joints)
-            message.put("I", 4, len(log.joints))
-            for j in range(len(log.joints)):
-                message.texts(tuple(others))
-                message.array([rows[k][j] for rows in others.values()])
-            writer.add_message(channels["/dynamic_joint_states"], stamp, bytes(message.data), stamp, k)
-    writer.finish()  # type: ignore[no-untyped-call]
+        rows = [() if values is None else values[k] for values in state]
+        writer.add(stamp, rows, {name: values[k] for name, values in others.items()})
+    writer.finish()
     return write_atomic(path, buffer.getvalue())
 
 

@@ -4,6 +4,7 @@ from dynident.arguments import guard
 from dynident.simulate.batch import Sweep, monte_carlo, simulate, sweep
 from dynident.simulate.bode import SineResponse, actuators_alone, bandwidth
 from dynident.simulate.closed_loop import ClosedLoop, reference_motion
+from dynident.simulate.drives_file import read_drives
 from dynident.simulate.fmu import torque_driven, write_fmu
 from dynident.simulate.inputs import Disturbance, Reference, reference_of
 from dynident.simulate.machine_fit import MachineFit, fit_machine
@@ -60,6 +61,7 @@ __all__ = [
     "plot_tracking",
     "poses_of",
     "radial_deviation",
+    "read_drives",
     "reference_motion",
     "reference_of",
     "simulate",

@@ -273,6 +273,8 @@ def _with(robot: VirtualRobot, names: tuple[str, ...], values: Array, shared: bo
                 changed["motor"] = replace(drive.motor, inertia=float(value))
                 continue
             law: Any = changed.get("friction", drive.friction)
+            if law is None:
+                raise SimulationError(f"drive '{drive.actuator}' has no friction law for '{name}'; give the machine of the fit")
             numbers = law.values.copy()
             numbers[list(law.parameters).index(_full(drive, name))] = value
             changed["friction"] = replace(law, values=numbers)

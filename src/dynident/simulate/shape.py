@@ -17,7 +17,7 @@ from dynident.control import coupling_rows
 from dynident.drive import Drive
 from dynident.errors import SimulationError
 from dynident.graph import Graph, Node, Place
-from dynident.mechanics import geometry_key, has_opaque_couplings, positions_of
+from dynident.mechanics import geometry_key, positions_of
 from dynident.mechanism import FREE, SPHERICAL, Mechanism
 from dynident.simulate.friction import Owner, asks_load, jumps
 
@@ -95,7 +95,7 @@ class Shape:
     links: tuple[str, ...] = ()  # links with external wrenches
 
     def __post_init__(self) -> None:
-        if has_opaque_couplings(self.mechanism):
+        if self.mechanism.has_opaque_couplings:
             names = ", ".join(c.joint for c in self.mechanism.couplings if c.gradient is not None)
             raise SimulationError(
                 f"robot '{self.mechanism.name}': the couplings of {names} are known by their numbers only (gradient= and "

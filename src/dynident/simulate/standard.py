@@ -1,6 +1,6 @@
-"""A machine for a robot of which only the mechanism is known: ideal drives, a stated controller, a stated recorder.
+"""A machine for a robot of which the mechanism is known: its own drives or ideal ones, a stated controller and recorder.
 
-Assumptions, all in this file: drives have no inertia and no friction of their own and give the wanted torque at once (an
+Assumptions, all in this file: ideal drives have no inertia and no friction of their own and give the wanted torque at once (an
 ampere is a newton metre at the motor), up to the effort limits of the description; encoders sit on the joints with 2^20 counts
 per turn, or a micrometre, and an exact velocity; control runs at 1 kHz, plant at 4 kHz, and the controller knows the robot.
 
@@ -27,8 +27,9 @@ from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError, SimulationError, require
 from dynident.mechanics import actuator_jacobian, mass_matrix
 from dynident.mechanism import Mechanism
+from dynident.simulate.drives_file import beside_drives
 from dynident.simulate.inputs import Reference
-from dynident.simulate.model import joint_side
+from dynident.simulate.model import identified_model, joint_side
 from dynident.simulate.results import notify
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.sensors import Sensors
@@ -129,13 +130,14 @@ def standard_machine(
     mechanism: Mechanism,
     q: ArrayLike | None = None,
     *,
+    drives: Sequence[Drive] | None = None,
     controller: str = "computed_torque",
     bandwidth: float = BANDWIDTH,
     damping: float = DAMPING,
     cycle: float = CYCLE,
     step: float = STEP,
 ) -> VirtualRobot:
-    """Return a virtual robot of which only the mechanism is known, with the assumptions of this module.
+    """Return a virtual robot of which the mechanism and perhaps the drives are known, with the assumptions of this module.
 
     Parameters
     ----------
@@ -143,6 +145,9 @@ def standard_machine(
         Robot.
     q : array_like (n,) or (N, n), optional
         Pose, or poses on the way, at which the inertias are taken that set the gains; home, or zero, when omitted.
+    drives : sequence of Drive, optional
+        Its drives, as of `read_drives`; ideal ones when omitted. Rotor inertia and friction that the mechanism states for
+        a joint include those of its drive, so that they count once.
     controller : {"computed_torque", "feedforward", "pd", "cascade"}
         See `standard_controller`.
     bandwidth, damping : float
@@ -158,6 +163,22 @@ def standard_machine(
         The machine; `with_noise` makes its recorder noisy.
     """
     require(mechanism, Mechanism, "mechanism")
+    if drives is None:
+        known, turned = mechanism, ideal_drives(mechanism)
+    else:
+        turned, mechanism = tuple(drives), beside_drives(mechanism, drives)
+        known = identified_model(mechanism, turned, {}, "joint_torque")[0]
+    pose = home_of(mechanism) if q is None else q
+    law = standard_controller(controller, known, pose, drives=turned, bandwidth=bandwidth, damping=damping, cycle=cycle)
+    if len(turned) < mechanism.dof:  # their encoders do not give all joints
+        sensors = Sensors(effort="motor_torque", side="motor")
+    else:
+        sensors = Sensors(effort="joint_torque", side="joint")
+    return VirtualRobot(mechanism, turned, law, sensors=sensors, step=step, name=mechanism.name)
+
+
+def ideal_drives(mechanism: Mechanism) -> tuple[Drive, ...]:
+    """Return drives with the assumptions of this module, one per actuator."""
     joints = {coordinate: joint for joint in mechanism.joints for coordinate in joint.coordinates}
     drives = []
     for actuator in mechanism.actuators:
@@ -167,13 +188,7 @@ def standard_machine(
         encoder = Encoder(COUNT["prismatic" if joint.kind == "prismatic" else "revolute"], "joint", velocity="exact")
         gear = Transmission.gear(actuator.ratio)
         drives.append(Drive(actuator.name, Motor(1.0, current_limit=limit / abs(actuator.ratio)), gear, encoder=encoder))
-    pose = home_of(mechanism) if q is None else q
-    law = standard_controller(controller, mechanism, pose, drives=drives, bandwidth=bandwidth, damping=damping, cycle=cycle)
-    if len(drives) < mechanism.dof:  # their encoders do not give all joints
-        sensors = Sensors(effort="motor_torque", side="motor")
-    else:
-        sensors = Sensors(effort="joint_torque", side="joint")
-    return VirtualRobot(mechanism, drives, law, sensors=sensors, step=step, name=mechanism.name)
+    return tuple(drives)
 
 
 def poses_of(reference: Reference) -> Array:

@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     from dynident.testbench.heating import (
         CampaignStudy,
         JointHeating,
-        SpeedMoments,
         campaign_study,
-        friction_power,
         normalised_friction,
     )
     from dynident.testbench.history import FrictionHistory
     from dynident.testbench.lugre import LuGreFit, fit_lugre, fit_static
     from dynident.testbench.maintenance import FaultDetector, Maintenance
+    from dynident.testbench.moments import SpeedMoments, friction_power
     from dynident.testbench.plateaus import Plateaus, SpeedPlateau, find_plateaus
     from dynident.testbench.plots import plot_sweeps
     from dynident.testbench.repeatability_study import (
@@ -88,10 +87,12 @@ _HOME = {
     "heating": (
         "CampaignStudy",
         "JointHeating",
-        "SpeedMoments",
         "campaign_study",
-        "friction_power",
         "normalised_friction",
+    ),
+    "moments": (
+        "SpeedMoments",
+        "friction_power",
     ),
     "history": ("FrictionHistory",),
     "lugre": (

@@ -5,7 +5,9 @@ f = f_cold(v) [alpha (T - T0) + beta]        W = f_cold(v) v, filtered by the th
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -117,6 +119,25 @@ class FrictionCompensation(Result):
         ratio = np.array([float(m.ratio(y[0])) for m, y in zip(self.models, state, strict=True)])
         after = tuple(m.advance(y, float(p), step) for m, y, p in zip(self.models, state, f * speed, strict=True))
         return f * ratio, after
+
+    def to_c(self, folder: str | os.PathLike[str], name: str = "compensation") -> list[Path]:
+        """Write `step` as C99 with its numbers, and a program that checks itself.
+
+        Parameters
+        ----------
+        folder : path-like
+            Where to write; made when absent.
+        name : str
+            Prefix of files and functions.
+
+        Returns
+        -------
+        list of pathlib.Path
+            ``name.h``, ``name.c``, ``name_test.c``.
+        """
+        from dynident.testbench.compensation_c import write_c  # noqa: PLC0415 - rarely needed
+
+        return write_c(self, folder, name)
 
     def plot(self) -> Figure:
         """Draw the friction of cold joints against speed.

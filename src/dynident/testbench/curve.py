@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.friction import FrictionLaw, Polynomial
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -80,6 +83,25 @@ class FrictionCurve:
     def polynomial(self) -> CurveFit:
         """The polynomial of [Pagani2022] fitted to the points."""
         return self.fit()
+
+    def plot(self) -> Figure:
+        """Draw the points with two standard deviations, and the polynomial.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import BLUE, MUTED, label, one_axes  # noqa: PLC0415 - matplotlib is an extra
+
+        figure, axes = one_axes(7.2, 3.6, "speed [rad/s, m/s]", "friction [N m, N]", f"Friction, {label(self.label)}")
+        fit = self.polynomial
+        for side in (self.speed[self.speed < 0.0], self.speed[self.speed > 0.0]):
+            if side.size:
+                v = np.linspace(side.min(), side.max(), 200)
+                axes.plot(v, fit(v), color=MUTED, linewidth=1.2)
+        axes.errorbar(self.speed, self.torque, 2.0 * self.std, fmt="o", color=BLUE, markersize=4, linewidth=0.9)
+        return figure
 
     @property
     def both(self) -> bool:

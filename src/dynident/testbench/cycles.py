@@ -91,11 +91,25 @@ class CycleFits(Result):
         Repeatability
             Drift, spread and recommended warm-up of each parameter.
         """
-        rows = [
-            Estimate(self.mechanism, self.campaign, float(t), dict(zip(self.names, row.tolist(), strict=True)))
+        return repeatability(self.estimates(), tolerance)
+
+    def estimates(self, robot: str | None = None, test: str | None = None) -> list[Estimate]:
+        """Return the cycles as rows of a study over tests and robots; `repeatability` takes those of several campaigns.
+
+        Parameters
+        ----------
+        robot, test : str, optional
+            Names in the study; those of the mechanism and of the campaign when omitted.
+
+        Returns
+        -------
+        list of Estimate
+            One per cycle.
+        """
+        return [
+            Estimate(robot or self.mechanism, test or self.campaign, float(t), dict(zip(self.names, row.tolist(), strict=True)))
             for t, row in zip(self.t, self.values, strict=True)
         ]
-        return repeatability(rows, tolerance)
 
     def summary(self) -> str:
         """Return the fits as text.

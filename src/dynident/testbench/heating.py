@@ -1,6 +1,6 @@
 """How a campaign heats its joints: friction power from the logs, normalised friction over time, thermal models.
 
-    W(t) = f_cold(v) v, mean over some seconds        r(t) = friction at all speeds / that of the first sweep
+    W(t) = f_cold(v) v, mean and RMS over some seconds        r(t) = friction at all speeds / that of the first sweep
 
 The cold law is a polynomial in |v|, so moments of the speed are all that a cycle must leave behind [Pagani2022, eqs. 35, 129].
 Power changes within a cycle and the fast time constant is shorter than one, so the mean over cycles would not do.
@@ -23,7 +23,7 @@ from dynident.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals import CampaignLog, Log, read_cycles
 from dynident.testbench.curves import FrictionCurves
-from dynident.testbench.detection import smooth_speeds
+from dynident.testbench.moments import DEGREE, SpeedMoments
 from dynident.testbench.plateaus import nearest_level
 from dynident.testbench.study import FrictionStudy, JointStudy, friction_study
 from dynident.testbench.thermal import Kind, fit_thermal
@@ -33,96 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
-
-BIN = 15.0  # over which friction power is averaged [s]
-SMOOTH = 0.25  # over which speeds are smoothed, times a quarter [s]
-DEGREE = 3  # of the cold law
-
-
-@dataclass(frozen=True, eq=False)
-class SpeedMoments:
-    """Means of powers of the speed over stretches of time: what friction power needs of a log.
-
-    Parameters
-    ----------
-    joints : tuple of str
-        Channels.
-    t : ndarray, (m + 1,)
-        Edges of the stretches [s].
-    moments : ndarray, (m, n, 4)
-        Means of |v|, |v|^2, |v|^3 and |v|^4 over each stretch.
-    """
-
-    joints: tuple[str, ...]
-    t: Array
-    moments: Array
-
-    @classmethod
-    def of(cls, log: Log, width: float = BIN) -> SpeedMoments:
-        """Return the moments of a log.
-
-        Parameters
-        ----------
-        log : Log
-            Positions of the joints; gaps are filled.
-        width : float
-            Length of a stretch [s].
-
-        Returns
-        -------
-        SpeedMoments
-            At least one stretch.
-        """
-        if not width > 0.0:
-            raise IdentificationError(f"width = {width} of a stretch must be above zero; 15 s are usual")
-        v = np.abs(smooth_speeds(log, SMOOTH)[0])
-        count = max(1, round(log.duration / width))
-        edges = np.linspace(log.t[0], log.t[-1], count + 1)
-        at = np.unique(np.clip(np.searchsorted(log.t, edges[:-1]), 0, len(log) - 1))
-        size = np.diff(np.append(at, len(log)))
-        means = [np.add.reduceat(v**k, at, axis=0) / size[:, None] for k in range(1, DEGREE + 2)]
-        return cls(log.joints, np.append(log.t[at], log.t[-1]), np.stack(means, axis=-1))
-
-    def power(self, joint: str, coefficients: Sequence[float]) -> Array:
-        """Return the mean friction power of a joint in every stretch.
-
-        Parameters
-        ----------
-        joint : str
-            Channel.
-        coefficients : sequence of float
-            a0, a1, ... of the friction a0 sign(v) + a1 v + a2 v |v| + a3 v^3, up to four.
-
-        Returns
-        -------
-        ndarray, (m,)
-            [W].
-        """
-        if joint not in self.joints:
-            raise IdentificationError(f"there are no speeds of joint '{joint}'; there are of {', '.join(self.joints)}")
-        a = np.asarray(coefficients, dtype=np.float64)
-        return np.asarray(self.moments[:, self.joints.index(joint), : a.size] @ a)
-
-
-def friction_power(log: Log, joint: str, coefficients: Sequence[float]) -> float:
-    """Return the mean friction power of a joint during a log [Pagani2022, eq. 129].
-
-    Parameters
-    ----------
-    log : Log
-        Positions of the joints.
-    joint : str
-        Channel.
-    coefficients : sequence of float
-        a0 ... a3 of the cold friction.
-
-    Returns
-    -------
-    float
-        Cold friction power [W].
-    """
-    found = SpeedMoments.of(log)
-    return float(found.power(joint, coefficients) @ np.diff(found.t) / (found.t[-1] - found.t[0]))
 
 
 def normalised_friction(curves: FrictionCurves, clocks: Sequence[tuple[float, float]]) -> tuple[Array, Array, Array]:
@@ -181,6 +91,8 @@ class JointHeating(Result):
         Cold friction power from each time on [W].
     fits : tuple of ThermalFit
         Thermal models, best first.
+    rms_power : float
+        Root mean square of the cold friction power [W]; NaN where it was not computed.
     """
 
     joint: str
@@ -193,6 +105,7 @@ class JointHeating(Result):
     power_t: Array
     power: Array
     fits: tuple[ThermalFit, ...]
+    rms_power: float = float("nan")
     derived: ClassVar[tuple[str, ...]] = ("mean_power", "cold_over_hot", "cold_over_hot_std")
 
     @property
@@ -230,7 +143,8 @@ class JointHeating(Result):
             Power, cold over hot, and one line per thermal model.
         """
         change = f"cold {100 * self.cold_over_hot:+.1f} +- {100 * self.cold_over_hot_std:.2g} % over hot"
-        lines = [f"joint {self.joint}: {self.mean_power:.4g} W cold friction power, {change}"]
+        power = f"{self.mean_power:.4g} W cold friction power (RMS {self.rms_power:.4g} W)"
+        lines = [f"joint {self.joint}: {power}, {change}"]
         for fit in self.fits:
             errors = fit.errors(self.cold)
             cells = ", ".join(f"{name} {a:.2g} {self.unit} ({100 * b:.2g} %)" for name, (a, b) in errors.items())
@@ -302,6 +216,7 @@ class CampaignStudy(Result):
                 for fit in h.fits
             }
             facts = {"joint": h.joint, "cold": h.cold, "coefficients": list(h.coefficients), "mean_power": h.mean_power}
+            facts["rms_power"] = h.rms_power
             change = {"cold_over_hot": h.cold_over_hot, "cold_over_hot_std": h.cold_over_hot_std}
             rows.append({**facts, **change, "t": h.t.tolist(), "ratio": h.ratio.tolist(), "models": models})
         return {"study": self.study.numbers(), "heating": rows, "notes": list(self.notes)}
@@ -402,10 +317,11 @@ def _heating(entry: JointStudy, moments: Sequence[SpeedMoments], models: Sequenc
     degree = min(DEGREE, np.unique(np.round(np.abs(v) / entry.curves.top, 2)).size - 1)
     columns = np.stack([np.sign(v) * np.abs(v) ** k for k in range(degree + 1)], axis=-1)
     law = np.linalg.lstsq(columns, f, rcond=None)[0]
-    times, powers = [], []
+    times, powers, squares = [], [], 0.0
     for part, after in zip(moments, [*clocks[1:], (np.inf, np.inf)], strict=True):
         times += part.t[:-1].tolist()
         powers += np.maximum(part.power(entry.joint, law), 0.0).tolist()
+        squares += float(part.rms_power(entry.joint, law) ** 2 @ np.diff(part.t))
         if after[0] > part.t[-1] + 1e-6:  # a rest until the next cycle
             times.append(float(part.t[-1]))
             powers.append(0.0)
@@ -413,9 +329,16 @@ def _heating(entry: JointStudy, moments: Sequence[SpeedMoments], models: Sequenc
     fits = sorted((fit_thermal(test, model) for model in models), key=lambda fit: fit.rss)
     k = int(np.argmin(np.abs(entry.curves.levels - entry.history.speed)))
     cold = abs(_at_speed(law, float(entry.curves.levels[k])))
-    return JointHeating(
-        entry.joint, entry.curves.unit, cold, tuple(law.tolist()), t, ratio, std, np.array(times), np.array(powers), tuple(fits)
-    )
+    found: dict[str, Any] = {
+        "t": t,
+        "ratio": ratio,
+        "std": std,
+        "power_t": np.array(times),
+        "power": np.array(powers),
+        "fits": tuple(fits),
+    }
+    rms = float(np.sqrt(squares / (times[-1] - times[0]))) if times[-1] > times[0] else float("nan")
+    return JointHeating(entry.joint, entry.curves.unit, cold, tuple(law.tolist()), **found, rms_power=rms)
 
 
 def _at_speed(law: Array, speed: float) -> float:

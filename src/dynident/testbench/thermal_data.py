@@ -76,6 +76,25 @@ class ThermalTest:
         if (self.power < 0.0).any():
             raise IdentificationError(f"{self.name}: power has negative values; friction power heats, take f v of the cold law")
 
+    def plot(self) -> Figure:
+        """Draw the measured ratios and the power that heats.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import BLUE, ORANGE, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
+
+        figure = new_figure(7.2, 4.6)
+        top, low = figure.add_subplot(2, 1, 1), figure.add_subplot(2, 1, 2)
+        top.plot(self.t[self.seen] / 60.0, self.ratio[self.seen], "o", color=BLUE, markersize=3)
+        low.step(self.t / 60.0, self.power, where="post", color=ORANGE, linewidth=1.0)
+        finish(top, "", "friction over cold friction", label(self.name))
+        finish(low, "time [min]", "cold friction power [W]", "")
+        figure.tight_layout()
+        return figure
+
     @property
     def seen(self) -> NDArray[np.bool_]:
         """Times at which the ratio was measured."""

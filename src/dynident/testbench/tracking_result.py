@@ -279,7 +279,8 @@ class TrackingProof(Result):
 
         def said(before: float) -> str:
             share = 100.0 * (1.0 - identified / before) if before > 0.0 else 0.0
-            return f"lowers the rms tracking error by {share:.0f} %" if share >= 0.0 else f"raises it by {-share:.0f} %"
+            size = "more than 99" if share > 99.0 else f"{abs(share):.0f}"
+            return f"lowers the rms tracking error by {size} %" if share >= 0.0 else f"raises it by {size} %"
 
         return (
             f"conclusion: the identified model {said(alone)} compared with the feedback alone; compared with the catalogue "

@@ -4,7 +4,7 @@ from dynident.friction.thermal.coupled import Thermal, WarmFriction
 from dynident.friction.thermal.fractional import Fractional
 from dynident.friction.thermal.mittag_leffler import mittag_leffler, mittag_leffler_derivatives
 from dynident.friction.thermal.model import ThermalModel, Warming
-from dynident.friction.thermal.power import copper_losses, duty_cycle, iron_losses, mean_power, winding_resistance
+from dynident.friction.thermal.power import copper_losses, duty_cycle, iron_losses, mean_power, rms_power, winding_resistance
 from dynident.friction.thermal.two_pole import Recurrence, TwoPole
 from dynident.friction.thermal.zones import AdvancedSecondOrder, FirstOrder, SecondOrder
 
@@ -25,5 +25,6 @@ __all__ = [
     "mean_power",
     "mittag_leffler",
     "mittag_leffler_derivatives",
+    "rms_power",
     "winding_resistance",
 ]

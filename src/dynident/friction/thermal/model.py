@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import signal, step_length, time_axis
 from dynident.errors import DescriptionError, LogError
 from dynident.friction.thermal.recursion import affine
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -51,6 +54,25 @@ class Warming:
     ratio: Array
     power: Array
     state: Array
+
+    def plot(self) -> Figure:
+        """Draw temperature, friction ratio and friction power over time.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import BLUE, finish, new_figure  # noqa: PLC0415 - matplotlib is an extra
+
+        figure = new_figure(7.2, 6.0)
+        rows = (("temperature [degC]", self.temperature), ("friction ratio", self.ratio), ("friction power [W]", self.power))
+        for k, (name, values) in enumerate(rows):
+            axes = figure.add_subplot(3, 1, k + 1)
+            axes.plot(self.t / 60.0, values, color=BLUE, linewidth=1.2)
+            finish(axes, "time [min]" if k == 2 else "", name, "")
+        figure.tight_layout()
+        return figure
 
 
 class ThermalModel(ABC):

@@ -30,11 +30,40 @@ def mean_power(t: ArrayLike, torque: ArrayLike, v: ArrayLike) -> float:
     float
         Mean power [W].
     """
+    times, power = _powers(t, torque, v)
+    return float(np.trapezoid(power, times) / (times[-1] - times[0]))
+
+
+def rms_power(t: ArrayLike, torque: ArrayLike, v: ArrayLike) -> float:
+    """Root mean square of the friction power of a cycle, ``sqrt(1/t_c int (f v)^2 dt)`` [Pagani2022, eq. 155].
+
+    What heats is the mean (`mean_power`); the source writes this one into the closed form of short cycles, eq. 158. Both are
+    the same where the power is constant.
+
+    Parameters
+    ----------
+    t : array_like, shape (N,)
+        Times of one cycle [s], increasing, N >= 2.
+    torque : array_like, shape (N,)
+        Friction torque [N m or N].
+    v : array_like, shape (N,)
+        Velocity [rad/s or m/s].
+
+    Returns
+    -------
+    float
+        RMS power [W].
+    """
+    times, power = _powers(t, torque, v)
+    return float(np.sqrt(np.trapezoid(power**2, times) / (times[-1] - times[0])))
+
+
+def _powers(t: ArrayLike, torque: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
+    """Return times and power of a cycle."""
     times = time_axis(t)
     if times.size < 2:
-        raise LogError("the mean power of a cycle needs at least two samples; give a whole cycle")
-    power = signal("torque", torque, times.size) * signal("v", v, times.size)
-    return float(np.trapezoid(power, times) / (times[-1] - times[0]))
+        raise LogError("the power of a cycle needs at least two samples; give a whole cycle")
+    return times, signal("torque", torque, times.size) * signal("v", v, times.size)
 
 
 def duty_cycle(t: ArrayLike, power: float, duty: float, period: float) -> Array:

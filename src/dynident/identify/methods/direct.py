@@ -23,8 +23,7 @@ from dynident.identify.methods.noise import EDGE
 from dynident.identify.methods.sampled import SampledRegression, Stretch, differentiated, rows_along, sampled
 from dynident.identify.methods.statistics import coloured_covariance
 from dynident.identify.regression import Regression
-from dynident.identify.solve import Solution
-from dynident.identify.standard import recover_standard
+from dynident.identify.solve import Solution, recover_standard
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 

@@ -22,7 +22,7 @@ from dynident.identify.estimators import WLS, _LeastSquares
 from dynident.identify.factor import triangle
 from dynident.identify.fit import Fit
 from dynident.identify.regression import Regression
-from dynident.identify.standard import natural_spread
+from dynident.identify.solve import natural_spread
 from dynident.mechanism import pseudo_inertia
 
 Array = NDArray[np.float64]

@@ -26,8 +26,7 @@ from dynident.identify.methods.generalised import filtered
 from dynident.identify.methods.sampled import SampledRegression, Stretch, rows_along, sampled
 from dynident.identify.methods.statistics import ENOUGH, ORDER, RING, autocovariance, autoregression
 from dynident.identify.regression import Regression
-from dynident.identify.solve import Solution, solve
-from dynident.identify.standard import natural_spread
+from dynident.identify.solve import Solution, natural_spread, solve
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 

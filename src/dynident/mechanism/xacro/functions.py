@@ -140,7 +140,14 @@ def _sum(values: Iterable[Any], start: float = 0) -> float:
 def _map(function: Any, *lists: Any) -> list[Any]:
     if not isinstance(function, Function):
         raise ExpressionError("maps with what is no function")
-    return [function.call(*items) for items in zip(*map(items, lists), strict=False)]
+    found: list[Any] = []
+    size = 0
+    for arguments in zip(*map(items, lists), strict=False):
+        found.append(function.call(*arguments))
+        size += len(found[-1]) if isinstance(found[-1], list | tuple | dict) else 1
+        if size > MAX_ITEMS:  # map(range, ...) makes long lists before anybody looks at them
+            raise ExpressionError(f"makes a list of more than {MAX_ITEMS} items")
+    return found
 
 
 def as_text(value: Any = "") -> str:

@@ -97,9 +97,13 @@ function ticks(low, high, count) {
   if (!(span > 0)) return [low];
   const raw = span / Math.max(count, 1);
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((m) => m >= raw * 0.999);
-  const found = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) found.push(i * step);
+  let found = [];
+  // One mark says nothing of the scale: a small picture gets a finer step rather than fewer than two.
+  for (const step of [10, 5, 2, 1, 0.5, 0.2].map((m) => m * power)) {
+    if (step < raw * 0.999 && found.length > 1) break;
+    found = [];
+    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) found.push(i * step);
+  }
   return found;
 }
 

@@ -29,7 +29,7 @@ const MAKERS = {
     const s = one.series[joint];
     const [t, y, hat, std, other] = ["t", "measured", "predicted", "std", "other"].map((key) => numbers(s[key]));
     const zero = std.map(() => 0);
-    const layers = [{ kind: "band", x: t, low: plus(zero, std, -2), high: plus(zero, std, 2), colour: "band", name: "band" }];
+    const layers = [{ kind: "band", x: t, low: plus(zero, std, -2), high: plus(zero, std, 2), colour: "band", name: "band", loose: true }];
     if (other && size(minus(y, other)) < 5 * size(minus(y, hat))) { // a much larger one would hide this one
       layers.push({ kind: "line", x: t, y: minus(y, other), colour: "orange", width: 0.9, label: one.labels.other, name: "other" });
     }

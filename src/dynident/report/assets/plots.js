@@ -29,7 +29,8 @@ function nearest(x, value) {
  * One pair of axes.
  *
  * spec: {layers, xlabel, ylabel, title, group, log, ylim, xticks, explain}; a layer is {kind, x, y, low, high, colour, width,
- * label, name}, where kind is line, band, dots, stems, bars or spans (error bars).
+ * label, name, loose}, where kind is line, band, dots, stems, bars or spans (error bars); the vertical range is that of the layers
+ * that are not loose.
  */
 class Plot extends Picture {
   constructor(host, spec, height) {
@@ -54,7 +55,10 @@ class Plot extends Picture {
   vertical(from, to) {
     if (this.ylim) return this.ylim;
     let [low, high] = [Infinity, -Infinity];
-    for (const layer of this.shown()) {
+    const shown = this.shown();
+    // Where a joint turns the band of its friction is hundreds of times the residual: it may leave the picture.
+    const leading = shown.some((layer) => !layer.loose) ? shown.filter((layer) => !layer.loose) : shown;
+    for (const layer of leading) {
       const ordered = layer.kind === "line" || layer.kind === "band";
       const first = ordered ? below(layer.x, from) : 0;
       for (let i = first; i < layer.x.length && (!ordered || layer.x[i] <= to); i++) {

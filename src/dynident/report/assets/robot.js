@@ -107,7 +107,7 @@ class Robot extends Picture {
     const [dx, dy, dz] = [x - this.centre[0], y - this.centre[1], z - this.centre[2]];
     const across = -Math.sin(a) * dx + Math.cos(a) * dy;
     const deep = Math.cos(a) * dx + Math.sin(a) * dy;
-    const s = (this.scale * 0.6 * Math.min(this.width, this.height)) / this.radius;
+    const s = (this.scale * 0.46 * Math.min(this.width, this.height)) / this.radius;
     return [this.width / 2 + s * across, this.height / 2 - s * (Math.cos(e) * dz - Math.sin(e) * deep), s];
   }
   at(frame, point) { // a pose between two frames lies on the straight line between them

@@ -1,30 +1,60 @@
-"""Delimited text to columns: CSV, TSV and blanks, as spreadsheets, loggers, NumPy and ROS write them.
+"""Files to tables of named columns, delimited text first of all; what the columns mean is decided in reading.py.
 
-What is understood: a header or none, a header behind '#', 'sep=;', a row of units, quotes, decimal commas, cells with
-lists, ISO dates, `ros2 topic echo --csv`, a last row that was cut short. pyarrow parses; a small reader stands in for it.
+Every reader is bounded: what a file may become in memory is ``max(200 MB, 20 times its size)``, it may have 10 000 columns
+and 16 levels, and it is refused with a sentence before that memory is taken.
+
+Of text is understood: a header or none, a header behind '#', 'sep=;', a row of units, quotes, decimal commas, cells with
+lists, ISO dates, `ros2 topic echo --csv`, a last row that was cut short. pyarrow parses; without it cells.py does.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
+import os
 import re
-from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dynident.errors import LogError
-from dynident.signals.units import is_unit
+from dynident.errors import LogError, MissingExtraError
+from dynident.files import read_regular
 
+#: Bytes that any file may become in memory, how many times its own size, and the size up to which a file is read at once.
+ROOM, GROWTH, LARGEST = 200 << 20, 20, 2 << 30
 COLUMNS = 10_000  #: a file with more is refused
+#: Endings of files with text, and of those that formats.py reads.
+TEXT = (".csv", ".tsv", ".txt")
+FORMATS = (*(f"{ending}.gz" for ending in TEXT), ".npz", ".mat", ".parquet", ".h5", ".hdf5")
+#: Arrays of names, as npz, MATLAB and HDF5 files hold them.
+LABELS = ("name", "names", "joint_names", "joints", "jointnames", "joint_name")
 _CASES = (str.lower, str.upper, str.title)
-_MISSING = ("", "-", "--", "#N/A", "NaN", *(case(x) for x in ("nan", "na", "n/a", "null", "none") for case in _CASES))
-_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.I | re.ASCII)
+MISSING = ("", "-", "--", "#N/A", "NaN", *(case(x) for x in ("nan", "na", "n/a", "null", "none") for case in _CASES))
+NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.I | re.ASCII)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns of one file.
+
+    Columns are float64 (N,) or (N, k), int64 for long stamps; `scalars` single numbers beside them (gains, rates); `metadata`
+    that of a file that dynident wrote; `units` and `labels` what the file says of its columns; `notes` what was understood.
+    """
+
+    label: str
+    columns: Mapping[str, Any]
+    scalars: Mapping[str, float] = field(default_factory=dict)
+    metadata: Mapping[str, Any] | None = None
+    sha256: str = ""
+    units: Mapping[str, str] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -36,6 +66,115 @@ class Content:
     units: dict[str, str] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
+
+
+def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) -> Table:
+    """Read one file or bag into a `Table`, choosing the reader by the file name's ending."""
+    file = Path(path)
+    suffix = _suffix(file)
+    if is_bag(file):
+        from dynident.signals.bags import read_bag  # noqa: PLC0415  (its libraries are an extra)
+
+        bag: Table = guarded(file, suffix or "a bag", lambda: read_bag(file, topics))
+        return bag
+    if not suffix and not file.exists():
+        raise LogError(f"cannot read '{file}': it does not exist; give a file, a bag or the folder of a campaign")
+    if suffix not in (*TEXT, *FORMATS):
+        known = ", ".join((*TEXT, *FORMATS, ".mcap", ".db3", ".bag"))
+        raise LogError(f"cannot read '{file}': ending '{suffix}' is not one of {known}")
+    try:
+        if file.is_file() and (size := file.stat().st_size) > LARGEST:
+            raise LogError(f"cannot read '{file}': it has {size >> 20} MB; at most {LARGEST >> 20} MB are read, split the file")
+        data = read_regular(file)
+    except OSError as error:
+        raise LogError(f"cannot read '{file}': {error.strerror or error}") from error
+    if not data:
+        raise LogError(f"cannot read '{file}': the file is empty")
+    room = max(ROOM, GROWTH * len(data))
+    read: Callable[[bytes, int], Content] = read_text
+    if suffix not in TEXT:
+        from dynident.signals.formats import READERS  # noqa: PLC0415  (it stands on this file)
+
+        read = READERS[suffix]
+    content: Content = guarded(file, suffix, lambda: read(data, room))
+    return replace(table_of(file.name, content, topics), sha256=hashlib.sha256(data).hexdigest())
+
+
+def is_bag(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a ROS bag or MCAP file, by its ending."""
+    return Path(path).is_dir() or _suffix(Path(path)) in (".mcap", ".db3", ".bag")
+
+
+def guarded(file: Path, suffix: str, read: Callable[[], Any]) -> Any:
+    """Read; turn whatever a damaged file makes a reader raise into a sentence."""
+    try:
+        return read()
+    except MissingExtraError:
+        raise
+    except LogError as error:
+        raise LogError(printable(f"cannot read '{file}': {error}", 2000)) from error
+    except Exception as error:  # readers of damaged files raise almost anything: struct, zlib, Index, Key, Memory ...
+        raise LogError(
+            printable(f"cannot read '{file}': the file is damaged or not {suffix} ({short(error)})", 2000)
+        ) from error
+
+
+def table_of(label: str, content: Content, topics: list[str] | None = None) -> Table:
+    """Keep the numbers; a topic keeps the columns of its path only (PlotJuggler names columns by topic)."""
+    columns: dict[str, Any] = {}
+    scalars: dict[str, float] = {}
+    units, labels = dict(content.units), content.labels
+    if len(content.columns) > COLUMNS:
+        raise LogError(f"'{label}' has {len(content.columns)} columns; at most {COLUMNS} are read")
+    for given, raw in content.columns.items():
+        name, values = printable(given), np.asarray(raw)
+        if given in units and name != given:
+            units[name] = units[given]
+        if values.dtype.kind in "Mm":  # datetime64, timedelta64
+            values = values.astype(f"{'datetime' if values.dtype.kind == 'M' else 'timedelta'}64[ns]").astype(np.int64)
+            units[name] = "ns"
+        if values.dtype.kind in "US" and values.size > 1 and name.rpartition(".")[2].lower() in LABELS:
+            labels = labels or tuple(printable(str(v).strip()) for v in values.ravel()[:COLUMNS])
+        if values.dtype.kind not in "biuf":
+            continue
+        if not (values.dtype.kind in "iu" and values.ndim == 1 and values.size and _beyond_float(values)):
+            values = values.astype(np.float64)
+        if values.ndim == 2 and 1 in values.shape and values.size > 1:
+            values = values.ravel()
+        if values.size == 1:
+            scalars[name] = float(values.ravel()[0])
+        elif values.ndim in (1, 2) and values.size > 1:
+            columns[name] = values
+    if topics is not None:
+        paths = tuple(topic.rstrip("/") + "/" for topic in topics)
+        kept = {n: v for n, v in columns.items() if n.startswith(paths) or not n.startswith("/")}
+        if not any(n.startswith(paths) for n in kept):
+            raise LogError(f"'{label}' has no columns of the topic {', '.join(topics)}; it has {', '.join(list(columns)[:12])}")
+        columns = kept
+    notes = tuple(printable(note, 1000) for note in content.notes)
+    return Table(label, columns, scalars, content.metadata, "", units, tuple(map(printable, labels)), notes)
+
+
+def _beyond_float(values: Any) -> bool:
+    """Whether whole numbers are too large for a float to hold exactly."""
+    return bool(max(abs(int(values.min())), abs(int(values.max()))) > 2**53)
+
+
+def short(error: Exception) -> str:
+    """Return the kind of an error and its first line."""
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0][:160]}" if text else type(error).__name__
+
+
+def _suffix(file: Path) -> str:
+    parts = [s.lower() for s in file.suffixes]
+    return "".join(parts[-2:]) if parts and parts[-1] == ".gz" else (parts[-1] if parts else "")
+
+
+def check_room(needed: float, room: int, what: str) -> None:
+    """Refuse what would need more memory than the file is allowed to become."""
+    if not 0 <= needed <= room:
+        raise LogError(f"{what} would take {needed / 2**20:.3g} MB in memory; a file of this size may take {room >> 20} MB")
 
 
 def printable(text: str, longest: int = 200) -> str:
@@ -55,6 +194,7 @@ def own_metadata(line: str) -> Mapping[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
+# ---------------------------------------------------------------------- delimited text: rows around the numbers
 def read_text(data: bytes, room: int) -> Content:
     """Read delimited text; `room` bounds the memory of the numbers (bytes)."""
     body = _checked_text(data, room)
@@ -78,13 +218,14 @@ def read_text(data: bytes, room: int) -> Content:
     if echo:
         names = [str(k + 1) for k in range(len(names))]
         content.notes.append("text without a header, as 'ros2 topic echo --csv' writes a JointState")
-    elif all(_NUMBER.fullmatch(c) for c in names):
+    elif all(NUMBER.fullmatch(c) for c in names):
         names = _header_behind_comment(comment, len(names), content.notes)
     else:
         body = _without_units(body[len(first.encode()) + 1 :].lstrip(b"\n"), names, delimiter, content)
     if not body.strip():
         raise LogError(f"it has a header ({', '.join(names[:6])} ...) but no rows")
-    _check_names(names)
+    if repeated := sorted(name for name, count in Counter(names).items() if count > 1 and name):
+        raise LogError(f"column names {repeated[:8]} are repeated; every column needs its own name")
     cells_needed = (body.count(delimiter.encode()) + body.count(b"\n") + 1) * 8
     if cells_needed > room:
         raise LogError(f"its {cells_needed // 8} cells need more than the {room >> 20} MB that a file of this size may take")
@@ -93,15 +234,18 @@ def read_text(data: bytes, room: int) -> Content:
     try:
         columns = _parse(body, names, delimiter, comma, room)
     except ImportError:
-        columns = _parse_plainly(body, names, delimiter, comma, room)
+        from dynident.signals.cells import parse_plainly  # noqa: PLC0415  (it stands on this file)
+
+        columns = parse_plainly(body, names, delimiter, comma, room)
     columns.pop("", None)
     _interpret(columns, content)
     if echo:
-        _name_echo(columns, content)
+        from dynident.signals.cells import name_echo  # noqa: PLC0415  (it stands on this file)
+
+        name_echo(columns, content)
     return content
 
 
-# ---------------------------------------------------------------------- rows around the numbers
 def _checked_text(data: bytes, room: int) -> bytes:
     """The text after checking that it is one and has not too many lines, with plain line ends."""
     try:
@@ -119,7 +263,11 @@ def _without_units(body: bytes, names: list[str], delimiter: str, content: Conte
     """Take out a row of units below the header, and keep them."""
     row = _line(body)
     cells = _header(row, delimiter) if row else []
-    if len(cells) != len(names) or not any(cells) or not all(not c or c == "-" or is_unit(c) for c in cells):
+    if len(cells) != len(names) or not any(cells) or any(NUMBER.fullmatch(c) for c in cells):
+        return body
+    from dynident.signals.units import is_unit  # noqa: PLC0415  (few files have such a row)
+
+    if not all(not c or c == "-" or is_unit(c) for c in cells):
         return body
     content.units = {name: cell.strip("[]()") for name, cell in zip(names, cells, strict=True) if cell not in ("", "-")}
     content.notes.append("a row of units stands below the header")
@@ -165,16 +313,10 @@ def _header_behind_comment(comment: str, width: int, notes: list[str]) -> list[s
     """Names of columns without a header of their own: those of the last comment if it has as many, else 1, 2, ..."""
     for delimiter in (",", ";", "\t", None):
         names = [c.strip().strip('"').strip() for c in comment.split(delimiter)]
-        if len(names) == width and not all(_NUMBER.fullmatch(n) for n in names) and len(set(names)) == width:
+        if len(names) == width and not all(NUMBER.fullmatch(n) for n in names) and len(set(names)) == width:
             notes.append("the header stands behind '#'")
             return names
     return [str(k + 1) for k in range(width)]
-
-
-def _check_names(names: list[str]) -> None:
-    repeated = sorted(n for n, count in Counter(names).items() if count > 1 and n)
-    if repeated:
-        raise LogError(f"column names {repeated[:8]} are repeated; every column needs its own name")
 
 
 def _even_ends(body: bytes, names: list[str], delimiter: str, whole: bool, notes: list[str]) -> tuple[bytes, list[str]]:
@@ -210,7 +352,7 @@ def _decimal_comma(body: bytes, delimiter: str) -> bool:
     return True
 
 
-# ---------------------------------------------------------------------- numbers
+# ---------------------------------------------------------------------- delimited text: the numbers
 def _parse(body: bytes, names: list[str], delimiter: str, comma: bool, room: int) -> dict[str, Any]:
     """Columns by pyarrow: float64, int64, booleans and dates as arrays, everything else as lists of text."""
     import pyarrow as pa  # noqa: PLC0415
@@ -232,13 +374,13 @@ def _parse(body: bytes, names: list[str], delimiter: str, comma: bool, room: int
             read_options=arrow.ReadOptions(column_names=names, use_threads=False, block_size=block),
             parse_options=arrow.ParseOptions(delimiter=delimiter, invalid_row_handler=refuse),
             convert_options=arrow.ConvertOptions(
-                null_values=list(_MISSING), strings_can_be_null=True, decimal_point="," if comma else "."
+                null_values=list(MISSING), strings_can_be_null=True, decimal_point="," if comma else "."
             ),
         )
     except pa.ArrowInvalid as error:
         raise LogError(wrong[0] if wrong else str(error).splitlines()[0][:200]) from error
     columns: dict[str, Any] = {}
-    _check_texts(sum(pa.types.is_string(kind) for kind in table.schema.types) * table.num_rows, room)
+    check_texts(sum(pa.types.is_string(kind) for kind in table.schema.types) * table.num_rows, room)
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type
         if not column.null_count and column.num_chunks and (pa.types.is_int64(kind) or pa.types.is_float64(kind)):
@@ -255,50 +397,12 @@ def _parse(body: bytes, names: list[str], delimiter: str, comma: bool, room: int
     return columns
 
 
-def _check_texts(cells: int, room: int) -> None:
+def check_texts(cells: int, room: int) -> None:
+    """Refuse texts that would take more memory than the file is allowed to."""
     if cells * 64 > room:
         raise LogError(
             f"it has {cells} cells with text, which would take more than the {room >> 20} MB for a file of this size"
         )
-
-
-def _parse_plainly(body: bytes, names: list[str], delimiter: str, comma: bool, room: int) -> dict[str, Any]:
-    """The same without pyarrow: numbers in one sweep if there is nothing else, cell by cell otherwise."""
-    if b'"' not in body and b"_" not in body:
-        try:
-            text = body.replace(b",", b".") if comma else body
-            block = np.loadtxt(io.BytesIO(text), delimiter=delimiter, ndmin=2, comments=None)
-            if block.shape[1] == len(names):
-                return {name: block[:, k] for k, name in enumerate(names)}
-        except ValueError:
-            pass  # empty cells, text, rows of unequal length: looked at one by one below
-
-    def rows() -> Iterator[list[str]]:
-        for row in csv.reader(io.TextIOWrapper(io.BytesIO(body), "utf-8"), delimiter=delimiter, skipinitialspace=True):
-            yield [c.strip().replace(",", ".") if comma else c.strip() for c in row]
-
-    numbers, texts = [array("d") for _ in names], set()
-    known = {**dict.fromkeys(_MISSING, np.nan), **dict.fromkeys(("true", "True", "TRUE"), 1.0)}
-    known |= dict.fromkeys(("false", "False", "FALSE"), 0.0)
-    for i, row in enumerate(rows()):
-        if len(row) != len(names):
-            raise LogError(f"data row {i + 1} has {len(row)} cells but there are {len(names)} columns; is it cut short?")
-        for k, cell in enumerate(row):
-            if cell not in known and not _NUMBER.fullmatch(cell):
-                texts.add(k)
-            numbers[k].append(known[cell] if cell in known else np.nan if k in texts else float(cell))
-    columns: dict[str, Any] = {name: np.frombuffer(values) for name, values in zip(names, numbers, strict=True)}
-    _check_texts(len(texts) * len(numbers[0]), room)
-    for k in texts:
-        columns[names[k]] = _dates([None if row[k] in _MISSING else row[k] for row in rows()])
-    return columns
-
-
-def _dates(cells: list[str | None]) -> Any:
-    """ISO dates as datetime64, anything else as it is."""
-    if all(c and re.fullmatch(r"\d{4}-\d\d-\d\d[T ][\d:.]+Z?", c) for c in cells):
-        return np.array([str(c).rstrip("Z").replace(" ", "T") for c in cells], dtype="datetime64[ns]")
-    return cells
 
 
 def _interpret(columns: dict[str, Any], content: Content) -> None:
@@ -310,11 +414,13 @@ def _interpret(columns: dict[str, Any], content: Content) -> None:
             continue
         known = [c for c in cells if c is not None]
         if known and re.match(r"\s*(array\()?['\"]?\w?['\"]?,?\s*[\[(]", known[0]):
-            _lists(name, cells, content)
+            from dynident.signals.cells import read_lists  # noqa: PLC0415  (it stands on this file)
+
+            read_lists(name, cells, content)
             continue
-        numbers = sum(1 for c in known if _NUMBER.fullmatch(c.strip()))
+        numbers = sum(1 for c in known if NUMBER.fullmatch(c.strip()))
         if numbers:
-            k = next(i for i, c in enumerate(cells) if c is not None and not _NUMBER.fullmatch(c.strip()))
+            k = next(i for i, c in enumerate(cells) if c is not None and not NUMBER.fullmatch(c.strip()))
             raise LogError(f"data row {k + 1}, column '{name}' is {cells[k][:40]!r}; numbers are needed (empty means missing)")
         texts.append(name)
     numbered = [columns[name] for name in texts if re.search(r"(^|[./_])name[_.]?\[?\d+\]?$", name)]
@@ -328,56 +434,10 @@ def _interpret(columns: dict[str, Any], content: Content) -> None:
         content.notes.append(f"text columns left out: {', '.join(texts[:8])}{' ...' if len(texts) > 8 else ''}")
 
 
-def _lists(name: str, cells: list[str | None], content: Content) -> None:
-    """A column whose cells are lists: numbers become a 2-D array, one unchanging list of names the labels of arrays."""
-    missing = sum(c is None for c in cells)
-    if missing:
-        raise LogError(f"column '{name}' has {missing} empty cells among its lists; remove those rows")
-    if re.search(r"[A-Za-z]", re.sub(r"array|nan|inf|\d[eE][+-]?\d|'d',", "", str(cells[0]))):
-        names = tuple(a or b for a, b in re.findall(r"'([^']*)'|\"+([^\"]+)\"+", str(cells[0])))
-        names = names or tuple(n.strip() for n in str(cells[0]).strip("[]() ").split(","))
-        if len(set(cells)) > 1:
-            raise LogError(f"column '{name}' lists other names from row to row; split the file by its kinds of messages")
-        content.labels = names
-        return
-    values: Any = None
-    for k, cell in enumerate(cells):
-        plain = re.sub(r"array\(|'d',|[\[\](),]", " ", str(cell))
-        row = plain.split()
-        if values is None:
-            values = np.empty((len(cells), len(row)))
-        if len(row) != values.shape[1] or not all(_NUMBER.fullmatch(x) for x in row):
-            raise LogError(f"data row {k + 1}, column '{name}' is {str(cell)[:40]!r}; {values.shape[1]} numbers are needed")
-        values[k] = row
-    if values.size:
-        content.columns[name] = values
-
-
-# ---------------------------------------------------------------------- ros2 topic echo --csv
 def _is_echo(cells: list[str]) -> bool:
     """Whether a first line is a JointState without a header: seconds, nanoseconds, frame, n names, then 3 n numbers."""
     if len(cells) < 7 or not (cells[0].isdigit() and cells[1].isdigit()):
         return False
-    numbers = [bool(_NUMBER.fullmatch(c)) for c in cells]
+    numbers = [bool(NUMBER.fullmatch(c)) for c in cells]
     texts = numbers.index(True, 2) - 2 if any(numbers[2:]) else 0
     return texts >= 2 and not any(numbers[3 : 2 + texts]) and all(numbers[2 + texts :])
-
-
-def _name_echo(columns: dict[str, Any], content: Content) -> None:
-    """Give the columns of a headerless JointState their names."""
-    texts = [values for values in columns.values() if isinstance(values, list)]
-    empty = [n for n, v in content.columns.items() if v.dtype.kind == "f" and np.isnan(v).all()]  # a frame without a name
-    names = [values[0] for values in texts][-(len(texts) + len(empty) - 1) :]
-    data = [v for n, v in list(content.columns.items())[2:] if n not in empty]
-    if any(len(set(values)) > 1 for values in texts[len(texts) - len(names) :]):
-        raise LogError("the joint names change from row to row; record topics with one set of joints")
-    if len(data) != 3 * len(names):
-        raise LogError(
-            f"a row has {len(names)} joint names and {len(data)} numbers; position, velocity and effort of each are needed"
-        )
-    seconds, nanoseconds = list(content.columns.values())[:2]
-    n = len(names)
-    blocks = {role: np.column_stack(data[k * n : (k + 1) * n]) for k, role in enumerate(("position", "velocity", "effort"))}
-    content.notes = [n for n in content.notes if not n.startswith("text columns")]
-    content.labels = tuple(map(str, names))
-    content.columns = {"header.stamp.sec": seconds, "header.stamp.nanosec": nanoseconds, **blocks}

@@ -7,6 +7,7 @@ refused.
 
 from __future__ import annotations
 
+import json
 import struct
 import zlib
 from array import array
@@ -16,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LinkError
-from dynident.link import messages as m
+from dynident.link import simple_messages as m
 from dynident.link.emulator import VERSION, Emulator
-from dynident.link.messages import Message
 from dynident.link.setpoints import Point
+from dynident.link.simple_messages import Message
 
 Array = NDArray[np.float64]
 
@@ -72,7 +73,7 @@ class Task:
         if kind == m.GET_VERSION:
             return [self.reply(kind, m.SUCCESS, struct.pack(f"{m.ORDERS[self.order]}3i", *VERSION))]
         if kind == m.IDENTITY:
-            return [self.reply(kind, m.SUCCESS, m.encode_json({**core.identity, "yours": getattr(self, "owner", False)}))]
+            return [self.reply(kind, m.SUCCESS, json.dumps({**core.identity, "yours": getattr(self, "owner", False)}).encode())]
         if kind == m.COMMAND:
             if len(message.data) != 4:
                 raise LinkError(f"a COMMAND has {len(message.data)} bytes of data; it needs 4")
@@ -185,7 +186,7 @@ class MotionTask(Task):
 
     def _read(self, message: Message) -> tuple[Point, float]:
         """Return a point with its time since the start of the trajectory."""
-        n = len(self.emulator.box.names)
+        n = len(self.emulator.limits.names)
         q = np.array(message.q[:n])
         if message.type == m.JOINT_TRAJ_PT:
             if message.duration < 0.0 or not 0.0 <= message.velocity <= 1.0:

@@ -1,4 +1,4 @@
-"""From positions to velocities and accelerations: five methods with one signature.
+"""Positions to velocities and accelerations by other ways than the Butterworth filter, with its signature.
 
 Every method is a zero-phase low-pass with amplitude 1/2 at the cut-off, followed by a differentiation that is exact far
 beyond it; so the cut-off means the same thing whatever the method::
@@ -14,137 +14,34 @@ smoothing_spline    1 / (1 + (f/fc)^6)   (quintic, penalty on the third derivati
 kalman_smoother     1 / (1 + (f/fc)^6)   (white-jerk model, Rauch-Tung-Striebel)
 fourier             1 up to fc, 0 above  (periodic trials)
 ==================  ==========================================
+
+The two sweeps of the Rauch-Tung-Striebel smoother, whose gains are given, are machine code::
+
+    forward    x := F x, then x := x + K (q - x_0)                F = [[1, w, w^2/2], [0, 1, w], [0, 0, 1]]
+    backward   x_k := x_k + G (x_{k+1} - F x_k)
+
+The state is ``(q, q', q'')`` in natural time, one step is w.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import LogError
-from dynident.signals.kernels import rts_sweeps
-from dynident.signals.lowpass import both_ways, forward, low_pass_sections
+from dynident.graph import Graph, Node, Routine, compile_routines, minimum, total
+from dynident.signals.filters import Triple, butterworth, check_cutoff, checked_inputs, shaped_like
 
 Array = NDArray[np.float64]
-Triple = tuple[Array, Array, Array]
-
-#: Central differences of order 8: exact to 0.1 % up to 0.2 of the sampling rate, where the 3-point one loses 25 %.
-_FIRST = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0.0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
-SECOND = np.array([-1 / 560, 8 / 315, -1 / 5, 8 / 5, -205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560])
-#: A clock that strays from uniform by more than this part of a step is not uniform.
-UNIFORM = 0.02
-#: A record must hold at least this part of a period of the cut-off.
-SHORTEST = 0.1
 #: Largest Fourier basis, in numbers.
 LARGEST_BASIS = 10**8
-
-
-def _inputs(t: ArrayLike, q: ArrayLike, uniform: bool = True) -> tuple[Array, Array, float]:
-    """Return times, positions (N, n) and step, or say what is wrong with them."""
-    values = np.asarray(q, dtype=np.float64)
-    values = values[:, None] if values.ndim == 1 else values
-    if values.ndim != 2 or values.shape[0] < 2 * _FIRST.size:
-        raise LogError(f"positions have shape {values.shape}; at least {2 * _FIRST.size} samples (samples, joints) are needed")
-    clock = np.asarray(t, dtype=np.float64)
-    if clock.ndim == 0:
-        if not 0 < float(clock) < math.inf:
-            raise LogError(f"sampling rate is {float(clock)}; it must be a positive number of Hz")
-        clock = np.arange(values.shape[0]) / float(clock)
-    if clock.shape != (values.shape[0],):
-        raise LogError(f"times have shape {clock.shape} but positions have {values.shape[0]} samples")
-    if not np.all(np.isfinite(values)):
-        bad = np.argwhere(~np.isfinite(values))[0]
-        raise LogError(f"position channel {bad[1]} is not finite at sample {bad[0]}; interpolate or cut it out first")
-    step = float(clock[-1] - clock[0]) / (clock.size - 1)
-    if not step > 0.0:
-        raise LogError("times do not increase; sort them first")
-    stray = float(np.max(np.abs(clock - clock[0] - step * np.arange(clock.size)))) / step
-    if uniform and stray > UNIFORM:
-        raise LogError(f"times stray from a uniform clock by {stray:.3g} steps; resample first (prepare does it)")
-    return clock, values, step
-
-
-def check_cutoff(cutoff: float, rate: float, samples: int) -> float:
-    """Return `cutoff` if it lies below the Nyquist frequency and not far below one period in the record."""
-    if not (isinstance(cutoff, int | float | np.number) and math.isfinite(cutoff) and cutoff > 0.0):
-        raise LogError(f"cut-off frequency is {cutoff!r}; give a positive number of Hz")
-    if cutoff >= 0.5 * rate:
-        raise LogError(f"cut-off frequency {cutoff:g} Hz is not below the Nyquist frequency {rate / 2:g} Hz; lower it")
-    if cutoff * samples < SHORTEST * rate:  # filters reach over some periods of the cut-off: this bounds their memory
-        raise LogError(
-            f"a period of the cut-off frequency {cutoff:g} Hz is {rate / (cutoff * samples):.3g} times as long as the record "
-            f"({samples} samples at {rate:g} Hz); check the unit of the clock, or raise the cut-off"
-        )
-    return float(cutoff)
-
-
-def _like(q: ArrayLike, *arrays: Array) -> Triple:
-    """Give the results the shape of the input."""
-    flat = np.asarray(q).ndim == 1
-    a, b, c = (np.ascontiguousarray(x[:, 0]) if flat else np.ascontiguousarray(x) for x in arrays)
-    return a, b, c
-
-
-def central_differences(q: ArrayLike, step: float) -> tuple[Array, Array]:
-    """First and second derivative by central differences of order 8, shape (N - 8, ...): 4 samples go at each end."""
-    values = np.asarray(q, dtype=np.float64)
-    n = values.shape[0] - _FIRST.size + 1
-    v, a = np.zeros((n, *values.shape[1:])), np.zeros((n, *values.shape[1:]))
-    for k in range(_FIRST.size):
-        v += _FIRST[k] * values[k : k + n]
-        a += SECOND[k] * values[k : k + n]
-    return v / step, a / step**2
-
-
-def _extend(values: Array, pad: int, window: int) -> Array:
-    """Prolong both ends by the cubic that fits the last `window` samples, so that v and a do not jump there."""
-    n = values.shape[0]
-    window = min(max(window, 8), n)
-    x = np.arange(window) / window
-    ahead = 1.0 + np.arange(pad) / window
-    powers = np.arange(4)
-    fit = np.linalg.pinv(x[:, None] ** powers)
-    after = (ahead[:, None] ** powers) @ (fit @ values[n - window :])
-    before = ((ahead[:, None] ** powers) @ (fit @ values[:window][::-1]))[::-1]
-    return np.concatenate([before, values, after])
-
-
-def butterworth(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 4, causal: bool = False) -> Triple:
-    """Zero-phase Butterworth low-pass, then central differences of order 8.
-
-    Parameters
-    ----------
-    t : array, shape (N,), or float
-        Uniform times in s, or the sampling rate in Hz.
-    q : array, shape (N,) or (N, n)
-        Positions in rad or m; every coordinate is treated.
-    cutoff : float
-        Frequency in Hz where the amplitude (forward and backward together) is 1/2.
-    order : int
-        Order of the filter in one direction.
-    causal : bool
-        True to filter forward only, as on line: what comes out is late.
-
-    Returns
-    -------
-    q, v, a : ndarray
-        Filtered positions, velocities and accelerations, shaped like `q`.
-    """
-    _, values, step = _inputs(t, q)
-    check_cutoff(cutoff, 1.0 / step, values.shape[0])
-    # Forward and backward the amplitude is 1/2 at the cut-off because each pass has 1/sqrt(2) there.
-    sections = low_pass_sections(order, cutoff * step)
-    margin = _FIRST.size // 2
-    pad = margin + math.ceil(3.0 / (cutoff * step))  # the impulse response has died out after 3 periods of the cut-off
-    extended = _extend(values, pad, math.ceil(1.0 / (cutoff * step)))
-    filtered = forward(sections, extended) if causal else both_ways(sections, extended)
-    v, a = central_differences(filtered, step)
-    keep = slice(pad - margin, pad - margin + values.shape[0])
-    return _like(q, filtered[pad : pad + values.shape[0]], v[keep], a[keep])
 
 
 def savitzky_golay(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 5) -> Triple:
@@ -168,7 +65,7 @@ def savitzky_golay(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 5)
     q, v, a : ndarray, shape of q
         Smoothed positions, velocities and accelerations at the same times.
     """
-    _, values, step = _inputs(t, q)
+    _, values, step = checked_inputs(t, q)
     check_cutoff(cutoff, 1.0 / step, values.shape[0])
     window = _window(cutoff * step, order)
     if window > values.shape[0]:
@@ -176,7 +73,7 @@ def savitzky_golay(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 5)
             f"cut-off frequency {cutoff:g} Hz needs a window of {window} samples but there are {values.shape[0]}; raise it"
         )
     results = [scipy.signal.savgol_filter(values, window, order, deriv=d, delta=step, axis=0, mode="interp") for d in range(3)]
-    return _like(q, *results)
+    return shaped_like(q, *results)
 
 
 def _window(cutoff: float, order: int) -> int:
@@ -220,7 +117,7 @@ def smoothing_spline(t: ArrayLike, q: ArrayLike, cutoff: float) -> Triple:
     q, v, a : ndarray, shape of q
         Smoothed positions, velocities and accelerations at the same times.
     """
-    clock, values, step = _inputs(t, q, uniform=False)
+    clock, values, step = checked_inputs(t, q, uniform=False)
     check_cutoff(cutoff, 1.0 / step, values.shape[0])
     x = (clock - clock[0]) * cutoff  # in periods of the cut-off, which keeps the equations well scaled
     pieces = max(1, math.ceil(16.0 * float(x[-1])))
@@ -234,7 +131,7 @@ def smoothing_spline(t: ArrayLike, q: ArrayLike, cutoff: float) -> Triple:
     for k in range(6):
         banded[5 - k, k:] = gram.diagonal(k)
     spline = scipy.interpolate.BSpline(knots, scipy.linalg.solveh_banded(banded, design.T @ values), 5)
-    return _like(q, spline(x), spline(x, nu=1) * cutoff, spline(x, nu=2) * cutoff**2)
+    return shaped_like(q, spline(x), spline(x, nu=1) * cutoff, spline(x, nu=2) * cutoff**2)
 
 
 def kalman_smoother(t: ArrayLike, q: ArrayLike, cutoff: float) -> Triple:
@@ -258,15 +155,15 @@ def kalman_smoother(t: ArrayLike, q: ArrayLike, cutoff: float) -> Triple:
     q, v, a : ndarray, shape of q
         Smoothed positions, velocities and accelerations at the same times.
     """
-    _, values, step = _inputs(t, q)
+    _, values, step = checked_inputs(t, q)
     check_cutoff(cutoff, 1.0 / step, values.shape[0])
     w = 2.0 * np.pi * cutoff * step  # natural unit of time: the state is (q, v / omega_c, a / omega_c^2)
     window = min(values.shape[0], max(8, math.ceil(1.0 / (cutoff * step))))
     powers = (w * np.arange(window))[:, None] ** np.arange(3)
     start = np.linalg.lstsq(powers, values[:window], rcond=None)[0] * np.array([1.0, 1.0, 2.0])[:, None]
-    states = rts_sweeps(np.ascontiguousarray(values), w, start, *_gains(w, values.shape[0]))
+    states = _rts_sweeps(np.ascontiguousarray(values), w, start, *_gains(w, values.shape[0]))
     omega = w / step
-    return _like(q, states[0], states[1] * omega, states[2] * omega**2)
+    return shaped_like(q, states[0], states[1] * omega, states[2] * omega**2)
 
 
 def _gains(w: float, samples: int) -> tuple[Array, Array]:
@@ -289,6 +186,54 @@ def _gains(w: float, samples: int) -> tuple[Array, Array]:
     return np.array(forward), np.array(backward)
 
 
+def _rts_sweeps(values: Array, w: float, start: Array, forward: Array, backward: Array) -> Array:
+    """Return smoothed states (3, N, n) of measured positions (N, n) from a state (3, n) before the first.
+
+    Kalman gains (m, 3) and smoother gains (m, 3, 3) are those of the first m samples; the last ones hold for the rest.
+    """
+    count, channels = values.shape
+    states = np.empty((channels, count, 3))
+    head = np.array([float(channels), float(count), float(len(forward) - 1), w])
+    given = [np.ascontiguousarray(array) for array in (values.T, start.T, forward, backward)]
+    _sweeps()(*(array.ctypes.data for array in (head, *given, states)))
+    return states.transpose(2, 1, 0)
+
+
+@lru_cache(maxsize=1)
+def _sweeps() -> Any:
+    graph = Graph()
+    sweeps = Routine(graph, "sweeps", ("head", "values", "start", "forward", "backward", "states"))
+    channels, count, last, w = sweeps.load_all("head", 0, 4)
+
+    def ahead(x: list[Node]) -> list[Node]:
+        return [x[0] + w * x[1] + 0.5 * w * w * x[2], x[1] + w * x[2], x[2]]
+
+    with sweeps.repeat(channels) as c:
+        x = sweeps.local("x", 3)
+        sweeps.store_all(x, 0, sweeps.load_all("start", 3.0 * c, 3))
+        with sweeps.repeat(count) as k:
+            here, m = c * count + k, minimum(k, last)
+            with sweeps.when(k > 0.0):
+                sweeps.store_all(x, 0, ahead(sweeps.load_all(x, 0, 3)))
+            known, gain = sweeps.load_all(x, 0, 3), sweeps.load_all("forward", 3.0 * m, 3)
+            innovation = sweeps.load("values", here) - known[0]
+            filtered = [known[i] + gain[i] * innovation for i in range(3)]
+            sweeps.store_all(x, 0, filtered)
+            sweeps.store_all("states", 3.0 * here, filtered)
+        with sweeps.repeat(count - 1.0) as back:
+            k = count - 2.0 - back
+            here, m = c * count + k, minimum(k, last)
+            filtered, G = sweeps.load_all("states", 3.0 * here, 3), sweeps.load_all("backward", 9.0 * m, 9)
+            later = zip(sweeps.load_all("states", 3.0 * here + 3.0, 3), ahead(filtered), strict=True)
+            change = [smoothed - predicted for smoothed, predicted in later]
+            smoothed = [total([filtered[i], *(G[3 * i + j] * change[j] for j in range(3))]) for i in range(3)]
+            sweeps.store_all("states", 3.0 * here, smoothed)
+    machine = compile_routines([sweeps], "smoother")
+    call = machine.function("sweeps", [ctypes.c_void_p] * 6)
+    call.machine = machine  # the code lives as long as its machine
+    return call
+
+
 def fourier(t: ArrayLike, q: ArrayLike, cutoff: float, *, period: float) -> Triple:
     """Differentiate a periodic motion exactly, by its Fourier series over the whole record.
 
@@ -307,7 +252,7 @@ def fourier(t: ArrayLike, q: ArrayLike, cutoff: float, *, period: float) -> Trip
     q, v, a : ndarray
         The series and its derivatives at the times given, shaped like `q`.
     """
-    clock, values, step = _inputs(t, q, uniform=False)
+    clock, values, step = checked_inputs(t, q, uniform=False)
     check_cutoff(cutoff, 1.0 / step, values.shape[0])
     span = step * clock.size
     if not (isinstance(period, int | float | np.number) and math.isfinite(period) and period > 0.0):
@@ -330,7 +275,7 @@ def fourier(t: ArrayLike, q: ArrayLike, cutoff: float, *, period: float) -> Trip
     coefficients = scipy.linalg.solve(basis.T @ basis, basis.T @ values, assume_a="pos")
     a, b = coefficients[1 : harmonics + 1], coefficients[harmonics + 1 :]
     w = (omega * order)[:, None]
-    return _like(q, basis @ coefficients, cosine @ (w * b) - sine @ (w * a), -(cosine @ (w**2 * a)) - sine @ (w**2 * b))
+    return shaped_like(q, basis @ coefficients, cosine @ (w * b) - sine @ (w * a), -(cosine @ (w**2 * a)) - sine @ (w**2 * b))
 
 
 METHODS: dict[str, Callable[..., Triple]] = {

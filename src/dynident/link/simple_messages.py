@@ -4,27 +4,30 @@
 
 Ten joint slots always; unused ones are zero [Pagani2022, Appendix A]. Types from 9000 on are ours (`docs/link.md`): the
 standard has no message for torques, temperatures, names and limits. Their numbers are 8 bytes wide: nothing is rounded.
+
+A motion is the messages of its points: 0, 1, 2, ... of a streamer, -1, 1, 2, ..., -3 of a downloader.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LinkError
+from dynident.link.controller import Samples
+from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]
 
 SLOTS = 10  # joints of every message
 LARGEST = 1 << 20  # bytes of one message; a JOINT_TRAJ of 200 points has 10 kB
 MOST_POINTS = 200  # of a JOINT_TRAJ
+MINIMUM = 3  # points of a download
 
 PING, GET_VERSION = 1, 2
 JOINT_POSITION, JOINT_TRAJ_PT, JOINT_TRAJ, STATUS, JOINT_TRAJ_PT_FULL, JOINT_FEEDBACK = 10, 11, 12, 13, 14, 15
@@ -37,8 +40,8 @@ EVERYTHING = TIME | POSITION | VELOCITY | ACCELERATION
 RESET, EMERGENCY_STOP, RELEASE, GOODBYE, REST, REST_OVER = 1, 2, 3, 4, 5, 6  # of COMMAND
 SIZES = {JOINT_POSITION: 44, JOINT_TRAJ_PT: 52, STATUS: 28, JOINT_TRAJ_PT_FULL: 136, JOINT_FEEDBACK: 132}  # bytes of data
 ORDERS = {"little": "<", "big": ">"}
-STATUS_FIELDS = ("drives_powered", "e_stopped", "error_code", "in_error", "in_motion", "mode", "motion_possible")
 HANDSHAKE = 142  # the byte that a UDP client repeats until it comes back
+STATUS_FIELDS = ("drives_powered", "e_stopped", "error_code", "in_error", "in_motion", "mode", "motion_possible")
 
 
 @dataclass(frozen=True)
@@ -255,74 +258,6 @@ class Framer:
 
 
 # ---------------------------------------------------------------------- our own types
-def encode_json(data: Mapping[str, Any]) -> bytes:
-    """Return the data of an IDENTITY reply."""
-    return json.dumps(data).encode()
-
-
-def decode_json(data: bytes) -> dict[str, Any]:
-    """Return what an IDENTITY reply says."""
-    try:
-        found = json.loads(data.decode())
-    except (ValueError, RecursionError) as error:
-        raise LinkError(f"the controller's identity cannot be read ({error}); its version differs from ours") from error
-    if not isinstance(found, dict):
-        raise LinkError("the controller's identity is no table; its version differs from ours")
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """Samples of a controller in the order it took them.
-
-    Parameters
-    ----------
-    index : ndarray of int, (N,)
-        Counted by the controller without a gap.
-    clock : ndarray, (N,)
-        Clock of the controller [s].
-    motion : ndarray, (N,)
-        Time since the running trajectory began [s]; NaN when none runs.
-    position, velocity, effort, temperature : ndarray, (N, n)
-        As the controller reports them, in SI; NaN where it does not.
-    """
-
-    index: NDArray[np.int64]
-    clock: Array
-    motion: Array
-    position: Array
-    velocity: Array
-    effort: Array
-    temperature: Array
-
-    def __len__(self) -> int:
-        return int(self.index.size)
-
-    @property
-    def table(self) -> Array:
-        """All numbers, (N, 3 + 4 n): index, clock, motion, positions, velocities, efforts, temperatures."""
-        parts = (self.index.astype(np.float64), self.clock, self.motion)
-        return np.column_stack([*parts, self.position, self.velocity, self.effort, self.temperature])
-
-    @classmethod
-    def from_table(cls, table: Array) -> Samples:
-        """Return the samples of a table.
-
-        Parameters
-        ----------
-        table : ndarray, (N, 3 + 4 n)
-            As `table` gives it.
-
-        Returns
-        -------
-        Samples
-            The same.
-        """
-        n = (table.shape[1] - 3) // 4
-        blocks = [table[:, 3 + k * n : 3 + (k + 1) * n] for k in range(4)]
-        return cls(table[:, 0].astype(np.int64), table[:, 1], table[:, 2], *blocks)
-
-
 def encode_samples(table: Array, order: str = "little") -> bytes:
     """Return a SAMPLES topic: number of joints and of samples (int32), then float64 rows as in `Samples.table`."""
     rows, width = table.shape
@@ -360,3 +295,26 @@ def critical_velocity(v: Iterable[float], limits: Iterable[float]) -> float:
         Share of the top speed of the joint closest to its limit.
     """
     return min(1.0, max((abs(x) / limit for x, limit in zip(v, limits, strict=True)), default=0.0))
+
+
+def trajectory_messages(motion: Motion, limits: Array, *, download: bool = False, full: bool = True) -> list[Message]:
+    """Return the messages of a motion."""
+    t = motion.t - motion.t[0]
+    step = float(t[-1] - t[-2]) if len(motion) > 1 else 0.01
+    extra = max(0, MINIMUM - len(motion)) if download else 0
+    at = np.concatenate([t, t[-1] + step * np.arange(1, extra + 1)])
+    last, out = len(at) - 1, []
+    for k, when in enumerate(at):
+        i = min(k, len(motion) - 1)
+        number = k
+        if download:
+            number = START_DOWNLOAD if k == 0 else END if k == last else k
+        q, v, a = tuple(motion.q[i]), tuple(motion.v[i]), tuple(motion.a[i])
+        if full:
+            valid = TIME | POSITION | VELOCITY | ACCELERATION
+            out.append(Message(JOINT_TRAJ_PT_FULL, sequence=number, valid=valid, time=float(when), q=q, v=v, a=a))
+        else:
+            duration = float(when - at[k - 1]) if k else 0.0
+            speed = critical_velocity(v, limits)
+            out.append(Message(JOINT_TRAJ_PT, sequence=number, q=q, velocity=speed, duration=duration))
+    return out

@@ -1,0 +1,58 @@
+"""Sentences of the library in the words of the shell: who typed ``--cutoff`` is told of ``--cutoff``, not of ``cutoff=``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from contextvars import ContextVar
+from typing import Any
+
+#: Options of the command that runs.
+OPTIONS: ContextVar[frozenset[str]] = ContextVar("options", default=frozenset())
+#: Arguments of the library whose option has another name.
+_OTHER = {"units": "unit", "tolerance": "rank-tolerance", "key": "key-file", "peers": "peer"}
+_PHRASES = (
+    # both are named already: rate= (--rate); --search (search=[...]); joints=, --joints
+    (r"\b[a-z_]+= \((?:commands: )?(--[a-z-]+)\)", r"\1"),
+    (r"(--[a-z-]+(?: \S+)?) \([a-z_]+=[^ )]*\)", r"\1"),
+    (r"\b[a-z_]+=, (--[a-z-]+)", r"\1"),
+    (r"\b[a-z_]+=True in Python, (--[a-z-]+)", r"\1"),
+    (r"schema=\{'(\w+)': \[?\.{3}\]?(?:, [^}]*)?\}(?: or a TOML file)?(?: \(--schema\))?", r"the key '\1' of a --schema file"),
+    (r"schema= with", "a --schema file with"),
+    (r"units=\{'(\w+)': '(\w+)'\}", r"--unit \1=\2"),
+    (
+        r"give unit 'deg' or 'mm' \(or position_side='motor'\)",
+        "give --unit position=deg or position=mm (or position_side in --schema)",
+    ),
+    (r"\((position=deg)\)", r"(--unit \1)"),
+    (r"\(gain=-1\)", "(--gain, -1 for these and 1 for the others)"),
+    (r" \(and (\d+) more, see \.quality\.summary\(\)\)", r" (and \1 more)"),
+    (r"see Fit\.observability\(\)", "see the observability in the report"),
+    (r"give it as \(samples, 3, 3\) or one \(3, 3\), or --rpy", "give --rpy"),
+    (r"give rotation=None", "leave --rpy out"),
+    (r"VirtualRobot\(step=([^)]*)\)", r"--step \1"),
+)
+
+
+def in_options(text: str) -> str:
+    """Return a sentence with the options of the running command in place of arguments of the library."""
+    known = OPTIONS.get()
+    if not known:
+        return text
+    for pattern, words in _PHRASES:
+        text = re.sub(pattern, words, text)
+
+    def option(match: re.Match[str]) -> str:
+        name = "--" + _OTHER.get(match[1], match[1]).replace("_", "-")
+        return f"{name} {match[2] or ''}".rstrip() if name in known else match[0]
+
+    # A name with nothing, a word in quotes or a number behind it; what follows an option is its value.
+    return re.sub(r"(?<![\w.'\"/-])(?<!--unit )([a-z_]+)=(?:'?([\w.+-]+)'?)?(?![\w{\[(=@'])", option, text)
+
+
+def options_of(command: Any, args: Iterable[str]) -> frozenset[str]:
+    """Return the options of the command that some arguments call."""
+    for word in args:
+        below = getattr(command, "commands", {}).get(word)
+        command = command if below is None else below
+    return frozenset(name for parameter in command.params for name in getattr(parameter, "opts", ()) if name.startswith("--"))

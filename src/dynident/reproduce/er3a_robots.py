@@ -1,0 +1,191 @@
+"""Two robots and the whole model of [Pagani2022, chapter 5]: repetitions, Fig. 37, and friction in two postures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dynident as di
+from dynident.figures import BLUE, INK, ORANGE, new_figure, one_axes
+from dynident.friction import Polynomial, TemperatureDependent
+from dynident.link import simulate_campaign
+from dynident.reproduce.er3a_campaign import CYCLES, FOLDER, campaign, plan, study
+from dynident.reproduce.registry import Reproduction, Row, Table, reproduction
+from dynident.robots import er3a_c60
+from dynident.signals import Log, read_cycles
+from dynident.testbench import CycleFits, Estimate, Repeatability, identify_cycles, repeatability
+
+SHORT = 5  # cycles of a repetition: 25 min of the two hours
+
+
+@cache
+def repetition(robot: int, test: int) -> CycleFits:
+    """Return the parameters of the first cycles of one test of one robot; the first tests are those of the whole campaigns."""
+    if test == 1:
+        folder = campaign(robot, fault=robot == 2)  # its fault begins later
+    else:
+        folder = Path(FOLDER.name) / f"robot_{robot}_test_{test}"
+        simulate_campaign(folder, replace(plan(), cycles=SHORT), er3a_c60.machine(), seed=10 * robot + test)
+    return identify_cycles(er3a_c60.mechanism(), folder, cycles=range(SHORT))[0]
+
+
+@cache
+def repetitions() -> Repeatability:
+    """Return how all parameters repeat over four tests of two robots."""
+    rows: list[Estimate] = []
+    for robot in (1, 2):
+        for test in range(1, 5):
+            rows += repetition(robot, test).estimates(f"Robot {robot}", f"test {test}")
+    return repeatability(rows)
+
+
+@reproduction(
+    "thermal-fig-42", "four tests of two robots", "[Pagani2022, sections 5.1 and 5.2, Figs. 38, 39 and 42]", seconds=330
+)
+def fig_42() -> Reproduction:
+    """The same identification on four days and two robots: what differs between cycles, tests and robots."""
+    found = repetitions()
+    shown = [name for name in ("my_link_3R", "Ixx_link_2R", "Izz_link_2R", "a0_joint_3") if name in _names(found)]
+    rows = []
+    for name in shown:
+        entry = found[name]
+        size = 100.0 / abs(entry.spread.mean)
+        for what in ("cycles", "tests", "robots"):
+            rows.append(Row(f"{name}: spread between {what}", size * getattr(entry.spread, what), None, "%"))
+        rows.append(
+            Row(f"{name}: probability that robots do not differ", entry.spread.robots_p, None, "", "they are alike here")
+        )
+    notes = (
+        "Both virtual robots have the same parameters, noise differs from test to test; the thesis prints no numbers, its "
+        "robots are 'quite similar'.",
+        f"The first {SHORT} of {CYCLES} cycles of every test: inertial parameters must not drift while friction falls.",
+    )
+    figures = {f"{name}, all tests together (Figs. 38, 39 and 42)": lambda name=name: found.plot(name) for name in shown}
+    return Reproduction((Table("repetitions", tuple(rows)),), figures, notes)
+
+
+def _names(found: Repeatability) -> set[str]:
+    return {entry.name for entry in found.parameters}
+
+
+# ---- Fig. 37 -------------------------------------------------------------------------------------------------------------
+
+
+def with_estimated_temperature(log: Log) -> Log:
+    """Return a log whose temperatures are those that the thermal models predict from the speeds: no sensor is used."""
+    columns = []
+    for joint in log.joints:
+        entry = study().of(joint)
+        model = entry.best.model
+        warming = model.simulate(entry.power_t, entry.power)
+        kelvin = model.alpha / er3a_c60.AXIS_4["alpha"]  # torque leaves the scale of the temperature free
+        columns.append(model.reference + kelvin * (np.interp(log.t, warming.t, warming.temperature) - model.reference))
+    return replace(log, temperature=np.column_stack(columns))
+
+
+@reproduction(
+    "thermal-fig-37", "dynamics, friction and thermal model together", "[Pagani2022, section 5.1, Fig. 37]", seconds=20
+)
+def fig_37() -> Reproduction:
+    """Torques of the coldest and of the hottest cycle, with and without the estimated temperature."""
+    logs = {}
+    for part in read_cycles(campaign()):
+        if part.recordings[0].cycle in (0, 3, 11, CYCLES - 1):
+            logs[part.recordings[0].cycle] = part.stages()
+    robot, options = er3a_c60.mechanism(), {"standstill": 0.1}
+    law = TemperatureDependent(Polynomial(), study().heating[0].best.model.reference)
+    warm = di.fit_log(robot, [with_estimated_temperature(x) for k in logs for x in logs[k]["excitation"]], law, options)
+    cold = di.fit_log(robot, logs[0]["excitation"], Polynomial(), options)
+    rows = []
+    for k, name in ((0, "cold"), (CYCLES - 1, "hot")):
+        test = logs[k]["validation"][0]
+        rows.append(Row(f"{name}: without temperature", 100.0 * cold.score(test).metrics.relative, None, "%"))
+        shown = with_estimated_temperature(test)
+        rows.append(Row(f"{name}: with the estimated temperature", 100.0 * warm.score(shown).metrics.relative, None, "%"))
+    hot = with_estimated_temperature(logs[CYCLES - 1]["validation"][0])
+    notes = (
+        "Temperatures come from the speeds alone (Algorithm 1 with the models of thermal-fig-40), as the scheme wants it.",
+        "What compares estimate and measurement: dynident monitor (virtual force sensor, collisions), dynident maintenance.",
+    )
+    figures = {"the scheme (Fig. 37)": scheme, "torques of a hot robot, measured and estimated": lambda: warm.score(hot).plot()}
+    return Reproduction((Table("torques on motions that were not fitted, held-out error", tuple(rows)),), figures, notes)
+
+
+def scheme() -> Any:
+    """Return the block scheme; hats mark estimates."""
+    blocks = (  # centre, half width, half height, text
+        (0.10, 0.66, 0.06, 0.09, "robot"),
+        (0.40, 0.80, 0.10, 0.09, "dynamic model (42)"),
+        (0.40, 0.48, 0.10, 0.09, "friction (157)"),
+        (0.40, 0.14, 0.10, 0.10, "thermal model (154),\nAlgorithm 1"),
+        (0.62, 0.64, 0.02, 0.06, "+"),
+        (0.74, 0.64, 0.02, 0.06, "\u2212"),
+        (0.89, 0.64, 0.09, 0.14, "maintenance,\nvirtual force sensor,\ncollision detection"),
+    )
+    wires = (  # corners, what it carries, where that is written
+        (((0.16, 0.66), (0.24, 0.66), (0.24, 0.80), (0.30, 0.80)), r"$q, \dot q, \ddot q$", (0.21, 0.71)),
+        (((0.24, 0.66), (0.24, 0.48), (0.30, 0.48)), r"$\dot q$", (0.26, 0.53)),
+        (((0.40, 0.39), (0.40, 0.24)), r"$\hat W_f = \hat\tau_f\, \dot q$", (0.46, 0.32)),
+        (((0.50, 0.14), (0.56, 0.14), (0.56, 0.43), (0.50, 0.43)), r"$\hat T$", (0.575, 0.26)),
+        (((0.50, 0.80), (0.62, 0.80), (0.62, 0.70)), "", (0.0, 0.0)),
+        (((0.50, 0.52), (0.62, 0.52), (0.62, 0.58)), r"$\hat\tau_f$", (0.565, 0.57)),
+        (((0.64, 0.64), (0.72, 0.64)), r"$\hat\tau$", (0.68, 0.69)),
+        (((0.10, 0.75), (0.10, 0.97), (0.74, 0.97), (0.74, 0.70)), r"measured torque $\tau$", (0.42, 1.005)),
+        (((0.76, 0.64), (0.80, 0.64)), "", (0.0, 0.0)),
+    )
+    figure = new_figure(10.4, 3.8)
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.05))
+    axes.axis("off")
+    arrow = {"arrowstyle": "-|>", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0}
+    for corners, text, place in wires:
+        x, y = np.array(corners[:-1]).T
+        axes.plot(x, y, color=INK, linewidth=0.9)
+        axes.annotate("", corners[-1], corners[-2], arrowprops=arrow)
+        axes.text(*place, text, fontsize=10, color=ORANGE, ha="center", va="center")
+    for cx, cy, w, h, text in blocks:
+        left, right, low, high = cx - w, cx + w, cy - h, cy + h
+        axes.fill([left, right, right, left], [low, low, high, high], facecolor="white", edgecolor=BLUE, linewidth=1.2)
+        axes.text(cx, cy, text, fontsize=9, ha="center", va="center")
+    return figure
+
+
+# ---- two postures --------------------------------------------------------------------------------------------------------
+
+
+@reproduction(
+    "thermal-fig-21", "friction does not depend on the posture", "[Pagani2022, section 4.3.1, Figs. 20 and 21]", seconds=8
+)
+def fig_21() -> Reproduction:
+    """The same plateaus of joint 1 with the arm stretched and folded."""
+    from dynident.excitation import cooling_test  # noqa: PLC0415 - only here
+    from dynident.testbench import find_plateaus, friction_curves  # noqa: PLC0415
+
+    machine, limits = er3a_c60.machine(warm=False), er3a_c60.limits()
+    postures = {"stretched": [0.0, -0.9, -0.6, 0.0, 0.0, 0.0], "folded": [0.0, 0.0, 0.9, 0.0, 0.6, 0.0]}
+    logs, friction, peak = {}, {}, {}
+    for name, posture in postures.items():
+        test = cooling_test("ER3A-C60", limits, "joint_1", posture=posture, cycles=2)
+        logs[name] = machine.simulate(test.stages[0].curve, log_cycle=0.004).log
+        curves = friction_curves(find_plateaus(logs[name], "joint_1"), by="all", gravity=False)
+        friction[name] = curves.history().friction[0]
+        peak[name] = float(np.abs(logs[name].effort[:, 0]).max())
+    true = float(er3a_c60.friction_laws()[0](0.6 * er3a_c60.SPEEDS[0]))
+    why = f"{true:.2f} is true of the virtual robot"
+    rows = [Row(f"friction at 60 %, {name}", float(f), None, "N m", why) for name, f in friction.items()]
+    rows += [Row(f"largest torque, {name}", x, None, "N m") for name, x in peak.items()]
+
+    def torques() -> Any:
+        figure, axes = one_axes(
+            9.0, 3.6, "time [s]", "torque of joint 1 [N m]", "Two postures: inertia differs, friction does not"
+        )
+        for (name, log), colour in zip(logs.items(), (BLUE, ORANGE), strict=True):
+            axes.plot(log.t, log.effort[:, 0], color=colour, linewidth=0.6, label=name)
+        axes.legend(frameon=False, fontsize=8)
+        return figure
+
+    return Reproduction((Table("two postures", tuple(rows)),), {"torques of joint 1 (Fig. 21)": torques})

@@ -1,0 +1,99 @@
+"""Cells of delimited text that are no plain numbers, as lists and dates, and reading without pyarrow."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from array import array
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dynident.errors import LogError
+from dynident.signals.tables import MISSING, NUMBER, Content, check_texts
+
+
+def read_lists(name: str, cells: list[str | None], content: Content) -> None:
+    """A column whose cells are lists: numbers become a 2-D array, one unchanging list of names the labels of arrays."""
+    missing = sum(c is None for c in cells)
+    if missing:
+        raise LogError(f"column '{name}' has {missing} empty cells among its lists; remove those rows")
+    if re.search(r"[A-Za-z]", re.sub(r"array|nan|inf|\d[eE][+-]?\d|'d',", "", str(cells[0]))):
+        names = tuple(a or b for a, b in re.findall(r"'([^']*)'|\"+([^\"]+)\"+", str(cells[0])))
+        names = names or tuple(n.strip() for n in str(cells[0]).strip("[]() ").split(","))
+        if len(set(cells)) > 1:
+            raise LogError(f"column '{name}' lists other names from row to row; split the file by its kinds of messages")
+        content.labels = names
+        return
+    values: Any = None
+    for k, cell in enumerate(cells):
+        plain = re.sub(r"array\(|'d',|[\[\](),]", " ", str(cell))
+        row = plain.split()
+        if values is None:
+            values = np.empty((len(cells), len(row)))
+        if len(row) != values.shape[1] or not all(NUMBER.fullmatch(x) for x in row):
+            raise LogError(f"data row {k + 1}, column '{name}' is {str(cell)[:40]!r}; {values.shape[1]} numbers are needed")
+        values[k] = row
+    if values.size:
+        content.columns[name] = values
+
+
+def name_echo(columns: dict[str, Any], content: Content) -> None:
+    """Give the columns of a headerless JointState their names."""
+    texts = [values for values in columns.values() if isinstance(values, list)]
+    empty = [n for n, v in content.columns.items() if v.dtype.kind == "f" and np.isnan(v).all()]  # a frame without a name
+    names = [values[0] for values in texts][-(len(texts) + len(empty) - 1) :]
+    data = [v for n, v in list(content.columns.items())[2:] if n not in empty]
+    if any(len(set(values)) > 1 for values in texts[len(texts) - len(names) :]):
+        raise LogError("the joint names change from row to row; record topics with one set of joints")
+    if len(data) != 3 * len(names):
+        raise LogError(
+            f"a row has {len(names)} joint names and {len(data)} numbers; position, velocity and effort of each are needed"
+        )
+    seconds, nanoseconds = list(content.columns.values())[:2]
+    n = len(names)
+    blocks = {role: np.column_stack(data[k * n : (k + 1) * n]) for k, role in enumerate(("position", "velocity", "effort"))}
+    content.notes = [n for n in content.notes if not n.startswith("text columns")]
+    content.labels = tuple(map(str, names))
+    content.columns = {"header.stamp.sec": seconds, "header.stamp.nanosec": nanoseconds, **blocks}
+
+
+def parse_plainly(body: bytes, names: list[str], delimiter: str, comma: bool, room: int) -> dict[str, Any]:
+    """The same without pyarrow: numbers in one sweep if there is nothing else, cell by cell otherwise."""
+    if b'"' not in body and b"_" not in body:
+        try:
+            text = body.replace(b",", b".") if comma else body
+            block = np.loadtxt(io.BytesIO(text), delimiter=delimiter, ndmin=2, comments=None)
+            if block.shape[1] == len(names):
+                return {name: block[:, k] for k, name in enumerate(names)}
+        except ValueError:
+            pass  # empty cells, text, rows of unequal length: looked at one by one below
+
+    def rows() -> Iterator[list[str]]:
+        for row in csv.reader(io.TextIOWrapper(io.BytesIO(body), "utf-8"), delimiter=delimiter, skipinitialspace=True):
+            yield [c.strip().replace(",", ".") if comma else c.strip() for c in row]
+
+    numbers, texts = [array("d") for _ in names], set()
+    known = {**dict.fromkeys(MISSING, np.nan), **dict.fromkeys(("true", "True", "TRUE"), 1.0)}
+    known |= dict.fromkeys(("false", "False", "FALSE"), 0.0)
+    for i, row in enumerate(rows()):
+        if len(row) != len(names):
+            raise LogError(f"data row {i + 1} has {len(row)} cells but there are {len(names)} columns; is it cut short?")
+        for k, cell in enumerate(row):
+            if cell not in known and not NUMBER.fullmatch(cell):
+                texts.add(k)
+            numbers[k].append(known[cell] if cell in known else np.nan if k in texts else float(cell))
+    columns: dict[str, Any] = {name: np.frombuffer(values) for name, values in zip(names, numbers, strict=True)}
+    check_texts(len(texts) * len(numbers[0]), room)
+    for k in texts:
+        columns[names[k]] = _dates([None if row[k] in MISSING else row[k] for row in rows()])
+    return columns
+
+
+def _dates(cells: list[str | None]) -> Any:
+    """ISO dates as datetime64, anything else as it is."""
+    if all(c and re.fullmatch(r"\d{4}-\d\d-\d\d[T ][\d:.]+Z?", c) for c in cells):
+        return np.array([str(c).rstrip("Z").replace(" ", "T") for c in cells], dtype="datetime64[ns]")
+    return cells
