@@ -51,7 +51,7 @@ def check_monitored(mechanism: Mechanism, laws: Mapping[str, Friction]) -> None:
     if mechanism.loops:
         raise DescriptionError(
             f"robot '{name}' has loops, which the monitor does not watch: its observer works sample by sample without "
-            "iterations, and the positions of a closed loop are found by them; compare Fit.score of healthy and new logs instead"
+            "iterations, and the positions of a closed loop are found by them; compare Fit.score of old and new logs instead"
         )
     if mechanism.has_opaque_couplings:
         raise DescriptionError(
