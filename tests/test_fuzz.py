@@ -120,7 +120,7 @@ def test_what_longer_runs_found_is_told() -> None:
 def test_a_result_is_not_made_of_what_it_cannot_use() -> None:
     with pytest.raises(DynidentError, match=r"FleetResult: robots is 1\.0; give a list of a RobotEstimate"):
         di.fleet.FleetResult(1.0, (), ())
-    assert di.control.ToolSpace("xyz").rows == ("x", "y", "z")  # what a constructor translates is no mistake
+    assert di.control.ToolSpace(rows="xyz").rows == ("x", "y", "z")  # what a constructor translates is no mistake
 
 
 def test_generators_and_expressions_name_their_arguments() -> None:
