@@ -287,8 +287,8 @@ def _explain(
     for name, value in changed.items():
         if known.get(name) is Numbers and _shape(value) == ():
             return f"{label}: {name} is {shown(value)}; give an array of real numbers ({_why(error)})"
-        blamed = str(error).startswith(f"'{type(value).__name__}' object")
-        if known.get(name, Any) is Any and (_is_foreign(value) or blamed):
+        blamed = any(f"{before}{type(value).__name__}{after}" in str(error) for before, after in (("'", "'"), ("type ", " ")))
+        if (known.get(name, Any) is Any and _is_foreign(value)) or (known.get(name, Any) in (Any, Numbers) and blamed):
             return f"{label}: {name} is {shown(value)}, which cannot be used here ({_why(error)})"
     return None
 
@@ -334,8 +334,8 @@ def _suspect(value: object, error: BaseException) -> str:
         return "is empty"
     if isinstance(value, str | os.PathLike | Mapping) or callable(value):
         return _suspect_name(value, error)
-    if isinstance(error, IndexError) and isinstance(value, int | np.integer):
-        return f"is {shown(value)}, which is out of range"
+    if isinstance(error, IndexError) and isinstance(value, int | float | np.number):
+        return f"is {shown(value)}, which is no number of an item"
     array = _numeric(value)
     if array is None or array.size == 0:
         return ""

@@ -518,6 +518,6 @@ def _check_clock(t: Array) -> None:
     if back.size:
         k = int(back[0]) + 1
         raise LogError(
-            f"time does not increase at sample {k} ({t[k - 1]!r} s then {t[k]!r} s, {back.size} such places); "
+            f"time does not increase at sample {k} ({float(t[k - 1])!r} s then {float(t[k])!r} s, {back.size} such places); "
             "sort the rows, remove repeated ones, or split the file where the clock restarts"
         )
