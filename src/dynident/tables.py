@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROWS = 60  # of a view
+SHORT = 24  # characters of a cell that is not broken
 
 
 class Tabular:
@@ -50,10 +51,18 @@ class Tabular:
         columns = self._view()
         rows = list(zip(*columns.values(), strict=True))
         head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
-        body = "".join(f"<tr>{''.join(f'<td>{html.escape(_text(x))}</td>' for x in row)}</tr>" for row in rows[:ROWS])
+        body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:ROWS])
         rest = f"<div>... {len(rows) - ROWS} more rows</div>" if len(rows) > ROWS else ""
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         return f"<div><strong>{html.escape(self._head())}</strong>{table}{rest}</div>"
+
+
+def _cell(value: object) -> str:
+    """Return a cell: numbers to the right, texts to the left, short ones (names, units) on one line."""
+    text = _text(value)
+    side = "right" if isinstance(value, int | float | np.number) and not isinstance(value, bool) else "left"
+    wrap = ";white-space:nowrap" if len(text) <= SHORT else ""
+    return f'<td style="text-align:{side}{wrap};padding:0 .6em">{html.escape(text)}</td>'
 
 
 def _text(value: object) -> str:

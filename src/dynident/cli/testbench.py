@@ -146,8 +146,8 @@ def track(
         else:
             described = robot_of(Path(machine), sidecar, search, arg, trust)
             true = described if fit is None else di.Fit.load(fit, described).identified
-            own = None if drives is None else read_drives(drives, true)
-            case = own_case(true, None if fit is None else described, controller, bandwidth, seed, own)
+            turned = None if drives is None else read_drives(drives, true)
+            case = own_case(true, None if fit is None else described, controller, bandwidth, seed, turned)
         step("identifying from its own log, then tracking")
         proof = case.run(seed, others=others)
         source = getattr(robots, machine, None)
