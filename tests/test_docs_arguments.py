@@ -21,7 +21,7 @@ ROOMS = sorted(folder.name for folder in SOURCE.iterdir() if (folder / "__init__
 # Names for other rooms, not for users: one sentence each is enough.
 INSIDE = (
     "dynident.graph.",
-    *(f"dynident.mechanics.{file}." for file in ("batch", "branch", "equations", "functions", "solving", "vectors")),
+    *(f"dynident.mechanics.{file}." for file in ("branch", "equations", "functions", "solving", "vectors")),
     "dynident.friction.sides.",
     *(f"dynident.excitation.equations.{name}Equations." for name in ("Excitation", "Robot", "Function")),
     *(f"dynident.excitation.{name}." for name in ("objective.Objective", "problem.Problem")),
@@ -39,7 +39,7 @@ INSIDE = (
     *(f"dynident.mechanism.{name}" for name in ("describe.", "elements.rotation_exp", "files.is_mjcf", "graph.write_svg")),
     "dynident.mechanism.inertia.pseudo_inertia",
     "dynident.robots.proofs.proof_case",
-    *(f"dynident.signals.{name}" for name in ("readers.read_table", "resample.fill_holes", "resample.pieces_without_gaps")),
+    *(f"dynident.signals.{name}" for name in ("tables.read_table", "quality.fill_holes", "quality.pieces_without_gaps")),
     *(
         f"dynident.simulate.{name}"
         for name in ("record.tool_of", "inputs.reference_of", "standard.home_of", "standard.poses_of")

@@ -226,3 +226,27 @@ def test_a_law_that_feeds_energy_is_in_the_verdict() -> None:
         assert check.ok == ok
         assert ("the law of joint_1 pushes with" in check.sentence) == (not ok)
         assert "joint_2" not in check.sentence
+
+
+def test_a_law_that_feeds_energy_is_not_chosen_however_well_it_fits():
+    """Friction 4 - 3 |v| predicts best by Coulomb and viscous friction, which would push from 1.3 m/s on."""
+    robot = di.Mechanism.from_dh([{"a": 0, "alpha": 0, "d": 0, "theta": 0, "kind": "prismatic"}], gravity=(0, 0, 0))
+    t = np.arange(4000) / 200
+    v = np.cos(2 * t) * np.cos(0.3 * t)
+    q = np.concatenate([[0.0], np.cumsum(0.5 * (v[1:] + v[:-1]) / 200)])
+    a = np.gradient(v, t)
+    effort = 3 * a + (4 - 3 * np.abs(v)) * np.sign(v) + 0.02 * np.random.default_rng(0).normal(size=t.size)
+    log = di.Log(
+        t=t,
+        joints=robot.coordinate_names,
+        position=q[:, None],
+        effort=effort[:, None],
+        effort_kind="joint_torque",
+        name="weak",
+    )
+    fit = di.fit_log(robot, log, ["coulomb + viscous", "coulomb"], options={"cutoff": 20.0})
+    (law,) = fit.friction.values()
+    assert law.law.parameters == di.friction.law_of("coulomb").parameters
+    assert any("feeds energy" in note for note in fit.notes)
+    free = di.fit_log(robot, log, "coulomb + viscous", options={"cutoff": 20.0})  # asked for by name: it is given, and judged
+    assert not di.friction.dissipation(next(iter(free.friction.values())), 2.0).dissipative

@@ -115,3 +115,32 @@ def test_what_longer_runs_found_is_told() -> None:
     for wrong in (2.5, ()):
         with pytest.raises(DynidentError, match="path is"):
             di.fleet.read_fleet(wrong)
+
+
+def test_a_result_is_not_made_of_what_it_cannot_use() -> None:
+    with pytest.raises(DynidentError, match=r"FleetResult: robots is 1\.0; give a list of a RobotEstimate"):
+        di.fleet.FleetResult(1.0, (), ())
+    assert di.control.ToolSpace(rows="xyz").rows == ("x", "y", "z")  # what a constructor translates is no mistake
+
+
+def test_generators_and_expressions_name_their_arguments() -> None:
+    with pytest.raises(DynidentError, match=r"read_cycles: path is 2\.5; give a text or a path"):
+        next(di.signals.read_cycles(2.5))
+    with pytest.raises(DynidentError, match=r"Graph\.mul: x is 'a'; give a Node"):
+        di.graph.Graph().mul("a", "b")
+    with pytest.raises(DynidentError, match=r"plot_torque_split: split is 1\.0; give a TorqueSplit"):
+        di.simulate.plot_torque_split(1.0)
+
+
+@pytest.mark.parametrize("text", ["a: &a {x: 1}\nb: {<<: [*a, *a]}", "joint_limits: " + "x" * 300_001], ids=["merge", "size"])
+def test_limits_of_moveit_are_bounded(tmp_path: Path, text: str) -> None:
+    pytest.importorskip("yaml")
+    (tmp_path / "joint_limits.yaml").write_text(text)
+    with pytest.raises(DynidentError, match="or merge tables"):
+        read_limits(tmp_path / "joint_limits.yaml", ROBOT)
+
+
+def test_whole_numbers_of_toml_have_64_bits(tmp_path: Path) -> None:
+    (tmp_path / "limits.toml").write_text("[joints.joint1]\nupper = 99999999999999999999\n")
+    with pytest.raises(DynidentError, match="beyond 64 bits"):
+        read_limits(tmp_path / "limits.toml", ROBOT)

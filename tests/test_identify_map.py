@@ -239,7 +239,48 @@ def test_what_a_person_would_suspect():
     assert "joint_2 have the opposite sign" in suspected(lambda log: replace(log, effort=log.effort * [1, -1, 1]))
     assert "joint_2 and joint_3 look exchanged" in suspected(lambda log: replace(log, effort=log.effort[:, [0, 2, 1]]))
     assert "all efforts are" in suspected(lambda log: replace(log, effort=np.degrees(log.effort)))
-    assert "joint_2 5" in suspected(lambda log: replace(log, effort=log.effort * [1, 5, 1]))
+    assert "joint_2 are 5 times what the other joints need" in suspected(lambda log: replace(log, effort=log.effort * [1, 5, 1]))
+
+
+def _of_arm6(change):
+    arm = di.examples.arm6()
+    evidence = di.Regression.from_log(arm.robot, change(arm.run), cutoff=20.0)
+    return "; ".join(di.MAP().fit(evidence).result_.suspicions)
+
+
+@pytest.mark.parametrize("pair", [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5)])
+def test_exchanged_efforts_are_named_whatever_the_description(pair):
+    order = np.arange(6)
+    order[list(pair)] = order[list(pair)[::-1]]
+    found = _of_arm6(lambda log: replace(log, effort=log.effort[:, order]))
+    assert found == f"the efforts of joint{pair[0] + 1} and joint{pair[1] + 1} look exchanged; check the order of the columns"
+
+
+def test_a_gain_that_contradicts_the_other_joints_is_named_with_its_number():
+    found = _of_arm6(lambda log: replace(log, effort=log.effort * [1, 1, 0.5, 1, 1, 1]))
+    assert found.startswith("the efforts of joint3 are 0.5 times what the other joints need")
+
+
+def test_faults_of_positions_and_several_faults_at_once_are_told_apart():
+    turned = _of_arm6(lambda log: replace(log, position=log.position * [1, -1, 1, 1, 1, 1], velocity=None))
+    assert turned == "the positions of joint2 look turned round; check their sign"
+    swapped = _of_arm6(lambda log: replace(log, position=log.position[:, [0, 2, 1, 3, 4, 5]], velocity=None))
+    assert swapped == "the positions of joint2 and joint3 look exchanged; check the order of the columns"
+    two = _of_arm6(lambda log: replace(log, effort=log.effort * [1, -1, 1, -1, 1, 1]))
+    assert two.startswith("the efforts of joint2, joint4 have the opposite sign")
+
+
+def test_a_turned_joint_without_a_description_is_known_by_its_friction():
+    """Nothing but friction tells the sign of the efforts of one axis without a description."""
+    robot = di.Mechanism.from_dh([{"a": 0, "alpha": 0, "d": 0, "theta": 0, "kind": "prismatic"}], gravity=(0, 0, 0))
+    t = np.arange(4000) / 200
+    motion = di.Motion(t, np.sin(2 * t)[:, None], 2 * np.cos(2 * t)[:, None], -4 * np.sin(2 * t)[:, None])
+    effort = 3 * motion.a + 5 * motion.v + 2 * np.sign(motion.v) + 0.1 * np.random.default_rng(0).normal(size=(4000, 1))
+    for sign, count in ((1.0, 0), (-1.0, 1)):
+        log = di.Log(
+            t=t, joints=robot.coordinate_names, position=motion.q, effort=sign * effort, effort_kind="joint_torque", name="x"
+        )
+        assert len(di.MAP().fit(di.Regression.from_log(robot, log)).result_.suspicions) == count
 
 
 def test_a_flipped_sign_refutes_possible_bodies():

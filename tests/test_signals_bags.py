@@ -304,3 +304,40 @@ def test_a_stream_is_the_bag_piece_by_piece(tmp_path):
         np.testing.assert_allclose(np.concatenate([p.t for p in pieces]), whole.t, rtol=0, atol=1e-12)
     with pytest.raises(LogError, match="samples is 3"):
         Log.stream(path, "joint_torque", samples=3)
+
+
+def test_a_log_is_read_into_arrays_of_its_size(tmp_path):
+    """Nothing beside the log itself grows with the number of messages (a million took three and a half times the log)."""
+    import tracemalloc
+
+    from mcap.writer import Writer
+
+    count, row = 60_000, np.arange(6.0)
+    template = Messages().joint_state(0, map(str, range(6)), row + 0.1, row + 0.2, row + 0.3)
+    places = [template.index((row + part).tobytes()) for part in (0.1, 0.2, 0.3)]
+    path = tmp_path / "run.mcap"
+    with path.open("wb") as stream:
+        writer = Writer(stream)
+        writer.start("ros2", "test")
+        channel = writer.register_channel(
+            "/joint_states", "cdr", writer.register_schema(JOINT_STATE, "ros2msg", STATE.encode())
+        )
+        raw = bytearray(template)
+        for k in range(count):
+            stamp = int(STAMP[0]) + k * 1_000_000
+            raw[4:12] = np.array([stamp // 10**9, stamp % 10**9], dtype="<u4").tobytes()
+            for place in places:
+                raw[place : place + 48] = (row + k).tobytes()
+            writer.add_message(channel, stamp, bytes(raw), stamp)
+        writer.finish()
+    Log.read(path, "joint_torque")  # libraries are imported
+    tracemalloc.start()
+    try:
+        log = Log.read(path, "joint_torque")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(log.effort, row + np.arange(count)[:, None])
+    size = sum(x.nbytes for x in (log.t, log.position, log.velocity, log.effort))
+    assert peak < 1.3 * size + 8e6  # messages that are decoded together, times, and what a growing array has in reserve
+    assert log.position.flags.c_contiguous and not log.position.flags.writeable

@@ -177,13 +177,23 @@ def _soft_link_to_external_link(file, h5py, folder):
     file["q_1"] = h5py.SoftLink("/group/hidden")
 
 
+def _virtual_dataset_of_itself(file, h5py, folder):
+    """HDF5 follows it until the stack ends, and the process with it."""
+    layout = h5py.VirtualLayout((10,), "f8")
+    layout[:] = h5py.VirtualSource(".", "q_1", (10,))
+    file.create_virtual_dataset("q_1", layout)
+
+
 def _virtual_dataset(file, h5py, folder):
     layout = h5py.VirtualLayout((10,), "f8")
     layout[:] = h5py.VirtualSource(str(folder / "other.h5"), "q", (10,))
     file.create_virtual_dataset("deep/q_1", layout)
 
 
-@pytest.mark.parametrize("make", [_external_storage, _external_link, _soft_link_to_external_link, _virtual_dataset])
+@pytest.mark.parametrize(
+    "make",
+    [_external_storage, _external_link, _soft_link_to_external_link, _virtual_dataset, _virtual_dataset_of_itself],
+)
 @pytest.mark.parametrize("ending", [".h5", ".mat"])
 def test_hdf5_never_leaves_its_file(tmp_path, make, ending):
     h5py = pytest.importorskip("h5py")
@@ -212,3 +222,83 @@ def test_npz_arrays_of_objects_are_refused(tmp_path):
     np.savez(tmp_path / "log.npz", t=np.arange(3.0), q_1=np.arange(3.0), tau_1=np.arange(3.0), odd=odd)
     with pytest.raises(LogError, match="array 'odd' is a pickled object, which is never loaded; save"):
         Log.read(tmp_path / "log.npz", effort="joint_torque")
+
+
+def test_hdf5_groups_in_circles_or_too_deep_are_refused(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "circle.h5", "w") as file:
+        group = file.create_group("g")
+        for k in range(50):
+            group[f"again{k}"] = group
+    with h5py.File(tmp_path / "deep.h5", "w") as file:
+        file.create_group("/".join("g" * 300))
+    for name in ("circle.h5", "deep.h5"):
+        with pytest.raises(LogError, match=r"levels deep|groups and datasets"):
+            Log.read(tmp_path / name, effort="joint_torque")
+
+
+def test_a_text_that_parquet_stores_once_is_not_written_out(tmp_path):
+    """A hundred thousand rows of one megabyte: 100 GB if every row got its own."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    t = 0.01 * np.arange(100_000.0)
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(t.size, np.int32)), pa.array(["a" * 1_000_000]))
+    columns = {"t": t, "q_1": np.sin(t), "tau_1": np.cos(t), "note": text}
+    pq.write_table(pa.table(columns), tmp_path / "log.parquet")
+    assert Log.read(tmp_path / "log.parquet", effort="joint_torque").position.shape == (100_000, 1)
+
+
+def test_names_of_joints_in_parquet_are_still_read(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    t = 0.01 * np.arange(200.0)
+    rows = np.column_stack([np.sin(t), np.cos(t)]).tolist()
+    columns = {"t": t, "name": [["shoulder", "elbow"]] * 200, "position": rows, "effort": rows}
+    pq.write_table(pa.table(columns), tmp_path / "log.parquet")
+    assert Log.read(tmp_path / "log.parquet", effort="joint_torque").joints == ("shoulder", "elbow")
+
+
+def test_computed_columns_of_a_database_are_counted(tmp_path):
+    """A rosbag2 of 50 kB whose messages are computed: 400 of 60 MB."""
+    pytest.importorskip("rosbags.typesys")
+    import sqlite3
+
+    base = sqlite3.connect(tmp_path / "log.db3")
+    base.executescript(
+        "CREATE TABLE topics(id INTEGER PRIMARY KEY, name TEXT, type TEXT, serialization_format TEXT);"
+        "INSERT INTO topics VALUES(1, '/j', 'sensor_msgs/msg/JointState', 'cdr');"
+        "CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INTEGER, timestamp INTEGER,"
+        " data BLOB GENERATED ALWAYS AS (zeroblob(60000000)) VIRTUAL);"
+    )
+    base.executemany("INSERT INTO messages(topic_id, timestamp) VALUES(2, ?)", [(k,) for k in range(400)])
+    base.commit()
+    base.close()
+    with pytest.raises(LogError, match=r"its messages would take .* MB in memory"):
+        Log.read(tmp_path / "log.db3", effort="joint_torque")
+
+
+def test_chunks_of_nothing_are_refused(tmp_path):
+    """60 chunks of 100 MB zeros, packed into 600 kB: records of no bytes without end."""
+    pytest.importorskip("mcap")
+    pytest.importorskip("rosbags.typesys")
+    import struct
+
+    zstandard = pytest.importorskip("zstandard")
+    size = 100 << 20
+    packed = zstandard.ZstdCompressor().compress(bytes(size))
+    body = struct.pack("<QQQI", 0, 1, size, 0) + struct.pack("<I", 4) + b"zstd" + struct.pack("<Q", len(packed)) + packed
+    record = struct.pack("<BQ", 6, len(body)) + body
+    (tmp_path / "log.mcap").write_bytes(b"\x89MCAP0\r\n" + 60 * record)
+    with pytest.raises(LogError, match="record of no bytes"):
+        Log.read(tmp_path / "log.mcap", effort="joint_torque")
+
+
+def test_more_links_than_any_robot_has_are_refused(tmp_path):
+    (tmp_path / "r.urdf").write_text('<robot name="r">' + '<link name="a"/>' * 3001 + "</robot>")
+    with pytest.raises(DescriptionError, match="more than 3000 links"):
+        Mechanism.from_urdf(tmp_path / "r.urdf")
+
+
+def test_lists_that_a_map_makes_are_counted(tmp_path):
+    text = '<robot name="r" xmlns:xacro="x/xacro"><link name="a${len(map(range, [20000] * 19000))}"/></robot>'
+    (tmp_path / "r.xacro").write_text(text)
+    with pytest.raises(DescriptionError, match="more than 20000 items"):
+        expand(tmp_path / "r.xacro")

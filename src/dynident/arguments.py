@@ -31,8 +31,8 @@ RAW = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, Runt
 LARGEST = 1e100  # beyond it squares overflow
 ITEMS = 64  # of a sequence or table that are looked at
 SPECIAL = ("__init__", "__call__")
-SHAPES = ("shape", "broadcast", "dimension", "size", "axis", "aligned", "index", "indices", "subscript", "zip", "len()")
-SHAPES += ("positional", "iterable", "unpack", "length")
+SHAPES: tuple[str, ...] = ("shape", "broadcast", "dimension", "size", "axis", "aligned", "index", "indices", "subscript", "zip")
+SHAPES += ("len()", "positional", "iterable", "unpack", "length")
 EMPTY = ("empty", "zero-size", "size 0", "out of range", "out of bounds", "at least", "not enough", "iterable", "unpack", "0 ")
 MISSING = object()
 
@@ -159,7 +159,7 @@ def _tell(error: BaseException, function: Any, label: str, args: tuple[Any, ...]
 def _run(items: Any, function: Any, label: str, args: tuple[Any, ...], kwargs: dict[str, Any], skip: int) -> Iterator[Any]:
     """Give the items of a generator, whose function begins to work with the first of them."""
     try:
-        return (yield from items)
+        yield from items
     except RAW as error:
         _tell(error, function, label, args, kwargs, skip)
         raise
@@ -204,9 +204,11 @@ def _nonsense(name: str, value: object, is_count: bool) -> str | None:
 
 
 def _misfit(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-    """Say which argument of a constructor is not what its methods will take it for; arrays may stand for numbers."""
+    """Say which field of a new object is not what its methods will take it for; arrays may stand for numbers."""
     signature, known = inspect.signature(function), _hints(function)
-    for name, value in list(signature.bind(*args, **kwargs).arguments.items())[1:]:
+    made = getattr(args[0], "__dict__", {})
+    for name, given in list(signature.bind(*args, **kwargs).arguments.items())[1:]:
+        value = made.get(name, given)  # a constructor may accept more than it keeps
         kind, parameter = known.get(name, Any), signature.parameters[name]
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or _same(value, parameter.default):
             continue

@@ -100,7 +100,7 @@ def drives_of(file: Path | None, mechanism: di.Mechanism, name: str, controller:
     if file is not None:
         note(f"{law} is assumed")
         return read_drives(file, mechanism)
-    note(f"'{name}' has no drives of its own: ideal drives (--drives names a file with yours) and {law} are assumed")
+    note(f"'{name}' has no drives of its own: ideal drives and {law} are assumed; --drives names a file with yours")
     return None
 
 

@@ -150,9 +150,12 @@ def track(
             case = own_case(true, None if fit is None else described, controller, bandwidth, seed, own)
         step("identifying from its own log, then tracking")
         proof = case.run(seed, others=others)
-        compare = getattr(getattr(robots, machine, None), "compare", None)
+        source = getattr(robots, machine, None)
+        compare = getattr(source, "compare", None)
         tests = [] if compare is None else [row._asdict() for row in compare()]  # tests that the source itself describes
-        numbers = {**proof.numbers(), "conclusion": proof.conclusion(), **({"document_tests": tests} if tests else {})}
+        notes = list(getattr(source, "NOTES", ())) if tests else []  # and why they come out otherwise
+        published = {"document_tests": tests, "document_notes": notes} if tests else {}
+        numbers = {**proof.numbers(), "conclusion": proof.conclusion(), **published}
         step("writing")
         files = []
         if output is not None:
@@ -165,7 +168,7 @@ def track(
     elif not quiet:
         out.print(case.table(proof))
         if tests:
-            out.print("\n" + _tests_table(tests))
+            out.print("\n" + "\n".join([_tests_table(tests), *(f"note: {text}" for text in notes)]))
         out.print(proof.conclusion())
         if files:
             out.print("written: " + ", ".join(str(path) for path in files))

@@ -479,5 +479,8 @@ class _Run:
 
 def _engine_failure(error: BaseException) -> str:
     """Return the sentence about a task that the engine gave up."""
+    if type(error).__name__ == "KilledWorker":
+        died = getattr(error, "allowed_failures", 0) + 1
+        return f"its task was given up after {died} workers died under it; is their memory limit too low, or a node lost?"
     text = " ".join(str(error).split())[:160]
-    return f"its task was given up by the engine ({type(error).__name__}: {text}); memory limit of the workers, or a lost node?"
+    return f"its task was given up by the engine ({type(error).__name__}: {text})"

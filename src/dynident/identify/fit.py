@@ -14,7 +14,7 @@ from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import read_json
 from dynident.identify.base import BaseParameters
 from dynident.identify.rows import Projection, Rows
-from dynident.identify.suspicions import HEAD
+from dynident.identify.suspicions import HEAD, feeding_joints
 from dynident.identify.tables import Observability, Prediction, Undetermined
 from dynident.mechanics import Motion, MotionLike, as_motion, closure_starts
 from dynident.mechanism import Consistency, Mechanism, Parameters
@@ -251,7 +251,8 @@ class Fit(Tabular, Result):
     @property
     def suspicions(self) -> tuple[str, ...]:
         """What looks wrong with the data, in sentences (see `dynident.identify.suspicions`)."""
-        return tuple(dict.fromkeys(note.removeprefix(HEAD) for note in self.notes if note.startswith(HEAD)))
+        said = tuple(dict.fromkeys(note.removeprefix(HEAD) for note in self.notes if note.startswith(HEAD)))
+        return said or feeding_joints(self.base, self.values, self.covariance, self.speeds)
 
     @property
     def removals(self) -> tuple[str, ...]:

@@ -132,6 +132,8 @@ def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
         term = term_of(names[k])
         label.append(term.meaning if term else "other terms")
         unit[k] = largest[k] if largest[k] > 0.0 else unit[k]
+    if not np.any(mass):
+        _units_of_data(unit[:inertial], largest[:inertial])
     families = tuple(dict.fromkeys(label))
     family = np.array([families.index(each) for each in label], dtype=np.int64)
     for body in known.without:
@@ -142,6 +144,23 @@ def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
         shown, seen = known.population.rows(regression.base)
         rows, values = np.vstack([rows, shown]), np.append(values, seen)
     return Prior(mean, unit, families, family, rows, values)
+
+
+def _units_of_data(unit: Array, largest: Array) -> None:
+    """Give bodies of a robot without any description the mass that would make all of the torque of the joints they act on.
+
+    Bodies fall in mass along an arm, and so do the torques of its joints: one mass for all would hold the first bodies too
+    tight and let go of the last. The size r of the bodies, from the distances between joints, stays.
+    """
+    phi, most = unit.reshape(-1, 10), largest.reshape(-1, 10)
+    r = phi[:, 1] / phi[:, 0]
+    moment = np.min(np.where(most[:, 1:4] > 0.0, most[:, 1:4], np.inf), axis=1)  # along the axis that these data show best
+    seen = np.isfinite(moment)
+    if not np.any(seen):
+        return
+    moment = np.where(seen, moment, np.max(moment[seen]))  # the first body may show its inertia only
+    mass = moment / r
+    phi[:, 0], phi[:, 1:4], phi[:, 4:] = mass, (mass * r)[:, None], (mass * r**2)[:, None]
 
 
 def _largest(regression: Regression) -> Array:

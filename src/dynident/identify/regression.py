@@ -271,8 +271,6 @@ class Regression:
             )
         robot = matched.mechanism
         motion = robot_motion(robot, prepared.motion)
-        if np.any(robot.tree.inertias) or any(np.isfinite(joint.limits.upper) for joint in robot.joints):
-            notes += suspicions(robot, motion, prepared.effort)
         evidence = cls.from_motion(
             robot,
             motion,
@@ -287,6 +285,11 @@ class Regression:
             prepared.effort,
             stretches,
         )
+        if not matched.mechanism.loops:
+            rows = Rows(evidence.mechanism, absent=tuple(columns_of(evidence.mechanism, tuple(absent))))
+            signals = rows.signals(prepared.temperature, prepared.effort, len(motion))
+            independent = min(group.count * group.independence for group in evidence.groups)
+            notes += suspicions(rows, evidence.base.columns, motion, prepared.filtered, signals, skip, independent)
         kept = {name: value for name, value in options.items() if name != "like"}  # the band is in the source
         return replace(evidence, sources=(source_of(log, prepared),), options=kept, notes=tuple(notes))
 

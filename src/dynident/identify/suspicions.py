@@ -1,14 +1,21 @@
 """What a person would suspect who knows the robot: torques of the wrong sign, exchanged channels, wrong units, gains or gears.
 
-The description predicts torques of the measured motion; on some hundred samples they are compared with the measured ones, joint
-with joint: r_ij is the correlation of measured torque i with described torque j, and the slope between them is a gain.
+On some hundred samples the data are compared with themselves (`dynident.identify.hypotheses`) and with the description, which
+predicts torques of the measured motion: r_ij is the correlation of measured torque i with described torque j, and the slope
+between them is a gain.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.identify.base import BaseParameters
+from dynident.identify.hypotheses import exchanged, find_faults
+from dynident.identify.rows import Rows, Signals
 from dynident.mechanics import Motion, inverse_dynamics
 from dynident.mechanism import Mechanism
 
@@ -21,39 +28,80 @@ GAIN = 1.5  # ratio of measured to described torque of all joints alike from whi
 ALONE = 3.0  # ... and of a single joint, whose friction and rotor the description leaves out
 ALIKE = 1.25  # ratios that are equal up to wrong masses
 BEYOND = 3.0  # limits that positions must not exceed by this factor
+MEAN = 0.8  # mean of |v| over its root mean square, as for normal or sinusoidal motions
+FEEDS = 5.0  # deviations by which the power of friction must be negative
 HEAD = "suspicion: "
 
 
-def suspicions(robot: Mechanism, motion: Motion, effort: Array) -> tuple[str, ...]:
-    """Return sentences, each beginning with "suspicion: "; none when nothing is wrong or the description knows no inertias."""
-    if robot.loops:
-        return ()
+def suspicions(
+    rows: Rows,
+    columns: NDArray[np.int64],
+    motion: Motion,
+    effort: Array,
+    signals: Signals | None = None,
+    dead: Sequence[str] = (),
+    independent: float = 0.0,
+) -> tuple[str, ...]:
+    """Return sentences, each beginning with "suspicion: "; none when nothing is wrong.
+
+    `columns` are the base parameters, `dead` the joints without usable efforts, and `independent` counts the independent rows
+    of a joint.
+    """
+    robot = rows.mechanism
     found = _degrees(robot, motion)
-    if not np.any(robot.tree.inertias):
+    names = robot.coordinate_names
+    if robot.loops or found:
         return found
-    step = max(len(motion) // SAMPLES, 1)
-    part = Motion(motion.t[::step], motion.q[::step], motion.v[::step], motion.a[::step])
+    step = slice(0, None, max(len(motion) // SAMPLES, 1))
+    part = Motion(motion.t[step], motion.q[step], motion.v[step], motion.a[step])
+    own_signals = None if signals is None else {name: x[step] for name, x in signals.items()}
+    alive = np.array([name not in dead for name in names])
+
+    def equations(moved: Motion) -> Array:
+        return rows.equations(moved, None, columns, signals=own_signals)[0] * alive[:, None, None]
+
+    measured = rows.equations(part, effort[step], columns, signals=own_signals)[1].T * alive
     phi = robot.parameters.values.copy()
     phi[robot.tree.inertias.size :] = 0.0
-    described, measured = inverse_dynamics(robot, part, phi), effort[::step]
-    names = robot.coordinate_names
+    described = inverse_dynamics(robot, part, phi)
+    order, sentences = _exchanged(names, measured, described)
+    measured = measured[:, order]
+    faults = find_faults(names, equations, part, measured, independent)
+    found += tuple(f"{HEAD}{sentence}" for sentence in (*sentences, *faults.sentences))
+    turned = np.isin(np.arange(len(names)), faults.turned)
+    measured = measured[:, faults.order] * faults.factor
+    if not np.any(robot.tree.inertias):
+        return found + _turned(names, turned, turned)
     r, slope = _correlations(measured, described)
     own = np.diag(r)
     seen = np.abs(own) > SURE
-    turned = (seen & (own < 0.0)) | (~seen & _backwards(part, measured, described))
-    flipped = [names[i] for i in np.flatnonzero(turned)]
-    if flipped:
-        which = "all joints" if len(flipped) > 1 and seen.sum() > 1 and turned[seen].all() else ", ".join(flipped)
-        found += (
-            f"{HEAD}the efforts of {which} have the opposite sign of what the description needs; turn them round (gain=-1)",
-        )
-    apart = _distances(measured, described)
-    for i in range(len(names)):
-        for j in range(i):
-            straight, crossed = apart[i, i] + apart[j, j], apart[i, j] + apart[j, i]
-            if min(r[i, j], r[j, i]) > SURE and crossed < EXCHANGED * straight:
-                found += (f"{HEAD}the efforts of {names[j]} and {names[i]} look exchanged; check the order of the columns",)
-    return found + _gains(robot, names, np.abs(np.diag(slope)), seen)
+    turned ^= (seen & (own < 0.0)) | (~seen & _backwards(part, measured, described))
+    return found + _turned(names, turned, seen) + _gains(robot, names, np.abs(np.diag(slope)), seen)
+
+
+def _exchanged(names: tuple[str, ...], measured: Array, described: Array) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Return the order in which efforts suit the description, and sentences about pairs that look exchanged."""
+    r, _ = _correlations(measured, described)
+    apart = np.var(measured[:, :, None] - described[:, None, :], axis=0)
+    order, found = np.arange(len(names)), []
+    for j, i in combinations(range(len(names)), 2):
+        straight, crossed = apart[i, i] + apart[j, j], apart[i, j] + apart[j, i]
+        if min(r[i, j], r[j, i]) > SURE and crossed < EXCHANGED * straight and order[i] == i and order[j] == j:
+            order[[i, j]] = j, i
+            found.append(exchanged(names[j], names[i]))
+    return order, tuple(found)
+
+
+def _turned(names: tuple[str, ...], turned: NDArray[np.bool_], seen: NDArray[np.bool_]) -> tuple[str, ...]:
+    """Return the sentence about efforts that were turned round."""
+    flipped = [name for name, own in zip(names, turned, strict=True) if own]
+    if not flipped:
+        return ()
+    which = "all joints" if len(flipped) > 1 and seen.sum() > 1 and turned[seen].all() else ", ".join(flipped)
+    return (
+        f"{HEAD}the efforts of {which} have the opposite sign of what other joints or the description need; turn them round "
+        "(gain=-1)",
+    )
 
 
 def _correlations(measured: Array, described: Array) -> tuple[Array, Array]:
@@ -80,11 +128,6 @@ def _backwards(motion: Motion, measured: Array, described: Array) -> NDArray[np.
         friction = np.mean(v * (c[2] * v + c[3] * np.sign(v)))
         found[i] = error < (1.0 - SURE**2) * whole and c[0] < 0.0 and c[1] < 0.0 and friction < 0.0
     return found
-
-
-def _distances(measured: Array, described: Array) -> Array:
-    """Return the variance of measured torque i less described torque j."""
-    return np.asarray(np.var(measured[:, :, None] - described[:, None, :], axis=0))
 
 
 def _gains(robot: Mechanism, names: tuple[str, ...], slope: Array, seen: NDArray[np.bool_]) -> tuple[str, ...]:
@@ -126,3 +169,29 @@ def _degrees(robot: Mechanism, motion: Motion) -> tuple[str, ...]:
     if not wide:
         return ()
     return (f"{HEAD}positions of {', '.join(wide)} leave their limits by far; degrees taken for radians (position=deg)?",)
+
+
+def feeding_joints(base: BaseParameters, values: Array, covariance: Array, speeds: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the sentence about joints whose friction feeds energy beyond doubt.
+
+    The mean power of friction fv v + fc sign(v) at the speeds of the training data is linear in both; where it is negative by
+    many deviations, effort or position is turned round, whatever the joint carries.
+    """
+    found = []
+    names = list(base.names)
+    for joint, speed in speeds.items():
+        own = {symbol: names.index(f"{symbol}_{joint}") for symbol in ("fv", "fc") if f"{symbol}_{joint}" in names}
+        if not own or speed <= 0.0:
+            continue
+        weight = np.array([{"fv": speed, "fc": MEAN}[symbol] for symbol in own])
+        at = list(own.values())
+        power = float(weight @ values[at])
+        deviation = float(np.sqrt(max(weight @ covariance[np.ix_(at, at)] @ weight, 0.0)))
+        if power < -FEEDS * deviation and deviation > 0.0:
+            found.append(joint)
+    if not found:
+        return ()
+    return (
+        f"friction of {', '.join(found)} feeds energy beyond doubt: efforts or positions of "
+        f"{'these joints look' if len(found) > 1 else 'this joint look'} turned round (gain=-1), or one is late",
+    )

@@ -54,7 +54,7 @@ def stations(q: Array) -> NDArray[np.bool_]:
 
 
 def curve(chosen: NDArray[np.int64], known: Array) -> Array:
-    """Return all samples (N, n) of cubics between those known at ascending numbers, from 0 on; slopes are those of parabolas."""
+    """Return all samples (N, n) of cubics between those known at ascending numbers, from 0 on; slopes of parabolas."""
     steps = np.diff(chosen)
     h = steps[:, None].astype(np.float64)
     chords = np.diff(known, axis=0) / h

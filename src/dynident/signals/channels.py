@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -75,8 +76,8 @@ _TIME_NAME = re.compile(rf"(?P<path>.*[./])?(?P<name>{_TIME_NAMES})", re.I)
 
 
 # ---------------------------------------------------------------------- what a name says
-def _patterns() -> list[tuple[str, str, re.Pattern[str]]]:
-    """Role, family and expression; the joint is what remains before or after the word."""
+def _patterns() -> list[tuple[str, str, str, str]]:
+    """Role, family, plain word and expression; the joint is what remains before or after the word."""
     result = []
     for role, families in WORDS.items():
         for family, words in families.items():
@@ -84,14 +85,20 @@ def _patterns() -> list[tuple[str, str, re.Pattern[str]]]:
                 # A bare letter says too little (i is often a counter): it needs a joint; q alone is the array of all.
                 bare = "?" if len(word) > 1 or word == "q" else ""
                 after = rf"(?:{_NUMBER}(?:[_.\s]+(?P<mark>[a-z]+))?|[_.\s/]+(?P<joint>\S.*)){bare}"
-                result.append((role, family, re.compile(rf"{_BEFORE}{word}{after}", re.I)))
+                result.append((role, family, word.removesuffix("s?"), rf"{_BEFORE}{word}{after}"))
                 if not bare:
                     continue
-                result.append((role, family, re.compile(rf"(?P<joint>.*[^_.\s/])[_.\s/]+{word}{_NUMBER}?", re.I)))
+                result.append((role, family, word.removesuffix("s?"), rf"(?P<joint>.*[^_.\s/])[_.\s/]+{word}{_NUMBER}?"))
     return result
 
 
 _PATTERNS = _patterns()
+
+
+@cache
+def _compiled(expression: str) -> re.Pattern[str]:
+    """Return an expression ready for use: compiling all of them takes as long as reading a log."""
+    return re.compile(expression, re.I)
 
 
 @dataclass(frozen=True)
@@ -113,8 +120,9 @@ def recognise(column: str) -> Name | None:
         return Name(*_LEROBOT[text.lower()], "", unit)
     if _CARTESIAN.search(text):
         return None
-    for role, family, pattern in _PATTERNS:
-        match = pattern.fullmatch(text)
+    lower = text.lower()
+    for role, family, word, expression in _PATTERNS:
+        match = _compiled(expression).fullmatch(text) if word.lower() in lower else None
         if not match:
             continue
         groups = match.groupdict()

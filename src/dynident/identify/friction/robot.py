@@ -8,7 +8,7 @@ parameters by their derivative. What follows is an ordinary `Regression` and an 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -28,7 +28,7 @@ from dynident.identify.friction.search import Found, Progress, search, shape_bou
 from dynident.identify.matching import match
 from dynident.identify.regression import Regression, dead_efforts, prepared_for, robot_motion, source_of
 from dynident.identify.rows import Projection, Rows, check_projection
-from dynident.mechanics import MotionLike, as_motion
+from dynident.mechanics import MotionLike, as_motion, tree_motion
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log
 
@@ -156,19 +156,31 @@ def fit_log(
         Bodies, terms and laws with one covariance, to be scored, judged, reported, stored and exported like any other.
     """
     prepared = prepared_logs(mechanism, log, options, projection)
-    chosen: Laws
-    said: list[str] = []
-    if _open(laws):
-        from dynident.identify.friction.choice import choose_recorded  # noqa: PLC0415 - choice fits
-
-        choice = choose_recorded(prepared, laws, projection, 5, seed, progress)
-        chosen, said = dict(choice.laws), choice.summary().splitlines()
-    else:
-        chosen = laws  # type: ignore[assignment]
-    robot = with_laws(prepared.robot, chosen)
     how = Search(_start(start), starts, seed, passes, progress)
-    fit = fit_recordings(robot, prepared.recordings, projection, estimator, how, prepared.sources, prepared.options)
+
+    def fitted(chosen: Laws) -> Fit:
+        robot = with_laws(prepared.robot, chosen)
+        return fit_recordings(robot, prepared.recordings, projection, estimator, how, prepared.sources, prepared.options)
+
+    if _open(laws):
+        fit, said = _chosen(prepared, laws, projection, how, fitted)
+    else:
+        fit, said = fitted(laws), []  # type: ignore[arg-type]
     return replace(fit, notes=tuple(dict.fromkeys((*prepared.notes, *said, *fit.notes))))
+
+
+def _chosen(
+    prepared: PreparedLogs, laws: Any, projection: Projection | None, how: Search, fitted: Callable[[Laws], Fit]
+) -> tuple[Fit, list[str]]:
+    """Return the fit with laws that were chosen, none of which feeds energy, and how they were chosen."""
+    from dynident.identify.friction.choice import choose_recorded  # noqa: PLC0415 - choice fits
+    from dynident.identify.friction.passive import passive_instead  # noqa: PLC0415 - it looks at choices
+
+    choice = choose_recorded(prepared, laws, projection, 5, how.seed, how.progress)
+    fit = fitted(dict(choice.laws))
+    while (other := passive_instead(choice, fit)) is not None:  # every turn rules out one contender at least
+        choice, fit = other, fitted(dict(other.laws))
+    return fit, choice.summary().splitlines()
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,8 +322,15 @@ def fit_recordings(
         if not at or np.max(np.abs(fit.values[at] - before) / np.maximum(fit.std[at], 1e-300)) < SETTLED:
             break
         found = _moved(found, fit, at)
-    evidence = replace(fit, sources=tuple(sources), options=dict(options or {}))
+    evidence = replace(fit, sources=tuple(sources), options=dict(options or {}), speeds=_speeds(robot, recordings))
     return replace(evidence, notes=tuple(dict.fromkeys((*fit.notes, *notes))))
+
+
+def _speeds(robot: Mechanism, recordings: Sequence[Recording]) -> dict[str, float]:
+    """Return the root mean square speed of every coordinate of the tree."""
+    bare = robot.altered(friction={}, forces=())
+    v = np.concatenate([tree_motion(bare, recording.motion).v for recording in recordings])
+    return dict(zip(robot.tree.coordinates, np.sqrt(np.mean(v**2, axis=0)).tolist(), strict=True))
 
 
 def _fitted(robot: Mechanism, assembly: Assembly, solver: Any) -> Fit:

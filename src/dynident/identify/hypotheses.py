@@ -1,0 +1,224 @@
+"""Which fault of the data would explain them better: efforts turned, exchanged or scaled, positions turned or exchanged.
+
+Joints share parameters, so that data with a fault contradict each other whatever the description says. Each fault is
+undone on some hundred samples, the model is fitted again, and the residuals are compared by
+
+    L = sum_i log(||e_i||^2 / ||tau_i||^2),
+
+the likelihood of normal residuals whose size is not known. The best fault is taken if L falls by more than `FALL`, that is,
+if the product of all residual variances falls to a fifth, and the search goes on with the data mended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.mechanics import Motion
+
+Array = NDArray[np.float64]
+
+FALL = 1.5
+CROSSED = 0.6  # of its error: so much better each of two exchanged efforts must be explained by the other joint's rows
+SURE = 20.0  # times the number of rows, the fall of twice the log-likelihood at least
+POOR = 0.05  # relative error (geometric mean of the joints) from which on positions are doubted too
+SCALED = 1.15  # a gain that differs by less is no suspicion
+RIDGE = 1e-6  # of a column's square: directions that these samples do not show stay near zero
+FLOOR = 1e-6  # of a variance: better is not believed
+PASSES, FAULTS = 4, 4
+GAINS = (
+    1e-3,
+    1e-2,
+    0.03,
+    0.1,
+    0.2,
+    0.35,
+    0.5,
+    0.7,
+    0.85,
+    1.18,
+    1.4,
+    2.0,
+    2.8,
+    5.0,
+    10.0,
+    30.0,
+    1e2,
+    1e3,
+)  # tried first; the ends tell nothing
+REFINED = 1.2  # and then about the best of them
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """Cross products of rows and efforts of n joints.
+
+    Parameters
+    ----------
+    P : ndarray, (n, b, b)
+        W_i W_i^T over the samples.
+    C : ndarray, (n, b, n)
+        W_i tau_j.
+    Y : ndarray, (n,)
+        ||tau_j||^2.
+    """
+
+    P: Array
+    C: Array
+    Y: Array
+
+    @classmethod
+    def of(cls, W: Array, effort: Array) -> Products:
+        """Return the products of W (n, b, S) and efforts (S, n)."""
+        size = np.sqrt(np.sum(W**2, axis=(0, 2)))
+        scaled = W / np.where(size > 0.0, size, 1.0)[:, None]
+        return cls(scaled @ scaled.transpose(0, 2, 1), scaled @ effort, np.sum(effort**2, axis=0))
+
+    def mended(self, order: Sequence[int], factor: Array) -> Products:
+        """Return the products with efforts in another order, each times a factor."""
+        at = list(order)
+        return replace(self, C=self.C[:, :, at] * factor, Y=self.Y[at] * factor**2)
+
+    def misfit(self) -> float:
+        """Return L of the model that all joints share, by iterated weights."""
+        square = np.where(self.Y > 0.0, self.Y, 1.0)
+        variance, own = square, np.arange(len(square))
+        target = self.C[own, :, own]
+        for _ in range(PASSES):
+            G = np.tensordot(1.0 / variance, self.P, axes=1)
+            diagonal = np.diagonal(G)
+            x = np.linalg.solve(G + RIDGE * np.diag(np.where(diagonal > 0.0, diagonal, 1.0)), (1.0 / variance) @ target)
+            rest = self.Y - 2.0 * target @ x + np.einsum("b,ibc,c->i", x, self.P, x)
+            variance = np.maximum(rest, FLOOR * square)
+        return float(np.sum(np.log(variance / square)))
+
+    def scaled(self, i: int) -> tuple[float, float]:
+        """Return L with joint i's efforts times the factor that suits best, and the factor."""
+        own = np.arange(len(self.Y)) == i
+
+        def misfit(factor: float) -> float:
+            return self.mended(np.arange(len(self.Y)), np.where(own, factor, 1.0)).misfit()
+
+        best, ratio = min((misfit(factor), factor) for factor in GAINS), REFINED
+        for _ in range(3):
+            if GAINS[0] < best[1] < GAINS[-1]:
+                best = min(best, *((misfit(f), f) for f in (best[1] * ratio, best[1] / ratio)))
+            ratio = float(np.sqrt(ratio))
+        return best
+
+    def apart(self) -> Array:
+        """Return ||e||^2 / ||tau||^2 of efforts j explained by the rows of joint i alone, (n, n)."""
+        found = np.empty((len(self.P), self.C.shape[2]))
+        for i, P in enumerate(self.P):
+            diagonal = np.diagonal(P)
+            x = np.linalg.solve(P + RIDGE * np.diag(np.where(diagonal > 0.0, diagonal, 1.0)), self.C[i])
+            found[i] = self.Y - 2.0 * np.sum(x * self.C[i], axis=0) + np.sum(x * (P @ x), axis=0)
+        return np.maximum(found / np.where(self.Y > 0.0, self.Y, 1.0), FLOOR)
+
+
+@dataclass(frozen=True, eq=False)
+class Faults:
+    """What was found, and the efforts without it.
+
+    Parameters
+    ----------
+    sentences : tuple of str
+        One per fault.
+    turned : tuple of int
+        Joints whose efforts were turned round.
+    order, factor : ndarray, (n,)
+        The mended efforts are ``effort[:, order] * factor``.
+    """
+
+    sentences: tuple[str, ...]
+    turned: tuple[int, ...]
+    order: NDArray[np.int64]
+    factor: Array
+
+
+def find_faults(
+    names: Sequence[str], rows: Callable[[Motion], Array], motion: Motion, effort: Array, independent: float
+) -> Faults:
+    """Return the faults that the data betray by contradicting themselves.
+
+    `rows` gives W (n, b, S) of a motion of S samples, `effort` is (S, n), and `independent` counts the rows of a joint.
+    """
+    n = len(names)
+    found = Faults((), (), np.arange(n), np.ones(n))
+    W = rows(motion)
+    left = independent - W.shape[1] / n
+    if n < 2 or left < SURE or W.shape[1] > 0.5 * W.shape[2] * n:
+        return found
+    limit = max(FALL, SURE / left)
+    start = products = Products.of(W, effort)
+    lowest = products.misfit()
+    of_motion: list[tuple[float, str]] = []
+    for turn in range(FAULTS):
+        options = list(_of_efforts(products, names, lowest - limit))
+        if turn == 0 and (options or np.exp(0.5 * lowest / n) > POOR):
+            of_motion = [(Products.of(rows(changed), effort).misfit(), text) for text, changed in _motions(names, motion)]
+        if not options:
+            break
+        best, sentence, order, factor = min(options, key=lambda option: option[0])
+        if of_motion and turn == 0 and min(of_motion)[0] < best - limit:
+            break
+        found = Faults(
+            (*found.sentences, *([sentence] if sentence else [])),
+            (*found.turned, *np.flatnonzero(factor == -1.0).tolist()),
+            found.order[order],
+            found.factor[order] * factor,
+        )
+        products, lowest = start.mended(found.order, found.factor), best
+    if of_motion and min(of_motion)[0] < lowest - limit:
+        return replace(found, sentences=(min(of_motion)[1],), turned=(), order=np.arange(n), factor=np.ones(n))
+    return found
+
+
+def exchanged(one: str, other: str, what: str = "efforts") -> str:
+    """Return the sentence about two channels that look exchanged."""
+    return f"the {what} of {one} and {other} look exchanged; check the order of the columns"
+
+
+def _of_efforts(
+    products: Products, names: Sequence[str], wanted: float
+) -> Iterator[tuple[float, str, NDArray[np.int64], Array]]:
+    """Yield L, sentence, order and factor of every fault of efforts that reaches a wanted L."""
+    n = len(names)
+    usual = np.arange(n)
+    apart = products.apart()
+    for i, j in combinations(range(n), 2):
+        if apart[i, j] < CROSSED * apart[j, j] and apart[j, i] < CROSSED * apart[i, i]:
+            order = usual.copy()
+            order[[i, j]] = j, i
+            L = products.mended(order, np.ones(n)).misfit()
+            if wanted > L:
+                yield L, exchanged(names[i], names[j]), order, np.ones(n)
+    if np.sum(np.log(np.diagonal(apart))) > wanted:  # even joints that share nothing would not be so much better
+        return
+    for i in range(n):
+        factor = np.where(usual == i, -1.0, 1.0)
+        L = products.mended(usual, factor).misfit()
+        if wanted > L:
+            yield L, "", usual, factor
+        L, gain = products.scaled(i)
+        if wanted > L and GAINS[0] < gain < GAINS[-1] and not 1.0 / SCALED < gain < SCALED:
+            said = f"the efforts of {names[i]} are {1.0 / gain:.3g} times what the other joints need; check gain, unit and gear"
+            yield L + FALL, said, usual, np.where(usual == i, gain, 1.0)  # a number that was fitted counts
+
+
+def _motions(names: Sequence[str], motion: Motion) -> Iterator[tuple[str, Motion]]:
+    """Yield sentences about positions, and motions that undo what they say."""
+    n = len(names)
+    for i in range(n):
+        sign = np.where(np.arange(n) == i, -1.0, 1.0)
+        turned = Motion(motion.t, motion.q * sign, motion.v * sign, motion.a * sign)
+        yield f"the positions of {names[i]} look turned round; check their sign", turned
+    for i, j in combinations(range(n), 2):
+        order = np.arange(n)
+        order[[i, j]] = j, i
+        changed = Motion(motion.t, motion.q[:, order], motion.v[:, order], motion.a[:, order])
+        yield exchanged(names[i], names[j], "positions"), changed
