@@ -109,7 +109,10 @@ def cycle_motion(plan: Plan, identity: Identity) -> Motion:
         raise LinkError(
             f"the plan is for robot '{plan.robot}' but the controller drives '{identity.robot}'; connect the right one"
         )
-    made = plan.motion(1.0 / identity.period if identity.period else plan.rate)  # a setpoint for every sample, where it tells
+    rate = plan.rate
+    if identity.period:
+        rate = 1.0 / (identity.period * max(1, round(1.0 / (plan.rate * identity.period))))
+    made = plan.motion(rate)
     order = [plan.coordinates.index(name) for name in names]
     motion = Motion(made.t, made.q[:, order], made.v[:, order], made.a[:, order])
     if identity.lower is not None and identity.upper is not None and identity.velocity is not None:
