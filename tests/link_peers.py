@@ -39,7 +39,7 @@ def receive_frame(sock: socket.socket, order: str = "<") -> bytes:
 
 
 class StyleServer:
-    """A ROS-Industrial style controller: answers every request with its data again, and tells the last point as its position."""
+    """A ROS-Industrial style controller: answers requests with their data again, and tells the last point as its position."""
 
     def __init__(self, echo: bool = True, fail_at: int | None = None, version: bytes = b"") -> None:
         self.echo, self.fail_at, self.version, self.points, self.other = echo, fail_at, version, [], []

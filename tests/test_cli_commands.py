@@ -373,7 +373,7 @@ def test_a_failing_run_keeps_what_was_there(stage: str, quick: Runner) -> None:
     if stage == "report":
         quick.patch.setattr(report_room, "write_report", fail)
     elif stage == "model":
-        quick.patch.setattr(cli.core, "write_robot", fail)
+        quick.patch.setattr(cli.shared, "write_robot", fail)
     else:
         quick.patch.setattr(di.Fit, "score", fail)
     quick("identify", ROBOT, TRAIN, "--recovery", "prior", "-o", "out", code=1)

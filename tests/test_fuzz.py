@@ -120,15 +120,15 @@ def test_what_longer_runs_found_is_told() -> None:
 def test_a_result_is_not_made_of_what_it_cannot_use() -> None:
     with pytest.raises(DynidentError, match=r"FleetResult: robots is 1\.0; give a list of a RobotEstimate"):
         di.fleet.FleetResult(1.0, (), ())
-    assert di.control.ToolSpace("xyz").rows == ("x", "y", "z")  # what a constructor translates is no mistake
+    assert di.control.ToolSpace(rows="xyz").rows == ("x", "y", "z")  # what a constructor translates is no mistake
 
 
 def test_generators_and_expressions_name_their_arguments() -> None:
-    with pytest.raises(DynidentError, match="read_cycles: path is 2.5; give a text or a path"):
+    with pytest.raises(DynidentError, match=r"read_cycles: path is 2\.5; give a text or a path"):
         next(di.signals.read_cycles(2.5))
     with pytest.raises(DynidentError, match=r"Graph\.mul: x is 'a'; give a Node"):
         di.graph.Graph().mul("a", "b")
-    with pytest.raises(DynidentError, match="plot_torque_split: split is 1.0; give a TorqueSplit"):
+    with pytest.raises(DynidentError, match=r"plot_torque_split: split is 1\.0; give a TorqueSplit"):
         di.simulate.plot_torque_split(1.0)
 
 

@@ -63,6 +63,17 @@ def test_random_functions(width: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
+def test_tanh_is_that_of_the_c_library(width: int) -> None:
+    x = np.concatenate(
+        [np.linspace(-25.0, 25.0, 4001), 10.0 ** np.linspace(-300.0, 300.0, 600), [0.0, np.inf, -np.inf, np.nan]]
+    )
+    graph, y = g.Graph(), np.empty((x.size, 1))
+    function = g.Function("hyperbolic", {"x": 1}, {"y": [g.tanh(graph.symbols("x", 1)[0])]})
+    g.Compiled(function, width)(x.size, {"x": x[:, None].copy(), "y": y})
+    np.testing.assert_allclose(y[:, 0], np.tanh(x), rtol=5e-16, atol=0.0)
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
 def test_any_number_of_samples(width: int) -> None:
     function, arrays, expected = random_function(1, 2 * width + 1)
     for samples in sorted({0, 1, width - 1, width, width + 1, 2 * width + 1}):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dynident as di
-from dynident.mechanics import actuator_jacobian, close_motion, close_positions, coordinates_from_actuators
+from dynident.mechanics import actuator_jacobian, close_motion, close_positions, closure_starts, coordinates_from_actuators
 from dynident.mechanism.loops import constraint_jacobian, residual
 from loop_cases import CASES, REDUNDANT, at, cardan, constraints, four_bar, link, parallelogram, robot, slider_crank, states
 
@@ -113,6 +113,13 @@ def test_start_selects_the_branch_of_a_later_stretch() -> None:
     theta = np.linspace(1.2, 4.0, 60)[:, None]
     whole = close_positions(mechanism, theta)
     np.testing.assert_allclose(close_positions(mechanism, theta[30:], start=whole[29]), whole[30:], atol=1e-12)
+
+
+def test_starts_of_stretches_are_on_the_branch_of_the_whole_motion() -> None:
+    mechanism = slider_crank()
+    q = np.linspace(0.0, 9.0, 3001)[:, None]  # more than a turn
+    samples = [0, 1, 700, 701, 2999]
+    np.testing.assert_allclose(closure_starts(mechanism, q, samples), close_positions(mechanism, q)[samples], atol=1e-12)
 
 
 def test_forward_problem_and_actuator_jacobian() -> None:

@@ -371,3 +371,18 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path, case):
     assert sentence.startswith("robot.xml: ")
     assert "\n" not in sentence
     assert ";" in sentence  # the remedy
+
+
+def test_a_free_base_is_independent_of_the_loops_it_carries():
+    """Loops move with a base: rounding errors in its columns of the constraints must not choose its coordinates."""
+    body = '<inertial pos="0 0 -0.1" mass="1" diaginertia="0.01 0.01 0.01"/>'
+    robot = Mechanism.from_text(
+        f"""<mujoco model="walker"><worldbody><body name="pelvis" pos="0.3 0.2 1"><freejoint name="root"/>{body}
+        <body name="crank" pos="0.1 0.13 -0.05" euler="10 20 30"><joint name="crank" axis="0 1 0"/>{body}
+        <body name="coupler" pos="0 0 -0.2"><joint name="coupler" axis="0 1 0"/>{body}</body></body>
+        <body name="side" pos="0.1 0.13 -0.05" euler="10 20 30"><body name="arm" pos="0.3 0 0">
+        <joint name="rocker" axis="0 1 0"/>{body}</body></body></body></worldbody>
+        <equality><connect body1="coupler" body2="arm" anchor="0.3 0 0"/></equality></mujoco>"""
+    )
+    assert robot.dof == 7
+    assert robot.coordinate_names[:6] == tuple(f"root.{c}" for c in ("x", "y", "z", "rx", "ry", "rz"))

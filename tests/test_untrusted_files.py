@@ -233,7 +233,7 @@ def test_hdf5_groups_in_circles_or_too_deep_are_refused(tmp_path):
     with h5py.File(tmp_path / "deep.h5", "w") as file:
         file.create_group("/".join("g" * 300))
     for name in ("circle.h5", "deep.h5"):
-        with pytest.raises(LogError, match="levels deep|groups and datasets"):
+        with pytest.raises(LogError, match=r"levels deep|groups and datasets"):
             Log.read(tmp_path / name, effort="joint_torque")
 
 
@@ -271,7 +271,7 @@ def test_computed_columns_of_a_database_are_counted(tmp_path):
     base.executemany("INSERT INTO messages(topic_id, timestamp) VALUES(2, ?)", [(k,) for k in range(400)])
     base.commit()
     base.close()
-    with pytest.raises(LogError, match="its messages would take .* MB in memory"):
+    with pytest.raises(LogError, match=r"its messages would take .* MB in memory"):
         Log.read(tmp_path / "log.db3", effort="joint_torque")
 
 

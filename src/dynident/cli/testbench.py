@@ -154,8 +154,8 @@ def track(
         compare = getattr(source, "compare", None)
         tests = [] if compare is None else [row._asdict() for row in compare()]  # tests that the source itself describes
         notes = list(getattr(source, "NOTES", ())) if tests else []  # and why they come out otherwise
-        own = {"document_tests": tests, "document_notes": notes} if tests else {}
-        numbers = {**proof.numbers(), "conclusion": proof.conclusion(), **own}
+        published = {"document_tests": tests, "document_notes": notes} if tests else {}
+        numbers = {**proof.numbers(), "conclusion": proof.conclusion(), **published}
         step("writing")
         files = []
         if output is not None:

@@ -15,8 +15,8 @@ from dynident.excitation.checks import fits, motion_curve, real, shown, text, ve
 from dynident.excitation.limits import State, all_excess, all_names
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.plan import Plan, Stage
+from dynident.excitation.postures import CHECK_RATE, free_box, posture_of, rates_of, reach
 from dynident.excitation.problem import Problem, feasible_start
-from dynident.excitation.room import CHECK_RATE, free_box, posture_of, rates_of, reach
 from dynident.trajectory import (
     Curve,
     Multisine,

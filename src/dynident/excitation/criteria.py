@@ -181,7 +181,22 @@ class Criterion:
         return values, cost, slope.matrix()
 
     def differentiate(self, R: Array) -> tuple[dict[str, float], float, Slope]:
-        """Return what `evaluate` does, Gamma by its factors."""
+        """Return what `evaluate` does, Gamma by its factors.
+
+        Parameters
+        ----------
+        R : ndarray, (m, b)
+            Factor with R^T R = M.
+
+        Returns
+        -------
+        values : dict of str to float
+            Value of every criterion in the sum.
+        cost : float
+            What is minimised.
+        slope : Slope
+            Gamma.
+        """
         found = [(name, weight, *self._one(name, R)) for name, weight in self.weights]
         slope = Slope(
             np.hstack([own.vectors for *_, own in found]),

@@ -15,7 +15,7 @@ from dynident.excitation.campaigns import plan_within
 from dynident.excitation.checks import real, vector, whole
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.plan import Plan, Stage
-from dynident.excitation.room import rates_of, reach
+from dynident.excitation.postures import rates_of, reach
 from dynident.trajectory import Strokes, friction_plateaus, warming
 
 Array = NDArray[np.float64]

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 ROWS = 1024
-BEYOND = 2.0  # terms may contribute this much more than in training before the residuals are taken to grow with them
 SLOW = 0.05  # of the RMS speed in training: below, friction is not known
 REMOVED = "removal "  # how the notes about parameters that were dropped begin
 GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
@@ -180,7 +179,7 @@ class Fit(Tabular, Result):
     def predict(self, motion: MotionLike, temperature: Array | None = None, load: Array | None = None) -> Prediction:
         """Predict the efforts of a motion, tau = W beta, with var = w cov w^T + sigma_g^2 (least squares).
 
-        With a belief (`MAP`) var = w cov w^T + sigma_g^2 max(1, s / 2 s_train) + rest, where sigma_g is that of stretches that
+        With a belief (`MAP`) var = w cov w^T + sigma_g^2 max(1, s / s_train) + rest, where sigma_g is that of stretches that
         were left out and s = sum_k (w_k beta_k)^2 the size of what the terms contribute: model errors grow with it where a
         motion leaves what was trained. Near standstill friction may be anything within its limits, which adds fc^2 / 3.
 
@@ -243,7 +242,7 @@ class Fit(Tabular, Result):
             effort[:, piece] = np.einsum("nbt,mb->mtn", W, betas, optimize=True) - known.T
             spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
             share[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread))
-            beyond = np.einsum("nbt,b->tn", W**2, self.values**2) / (BEYOND * parts)
+            beyond = np.einsum("nbt,b->tn", W**2, self.values**2) / parts
             residual = noise**2 * np.maximum(1.0, beyond) + self._resting(motion.v[piece])
             std[piece] = np.sqrt(share[piece] ** 2 + residual)
         return effort, std, share

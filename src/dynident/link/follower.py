@@ -111,7 +111,7 @@ class Watch:
                 "give the model of this robot"
             )
         self._bound = np.inf if self._predicted is None else tolerance * np.maximum(np.abs(self._predicted).max(axis=0), 1e-9)
-        self._moves = _moving(motion, len(identity.channels))
+        self._moves = moving(motion, len(identity.channels))
         self._row = np.zeros(len(identity.channels), dtype=np.int64)
         self._plain = identity.position_side == "joint" and identity.channels == identity.coordinates
         self.residual = np.zeros(len(identity.channels))  # largest share of the bound so far
@@ -160,7 +160,7 @@ class Watch:
                 )
 
 
-def _moving(motion: Motion, channels: int) -> NDArray[np.bool_]:
+def moving(motion: Motion, channels: int) -> NDArray[np.bool_]:
     """Tell at which points each channel moves and has done so for a while, (N, channels)."""
     speed = np.abs(motion.v)
     slow = speed < HARDLY * np.maximum(speed.max(axis=0), 1e-12)

@@ -48,9 +48,16 @@ def terms_of(mechanism: Mechanism, laws: Mapping[str, Friction], rest: float) ->
 def check_monitored(mechanism: Mechanism, laws: Mapping[str, Friction]) -> None:
     """Refuse robots whose momentum cannot be written as one expression of what is measured."""
     name = mechanism.name
-    if mechanism.loops or mechanism.has_opaque_couplings:
-        what = "loops" if mechanism.loops else "a coupling that is known by its numbers only"
-        raise DescriptionError(f"robot '{name}' has {what}; the monitor is for trees whose couplings are expressions")
+    if mechanism.loops:
+        raise DescriptionError(
+            f"robot '{name}' has loops, which the monitor does not watch: its observer works sample by sample without "
+            "iterations, and the positions of a closed loop are found by them; compare Fit.score of old and new logs instead"
+        )
+    if mechanism.has_opaque_couplings:
+        raise DescriptionError(
+            f"robot '{name}' has a coupling that is known by its numbers only; the monitor is for trees whose couplings are "
+            "expressions"
+        )
     if np.isin(mechanism.tree.arrays.kind, (SPHERICAL, FREE)).any():
         raise DescriptionError(f"robot '{name}' has a spherical or free joint; the monitor is for joints that turn or slide")
     unknown = [joint for joint in laws if joint not in mechanism.coordinate_names]

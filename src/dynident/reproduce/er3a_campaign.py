@@ -126,7 +126,8 @@ def fig_40() -> Reproduction:
     most = 100.0 * max(entry.cold_over_hot for entry in whole.heating)
     rows.append(Row("largest", most, 70.0, "%", f"{VIRTUAL}; the mean power of a cycle is 3/5 of full duty and more"))
     hottest = max(float(part.temperature.max()) for part in read_cycles(campaign()) if part.temperature is not None)
-    rows.append(Row("hottest joint", hottest, 60.0, "degC", "50 to 60 printed; (130) allows 46.9 at full duty from 20 degC"))
+    why = "50 to 60 printed; here from 20 degC, and with (130) axis 4 cannot exceed 46.9 at full duty"
+    rows.append(Row("hottest joint", hottest, 60.0, "degC", why))
     figures: dict[str, Any] = {}
     for entry in whole.heating:
         figures[f"{entry.joint}: normalised friction over time (Figs. 22 and 40)"] = entry.plot

@@ -56,9 +56,8 @@ def fig_42() -> Reproduction:
         size = 100.0 / abs(entry.spread.mean)
         for what in ("cycles", "tests", "robots"):
             rows.append(Row(f"{name}: spread between {what}", size * getattr(entry.spread, what), None, "%"))
-        rows.append(
-            Row(f"{name}: probability that robots do not differ", entry.spread.robots_p, None, "", "they are alike here")
-        )
+        chance = f"{name}: probability of such a difference between equal robots"
+        rows.append(Row(chance, entry.spread.robots_p, None, "", "equal they are here"))
     notes = (
         "Both virtual robots have the same parameters, noise differs from test to test; the thesis prints no numbers, its "
         "robots are 'quite similar'.",
