@@ -58,7 +58,7 @@ def suspicions(
     alive = np.array([name not in dead for name in names])
 
     def equations(moved: Motion) -> Array:
-        return rows.equations(moved, None, columns, signals=own_signals)[0] * alive[:, None, None]
+        return np.asarray(rows.equations(moved, None, columns, signals=own_signals)[0] * alive[:, None, None])
 
     measured = rows.equations(part, effort[step], columns, signals=own_signals)[1].T * alive
     phi = robot.parameters.values.copy()
