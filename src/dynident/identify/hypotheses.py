@@ -78,10 +78,9 @@ class Products:
         scaled = W / np.where(size > 0.0, size, 1.0)[:, None]
         return cls(scaled @ scaled.transpose(0, 2, 1), scaled @ effort, np.sum(effort**2, axis=0))
 
-    def mended(self, order: Sequence[int] | NDArray[np.signedinteger], factor: Array) -> Products:
+    def mended(self, order: NDArray[np.int64], factor: Array) -> Products:
         """Return the products with efforts in another order, each times a factor."""
-        at = list(order)
-        return replace(self, C=self.C[:, :, at] * factor, Y=self.Y[at] * factor**2)
+        return replace(self, C=self.C[:, :, order] * factor, Y=self.Y[order] * factor**2)
 
     def misfit(self) -> float:
         """Return L of the model that all joints share, by iterated weights."""
