@@ -304,15 +304,16 @@ def streaming(clients: int = 20, seconds: float = 10.0, real_time: bool = False,
     for process in processes:
         process.join()
     good = _undisturbed(due, late, timers)
+    calm = late[good] if good.any() else np.array([np.nan])
     return {
         "samples": total,
         "missing": missing,
         "within_2ms": float(np.mean(late < 2e-3)),
         "timer_within_2ms": float(np.mean(np.concatenate([woken - wanted for wanted, woken in timers]) < 2e-3)),
         "undisturbed": float(np.mean(good)),
-        "within_2ms_undisturbed": float(np.mean(late[good] < 2e-3)),
+        "within_2ms_undisturbed": float(np.mean(calm < 2e-3)),
         **{f"p{q}_ms": 1e3 * float(np.percentile(late, q)) for q in (50, 99, 99.9)},
-        "p99.9_undisturbed_ms": 1e3 * float(np.percentile(late[good], 99.9)),
+        "p99.9_undisturbed_ms": 1e3 * float(np.percentile(calm, 99.9)),
         "clients": clients,
         "real_time": real_time,
         "moving": moving,
