@@ -204,7 +204,12 @@ def _nonsense(name: str, value: object, is_count: bool) -> str | None:
 
 
 def _misfit(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-    """Say which field of a new object is not what its methods will take it for; arrays may stand for numbers."""
+    """Say which field of a new object is not what its methods will take it for; arrays may stand for numbers.
+
+    Estimators keep what they are given, as those of scikit-learn do; their `fit` checks it.
+    """
+    if hasattr(args[0], "get_params"):
+        return None
     signature, known = inspect.signature(function), _hints(function)
     made = getattr(args[0], "__dict__", {})
     for name, given in list(signature.bind(*args, **kwargs).arguments.items())[1:]:
