@@ -394,7 +394,7 @@ class Fit(Tabular, Result):
             f"{'base parameter':<{width}}  {'value':>12}  {'std':>10}  {'rel.':>8}  verdict",
         ]
         for row in table:
-            percent = f"{100 * row.relative:.2f}%" if np.isfinite(row.relative) else "-"
+            percent = "-" if not np.isfinite(row.relative) else f"{100 * row.relative:.2f}%" if row.relative < 10.0 else ">999%"
             lines.append(f"{row.name:<{width}}  {row.value:>12.5g}  {row.std:>10.3g}  {percent:>8}  {row.verdict}")
         counts = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
         impossible = [c.name for c in self.consistency() if not c.ok]

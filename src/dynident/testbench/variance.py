@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.checks import samples
+from dynident.errors import DynidentError
 
 Array = NDArray[np.float64]
 
@@ -37,12 +40,12 @@ class Spread:
     count: int
 
 
-def nested_spread(groups: Sequence[Sequence[Array]]) -> Spread:
+def nested_spread(groups: Sequence[Sequence[ArrayLike]]) -> Spread:
     """Split a scatter into cycles within tests, tests within robots, and robots (unbalanced nested analysis of variance).
 
     Parameters
     ----------
-    groups : sequence of sequence of ndarray
+    groups : sequence of sequence of array_like
         ``groups[robot][test]`` holds the values of the cycles.
 
     Returns
@@ -52,13 +55,16 @@ def nested_spread(groups: Sequence[Sequence[Array]]) -> Spread:
     """
     from scipy.stats import f as fisher  # noqa: PLC0415 - slow to import
 
-    n = [np.array([x.size for x in tests], dtype=np.float64) for tests in groups]
+    values = [[samples("groups[robot][test]", x) for x in tests] for tests in groups]
+    if not values or not all(values):
+        raise DynidentError("groups is empty, or a robot in it has no tests; give values of one robot and one test at least")
+    n = [np.array([x.size for x in tests], dtype=np.float64) for tests in values]
     total, b, a = float(sum(x.sum() for x in n)), sum(x.size for x in n), len(n)
-    means = [np.array([x.mean() for x in tests]) for tests in groups]
+    means = [np.array([x.mean() for x in tests]) for tests in values]
     robot = np.array([float(w @ m / w.sum()) for w, m in zip(n, means, strict=True)])
     weight = np.array([x.sum() for x in n])
     grand = float(weight @ robot / total)
-    within = sum(float(np.sum((x - x.mean()) ** 2)) for tests in groups for x in tests)
+    within = sum(float(np.sum((x - x.mean()) ** 2)) for tests in values for x in tests)
     between = sum(float(w @ (m - r) ** 2) for w, m, r in zip(n, means, robot, strict=True))
     across = float(weight @ (robot - grand) ** 2)
     inner = sum(float(np.sum(w**2) / w.sum()) for w in n)
