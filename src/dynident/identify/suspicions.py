@@ -1,14 +1,15 @@
 """What a person would suspect who knows the robot: torques of the wrong sign, exchanged channels, wrong units, gains or gears.
 
 On some hundred samples the data are compared with themselves (`dynident.identify.hypotheses`) and with the description, which
-predicts torques of the measured motion: r_ij is the correlation of measured torque i with described torque j, and the slope
-between them is a gain.
+predicts torques of the measured motion: r_ij is the correlation of measured torque i with described torque j, and the factor
+between them, beside rotor inertia and friction, is a gain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,8 @@ SAMPLES = 300
 SURE = 0.7  # correlation from which a described torque counts as seen
 EXCHANGED = 0.25  # of the error: so much better two joints must fit crosswise
 GAIN = 1.5  # ratio of measured to described torque of all joints alike from which on it is no matter of wrong masses ...
-ALONE = 3.0  # ... and of a single joint, whose friction and rotor the description leaves out
+ALONE = 3.0  # ... and of a single joint
+KNOWN = 0.1  # relative deviation of such a ratio up to which it is known
 ALIKE = 1.25  # ratios that are equal up to wrong masses
 BEYOND = 3.0  # limits that positions must not exceed by this factor
 MEAN = 0.8  # mean of |v| over its root mean square, as for normal or sinusoidal motions
@@ -72,16 +74,16 @@ def suspicions(
     measured = measured[:, faults.order] * faults.factor
     if not np.any(robot.tree.inertias):
         return found + _turned(names, turned, turned)
-    r, slope = _correlations(measured, described)
-    own = np.diag(r)
+    own, explained = np.diag(_correlations(measured, described)), _explained(part, measured, described)
     seen = np.abs(own) > SURE
-    turned ^= (seen & (own < 0.0)) | (~seen & _backwards(part, measured, described))
-    return found + _turned(names, turned, seen) + _gains(robot, names, np.abs(np.diag(slope)), seen)
+    turned ^= (seen & (own < 0.0)) | (~seen & explained.backwards)
+    known = seen & (explained.deviation < KNOWN * explained.gain)
+    return found + _turned(names, turned, seen) + _gains(robot, names, explained.gain, known)
 
 
 def _exchanged(names: tuple[str, ...], measured: Array, described: Array) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Return the order in which efforts suit the description, and sentences about pairs that look exchanged."""
-    r, _ = _correlations(measured, described)
+    r = _correlations(measured, described)
     apart = np.var(measured[:, :, None] - described[:, None, :], axis=0)
     order, found = np.arange(len(names)), []
     for j, i in combinations(range(len(names)), 2):
@@ -104,29 +106,36 @@ def _turned(names: tuple[str, ...], turned: NDArray[np.bool_], seen: NDArray[np.
     )
 
 
-def _correlations(measured: Array, described: Array) -> tuple[Array, Array]:
-    """Return correlations and slopes of measured (rows) against described (columns) torques."""
+def _correlations(measured: Array, described: Array) -> Array:
+    """Return correlations of measured (rows) with described (columns) torques."""
     y, x = measured - measured.mean(axis=0), described - described.mean(axis=0)
-    products, sy, sx = y.T @ x, np.linalg.norm(y, axis=0), np.linalg.norm(x, axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        r = np.nan_to_num(products / np.outer(sy, sx))
-        slope = np.nan_to_num(products / sx**2)
-    return r, slope
+        r: Array = y.T @ x / np.outer(np.linalg.norm(y, axis=0), np.linalg.norm(x, axis=0))
+    return np.asarray(np.nan_to_num(r))
 
 
-def _backwards(motion: Motion, measured: Array, described: Array) -> NDArray[np.bool_]:
-    """Return the joints whose efforts, explained by c0 tau + c1 a + c2 v + c3 sign(v) + c4, have wrong signs throughout.
+class Explained(NamedTuple):
+    """Efforts as c0 tau + c1 a + c2 v + c3 sign(v) + c4: rotor and friction, which descriptions leave out, stand apart."""
 
-    A rotor or friction that the description leaves out may hide its torques, but neither inertia nor friction is negative.
-    """
-    found = np.zeros(measured.shape[1], dtype=np.bool_)
-    for i in range(found.size):
+    gain: Array  # (n,) c0
+    deviation: Array  # (n,) of c0
+    backwards: NDArray[np.bool_]  # (n,) all signs are wrong, although neither inertia nor friction is ever negative
+
+
+def _explained(motion: Motion, measured: Array, described: Array) -> Explained:
+    """Return how far the described torques explain the efforts of each joint."""
+    n = measured.shape[1]
+    found = Explained(np.ones(n), np.full(n, np.inf), np.zeros(n, dtype=np.bool_))
+    for i in range(n):
         v = motion.v[:, i]
         columns = np.column_stack([described[:, i], motion.a[:, i], v, np.sign(v), np.ones(v.size)])
-        c = np.linalg.lstsq(columns, measured[:, i], rcond=None)[0]
+        c, _, rank, _ = np.linalg.lstsq(columns, measured[:, i], rcond=None)
         error, whole = np.var(measured[:, i] - columns @ c), np.var(measured[:, i])
         friction = np.mean(v * (c[2] * v + c[3] * np.sign(v)))
-        found[i] = error < (1.0 - SURE**2) * whole and c[0] < 0.0 and c[1] < 0.0 and friction < 0.0
+        found.backwards[i] = error < (1.0 - SURE**2) * whole and c[0] < 0.0 and c[1] < 0.0 and friction < 0.0
+        if rank == columns.shape[1]:
+            found.gain[i] = abs(c[0])
+            found.deviation[i] = np.sqrt(error * np.linalg.inv(columns.T @ columns)[0, 0])
     return found
 
 
