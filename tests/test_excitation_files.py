@@ -140,7 +140,7 @@ def test_files_that_are_no_plan(plan, tmp_path):
 @pytest.mark.parametrize(
     ("toml", "words"),
     [
-        ("[joints.joint_1]\nupper = 99999999999999999999\n", "upper limits are beyond"),
+        ("[joints.joint_1]\nupper = 99999999999999999999\n", "write numbers beyond 64 bits with a decimal point"),
         ("margin = " + "9" * 5000 + "\n", "cannot read limits"),
         ("margin = 1" + "0" * 400 + "\n", "hundreds of digits: .margin = 1000"),
         ("a = " + "[" * 5000 + "\n", "cannot read limits"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -165,7 +166,7 @@ def test_a_robot_is_checked_against_its_baseline():
             wrong = np.where(t >= 3600.0, scale, 1.0)
             friction = 27.2 * heat.ratio * wrong * (1.0 + 0.003 * rng.normal(size=t.size))
             history = bench.FrictionHistory(t, friction, temperature=heat.temperature, joint=name, speed=3.0)
-            joints.append(bench.JointStudy("r", name, None, history, ()))  # type: ignore[arg-type]
+            joints.append(bench.JointStudy("r", name, Mock(spec=bench.FrictionCurves), history, ()))
         return bench.FrictionStudy("r", 0.6, 0.02, tuple(joints), (), ())
 
     healthy = [study(1.0, k) for k in (1, 2, 3)]

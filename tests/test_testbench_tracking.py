@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ from dynident.testbench import (
 from dynident.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED
 
 T = np.linspace(0.0, 1.0, 200)
-FIT = SimpleNamespace(condition=12.0, values=np.ones(40), training_relative=0.03)
+FIT = Mock(spec=di.Fit, condition=12.0, values=np.ones(40), training_relative=0.03)
 
 
 def made(controller: str, motion: str, largest, model=0.0, feedback=1.0) -> TrackingTrial:

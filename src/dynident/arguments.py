@@ -213,13 +213,13 @@ def _misfit(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str
     signature, known = inspect.signature(function), _hints(function)
     made = getattr(args[0], "__dict__", {})
     for name, given in list(signature.bind(*args, **kwargs).arguments.items())[1:]:
-        value = made.get(name, given)  # a constructor may accept more than it keeps
+        value = made.get(name, given)  # a constructor may accept more than it keeps, and keep what it makes of it
         kind, parameter = known.get(name, Any), signature.parameters[name]
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or _same(value, parameter.default):
             continue
-        if not fits(value, kind) and _numeric(value) is None:
-            return f"{name} is {shown(value)}; give {wanted(kind)}"
-        if not fits(value, kind) and not any(one in (int, float, bool, Numbers) for one in _members(kind)):
+        if fits(value, kind) or (value is not given and fits(given, kind)):
+            continue
+        if _numeric(value) is None or not any(one in (int, float, bool, Numbers) for one in _members(kind)):
             return f"{name} is {shown(value)}; give {wanted(kind)}"
     return None
 
