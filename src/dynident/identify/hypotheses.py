@@ -30,26 +30,8 @@ SCALED = 1.15  # a gain that differs by less is no suspicion
 RIDGE = 1e-6  # of a column's square: directions that these samples do not show stay near zero
 FLOOR = 1e-6  # of a variance: better is not believed
 PASSES, FAULTS = 4, 4
-GAINS = (
-    1e-3,
-    1e-2,
-    0.03,
-    0.1,
-    0.2,
-    0.35,
-    0.5,
-    0.7,
-    0.85,
-    1.18,
-    1.4,
-    2.0,
-    2.8,
-    5.0,
-    10.0,
-    30.0,
-    1e2,
-    1e3,
-)  # tried first; the ends tell nothing
+# Tried first; the ends tell nothing.
+GAINS = (1e-3, 1e-2, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.18, 1.4, 2.0, 2.8, 5.0, 10.0, 30.0, 1e2, 1e3)
 REFINED = 1.2  # and then about the best of them
 
 
