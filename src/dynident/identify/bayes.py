@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.blocks import at_least_jackknife
+from dynident.identify.blocks import at_least_jackknife, jackknife
 from dynident.identify.estimators import WLS, Estimator, relative_error, training_parts, training_std, typical_speeds
 from dynident.identify.fit import Fit
 from dynident.identify.physical import cone_of, consistent
@@ -76,7 +76,8 @@ class MAP(Estimator):
             spread = posterior.covariance()
             x, notes = posterior.x, regression.notes
             if self.recovery != "prior" and chosen.all():
-                x, said = _possible(regression, posterior, np.sqrt(np.diag(spread)), self.recovery == "physical")
+                always = self.recovery == "physical"
+                x, said = _possible(regression, posterior, _deviations(posterior, spread, base.columns), always)
                 notes = (*notes, *said)
         phi = posterior.standard(x)
         K = base.regrouping
@@ -120,11 +121,19 @@ class MAP(Estimator):
         return self
 
 
+def _deviations(posterior: Posterior, spread: Array, columns: NDArray[np.int64]) -> Array:
+    """Return the deviations of the standard parameters, none of a base parameter below that of the jackknife."""
+    std = np.sqrt(np.diag(spread))
+    std[columns] = np.maximum(std[columns], np.sqrt(jackknife(posterior.left_out)))
+    return std
+
+
 def _possible(regression: Regression, posterior: Posterior, std: Array, always: bool) -> tuple[Array, tuple[str, ...]]:
     """Return the parameters that bodies can have, unless the data refute that, and sentences about what was refuted.
 
     A sign that the data contradict by several deviations is no matter of noise: a delay, a wrong sign or a missing term makes
-    it, and forcing it would only move the error elsewhere. The same holds for bodies.
+    it, and forcing it would only move the error elsewhere. The same holds for bodies. `std` are the
+    deviations that the fit states; `always` imposes everything.
     """
     robot, prior = regression.mechanism, posterior.prior
     undescribed = np.array([each == UNDESCRIBED for each in (*prior.families, "")])[prior.family]

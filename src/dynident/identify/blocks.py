@@ -63,16 +63,21 @@ def squares(group: RowGroup, betas: Array) -> Array:
     return np.asarray(np.clip(np.einsum("ki,kij,kj->k", full, group.products, full), 0.0, None))
 
 
+def jackknife(left_out: Array) -> Array:
+    """Return the variances that estimates without each stretch tell, (K - 1)/K sum_b (beta_b - mean)^2: (K, b) -> (b,)."""
+    K = len(left_out)
+    return np.asarray((K - 1) / K * np.sum((left_out - left_out.mean(axis=0)) ** 2, axis=0))
+
+
 def at_least_jackknife(covariance: Array, left_out: Array) -> Array:
-    """Return the covariance with no deviation below that of the jackknife, (K - 1)/K sum_b (beta_b - mean)^2.
+    """Return the covariance with no deviation below that of the jackknife.
 
     One number c for all parameters does not tell that some rest on a few stretches only, as where motors of a robot with loops
     pass a singularity; the estimates without each stretch do.
     """
-    K = len(left_out)
-    if K < MANY:
+    if len(left_out) < MANY:
         return covariance
-    spread = (K - 1) / K * np.sum((left_out - left_out.mean(axis=0)) ** 2, axis=0)
+    spread = jackknife(left_out)
     own = np.diag(covariance)
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = np.sqrt(np.where(own > 0.0, np.maximum(1.0, spread / own), 1.0))
