@@ -52,7 +52,7 @@ def test_options_are_honoured():
         ({"cutoff": 250.0}, "Nyquist"),
         ({"cutoff": "low"}, "'auto'"),
         ({"decimation": 0}, "decimation"),
-        ({"decimation": 2000}, "lower it"),
+        ({"decimation": 2000}, "lower decimation="),
         ({"decimation": "x"}, "decimation"),
         ({"resample": -1.0}, "resample"),
         ({"cutoff": 0.1}, "record longer"),

@@ -132,8 +132,8 @@ def _possible(regression: Regression, posterior: Posterior, std: Array, always: 
     """Return the parameters that bodies can have, unless the data refute that, and sentences about what was refuted.
 
     A sign that the data contradict by several deviations is no matter of noise: a delay, a wrong sign or a missing term makes
-    it, and forcing it would only move the error elsewhere. The same holds for bodies. `std` are the
-    deviations that the fit states; `always` imposes everything.
+    it, and forcing it would only move the error elsewhere. The same holds for all signs together, and for bodies. `std` are
+    the deviations that the fit states; `always` imposes everything.
     """
     robot, prior = regression.mechanism, posterior.prior
     undescribed = np.array([each == UNDESCRIBED for each in (*prior.families, "")])[prior.family]
@@ -146,19 +146,19 @@ def _possible(regression: Regression, posterior: Posterior, std: Array, always: 
             f"{robot.parameters.names[k]} is {phi[k]:.3g} +- {std[k]:.2g}, negative beyond doubt: a delay, a wrong sign or a "
             "missing term in the data; it is left as it is"
         )
-    cone = replace(cone, signed=cone.signed[~contradicted], lowest=cone.lowest[~contradicted])
-    x = consistent(posterior.root, posterior.target, cone, posterior.x)
-    cost = float(np.sum((posterior.root @ x - posterior.target) ** 2))
-    cost -= float(np.sum((posterior.root @ posterior.x - posterior.target) ** 2))
-    active = cone.active(x)
-    if not always and cost > active + 4.0 * np.sqrt(2.0 * max(active, 1)):
+    signed = replace(cone, signed=cone.signed[~contradicted], lowest=cone.lowest[~contradicted])
+    bodies = replace(cone, signed=cone.signed[:0], lowest=cone.lowest[:0])
+    for each, refuted in ((signed, "friction and rotor terms without a negative sign"), (bodies, "bodies that can exist")):
+        x = consistent(posterior.root, posterior.target, each, posterior.x)
+        cost = posterior.cost(x) - posterior.cost(posterior.x)
+        active = each.active(x)
+        if always or cost <= active + 4.0 * np.sqrt(2.0 * max(active, 1)):
+            return x.copy(), tuple(said)  # possible, even where the free optimum was so already
         said.append(
-            f"these data refute bodies that can exist (chi2 grows by {cost:.0f} for {active} inequalities): sign, scale or "
-            "order of the efforts may be wrong; parameters are given without that condition (recovery='physical' imposes it)"
+            f"these data refute {refuted} (chi2 grows by {cost:.0f} for {active} inequalities): sign, scale or order of the "
+            "efforts may be wrong; parameters are given without that condition (recovery='physical' imposes it)"
         )
-        return posterior.x, tuple(said)
-    x = x.copy()  # possible, even where the free optimum was so already
-    return x, tuple(said)
+    return posterior.x, tuple(said)
 
 
 def _dropping(prior: Prior, rows: Array) -> Prior:

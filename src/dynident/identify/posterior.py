@@ -80,6 +80,10 @@ class Posterior:
         """Return phi of x."""
         return np.asarray(self.prior.mean + self.prior.unit * (self.x if x is None else x))
 
+    def cost(self, x: Array) -> float:
+        """Return ||root x - target||^2."""
+        return float(np.sum((self.root @ x - self.target) ** 2))
+
     def covariance(self) -> Array:
         """Return the covariance of phi, (p, p)."""
         from scipy.linalg import solve_triangular  # noqa: PLC0415 - scipy.linalg costs import time

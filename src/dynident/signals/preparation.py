@@ -196,7 +196,8 @@ def prepare(
         notes.append(text)
         warn(text, SignalWarning)
     wanted = chosen.band if like is None else like.decimator.cutoff
-    decimator = _decimator(decimation, rate, _band(band, rate, wanted), chosen.frequency, len(motion.t), band != "auto", notes)
+    wanted = _band(band, rate, wanted)
+    decimator = _decimator(log.name, decimation, rate, wanted, chosen.frequency, len(motion.t), band != "auto", notes)
     if decimator.factor == 1:  # nothing low-passes both sides alike: a filtered effort would round off the jumps of friction
         filtered = effort
     return Prepared(
@@ -357,7 +358,7 @@ def _band(band: float | str, rate: float, found: float) -> float:
 
 
 def _decimator(
-    decimation: int | str, rate: float, band: float, cutoff: float, samples: int, exact: bool, notes: list[str]
+    name: str, decimation: int | str, rate: float, band: float, cutoff: float, samples: int, exact: bool, notes: list[str]
 ) -> Decimator:
     """Return the decimation to a band; it may be wider for the sake of more rows, but never above the cut-off."""
     if decimation == "auto":
@@ -372,7 +373,11 @@ def _decimator(
     if decimator.length(samples) < FEW_ROWS:
         decimator = Decimator(factor, rate, SHORT)
     if decimator.length(samples) < 1:
-        raise LogError(f"decimation by {factor} needs {decimator.taps.size} samples but {samples} are left; lower it")
+        lower = "a longer log or a higher band=" if decimation == "auto" else "a longer log or a lower decimation="
+        raise LogError(
+            f"log '{name}': one row in the band up to {decimator.cutoff:.3g} Hz is a mean over "
+            f"{decimator.taps.size / rate:.3g} s, but {samples / rate:.3g} s are left between the spoiled ends; give {lower}"
+        )
     short = f" (the band alone would allow {wanted}, but at least {FEWEST_ROWS} rows are kept)" if factor < wanted else ""
     notes.append(
         f"decimation by {factor}{short}: regressor columns and efforts are low-passed alike at {decimator.cutoff:.4g} Hz; "
