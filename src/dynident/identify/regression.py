@@ -289,7 +289,7 @@ class Regression:
             rows = Rows(evidence.mechanism, absent=tuple(columns_of(evidence.mechanism, tuple(absent))))
             signals = rows.signals(prepared.temperature, prepared.effort, len(motion))
             independent = min(group.count * group.independence for group in evidence.groups)
-            notes += suspicions(rows, evidence.base.columns, motion, prepared.filtered, signals, skip, independent)
+            notes += suspicions(rows, evidence.base, motion, prepared.filtered, signals, skip, independent)
         kept = {name: value for name, value in options.items() if name != "like"}  # the band is in the source
         return replace(evidence, sources=(source_of(log, prepared),), options=kept, notes=tuple(notes))
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dynident.identify.base import BaseParameters
 from dynident.identify.hypotheses import exchanged, find_faults
 from dynident.identify.rows import Rows, Signals
-from dynident.mechanics import Motion, inverse_dynamics
+from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -37,7 +37,7 @@ HEAD = "suspicion: "
 
 def suspicions(
     rows: Rows,
-    columns: NDArray[np.int64],
+    base: BaseParameters,
     motion: Motion,
     effort: Array,
     signals: Signals | None = None,
@@ -46,7 +46,7 @@ def suspicions(
 ) -> tuple[str, ...]:
     """Return sentences, each beginning with "suspicion: "; none when nothing is wrong.
 
-    `columns` are the base parameters, `dead` the joints without usable efforts, and `independent` counts the independent rows
+    `base` are the base parameters of the rows, `dead` the joints without usable efforts, and `independent` counts the independent rows
     of a joint.
     """
     robot = rows.mechanism
@@ -58,6 +58,7 @@ def suspicions(
     part = Motion(motion.t[step], motion.q[step], motion.v[step], motion.a[step])
     own_signals = None if signals is None else {name: x[step] for name, x in signals.items()}
     alive = np.array([name not in dead for name in names])
+    columns = base.columns
 
     def equations(moved: Motion) -> Array:
         return np.asarray(rows.equations(moved, None, columns, signals=own_signals)[0] * alive[:, None, None])
@@ -65,7 +66,7 @@ def suspicions(
     measured = rows.equations(part, effort[step], columns, signals=own_signals)[1].T * alive
     phi = robot.parameters.values.copy()
     phi[robot.tree.inertias.size :] = 0.0
-    described = inverse_dynamics(robot, part, phi)
+    described = np.einsum("nbt,b->tn", equations(part), base.values(phi))
     order, sentences = _exchanged(names, measured, described)
     measured = measured[:, order]
     faults = find_faults(names, equations, part, measured, independent)
