@@ -113,7 +113,18 @@ def identification(samples: int, repeats: int) -> list[Result]:
             "one lstsq on the stored matrix",
         )
     )
-    return results
+    return [*results, default_fit(robot, data, samples, few)]
+
+
+def default_fit(robot: di.Mechanism, data: Data, samples: int, repeats: int) -> Result:
+    """The default estimator against plain WLS, both from motion and torque on; what it adds does not depend on the samples."""
+
+    def way(estimator: type[di.WLS] | type[di.MAP]) -> Callable[[], object]:
+        return lambda: estimator().fit(di.Regression.from_motion(robot, data.motion, data.effort))
+
+    plain, default = interleaved(way(di.WLS), way(di.MAP), 2 * repeats)
+    detail = f"WLS {1e3 * plain:.1f} ms, default {1e3 * default:.1f} ms"
+    return Result(f"default fit over WLS, {samples} samples", default / plain, "of", 3.0, detail)
 
 
 def base_rows(robot: di.Mechanism, peer: Pinocchio, data: Data, repeats: int) -> Result:
