@@ -111,12 +111,7 @@ def piece_evidence(
 
 def one_source(evidence: Regression) -> Regression:
     """Return evidence whose pieces of the same log are one source; notes of the first piece stand for all."""
-    merged: dict[str, dict[str, Any]] = {}
-    for source in evidence.sources:
-        own = merged.setdefault(str(source["sha256"]), {**source, "samples": 0})
-        own["start"], own["end"] = min(own["start"], source["start"]), max(own["end"], source["end"])
-        own["samples"] += source["samples"]
-    return replace(evidence, sources=tuple(merged.values()), notes=evidence.notes[:12])
+    return replace(evidence.joined(), notes=evidence.notes[:12])
 
 
 # ---- readers -------------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from dynident.identify.factor import BLOCKS
 from dynident.identify.matching import match
 from dynident.identify.posterior import estimate
 from dynident.identify.prior import prior_of
-from dynident.identify.regression import Regression, same_band
+from dynident.identify.regression import Regression, joined_source, same_band
 from dynident.identify.rows import Projection
 from dynident.mechanism import Mechanism
 from dynident.signals import Cutoff, Log, LogStream, common_cutoff
@@ -107,9 +107,7 @@ def _evidence_of_stream(
         elif piece.duration > FEWEST / whole.sources[0]["bandwidth"]:  # a short end shows nothing in this band
             own = {**options, **same_band(whole.sources[:1], rate)}
             more = Regression.from_log(mechanism, piece, whole.base, projection, absent, **own)
-            (first,), (last,) = whole.sources, more.sources
-            source = {**first, "end": last["end"], "samples": first["samples"] + last["samples"]}
-            whole = replace(whole + more, sources=(source,))
+            whole = replace(whole + more, sources=(joined_source(whole.sources[0], more.sources[0]),))
     if whole is None:
         raise IdentificationError("the stream holds no samples; nothing can be identified")
     return replace(whole, notes=("a long recording: the band is that of its first piece", *whole.notes))

@@ -14,6 +14,7 @@ from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import read_json
 from dynident.identify.base import BaseParameters
 from dynident.identify.rows import Projection, Rows
+from dynident.identify.specimen import nearness, shares
 from dynident.identify.suspicions import HEAD, feeding_joints
 from dynident.identify.tables import Observability, Prediction, Undetermined
 from dynident.mechanics import Motion, MotionLike, as_motion, closure_starts
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 ROWS = 1024
-SLOW = 0.05  # of the RMS speed in training: below, friction is not known
 REMOVED = "removal "  # how the notes about parameters that were dropped begin
 GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
 
@@ -181,7 +181,8 @@ class Fit(Tabular, Result):
 
         With a belief (`MAP`) var = w cov w^T + sigma_g^2 max(1, s / s_train) + rest, where sigma_g is that of stretches that
         were left out and s = sum_k (w_k beta_k)^2 the size of what the terms contribute: model errors grow with it where a
-        motion leaves what was trained. Near standstill friction may be anything within its limits, which adds fc^2 / 3.
+        motion leaves what was trained. Near standstill friction may be anything within its limits: rest is fc^2 / 3 there, or
+        what residuals at rest had in training, where that was more; sigma_g then is that of residuals in motion.
 
         With loops the columns are the projected rows of ``fit.equations``; `actuator_torques` distributes them to motors.
 
@@ -228,7 +229,8 @@ class Fit(Tabular, Result):
         require(motion, Motion, "motion")
         shape = (len(motion), self.mechanism.dof)
         effort, std, share = np.empty((len(betas), *shape)), np.empty(shape), np.empty(shape)
-        noise = self._of_groups(self.sigma)
+        told = [shares(self.sources if self.speeds else (), name) for name in self.equations.names]
+        moving, resting = (np.array(x) * self._of_groups(self.sigma) ** 2 for x in zip(*told, strict=True))
         parts = self._of_groups(np.full(len(self.groups), np.inf) if self.training_parts is None else self.training_parts)
         parts = np.where(parts > 0.0, parts, np.inf)
         L = _root(self.covariance)
@@ -243,7 +245,7 @@ class Fit(Tabular, Result):
             spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
             share[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread))
             beyond = np.einsum("nbt,b->tn", W**2, self.values**2) / parts
-            residual = noise**2 * np.maximum(1.0, beyond) + self._resting(motion.v[piece])
+            residual = moving * np.maximum(1.0, beyond) + self._resting(motion.v[piece], resting)
             std[piece] = np.sqrt(share[piece] ** 2 + residual)
         return effort, std, share
 
@@ -283,19 +285,16 @@ class Fit(Tabular, Result):
         known = dict(zip(self.groups, values, strict=True))
         return np.array([known.get(name, np.nan) for name in self.equations.names])
 
-    def _resting(self, v: Array) -> Array:
-        """Return the variance of friction near standstill, where it may be anything within its limits: fc^2 / 3 at rest."""
-        variance = np.zeros(v.shape)
+    def _resting(self, v: Array, known: Array) -> Array:
+        """Return the variance of friction near standstill, where it may be anything within its limits: at least fc^2 / 3."""
         if self.mechanism.loops or not self.speeds:
-            return variance
+            return np.zeros(v.shape)
         level = dict(zip(self.standard.names, self.standard.values, strict=True))
+        limits = np.zeros(v.shape[1])
         for j, name in enumerate(self.mechanism.coordinate_names):
-            sides = [abs(level[f"{symbol}_{name}"]) for symbol in ("fc", "fcp", "fcn") if f"{symbol}_{name}" in level]
-            if sides:
-                slow = SLOW * self.speeds.get(name, 0.0)
-                near = np.exp(-((v[:, j] / slow) ** 2)) if slow > 0.0 else v[:, j] == 0.0
-                variance[:, j] = near * max(sides) ** 2 / 3.0
-        return variance
+            limits[j] = max([abs(level.get(f"{symbol}_{name}", 0.0)) for symbol in ("fc", "fcp", "fcn")])
+        speeds = np.array([self.speeds.get(name, 0.0) for name in self.mechanism.coordinate_names])
+        return nearness(v, speeds) * np.maximum(limits**2 / 3.0, np.nan_to_num(known))
 
     @property
     def equations(self) -> Rows:

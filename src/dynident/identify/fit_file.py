@@ -159,6 +159,8 @@ def _stored_source(source: Any) -> dict[str, Any]:
         number = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
         if not isinstance(value, str) if key == "sha256" else not number:
             raise IdentificationError(f"this is not a whole fit: '{key}' of one of its sources is {value!r}; identify again")
+    for joint, sums in dict(record.get("resting", {})).items():
+        _stored_numbers(sums, (5,), f"resting of {joint}")
     for key in ("cutoff", "bandwidth"):
         if record[key] <= 0.0:
             raise IdentificationError(

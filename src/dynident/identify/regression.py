@@ -19,6 +19,7 @@ from dynident.identify.factor import Relation, RowGroup, Tile, Workspace, accumu
 from dynident.identify.matching import Matched, match
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.rows import FEW, Projection, Rows, check_projection, moving_rows
+from dynident.identify.specimen import Specimen, added
 from dynident.identify.suspicions import suspicions
 from dynident.mechanics import Motion, MotionLike, as_motion, closure_starts, motion_from_actuators
 from dynident.mechanism import Mechanism
@@ -285,13 +286,16 @@ class Regression:
             prepared.effort,
             stretches,
         )
+        source = source_of(log, prepared)
         if not matched.mechanism.loops:
             rows = Rows(evidence.mechanism, absent=tuple(columns_of(evidence.mechanism, tuple(absent))))
             signals = rows.signals(prepared.temperature, prepared.effort, len(motion))
             independent = min(group.count * group.independence for group in evidence.groups)
-            notes += suspicions(rows, evidence.base, motion, prepared.filtered, signals, skip, independent)
+            specimen = Specimen.of(rows, evidence.base, motion, prepared.filtered, signals, skip)
+            notes += suspicions(rows, evidence.base, motion, specimen, independent)
+            source["resting"] = specimen.resting()
         kept = {name: value for name, value in options.items() if name != "like"}  # the band is in the source
-        return replace(evidence, sources=(source_of(log, prepared),), options=kept, notes=tuple(notes))
+        return replace(evidence, sources=(source,), options=kept, notes=tuple(notes))
 
     @classmethod
     def from_rows(
@@ -387,6 +391,20 @@ class Regression:
         from dynident.identify.band import evidence_in_one_band  # noqa: PLC0415 - it stands on this class
 
         return evidence_in_one_band(mechanism, logs, base, projection, absent, options)
+
+    def joined(self) -> Regression:
+        """Return the evidence with pieces of the same log, which have the same checksum, as one source.
+
+        Returns
+        -------
+        Regression
+            The same factors; times and numbers of samples are those of all pieces.
+        """
+        merged: dict[str, dict[str, Any]] = {}
+        for source in self.sources:
+            key = str(source["sha256"])
+            merged[key] = joined_source(merged[key], source) if key in merged else dict(source)
+        return replace(self, sources=tuple(merged.values()))
 
     def __add__(self, other: Regression) -> Regression:
         """Return the evidence of both; they must belong to the same robot."""
@@ -603,6 +621,13 @@ def source_of(log: Log, prepared: Prepared) -> dict[str, Any]:
         "bandwidth": prepared.decimator.cutoff,
         "effort_kind": log.effort_kind,
     }
+
+
+def joined_source(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return two pieces of a log as one source."""
+    start, end = min(one["start"], other["start"]), max(one["end"], other["end"])
+    samples = one["samples"] + other["samples"]
+    return {**one, "start": start, "end": end, "samples": samples, "resting": added(one, other)}
 
 
 def same_band(sources: tuple[Mapping[str, Any], ...], rate: float) -> dict[str, Any]:

@@ -7,7 +7,7 @@ between them, beside rotor inertia and friction, is a gain.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations
 from typing import NamedTuple
 
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from dynident.identify.base import BaseParameters
 from dynident.identify.hypotheses import exchanged, find_faults
-from dynident.identify.rows import Rows, Signals
+from dynident.identify.rows import Rows
+from dynident.identify.specimen import Specimen
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 
-SAMPLES = 300
 SURE = 0.7  # correlation from which a described torque counts as seen
 EXCHANGED = 0.25  # of the error: so much better two joints must fit crosswise
 GAIN = 1.5  # ratio of measured to described torque of all joints alike from which on it is no matter of wrong masses ...
@@ -35,41 +35,23 @@ FEEDS = 5.0  # deviations by which the power of friction must be negative
 HEAD = "suspicion: "
 
 
-def suspicions(
-    rows: Rows,
-    base: BaseParameters,
-    motion: Motion,
-    effort: Array,
-    signals: Signals | None = None,
-    dead: Sequence[str] = (),
-    independent: float = 0.0,
-) -> tuple[str, ...]:
+def suspicions(rows: Rows, base: BaseParameters, motion: Motion, specimen: Specimen, independent: float) -> tuple[str, ...]:
     """Return sentences, each beginning with "suspicion: "; none when nothing is wrong.
 
-    `base` are the base parameters of the rows, `dead` the joints without usable efforts, and `independent` counts the independent rows
-    of a joint.
+    `base` are the base parameters of the rows, `motion` is the whole log, and `independent` counts the independent rows of a
+    joint.
     """
-    robot = rows.mechanism
+    robot, part, measured = rows.mechanism, specimen.motion, specimen.effort
     found = _degrees(robot, motion)
     names = robot.coordinate_names
-    if robot.loops or found:
+    if found:
         return found
-    step = slice(0, None, max(len(motion) // SAMPLES, 1))
-    part = Motion(motion.t[step], motion.q[step], motion.v[step], motion.a[step])
-    own_signals = None if signals is None else {name: x[step] for name, x in signals.items()}
-    alive = np.array([name not in dead for name in names])
-    columns = base.columns
-
-    def equations(moved: Motion) -> Array:
-        return np.asarray(rows.equations(moved, None, columns, signals=own_signals)[0] * alive[:, None, None])
-
-    measured = rows.equations(part, effort[step], columns, signals=own_signals)[1].T * alive
     phi = robot.parameters.values.copy()
     phi[robot.tree.inertias.size :] = 0.0
-    described = np.einsum("nbt,b->tn", equations(part), base.values(phi))
+    described = np.einsum("nbt,b->tn", specimen.equations(part), base.values(phi))
     order, sentences = _exchanged(names, measured, described)
     measured = measured[:, order]
-    faults = find_faults(names, equations, part, measured, independent)
+    faults = find_faults(names, specimen.equations, part, measured, independent)
     found += tuple(f"{HEAD}{sentence}" for sentence in (*sentences, *faults.sentences))
     turned = np.isin(np.arange(len(names)), faults.turned)
     measured = measured[:, faults.order] * faults.factor
