@@ -180,17 +180,19 @@ class Emulator:
         if self.e_stopped or not self.powered:
             raise LinkError("the drives are off; release the emergency stop and reset the controller")
 
-    def begin(self, hold: bool = False) -> None:
+    def begin(self, hold: bool = False, marked: bool = False) -> None:
         """Open a trajectory.
 
         Parameters
         ----------
         hold : bool
             True keeps it from running until `finish`.
+        marked : bool
+            True when it ends with `finish`; otherwise a point of rest may be its last.
         """
         with self.lock:
             self.ready()
-            self.setpoints.begin(hold)
+            self.setpoints.begin(hold, marked)
             self.touched = time.monotonic()
 
     def push(self, point: Point) -> bool:

@@ -87,17 +87,22 @@ class Setpoints:
         self.now = 0.0  # time since the trajectory's start [s]
         self.held = False  # True while a download is incomplete
         self.ended = True  # no further point will come
+        self._marked = False
         self.braking, self._left = False, 0.0  # and the time until rest [s]
         self.count = 0  # points taken over since the trajectory's start
         self._arrived = np.nan  # end of a trajectory whose last setpoint is the first of the next chunk [s]
 
     # ------------------------------------------------------------------ filling
-    def begin(self, hold: bool = False) -> None:
-        """Forget the last trajectory and wait for the points of another; `hold` keeps it from running until `finish`."""
+    def begin(self, hold: bool = False, marked: bool = False) -> None:
+        """Forget the last trajectory and wait for the points of another; `hold` keeps it from running until `finish`.
+
+        With `marked` it ends with `finish` and not before; otherwise a point of rest may be its last.
+        """
         if self.moving:
             raise LinkError("the robot still moves; wait until it rests, or stop it")
         self._points.clear()
         self.now, self.count, self.ended, self.held, self.braking = 0.0, 0, False, hold, False
+        self._marked = marked
 
     @property
     def waiting(self) -> int:
@@ -167,11 +172,11 @@ class Setpoints:
 
     @property
     def dry(self) -> bool:
-        """True when the last known point is not one of rest, and more must come."""
+        """True when more points must come: the last known one is not the last of its trajectory, or not one of rest."""
         if self.ended or not self._points or self.held:
             return False
         last = self._points[-1]
-        return last.v is None or float(np.abs(last.v).max()) > AT_REST
+        return self._marked or last.v is None or float(np.abs(last.v).max()) > AT_REST
 
     def stop(self) -> None:
         """Forget all points; the robot brakes from where it is."""
@@ -262,7 +267,7 @@ def on_ticks(motion: Motion, tick: float) -> Motion:
 
 def sampled(motion: Motion, first: int, last: int, tick: float) -> Motion:
     """Return the setpoints of a motion that is on ticks, from one of them to another."""
-    at = np.arange(first, last + 1) * tick
+    at = np.asarray(np.arange(first, last + 1) * tick, dtype=np.float64)
     begin, end = _left(motion.t, at[[0, -1]])
     part = slice(begin, end + 2)
     return Motion(at - at[0], *through(motion.t[part], motion.q[part], motion.v[part], motion.a[part], at))

@@ -167,7 +167,7 @@ class MotionTask(Task):
     def _point(self, message: Message, frame: bytes) -> list[bytes]:
         core, sequence = self.emulator, message.sequence
         if sequence in (0, m.START_DOWNLOAD, m.START_STREAMING):
-            core.begin(hold=sequence == m.START_DOWNLOAD)
+            core.begin(hold=sequence == m.START_DOWNLOAD, marked=message.type == m.POINT)
             self._forget()
         elif sequence < 0 and sequence not in SPECIAL:
             raise LinkError(f"sequence is {sequence}; special numbers are -1 to -4")

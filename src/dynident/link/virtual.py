@@ -31,7 +31,7 @@ from dynident.signals import Log
 from dynident.simulate import VirtualRobot
 
 STATE = "state.json"
-PIECE = 20.0  # simulated at a time: bounds the memory [s]
+PIECE = 5.0  # simulated at a time: bounds the memory, and is short enough for all that a run may record [s]
 MOST_SETTLING = 20  # times that a robot which does not come to rest is given
 
 
