@@ -111,6 +111,8 @@ class Emulator:
         self._done = threading.Event()
         self._moved = threading.Condition(self.lock)
         self._thread: threading.Thread | None = None
+        self._told: tuple[int, ...] = ()
+        self._told = self.status
 
     # ------------------------------------------------------------------ what it says about itself
     @property
@@ -128,7 +130,17 @@ class Emulator:
             code = self.alarms[-1].code if self.alarms else 0
             moving = self.setpoints.moving or self._settle > 0 or not self.plant.still
             possible = self.powered and not self.e_stopped and not code
-            return int(self.powered), int(self.e_stopped), code, int(bool(code)), int(moving), 2, int(possible)
+            self._told = int(self.powered), int(self.e_stopped), code, int(bool(code)), int(moving), 2, int(possible)
+            return self._told
+
+    def glance(self) -> tuple[int, ...]:
+        """Return the status without waiting: the last one that was told while setpoints are computed."""
+        if not self.lock.acquire(blocking=False):
+            return self._told
+        try:
+            return self.status
+        finally:
+            self.lock.release()
 
     def alarm(self, code: int, text: str = "", stop: bool = True) -> None:
         """Raise an alarm; the robot is brought to rest.

@@ -252,7 +252,7 @@ class LynxTask:
             indicator = "target reading"
         else:
             indicator = "receiving data" if self.acquire else "ready"
-        return State(core.status, indicator, core.homed, self.task, low, high)
+        return State(core.glance(), indicator, core.homed, self.task, low, high)
 
 
 class LynxServer(Server):

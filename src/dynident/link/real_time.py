@@ -116,6 +116,8 @@ class PlantProcess(Plant):
         self._process.start()
         other.close()
         self._ask("rest", 0.0)
+        gc.collect()
+        gc.freeze()  # with what has come since `prepare_timing`
 
     def _ask(self, name: str, argument: Any) -> Signals:
         try:

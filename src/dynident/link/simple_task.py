@@ -259,5 +259,5 @@ class FeedbackTask(Task):
             else:
                 out.append(Message(m.JOINT_POSITION, m.TOPIC, sequence=self._sequence, q=q))
             self._sequence = (self._sequence + 1) % (1 << 31)
-        out.append(Message(m.STATUS, m.TOPIC, status=core.status))
+        out.append(Message(m.STATUS, m.TOPIC, status=core.glance()))  # samples do not wait for it
         return [m.encode(message, self.order) for message in out]
