@@ -49,6 +49,18 @@ def test_a_point_is_what_an_independent_encoder_writes(order) -> None:
     assert (read.sequence, read.time, read.q, read.v, read.a) == (9, 1.5, PADDED, PADDED, PADDED)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_point_of_ours_rounds_nothing(order) -> None:
+    mark, third = ORDERS[order], 1.0 / 3.0
+    frame = struct.pack(mark + "4i2i7d", 12 + 8 + 56, 9004, 2, 0, -3, 2, third, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+    message = Message(9004, sequence=-3, valid=15, time=third, q=(0.1, 0.2), v=(0.3, 0.4), a=(0.5, 0.6))
+    assert encode(message, order) == frame
+    assert decode(frame, order) == message
+    for bad in (frame[:16], frame[:20] + struct.pack(mark + "i", 3) + frame[24:], frame[:24] + b"\xff" * 8 + frame[32:]):
+        with pytest.raises(LinkError):
+            decode(struct.pack(mark + "i", len(bad) - 4) + bad[4:], order)
+
+
 def test_a_reply_is_its_header_and_may_carry_the_data_again() -> None:
     assert encode(Message(11, comm=3, reply=1)) == struct.pack("<4i", 12, 11, 3, 1)
     echoed = struct.pack("<4i", 64, 11, 3, 2) + bytes(52)

@@ -9,10 +9,10 @@ import dynident as di
 from dynident.errors import DynidentError, LinkError
 from dynident.link import Plant
 from dynident.link.real_time import PlantProcess
+from dynident.link.setpoints import on_ticks, sampled
 from dynident.robots import er3a_c60
 
 PERIOD = 0.004
-COUNT = 2.0 * np.pi / 2**17 / np.array([101.0, 101.0, 101.0, 81.0, 80.0, 51.0])
 
 
 def motion(count: int) -> di.Motion:
@@ -28,12 +28,18 @@ def part(whole: di.Motion, first: int, last: int) -> di.Motion:
 
 
 def test_chunk_after_chunk_is_one_run() -> None:
-    """State, loops and friction are carried over: the pieces are the whole, to a count of the encoders."""
-    machine, wanted = er3a_c60.machine(noise=False, warm=False), motion(400)
-    whole = Plant(machine, q=wanted.q[0], period=PERIOD).advance(wanted)[0]
-    plant = Plant(machine, q=wanted.q[0], period=PERIOD)
-    pieces = [plant.advance(part(wanted, first, first + 50))[0] for first in range(0, 400, 50)]
-    assert np.max(np.abs(np.concatenate(pieces) - whole) / COUNT) < 1.5
+    """State, loops, friction, warmth and noise are carried over: the pieces are the whole, positions to the last bit."""
+    machine, wanted = er3a_c60.machine(), motion(400)
+    whole = Plant(machine, q=wanted.q[0], period=PERIOD, seed=1).advance(wanted)
+    ticks, step = round(PERIOD / machine.step), machine.step
+    for cut in (50, 80):
+        plant = Plant(machine, q=wanted.q[0], period=PERIOD, seed=1)
+        known = on_ticks(wanted, step)
+        pieces = [plant.advance(sampled(known, k * ticks, (k + cut) * ticks, step)) for k in range(0, 400, cut)]
+        found = [np.concatenate(signal) for signal in zip(*pieces, strict=True)]
+        np.testing.assert_array_equal(found[0], whole[0])
+        np.testing.assert_allclose(found[2], whole[2], rtol=0.0, atol=1e-9)
+        np.testing.assert_allclose(found[3], whole[3], rtol=0.0, atol=2e-3)  # each second's mean power
 
 
 def test_temperatures_go_on_between_chunks_and_cool_at_rest() -> None:

@@ -300,14 +300,14 @@ class Campaign:
 
     def _wait_for_start(self, step: Step, pause: float) -> None:
         """Rest after the cycle before; a repetition waits until the robot has rested long enough and is cold enough."""
-        self.follower.rest(step.number, self._last_motion() + pause / self.follower.identity.speed, "rest")
+        self.follower.rest(step.number, self._last_motion() + pause / self.follower.identity.speed, "rest", pause)
         if not step.first:
             return
         need, last = self.settings.idle / self.follower.identity.speed, self._last_motion()
         if need:
             if not last:  # nobody knows when it moved before this campaign: count from its beginning
                 last = float(self.about["created"])
-            self.follower.rest(step.number, last + need, "waiting")
+            self.follower.rest(step.number, last + need, "waiting", self.settings.idle)
         limit = self.settings.below
         if limit is None:
             return
@@ -317,7 +317,7 @@ class Campaign:
                 f"the start waits for temperatures below {limit:g} degC but the controller reports none; leave it out"
             )
         if self.follower.warmest >= limit:
-            self.follower.rest(step.number, np.inf, "waiting", limit)
+            self.follower.rest(step.number, np.inf, "waiting", below=limit)
 
     # ------------------------------------------------------------------ telling
     def _show_text(self, what: str, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import queue
 import time
 from abc import ABC, abstractmethod
@@ -314,15 +315,17 @@ class RemoteController(ABC):
     def close(self) -> None:
         """Close the connection."""
 
-    def rest(self, resting: bool) -> None:
+    def rest(self, resting: bool, duration: float = math.inf) -> None:
         """Say that the robot is to stand still for a while: a virtual one lets its time run faster; others need not know.
 
         Parameters
         ----------
         resting : bool
             True when a rest begins, False when it is over.
+        duration : float
+            When it ends, after the last motion [s].
         """
-        del resting
+        del resting, duration
 
     def home(self) -> None:
         """Move slowly to the controller's home and return when there."""
@@ -342,11 +345,7 @@ class RemoteController(ABC):
         Motion or None
             None when it is there.
         """
-        here, there = self.position(), np.asarray(q, dtype=np.float64)
-        if np.abs(there - here).max() < 1e-6:
-            return None
-        top = np.ones(here.size) if self.identity.velocity is None else self.identity.velocity
-        return straight(here, there - here, slow_duration(there - here, top), self.identity.period or 0.02)
+        return approach(self.position(), np.asarray(q, dtype=np.float64), self.identity)
 
     def move_to(self, q: ArrayLike, timeout: float = 120.0) -> None:
         """Move slowly to a pose and return when there; what is sampled meanwhile is thrown away.
@@ -364,6 +363,14 @@ class RemoteController(ABC):
         self.send(motion)
         self.run()
         wait_for_rest(self, float(motion.t[-1]), timeout)
+
+
+def approach(here: Array, there: Array, identity: Identity) -> Motion | None:
+    """Return a slow motion of a controller between two poses, at rest at both ends; None when they are the same."""
+    if np.abs(there - here).max() < 1e-6:
+        return None
+    top = np.ones(here.size) if identity.velocity is None else identity.velocity
+    return straight(here, there - here, slow_duration(there - here, top), identity.period or 0.02)
 
 
 def slow_duration(way: Array, top: Array) -> float:

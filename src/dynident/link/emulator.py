@@ -2,11 +2,13 @@
 
 A thread takes chunks of setpoints, lets the plant follow them, and hands out every sample when its time has come. One chunk is
 simulated while the last one is handed out, so samples are late by one chunk and by nothing else.
+
+What the robot does follows from what it is told and from the seed alone: after a motion it settles for a fixed time, a rest
+that a client announces is as long as announced, and a client that thinks for a few seconds between motions costs no time.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import threading
 import time
@@ -17,21 +19,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident import __version__
 from dynident.errors import DynidentError, LinkError
 from dynident.link.controller import ALARMS, APPROACH
-from dynident.link.plant import Plant, position_limits, velocity_limits
-from dynident.link.real_time import PlantProcess
+from dynident.link.plant import SHORTEST, Plant, facts_of, position_limits, settling_periods, velocity_limits
+from dynident.link.real_time import Outbox, PlantProcess
 from dynident.link.setpoints import JointLimits, Point, Setpoints
 from dynident.mechanics import Motion
 from dynident.simulate import VirtualRobot
 
 Array = NDArray[np.float64]
 
-VERSION = (1, 0, 0)  # of our own messages
 PATIENCE = 0.3  # after which a point that nothing follows is one of rest [s, host]
 STARVED = 5.0  # for which a moving robot waits for its next point [s, host]
 CHUNK = 0.05  # simulated at once where so many setpoints are known, times the speed up to 40 [s]
+THINKING = 10.0  # for which a client may have the robot stand between two motions and no joint cools down [s]
+LONGEST_REST = 1e8  # that a client can announce [s]
+CATCH_UP = 2.0  # by which the clock of a robot in real time may lag before it is set anew [s, host]
 FOLLOWING = 0.1  # largest distance between setpoint and robot [rad, m]
 FULL_RATE = 20.0  # speed up to which a resting robot sends all its samples; beyond, one per chunk
 
@@ -42,31 +45,6 @@ class Alarm:
 
     code: int
     text: str
-
-
-def facts_of(plant: Plant, home: Array) -> dict[str, Any]:
-    """Return who a virtual robot is: names, limits, rates and versions, and sixteen digits that tell it from others."""
-    robot, (lower, upper) = plant.robot, position_limits(plant.robot)
-    currents = robot.sensors.effort == "motor_current"
-    facts: dict[str, Any] = {
-        "robot": robot.mechanism.name,
-        "title": robot.name or robot.mechanism.name,
-        "coordinates": list(robot.mechanism.coordinate_names),
-        "channels": list(plant.channels),
-        "lower": [_number(x) for x in lower],
-        "upper": [_number(x) for x in upper],
-        "velocity": [_number(x) for x in velocity_limits(robot)],
-        "effort_kind": robot.sensors.effort,
-        "position_side": robot.sensors.side,
-        "gain": [drive.motor.torque_constant for drive in robot.drives] if currents else None,
-        "period": plant.period,
-        "home": [round(x, 6) for x in home.tolist()],
-        "firmware": f"dynident {__version__} virtual",
-        "virtual": True,
-        "version": list(VERSION),
-    }
-    facts["identity"] = hashlib.sha256(repr(sorted(facts.items())).encode()).hexdigest()[:16]
-    return facts
 
 
 class Emulator:
@@ -115,22 +93,26 @@ class Emulator:
         self.setpoints = Setpoints(self.plant.coordinates.copy(), self.limits, capacity)
         self.home, self.homing_speed = self.plant.coordinates.copy(), APPROACH  # share of the top speed
         self.tick = _tick(robot, period)
-        self.chunk = period * max(1, round(CHUNK * min(max(speed, 1.0), 40.0) / period))
+        self.chunk = period * max(SHORTEST, round(CHUNK * min(max(speed, 1.0), 40.0) / period))
         self.lock = threading.RLock()
         self.alarms: deque[Alarm] = deque(maxlen=20)
         self.powered, self.e_stopped, self.homed = True, False, False
-        self.resting = False  # the client waits for time to pass
+        self._settle = 0  # periods until the robot is asked whether it stands
+        self._stood = self._thought = 0  # periods since its last motion, and those that a client has thought
+        self._rest_until: float = 0  # periods after its last motion at which an announced rest ends
+        self._skipped = 0  # periods of a rest that was over before they had passed
         self.client = ""  # who has the motion port
         self.pinged = 0.0  # when that client last asked, if it ever pinged [s, host]
         self.watchdog = 0.0  # silence after which the motion stops [s, host]; 0 for none
         self.touched = time.monotonic()
         self.clock = 0.0
         self._index = 0
-        self._queue: deque[tuple[float, float, Array]] = deque()  # due time of the first row, spacing, rows
-        self._handing = threading.Lock()  # of the queue alone: samples do not wait while setpoints are computed
+        self.outbox = Outbox()
         self._done = threading.Event()
         self._moved = threading.Condition(self.lock)
         self._thread: threading.Thread | None = None
+        self._told: tuple[int, ...] = ()
+        self._told = self.status
 
     # ------------------------------------------------------------------ what it says about itself
     @property
@@ -146,9 +128,19 @@ class Emulator:
         """The seven numbers of a STATUS message."""
         with self.lock:
             code = self.alarms[-1].code if self.alarms else 0
-            moving = self.setpoints.moving or not self.plant.still
+            moving = self.setpoints.moving or self._settle > 0 or not self.plant.still
             possible = self.powered and not self.e_stopped and not code
-            return int(self.powered), int(self.e_stopped), code, int(bool(code)), int(moving), 2, int(possible)
+            self._told = int(self.powered), int(self.e_stopped), code, int(bool(code)), int(moving), 2, int(possible)
+            return self._told
+
+    def glance(self) -> tuple[int, ...]:
+        """Return the status without waiting: the last one that was told while setpoints are computed."""
+        if not self.lock.acquire(blocking=False):
+            return self._told
+        try:
+            return self.status
+        finally:
+            self.lock.release()
 
     def alarm(self, code: int, text: str = "", stop: bool = True) -> None:
         """Raise an alarm; the robot is brought to rest.
@@ -200,17 +192,19 @@ class Emulator:
         if self.e_stopped or not self.powered:
             raise LinkError("the drives are off; release the emergency stop and reset the controller")
 
-    def begin(self, hold: bool = False) -> None:
+    def begin(self, hold: bool = False, marked: bool = False) -> None:
         """Open a trajectory.
 
         Parameters
         ----------
         hold : bool
             True keeps it from running until `finish`.
+        marked : bool
+            True when it ends with `finish`; otherwise a point of rest may be its last.
         """
         with self.lock:
             self.ready()
-            self.setpoints.begin(hold)
+            self.setpoints.begin(hold, marked)
             self.touched = time.monotonic()
 
     def push(self, point: Point) -> bool:
@@ -228,7 +222,8 @@ class Emulator:
         """
         with self.lock:
             self.ready()
-            if not self.setpoints.room:
+            points = self.setpoints
+            if not points.room and points.covered - points.now > self.period * (SHORTEST - 0.5):
                 return False
             point.t = round(point.t / self.tick) * self.tick  # float32 times of a long motion are coarse
             try:
@@ -236,6 +231,8 @@ class Emulator:
             except LinkError as error:
                 self.alarm(4010, str(error))
                 raise
+            if points.now > 0.0:  # it goes on
+                self._settle = 0
             self.touched = time.monotonic()
             self._moved.notify_all()
             return True
@@ -269,6 +266,30 @@ class Emulator:
             self.setpoints.stop()
             self._moved.notify_all()
 
+    def rest(self, resting: bool, duration: float = math.inf) -> None:
+        """Let time pass with the robot's speed while it stands.
+
+        Parameters
+        ----------
+        resting : bool
+            False when the rest is over; what is left of its duration has then passed at once.
+        duration : float
+            When it ends, after the last motion [s].
+        """
+        if not (0.0 <= duration <= LONGEST_REST or duration == math.inf):
+            raise LinkError(f"a rest of {duration:g} s; give 0 to {LONGEST_REST:g} s")
+        with self.lock:
+            if resting:
+                self._rest_until, self._thought = duration if duration == math.inf else round(duration / self.period), 0
+            elif self._resting:
+                left = self._rest_until - self._stood
+                self._skipped += 0 if left == math.inf else int(left)
+                self._rest_until = 0
+
+    @property
+    def _resting(self) -> bool:
+        return self._stood < self._rest_until
+
     # ------------------------------------------------------------------ time
     def start(self) -> None:
         """Let the time of the robot run, in a thread."""
@@ -289,73 +310,84 @@ class Emulator:
     def _run(self) -> None:
         begin = time.monotonic()  # host time at which the next chunk may start
         while not self._done.is_set():
-            duration = self._next_chunk()
-            if duration <= 0.0:
-                with self.lock:  # the client is slower than this robot's time: wait for points
+            with self.lock:
+                duration = self._next_chunk()
+                if duration <= 0.0:  # the client is slower than this robot's time: wait for points
                     self._moved.wait(0.002)
-                begin = max(begin, time.monotonic())
-                continue
-            length = duration / self._pace()
-            table = self._chunk(duration)
-            now = time.monotonic()
-            due = max(begin + length, now)
-            spacing = length / len(table)
-            with self._handing:
-                self._queue.append((due, spacing, table))
-            begin = max(begin + length, now - 0.05)
+                    begin = max(begin, time.monotonic())
+                    continue
+                length = duration / self._pace()
+                rows = round(duration / self.period)
+                passed, self._skipped = self._skipped, 0
+                self._stood += passed
+                self.clock += passed * self.period
+                taken = self._take(rows)
+            table = self._chunk(rows, passed, taken)
+            self.outbox.put(begin + length, length / len(table), table)  # after a stall all that is late goes out at once
+            begin = max(begin + length, time.monotonic() - (CATCH_UP if self.speed <= 1.0 else CHUNK))
             wait = begin - time.monotonic()
             if wait > 0.0:
                 self._done.wait(wait)
 
     def _next_chunk(self) -> float:
         """Return how long the next chunk is [s]; 0 to wait for points."""
-        with self.lock:
-            points, quiet = self.setpoints, time.monotonic() - self.touched
-            if self.watchdog and self.pinged and points.moving and time.monotonic() - self.pinged > self.watchdog:
-                self.alarm(4013)
-            if points.braking or points.held or points.ended:
-                return self._idle_chunk()
-            if quiet > PATIENCE:
-                points.rest_here()
+        points, quiet = self.setpoints, time.monotonic() - self.touched
+        if self.watchdog and self.pinged and points.moving and time.monotonic() - self.pinged > self.watchdog:
+            self.alarm(4013)
+        if self._settle:
+            return self._part(self._settle)
+        ahead = points.covered - points.now
+        if points.braking or points.held or points.ended:
+            return self._part(ahead / self.period) if points.moving and not points.braking else self._idle_chunk()
+        if quiet > PATIENCE:
+            points.rest_here()
             ahead = points.covered - points.now
-            if ahead >= self.chunk - 1e-9:
-                return self.chunk
-            if points.dry:
-                if not points.room:  # more does not fit: run what is there
-                    return max(self.period * math.floor(ahead / self.period + 1e-9), 0.0) or self.period
-                if quiet > STARVED:
-                    self.alarm(4014)
-                    return self._idle_chunk()
-                return 0.0  # the time of a virtual robot can wait
-            if points.now == 0.0 and quiet < PATIENCE and ahead > 0.0:
-                return 0.0  # it has just begun: let the buffer fill
-            return self.chunk if ahead > 0.0 else self._idle_chunk()
+        if ahead >= self.chunk - 1e-9:
+            return self.chunk if points.dry else self._part(ahead / self.period)
+        if points.dry:
+            if not points.room and ahead > self.period * (SHORTEST - 0.5):  # more does not fit: run what is there
+                return self.period * math.floor(ahead / self.period + 1e-6)
+            if quiet > STARVED:
+                self.alarm(4014)
+                return self._idle_chunk()
+            return 0.0  # the time of a virtual robot can wait
+        if points.now == 0.0 and quiet < PATIENCE and ahead > 0.0:
+            return 0.0  # it has just begun: let the buffer fill
+        return self._part(ahead / self.period) if ahead > 0.0 else self._idle_chunk()
+
+    def _part(self, left: float) -> float:
+        """Return how long the next chunk of some periods is [s]: none of them, and none of the rest, is too short for a run."""
+        periods, most = math.ceil(left - 1e-6), round(self.chunk / self.period)
+        return self.period * max(SHORTEST, periods if periods < most + SHORTEST else most)
 
     def _pace(self) -> float:
         """Return how many seconds of the robot pass per second of the host now."""
-        busy = self.resting or self.setpoints.moving or not self.plant.still
+        busy = self._resting or self._settle or self.setpoints.moving or not self.plant.still
         return self.speed if busy else min(1.0, self.speed)
 
     def _idle_chunk(self) -> float:
         if self.setpoints.moving or not self.plant.still:
             return self.chunk
-        return self.period * max(1, round(0.02 * self._pace() / self.period))
+        return self.period * max(SHORTEST, round(0.02 * self._pace() / self.period))
 
-    def _chunk(self, duration: float) -> Array:
-        """Let the robot follow one chunk; return its samples."""
-        with self.lock:
-            idle = not self.setpoints.moving and self.plant.still
-            rows = max(1, round(duration / self.period))
-            motion, since = self.setpoints.take(rows * self.period, self.tick) if not idle else (None, np.empty(0))
+    def _chunk(self, rows: int, passed: int, taken: tuple[Motion, Array] | int) -> Array:
+        """Let the robot follow setpoints, or stand; return its samples. Before that, `passed` periods of a rest are over."""
+        duration, motion = rows * self.period, None
         try:
-            if motion is None:
-                signals = self.plant.rest(duration)
+            if isinstance(taken, int):
                 count = rows if self.speed <= FULL_RATE else 1
+                signals = self.plant.rest((passed + taken) * self.period)
                 signals = tuple(np.repeat(x, count, axis=0) for x in signals)  # type: ignore[assignment]
                 when = np.full(count, np.nan)
             else:
+                if passed:
+                    self.plant.rest(passed * self.period)
+                motion, since = taken
                 signals = self.plant.advance(motion)
-                when = since[round(self.period / self.tick) :: round(self.period / self.tick)]
+                when = since[: -1 : round(self.period / self.tick)]
+                with self.lock:
+                    if not self._settle and not self.setpoints.moving and not self.plant.still:
+                        self._settle = settling_periods(self.period)
         except DynidentError as error:
             self.alarm(4015, f"{ALARMS[4015]}: {error}")
             self.powered = False
@@ -364,7 +396,7 @@ class Emulator:
         count = len(when)
         with self.lock:
             index = self._index + np.arange(count)
-            clock = self.clock + np.arange(1, count + 1) * (duration / count)
+            clock = self.clock + np.arange(count) * (duration / count)
             self._index, self.clock = self._index + count, self.clock + duration
             if motion is not None:
                 error_now = np.abs(self.plant.coordinates - motion.q[-1])
@@ -374,48 +406,42 @@ class Emulator:
                     self.alarm(4011, text)
         return np.column_stack([index.astype(np.float64), clock, when, *signals])
 
-    def until_due(self) -> float:
-        """Return the time until the next sample is due. Time [s, host]; infinite when none waits."""
-        with self._handing:
-            return self._queue[0][0] - time.monotonic() if self._queue else math.inf
+    def _take(self, rows: int) -> tuple[Motion, Array] | int:
+        """Return the setpoints of some periods, the last ones of which settle; for a robot that stands, how many cool it."""
+        if not self._settle and not self.setpoints.moving and self.plant.still:
+            return self._cooled(rows)
+        points, settling = self.setpoints, self._settle > 0
+        ended = points.covered if points.moving and not points.braking else points.now
+        left = math.ceil((ended - points.now) / self.period - 1e-6)
+        moved = points.moving and not settling
+        motion, since = points.take(rows * self.period, self.tick, wait=settling)
+        if settling:
+            self._stood += rows
+            self._settle = max(0, self._settle - rows)
+        elif moved:
+            self._stood, self._rest_until, self._thought = 0, 0, 0
+            if not points.moving:
+                self._stood = rows - left
+                self._settle = max(SHORTEST, settling_periods(self.period) - self._stood)
+        return motion, since
 
-    def due(self, most: int = 500) -> Array | None:
-        """Return the samples whose time has come, and forget them.
-
-        Parameters
-        ----------
-        most : int
-            Largest number of a batch.
-
-        Returns
-        -------
-        ndarray, (N, 3 + 4 k) or None
-            Rows as in `Samples.table`; None when there are none.
-        """
-        with self._handing:
-            now, out = time.monotonic(), list[Array]()
-            while self._queue and len(out) < 4:
-                first, spacing, rows = self._queue[0]
-                ripe = len(rows) if spacing == 0.0 else min(len(rows), math.floor((now - first) / spacing) + 1)
-                if ripe <= 0:
-                    break
-                ripe = min(ripe, most)
-                out.append(rows[:ripe])
-                if ripe < len(rows):
-                    self._queue[0] = (first + ripe * spacing, spacing, rows[ripe:])
-                    break
-                self._queue.popleft()
-        return np.concatenate(out) if out else None
+    def _cooled(self, rows: int) -> int:
+        """Return for how many periods joints cool while the robot stands for some: not while a client thinks for a while."""
+        if self._resting:
+            cooled = int(min(rows, self._rest_until - self._stood))
+        elif not self.client:
+            cooled = rows
+        else:
+            before, self._thought = self._thought, self._thought + rows
+            most = round(THINKING / self.period)
+            cooled = 0 if self._thought <= most else rows if before > most else self._thought
+        self._stood += cooled
+        return cooled
 
 
 def _tick(robot: VirtualRobot, period: float) -> float:
-    """Return the time between two setpoints: the largest whole part of the period not above one millisecond."""
+    """Return the time between two setpoints: a step of the machine, of which the period is a whole number."""
     steps = round(period / robot.step)
     if steps < 1 or abs(period / robot.step - steps) > 1e-6:
         raise LinkError(f"the sample period {period:g} s is no whole number of steps of {robot.step:g} s; choose another rate")
-    best = max(k for k in range(1, steps + 1) if steps % k == 0 and k * robot.step <= 1e-3 + 1e-12)
-    return best * robot.step
-
-
-def _number(x: float) -> float | None:
-    return float(x) if math.isfinite(x) else None
+    return robot.step

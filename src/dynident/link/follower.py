@@ -215,7 +215,7 @@ class Follower:
     def settle(self) -> None:
         """Bring the robot to rest, and forget alarms that a lost connection has left."""
         self.controller.stop()
-        self.controller.rest(False)
+        self.controller.rest(True, 0.0)
         begin = time.monotonic()
         while time.monotonic() - begin < 10.0:
             self.controller.samples(0.05)
@@ -265,7 +265,7 @@ class Follower:
         self.controller.send(motion)
         self._before()
         self.controller.run()
-        began, reached, moved = time.time(), 0.0, time.monotonic()
+        began, reached, moved, over = time.time(), 0.0, time.monotonic(), not self.identity.period
         while True:
             self._asked()
             for host, rows in self.take(0.1):
@@ -275,6 +275,7 @@ class Follower:
                 running = known.motion[np.isfinite(known.motion)]
                 if running.size and running.max() > reached:
                     reached, moved = float(running.max()), time.monotonic()
+                over = not self.identity.period or bool(np.isnan(known.motion[-1]))
                 self._tell(kind, reached, length, known)
             self.recorder.sync(force=False)
             status = self.controller.state()
@@ -285,7 +286,10 @@ class Follower:
             if self.controller.failure:
                 lost = self.controller.cut or self._alarm() in LOST
                 raise (ConnectionError if lost else LinkError)(self.controller.failure)
-            if reached >= length - 1.5 * (self.identity.period or 0.02) and not status.moving and not self.controller.sending:
+            done = (
+                reached >= length - 1.5 * (self.identity.period or 0.02) and not status.moving and not self.controller.sending
+            )
+            if done and (over or time.monotonic() - moved > TOLD):  # the last sample has come
                 break
             if time.monotonic() - moved > STUCK:
                 raise ConnectionError(f"the robot has not gone on for {STUCK:g} s")
@@ -311,12 +315,17 @@ class Follower:
             if idle:
                 return
 
-    def rest(self, cycle: int, until: float, what: str, below: float = -np.inf) -> None:
-        """Stand still until a time of the host, or until the robot is cold; one sample per second is kept."""
-        if time.time() >= until:
+    def rest(self, cycle: int, until: float, what: str, duration: float = np.inf, below: float = -np.inf) -> None:
+        """Stand still until a time of the host, or until the robot is cold; one sample per second is kept.
+
+        The controller is told when the rest ends after the last motion [s, controller].
+        """
+        over = time.time() >= until
+        if over and not 0.0 < duration < np.inf:
             return
-        self.recorder.open("rest", cycle, 0, f"{self.session}")
-        self.controller.rest(True)
+        if not over:
+            self.recorder.open("rest", cycle, 0, f"{self.session}")
+        self.controller.rest(True, duration)
         kept = -np.inf
         while time.time() < until and not self.warmest < below:  # NaN: not known yet
             self._asked()

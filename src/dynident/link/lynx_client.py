@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import queue
 import socket
 import struct
@@ -287,15 +288,17 @@ class LynxClient(RemoteController):
         """Bring the robot to rest at once."""
         self._ask(Frame(x.COMMAND, x.STOP))
 
-    def rest(self, resting: bool) -> None:
+    def rest(self, resting: bool, duration: float = math.inf) -> None:
         """Say that the robot is to stand still for a while.
 
         Parameters
         ----------
         resting : bool
             True when a rest begins, False when it is over.
+        duration : float
+            When it ends, after the last motion [s].
         """
-        self._ask(Frame(x.COMMAND, x.REST, data=b"\1" if resting else b"\0"))
+        self._ask(Frame(x.COMMAND, x.REST, data=struct.pack("<?d", resting, duration)))
 
     def quick_stop(self) -> None:
         """Stop and switch the drives off; `release` and `reset` before the next motion."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import secrets
 import selectors
 import socket
@@ -162,7 +163,7 @@ class LynxTask:
             x.STOP: (0, lambda _: core.stop()),
             x.RELEASE: (0, lambda _: core.emergency_stop(False)),
             x.RESET: (0, lambda _: core.reset()),
-            x.REST: (0, lambda f: setattr(core, "resting", f.data != b"\0")),
+            x.REST: (0, self._rest),
             x.CONFIGURE: (x.CONFIGURATION, self._configure),
             x.HOME: (x.HOMING, lambda _: self._home()),
             x.JOG: (x.JOGGING, self._jog),
@@ -177,6 +178,12 @@ class LynxTask:
 
     def _acquire(self, frame: Frame) -> None:
         self.acquire = frame.data != b"\0"
+
+    def _rest(self, frame: Frame) -> None:
+        if len(frame.data) not in (1, 9):
+            raise LinkError(f"a rest has {len(frame.data)} bytes; it needs 1, or 9 with its duration")
+        duration = struct.unpack_from("<d", frame.data, 1)[0] if frame.data[1:] else math.inf
+        self.emulator.rest(frame.data[:1] != b"\0", duration)
 
     def _configure(self, frame: Frame) -> None:
         """Take over the settings of homing: share of the top speed, and where home is; the robot must be homed anew."""
@@ -245,7 +252,7 @@ class LynxTask:
             indicator = "target reading"
         else:
             indicator = "receiving data" if self.acquire else "ready"
-        return State(core.status, indicator, core.homed, self.task, low, high)
+        return State(core.glance(), indicator, core.homed, self.task, low, high)
 
 
 class LynxServer(Server):
@@ -282,7 +289,7 @@ class LynxServer(Server):
                 self._accept()
             else:
                 self._receive()
-        rows = self.emulator.due()
+        rows = self.emulator.outbox.due()
         if rows is not None and self._task is not None and self._task.acquire:
             self._send([self._task.measurements(rows)])
         elif self._client is not None and self._client.behind:

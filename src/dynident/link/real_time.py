@@ -1,4 +1,4 @@
-"""Samples in time: a process that runs before others, and the simulation in a process of its own.
+"""Samples in time: when each is due, a process that runs before others, and the simulation in a process of its own.
 
 Threads of one Python process take turns, so a simulation beside the thread that sends samples makes them late.
 """
@@ -6,11 +6,14 @@ Threads of one Python process take turns, so a simulation beside the thread that
 from __future__ import annotations
 
 import gc
+import math
 import multiprocessing as mp
 import os
 import signal
 import sys
 import threading
+import time
+from collections import deque
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -53,6 +56,41 @@ def prepare_timing(real_time: bool = False, priority: int = PRIORITY) -> None:
             ) from error
 
 
+class Outbox:
+    """Samples that wait until they are due; its lock is its own, so that they do not wait while setpoints are computed."""
+
+    def __init__(self) -> None:
+        self._queue: deque[tuple[float, float, Array]] = deque()  # due time of the first row, spacing, rows
+        self._lock = threading.Lock()
+
+    def put(self, due: float, spacing: float, rows: Array) -> None:
+        """Add samples with the time at which the first is due and the time between two [s, host]."""
+        with self._lock:
+            self._queue.append((due, spacing, rows))
+
+    def until_due(self) -> float:
+        """Return the time until the next sample is due [s, host]; infinite when none waits."""
+        with self._lock:
+            return self._queue[0][0] - time.monotonic() if self._queue else math.inf
+
+    def due(self, most: int = 500) -> Array | None:
+        """Return the samples whose time has come, rows as in `Samples.table`, and forget them; None when there are none."""
+        with self._lock:
+            now, out = time.monotonic(), list[Array]()
+            while self._queue and len(out) < 4:
+                first, spacing, rows = self._queue[0]
+                ripe = len(rows) if spacing == 0.0 else min(len(rows), math.floor((now - first) / spacing) + 1)
+                if ripe <= 0:
+                    break
+                ripe = min(ripe, most)
+                out.append(rows[:ripe])
+                if ripe < len(rows):
+                    self._queue[0] = (first + ripe * spacing, spacing, rows[ripe:])
+                    break
+                self._queue.popleft()
+        return np.concatenate(out) if out else None
+
+
 class PlantProcess(Plant):
     """A plant whose simulation runs in a process of its own, next in priority to the one that sends its samples.
 
@@ -78,6 +116,8 @@ class PlantProcess(Plant):
         self._process.start()
         other.close()
         self._ask("rest", 0.0)
+        gc.collect()
+        gc.freeze()  # with what has come since `prepare_timing`
 
     def _ask(self, name: str, argument: Any) -> Signals:
         try:
@@ -103,7 +143,7 @@ class PlantProcess(Plant):
         Returns
         -------
         position, velocity, effort, temperature : ndarray, (N, n)
-            Samples at period, 2 period, ..., the end; channels as in the robot's log.
+            Samples at 0, period, ..., one period before the end; channels as in the robot's log.
         """
         return self._ask("advance", setpoints)
 

@@ -3,6 +3,7 @@
     q(t) between two points: the quintic with their q, v, a; the cubic with their q, v; a Catmull-Rom cubic with q alone
 
 Nothing here knows time or sockets: points are pushed by whoever receives them, chunks are taken by whoever moves the robot.
+Times are whole ticks since the start of the trajectory, so that setpoints are the same to the last bit however it is cut.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ Array = NDArray[np.float64]
 START_TOLERANCE = 2e-3  # how far the first point may be from where the robot is asked to be [rad, m]
 SLACK = 1e-4  # relative, of limits: points arrive as float32
 AT_REST = 1e-6  # speed below which a point is one of rest [rad/s, m/s]
+NEAR = 1e-12  # by which a time may miss a point [s]
 
 
 @dataclass(eq=False)
@@ -85,16 +87,22 @@ class Setpoints:
         self.now = 0.0  # time since the trajectory's start [s]
         self.held = False  # True while a download is incomplete
         self.ended = True  # no further point will come
+        self._marked = False
         self.braking, self._left = False, 0.0  # and the time until rest [s]
         self.count = 0  # points taken over since the trajectory's start
+        self._arrived = np.nan  # end of a trajectory whose last setpoint is the first of the next chunk [s]
 
     # ------------------------------------------------------------------ filling
-    def begin(self, hold: bool = False) -> None:
-        """Forget the last trajectory and wait for the points of another; `hold` keeps it from running until `finish`."""
+    def begin(self, hold: bool = False, marked: bool = False) -> None:
+        """Forget the last trajectory and wait for the points of another; `hold` keeps it from running until `finish`.
+
+        With `marked` it ends with `finish` and not before; otherwise a point of rest may be its last.
+        """
         if self.moving:
             raise LinkError("the robot still moves; wait until it rests, or stop it")
         self._points.clear()
         self.now, self.count, self.ended, self.held, self.braking = 0.0, 0, False, hold, False
+        self._marked = marked
 
     @property
     def waiting(self) -> int:
@@ -164,25 +172,29 @@ class Setpoints:
 
     @property
     def dry(self) -> bool:
-        """True when the last known point is not one of rest, and more must come."""
+        """True when more points must come: the last known one is not the last of its trajectory, or not one of rest."""
         if self.ended or not self._points or self.held:
             return False
         last = self._points[-1]
-        return last.v is None or float(np.abs(last.v).max()) > AT_REST
+        return self._marked or last.v is None or float(np.abs(last.v).max()) > AT_REST
 
     def stop(self) -> None:
         """Forget all points; the robot brakes from where it is."""
         if not self.braking:
             self.braking, self._left = float(np.abs(self.v).max()) > AT_REST, self.brake_time
         self._points.clear()
-        self.ended, self.held = True, False
+        self.ended, self.held, self._arrived = True, False, np.nan
 
-    def take(self, duration: float, tick: float) -> tuple[Motion, Array]:
-        """Return the next chunk of setpoints, and how long the trajectory of each has run [s] (NaN: none), and go on."""
+    def take(self, duration: float, tick: float, wait: bool = False) -> tuple[Motion, Array]:
+        """Return the next chunk of setpoints, and how long the trajectory of each has run [s] (NaN: none), and go on.
+
+        With `wait` the robot stands and the trajectory does not go on.
+        """
         t = np.arange(round(duration / tick) + 1) * tick
         n = self.q.size
         q, v, a = np.tile(self.q, (t.size, 1)), np.zeros((t.size, n)), np.zeros((t.size, n))
         since = np.full(t.size, np.nan)
+        since[0], self._arrived = self._arrived, np.nan
         if self.braking:
             T = self._left
             u = np.minimum(t, T)[:, None]
@@ -191,16 +203,18 @@ class Setpoints:
             a = np.where(t[:, None] < T, -self.v / T, 0.0)
             self._left = T - duration
             self.braking = self._left > 1e-9
-        elif self.moving:
+        elif self.moving and not wait:
             end = self.covered
-            at = self.now + t
+            at = (round(self.now / tick) + np.arange(t.size)) * tick
             inside = at <= end + 1e-9
             q[inside], v[inside], a[inside] = self._curve(np.minimum(at[inside], end))
             since[inside] = at[inside]
-            self.now += duration
+            self.now = float(at[-1])
             if not inside.all():
                 q[~inside] = self._curve(np.array([end]))[0]
-                self.now = min(self.now, end)
+                self.now = end
+            elif not self.moving:
+                self._arrived = self.now
             while len(self._points) > 2 and self._points[1].t <= self.now:
                 self._points.popleft()
         self.q, self.v = q[-1].copy(), v[-1].copy()
@@ -220,18 +234,13 @@ class Setpoints:
                 np.zeros((t.size, points[0].q.size)),
             )
         times = np.array([p.t for p in points])
-        left = np.clip(np.searchsorted(times, t + 1e-12, side="right") - 1, 0, len(points) - 2)
-        first, last = int(left[0]), int(left[-1]) + 2  # t increases
+        first, last = _left(times, t[[0, -1]])
+        last += 2
         unknown = np.full(self.q.size, np.nan)
+        q = np.array([p.q for p in points[first:last]])
         v = np.array([self._velocity(points, i) for i in range(first, last)])
         a = np.array([unknown if p.a is None else p.a for p in points[first:last]])
-        c = _quintics(times[first:last], np.array([p.q for p in points[first:last]]), v, a)[:, left - first]
-        u = (t - times[left])[:, None]
-        return (
-            c[0] + u * (c[1] + u * (c[2] + u * (c[3] + u * (c[4] + u * c[5])))),
-            c[1] + u * (2 * c[2] + u * (3 * c[3] + u * (4 * c[4] + u * (5 * c[5])))),
-            2 * c[2] + u * (6 * c[3] + u * (12 * c[4] + u * (20 * c[5]))),
-        )
+        return through(times[first:last], q, v, a, t)
 
     def _velocity(self, points: list[Point], i: int) -> Array:
         """Return the velocity at a point: its own, or that of the parabola through it and its neighbours."""
@@ -246,6 +255,41 @@ class Setpoints:
         return p.v
 
 
+def standing(q: Array, duration: float) -> Motion:
+    """Return setpoints of rest."""
+    return Motion([0.0, duration], *(np.tile(x, (2, 1)) for x in (q, 0.0 * q, 0.0 * q)))
+
+
+def on_ticks(motion: Motion, tick: float) -> Motion:
+    """Return a motion from t = 0 on whose points lie on whole ticks."""
+    return Motion(np.round((motion.t - motion.t[0]) / tick) * tick, motion.q, motion.v, motion.a)
+
+
+def sampled(motion: Motion, first: int, last: int, tick: float) -> Motion:
+    """Return the setpoints of a motion that is on ticks, from one of them to another."""
+    at = np.asarray(np.arange(first, last + 1) * tick, dtype=np.float64)
+    begin, end = _left(motion.t, at[[0, -1]])
+    part = slice(begin, end + 2)
+    return Motion(at - at[0], *through(motion.t[part], motion.q[part], motion.v[part], motion.a[part], at))
+
+
+def through(t: Array, q: Array, v: Array, a: Array, at: Array) -> tuple[Array, Array, Array]:
+    """Return q, v, a of the curve through points at increasing times that they cover."""
+    left = _left(t, at)
+    c = _quintics(t, q, v, a)[:, left]
+    u = (at - t[left])[:, None]
+    return (
+        c[0] + u * (c[1] + u * (c[2] + u * (c[3] + u * (c[4] + u * c[5])))),
+        c[1] + u * (2 * c[2] + u * (3 * c[3] + u * (4 * c[4] + u * (5 * c[5])))),
+        2 * c[2] + u * (6 * c[3] + u * (12 * c[4] + u * (20 * c[5]))),
+    )
+
+
+def _left(t: Array, at: Array) -> NDArray[np.int64]:
+    """Return the number of the point before each time, the last but one at most."""
+    return np.clip(np.searchsorted(t, at + NEAR, side="right") - 1, 0, t.size - 2)
+
+
 def _quintics(t: Array, q: Array, v: Array, a: Array) -> Array:
     """Return the coefficients (6, spans, n) of the Hermite quintics through points; without accelerations they are cubics."""
     h = np.diff(t)[:, None]
@@ -253,7 +297,9 @@ def _quintics(t: Array, q: Array, v: Array, a: Array) -> Array:
     cubic = np.isnan(a0) | np.isnan(a1)
     a0 = np.where(cubic, (6 * d / h - 4 * v0 - 2 * v1) / h, a0)
     a1 = np.where(cubic, (2 * v0 + 4 * v1 - 6 * d / h) / h, a1)
-    c3 = (20 * d - (8 * v1 + 12 * v0) * h - (3 * a0 - a1) * h**2) / (2 * h**3)
-    c4 = (-30 * d + (14 * v1 + 16 * v0) * h + (3 * a0 - 2 * a1) * h**2) / (2 * h**4)
-    c5 = (12 * d - 6 * (v1 + v0) * h + (a1 - a0) * h**2) / (2 * h**5)
+    h2 = h * h
+    h3 = h2 * h
+    c3 = (20 * d - (8 * v1 + 12 * v0) * h - (3 * a0 - a1) * h2) / (2 * h3)
+    c4 = (-30 * d + (14 * v1 + 16 * v0) * h + (3 * a0 - 2 * a1) * h2) / (2 * h3 * h)
+    c5 = (12 * d - 6 * (v1 + v0) * h + (a1 - a0) * h2) / (2 * h3 * h2)
     return np.array([q[:-1], v0, a0 / 2, c3, c4, c5])

@@ -3,6 +3,8 @@
     streamer     0, 1, 2, ...       the next point only after the reply to the last
     downloader   -1, 1, 2, ..., -3  the robot starts with the end marker
 
+Controllers of ours get POINT, whose float64 round nothing: the motion is that of the plan to the last bit.
+
 Over UDP a request is repeated until it is answered. Replies carry no number, so one may be the copy of an older one: a point
 that the controller did not expect is refused by it, and the client goes back to the last one that it accepts.
 """
@@ -10,6 +12,7 @@ that the controller did not expect is refused by it, and the client goes back to
 from __future__ import annotations
 
 import contextlib
+import math
 import queue
 import struct
 import threading
@@ -21,7 +24,7 @@ from numpy.typing import NDArray
 from dynident.errors import LinkError
 from dynident.link import simple_messages as m
 from dynident.link.controller import Identity, RemoteController, Samples, Status, UnreachableError, decode_json
-from dynident.link.emulator import VERSION
+from dynident.link.plant import VERSION
 from dynident.link.simple_messages import Message
 from dynident.link.sockets import REPEAT, TIMEOUT, BusyError, Wire
 from dynident.mechanics import Motion
@@ -51,8 +54,9 @@ class SimpleClient(RemoteController):
         Byte order.
     mode : {"stream", "download"}
         Points one after the other, or the whole motion first.
-    points : {"full", "short"}
-        JOINT_TRAJ_PT_FULL, or JOINT_TRAJ_PT with positions alone.
+    points : {"auto", "full", "short"}
+        JOINT_TRAJ_PT_FULL, or JOINT_TRAJ_PT with positions alone; "auto" takes the first, and POINT where the controller
+        is one of ours.
     """
 
     def __init__(
@@ -63,13 +67,13 @@ class SimpleClient(RemoteController):
         transport: str = "tcp",
         order: str = "little",
         mode: str = "stream",
-        points: str = "full",
+        points: str = "auto",
     ) -> None:
         for label, value, choices in (
             ("transport", transport, ("tcp", "udp")),
             ("order", order, tuple(m.ORDERS)),
             ("mode", mode, ("stream", "download")),
-            ("points", points, ("full", "short")),
+            ("points", points, ("auto", "full", "short")),
         ):
             if value not in choices:
                 raise LinkError(f"{label} is '{value}'; it is {' or '.join(choices)}")
@@ -82,7 +86,7 @@ class SimpleClient(RemoteController):
         self.identity = Identity()
         self._motion: Wire | None = None
         self._feedback: Wire | None = None
-        self._ours = False
+        self._ours = self._exact = False
         self._status = Status()
         self._here: Array | None = None
         self._lock = threading.RLock()
@@ -115,6 +119,7 @@ class SimpleClient(RemoteController):
                     )
                 reply = self._ask(Message(m.IDENTITY), TIMEOUT)
                 self._ours = reply.reply == m.SUCCESS
+                self._exact = self._ours and version[:2] >= (1, 1)
             if self._ours:
                 data = decode_json(reply.data)
                 self.identity, self._here = Identity.of(data), np.array(data["setpoint"])
@@ -205,8 +210,8 @@ class SimpleClient(RemoteController):
             raise LinkError(f"the controller refuses {what}: {reason}")
         return reply
 
-    def _command(self, code: int, what: str) -> None:
-        self._request(Message(m.COMMAND, data=struct.pack(f"{m.ORDERS[self.order]}i", code)), what)
+    def _command(self, code: int, what: str, more: bytes = b"") -> None:
+        self._request(Message(m.COMMAND, data=struct.pack(f"{m.ORDERS[self.order]}i", code) + more), what)
 
     def reset(self) -> None:
         """Forget alarms."""
@@ -223,16 +228,19 @@ class SimpleClient(RemoteController):
         """
         self._command(m.EMERGENCY_STOP if pressed else m.RELEASE, "the emergency stop")
 
-    def rest(self, resting: bool) -> None:
+    def rest(self, resting: bool, duration: float = math.inf) -> None:
         """Say that the robot is to stand still for a while.
 
         Parameters
         ----------
         resting : bool
             True when a rest begins, False when it is over.
+        duration : float
+            When it ends, after the last motion [s].
         """
         if self._ours:
-            self._command(m.REST if resting else m.REST_OVER, "to rest")
+            length = struct.pack(f"{m.ORDERS[self.order]}d", duration) if resting and self._exact else b""
+            self._command(m.REST if resting else m.REST_OVER, "to rest", length)
 
     def ping(self, data: bytes = b"") -> bytes:
         """Return what the controller echoes.
@@ -277,9 +285,10 @@ class SimpleClient(RemoteController):
         motion : Motion
             Positions, velocities and accelerations in the order of the robot's coordinates.
         """
-        if motion.dof > m.SLOTS:
+        exact = self._kind == m.POINT
+        if motion.dof > m.SLOTS and not exact:
             raise LinkError(f"the motion has {motion.dof} joints; simple_message has {m.SLOTS} slots, use protocol lynx")
-        if motion.t[-1] - motion.t[0] > 2048.0:
+        if motion.t[-1] - motion.t[0] > 2048.0 and not exact:
             raise LinkError(
                 f"the motion lasts {motion.t[-1] - motion.t[0]:.0f} s; a float32 clock counts to 2048 s, send it in parts"
             )
@@ -312,7 +321,14 @@ class SimpleClient(RemoteController):
             Points in order.
         """
         limits = np.full(motion.dof, np.inf) if self.identity.velocity is None else self.identity.velocity
-        return m.trajectory_messages(motion, limits, download=self.mode == "download", full=self.points == "full")
+        return m.trajectory_messages(motion, limits, download=self.mode == "download", kind=self._kind)
+
+    @property
+    def _kind(self) -> int:
+        """The message that carries a point."""
+        if self.points == "short":
+            return m.JOINT_TRAJ_PT
+        return m.POINT if self._exact and self.points == "auto" else m.JOINT_TRAJ_PT_FULL
 
     def _stream(self, points: list[Message]) -> None:
         """Send all points, each after the reply to the last; go back where the controller did not expect one."""

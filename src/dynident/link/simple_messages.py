@@ -31,7 +31,7 @@ MINIMUM = 3  # points of a download
 
 PING, GET_VERSION = 1, 2
 JOINT_POSITION, JOINT_TRAJ_PT, JOINT_TRAJ, STATUS, JOINT_TRAJ_PT_FULL, JOINT_FEEDBACK = 10, 11, 12, 13, 14, 15
-IDENTITY, SAMPLES, SUBSCRIBE, COMMAND = 9000, 9001, 9002, 9003  # ours
+IDENTITY, SAMPLES, SUBSCRIBE, COMMAND, POINT = 9000, 9001, 9002, 9003, 9004  # ours
 INVALID, TOPIC, REQUEST, REPLY = 0, 1, 2, 3  # COMM_TYPE
 SUCCESS, FAILURE = 1, 2  # REPLY_CODE
 START_DOWNLOAD, START_STREAMING, END, STOP = -1, -2, -3, -4  # special sequence numbers
@@ -112,6 +112,8 @@ def encode(message: Message, order: str = "little") -> bytes:
 
 
 def _body(m: Message, mark: str) -> bytes:
+    if m.type == POINT and m.comm == REQUEST:
+        return struct.pack(f"{mark}2i{1 + 3 * len(m.q)}d", m.sequence, len(m.q), m.time, *m.q, *m.v, *m.a)
     if m.comm == REPLY or m.data or m.type in (PING, GET_VERSION) or m.type >= IDENTITY:
         return m.data  # a reply is the header alone, or what the controller has to say
     if m.type == JOINT_POSITION:
@@ -129,7 +131,7 @@ def _body(m: Message, mark: str) -> bytes:
         return struct.pack(f"{mark}3i31f", m.robot, m.sequence, m.valid, m.time, *rows)
     if m.type == JOINT_FEEDBACK:
         return struct.pack(f"{mark}2i31f", m.robot, m.valid, m.time, *rows)
-    raise LinkError(f"message type {m.type} is unknown; it is one of 1, 2, 10 to 15 or 9000 to 9003")
+    raise LinkError(f"message type {m.type} is unknown; it is one of 1, 2, 10 to 15 or 9000 to 9004")
 
 
 def _point(m: Message, mark: str) -> bytes:
@@ -168,6 +170,8 @@ def decode(frame: bytes, order: str = "little") -> Message:
     if comm not in (TOPIC, REQUEST, REPLY):
         raise LinkError(f"COMM_TYPE is {comm}; it is 1, 2 or 3")
     body = frame[16:]
+    if kind == POINT and comm == REQUEST:
+        return _read_exact(body, mark)
     if comm == REPLY or kind in (PING, GET_VERSION) or kind >= IDENTITY:
         return Message(kind, comm, reply, data=body)
     if len(body) != SIZES.get(kind, len(body)):
@@ -198,6 +202,18 @@ def _read_point(body: bytes, mark: str, comm: int, reply: int) -> Message:
     sequence, *rest = struct.unpack(f"{mark}i12f", body)
     x = _finite(rest, JOINT_TRAJ_PT)
     return Message(JOINT_TRAJ_PT, comm, reply, sequence=sequence, q=x[:10], velocity=x[10], duration=x[11])
+
+
+def _read_exact(body: bytes, mark: str) -> Message:
+    """Return a POINT: sequence and number of joints n (int32), then time, q[n], v[n], a[n] (float64)."""
+    if len(body) < 8:
+        raise LinkError(f"a POINT has {len(body)} bytes of data; it needs 8 at least")
+    sequence, n = struct.unpack_from(f"{mark}2i", body)
+    if not 0 <= n <= 1000 or len(body) != 16 + 24 * n:
+        raise LinkError(f"a POINT says {n} joints and has {len(body)} bytes of data")
+    x = _finite(struct.unpack_from(f"{mark}{1 + 3 * n}d", body, 8), POINT)
+    q, v, a = (x[1 + k * n : 1 + (k + 1) * n] for k in range(3))
+    return Message(POINT, sequence=sequence, valid=EVERYTHING, time=x[0], q=q, v=v, a=a)
 
 
 def _read_trajectory(body: bytes, mark: str, comm: int, reply: int) -> Message:
@@ -297,8 +313,10 @@ def critical_velocity(v: Iterable[float], limits: Iterable[float]) -> float:
     return min(1.0, max((abs(x) / limit for x, limit in zip(v, limits, strict=True)), default=0.0))
 
 
-def trajectory_messages(motion: Motion, limits: Array, *, download: bool = False, full: bool = True) -> list[Message]:
-    """Return the messages of a motion."""
+def trajectory_messages(
+    motion: Motion, limits: Array, *, download: bool = False, kind: int = JOINT_TRAJ_PT_FULL
+) -> list[Message]:
+    """Return the messages of a motion: JOINT_TRAJ_PT, JOINT_TRAJ_PT_FULL, or POINT, which ends a stream too with its marker."""
     t = motion.t - motion.t[0]
     step = float(t[-1] - t[-2]) if len(motion) > 1 else 0.01
     extra = max(0, MINIMUM - len(motion)) if download else 0
@@ -306,15 +324,11 @@ def trajectory_messages(motion: Motion, limits: Array, *, download: bool = False
     last, out = len(at) - 1, []
     for k, when in enumerate(at):
         i = min(k, len(motion) - 1)
-        number = k
-        if download:
-            number = START_DOWNLOAD if k == 0 else END if k == last else k
-        q, v, a = tuple(motion.q[i]), tuple(motion.v[i]), tuple(motion.a[i])
-        if full:
-            valid = TIME | POSITION | VELOCITY | ACCELERATION
-            out.append(Message(JOINT_TRAJ_PT_FULL, sequence=number, valid=valid, time=float(when), q=q, v=v, a=a))
-        else:
+        number = START_DOWNLOAD if download and k == 0 else END if k == last and (download or kind == POINT) else k
+        q, v, a = tuple(motion.q[i].tolist()), tuple(motion.v[i].tolist()), tuple(motion.a[i].tolist())
+        if kind == JOINT_TRAJ_PT:
             duration = float(when - at[k - 1]) if k else 0.0
-            speed = critical_velocity(v, limits)
-            out.append(Message(JOINT_TRAJ_PT, sequence=number, q=q, velocity=speed, duration=duration))
+            out.append(Message(kind, sequence=number, q=q, velocity=critical_velocity(v, limits), duration=duration))
+        else:
+            out.append(Message(kind, sequence=number, valid=EVERYTHING, time=float(when), q=q, v=v, a=a))
     return out

@@ -123,7 +123,7 @@ class SimpleServer(Server):
                 self._send(peer, peer.task.poll())
             if self.transport == "udp" and now - peer.heard > EXPIRY:
                 self._drop(peer)
-        rows = self.emulator.due()
+        rows = self.emulator.outbox.due()
         if rows is not None:
             self._last = rows[-1]
             listeners = [p for p in self._peers.values() if isinstance(p.task, FeedbackTask) and p.task.subscribed]

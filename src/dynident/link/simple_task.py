@@ -8,6 +8,7 @@ refused.
 from __future__ import annotations
 
 import json
+import math
 import struct
 import zlib
 from array import array
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 
 from dynident.errors import LinkError
 from dynident.link import simple_messages as m
-from dynident.link.emulator import VERSION, Emulator
+from dynident.link.emulator import Emulator
+from dynident.link.plant import VERSION
 from dynident.link.setpoints import Point
 from dynident.link.simple_messages import Message
 
@@ -75,16 +77,17 @@ class Task:
         if kind == m.IDENTITY:
             return [self.reply(kind, m.SUCCESS, json.dumps({**core.identity, "yours": getattr(self, "owner", False)}).encode())]
         if kind == m.COMMAND:
-            if len(message.data) != 4:
-                raise LinkError(f"a COMMAND has {len(message.data)} bytes of data; it needs 4")
-            code = struct.unpack(f"{m.ORDERS[self.order]}i", message.data)[0]
+            if len(message.data) not in (4, 12):
+                raise LinkError(f"a COMMAND has {len(message.data)} bytes of data; it needs 4, or 12 with a duration")
+            code = struct.unpack_from(f"{m.ORDERS[self.order]}i", message.data)[0]
+            duration = struct.unpack_from(f"{m.ORDERS[self.order]}d", message.data, 4)[0] if message.data[4:] else math.inf
             actions: dict[int, Callable[[], None]] = {
                 m.RESET: core.reset,
                 m.EMERGENCY_STOP: core.emergency_stop,
                 m.RELEASE: lambda: core.emergency_stop(False),
                 m.GOODBYE: lambda: setattr(self, "gone", True),
-                m.REST: lambda: setattr(core, "resting", True),
-                m.REST_OVER: lambda: setattr(core, "resting", False),
+                m.REST: lambda: core.rest(True, duration),
+                m.REST_OVER: lambda: core.rest(False),
             }
             if code not in actions:
                 raise LinkError(f"COMMAND {code} is unknown; it is 1 to 6")
@@ -116,7 +119,7 @@ class MotionTask(Task):
 
     def answer(self, message: Message, frame: bytes) -> list[bytes]:
         """Return the answers to a request."""
-        if message.type not in (m.JOINT_TRAJ_PT, m.JOINT_TRAJ_PT_FULL, m.JOINT_TRAJ):
+        if message.type not in (m.JOINT_TRAJ_PT, m.JOINT_TRAJ_PT_FULL, m.JOINT_TRAJ, m.POINT):
             return super().answer(message, frame)
         if not self.owner:
             raise LinkError(f"another client ({self.emulator.client}) has this controller; close it first")
@@ -164,7 +167,7 @@ class MotionTask(Task):
     def _point(self, message: Message, frame: bytes) -> list[bytes]:
         core, sequence = self.emulator, message.sequence
         if sequence in (0, m.START_DOWNLOAD, m.START_STREAMING):
-            core.begin(hold=sequence == m.START_DOWNLOAD)
+            core.begin(hold=sequence == m.START_DOWNLOAD, marked=message.type == m.POINT)
             self._forget()
         elif sequence < 0 and sequence not in SPECIAL:
             raise LinkError(f"sequence is {sequence}; special numbers are -1 to -4")
@@ -188,6 +191,8 @@ class MotionTask(Task):
         """Return a point with its time since the start of the trajectory."""
         n = len(self.emulator.limits.names)
         q = np.array(message.q[:n])
+        if message.type == m.POINT and len(message.q) != n:
+            raise LinkError(f"a POINT has {len(message.q)} joints; this robot has {n}")
         if message.type == m.JOINT_TRAJ_PT:
             if message.duration < 0.0 or not 0.0 <= message.velocity <= 1.0:
                 raise LinkError(
@@ -254,5 +259,5 @@ class FeedbackTask(Task):
             else:
                 out.append(Message(m.JOINT_POSITION, m.TOPIC, sequence=self._sequence, q=q))
             self._sequence = (self._sequence + 1) % (1 << 31)
-        out.append(Message(m.STATUS, m.TOPIC, status=core.status))
+        out.append(Message(m.STATUS, m.TOPIC, status=core.glance()))  # samples do not wait for it
         return [m.encode(message, self.order) for message in out]

@@ -192,7 +192,9 @@ class Server(ABC):
     def _events(self, longest: float) -> list[tuple[selectors.SelectorKey, int]]:
         """Return what has come, at the latest when samples are due; they go out once per millisecond at most."""
         now = time.monotonic()
-        deadline = max(now + self.emulator.until_due(), self._deadline + TURN)  # absolute: a late turn does not delay the next
+        deadline = max(
+            now + self.emulator.outbox.until_due(), self._deadline + TURN
+        )  # absolute: a late turn does not delay the next
         wait = min(longest, max(deadline - now, 0.0))
         handle = self._selector.fileno() if hasattr(self._selector, "fileno") else MOST_HANDLES
         if 0.0 < wait < 2.0 * TURN and handle < MOST_HANDLES:  # epoll counts milliseconds, select microseconds

@@ -21,17 +21,18 @@ from dynident.errors import LinkError
 from dynident.excitation import Plan
 from dynident.files import BYTES, parsed, read_regular, write_atomic
 from dynident.friction import Friction
-from dynident.link.controller import Identity, Samples
-from dynident.link.emulator import facts_of
-from dynident.link.plant import Plant
+from dynident.link.controller import Identity, Samples, approach
+from dynident.link.plant import SHORTEST, Plant, facts_of, settling_periods
 from dynident.link.recorder import Recorder, check_new, create_folder, lock_folder, open_folder
 from dynident.link.schedule import Settings, Step, cycle_motion, seconds, steps_of
+from dynident.link.setpoints import on_ticks, sampled, standing
 from dynident.mechanics import Motion
 from dynident.signals import Log
 from dynident.simulate import VirtualRobot
 
 STATE = "state.json"
-PIECE = 60.0  # simulated at a time: bounds the memory [s]
+PIECE = 5.0  # simulated at a time: bounds the memory, and is short enough for all that a run may record [s]
+MOST_SETTLING = 20  # times that a robot which does not come to rest is given
 
 
 @dataclass(frozen=True)
@@ -132,9 +133,9 @@ def simulate_campaign(
         Cycles that were run by this call; `Log.read` of the folder gives the log.
     """
     place, how = Path(folder), settings or Settings.of(plan, {})
-    plant = Plant(with_faults(robot, faults, -1.0), plan.home, period, seed)
-    identity = Identity.of({**facts_of(plant, plan.home), "buffer": 0, "speed": 1.0})
-    motion, steps = cycle_motion(replace(plan, rate=1.0 / period), identity), steps_of(plan, how)
+    plant = Plant(with_faults(robot, faults, -1.0), None, period, seed)
+    identity = Identity.of({**facts_of(plant, plant.coordinates), "buffer": 0, "speed": 1.0})
+    motion, steps = on_ticks(cycle_motion(plan, identity), robot.step), steps_of(plan, how)
     asked = {"seed": seed, "period": period, "faults": [[f.joint, f.factor, f.onset] for f in faults]}
     if (place / "campaign.json").exists():
         _same(place, plan, how, identity)
@@ -157,9 +158,12 @@ def simulate_campaign(
             if step.first and how.idle:
                 plant.rest(how.idle)
                 clock += how.idle
-            clock = _cycle(recorder, plant, step, motion, clock, robot, faults)
-            plant.rest(step.pause)
-            clock += step.pause
+            if not step.number:
+                clock = _approach(recorder, plant, motion, identity, clock, robot, faults)
+            clock, settled = _cycle(recorder, plant, step, motion, clock, robot, faults)
+            pause = max(settled, round(step.pause / period))  # both in periods
+            plant.rest((pause - settled) * period)
+            clock += pause * period
             _save_state(place, {"asked": asked, "done": step.number + 1, "clock": clock, "plant": plant.memory()})
             recorder.journal.note("cycle done", cycle=step.number, attempt=_attempts(recorder, step.number) - 1)
             if progress is not None:
@@ -177,7 +181,7 @@ def _save_state(folder: Path, state: dict[str, Any]) -> None:
 
 def _drop_unfinished(folder: Path, done: int) -> None:
     """Remove what was recorded of cycles that will be run again: in the time of the virtual robot they never were."""
-    for file in folder.glob("*_cycle_*"):
+    for file in (*folder.glob("*_cycle_*"), *folder.glob("*_approach_*")):
         number = file.name.split("_")[2]
         if number.isdecimal() and int(number) >= done:
             file.unlink()
@@ -217,30 +221,70 @@ def _attempts(recorder: Recorder, cycle: int) -> int:
     return sum(e["event"] == "cycle begun" and e["cycle"] == cycle for e in recorder.journal.events)
 
 
+def _approach(
+    recorder: Recorder,
+    plant: Plant,
+    motion: Motion,
+    identity: Identity,
+    clock: float,
+    robot: VirtualRobot,
+    faults: Sequence[Fault],
+) -> float:
+    """Move slowly to where the cycles begin, as on a controller; return the clock, which counts from the first cycle on."""
+    way = approach(plant.coordinates, motion.q[0], identity)
+    if way is None:
+        return clock
+    way, period = on_ticks(way, robot.step), plant.period
+    recorder.open("approach", 0, 0, "0")
+    before = (round(way.t[-1] / period) + settling_periods(period)) * period
+    end, settled = _move(recorder, plant, way, clock - before, robot, faults)
+    return end + settled * period
+
+
 def _cycle(
     recorder: Recorder, plant: Plant, step: Step, motion: Motion, clock: float, robot: VirtualRobot, faults: Sequence[Fault]
-) -> float:
-    """Run one cycle piece by piece; return the clock at its end."""
-    attempt, period = _attempts(recorder, step.number), plant.period
+) -> tuple[float, int]:
+    """Run one cycle; return the clock at its end, and the periods until rest."""
+    attempt = _attempts(recorder, step.number)
     recorder.journal.note("cycle begun", cycle=step.number, attempt=attempt, session=0)
     recorder.new_session()
     recorder.open("cycle", step.number, attempt, "0")
-    last = len(motion) - 1
+    return _move(recorder, plant, motion, clock, robot, faults)
+
+
+def _move(
+    recorder: Recorder, plant: Plant, motion: Motion, clock: float, robot: VirtualRobot, faults: Sequence[Fault]
+) -> tuple[float, int]:
+    """Run a motion piece by piece until the robot stands; return the clock at its end, and the periods until rest."""
+    period, ticks = plant.period, round(plant.period / robot.step)
+    last = round(motion.t[-1] / period)
     onsets = {round((f.onset - clock) / period) for f in faults}
-    cuts = sorted({0, last, *range(0, last, round(PIECE / period)), *(k for k in onsets if 0 < k < last)})
-    for begin, end in pairwise(cuts):
+    for begin, end in pairwise(_cuts(last, round(PIECE / period), onsets)):
         plant.robot = with_faults(robot, faults, clock + begin * period)
-        part = slice(begin, end + 1)
-        log = plant.follow(Motion(motion.t[part] - motion.t[begin], motion.q[part], motion.v[part], motion.a[part]))
-        recorder.append(clock + begin * period, _samples(log, begin, clock, period, first=begin == 0))
+        setpoints = sampled(motion, begin * ticks, end * ticks, robot.step)
+        recorder.append(clock + begin * period, _samples(plant.follow(setpoints), begin, end - begin, clock, period))
+    rows, settled = settling_periods(period), 0
+    while not settled or (not plant.still and settled < MOST_SETTLING * rows):
+        log = plant.follow(standing(setpoints.q[-1], rows * period))
+        if not settled:
+            recorder.append(clock + last * period, _samples(log, last, 1, clock, period))
+        settled += rows
     recorder.close_segment()
-    return clock + last * period
+    return clock + last * period, settled
 
 
-def _samples(log: Log, begin: int, clock: float, period: float, first: bool) -> Samples:
-    """Return the samples of a piece; its first one belongs to the piece before, where there is one."""
-    rows = np.arange(0 if first else 1, len(log.t))
-    missing = np.full((rows.size, len(log.joints)), np.nan)
+def _cuts(last: int, piece: int, onsets: set[int]) -> list[int]:
+    """Return where a cycle of some periods is cut: at all onsets of faults, and so that no piece is too long or too short."""
+    known = [k for k in sorted(onsets) if SHORTEST <= k <= last - SHORTEST]
+    fixed = [0, *(b for a, b in pairwise([0, *known]) if b - a >= SHORTEST), last]
+    regular = {k for k in range(piece, last, piece) if min(abs(k - x) for x in fixed) >= SHORTEST}
+    return sorted({*fixed, *regular})
+
+
+def _samples(log: Log, begin: int, count: int, clock: float, period: float) -> Samples:
+    """Return the first samples of a piece that begins at some period of the cycle."""
+    rows = np.arange(count)
+    missing = np.full((count, len(log.joints)), np.nan)
     motion = np.asarray((begin + rows) * period, dtype=np.float64)
     signals = [missing if x is None else x[rows] for x in (log.position, log.velocity, log.effort, log.temperature)]
     return Samples(np.round((clock + motion) / period).astype(np.int64), np.asarray(clock + motion), motion, *signals)

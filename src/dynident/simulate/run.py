@@ -238,10 +238,10 @@ class _Run:
         if not self.compiled:
             self._reset()
         shown: list[tuple[float, dict[str, Array], Array]] = []
-        self._warm(shown)
         last, chunk = self.first + plan.steps, plan.steps
         if self.heat is not None:
             chunk = max(1, round(self.options.thermal_cycle / (self.fine * machine.step))) * self.fine
+        self._warm(shown, self.first // chunk * chunk)  # temperatures are those of the last stretch that was over
         report = plan.steps if self.options.progress is None else max(1, plan.steps // REPORTS)
         while machine.done < last:
             here = machine.done
@@ -253,7 +253,7 @@ class _Run:
                 self._heat_up(here)
                 if machine.done % chunk == 0:
                     self.heat.advance(chunk * machine.step)
-                    self._warm(shown)
+                    self._warm(shown, machine.done)
             if self.options.progress is not None:
                 self.options.progress((machine.done - self.first) * machine.step, plan.steps * machine.step)
         if not self.compiled:
@@ -262,11 +262,11 @@ class _Run:
         self._step(1)  # the last row: it is evaluated, but what follows does not count
         return self._raw(end_state, machine.of("cut").copy(), thin, shown)
 
-    def _warm(self, shown: list[tuple[float, dict[str, Array], Array]]) -> None:
-        """Bring the friction to the present temperatures."""
+    def _warm(self, shown: list[tuple[float, dict[str, Array], Array]], at: int) -> None:
+        """Bring the friction to the present temperatures, which are those of a step."""
         if self.heat is not None:
             self.machine.warm(*self.heat.scales(self.machine.shape.owners))
-            shown.append((self.machine.done * self.machine.step, self.heat.zones(), self.heat.temperature))
+            shown.append((at * self.machine.step, self.heat.zones(), self.heat.temperature))
 
     def _heat_up(self, begin: int) -> None:
         """Add the losses of the last steps to what will heat the robot."""

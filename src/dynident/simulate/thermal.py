@@ -141,7 +141,8 @@ class Heat:
     def add(self, joint_power: Array, drive_power: Array, current: Array) -> None:
         """Note friction powers (N, n_tree), (N, k) [W] and currents (N, k) [A] of some more samples of this stretch."""
         rows = (joint_power, drive_power, current**2)
-        self._sums = [total + part.sum(axis=0) for total, part in zip(self._sums, rows, strict=True)]
+        # One after the other: the sum is the same to the last bit, however a run is cut.
+        self._sums = [np.cumsum(np.vstack([total, part]), axis=0)[-1] for total, part in zip(self._sums, rows, strict=True)]
         self._rows += joint_power.shape[0]
 
     def advance(self, dt: float) -> None:
