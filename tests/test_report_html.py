@@ -28,6 +28,8 @@ def test_html_passes_once_and_text_is_never_trusted_by_type_alone() -> None:
     assert tag("p", Html("<b>x</b>")) == "<p><b>x</b></p>"
     assert tag("p", tag("b", "<")) == "<p><b>&lt;</b></p>"
     assert escape(escape("<")) == "&lt;"
+    assert tag("td", 0) == "<td>0</td>"
+    assert join(["a", None, "", 0.0], ",") == "a,0.0"
 
 
 def test_characters_that_cannot_be_written_or_hide_text_are_replaced() -> None:

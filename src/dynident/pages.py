@@ -44,8 +44,8 @@ def printable(text: str) -> str:
 
 
 def join(parts: Iterable[object], between: str = "\n") -> Html:
-    """Return parts, escaped unless `Html`, one after the other."""
-    return Html(between.join(escape(part) for part in parts if part))
+    """Return parts, escaped unless `Html`, one after the other; nothing for None, a zero as it is."""
+    return Html(between.join(text for part in parts if (text := "" if part is None else escape(part))))
 
 
 def tag(name: str, *content: object, **attributes: str) -> Html:

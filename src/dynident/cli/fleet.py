@@ -45,11 +45,15 @@ def identify(
         if not quiet:
             note(f"Dask dashboard: {client.dashboard_link}")
         tasks: dict[str, object] = {}
+        tenths: dict[str, int] = {}
 
         def progress(what: str, done: int, of: int) -> None:
             if what not in tasks:
                 tasks[what] = bar.add_task(what, total=of)
             bar.update(tasks[what], completed=done, total=of)  # type: ignore[arg-type]
+            if bar.disable and not quiet and 10 * done // of > tenths.get(what, -1):  # a pipe: a line for every tenth
+                tenths[what] = 10 * done // of
+                note(f"{what}: {done} of {of}")
 
         try:
             result = di.fleet.identify(

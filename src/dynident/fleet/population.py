@@ -38,6 +38,8 @@ FREEDOM = 5.0  # of Student's t that weighs robots
 ROUNDS = 4  # of leaving out robots that deviate
 TOLD = 5  # deviations of one robot at most
 ALIKE = 4.0  # difference of z^2 up to which parameters are not told apart
+USUAL = 3.0  # deviations up to which a robot's own measure of dependent residuals is taken for its scatter
+PARALLEL = 1e-9  # one less the cosine of directions that no data tell apart
 RANGE = 2.0  # degree Celsius: a smaller range tells nothing about temperature
 
 
@@ -105,7 +107,7 @@ def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarm
             centre, scale = _calibration(z, kept, robust=turn == 0)
             z = (z - centre) / scale
             largest = np.max(np.abs(z), axis=1)
-            limit = limit_of(false_alarms, largest, int(np.any(z != 0.0, axis=0).sum()))
+            limit = limit_of(false_alarms, largest, _directions(K[:, np.any(z != 0.0, axis=0)]))
             outside = largest > limit
             if turn and (np.array_equal(~outside, kept) or np.sum(~outside) < FEWEST):
                 break
@@ -162,8 +164,17 @@ def limit_of(false_alarms: float, largest: Array, parameters: int) -> float:
     return float(limits[beyond[-1] if beyond.size else 0])
 
 
+def _directions(K: Array) -> int:
+    """Return in how many directions parameters move beta: those that are parallel have the same z and are one test."""
+    unit = K / np.sqrt(np.sum(K**2, axis=0))
+    alike = np.abs(unit.T @ unit) > 1.0 - PARALLEL
+    return int(np.sum(~np.any(np.tril(alike, -1), axis=1)))
+
+
 def _scaled(robots: Sequence[RobotEstimate], base: BaseParameters, notes: list[str]) -> _Fleet:
     H, h = np.array([r.information for r in robots]), np.array([r.score for r in robots])
+    factor = _own_inflation(np.array([r.inflation for r in robots]))
+    H, h = H * factor[:, None, None], h * factor[:, None]
     diagonal = np.einsum("rii->i", H) / len(robots)
     unit = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     names = base.mechanism.parameters.names
@@ -180,6 +191,13 @@ def _scaled(robots: Sequence[RobotEstimate], base: BaseParameters, notes: list[s
             acts.append(mask)
             notes.append(f"{label} is compensated, {np.min(x):.3g} to {np.max(x):.3g} over the robots")
     return _Fleet(H * np.outer(unit, unit), h * unit, unit, np.column_stack(columns), np.array(acts))
+
+
+def _own_inflation(c: Array) -> Array:
+    """Return c over the fleet's: a robot's own is uncertain by a tenth or more, and kept only where it is out of the common."""
+    usual = float(np.median(c))
+    scatter = 1.4826 * float(np.median(np.abs(np.log(c / usual))))
+    return np.asarray(np.where(np.abs(np.log(c / usual)) <= USUAL * scatter, c / usual, 1.0))
 
 
 def _regressed(fleet: _Fleet, m: Array, weights: Array) -> tuple[Array, Array]:

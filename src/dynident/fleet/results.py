@@ -105,6 +105,8 @@ class RobotEstimate(Result):
         Means of its logs; NaN when unknown.
     periods : tuple of RobotPeriod
         Months, where there are several.
+    inflation : float
+        What `information` was divided by because residuals depend on each other.
     """
 
     serial: str
@@ -121,6 +123,7 @@ class RobotEstimate(Result):
     temperature: float = math.nan
     payload: float = math.nan
     periods: tuple[RobotPeriod, ...] = ()
+    inflation: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -224,6 +224,7 @@ def robot_estimate(
             temperature=_mean([(about["temperature"], own.rows) for about, own in fitted]),
             payload=_mean([(about["load"], own.rows) for about, own in fitted]),
             periods=_periods(fitted, weights, np.asarray(WLS().fit(whole).coef_)),
+            inflation=float(inflation[0]),
         )
         with tempfile.TemporaryDirectory(prefix="dynident-") as folder:
             text = fit.save(Path(folder) / "fit.json").read_text(encoding="utf-8")
