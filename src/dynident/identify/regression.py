@@ -210,6 +210,12 @@ class Regression:
         groups = accumulate(
             names, columns, tiles, filter_.independence, None if gone.size else relation, places, times, stretches
         )
+        for group in groups:
+            if not np.isfinite(group.R).all():
+                raise IdentificationError(
+                    f"the equations of joint '{group.name}' are not finite along this motion; check the expressions of its "
+                    "friction and forces, such as log or sqrt of what becomes negative"
+                )
         if fit_for_use is not None:
             edges = block_edges(len(fit_for_use), stretches)
             inside = np.add.reduceat(fit_for_use.astype(np.int64), edges[:-1], axis=0).T.tolist()
