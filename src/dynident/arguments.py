@@ -294,7 +294,8 @@ def _explain(
         if Numbers in kinds and float not in kinds and _shape(value) == ():
             return f"{label}: {name} is {shown(value)}; give an array of real numbers ({_why(error)})"
         own = (type(value).__name__, f"{type(value).__module__}.{type(value).__name__}")
-        blamed = any(f"{before}{word}{after}" in str(error) for word in own for before, after in (("'", "'"), ("type ", " ")))
+        ways = (("'", "'"), ("type ", " "), ("not ", ""))
+        blamed = any(f"{before}{word}{after}" in str(error) for word in own for before, after in ways)
         if (known.get(name, Any) is Any and _is_foreign(value)) or (any(one in (Any, Numbers) for one in kinds) and blamed):
             return f"{label}: {name} is {shown(value)}, which cannot be used here ({_why(error)})"
     return None

@@ -126,10 +126,10 @@ def read_fleet(path: str | os.PathLike[str]) -> FleetFile:
     if isinstance(reading.get("schema"), str):
         reading["schema"] = str(file.parent / reading["schema"])
     entries = entries_of([_beside(file, source) for source in sources], robots)
-    options, known = data.get("prepare", {}), list(signature(prepare).parameters)
+    options, names = data.get("prepare", {}), list(signature(prepare).parameters)
     for key in options:
-        if key not in known:
-            raise DynidentError(f"fleet '{file}': [prepare] has an unknown key '{_short(key)}'; known are {', '.join(known)}")
+        if key not in names:
+            raise DynidentError(f"fleet '{file}': [prepare] has an unknown key '{_short(key)}'; known are {', '.join(names)}")
     return FleetFile(robots, entries, reading, options, data.get("questions", {}))
 
 
@@ -283,9 +283,10 @@ def _robot(file: Path, name: str, table: Any) -> Mechanism:
     unknown = [key for key in table if key not in ("description", "sidecar", "terms", "search")]
     if unknown:
         raise DynidentError(f"fleet '{file}': [robots.{name}] has an unknown key '{unknown[0]}'")
-    for key, texts in (("sidecar", [table.get("sidecar", "")]), ("search", table.get("search", []))):
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise DynidentError(f"fleet '{file}': {key} of [robots.{name}] is {_short(table[key])}; give a path in quotes")
+    texts = {"sidecar": [table.get("sidecar", "")], "search": table.get("search", []), "terms": table.get("terms", [])}
+    for key, given in texts.items():
+        if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
+            raise DynidentError(f"fleet '{file}': {key} of [robots.{name}] is {_short(table[key])}; give texts in quotes")
     sidecar = file.parent / table["sidecar"] if table.get("sidecar") else None
     robot = read_robot(file.parent / table["description"], sidecar, [file.parent / x for x in table.get("search", [])])
     return robot if "terms" not in table else robot.with_terms(table["terms"])
