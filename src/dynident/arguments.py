@@ -290,10 +290,13 @@ def _explain(
         sizes = ", ".join(f"{name} has the shape {shape}" for name, shape in arrays.items())
         return f"{label}: {sizes}; these do not fit ({_why(error)})"
     for name, value in changed.items():
-        if known.get(name) is Numbers and _shape(value) == ():
+        kinds = _members(known.get(name, Any))
+        if Numbers in kinds and float not in kinds and _shape(value) == ():
             return f"{label}: {name} is {shown(value)}; give an array of real numbers ({_why(error)})"
-        blamed = any(f"{before}{type(value).__name__}{after}" in str(error) for before, after in (("'", "'"), ("type ", " ")))
-        if (known.get(name, Any) is Any and _is_foreign(value)) or (known.get(name, Any) in (Any, Numbers) and blamed):
+        own = (type(value).__name__, f"{type(value).__module__}.{type(value).__name__}")
+        ways = (("'", "'"), ("type ", " "), ("not ", ""))
+        blamed = any(f"{before}{word}{after}" in str(error) for word in own for before, after in ways)
+        if (known.get(name, Any) is Any and _is_foreign(value)) or (any(one in (Any, Numbers) for one in kinds) and blamed):
             return f"{label}: {name} is {shown(value)}, which cannot be used here ({_why(error)})"
     return None
 
@@ -301,7 +304,10 @@ def _explain(
 def _same(value: object, default: object) -> bool:
     """Say whether a value is the default: the same object, or both are empty or plain and equal."""
     plain = (str, int, float, tuple, dict, list, type(None))
-    return value is default or (isinstance(value, plain) and type(value) is type(default) and bool(value == default))
+    try:
+        return value is default or (isinstance(value, plain) and type(value) is type(default) and bool(value == default))
+    except ValueError:  # arrays inside, which are compared number by number
+        return False
 
 
 def _shape(value: Any) -> tuple[int, ...] | str:

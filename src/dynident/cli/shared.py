@@ -177,7 +177,7 @@ def progress(steps: int, quiet: bool = False) -> Iterator[Step]:
         task = bar.add_task("starting", total=steps, completed=-1)
 
         def step(text: str, advance: int = 1) -> None:
-            bar.update(task, description=text, advance=advance)
+            bar.update(task, description=visible(text), advance=advance)
 
         yield step
 

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 def clip(x: Any, limit: Any) -> Any:
     """Return x within +-limit."""
-    return minimum(maximum(x, -limit), limit)
+    return minimum(maximum(x, -1.0 * limit), limit)
 
 
 def low_pass_step(before: Any, value: Any, share: Any) -> Any:

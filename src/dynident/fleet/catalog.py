@@ -14,13 +14,17 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dynident.errors import DynidentError
 from dynident.files import read_text, read_toml
 from dynident.fleet.storage import matching
 from dynident.mechanism import Mechanism, read_robot
+from dynident.signals import prepare
 
 FIELDS = ("robot", "serial", "date", "log", "temperature", "load", "use")
 USES = ("fit", "validate")
@@ -114,18 +118,31 @@ def read_fleet(path: str | os.PathLike[str]) -> FleetFile:
     robots = {name: _robot(file, name, table) for name, table in data["robots"].items()}
     listed = data.get("fleet", {}).get("logs", [])
     sources = [listed] if isinstance(listed, str) else listed
-    if not sources or not all(isinstance(source, str) for source in sources):
-        raise DynidentError(f"fleet '{file}': logs in [fleet] is {listed!r}; give a table such as \"logs.csv\", or patterns")
+    if not sources or not isinstance(sources, list) or not all(isinstance(source, str) for source in sources):
+        raise DynidentError(
+            f"fleet '{file}': logs in [fleet] is {_short(listed)}; give a table such as \"logs.csv\", or patterns"
+        )
     reading = dict(data.get("reading", {}))
     if isinstance(reading.get("schema"), str):
         reading["schema"] = str(file.parent / reading["schema"])
     entries = entries_of([_beside(file, source) for source in sources], robots)
-    return FleetFile(robots, entries, reading, data.get("prepare", {}), data.get("questions", {}))
+    options, names = data.get("prepare", {}), list(signature(prepare).parameters)
+    for key in options:
+        if key not in names:
+            raise DynidentError(f"fleet '{file}': [prepare] has an unknown key '{_short(key)}'; known are {', '.join(names)}")
+    return FleetFile(robots, entries, reading, options, data.get("questions", {}))
+
+
+def _short(value: object) -> str:
+    """Return a value of a file as it is shown in a sentence."""
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def entries_of(logs: Any, robots: Mapping[str, Mechanism]) -> tuple[LogEntry, ...]:
     """Return the logs of tables, patterns, rows or entries, checked and sorted: the order in which evidence is merged."""
-    items = [logs] if isinstance(logs, str | os.PathLike | LogEntry | Mapping) or hasattr(logs, "columns") else list(logs)
+    one = isinstance(logs, str | os.PathLike | LogEntry | Mapping) or hasattr(logs, "columns")
+    items = [logs] if one or (isinstance(logs, np.ndarray) and not logs.ndim) else list(logs)
     found: list[LogEntry] = []
     for item in items:
         found += _entries(item, robots)
@@ -179,7 +196,7 @@ def _entry(row: Mapping[str, Any], robots: Mapping[str, Mechanism], where: str) 
     given = {str(key): "" if value is None else str(value).strip() for key, value in row.items()}
     unknown = [key for key in given if key not in FIELDS]
     if unknown:
-        raise DynidentError(f"{where}: unknown field '{unknown[0]}'; the fields are {', '.join(FIELDS)}")
+        raise DynidentError(f"{where}: unknown field '{_short(unknown[0])}'; the fields are {', '.join(FIELDS)}")
     if "robot" not in given and len(robots) == 1:
         given["robot"] = next(iter(robots))
     for key in ("robot", "serial", "log"):
@@ -189,11 +206,11 @@ def _entry(row: Mapping[str, Any], robots: Mapping[str, Mechanism], where: str) 
     try:
         datetime.date.fromisoformat(day or "2000-01-01")
     except ValueError:
-        raise DynidentError(f"{where}: date is '{given['date']}'; write it as YYYY-MM-DD") from None
+        raise DynidentError(f"{where}: date is '{_short(given['date'])}'; write it as YYYY-MM-DD") from None
     numbers = {key: _number(given.get(key, ""), key, where) for key in ("temperature", "load")}
     use = given.get("use", "") or "fit"
     if use not in USES:
-        raise DynidentError(f"{where}: use is '{use}'; it must be one of {', '.join(USES)}")
+        raise DynidentError(f"{where}: use is '{_short(use)}'; it must be one of {', '.join(USES)}")
     return LogEntry(given["robot"], given["serial"], day, given["log"], numbers["temperature"], numbers["load"], use)
 
 
@@ -201,11 +218,11 @@ def _number(text: str, key: str, where: str) -> float | None:
     if text in ("", "nan", "None"):
         return None
     try:
-        value = float(text)
+        value = math.nan if "_" in text else float(text)  # Python reads 1_0 as 10
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise DynidentError(f"{where}: {key} is '{text}'; give a number, or leave it empty")
+        raise DynidentError(f"{where}: {key} is '{_short(text)}'; give a number, or leave it empty")
     return value
 
 
@@ -266,6 +283,10 @@ def _robot(file: Path, name: str, table: Any) -> Mechanism:
     unknown = [key for key in table if key not in ("description", "sidecar", "terms", "search")]
     if unknown:
         raise DynidentError(f"fleet '{file}': [robots.{name}] has an unknown key '{unknown[0]}'")
+    texts = {"sidecar": [table.get("sidecar", "")], "search": table.get("search", []), "terms": table.get("terms", [])}
+    for key, given in texts.items():
+        if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
+            raise DynidentError(f"fleet '{file}': {key} of [robots.{name}] is {_short(table[key])}; give texts in quotes")
     sidecar = file.parent / table["sidecar"] if table.get("sidecar") else None
     robot = read_robot(file.parent / table["description"], sidecar, [file.parent / x for x in table.get("search", [])])
     return robot if "terms" not in table else robot.with_terms(table["terms"])

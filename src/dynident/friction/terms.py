@@ -241,7 +241,7 @@ def check_terms(symbols: Iterable[str]) -> tuple[str, ...]:
     """
     chosen = tuple(symbols)
     for symbol in chosen:
-        if symbol not in TERMS:
+        if not isinstance(symbol, str) or symbol not in TERMS:
             raise DescriptionError(f"unknown joint term '{symbol}'; known terms are {', '.join(TERMS)}")
     if len(set(chosen)) != len(chosen):
         raise DescriptionError(f"joint terms are named twice in {chosen}; name each once")

@@ -309,7 +309,7 @@ class Graph:
     def power(self, x: Node, power: Node | float) -> Node:
         """Return x to a power: products for whole numbers up to 16, the general function otherwise."""
         p = self.node(power)
-        if p.op == "const" and p.value == int(p.value) and abs(p.value) <= 16:
+        if p.op == "const" and abs(p.value) <= 16 and p.value == int(p.value):
             result = self.one
             for _ in range(abs(int(p.value))):
                 result = result * x

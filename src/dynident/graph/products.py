@@ -35,6 +35,10 @@ class Products:
         table: list[list[int]] = []
         self._places: list[NDArray[np.int64]] = []  # where the entries of each group's G are among the sums
         for rows in groups:
+            if np.ndim(rows) != 1:
+                raise DynidentError(
+                    f"groups holds rows of shape {np.shape(rows)}; give the numbers of rows, (k,) for each group"
+                )
             places = np.zeros((len(rows), len(rows)), dtype=np.int64)
             for high, wide in product(range(0, len(rows), HIGH), range(0, len(rows), WIDE)):
                 if wide >= high + HIGH:  # G is symmetric

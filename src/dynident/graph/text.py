@@ -83,7 +83,7 @@ def _parsed(text: str) -> ast.expr:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         reason = getattr(error, "msg", None) or "too long or too deep"
-        raise DescriptionError(f"'{text}' is no expression ({reason}); write it as in '0.5 * (q - 0.3)**2'") from None
+        raise DescriptionError(f"'{text[:200]}' is no expression ({reason}); write it as in '0.5 * (q - 0.3)**2'") from None
 
 
 def parse(graph: Graph, text: str, lookup: Lookup) -> Node:
@@ -104,6 +104,14 @@ def parse(graph: Graph, text: str, lookup: Lookup) -> Node:
         The expression.
     """
     return _Reader(graph, text, lookup).node(_parsed(text), 0)
+
+
+def _written(part: ast.expr, longest: int = 60) -> str:
+    """Return a part of an expression as text."""
+    try:
+        return ast.unparse(part)[:longest]
+    except RecursionError:
+        return "signs or dots without end"
 
 
 class _Reader:
@@ -137,7 +145,7 @@ class _Reader:
                 return self.graph.node(function(*(self.node(argument, own) for argument in arguments)))
             case ast.Call(func=ast.Name(id=name)):
                 raise self.wrong(f"calls {name}(); the functions are {', '.join(FUNCTIONS)}")
-        raise self.wrong(f"has '{ast.unparse(part)[:60]}' in it, which is not allowed; use numbers, + - * / ** and functions")
+        raise self.wrong(f"has '{_written(part)}' in it, which is not allowed; use numbers, + - * / ** and functions")
 
     def _number(self, value: float) -> float:
         number = float(value) if abs(value) < 1e300 else math.inf
@@ -150,8 +158,8 @@ class _Reader:
             case ast.Constant(value=str(name)):
                 return name
             case ast.Name() | ast.Attribute():  # q[elbow], q[wrist.r1]
-                return ast.unparse(part)
-        raise self.wrong(f"has '[{ast.unparse(part)[:60]}]' in it; give a name, as in q[joint1] or q[\"joint 1\"]")
+                return _written(part, LONGEST)
+        raise self.wrong(f"has '[{_written(part)}]' in it; give a name, as in q[joint1] or q[\"joint 1\"]")
 
     def _named(self, name: str, index: str | None) -> Node:
         try:

@@ -53,6 +53,11 @@ class Metrics:
     worst_time: float
     samples: int
 
+    def __post_init__(self) -> None:
+        for label in ("rmse", "relative_per_joint", "nrms", "r2"):
+            if not self.joints or np.shape(getattr(self, label)) != (len(self.joints),):
+                raise DynidentError(f"{label} has the shape {np.shape(getattr(self, label))}; give one number per channel")
+
     def to_dict(self) -> dict[str, object]:
         """Return all metrics as plain numbers, for JSON. Metric name to number or list; NaN becomes None."""
         lists = {k: _plain(getattr(self, k)) for k in ("rmse", "relative_per_joint", "nrms", "r2")}

@@ -20,7 +20,7 @@ from dynident.identify.matching import Matched, match
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.rows import FEW, Projection, Rows, check_projection, moving_rows
 from dynident.identify.specimen import Specimen, added
-from dynident.identify.suspicions import suspicions
+from dynident.identify.suspicions import check_finite, suspicions
 from dynident.mechanics import Motion, MotionLike, as_motion, closure_starts, motion_from_actuators
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log, LogStream, Prepared, prepare
@@ -78,7 +78,7 @@ class Regression:
         return sum(group.count for group in self.groups)
 
     @classmethod
-    def from_motion(
+    def from_motion(  # noqa: PLR0912 - one check after the other
         cls,
         mechanism: Mechanism,
         motion: MotionLike,
@@ -211,6 +211,8 @@ class Regression:
         groups = accumulate(
             names, columns, tiles, filter_.independence, None if gone.size else relation, places, times, stretches
         )
+        for group in groups:
+            check_finite(group.R, group.name)
         if fit_for_use is not None:
             edges = block_edges(len(fit_for_use), stretches)
             inside = np.add.reduceat(fit_for_use.astype(np.int64), edges[:-1], axis=0).T.tolist()

@@ -78,6 +78,8 @@ def load_regression(
         raise IdentificationError(f"cannot read {what} as a Regression: {getattr(error, 'strerror', None) or error}") from error
     if tuple(names) != mechanism.parameters.names:
         raise IdentificationError(f"{what} belongs to another robot than '{mechanism.name}': parameter names differ")
+    if columns.ndim != 1 or columns.dtype.kind not in "iu" or not np.isin(columns, np.arange(len(names))).all():
+        raise IdentificationError(f"cannot read {what} as a Regression: its columns are no parameters of the robot")
     base = known or base_parameters(mechanism, order=[mechanism.parameters.names[c] for c in columns])
     if not np.array_equal(base.columns, columns) or not base.fits(fingerprint):
         raise IdentificationError(

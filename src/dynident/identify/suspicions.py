@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.errors import IdentificationError
 from dynident.identify.base import BaseParameters
 from dynident.identify.hypotheses import exchanged, find_faults
 from dynident.identify.rows import Rows
@@ -49,6 +50,8 @@ def suspicions(rows: Rows, base: BaseParameters, motion: Motion, specimen: Speci
     phi = robot.parameters.values.copy()
     phi[robot.tree.inertias.size :] = 0.0
     described = np.einsum("nbt,b->tn", specimen.equations(part), base.values(phi))
+    for name, values in zip(names, described.T, strict=True):
+        check_finite(values, name)
     order, sentences = _exchanged(names, measured, described)
     measured = measured[:, order]
     faults = find_faults(names, specimen.equations, part, measured, independent)
@@ -87,6 +90,15 @@ def _turned(names: tuple[str, ...], turned: NDArray[np.bool_], seen: NDArray[np.
         f"{HEAD}the efforts of {which} have the opposite sign of what other joints or the description need; turn them round "
         "(gain=-1)",
     )
+
+
+def check_finite(values: Array, joint: str) -> None:
+    """Refuse equations that a user's expression makes NaN or infinite."""
+    if not np.isfinite(values).all():
+        raise IdentificationError(
+            f"the equations of joint '{joint}' are not finite along this motion; check the expressions of its friction and "
+            "forces, such as log or sqrt of what becomes negative"
+        )
 
 
 def _correlations(measured: Array, described: Array) -> Array:

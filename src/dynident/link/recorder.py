@@ -80,7 +80,11 @@ def open_folder(folder: Path) -> tuple[dict[str, Any], Settings, Plan]:
         about = parsed(json.loads, read_regular(folder / "campaign.json", BYTES).decode())
         if about["format"] != FORMAT:
             raise LinkError(f"campaign '{folder}' has the format {about['format']}; this version knows {FORMAT}")
-        settings = Settings(**about["settings"])
+        settings, known = Settings(**about["settings"]), about["controller"]
+        for key in ("coordinates", "channels"):
+            if not isinstance(known[key], list) or not all(isinstance(name, str) for name in known[key]):
+                raise ValueError(f"{key} of its controller is {str(known[key])[:60]}, no list of names")
+        str(known["identity"]), str(about["plan"])  # refuses what lacks them
     except (OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, LinkError):
             raise

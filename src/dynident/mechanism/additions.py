@@ -98,6 +98,11 @@ def force_of(table: Mapping[str, Any], where: str) -> Force:
         raise DescriptionError(f"{where}: known is {known!r}; give true or false")
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise DescriptionError(f"{where}: value is {value!r}; give a number")
+    held = table.get("held", {})
+    if not isinstance(held, dict) or not all(isinstance(x, int | float) and not isinstance(x, bool) for x in held.values()):
+        raise DescriptionError(
+            f"{where}: held is {str(held)[:60]}; give the position of each joint, such as {{ joint1 = 0.3 }}"
+        )
     on = table.get("on", table.get("joint", {}))
     if isinstance(on, dict) and not all(isinstance(text, str) for text in on.values()):
         raise DescriptionError(f'{where}: on is {on!r}; give expressions in quotes, such as {{ joint1 = "q - 0.3" }}')
@@ -111,7 +116,7 @@ def force_of(table: Mapping[str, Any], where: str) -> Force:
         value,
         known,
         table.get("unit", ""),
-        table.get("held", {}),
+        held,
     )
 
 

@@ -33,6 +33,9 @@ MAX_BYTES = 20_000_000
 MAX_BODIES, MAX_ELEMENTS = 3_000, 200_000
 """Most links or bodies, and elements, of one file: ten times the largest robot, and read within seconds."""
 
+LONGEST = 1_000
+"""Characters of a sentence about a file."""
+
 LARGEST = 1e30
 """Largest number accepted: no robot has one, and products of a few stay within floating point."""
 
@@ -46,7 +49,10 @@ def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
     except DescriptionError as error:
         if type(error) is not DescriptionError or str(error).startswith(f"{name}: "):
             raise
-        raise DescriptionError(f"{name}: {error}") from error
+        text = str(error)
+        if len(text) > LONGEST:  # it shows a value of the file
+            text = f"{text[: LONGEST - 300]} ... {text[-300:]}"
+        raise DescriptionError(f"{name}: {text}") from error
 
 
 def read_bytes(path: str | os.PathLike[str], what: str) -> bytes:

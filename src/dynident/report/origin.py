@@ -92,7 +92,7 @@ def checksums(sha256: object) -> str:
     text = str(sha256)
     try:
         known = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     if isinstance(known, list):
         return ", ".join(map(str, known))

@@ -21,6 +21,8 @@ from dynident.signals.tables import GROWTH, LARGEST, ROOM, Table, check_room, ow
 
 #: Largest chunk or record, when unpacked.
 CHUNK = 128 << 20
+#: What a row of a database counts beside its message.
+ROW = 100
 #: Records of unknown kinds in a chunk.
 STRANGE = 100_000
 
@@ -118,6 +120,9 @@ def _sqlite(file: Path, notes: list[str]) -> Iterator[tuple[Kind, int, bytes]]:
     try:
         base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MESSAGE)
         tables = {name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+        for name in tables & {"topics", "messages", "message_definitions"}:
+            if any(hidden for *_, hidden in base.execute(f"PRAGMA table_xinfo({name})")):
+                raise LogError(f"table '{name}' has computed columns, which are never run; it is no rosbag2")
         if not {"topics", "messages"} <= tables:
             raise LogError("the database has no tables 'topics' and 'messages'; it is no rosbag2")
         texts: dict[str, str] = {}
@@ -129,8 +134,8 @@ def _sqlite(file: Path, notes: list[str]) -> Iterator[tuple[Kind, int, bytes]]:
         }
         room, taken = max(ROOM, GROWTH * file.stat().st_size), 0
         for key, time, data in base.execute("SELECT topic_id, timestamp, data FROM messages"):
-            taken += len(data) if isinstance(data, bytes | str) else 8
-            check_room(taken, room, "its messages")  # columns may be computed
+            taken += ROW + (len(data) if isinstance(data, bytes | str) else 8)
+            check_room(taken, room, "its messages")  # a damaged tree may show the same rows for ever
             if key in kinds and isinstance(data, bytes) and isinstance(time, int):
                 yield kinds[key], time, data
     except sqlite3.DatabaseError as error:
@@ -146,6 +151,7 @@ def _ros1(file: Path) -> Iterator[tuple[Kind, int, bytes]]:
     from lz4.frame import LZ4FrameDecompressor  # noqa: PLC0415
     from rosbags.rosbag1 import Reader  # noqa: PLC0415
 
+    room, unpacked = max(ROOM, GROWTH * file.stat().st_size), 0
     with Reader(file) as reader:
         for chunk in reader.chunks.values():  # the library unpacks a chunk whatever its size
             if chunk.decompressor.__module__ in ("bz2", "lz4.frame"):
@@ -153,7 +159,10 @@ def _ros1(file: Path) -> Iterator[tuple[Kind, int, bytes]]:
                     stream.seek(chunk.datapos)
                     data = stream.read(chunk.datasize)
                 unpack: Any = bz2.BZ2Decompressor() if chunk.decompressor.__module__ == "bz2" else LZ4FrameDecompressor()
-                check_room(len(unpack.decompress(data, max_length=CHUNK + 1)), CHUNK, "a chunk")
+                size = len(unpack.decompress(data, max_length=CHUNK + 1))
+                check_room(size, CHUNK, "a chunk")
+                unpacked += size
+                check_room(unpacked, room, "its chunks")
         kinds = {c.id: Kind(c.topic, c.msgtype, c.msgdef.data, "ros1") for c in reader.connections}
         for connection, time, data in reader.messages():
             yield kinds[connection.id], time, bytes(data)

@@ -303,9 +303,12 @@ def read_journal(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
         try:
             if int(crc, 16) != zlib.crc32(text):
                 break
-            out.append(parsed(json.loads, text.decode()))
+            event = parsed(json.loads, text.decode())
         except ValueError:
             break
+        if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+            break
+        out.append(event)
     return out
 
 

@@ -123,7 +123,8 @@ def _read_hdf5(data: bytes, room: int, transpose: bool = False) -> Content:
             pass
         for place, item in _hdf5_items(file, h5py, follow=True):
             if item.dtype.kind in "biuf":
-                needed += math.prod(item.shape or (1,)) * 8
+                # A chunk is unpacked as a whole, however few of its numbers are in the dataset.
+                needed += max(math.prod(item.shape or (1,)), math.prod(item.chunks or (1,))) * 8
                 check_room(needed, room, f"dataset '{place[:60]}', with those before it,")
                 values = item[()]
                 arrays[place] = values.T if transpose else values
@@ -158,6 +159,11 @@ def _outside(place: str) -> LogError:
 
 
 def _read_parquet(data: bytes, room: int) -> Content:
+    return _from_arrow(open_parquet(data, room).read())
+
+
+def open_parquet(data: bytes, room: int) -> Any:
+    """A Parquet file that fits into `room` bytes when it is read."""
     try:
         import pyarrow.parquet as pq  # noqa: PLC0415
     except ImportError as error:
@@ -166,14 +172,15 @@ def _read_parquet(data: bytes, room: int) -> Content:
     if file.metadata.num_columns > COLUMNS:
         raise LogError(f"it has {file.metadata.num_columns} columns; at most {COLUMNS} are read")
     groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
-    values = sum(g.column(c).num_values for g in groups for c in range(g.num_columns))
-    packed = sum(g.column(c).total_uncompressed_size for g in groups for c in range(g.num_columns))
-    check_room(max(8 * values, packed), room, "the table when unpacked")
     schema = file.metadata.schema
+    sizes = [max(8, schema.column(c).length) for c in range(len(schema))]  # a value that is stored once may stand in every row
+    values = sum(g.column(c).num_values * sizes[c] for g in groups for c in range(g.num_columns))
+    packed = sum(g.column(c).total_uncompressed_size for g in groups for c in range(g.num_columns))
+    check_room(max(values, packed), room, "the table when unpacked")
     texts = [schema.column(c).path for c in range(len(schema)) if schema.column(c).physical_type == "BYTE_ARRAY"]
     if texts:  # a text that is stored once for all rows stays once in memory
         file = pq.ParquetFile(io.BytesIO(data), read_dictionary=texts)
-    return _from_arrow(file.read())
+    return file
 
 
 def _from_arrow(table: Any) -> Content:

@@ -29,6 +29,8 @@ Message = tuple[int, bytes]
 MESSAGE, TOGETHER, BLOCK = 64 << 20, 4096, 16 << 20
 #: Kinds of messages of one topic (other names, other array lengths) and levels of a message definition.
 LAYOUTS, DEPTH = 100, 12
+#: Characters of a definition, which are slow to parse, and parts of a message beyond one for each of its bytes.
+DEFINITION, PARTS = 100_000, 100_000
 _NUMBERS = {
     **{f"{kind}{bits}": f"{kind[0]}{bits // 8}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
     **{"float32": "f4", "float64": "f8", "bool": "u1", "byte": "u1", "char": "u1", "octet": "u1"},
@@ -75,6 +77,7 @@ class Walk:
 
     def __init__(self, kind: Kind, types: Mapping[str, Any], raw: bytes) -> None:
         self.types, self.raw, self.layout = types, raw, Layout()
+        self.left = PARTS + len(raw)
         self.ros1 = kind.encoding == "ros1"
         self.order = "<" if self.ros1 or raw[1] & 1 else ">"
         self.start = 0 if self.ros1 else 4
@@ -95,6 +98,9 @@ class Walk:
             raise LogError(f"the definition of message '{type_}' is missing")
         if depth > DEPTH:
             raise LogError(f"message '{type_}' is nested more than {DEPTH} levels deep")
+        self.left -= 1 + len(self.types[type_][1])  # arrays of parts without bytes would never end
+        if self.left < 0:
+            raise LogError(f"a message of {len(self.raw)} bytes has more than {PARTS} parts; its definition is damaged")
         for name, (node, detail) in self.types[type_][1]:
             place = f"{inner}_{name}" if inner else name
             if type_.endswith("msg/Header") and name == "stamp" and self.layout.stamp is None:
@@ -314,7 +320,7 @@ def _types(kind: Kind) -> dict[str, Any]:
     store = get_typestore(Stores.ROS1_NOETIC if kind.encoding == "ros1" else Stores.LATEST)
     found: dict[str, Any] = dict(store.fielddefs)
     text = kind.definition
-    if len(text) > 1 << 20:
+    if len(text) > DEFINITION:
         raise LogError(f"the definition of '{kind.type}' has {len(text)} characters; that is no message")
     if text.lstrip().startswith(("=" * 80 + "\nIDL", "module ", "#include")):
         for part in text.split("=" * 80 + "\n"):

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import LogError, missing_extra
+from dynident.errors import LogError, MissingExtraError, missing_extra
 from dynident.files import parsed, read_regular, write_atomic
+from dynident.signals.tables import GROWTH, ROOM
 
 Array = NDArray[np.float64]
 
@@ -184,19 +185,16 @@ def _header(data: bytes, path: object) -> dict[str, Any]:
 
 
 def _read_sealed(path: Path) -> LogSegment:
+    from dynident.signals.formats import open_parquet  # noqa: PLC0415 - few programs read campaigns
+
     try:
-        import pyarrow.parquet as pq  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise missing_extra("pyarrow", "parquet", "reading a sealed segment") from error
-    try:
-        table = pq.read_table(path)
+        data = read_regular(path)
+        table = open_parquet(data, max(ROOM, GROWTH * len(data))).read()
         header = _header((table.schema.metadata or {})[KEY.encode()], path)
         columns = [np.asarray(table[name].to_numpy(), dtype=np.float64) for name in _names(header)]
-    except FileNotFoundError:
+    except (FileNotFoundError, MissingExtraError):
         raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, LogError):
-            raise
+    except (OSError, ValueError, KeyError, TypeError, MemoryError) as error:
         raise LogError(f"segment '{path}' cannot be read ({error}); take it from a copy") from error
     block = np.column_stack(columns) if table.num_rows else np.empty((0, table.num_columns))
     return LogSegment(header, np.asarray(block, dtype=np.float64), path.stat().st_size, 0)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import numbers
 from dynident.control import PID, Cascade, OpenLoop
 from dynident.drive import Drive, Transmission
 from dynident.errors import SimulationError, require
@@ -170,9 +171,11 @@ def reference_motion(log: Log, positions: Array | None = None) -> Motion:
     from scipy.interpolate import CubicSpline  # noqa: PLC0415 - scipy costs import time
 
     require(log, Log, "log")
-    q = log.reference if positions is None else np.asarray(positions, dtype=np.float64)
+    q = log.reference if positions is None else numbers(positions, "positions")
     if q is None:
         raise SimulationError(f"log '{log.name}' has no reference; give the positions that were asked for")
+    if q.ndim != 2 or len(q) != len(log.t) or not np.isfinite(q).all():
+        raise SimulationError(f"positions have the shape {q.shape} or are not finite; give {len(log.t)} rows, one per time")
     curve = CubicSpline(log.t, q)
     return Motion(log.t, q, curve(log.t, 1), curve(log.t, 2))
 

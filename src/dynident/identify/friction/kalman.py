@@ -149,8 +149,8 @@ class FrictionFilter:
         guess: Mapping[str, float] | None = None,
     ) -> None:
         for name, value in {"speed": speed, "torque": torque, "inertia": inertia, "position_noise": position_noise}.items():
-            if not (np.isfinite(value) and value > 0.0):
-                raise IdentificationError(f"FrictionFilter: {name} = {value} must be above zero; check its unit")
+            if not 1e-100 < value < 1e100:
+                raise IdentificationError(f"FrictionFilter: {name} = {value} must be above zero and finite; check its unit")
         self.terms = Sigmoid(terms).terms
         self.all = ("m", "Qa", "Qb", "off", "Bv", *(f"{s}{i + 1}" for s in ("Bf", "w") for i in range(terms)))
         unknown = [n for n in (*estimate, *(guess or {})) if n not in self.all]

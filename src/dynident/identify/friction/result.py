@@ -121,6 +121,8 @@ class AxisFit:
         ndarray, (N,)
             Effort [N m or N].
         """
+        if len(self.friction) != 1:
+            raise IdentificationError(f"the fit has {len(self.friction)} friction laws; predict is for the one of an axis")
         (friction,) = self.friction.values()
         result = friction(state)
         if fixed is None:
