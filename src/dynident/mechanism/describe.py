@@ -41,9 +41,16 @@ def description(mechanism: Mechanism) -> dict[str, Any]:
         "actuators": [{"name": a.name, "ratio": a.ratio, "coupling": dict(a.coupling)} for a in mechanism.actuators],
         **own_parts(mechanism),
         "parameters": mechanism.parameters.to_dict(),
-        "possible": all(c.ok for c in mechanism.check_consistency()),
-        "consistency": [c.sentence for c in mechanism.check_consistency() if not c.ok],
+        **_bodies(mechanism),
     }
+
+
+def _bodies(mechanism: Mechanism) -> dict[str, Any]:
+    """Return bodies without any number, and what is impossible about the others."""
+    phi = mechanism.parameters.values[: 10 * len(mechanism.tree.bodies)].reshape(-1, 10)
+    pairs = list(zip(mechanism.check_consistency(), phi, strict=True))
+    wrong = [c.sentence for c, numbers in pairs if not c.ok and np.any(numbers)]
+    return {"possible": not wrong, "consistency": wrong, "empty": [c.name for c, numbers in pairs if not np.any(numbers)]}
 
 
 def _limit(value: float) -> float | None:
@@ -90,6 +97,8 @@ def description_text(data: Mapping[str, Any]) -> str:
             f"force {force['name']}{' = ' + format(force['value'], 'g') + ' (known)' if force['known'] else ''}: {where}"
         )
     lines += data["consistency"]
+    if data["empty"]:
+        lines.append(f"mass and inertia are zero, in the drives or not known: {', '.join(data['empty'])}")
     base = data.get("base_parameters")
     if base:
         lines.append(f"{base['rank']} base parameters (with {', '.join(data['terms']) or 'no joint terms'}):")
