@@ -381,7 +381,8 @@ def _trial(controller: str, motion: str, run: Run, asked: Motion, known: Known |
     on_motor = np.array([drive.encoder.side == "motor" for drive in machine.drives])
     seen = None
     if not all(drive.rigid for drive in machine.drives):
-        seen = wanted - np.where(on_motor, truth.theta / ratio, truth.rho)
+        asked_of_motors = actuator_motion(machine.mechanism, run.reference).q
+        seen = asked_of_motors - np.where(on_motor, truth.theta / ratio, truth.rho)
     away = None
     if tool is not None:
         places = [forward_kinematics(machine.mechanism, q, tool)[1] for q in (asked.q, truth.motion.q)]
