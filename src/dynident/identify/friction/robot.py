@@ -342,8 +342,8 @@ def _without_temperature(robot: Mechanism, found: Mechanism, assembly: Assembly)
     warm = np.concatenate([r.temperature for r in assembly.recordings if r.temperature is not None])
     span = float(np.max(np.nanmax(warm, axis=0) - np.nanmin(warm, axis=0)))
     told = (
-        f"friction of {', '.join(cold)}: temperatures of these data change by {span:.2g} K, which does not show what they do to "
-        "it; alpha is taken as 0. Fit logs of the cold and of the hot robot together"
+        f"friction of {', '.join(cold)}: temperatures of these data change by {span:.2g} K, which does not show what they do "
+        "to it; alpha is taken as 0. Fit logs of the cold and of the hot robot together"
     )
     warn(told, ConditionWarning)
     return found.altered(friction={**found.friction, **zero}), [told]
