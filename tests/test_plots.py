@@ -10,7 +10,7 @@ from dynident.drive import Bode
 from dynident.errors import DynidentError
 from dynident.friction import Coulomb, SecondOrder, Thermal
 from dynident.identify import Prediction
-from dynident.robots import er3a_c60, five_bar
+from dynident.robots import er3a_c60
 from dynident.simulate import MotorLoad, Sizing, Sweep
 from dynident.trajectory import Fourier, Trajectory, write
 from dynident.validate import CrossValidation
@@ -74,12 +74,3 @@ def test_heat_and_preparation_are_drawn():
     np.testing.assert_array_equal(drawn(warm.plot()), [warm.cold, warm.torque])
     prepared = di.prepare(simulated_log(arm(), seed=1))
     assert [len(drawn(prepared.plot(), k)) for k in range(4)] == [len(prepared.joints)] * 4
-
-
-def test_a_robot_without_numbers_is_not_impossible():
-    from dynident.mechanism import description, description_text
-
-    robot = five_bar.mechanism()
-    bare = robot.with_parameters(robot.parameters.replace(0.0 * robot.parameters.values))
-    told = description_text(description(bare))
-    assert "mass and inertia are zero" in told and "impossible" not in told

@@ -10,6 +10,8 @@ import numpy as np
 from dynident.mechanism.additions import own_parts
 from dynident.mechanism.mechanism import Mechanism
 
+ROUND_OFF = 1e-12  # kg, kg m, kg m^2
+
 
 def description(mechanism: Mechanism) -> dict[str, Any]:
     """Return what a robot is made of as plain data."""
@@ -48,9 +50,10 @@ def description(mechanism: Mechanism) -> dict[str, Any]:
 def _bodies(mechanism: Mechanism) -> dict[str, Any]:
     """Return bodies without any number, and what is impossible about the others."""
     phi = mechanism.parameters.values[: 10 * len(mechanism.tree.bodies)].reshape(-1, 10)
-    pairs = list(zip(mechanism.check_consistency(), phi, strict=True))
-    wrong = [c.sentence for c, numbers in pairs if not c.ok and np.any(numbers)]
-    return {"possible": not wrong, "consistency": wrong, "empty": [c.name for c, numbers in pairs if not np.any(numbers)]}
+    checked = mechanism.check_consistency()
+    empty = [c.name for c, numbers in zip(checked, phi, strict=True) if np.abs(numbers).max() < ROUND_OFF]
+    wrong = [c.sentence for c in checked if not c.ok and c.name not in empty]
+    return {"possible": not wrong, "consistency": wrong, "empty": empty}
 
 
 def _limit(value: float) -> float | None:

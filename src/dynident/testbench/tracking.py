@@ -352,7 +352,10 @@ def led_reference(machine: VirtualRobot, model: Mechanism, reference: Any) -> Mo
             for drive in machine.drives
         ]
     ).T
-    load = feedforward_torques(model.without_friction(), motion) - ratio**2 * rotor * actuator_motion(model, motion).a
+    bare = model.without_friction()
+    rubs = [term is not None and term.friction for term in map(term_of, bare.parameters.names)]
+    bare = bare.with_parameters(bare.parameters.replace(np.where(rubs, 0.0, bare.parameters.values)))
+    load = feedforward_torques(bare, motion) - ratio**2 * rotor * actuator_motion(model, motion).a
     lead = np.einsum("tnk,tk->tn", np.linalg.pinv(actuator_jacobian(model, motion.q)), load * give / ratio**2)
     rate = np.gradient(lead, LEAD, axis=0)
     return Motion(motion.t, motion.q + lead, motion.v + rate, motion.a + np.gradient(rate, LEAD, axis=0))
