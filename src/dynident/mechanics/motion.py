@@ -103,7 +103,11 @@ class Motion:
 
         if names is not None and len(names) != self.dof:
             raise DynidentError(f"motion: {len(names)} names for {self.dof} coordinates; give one name for each")
-        rates = {"position [rad, m]": self.q, "velocity [rad/s, m/s]": self.v, "acceleration [rad/s\u00b2, m/s\u00b2]": self.a}
+        rates = {
+            "position\n[rad, m]": self.q,
+            "velocity\n[rad/s, m/s]": self.v,
+            "acceleration\n[rad/s\u00b2, m/s\u00b2]": self.a,
+        }
         return over_time(self.t, rates, names)
 
 

@@ -28,9 +28,14 @@ from dynident.testbench import (
 )
 from dynident.trajectory import Cycloid, Fourier
 
-FOLDER = tempfile.TemporaryDirectory(prefix="dynident-er3a-")  # campaigns of this process; removed at its end
 CYCLES, ONSET = er3a_c60.CYCLES, 3600.0
 VIRTUAL = "virtual robot; the thesis' records are not published"
+
+
+@cache
+def folder() -> tempfile.TemporaryDirectory[str]:
+    """Return where the campaigns of this process are; removed at its end."""
+    return tempfile.TemporaryDirectory(prefix="dynident-er3a-")
 
 
 @cache
@@ -50,10 +55,10 @@ def plan() -> Plan:
 @cache
 def campaign(seed: int = 1, fault: bool = False) -> Path:
     """Return the folder of two hours on the virtual robot."""
-    folder = Path(FOLDER.name) / f"robot_{seed}"
+    where = Path(folder().name) / f"robot_{seed}"
     faults = (Fault("joint_1", er3a_c60.FAULT, ONSET),) if fault else ()
-    simulate_campaign(folder, plan(), er3a_c60.machine(), seed=seed, faults=faults)
-    return folder
+    simulate_campaign(where, plan(), er3a_c60.machine(), seed=seed, faults=faults)
+    return where
 
 
 @cache
@@ -71,10 +76,10 @@ def fits(seed: int = 1, fault: bool = False) -> tuple[CycleFits, di.Fit]:
 @cache
 def day_after() -> FrictionHistory:
     """Return the friction of joint 1 of robot 2 on the next day, when the fault is there from the start; 25 min of it."""
-    folder = Path(FOLDER.name) / "day_after"
+    where = Path(folder().name) / "day_after"
     fault = Fault("joint_1", er3a_c60.FAULT)
-    simulate_campaign(folder, replace(plan(), cycles=5), er3a_c60.machine(), seed=3, faults=(fault,))
-    return campaign_study(er3a_c60.mechanism(), folder, joints=["joint_1"]).study.joints[0].history
+    simulate_campaign(where, replace(plan(), cycles=5), er3a_c60.machine(), seed=3, faults=(fault,))
+    return campaign_study(er3a_c60.mechanism(), where, joints=["joint_1"]).study.joints[0].history
 
 
 @reproduction(

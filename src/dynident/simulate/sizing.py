@@ -142,7 +142,8 @@ class Sizing:
         axes.axhline(100.0, color=ORANGE, linewidth=1.2, label="limit")
         finish(axes, "", "used [%]", f"what {self.duration:.4g} s of motion ask of the motors")
         axes.set_xticks(at, [label(motor.actuator, 14) for motor in self.motors])
-        axes.legend(frameon=False, fontsize=8, ncols=len(limits) + 1)
+        axes.set_ylim(0.0, 1.18 * max(100.0, *(100.0 * share for motor in self.motors for share in motor.use.values())))
+        axes.legend(frameon=False, fontsize=8, ncols=len(limits) + 1, loc="upper left")
         return figure
 
     def __str__(self) -> str:
