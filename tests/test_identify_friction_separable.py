@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 import dynident as di
-from dynident.errors import DynidentWarning, IdentificationError, SignalWarning
+from dynident.errors import ConditionWarning, DynidentWarning, IdentificationError, SignalWarning
 from dynident.friction import Coulomb, LoadDependent, Offset, Sigmoid, Stribeck, Tanh, TemperatureDependent, Viscous
 from dynident.identify.friction import fit_axis, fit_log, fit_robot
 from dynident.identify.friction.problem import Problem
 from dynident.identify.friction.recording import Recording, assemble
 from dynident.identify.friction.search import Evaluator, Scale, shape_bounds
 from dynident.signals import Decimator
+from identify_cases import arm as chain
+from identify_cases import smooth
 
 TABLE_4_1 = {"J": 13e-4, "c": 1.7e-3, "Fc": 0.478, "beta": 10.78}
 
@@ -300,3 +302,19 @@ def test_bad_robot_input() -> None:
     fit = fit_robot(robot, motion, effort, Coulomb() + Viscous(), skip=("joint_2",))
     assert list(fit.friction) == ["joint_1"]
     assert fit.groups == ("joint_1",)
+
+
+def test_temperatures_that_hardly_change_are_told_and_taken_as_no_effect():
+    robot = chain([(0.3, 0.0, 0.1, 0.0)], terms=())
+    motion = smooth(1, 1500, seed=3)
+    rng = np.random.default_rng(3)
+    noise = rng.normal(size=(1500, 1))
+    for span, found in ((0.2, 0.0), (20.0, -0.014)):
+        T = 20.0 + span * np.linspace(0.0, 1.0, 1500)[:, None]
+        tau = di.inverse_dynamics(robot, motion) + (1.0 - 0.014 * (T - 20.0)) * (2.0 * np.sign(motion.v) + motion.v) + noise
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            fit = fit_robot(robot, motion, tau, TemperatureDependent(Coulomb() + Viscous()), temperature=T)
+        assert fit.friction["joint_1"].parameters["alpha"] == pytest.approx(found, abs=0.0 if span < 1.0 else 2e-3)
+        said = [str(w.message) for w in told if issubclass(w.category, ConditionWarning)]
+        assert bool(said) == (span < 1.0) and all("change by 0.2 K" in text and text in fit.notes for text in said)

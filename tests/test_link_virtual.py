@@ -94,8 +94,8 @@ def test_what_does_not_belong_together_is_refused(machine, tmp_path):
     folder = tmp_path / "run"
     simulate_campaign(folder, plan(1), machine)
     for change, words in (
-        ({"plan": plan(2)}, "another plan"),
-        ({"settings": Settings(cycles=2)}, "another settings"),
+        ({"plan": plan(2)}, "with plan .*, not "),
+        ({"settings": Settings(cycles=2)}, "with cycles .*, not "),
         ({"seed": 5}, "was begun with"),
         ({"faults": [Fault("joint_1", 2.0)]}, "was begun with"),
     ):

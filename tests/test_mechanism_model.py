@@ -10,7 +10,20 @@ import pytest
 from dynident.errors import DescriptionError
 from dynident.friction import TERMS
 from dynident.mechanics import Motion, inverse_dynamics
-from dynident.mechanism import Actuator, Body, Coupling, Joint, Loop, Mechanism, Parameters, Placement, read_dh, read_urdf
+from dynident.mechanism import (
+    Actuator,
+    Body,
+    Coupling,
+    Joint,
+    Loop,
+    Mechanism,
+    Parameters,
+    Placement,
+    description,
+    description_text,
+    read_dh,
+    read_urdf,
+)
 from dynident.mechanism.inertia import from_com, transform
 from mechanism_oracles import poses, random_motion, random_parameters, torque_difference
 
@@ -230,3 +243,19 @@ def test_wrong_elements_are_refused_in_one_sentence(make, word):
     with pytest.raises(DescriptionError, match=word) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+def test_a_robot_hangs_as_it_stands():
+    robot, q = chain(terms=()), np.array([[0.3, -0.4, 0.2, 0.1]])
+    still = Motion([0.0], q, 0.0 * q, 0.0 * q)
+    hung = robot.with_gravity(-robot.gravity)
+    np.testing.assert_allclose(inverse_dynamics(hung, still), -inverse_dynamics(robot, still), atol=1e-12)
+    with pytest.raises(DescriptionError, match="gravity"):
+        robot.with_gravity((0.0, 9.81))
+
+
+def test_a_robot_without_numbers_is_not_called_impossible():
+    robot = chain(terms=())
+    bare = robot.with_parameters(robot.parameters.replace(0.0 * robot.parameters.values))
+    told = description_text(description(bare))
+    assert "mass and inertia are zero" in told and "impossible" not in told and description(bare)["possible"]

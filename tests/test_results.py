@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import pickle
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 
 import dynident as di
 from dynident.excitation import Stage
+from dynident.files import parsed
 from dynident.friction import Coulomb, FrictionLaw, Viscous
 from dynident.results import Result
 from dynident.robots import dualv
@@ -213,3 +216,15 @@ def test_a_robot_with_a_function_of_the_user_is_not_written_but_its_fit_is(tmp_p
     with pytest.raises(di.DynidentError, match="has functions that no file holds; give the mechanism"):
         di.load(path)
     np.testing.assert_array_equal(di.Fit.load(path, robot).values, fit.values)
+
+
+def test_packed_zeros_are_not_taken_for_a_hexadecimal_number(tmp_path: Path) -> None:
+    """Base64 of some numbers and then many zeros has 0b4AAAA... in it, which was refused as a number of hundreds of digits."""
+    long = np.zeros((700, 2))
+    long[0, 0] = np.frombuffer(base64.b64decode("AAAA0b4AAAAAAAAA")[:8])[0]
+    made = replace(study(), long=long)
+    text = made.save(tmp_path / "zeros.json").read_text(encoding="utf-8")
+    assert re.search("0b4A{250}", text)
+    parsed(json.loads, text)
+    with pytest.raises(ValueError, match="hundreds of digits"):
+        parsed(json.loads, '{"a": ' + "1" * 400 + "}")

@@ -265,7 +265,7 @@ def test_what_is_no_bag(tmp_path):
         writer.add_message(channel, 1, b"{}", 1)
         writer.finish()
     for name, words in (
-        ("empty", "holds no bag"),
+        ("empty", "nor a bag"),
         ("packed", "zstd -d"),
         ("noise.mcap", "does not begin as an MCAP"),
         ("noise.db3", "noise.db3"),

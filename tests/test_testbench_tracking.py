@@ -27,7 +27,7 @@ from dynident.testbench import (
     tracking_proof,
     with_model,
 )
-from dynident.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED
+from dynident.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED, STIFFNESS
 
 T = np.linspace(0.0, 1.0, 200)
 FIT = Mock(spec=di.Fit, condition=12.0, values=np.ones(40), training_relative=0.03)
@@ -243,7 +243,7 @@ def test_dualv_follows_better_by_what_the_paper_claims_or_more(dualv_proof: Trac
     The plant is not of the model's kind: its structure gives way at 100 Hz, friction has a breakaway, encoders count.
     """
     found = dualv_proof
-    assert found.controllers == (ALONE, CATALOGUE, IDENTIFIED, "identified, case 2")
+    assert found.controllers == (ALONE, CATALOGUE, IDENTIFIED, "identified, case 2", STIFFNESS)
     assert found.places == ("joint", "encoder", "tool")
     for controller in (IDENTIFIED, "identified, case 2"):
         for where in found.places:
@@ -268,6 +268,11 @@ def test_the_structure_hides_its_give_from_the_encoders(dualv_proof: TrackingPro
         assert np.corrcoef(bent[:, j], behind[:, j])[0, 1] > 0.95
     assert np.abs(bent).max() == pytest.approx(np.abs(behind).max() / k, rel=0.3)
     assert np.all(np.abs(trial.errors("encoder")).max(axis=0) < 0.5 * trial.largest)
+    for where in dualv_proof.places:  # whoever knows the stiffness mends it
+        assert np.all(dualv_proof.reduction(STIFFNESS, where=where) > 0.8)
+    first, *_, last = dualv_proof.conclusion().splitlines()
+    assert first.startswith("conclusion: at the encoders the identified model lowers") and "raises" not in first
+    assert last.startswith(f"at the joints '{STIFFNESS}' lowers")
 
 
 def test_rrr_writes_with_the_model_doing_most_of_the_work() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 # Okabe and Ito's palette, which readers with any colour vision can tell apart; ink and grid are greys.
 BLUE, ORANGE, GREEN, SKY = "#0072B2", "#D55E00", "#009E73", "#A6D3EE"
 INK, MUTED, GRID = "#333333", "#767676", "#E3E6E8"
+CURVES = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", MUTED, "#000000")  # one after the other
 
 WIDTH = 11.0  # inches
 BUCKETS = 600  # drawn columns per panel: about one per pixel of a laptop
@@ -95,6 +96,26 @@ def finish(axes: Axes, x: str, y: str, title: str) -> None:
     axes.set_xlabel(x, fontsize=9, color=INK)
     axes.set_ylabel(y, fontsize=9, color=INK)
     axes.set_title(title, loc="left", fontsize=10, color=INK, pad=5)
+
+
+def over_time(t: Array, panels: Mapping[str, Array], names: Sequence[str] | None = None, title: str = "") -> Figure:
+    """Draw quantities (N, n) below each other over time, by what they are; one curve per name, numbered without names."""
+    height = 1.75 * len(panels) + 1.0
+    figure = new_figure(WIDTH, height)
+    grid = figure.add_gridspec(len(panels), 1, left=0.08, right=0.98, top=1.0 - 0.6 / height, bottom=0.5 / height, hspace=0.16)
+    for k, (what, values) in enumerate(panels.items()):
+        axes = figure.add_subplot(grid[k])
+        for j, column in enumerate(values.T):
+            name = label(names[j]) if names is not None else str(j + 1)
+            style = "-" if j < len(CURVES) else "--"
+            axes.plot(*extremes(t, column), style, color=CURVES[j % len(CURVES)], linewidth=1.0, label=name)
+        last = k == len(panels) - 1
+        finish(axes, "time [s]" if last else "", what, label(title, 80) if k == 0 else "")
+        axes.tick_params(labelbottom=last)
+        axes.margins(x=0.0)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper right", ncols=min(len(labels), 8), frameon=False, fontsize=8.5)
+    return figure
 
 
 def per_second(unit: str) -> str:

@@ -22,7 +22,8 @@ except ImportError:  # Windows: a killed run's temporary files stay
     fcntl = None  # type: ignore[assignment]
 
 _TEMPORARY = ".part"
-_HUGE = re.compile(r"(?<![\d._])[\d_]{309}|0[xob][\da-fA-F_]{250}")  # an integer that no float holds
+# An integer that no float holds; not a part of packed numbers (base64), in which zeros are the letter A.
+_HUGE = re.compile(r"(?<![\w.])[\d_]{309}|(?<![\w+/])0[xob][\da-fA-F_]{250}")
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 BYTES = 64 << 20  # of a text that people write: limits, plans, designs
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, WIDTH, label, new_figure, plain_axes
+from dynident.figures import CURVES, INK, MUTED, WIDTH, label, new_figure, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,6 @@ Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
 CORNER = float(-10.0 * np.log10(2.0))  # -3 dB
-COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", MUTED, "#000000")  # Okabe and Ito
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MARKED = 50  # more points than that are a line
 
@@ -71,6 +70,10 @@ class Bode:
         f, d = np.log(self.frequency[i - 1 : i + 1]), self.decibel[i - 1 : i + 1]
         return float(np.exp(f[0] + (f[1] - f[0]) * (CORNER - d[0]) / (d[1] - d[0])))
 
+    def plot(self) -> Figure:
+        """Draw magnitude and phase over the frequency, -3 dB marked."""
+        return plot_bode([self], corner=True)
+
 
 def plot_bode(
     curves: Sequence[Bode],
@@ -107,7 +110,7 @@ def plot_bode(
     upper = figure.add_subplot(grid[0])
     lower = figure.add_subplot(grid[1], sharex=upper)
     for i, curve in enumerate(curves):
-        colour, mark = COLOURS[i % len(COLOURS)], MARKS[i % len(MARKS)] if curve.frequency.size <= MARKED else ""
+        colour, mark = CURVES[i % len(CURVES)], MARKS[i % len(MARKS)] if curve.frequency.size <= MARKED else ""
         style = {"color": colour, "marker": mark, "markersize": 4, "linewidth": 1.2}
         name = label(labels[i] if labels is not None else curve.name, 60)
         if corner and np.isfinite(curve.bandwidth):

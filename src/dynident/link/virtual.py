@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -190,13 +190,14 @@ def _drop_unfinished(folder: Path, done: int) -> None:
 def _same(folder: Path, plan: Plan, settings: Settings, identity: Identity) -> None:
     """Refuse to go on with another campaign."""
     about, before, began = open_folder(folder)
+    own = [(name, getattr(settings, name), getattr(before, name)) for name in (field.name for field in fields(Settings))]
     for what, now, then in (
         ("plan", plan.identity, began.identity),
-        ("settings", settings, before),
+        *own,
         ("robot", identity.identity, about["controller"]["identity"]),
     ):
         if now != then:
-            raise LinkError(f"'{folder}' holds a campaign with another {what} ({then}, not {now}); give a new folder")
+            raise LinkError(f"'{folder}' holds a campaign with {what} {then}, not {now}; give the same, or a new folder")
 
 
 def _state(folder: Path, asked: dict[str, Any]) -> tuple[int, float, Any]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import DynidentError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -80,6 +85,30 @@ class Motion:
         for label in ("t", "q", "v", "a"):
             object.__setattr__(part, label, getattr(self, label)[rows])
         return part
+
+    def plot(self, names: Sequence[str] | None = None) -> Figure:
+        """Draw positions, velocities and accelerations over time.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Names of the coordinates, such as `Mechanism.coordinate_names`; numbers when omitted.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Three panels, one curve per coordinate.
+        """
+        from dynident.figures import over_time  # noqa: PLC0415 - matplotlib is an extra
+
+        if names is not None and len(names) != self.dof:
+            raise DynidentError(f"motion: {len(names)} names for {self.dof} coordinates; give one name for each")
+        rates = {
+            "position\n[rad, m]": self.q,
+            "velocity\n[rad/s, m/s]": self.v,
+            "acceleration\n[rad/s\u00b2, m/s\u00b2]": self.a,
+        }
+        return over_time(self.t, rates, names)
 
 
 MotionLike = Motion | tuple[ArrayLike, ArrayLike, ArrayLike]

@@ -120,6 +120,22 @@ def with_friction(self: Mechanism, laws: Mapping[str, str | FrictionLaw | Fricti
     return altered(self, friction=ordered)
 
 
+def with_gravity(self: Mechanism, gravity: ArrayLike) -> Mechanism:
+    """Return a copy with another gravity: a robot on a wall, a ceiling or a slope.
+
+    Parameters
+    ----------
+    gravity : array_like, (3,)
+        Acceleration of gravity in the root frame [m/s^2]: (0, 0, -9.81) stands on the floor, (0, 0, 9.81) hangs.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy.
+    """
+    return altered(self, gravity=gravity)
+
+
 def without_friction(self: Mechanism) -> Mechanism:
     """Return a copy without friction laws, and without the friction terms of the joints that had one.
 

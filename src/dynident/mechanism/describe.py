@@ -10,6 +10,8 @@ import numpy as np
 from dynident.mechanism.additions import own_parts
 from dynident.mechanism.mechanism import Mechanism
 
+ROUND_OFF = 1e-12  # kg, kg m, kg m^2
+
 
 def description(mechanism: Mechanism) -> dict[str, Any]:
     """Return what a robot is made of as plain data."""
@@ -41,9 +43,17 @@ def description(mechanism: Mechanism) -> dict[str, Any]:
         "actuators": [{"name": a.name, "ratio": a.ratio, "coupling": dict(a.coupling)} for a in mechanism.actuators],
         **own_parts(mechanism),
         "parameters": mechanism.parameters.to_dict(),
-        "possible": all(c.ok for c in mechanism.check_consistency()),
-        "consistency": [c.sentence for c in mechanism.check_consistency() if not c.ok],
+        **_bodies(mechanism),
     }
+
+
+def _bodies(mechanism: Mechanism) -> dict[str, Any]:
+    """Return bodies without any number, and what is impossible about the others."""
+    phi = mechanism.parameters.values[: 10 * len(mechanism.tree.bodies)].reshape(-1, 10)
+    checked = mechanism.check_consistency()
+    empty = [c.name for c, numbers in zip(checked, phi, strict=True) if np.abs(numbers).max() < ROUND_OFF]
+    wrong = [c.sentence for c in checked if not c.ok and c.name not in empty]
+    return {"possible": not wrong, "consistency": wrong, "empty": empty}
 
 
 def _limit(value: float) -> float | None:
@@ -90,6 +100,8 @@ def description_text(data: Mapping[str, Any]) -> str:
             f"force {force['name']}{' = ' + format(force['value'], 'g') + ' (known)' if force['known'] else ''}: {where}"
         )
     lines += data["consistency"]
+    if data["empty"]:
+        lines.append(f"mass and inertia are zero, in the drives or not known: {', '.join(data['empty'])}")
     base = data.get("base_parameters")
     if base:
         lines.append(f"{base['rank']} base parameters (with {', '.join(data['terms']) or 'no joint terms'}):")

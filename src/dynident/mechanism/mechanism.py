@@ -407,6 +407,7 @@ class Mechanism(Result):
     altered = changes.altered
     with_terms = changes.with_terms
     with_friction = changes.with_friction
+    with_gravity = changes.with_gravity
     without_friction = changes.without_friction
     with_forces = changes.with_forces
     with_parameters = changes.with_parameters

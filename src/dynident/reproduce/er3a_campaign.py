@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,30 @@ import numpy as np
 
 import dynident as di
 from dynident.excitation import Plan, design
-from dynident.figures import BLUE, label, new_figure, one_axes
+from dynident.figures import BLUE, INK, MUTED, ORANGE, finish, label, new_figure, one_axes
 from dynident.link import Fault, simulate_campaign
 from dynident.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident.robots import er3a_c60
 from dynident.signals import read_cycles
-from dynident.testbench import CampaignStudy, CycleFits, campaign_study, check_robot, identify_cycles, plot_sweeps
+from dynident.testbench import (
+    CampaignStudy,
+    CycleFits,
+    FrictionHistory,
+    campaign_study,
+    check_robot,
+    identify_cycles,
+    plot_sweeps,
+)
 from dynident.trajectory import Cycloid, Fourier
 
-FOLDER = tempfile.TemporaryDirectory(prefix="dynident-er3a-")  # campaigns of this process; removed at its end
 CYCLES, ONSET = er3a_c60.CYCLES, 3600.0
 VIRTUAL = "virtual robot; the thesis' records are not published"
+
+
+@cache
+def folder() -> tempfile.TemporaryDirectory[str]:
+    """Return where the campaigns of this process are; removed at its end."""
+    return tempfile.TemporaryDirectory(prefix="dynident-er3a-")
 
 
 @cache
@@ -41,10 +55,10 @@ def plan() -> Plan:
 @cache
 def campaign(seed: int = 1, fault: bool = False) -> Path:
     """Return the folder of two hours on the virtual robot."""
-    folder = Path(FOLDER.name) / f"robot_{seed}"
+    where = Path(folder().name) / f"robot_{seed}"
     faults = (Fault("joint_1", er3a_c60.FAULT, ONSET),) if fault else ()
-    simulate_campaign(folder, plan(), er3a_c60.machine(), seed=seed, faults=faults)
-    return folder
+    simulate_campaign(where, plan(), er3a_c60.machine(), seed=seed, faults=faults)
+    return where
 
 
 @cache
@@ -54,9 +68,18 @@ def study(seed: int = 1, fault: bool = False) -> CampaignStudy:
 
 
 @cache
-def fits() -> tuple[CycleFits, di.Fit]:
-    """Return the parameters of every fourth cycle."""
-    return identify_cycles(er3a_c60.mechanism(), campaign(), cycles=[0, 1, 3, 7, 11, 15, 19, CYCLES - 1])
+def fits(seed: int = 1, fault: bool = False) -> tuple[CycleFits, di.Fit]:
+    """Return the parameters of every cycle of a campaign, and the last fit."""
+    return identify_cycles(er3a_c60.mechanism(), campaign(seed, fault))
+
+
+@cache
+def day_after() -> FrictionHistory:
+    """Return the friction of joint 1 of robot 2 on the next day, when the fault is there from the start; 25 min of it."""
+    where = Path(folder().name) / "day_after"
+    fault = Fault("joint_1", er3a_c60.FAULT)
+    simulate_campaign(where, replace(plan(), cycles=5), er3a_c60.machine(), seed=3, faults=(fault,))
+    return campaign_study(er3a_c60.mechanism(), where, joints=["joint_1"]).study.joints[0].history
 
 
 @reproduction(
@@ -164,12 +187,51 @@ def fig_38() -> Reproduction:
 
 @reproduction("thermal-fig-43", "the fault of robot 2", "[Pagani2022, section 5.2, Fig. 43]", seconds=300)
 def fig_43() -> Reproduction:
-    """Friction of joint 1 grows by 32 % after an hour."""
-    check = check_robot(study(2, fault=True), [study()])
+    """Friction of joint 1 grows by 32 % after an hour, and is still there on the next day."""
+    sick, healthy, later = study(2, fault=True), study(), day_after()
+    check = check_robot(sick, [healthy])
     fault = next(entry for entry in check.joints if entry.history.joint == "joint_1")
+    before = next(entry.history for entry in healthy.study.joints if entry.joint == "joint_1")
+    table = fits(2, fault=True)[0]
+    names = [name for name in table.names if name.endswith("_joint_1") and name.startswith("a")]
     rows = [
         Row("joints with an alarm", ", ".join(check.alarms), "joint_1"),
         Row("change of friction", 100.0 * fault.size, 32.0, "%", VIRTUAL),
         Row("found at", fault.onset / 60.0, 60.0, "min", "first plateaus after it began"),
+        Row("cold friction on the next day, over that of robot 1", float(later.friction[0] / before.friction[0]), None),
     ]
-    return Reproduction((Table("maintenance", tuple(rows)),), {"joint 1 (Fig. 43)": fault.plot})
+    first = int(np.searchsorted(table.t, ONSET))
+    for name in names:
+        before_it, after = table.of(name)[[first - 1, first], 0]
+        rows.append(Row(f"{name}: change from the cycle before", 100.0 * float(after / before_it - 1.0), None, "%"))
+
+    def friction() -> Any:
+        figure = new_figure(9.6, 3.6)
+        tests = {"Robot 2": {"the fault begins": fault.history, "the day after": later}, "Robot 1": {"healthy": before}}
+        share = None
+        for k, (robot, shown) in enumerate(tests.items()):
+            axes = figure.add_axes((0.08 + 0.48 * k, 0.15, 0.42, 0.75), sharey=share)
+            share = axes
+            for (name, history), colour in zip(shown.items(), (ORANGE, INK) if k == 0 else (BLUE,), strict=True):
+                axes.plot(history.t / 60.0, history.friction, "o-", color=colour, markersize=3, linewidth=0.9, label=name)
+            finish(axes, "time since the cold start [min]", "" if k else "friction of joint 1 [N m]", robot)
+            axes.legend(frameon=False, fontsize=8)
+        return figure
+
+    def parameters() -> Any:
+        figure = new_figure(9.6, 4.8)
+        for k, name in enumerate(names):
+            axes = figure.add_subplot(2, 2, k + 1)
+            value, std = table.of(name).T
+            axes.errorbar(table.t / 60.0, value, 2.0 * std, fmt="o-", color=ORANGE, markersize=3, linewidth=0.9)
+            axes.axvline(ONSET / 60.0, color=MUTED, linestyle="--", linewidth=0.9)
+            finish(axes, "time since the cold start [min]" if k > 1 else "", label(name), "")
+        figure.tight_layout()
+        return figure
+
+    figures = {
+        "friction of joint 1 at 60 % of the speed (Fig. 43, top)": friction,
+        "friction parameters of joint 1 of robot 2 over the cycles (Fig. 43, bottom)": parameters,
+        "what the maintenance check sees": fault.plot,
+    }
+    return Reproduction((Table("maintenance", tuple(rows)),), figures)

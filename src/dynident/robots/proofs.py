@@ -241,7 +241,7 @@ def _dualv(machine: VirtualRobot, seed: int) -> ProofCase:
     home = np.zeros(3)
     training = [random_motion(home, dualv.BOX, seed + i, 1.0) for i in range(4)]
     motions = {f"trajectory {i}": random_motion(home, dualv.BOX, seed + 100 + i, FASTEST, periods=2) for i in (1, 2)}
-    options = {"projection": "independent", "effort_unit": "N m", "tool": "platform"}
+    options = {"projection": "independent", "effort_unit": "N m", "tool": "platform", "shafts": True}
     case_2 = ("identified, case 2", ("motor_1", "motor_2", "motor_3"))
     return ProofCase(with_noise(machine, training[0], 0.1), training, motions, dualv.TABLE_4, None, options, case_2)
 

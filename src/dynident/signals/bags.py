@@ -183,7 +183,7 @@ def _files(path: Path) -> list[Path]:
             raise LogError("it holds recordings of a campaign but no campaign.json, which says what they are; copy it there")
         packed = [p.name for p in entries if p.suffix == ".zstd"]
         hint = f"unpack {packed[0]} with zstd -d first" if packed else "a bag has files that end in .mcap, .db3 or .bag"
-        raise LogError(f"the folder holds no bag; {hint}")
+        raise LogError(f"the folder holds neither a campaign (campaign.json) nor a bag; {hint}")
     return files
 
 

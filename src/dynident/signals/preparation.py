@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from dynident.signals.log import Log
 from dynident.signals.quality import LONGEST_HOLE, Piece, Quality, examine
 from dynident.signals.resample import stamps_are_noise, to_uniform
 from dynident.signals.smoothers import METHODS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -90,6 +94,19 @@ class Prepared:
 
     def __len__(self) -> int:
         return int(self.motion.t.size)
+
+    def plot(self) -> Figure:
+        """Draw positions, velocities and accelerations after the filter, and the efforts before it, one curve per joint."""
+        from dynident.figures import over_time  # noqa: PLC0415 - matplotlib is an extra
+
+        m = self.motion
+        panels = {
+            "position [rad, m]": m.q,
+            "velocity [1/s]": m.v,
+            "acceleration [1/s\u00b2]": m.a,
+            "effort [N m, N]": self.effort,
+        }
+        return over_time(m.t, panels, self.joints, f"low-pass {self.cutoff.frequency:.3g} Hz")
 
 
 def prepare(

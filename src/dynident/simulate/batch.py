@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from dynident.parallel import completed, cores
 from dynident.simulate.record import Run
 from dynident.simulate.results import COLLECTED
 from dynident.simulate.robot import VirtualRobot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Vary = Callable[[np.random.Generator, VirtualRobot], VirtualRobot]
 Measure = Callable[[VirtualRobot], float | Mapping[str, float]]
@@ -186,6 +189,37 @@ class Sweep:
             ]
             lines.append("".join(cells) + "".join(f"{row[name]:>20.6g}" for name in names) + (f"  {note}" if note else ""))
         return "\n".join(lines)
+
+    def plot(self, name: str = "value") -> Figure:
+        """Draw one number over the first setting, one curve per combination of the others.
+
+        Parameters
+        ----------
+        name : str
+            Which number, as in `column`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import CURVES, label, one_axes  # noqa: PLC0415 - matplotlib is an extra
+
+        first, *others = self.settings[0]
+        figure, axes = one_axes(7.2, 3.6, label(first), label(name), "")
+        curves: dict[str, list[tuple[Any, float]]] = {}
+        for setting, value in zip(self.settings, self.column(name), strict=True):
+            text = ", ".join(
+                f"{key} {setting[key]:g}" if isinstance(setting[key], float) else f"{key} {setting[key]}" for key in others
+            )
+            curves.setdefault(text, []).append((setting[first], value))
+        for k, (text, points) in enumerate(curves.items()):
+            plain = all(isinstance(x, int | float) for x, _ in points)
+            x = [x if plain else str(x) for x, _ in points]
+            axes.plot(x, [y for _, y in points], "o-", color=CURVES[k % len(CURVES)], markersize=4, linewidth=1.0, label=text)
+        if others:
+            axes.legend(frameon=False, fontsize=8)
+        return figure
 
     __str__ = table
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import SimulationError
-from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, WIDTH, extremes, label, new_figure, plain_axes
+from dynident.figures import BLUE, CURVES, GREEN, INK, MUTED, ORANGE, WIDTH, extremes, label, new_figure, plain_axes
 from dynident.mechanism import effort_units
 from dynident.simulate.steps import StepMetrics, step_metrics
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", MUTED, "#000000")  # Okabe and Ito
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 PART_NAMES = {
     "inertia": "inertia of links",
@@ -136,7 +135,7 @@ def plot_torque_split(split: TorqueSplit, actuators: Sequence[str] | None = None
         hspace=0.3,
         wspace=0.4,
     )
-    rms, colours = split.rms(), [COLOURS[i % len(COLOURS)] for i in range(len(used))]
+    rms, colours = split.rms(), [CURVES[i % len(CURVES)] for i in range(len(used))]
     for row, name in enumerate(chosen):
         j = split.names.index(name)
         left, right = figure.add_subplot(grid[row, 0]), figure.add_subplot(grid[row, 1])

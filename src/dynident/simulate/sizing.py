@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,9 @@ from dynident.friction import DynamicLaw
 from dynident.mechanics import Motion, actuator_jacobian, actuator_torques, inverse_dynamics, mass_matrix, project, tree_motion
 from dynident.simulate.record import Run
 from dynident.simulate.robot import VirtualRobot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -122,6 +125,26 @@ class Sizing:
             One line per motor, then what an engineer should know.
         """
         return "\n".join([self.table(), *self.sentences()])
+
+    def plot(self) -> Figure:
+        """Draw how much of each known limit every motor uses."""
+        from dynident.figures import CURVES, ORANGE, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
+
+        limits = [what for what in REMEDY if any(what in motor.use for motor in self.motors)]
+        if not limits:
+            raise SimulationError("no limit of any motor is known, so there is nothing to draw; give limits to the motors")
+        figure = new_figure(7.2, 3.6)
+        axes = figure.add_axes((0.1, 0.14, 0.87, 0.76))
+        at, width = np.arange(len(self.motors)), 0.8 / len(limits)
+        for k, what in enumerate(limits):
+            share = [100.0 * motor.use.get(what, np.nan) for motor in self.motors]
+            axes.bar(at + (k - 0.5 * (len(limits) - 1)) * width, share, 0.9 * width, color=CURVES[(0, 2, 4, 3)[k]], label=what)
+        axes.axhline(100.0, color=ORANGE, linewidth=1.2, label="limit")
+        finish(axes, "", "used [%]", f"what {self.duration:.4g} s of motion ask of the motors")
+        axes.set_xticks(at, [label(motor.actuator, 14) for motor in self.motors])
+        axes.set_ylim(0.0, 1.18 * max(100.0, *(100.0 * share for motor in self.motors for share in motor.use.values())))
+        axes.legend(frameon=False, fontsize=8, ncols=len(limits) + 1, loc="upper left")
+        return figure
 
     def __str__(self) -> str:
         return self.summary()

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         feedback_alone,
         identify_friction,
         identify_machine,
+        led_reference,
         tracking_proof,
         with_model,
     )
@@ -140,6 +141,7 @@ _HOME = {
         "feedback_alone",
         "identify_friction",
         "identify_machine",
+        "led_reference",
         "tracking_proof",
         "with_model",
     ),
@@ -212,6 +214,7 @@ __all__ = [
     "identify_cycles",
     "identify_friction",
     "identify_machine",
+    "led_reference",
     "nested_spread",
     "normalised_friction",
     "plateau_gravity",

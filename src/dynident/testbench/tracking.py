@@ -20,15 +20,16 @@ from dynident.control import PID, Cascade, ComputedTorque, actuator_motion, feed
 from dynident.errors import DynidentError, require
 from dynident.friction import Friction, FrictionLaw, term_of
 from dynident.identify import OLS, WLS, Fit, Projection, Regression, base_parameters, fit_of
-from dynident.mechanics import forward_kinematics
+from dynident.mechanics import Motion, actuator_jacobian, forward_kinematics
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
 from dynident.simulate import Run, VirtualRobot, actuator_inertia, tool_of
-from dynident.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED, TrackingProof, TrackingTrial
+from dynident.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED, STIFFNESS, TrackingProof, TrackingTrial
 
 Array = NDArray[np.float64]
 Law = PID | ComputedTorque | Cascade
 
+LEAD = 1e-3  # s, between the samples of a reference that leads
 SLIDING = (".x", ".y", ".z")  # coordinates of planar and free joints
 EFFORT_UNITS = {"motor_current": "A", "voltage": "V", "motor_torque": "N m", "joint_torque": "N m, N", "joint_force": "N"}
 
@@ -234,6 +235,7 @@ def tracking_proof(
     estimator: OLS | WLS | None = None,
     effort_unit: str | None = None,
     tool: str | None = None,
+    shafts: bool = False,
     notes: Sequence[str] = (),
     seed: int = 0,
     **options: Any,
@@ -262,6 +264,8 @@ def tracking_proof(
         Unit of the efforts in tables, where an ampere stands for something else.
     tool : str, optional
         Link whose place is compared too; when omitted the last link of an arm, and none of a robot with loops.
+    shafts : bool
+        True tries the identified model once more, with motors that lead by what their shafts give (`led_reference`).
     notes : sequence of str
         What the reader of the table should know, one sentence each.
     seed : int
@@ -295,7 +299,12 @@ def tracking_proof(
     for i, (motion, reference) in enumerate(named.items()):
         for controller, (choice, what) in laws.items():
             run = replace(machine, controller=choice).simulate(reference, seed=seed + 1000 + i)
-            trials.append(_trial(controller, motion, run, what, frame))
+            trials.append(_trial(controller, motion, run, run.reference, what, frame))
+        if shafts:
+            led = led_reference(machine, fit.identified, reference)
+            run = replace(machine, controller=laws[IDENTIFIED][0]).simulate(led, seed=seed + 1000 + i)
+            asked = machine.reference(reference).sample(run.reference.t)
+            trials.append(_trial(STIFFNESS, motion, run, asked, known[IDENTIFIED], frame))
     how = {PID: "PID with the model as feed-forward", Cascade: "cascade with the model as feed-forward"}
     return TrackingProof(
         machine.name or machine.mechanism.name,
@@ -315,10 +324,47 @@ def _believed(model: Mechanism, catalogue: Mechanism) -> Mechanism:
     return model.with_parameters(model.parameters.replace(np.array([known.get(name, 0.0) for name in model.parameters.names])))
 
 
-def _trial(controller: str, motion: str, run: Run, known: Known | None, tool: str | None) -> TrackingTrial:
-    """Return errors and effort shares of a run."""
+def led_reference(machine: VirtualRobot, model: Mechanism, reference: Any) -> Motion:
+    """Return a reference whose motors lead by what their shafts give under the load of a model.
+
+    q + A^+ (tau_s / k) with the actuators' Jacobian A, the stiffness k and the load of the shafts tau_s: torques of the model
+    without friction, less those of the rotors. A feedback on motors then brings the joints to where they are asked to be.
+
+    Parameters
+    ----------
+    machine : VirtualRobot
+        Robot, whose drives say how stiff they are.
+    model : Mechanism
+        What the controller believes.
+    reference : Motion, trajectory or plan
+        What the joints are asked to do.
+
+    Returns
+    -------
+    Motion
+        What to ask of the motors, in the robot's coordinates.
+    """
+    asked = machine.reference(reference)
+    motion = asked.sample(np.arange(0.0, asked.duration + LEAD, LEAD))
+    ratio, rotor, give = np.array(
+        [
+            (drive.transmission.ratio, drive.motor.inertia, sum(1.0 / k for k in drive.transmission.stiffness))
+            for drive in machine.drives
+        ]
+    ).T
+    bare = model.without_friction()
+    rubs = [term is not None and term.friction for term in map(term_of, bare.parameters.names)]
+    bare = bare.with_parameters(bare.parameters.replace(np.where(rubs, 0.0, bare.parameters.values)))
+    load = feedforward_torques(bare, motion) - ratio**2 * rotor * actuator_motion(model, motion).a
+    lead = np.einsum("tnk,tk->tn", np.linalg.pinv(actuator_jacobian(model, motion.q)), load * give / ratio**2)
+    rate = np.gradient(lead, LEAD, axis=0)
+    return Motion(motion.t, motion.q + lead, motion.v + rate, motion.a + np.gradient(rate, LEAD, axis=0))
+
+
+def _trial(controller: str, motion: str, run: Run, asked: Motion, known: Known | None, tool: str | None) -> TrackingTrial:
+    """Return errors and effort shares of a run; errors are those from what the joints were asked to do."""
     machine, truth = run.robot, run.truth
-    wanted = actuator_motion(machine.mechanism, run.reference).q
+    wanted = actuator_motion(machine.mechanism, asked).q
     error = wanted - truth.rho
     share = np.zeros_like(error)
     if known is not None:
@@ -338,10 +384,11 @@ def _trial(controller: str, motion: str, run: Run, known: Known | None, tool: st
     on_motor = np.array([drive.encoder.side == "motor" for drive in machine.drives])
     seen = None
     if not all(drive.rigid for drive in machine.drives):
-        seen = wanted - np.where(on_motor, truth.theta / ratio, truth.rho)
+        asked_of_motors = actuator_motion(machine.mechanism, run.reference).q
+        seen = asked_of_motors - np.where(on_motor, truth.theta / ratio, truth.rho)
     away = None
     if tool is not None:
-        places = [forward_kinematics(machine.mechanism, q, tool)[1] for q in (run.reference.q, truth.motion.q)]
+        places = [forward_kinematics(machine.mechanism, q, tool)[1] for q in (asked.q, truth.motion.q)]
         away = np.linalg.norm(places[0] - places[1], axis=1)
     return TrackingTrial(controller, motion, truth.t, error, share, total - share, limited, seen, away)
 

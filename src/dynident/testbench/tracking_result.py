@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 ALONE, CATALOGUE, IDENTIFIED = "feedback alone", "catalogue model", "identified model"
+STIFFNESS = "identified, shafts known"
 PLACES = ("joint", "encoder", "tool")
 VISIBLE = 0.05  # of the largest error, below which encoders see what joints do
 #: Published numbers: row label to one tuple of numbers per motion, as [Briot2015, Table 4].
@@ -266,25 +267,50 @@ class TrackingProof(Result):
         return table(self, published, efforts)
 
     def conclusion(self) -> str:
-        """Return what the proof says in one sentence: by how much the identified model lowers the error."""
+        """Return what the proof says: by how much models lower the error where the encoders are, and behind what gives way."""
+        gives = "encoder" in self.places
+        lines = [f"conclusion: {self._compared(IDENTIFIED, 'encoder' if gives else 'joint')}"]
+        lines += [
+            self._compared(name, "encoder" if gives else "joint")
+            for name in self.controllers
+            if name not in (ALONE, CATALOGUE, IDENTIFIED, STIFFNESS)
+        ]
+        if gives:
+            lines.append(f"behind what gives way, {self._compared(IDENTIFIED, 'joint')}: {self._deflection()}")
+            if STIFFNESS in self.controllers:
+                lines.append(self._compared(STIFFNESS, "joint"))
+        return "\n".join(lines)
 
-        def size(controller: str) -> Array:
-            return np.array([rms(self.trial(controller, motion).errors()) for motion in self.motions])
+    def _compared(self, controller: str, place: str) -> str:
+        """Return by how much a model lowers the rms error at a place, over all motions and actuators."""
 
-        scale = size(ALONE)
-        scale = np.where(scale > 0.0, scale, 1.0)
-        alone, catalogue, identified = (
-            float(np.sqrt(np.mean((size(name) / scale) ** 2))) for name in (ALONE, CATALOGUE, IDENTIFIED)
-        )
+        def size(name: str) -> Array:
+            return np.array([rms(self.trial(name, motion).errors(place)) for motion in self.motions])
+
+        scale = np.where(size(ALONE) > 0.0, size(ALONE), 1.0)
+        alone, catalogue, own = (float(np.sqrt(np.mean((size(x) / scale) ** 2))) for x in (ALONE, CATALOGUE, controller))
 
         def said(before: float) -> str:
-            share = 100.0 * (1.0 - identified / before) if before > 0.0 else 0.0
+            share = 100.0 * (1.0 - own / before) if before > 0.0 else 0.0
             size = "more than 99" if share > 99.0 else f"{abs(share):.0f}"
             return f"lowers the rms tracking error by {size} %" if share >= 0.0 else f"raises it by {size} %"
 
+        named = f"the {controller}" if controller == IDENTIFIED else f"'{controller}'"
+        where = {"joint": "joints", "encoder": "encoders", "tool": "tool"}[place]
         return (
-            f"conclusion: the identified model {said(alone)} compared with the feedback alone; compared with the catalogue "
-            f"model it {said(catalogue)}"
+            f"at the {where} {named} {said(alone)} compared with the feedback alone; compared with the catalogue model it "
+            f"{said(catalogue)}"
+        )
+
+    def _deflection(self) -> str:
+        """Return what the drives give with the identified model, beside what is left at the joints."""
+        trials = [self.trial(IDENTIFIED, motion) for motion in self.motions]
+        given = float(np.mean([rms(t.error - t.errors("encoder")) for t in trials]))
+        left = float(np.mean([t.rms for t in trials]))
+        unit = f"m{self.units[0]}" if len(set(self.units)) == 1 else "milli-units"
+        return (
+            f"of {1e3 * left:.3g} {unit} that are left (rms), drives give {1e3 * given:.3g}, which no torque of a rigid model "
+            "takes away; a model that is too heavy pushes the motors ahead by a part of it"
         )
 
     def summary(self) -> str:

@@ -7,8 +7,9 @@ families here are linear in their parameters, so the derivatives of q, v and a b
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,8 +18,12 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 Array = NDArray[np.float64]
 State = tuple[Array, Array, Array]  # q, v, a
+DRAWN = 2000  # samples of a figure
 
 
 class Curve(Protocol):
@@ -177,6 +182,21 @@ class CurveBase(Described, ABC):
             Positions, velocities and accelerations.
         """
         return sample(self, rate)
+
+    def plot(self: Curve, names: Sequence[str] | None = None) -> Figure:
+        """Draw positions, velocities and accelerations over time.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Names of the coordinates; numbers when omitted.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Three panels, one curve per coordinate.
+        """
+        return sample(self, DRAWN / self.duration).plot(names)
 
 
 @dataclass(frozen=True, eq=False)

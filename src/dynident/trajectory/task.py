@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +29,9 @@ from dynident.mechanism import Mechanism
 from dynident.trajectory.letters import joined, strokes
 from dynident.trajectory.paths import Hop, Line, Path
 from dynident.trajectory.profiles import Profile, Quintic
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 ProfileMaker = Callable[[float, float, float], Profile]
@@ -81,6 +85,25 @@ class TipMotion:
     v: Array
     a: Array
     pen: NDArray[np.bool_]
+
+    def plot(self) -> Figure:
+        """Draw the path in the two directions in which it is widest, and the speed over time; dashed where the pen is up."""
+        from dynident.figures import BLUE, MUTED, finish, new_figure  # noqa: PLC0415 - matplotlib is an extra
+
+        figure = new_figure(11.0, 3.6)
+        path, over = figure.add_axes((0.07, 0.16, 0.4, 0.76)), figure.add_axes((0.56, 0.16, 0.42, 0.76))
+        wide = np.sort(np.argsort(np.ptp(self.x, axis=0))[1:])
+        speed = np.linalg.norm(self.v, axis=1)
+        for down, colour, style, name in ((True, BLUE, "-", "pen down"), (False, MUTED, "--", "pen up")):
+            if np.any(self.pen == down):
+                shown = np.where((self.pen == down)[:, None], self.x[:, wide], np.nan)
+                path.plot(*shown.T, style, color=colour, linewidth=1.2, label=name)
+                over.plot(self.t, np.where(self.pen == down, speed, np.nan), style, color=colour, linewidth=1.2)
+        finish(path, f"{'xyz'[wide[0]]} [m]", f"{'xyz'[wide[1]]} [m]", "path of the tip")
+        finish(over, "time [s]", "speed [m/s]", "")
+        path.set_aspect("equal", adjustable="datalim")
+        path.legend(frameon=False, fontsize=8)
+        return figure
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from operator import add
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from dynident.mechanism import Mechanism
 from dynident.parallel import gathered
 from dynident.results import Result
 from dynident.signals import Log, prepare
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -49,6 +52,18 @@ class CrossValidation(Result):
         return (
             f"{len(self.relative)}-fold cross-validation over time: {100 * self.overall:.2f} % relative error (folds {folds} %)"
         )
+
+    def plot(self) -> Figure:
+        """Draw the held-out error of every block, and that of all together."""
+        from dynident.figures import BLUE, ORANGE, one_axes  # noqa: PLC0415 - matplotlib is an extra
+
+        figure, axes = one_axes(7.2, 3.6, "block of time", "held-out error [%]", "every block under the model of all others")
+        at = np.arange(1, self.relative.size + 1)
+        axes.bar(at, 100.0 * self.relative, color=BLUE, width=0.6)
+        axes.axhline(100.0 * self.overall, color=ORANGE, linewidth=1.2, label="all blocks together")
+        axes.set_xticks(at)
+        axes.legend(frameon=False, fontsize=8)
+        return figure
 
 
 def cross_validate(

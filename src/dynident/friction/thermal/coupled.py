@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,9 @@ from dynident.friction.law import Friction
 from dynident.friction.state import State
 from dynident.friction.thermal.fractional import Fractional
 from dynident.friction.thermal.model import ThermalModel, Warming
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -33,6 +37,21 @@ class WarmFriction:
     torque: Array
     cold: Array
     warming: Warming
+
+    def plot(self) -> Figure:
+        """Draw friction and cold friction over time, and the temperature below."""
+        from dynident.figures import BLUE, ORANGE, SKY, finish, new_figure  # noqa: PLC0415 - matplotlib is an extra
+
+        figure, minutes = new_figure(7.2, 4.6), self.warming.t / 60.0
+        above, below = figure.add_subplot(2, 1, 1), figure.add_subplot(2, 1, 2)
+        above.plot(minutes, self.cold, color=SKY, linewidth=1.0, label="at the reference temperature")
+        above.plot(minutes, self.torque, color=BLUE, linewidth=1.0, label="as it warms up")
+        below.plot(minutes, self.warming.temperature, color=ORANGE, linewidth=1.2)
+        above.legend(frameon=False, fontsize=8)
+        finish(above, "", "friction [N m, N]", "")
+        finish(below, "time [min]", "temperature [degC]", "")
+        figure.tight_layout()
+        return figure
 
 
 @dataclass(frozen=True, eq=False)

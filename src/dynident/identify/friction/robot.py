@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import IdentificationError
-from dynident.friction import Friction, FrictionLaw, law_of
+from dynident.errors import ConditionWarning, IdentificationError, warn
+from dynident.friction import Friction, FrictionLaw, TemperatureDependent, law_of
 from dynident.identify.base import base_parameters
 from dynident.identify.estimators import WLS, fit_of
 from dynident.identify.fit import Fit
@@ -293,7 +293,8 @@ def find_shapes(assembly: Assembly, how: Search) -> tuple[Mechanism, Found, list
         lost = [label for s, label in enumerate(friction.law.shape) if unsure[where][s] or label in friction.known]
         frictions[name] = replace(friction, known=tuple(lost))
     notes += shape_notes({name: f.law for name, f in frictions.items()}, names, found)
-    free = [label for s, label in enumerate(names) if unsure[s] and not found.at_bound[s] and s not in held]
+    warm = {f"{f.law.shape[-1]}_{joint}" for joint, f in frictions.items() if isinstance(f.law, TemperatureDependent)}
+    free = [x for s, x in enumerate(names) if unsure[s] and not found.at_bound[s] and s not in held and x not in warm]
     if free:
         notes.append(f"{', '.join(free)}: these data do not determine it; it is held where the error is lowest")
     return robot.altered(friction=frictions), found, notes
@@ -313,6 +314,8 @@ def fit_recordings(
     robot = robot.altered(friction={name: law for name, law in robot.friction.items() if name not in skipped})
     assembly = assemble(robot, recordings, projection)
     found, _, notes = find_shapes(assembly, how)
+    found, told = _without_temperature(robot, found, assembly)
+    notes += told
     solver = WLS() if estimator is None else estimator
     for _ in range(ROUNDS):
         fit = _fitted(found, assembly, solver)
@@ -324,6 +327,26 @@ def fit_recordings(
         found = _moved(found, fit, at)
     evidence = replace(fit, sources=tuple(sources), options=dict(options or {}), speeds=_speeds(robot, recordings))
     return replace(evidence, notes=tuple(dict.fromkeys((*fit.notes, *notes))))
+
+
+def _without_temperature(robot: Mechanism, found: Mechanism, assembly: Assembly) -> tuple[Mechanism, list[str]]:
+    """Return the robot whose friction does not change with temperatures where the data do not show how, and what to say."""
+    cold = {
+        joint: law
+        for joint, law in found.friction.items()
+        if isinstance(law.law, TemperatureDependent) and law.law.shape[-1] in set(law.known) - set(robot.friction[joint].known)
+    }
+    if not cold:
+        return found, []
+    zero = {joint: replace(law, values=np.append(law.values[:-1], 0.0)) for joint, law in cold.items()}
+    warm = np.concatenate([r.temperature for r in assembly.recordings if r.temperature is not None])
+    span = float(np.max(np.nanmax(warm, axis=0) - np.nanmin(warm, axis=0)))
+    told = (
+        f"friction of {', '.join(cold)}: temperatures of these data change by {span:.2g} K, which does not show what they do "
+        "to it; alpha is taken as 0. Fit logs of the cold and of the hot robot together"
+    )
+    warn(told, ConditionWarning)
+    return found.altered(friction={**found.friction, **zero}), [told]
 
 
 def _speeds(robot: Mechanism, recordings: Sequence[Recording]) -> dict[str, float]:
