@@ -14,7 +14,8 @@ import numpy as np
 
 from dynident.errors import LogError, missing_extra
 from dynident.signals.matlab import read_matlab
-from dynident.signals.tables import COLUMNS, LABELS, Content, Table, check_room, own_metadata, read_text, short, table_of
+from dynident.signals.rows import COLUMNS
+from dynident.signals.tables import LABELS, Content, Table, check_room, own_metadata, read_text, short, table_of
 
 DEPTH = 16
 

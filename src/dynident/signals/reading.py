@@ -57,6 +57,7 @@ def log_of(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping[str
     found = find_channels(columns, source, rules, kind, tables)
     notes += said + found.notes + _understood(found, columns)
     arrays = _in_si(found, kind, rules, notes)
+    clock, arrays = _without_repeats(clock, arrays, rules.get("rate"), clock_column, notes)
     first = tables[0].label
     return Log(
         t=clock,
@@ -188,6 +189,8 @@ def _from_column(name: str, raw: Any, rate: float | None, unit: object, written:
         factor = float(to_si("time", np.ones(1), unit)[0][0])
         notes.append(f"time: '{name}' in {unit} times {factor:g} to s")
     median = float(np.median(step)) * factor if step.size else 0.0
+    if np.any(step == 0.0):  # repeated rows, or stamps that are coarser than the samples
+        median = float(np.mean(step)) * factor
     if median >= SLOWEST_STEP and unit is None:
         raise LogError(
             f"time column '{name}' advances by {median:g} per sample, too slow for seconds; "
@@ -203,6 +206,31 @@ def _from_column(name: str, raw: Any, rate: float | None, unit: object, written:
     if abs(float(first)) * factor > EPOCH:
         return since * factor, [*notes, f"time: started at {float(first) * factor!r} s (epoch), moved to 0"]
     return (np.asarray(raw, dtype=np.float64) if factor == 1.0 else np.asarray(raw * factor, dtype=np.float64)), notes
+
+
+def _without_repeats(
+    clock: Array, arrays: dict[str, Any], rate: float | None, name: str, notes: list[str]
+) -> tuple[Array, dict[str, Any]]:
+    """Leave out rows that repeat the one before; of stamps that are coarser than the samples take the number of the sample."""
+    same = np.diff(clock) == 0.0
+    if not same.any() or np.all(same):
+        return clock, arrays
+    for values in arrays.values():
+        same &= np.all((values[1:] == values[:-1]) | np.isnan(values[1:]) & np.isnan(values[:-1]), axis=1)
+    kept = np.concatenate([[True], ~same])
+    if same.any():
+        notes.append(f"{int(same.sum())} rows that repeat the one before, time and all, left out")
+        clock, arrays = clock[kept], {role: values[kept] for role, values in arrays.items()}
+    coarse = np.flatnonzero(np.diff(clock) == 0.0)
+    if coarse.size and np.all(np.diff(clock) >= 0.0):
+        if rate is None:
+            raise LogError(
+                f"time column '{name}' has {float(clock[coarse[0]])!r} s in two different rows ({coarse.size} such places); "
+                "if the samples are evenly spaced give rate= (--rate) in Hz, otherwise remove one of the rows"
+            )
+        notes.append(f"time: sample number / {rate} Hz, since the stamps of '{name}' repeat")
+        clock = clock[0] + np.arange(clock.size) / float(rate)
+    return clock, arrays
 
 
 def _stamps(columns: Mapping[str, Any], units: dict[str, str]) -> dict[str, Any]:
