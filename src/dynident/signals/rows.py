@@ -72,6 +72,15 @@ def unit_row(body: bytes, names: list[str], delimiter: str, notes: list[str]) ->
     return body[len(row.encode()) + 1 :], units
 
 
+def second_header(body: bytes, names: list[str], delimiter: str) -> tuple[bytes, list[str]]:
+    """Join names that are repeated with the row below: pandas writes quantities above joints."""
+    row = first_line(body)
+    cells = cells_of(row, delimiter) if row else []
+    if len(set(names)) == len(names) or len(cells) != len(names) or any(NUMBER.fullmatch(c) for c in cells):
+        return body, names
+    return body[len(row.encode()) + 1 :], ["_".join(filter(None, pair)) for pair in zip(names, cells, strict=True)]
+
+
 def first_line(body: bytes) -> str:
     """The first line."""
     end = body.find(b"\n")

@@ -34,6 +34,7 @@ from dynident.signals.rows import (
     first_line,
     header_behind_comment,
     plain_text,
+    second_header,
     unit_row,
     without_comments,
     without_preamble,
@@ -42,7 +43,14 @@ from dynident.signals.rows import (
 #: Bytes that any file may become in memory, how many times its own size, and the size up to which a file is read at once.
 ROOM, GROWTH, LARGEST = 200 << 20, 20, 2 << 30
 #: Endings of files with text, and of those that formats.py reads.
-TEXT = (".csv", ".tsv", ".txt")
+TEXT = (".csv", ".tsv", ".txt", ".dat", ".log")
+#: What to do with files of other programs.
+ELSEWHERE = {
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV"),
+    **dict.fromkeys((".pkl", ".pickle", ".joblib"), "a pickle can run code and is never loaded: save CSV, npz or Parquet"),
+    **dict.fromkeys((".feather", ".arrow", ".json", ".jsonl"), "read it with pandas and give the DataFrame to Log.read"),
+    **dict.fromkeys((".npy",), "save its columns by name, np.savez('run.npz', t=..., q=..., tau=...)"),
+}
 FORMATS = (*(f"{ending}.gz" for ending in TEXT), ".npz", ".mat", ".parquet", ".h5", ".hdf5")
 #: Arrays of names, as npz, MATLAB and HDF5 files hold them.
 LABELS = ("name", "names", "joint_names", "joints", "jointnames", "joint_name")
@@ -91,8 +99,9 @@ def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) ->
     if not suffix and not file.exists():
         raise LogError(f"cannot read '{file}': it does not exist; give a file, a bag or the folder of a campaign")
     if suffix not in (*TEXT, *FORMATS):
-        known = ", ".join((*TEXT, *FORMATS, ".mcap", ".db3", ".bag"))
-        raise LogError(f"cannot read '{file}': ending '{suffix}' is not one of {known}")
+        known = ", ".join((*TEXT, ".gz of them", *(f for f in FORMATS if not f.endswith(".gz")), ".mcap", ".db3", ".bag"))
+        hint = f"; {ELSEWHERE[suffix]}" if suffix in ELSEWHERE else ""
+        raise LogError(f"cannot read '{file}': ending '{suffix}' is not one of {known}{hint}")
     try:
         if file.is_file() and (size := file.stat().st_size) > LARGEST:
             raise LogError(f"cannot read '{file}': it has {size >> 20} MB; at most {LARGEST >> 20} MB are read, split the file")
@@ -220,6 +229,8 @@ def read_text(data: bytes, room: int) -> Content:
     first = first_line(body)
     if not first:
         raise LogError("there are no rows in it")
+    if first.strip() in ("---", "header:"):
+        raise LogError("it is what 'ros2 topic echo' prints; add --csv to that command, or record a bag")
     delimiter = separator[1] if separator else next((d for d in DELIMITERS if d in first), None)
     if len(first) > 64 * COLUMNS:
         raise LogError(f"its first row has {len(first)} characters; at most {64 * COLUMNS} are read")
@@ -234,7 +245,9 @@ def read_text(data: bytes, room: int) -> Content:
     elif all(NUMBER.fullmatch(c) for c in names):
         names = header_behind_comment(comment, len(names), content.notes)
     else:
-        body, content.units = unit_row(body[len(first.encode()) + 1 :].lstrip(b"\n"), names, delimiter, content.notes)
+        body = body[len(first.encode()) + 1 :].lstrip(b"\n")
+        body, names = second_header(body, names, delimiter)
+        body, content.units = unit_row(body, names, delimiter, content.notes)
     if not body.strip():
         raise LogError(f"it has a header ({', '.join(names[:6])} ...) but no rows")
     if repeated := sorted(name for name, count in Counter(names).items() if count > 1 and name):
